@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from dgxcheck.facts import nature as natures
+
 TYPE_CHECKING = False  # as typing has it; workers start without that module
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, TypeVar
 
     from typing_extensions import dataclass_transform
@@ -17,23 +20,45 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound="Record")
 else:
 
-    def dataclass_transform(**_: bool) -> Any:
+    def dataclass_transform(**_: Any) -> Any:
         return lambda cls: cls
 
 
 class _Slotted(type):
     """Turns the annotations of a class into slots and the values beside them into defaults."""
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], kw_only: bool = True) -> type:
+    _setters: tuple[tuple[str, Callable[[object, object], None]], ...]
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], kw_only: bool = True, where: str = "",
+        nature: str = "",
+    ) -> type:  # fmt: skip
         names = tuple(space.get("__annotations__", ()))
-        space["_defaults"] = {field: space.pop(field) for field in names if field in space}
+        rows, defaults = {}, {}
+        for field in names:
+            if field in space:
+                value = space.pop(field)
+                if type(value) is list:  # of facts/nature.py; no field of a record has a list
+                    rows[field], value = value, value[2]
+                    if "default" not in value:
+                        continue
+                    value = value["default"]
+                defaults[field] = value
+        space["_defaults"], space["_rows"], space["_where"], space["_nature"] = defaults, rows, where, nature
         space["__slots__"] = names
         space["_in_order"] = () if kw_only else names
         space["_values"] = staticmethod(attrgetter(*names) if names else type)
-        return super().__new__(mcs, name, bases, space)
+        cls = super().__new__(mcs, name, bases, space)
+        cls._setters = tuple((field, cls.__dict__[field].__set__) for field in names)
+        return cls
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(
+        natures.key, natures.holder, natures.identity, natures.place, natures.inventory, natures.version,
+        natures.setting, natures.state, natures.capability, natures.gauge, natures.counter, natures.load,
+    ),
+)  # fmt: skip
 class Record(metaclass=_Slotted):
     """Base of all facts: fields are the annotations of the class, given by keyword, compared and never changed.
 
@@ -55,10 +80,9 @@ class Record(metaclass=_Slotted):
                 values.update(zip(self._in_order, given, strict=False))
             if len(values) < len(self.__slots__):
                 values = self._defaults | values
-            put = object.__setattr__
             try:
-                for name in self.__slots__:
-                    put(self, name, values[name])
+                for name, put in self._setters:
+                    put(self, values[name])
             except KeyError as missing:
                 raise TypeError(f"{type(self).__name__} needs {missing}") from None
             if len(values) > len(self.__slots__):

@@ -6,12 +6,11 @@ from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
-from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.preconditions import of_host, rdma_configured
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import JobDaemon, Limit, Memlock, Setting
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 
 _OWN = "/proc/self/limits"
 _SYSTEM = "/etc/systemd/system.conf"

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.blame import device_of, host, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
@@ -19,6 +19,7 @@ from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evi
 from dgxcheck.checks.pcie.width import own_hop
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import need
 from dgxcheck.topology.classes import NEAR, pci_class
 from dgxcheck.topology.model import Device, PciClass
 from dgxcheck.topology.paths import Hop, hops_between

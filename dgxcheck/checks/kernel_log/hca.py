@@ -14,7 +14,7 @@ from dgxcheck.checks.network.ports import port_subject, ports
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
 
 _DRIVER = "mlx5_core"
@@ -53,7 +53,7 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
 
 def _hcas(box: Box) -> Judged:
     log, devices = box.snapshot.kernel_log, hcas(box)
-    listed = () if isinstance(devices, Missing) else devices
+    listed = rows(devices)
     subjects = {each.bdf: subject(each) for each in listed if isinstance(each.bdf, str)}
     if isinstance(log, Missing):
         yield HOST, unjudged(log) if subjects else _NO_HCAS

@@ -1,0 +1,169 @@
+"""The topology file that NCCL reads from ``NCCL_TOPO_FILE``, as ``NCCL_TOPO_DUMP_FILE`` writes it.
+
+https://github.com/NVIDIA/nccl, src/graph/xml.h and topo.cc. Of a PCIe switch NCCL knows the upstream port alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.gpu import GpuBoard
+from dgxcheck.facts.host import Cpu, Host
+from dgxcheck.facts.infiniband import IbPort
+from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.pci import PciFunction
+from dgxcheck.launch.placement import Placement
+from dgxcheck.survey import Snapshot
+from dgxcheck.topology.model import Device, Topology
+
+_GEN = {1: "2.5 GT/s", 2: "5 GT/s", 3: "8 GT/s", 4: "16 GT/s", 5: "32 GT/s", 6: "64 GT/s"}
+_GPU_CLASS, _SWITCH_CLASS = "0x030200", "0x068000"
+_NVSWITCHES = "0000:ff:ff.0"
+"""A name for NVSwitches that the PCI tree does not show: NCCL takes every target of a switch's class for the same."""
+
+
+def render(snapshot: Snapshot, topology: Topology, placed: Sequence[Placement]) -> str:
+    """Every GPU and HCA below its switches and CPU, with NVLinks and ports; what is not known is left out."""
+    system = Element("system", version="1")
+    cpus: dict[int, Element] = {}
+    nodes: dict[str, Element] = {}
+    for device in _in_order(topology):
+        function = device.function
+        if function is None or isinstance(function.path, Missing):
+            continue
+        node = device.numa_node if isinstance(device.numa_node, int) else 0
+        if node not in cpus:
+            cpus[node] = SubElement(system, "cpu", _cpu(snapshot, node))
+        at = cpus[node]
+        for bdf in _seen_by_nccl(function.path, topology):
+            if bdf not in nodes:
+                nodes[bdf] = SubElement(at, "pci", _pci(topology.functions[bdf]))
+            at = nodes[bdf]
+        if device.kind == "gpu":
+            _gpu(at, snapshot, topology, device, placed)
+        else:
+            _nic(at, snapshot, device)
+    indent(system)
+    return tostring(system, encoding="unicode") + "\n"
+
+
+def _in_order(topology: Topology) -> list[Device]:
+    """By node, then bus id."""
+    known = [device for device in topology.devices if device.bdf and device.is_vf is not True]
+    return sorted(known, key=lambda device: (device.numa_node if isinstance(device.numa_node, int) else 0, device.bdf))
+
+
+def _seen_by_nccl(path: Sequence[str], topology: Topology) -> list[str]:
+    """The upstream ports above a device, then itself: NCCL goes up two levels at a time (topo.cc, parent of a node)."""
+    hops = [bdf for bdf in path if bdf in topology.functions]
+    return [*reversed(hops[-3:0:-2]), hops[-1]] if len(hops) > 2 else hops[-1:]
+
+
+def _cpu(snapshot: Snapshot, node: int) -> dict[str, str]:
+    said = {"numaid": str(node)}
+    for each in rows(snapshot.numa):
+        if each.node == node and isinstance(each.cpulist, str) and (runs := ranges(each.cpulist)):
+            said["affinity"] = _mask(runs)
+    cpu = snapshot.host.cpu if isinstance(snapshot.host, Host) else None
+    if isinstance(cpu, Cpu) and isinstance(cpu.vendor, str) and not isinstance(cpu.family, Missing):
+        said |= {"arch": "x86_64", "vendor": cpu.vendor, "familyid": str(cpu.family)}
+        said |= {} if isinstance(cpu.model_number, Missing) else {"modelid": str(cpu.model_number)}
+    return said
+
+
+def _mask(runs: Sequence[range]) -> str:
+    """``000000ff,ffff0000``: 32 CPUs a word, the highest first, as the kernel writes ``local_cpus``."""
+    bits = sum(1 << cpu for run in runs for cpu in run)
+    words = max(1, (bits.bit_length() + 31) // 32)
+    return ",".join(f"{bits >> 32 * word & 0xFFFFFFFF:08x}" for word in reversed(range(words)))
+
+
+def _pci(function: PciFunction) -> dict[str, str]:
+    ids = {
+        "class": (function.class_code, 6), "vendor": (function.vendor, 4), "device": (function.device, 4),
+        "subsystem_vendor": (function.subsystem_vendor, 4), "subsystem_device": (function.subsystem_device, 4),
+    }  # fmt: skip
+    said = {"busid": function.bdf}
+    said |= {name: f"0x{value:0{width}x}" for name, (value, width) in ids.items() if isinstance(value, int)}
+    gen, width = function.max_link_gen, function.max_link_width
+    said |= {"link_speed": _GEN[gen]} if isinstance(gen, int) and gen in _GEN else {}
+    return said | ({"link_width": str(width)} if isinstance(width, int) else {})
+
+
+def _gpu(at: Element, snapshot: Snapshot, topology: Topology, gpu: Device, placed: Sequence[Placement]) -> None:
+    """Nothing for a GPU that NVML does not open: NCCL reads an empty number as 0, which is another GPU."""
+    rank = next((number for number, each in enumerate(placed) if each.gpu is gpu), None)
+    if rank is None:
+        return
+    boards = rows(snapshot.gpu_board)
+    sm = next(_capability(boards, gpu), "")
+    dev = gpu.index if isinstance(gpu.index, int) else rank
+    said = {"dev": str(dev), "rank": str(rank)} | ({"sm": sm} if sm else {})
+    element = SubElement(at, "gpu", said)
+    for target, count, kind in _nvlinks(snapshot, topology, gpu):
+        SubElement(element, "nvlink", {"target": target, "count": str(count), "tclass": kind})
+
+
+def _capability(boards: Sequence[GpuBoard], gpu: Device) -> Iterator[str]:
+    for board in boards:
+        if board.bdf == gpu.bdf and not isinstance(board.compute_capability, Missing):
+            yield f"{board.compute_capability[0]}{board.compute_capability[1]}"
+
+
+def _nvlinks(snapshot: Snapshot, topology: Topology, gpu: Device) -> Iterator[tuple[str, int, str]]:
+    """Target, number and class of it; links to NVSwitches that the PCI tree does not show have one target."""
+    links = [(other, topology.link(gpu, other)) for other in topology.gpus if other is not gpu]
+    switched = [link.nvlinks for _, link in links if link.switched and link.nvlinks]
+    if not switched:
+        yield from (
+            (other.bdf or "", link.nvlinks, _class_of(topology, other.bdf) or _GPU_CLASS)
+            for other, link in links
+            if link.nvlinks
+        )
+        return
+    switches = _switches(snapshot, topology, gpu)
+    yield from ((bdf, count, _SWITCH_CLASS) for bdf, count in sorted(switches.items()))
+    if (hidden := max(switched) - switches.total()) > 0:
+        yield _NVSWITCHES, hidden, _SWITCH_CLASS
+
+
+def _switches(snapshot: Snapshot, topology: Topology, gpu: Device) -> Counter[str]:
+    """Links that are up to each NVSwitch of the PCI tree."""
+    links = rows(snapshot.nvlink)
+    return Counter(
+        link.remote_bdf
+        for link in links
+        if link.bdf == gpu.bdf and link.up is True and isinstance(link.remote_bdf, str)
+        and _class_of(topology, link.remote_bdf) == _SWITCH_CLASS
+    )  # fmt: skip
+
+
+def _class_of(topology: Topology, bdf: str | None) -> str:
+    """``0x030200``; empty where it is not known."""
+    function = topology.functions.get(bdf or "")
+    return f"0x{function.class_code:06x}" if function is not None and isinstance(function.class_code, int) else ""
+
+
+def _nic(at: Element, snapshot: Snapshot, hca: Device) -> None:
+    element = SubElement(at, "nic")
+    devices = rows(snapshot.ib_ports)
+    guids = _guids(snapshot)
+    for each in devices:
+        if each.device == hca.name and not isinstance(each.ports, Missing):
+            for port in each.ports:
+                SubElement(element, "net", _net(port, guids))
+
+
+def _net(port: IbPort, guids: Mapping[str, str]) -> dict[str, str]:
+    said = {"name": port.device, "port": str(port.port)}
+    said |= {} if isinstance(port.rate, Missing) else {"speed": str(round(port.rate.gbit_per_s * 1000))}
+    return said | ({"guid": guids[port.device]} if port.device in guids else {})
+
+
+def _guids(snapshot: Snapshot) -> Mapping[str, str]:
+    """``0x`` and the hexadecimal digits of ``node_guid``, by device."""
+    devices = rows(snapshot.infiniband)
+    return {each.name: f"0x{each.node_guid.replace(':', '')}" for each in devices if isinstance(each.node_guid, str)}
