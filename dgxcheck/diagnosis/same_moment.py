@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above
-from dgxcheck.components.far_end import far_ends
+from dgxcheck.components.locate import far_ends
 from dgxcheck.facts.faults import DEVICE_DEAD
 from dgxcheck.xid.relations import WINDOW_S
 

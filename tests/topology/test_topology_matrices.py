@@ -29,10 +29,9 @@ from topology_boxes import (
     tree,
 )
 
-from dgxcheck.topology.graph import Graph, nvlink_generation, nvlink_graph
+from dgxcheck.topology.graph import Graph, nvlink_generation, nvlink_graph, search
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.reference import matches
-from dgxcheck.topology.rings import search
 
 SHARED = ROOT.parent / "shared"
 RECORDINGS, FACTS = SHARED / "recordings", SHARED / "facts"

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import need
 

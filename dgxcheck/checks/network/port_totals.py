@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
-from dgxcheck.checks.engine.growth import HOUR_S
-from dgxcheck.checks.engine.totals import flood
+from dgxcheck.checks.engine.growth import HOUR_S, flood
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.ports import file_of, name_of, ports
 from dgxcheck.facts.faults.kind import FaultKind

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.nvlink.blames import nvlinks
+from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.nvlink.unreferenced import only_switches_join
+from dgxcheck.checks.nvlink.links import only_switches_join
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, SUBNET_MANAGER, Component, host_part
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.visibility import gpus_hidden
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component

@@ -1,22 +1,40 @@
-"""The width of each GPU's own PCIe link."""
+"""The PCIe link of each GPU: its width, its generation, and why a link is slower than both its ends."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from typing import Literal
 
-from dgxcheck.checks.engine.blame import host_if_all, own_link
-from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.blame import device_of, host_if_all, own_link
+from dgxcheck.checks.engine.box import Box, gpu_unavailable
+from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.expected import siblings
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, as_evidence, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import ruled
-from dgxcheck.checks.engine.siblings import siblings
-from dgxcheck.checks.engine.under_load import under_load
+from dgxcheck.checks.pcie.isolation import config_space_of
+from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.gpu import GpuPcie
+from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.pci import Control
+from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import Hop, hops_above, sharers
+
+
+def under_load(box: Box, bdf: str | None, member: str) -> tuple[int, Evidence] | None:
+    """``link_gen`` or ``link_width`` while the GPU was under load, with its evidence; None if it was not read.
+
+    A simulated load puts none on the link and does not count.
+    """
+    for row in rows(box.snapshot.measurement):
+        if (row.kind, row.a) == ("under-load", bdf) and row.how != "simulated":
+            value = row.more.get(member)
+            if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 32:
+                return value, Evidence(f"measure under-load {bdf}", {member: value})
+    return None
+
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _3D_CONTROLLER = 0x030200
@@ -155,7 +173,103 @@ def _width_of(box: Box, bdf: str) -> int | str:
     return width.reason if isinstance(width, Missing) else width
 
 
-CHECKS = (
+def target_gen(box: Box, hop: Hop) -> int | None:
+    """The generation to which a setting limits the link: Target Link Speed of its upper end; None if unknown."""
+    space = config_space_of(box, hop.port)
+    control = None if isinstance(space, Missing) else space.control
+    return control.target_gen if isinstance(control, Control) and isinstance(control.target_gen, int) else None
+
+
+def slow_fault(box: Box, hop: Hop) -> FaultKind:
+    """Of a link that is slow: held by a setting, trained below it, or LINK_SLOW where the setting cannot be read."""
+    target = target_gen(box, hop)
+    if target is None or isinstance(hop.max_gen, Missing):
+        return Fault.LINK_SLOW
+    held = target < hop.max_gen and not isinstance(hop.gen, Missing) and target <= hop.gen
+    return Fault.LINK_LIMITED if held else Fault.LINK_DEGRADED
+
+
+def target_evidence(box: Box, hop: Hop) -> Iterator[Evidence]:
+    """The setting, where it can be read."""
+    if (target := target_gen(box, hop)) is not None:
+        yield Evidence(f"/sys/bus/pci/devices/{hop.port}/config", f"Target Link Speed gen{target}")
+
+
+def port_setting(hop: Hop) -> Component:
+    """The link speed setting of the port above a link."""
+    return Component(kind="bridge", name=hop.port, bdf=hop.port, part="PCIe setting")
+
+
+IDLE = 0x1
+"""``nvmlClocksEventReasonGpuIdle``"""
+
+
+def _generation(box: Box) -> Judged:
+    for gpu in box.gpus:
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(_trained, box, gpu)
+
+
+def _trained(box: Box, gpu: Device) -> Judgement:
+    pcie = need(box.gpu(gpu).pcie)
+    supported = need(_supported(box, gpu, pcie))
+    number = box.choice.number("pcie.link_gen") if box.choice else None
+    evidence: tuple[Evidence, ...] = (
+        answered(as_evidence(pcie.max_link_gen), "nvmlDeviceGetMaxPcieLinkGeneration", pcie.bdf),
+        answered(as_evidence(pcie.link_gen), "nvmlDeviceGetCurrPcieLinkGeneration", pcie.bdf),
+    )
+    if number is not None and supported < number.value:
+        expected = int(number.value)
+        message = f"GPU and slot support only gen{supported} together, gen{expected} expected"
+        return Judgement(Status.WARN, message, supported, expected, "generation", evidence, fault=Fault.LINK_SLOW)
+    loaded = under_load(box, pcie.bdf, "link_gen")
+    gen = need(pcie.link_gen) if loaded is None else loaded[0]
+    evidence = evidence if loaded is None else (*evidence, loaded[1])
+    message = f"link at gen{gen}, GPU and slot support gen{supported}"
+    if gen >= supported:
+        return Judgement(Status.PASS, message, gen, supported, "generation", evidence)
+    if loaded is None and not _is_loaded(box, gpu):
+        return skip("not-in-level", f"{message}: not a fault while the GPU is not under load", *evidence)
+    message = f"link at gen{gen} under load, GPU and slot support gen{supported}"
+    hop = own_hop(box, gpu.path)
+    fault = Fault.LINK_SLOW if isinstance(hop, Judgement) else slow_fault(box, replace(hop, gen=gen))
+    return Judgement(Status.WARN, message, gen, supported, "generation", evidence, fault=fault)
+
+
+def _supported(box: Box, gpu: Device, pcie: GpuPcie) -> int | Missing:
+    """The lowest generation that NVML and both ends of the link support, without a profile: a card that supports more
+    than its host is not at fault.
+    """
+    hop = own_hop(box, gpu.path)
+    maxima = [pcie.max_link_gen]
+    if not isinstance(hop, Judgement) and not hop.skip_reason:
+        maxima.append(hop.max_gen)
+    known = [gen for gen in maxima if not isinstance(gen, Missing)]
+    return min(known) if known else maxima[0]
+
+
+def _is_loaded(box: Box, gpu: Device) -> bool:
+    """In P0, not idle, and with utilisation or a process: only then is the link at its full generation."""
+    view = box.gpu(gpu)
+    clocks, processes = view.clocks, view.processes
+    if isinstance(clocks, Missing) or isinstance(processes, Missing):
+        return False
+    reasons = clocks.reasons
+    if clocks.performance_state != 0 or isinstance(reasons, Missing) or reasons.mask & IDLE:
+        return False
+    used = not isinstance(processes.gpu_percent, Missing) and processes.gpu_percent > 0
+    return used or (not isinstance(processes.compute, Missing) and len(processes.compute) > 0)
+
+
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The GPU's own link; first the setting of the port above it, where that is what holds the link."""
+    gpu = device_of(box, subject)
+    hop = own_hop(box, gpu.path) if gpu is not None else None
+    if judgement.fault is Fault.LINK_LIMITED and isinstance(hop, Hop):
+        yield port_setting(hop)
+    yield from own_link(box, subject, judgement)
+
+
+WIDTH = (
     Check(
         id="pcie.width",
         rule="Fails if a GPU's own link is trained at fewer lanes than the profile expects; without a profile, warns if"
@@ -169,6 +283,20 @@ CHECKS = (
         " the GPU, its tray or riser (SXM: the vendor does)",
         judge=_width,
         blames=own_link,
+        shared=host_if_all("PCIe setting"),
+    ),
+)
+GENERATION = (
+    Check(
+        id="pcie.generation",
+        rule="Warns if GPU and slot together support a lower generation than the profile expects, and if the link is at"
+        " a lower generation than both support while the GPU is under load: in P0, not idle, with utilisation or a"
+        " process, or while copies are measured. A lower generation on an idle GPU is not judged.",
+        source="nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against"
+        " nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links",
+        remedy="set the slot's link speed to automatic in the firmware setup",
+        judge=_generation,
+        blames=_blames,
         shared=host_if_all("PCIe setting"),
     ),
 )

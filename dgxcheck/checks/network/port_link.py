@@ -1,4 +1,4 @@
-"""The link layer of the HCAs' ports, the identity of the HCAs, and the number of their ports."""
+"""Link layer and rate of the HCAs' ports, the identity of the HCAs, and the number of their ports."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.network.hcas import MELLANOX, hcas, none_here, subject
-from dgxcheck.checks.network.per_port import per_port
-from dgxcheck.checks.network.ports import file_of
-from dgxcheck.checks.network.twins import LEAST, odd_link_layer, role, twins
+from dgxcheck.checks.network.ports import (
+    LEAST,
+    UP,
+    fabric,
+    file_of,
+    is_first,
+    odd_link_layer,
+    per_port,
+    position_of,
+    role,
+    twins,
+)
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.infiniband import IbDevice, IbPort
+from dgxcheck.facts.infiniband import IbDevice, IbPort, IbRate
 from dgxcheck.facts.missing import Gap, Missing, need
 
 Judged = Iterator[tuple[Subject, Judgement]]
@@ -99,6 +107,50 @@ def _usual_ports(box: Box, device: IbDevice) -> int | None:
     return usual if len(known) > 1 and 2 * count > len(known) else None
 
 
+LANES = 4
+"""Of a port; each half of a split cable has two, from HDR on."""
+SPLIT = ("HDR", "NDR", "XDR")
+
+
+def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> Judgement:
+    state = need(port.state)
+    if state not in UP:
+        return skip("dependency-failed", f"port is {state.name} and has no rate (network.port-state)")
+    rate = need(port.rate)
+    expected, reference = _expected_rate(box, device, port, listed)
+    ethernet = port.link_layer == "Ethernet"  # 10 and 25 Gbit/s need one lane only
+    narrow = not ethernet and rate.lanes < LANES and not (rate.lanes == LANES // 2 and rate.speed in SPLIT)
+    bad = rate.gbit_per_s < expected or narrow
+    lanes = f"{rate.speed}, {rate.lanes} of {LANES} lanes" if narrow else f"{rate.lanes}X {rate.speed}".rstrip()
+    message = f"{rate.gbit_per_s:g} Gbit/s ({lanes}), expected {expected:g} Gbit/s{reference}"
+    evidence = (Evidence(file_of(port, "rate"), sysfs_rate(rate)),)
+    status, fault = (Status.WARN, Fault.PORT_SLOW) if bad else (Status.PASS, None)
+    return Judgement(status, message, rate.gbit_per_s, expected, "Gbit/s", evidence, fault=fault)
+
+
+def _expected_rate(
+    box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]
+) -> tuple[float, str]:
+    """Gbit/s, and whose rate that is: the profile's for the first port of a card, else that of ports in its place."""
+    number = box.choice.number("network.rate") if box.choice else None
+    if number is not None and is_first(device, port):
+        return number.value, " (reference machine)"
+    rates = [
+        each.rate.gbit_per_s
+        for other, each in listed
+        if position_of(other, each) == position_of(device, port)
+        and each.link_layer == port.link_layer
+        and each.state in UP
+        and isinstance(each.rate, IbRate)
+    ]
+    return max(rates), " (ports of the same kind)"
+
+
+def sysfs_rate(rate: IbRate) -> str:
+    """As in the file ``rate``: ``100 Gb/sec (4X EDR)``."""
+    return f"{rate.gbit_per_s:g} Gb/sec ({rate.lanes}X {rate.speed})".replace(" )", ")")
+
+
 CHECKS = (
     Check(
         id="network.link-layer",
@@ -117,5 +169,15 @@ CHECKS = (
         remedy="check the firmware and its configuration (flint -d BDF query, mlxconfig -d BDF query); burn the"
         " firmware of the others if it differs, then cold power cycle",
         judge=_identity,
+    ),
+    Check(
+        id="network.port-rate",
+        rule="Warns if an ACTIVE port runs below the profile's rate (first port of an InfiniBand card), otherwise below"
+        " the ports in the same place of cards of its kind; on InfiniBand also if it runs on fewer than 4 lanes (from"
+        " HDR on 2, a split cable).",
+        source="rate of /sys/class/infiniband/*/ports/*, the profile's network.rate",
+        remedy="clean, reseat or replace the cable; check the speed that the switch port is set to",
+        judge=per_port(_port_rate),
+        shared=fabric,
     ),
 )
