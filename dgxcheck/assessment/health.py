@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
-from dgxcheck.assessment import xid_history
 from dgxcheck.assessment.growth import LastRun, Present, inventory, last_run, loaded, with_growth, within
 from dgxcheck.assessment.host_load import HostWatch, Watched
 from dgxcheck.assessment.inventory import counts, is_accepted
@@ -141,6 +140,8 @@ def _facts(source: Source, request: Request) -> Snapshot:
     if saved is not None:
         return replace(facts, kernel_log=saved)
     if live and request.state is not None and isinstance(facts.kernel_log, KernelLog):
+        from dgxcheck.assessment import xid_history
+
         earlier_run = state_file.read(request.state)
         earlier = () if earlier_run is None else xid_history.read(earlier_run.xids, state_file.now()[1])
         return replace(facts, kernel_log=replace(facts.kernel_log, earlier=earlier))

@@ -6,7 +6,6 @@ import os
 import stat
 
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.readers.bundles.sniff import is_bundle
 from dgxcheck.source.recording.shipped import is_shipped
 from dgxcheck.source.recording.shipped import open_source as open_recording
 
@@ -23,6 +22,8 @@ def open_source(spec: str, host: str = "") -> Source:
     """
     if is_shipped(spec):
         return _of_one_host(open_recording(spec), spec, host)
+    from dgxcheck.readers.bundles.sniff import is_bundle
+
     if is_bundle(spec):
         from dgxcheck.assessment.bundle import open_bundle
 

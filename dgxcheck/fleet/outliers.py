@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median
 
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import median
 from dgxcheck.fleet.result import Group
 
 MADS, SHARE, LEAST = 8.0, 0.05, 8

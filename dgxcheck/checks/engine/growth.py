@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from statistics import median
 from typing import Any
 
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable, guest, row_of
@@ -12,6 +11,7 @@ from dgxcheck.checks.engine.finding import Judgement, Subject, skip
 from dgxcheck.checks.engine.visibility import cpus_hidden
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.typical import median
 
 MIN_EVENTS = 3
 """Fewer events make no rate, whatever the time between."""

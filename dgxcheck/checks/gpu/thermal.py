@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 from typing import Literal
 
 from dgxcheck.checks.engine.blame import host_if_all, part, setting_of_all
@@ -20,6 +19,7 @@ from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
 from dgxcheck.facts.nvml_quantities import THRESHOLDS
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
 
 

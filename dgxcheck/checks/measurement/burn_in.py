@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from statistics import median
 from typing import Any
 
 from dgxcheck.checks.engine.box import HOST, Box
@@ -22,6 +21,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
 
 KIND = "burn-in"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
@@ -21,6 +20,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.gpu import GpuPower
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
 
 POWER_CAP, CLOCK_SETTING = 0x4, 0x2

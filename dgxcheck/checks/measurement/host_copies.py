@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
-from statistics import median
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
@@ -39,6 +38,7 @@ from dgxcheck.checks.measurement.lookup import (
 )
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import median
 
 Findings = Iterator[tuple[Subject, Judgement]]
 Rule = Callable[[Box, Figures, Measurement], Judgement]

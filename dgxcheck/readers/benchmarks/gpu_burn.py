@@ -7,9 +7,9 @@ computed anything, CUDA itself did not start: that is a fault of the host, which
 from __future__ import annotations
 
 import re
-from statistics import median
 
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.typical import median
 from dgxcheck.readers.logs.cuda_errors import error_of_host
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports

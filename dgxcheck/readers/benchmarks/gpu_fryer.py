@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from statistics import median
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.typical import median
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import bounded, gpu
