@@ -8,7 +8,7 @@ from typing import Any
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import BAD, Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import BAD, Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.wording import counted
@@ -49,7 +49,7 @@ class Problem(Record, kw_only=False):
     """Empty where the check's own remedy holds."""
 
 
-def _burn_in(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _burn_in(box: Box) -> Judged:
     """No finding without a burn-in, which is made on request only."""
     rows = box.snapshot.measurement
     by_gpu = {} if isinstance(rows, Missing) else {row.a: row for row in rows if row.kind == KIND}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.gpu.clocks import HELD_BACK, can_lock_clocks, slowdown
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike
@@ -149,7 +147,7 @@ def _at_clock(row: Measurement) -> str:
     return "" if clock is None else f" at {clock:g} MHz"
 
 
-def _compute(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _compute(box: Box) -> Judged:
     yield from per_gpu(box, ID, {"compute": judge_compute}, "no GPU was put under compute load")
 
 

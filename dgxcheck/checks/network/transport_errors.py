@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, rate
 from dgxcheck.checks.engine.wording import counted
@@ -53,8 +53,7 @@ def _grown(
         Evidence(file_of(port, f"hw_counters/{name}"), value)
         for name in events if isinstance(value := new[name], int)
     )  # fmt: skip
-    status, fault = (Status.WARN, Fault.TRANSPORT_ERRORS) if bad else (Status.PASS, None)
-    return Judgement(status, message, round(hourly, 2), limit, "an hour", evidence, fault=fault)
+    return judged(Fault.TRANSPORT_ERRORS, message, round(hourly, 2), limit, "an hour", evidence, warns=bad)
 
 
 def _total(box: Box, port: IbPort) -> Judgement | None:

@@ -9,7 +9,7 @@ from typing import Literal
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
@@ -94,7 +94,6 @@ def _below(devices: Sequence[Device], near: PciClass) -> _Place | None:
 
 
 CHECK = "host.inventory"
-Judged = Iterator[tuple[Subject, Judgement]]
 NO_EARLIER_RUN = skip("no-history", "no earlier run on this host")
 NOT_LIVE = skip("not-recorded", "only the live machine is compared with earlier runs")
 
