@@ -77,7 +77,7 @@ _OF_RESPONSE = {
     "recovery": Fault.RECOVERY_REQUIRED, "field-diagnostic": Fault.RETIREMENT_FAILED, "memory": Fault.ECC_UNCORRECTED,
     "nvlink": Fault.NVLINK_ERRORS,
 }  # fmt: skip
-"""Words of ``checks/engine/fault.py``; every other response asks for a reset: ``xid``."""
+"""Every other response asks for a reset."""
 
 
 class Gpu(Record):
