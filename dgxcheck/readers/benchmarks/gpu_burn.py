@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.typical import median
-from dgxcheck.readers.host.cuda import fault_of
+from dgxcheck.readers.host.cuda import error_of_host
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded, gpu
 
@@ -105,25 +107,25 @@ def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
 def _judged(gpus: dict[int, _Gpu], why: str) -> Reports:
     reports = Reports(BURN_TOOL)
     because = f" ({why})" if why else ""
-    if not any(one.done or one.errors for one in gpus.values()) and (fault := fault_of(why)) is not None:
+    if not any(one.done or one.errors for one in gpus.values()) and (error := error_of_host(why)) is not None:
         text = f"nothing was computed on any GPU{because}, whatever is called OK"
-        reports.add(HOST, "run", "fail" if fault else "unknown", fault, text)
+        reports.add(HOST, "run", "fail" if error.fault else "unknown", error.fault, text)
         return reports
     computed = any(one.done for one in gpus.values())
     for index, one in sorted(gpus.items()):
         subject = f"GPU{index}"
         if one.errors:
-            reports.add(subject, "compare", "fail", "wrong-data", "wrong results under load")
+            reports.add(subject, "compare", "fail", Fault.WRONG_DATA, "wrong results under load")
         elif one.died:
-            reports.add(subject, "run", "fail", "test-failed", f"its process ended{because}: see the kernel log")
+            reports.add(subject, "run", "fail", Fault.TEST_FAILED, f"its process ended{because}: see the kernel log")
         elif one.verdict == "FAULTY":
-            reports.add(subject, "verdict", "fail", "test-failed", f"called FAULTY{because}")
+            reports.add(subject, "verdict", "fail", Fault.TEST_FAILED, f"called FAULTY{because}")
         elif not one.done and (computed or one.verdict):
             text = f"nothing was computed on it{because}" + (", though it is called OK" if one.verdict == "OK" else "")
-            reports.add(subject, "run", "unknown" if computed or not why else "fail", "test-failed", text)
+            reports.add(subject, "run", "unknown" if computed or not why else "fail", Fault.TEST_FAILED, text)
         elif (others := _others(gpus, index)) and one.rate < BURN_SLOW * median(others):
             text = f"{one.rate} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
-            reports.add(subject, "rate", "warn", "slow", text)
+            reports.add(subject, "rate", "warn", Fault.SLOW, text)
         else:
             reports.add(subject, "compare", "pass")
     return reports
@@ -152,7 +154,7 @@ _FRYER_CHATTER = re.compile(
 def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated report GPU3 gpu-fryer-..``: throttled, slower than the others, or neither."""
     rates: dict[int, float] = {}
-    throttled: dict[int, str] = {}
+    throttled: dict[int, FaultKind | None] = {}
     understood: set[int] = set()
     chatter: set[int] = set()
     index: int | None = None
@@ -162,7 +164,8 @@ def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             rates[index] = float(match["rate"])
         elif index is not None and (held := _THROTTLING.fullmatch(line)):
             thermal = "true" in (held["sw"], held["hot"])
-            throttled[index] = "thermal-slowdown" if thermal else "hardware-slowdown" if held["hw"] == "true" else ""
+            by_hardware = Fault.HARDWARE_SLOWDOWN if held["hw"] == "true" else None
+            throttled[index] = Fault.THERMAL_SLOWDOWN if thermal else by_hardware
         else:
             chatter |= {number} if _FRYER_CHATTER.fullmatch(line) else set()
             continue
@@ -176,11 +179,11 @@ def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (Imported(tool=FRYER_TOOL, facts=reports.facts(), understood=frozenset(understood | chatter)),)
 
 
-def _judge(reports: Reports, subject: str, rate: float, others: list[float], fault: str | None) -> None:
+def _judge(reports: Reports, subject: str, rate: float, others: list[float], fault: FaultKind | None) -> None:
     if fault:
         reports.add(subject, "throttling", "warn", fault, "its clocks were held down under load")
     elif len(others) > 1 and rate < FRYER_SLOW * median(others):
         text = f"{rate:.0f} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
-        reports.add(subject, "rate", "warn", "slow", text)
+        reports.add(subject, "rate", "warn", Fault.SLOW, text)
     else:
         reports.add(subject, "rate", "pass")

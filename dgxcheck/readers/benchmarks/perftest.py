@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.combine import merge_runs
@@ -247,7 +248,7 @@ def read_failures(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             ended, text = completion(int(match["code"]))
             reports.add(HOST, "status", ended.outcome, ended.fault, text)
         elif _NO_MEMORY.fullmatch(line):
-            reports.add(HOST, "memory", "fail", "rdma-access", "memory cannot be registered with the HCA")
+            reports.add(HOST, "memory", "fail", Fault.RDMA_ACCESS, "memory cannot be registered with the HCA")
         elif _FAILURES_CHATTER.fullmatch(line):
             chatter.add(at)
             continue

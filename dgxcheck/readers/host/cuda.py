@@ -19,6 +19,8 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import as_bdf, nameless, unplaced
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
@@ -86,56 +88,56 @@ def read_collect_env(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     reports = Reports(COLLECT_ENV_TOOL)
     if available == "False" and names and built[:1].isdigit():
         text = "PyTorch cannot use CUDA although the driver lists GPUs"
-        reports.add(HOST, "cuda", "unknown", "test-failed", text)
+        reports.add(HOST, "cuda", "unknown", Fault.TEST_FAILED, text)
     return (Imported(tool=COLLECT_ENV_TOOL, facts=facts | reports.facts(), understood=frozenset(understood | rest)),)
 
 
 CUDA_ERRORS_TOOL = "CUDA"
 
 
-class _Error(Record, kw_only=False):
+class CudaError(Record, kw_only=False):
     number: int
     names: str
     """Of the driver API and of the runtime API, without what they begin with."""
     text: str
     """As cudaGetErrorString gives it."""
     outcome: Outcome
-    fault: str
+    fault: FaultKind | None
     of_gpu: bool = False
 
 
 _ERRORS = (
-    _Error(35, "InsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", "warn",
-           "driver-mismatch"),
-    _Error(46, "DevicesUnavailable|DEVICE_UNAVAILABLE",
-           "all CUDA-capable devices are busy or unavailable", "unknown", ""),
-    _Error(98, "InvalidDeviceFunction", "invalid device function", "warn", "program-crashed"),
-    _Error(100, "NO_DEVICE|NoDevice", "no CUDA-capable device is detected", "warn", "not-ready"),
-    _Error(101, "INVALID_DEVICE|InvalidDevice", "invalid device ordinal", "warn", "program-crashed"),
-    _Error(200, "INVALID_IMAGE|InvalidKernelImage", "device kernel image is invalid", "warn", "program-crashed"),
-    _Error(209, "NO_BINARY_FOR_GPU|NoKernelImageForDevice", "no kernel image is available for execution on the device",
-           "warn", "program-crashed"),
-    _Error(214, "ECC_UNCORRECTABLE|ECCUncorrectable", "uncorrectable ECC error encountered", "fail", "ecc-uncorrected",
-           True),
-    _Error(220, "NVLINK_UNCORRECTABLE|NvlinkUncorrectable",
-           "uncorrectable NVLink error detected during the execution", "fail", "nvlink-errors", True),
-    _Error(226, "CONTAINED|Contained", "Invalid access of peer GPU memory over nvlink or a hardware error", "fail",
-           "nvlink-errors", True),
-    _Error(700, "ILLEGAL_ADDRESS|IllegalAddress", "an illegal memory access was encountered", "warn",
-           "program-crashed"),
-    _Error(701, "LAUNCH_OUT_OF_RESOURCES|LaunchOutOfResources", "too many resources requested for launch", "warn",
-           "program-crashed"),
-    _Error(710, "ASSERT|Assert", "device-side assert triggered", "warn", "program-crashed"),
-    _Error(715, "ILLEGAL_INSTRUCTION|IllegalInstruction", "an illegal instruction was encountered", "warn",
-           "program-crashed"),
-    _Error(716, "MISALIGNED_ADDRESS|MisalignedAddress", "misaligned address", "warn", "program-crashed"),
-    _Error(719, "LAUNCH_FAILED|LaunchFailure", "unspecified launch failure", "warn", "program-crashed"),
-    _Error(802, "SYSTEM_NOT_READY|SystemNotReady", "system not yet initialized", "fail", "fabric-manager-down"),
-    _Error(803, "SYSTEM_DRIVER_MISMATCH|SystemDriverMismatch",
-           "system has unsupported display driver / cuda driver combination", "fail", "driver-mismatch"),
-    _Error(804, "COMPAT_NOT_SUPPORTED_ON_DEVICE|CompatNotSupportedOnDevice",
-           "forward compatibility was attempted on non supported HW", "fail", "driver-mismatch"),
-    _Error(999, "UNKNOWN|Unknown", "unknown error", "warn", "driver-failed"),
+    CudaError(35, "InsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", "warn",
+              Fault.DRIVER_MISMATCH),
+    CudaError(46, "DevicesUnavailable|DEVICE_UNAVAILABLE",
+              "all CUDA-capable devices are busy or unavailable", "unknown", None),
+    CudaError(98, "InvalidDeviceFunction", "invalid device function", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(100, "NO_DEVICE|NoDevice", "no CUDA-capable device is detected", "warn", Fault.NOT_READY),
+    CudaError(101, "INVALID_DEVICE|InvalidDevice", "invalid device ordinal", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(200, "INVALID_IMAGE|InvalidKernelImage", "device kernel image is invalid", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(209, "NO_BINARY_FOR_GPU|NoKernelImageForDevice",
+              "no kernel image is available for execution on the device", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(214, "ECC_UNCORRECTABLE|ECCUncorrectable", "uncorrectable ECC error encountered", "fail",
+              Fault.ECC_UNCORRECTED, True),
+    CudaError(220, "NVLINK_UNCORRECTABLE|NvlinkUncorrectable",
+              "uncorrectable NVLink error detected during the execution", "fail", Fault.NVLINK_ERRORS, True),
+    CudaError(226, "CONTAINED|Contained", "Invalid access of peer GPU memory over nvlink or a hardware error", "fail",
+              Fault.NVLINK_ERRORS, True),
+    CudaError(700, "ILLEGAL_ADDRESS|IllegalAddress", "an illegal memory access was encountered", "warn",
+              Fault.PROGRAM_CRASHED),
+    CudaError(701, "LAUNCH_OUT_OF_RESOURCES|LaunchOutOfResources", "too many resources requested for launch", "warn",
+              Fault.PROGRAM_CRASHED),
+    CudaError(710, "ASSERT|Assert", "device-side assert triggered", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(715, "ILLEGAL_INSTRUCTION|IllegalInstruction", "an illegal instruction was encountered", "warn",
+              Fault.PROGRAM_CRASHED),
+    CudaError(716, "MISALIGNED_ADDRESS|MisalignedAddress", "misaligned address", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(719, "LAUNCH_FAILED|LaunchFailure", "unspecified launch failure", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(802, "SYSTEM_NOT_READY|SystemNotReady", "system not yet initialized", "fail", Fault.FABRIC_MANAGER_DOWN),
+    CudaError(803, "SYSTEM_DRIVER_MISMATCH|SystemDriverMismatch",
+              "system has unsupported display driver / cuda driver combination", "fail", Fault.DRIVER_MISMATCH),
+    CudaError(804, "COMPAT_NOT_SUPPORTED_ON_DEVICE|CompatNotSupportedOnDevice",
+              "forward compatibility was attempted on non supported HW", "fail", Fault.DRIVER_MISMATCH),
+    CudaError(999, "UNKNOWN|Unknown", "unknown error", "warn", Fault.DRIVER_FAILED),
 )  # fmt: skip
 _SIGN = re.compile(r"cuda|-> ", re.IGNORECASE)
 """In every line about a CUDA error; searched for first, because it is cheap."""
@@ -185,7 +187,7 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (Imported(tool=CUDA_ERRORS_TOOL, facts=reports.facts(), understood=frozenset(understood | around)),)
 
 
-def _error(text: str) -> _Error | None:
+def _error(text: str) -> CudaError | None:
     if not _SAID.search(text):
         return None
     for forms in (_BY_NAME, _BY_TEXT):
@@ -196,16 +198,16 @@ def _error(text: str) -> _Error | None:
     return next((error for error in _ERRORS if match is not None and error.number == int(match["number"])), None)
 
 
-def fault_of(text: str) -> str | None:
-    """What an error of CUDA says of the host when nothing ran on any GPU: a fault word, empty for a busy GPU.
+def error_of_host(text: str) -> CudaError | None:
+    """What an error of CUDA says of the host when nothing ran on any GPU, without a fault for a busy GPU.
 
     None for an error of a GPU itself, of memory or program, and where the text names none that is known.
     """
     error = _error(text)
-    return None if error is None or error.of_gpu or error.fault == "program-crashed" else error.fault
+    return None if error is None or error.of_gpu or error.fault is Fault.PROGRAM_CRASHED else error
 
 
-def _spelled(error: _Error) -> str:
+def _spelled(error: CudaError) -> str:
     return f"error {error.number}: {error.text}"
 
 
@@ -218,15 +220,15 @@ _NO_TOOLKIT = re.compile(
     r"could not select device driver [\"'\\]{0,4}(?:nvidia)?[\"'\\]{0,4} with capabilities: \[\[.{0,40}gpu"
 )
 _NO_RUNTIME = re.compile(r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? \"?nvidia\"?")
-_MEANINGS: tuple[tuple[re.Pattern[str], Outcome, str], ...] = (
-    (re.compile(r"driver/library version mismatch"), "fail", "driver-mismatch"),
-    (re.compile(r"driver not loaded|nvidia-driver.{0,40}not loaded"), "fail", "driver-not-loaded"),
-    (re.compile(r"load library failed: libnvidia-ml"), "fail", "library-missing"),
-    (re.compile(r"unsatisfied condition: (?:cuda|driver)"), "warn", "driver-mismatch"),
-    (re.compile(r"GPU is lost|nvml error: gpu is lost", re.IGNORECASE), "fail", "driver-unresponsive"),
-    (re.compile(r"driver rpc error: timed out"), "fail", "driver-unresponsive"),
-    (re.compile(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error"), "fail", "driver-failed"),
-    (re.compile(r""), "warn", "container-runtime"),
+_MEANINGS: tuple[tuple[re.Pattern[str], Outcome, FaultKind], ...] = (
+    (re.compile(r"driver/library version mismatch"), "fail", Fault.DRIVER_MISMATCH),
+    (re.compile(r"driver not loaded|nvidia-driver.{0,40}not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
+    (re.compile(r"load library failed: libnvidia-ml"), "fail", Fault.LIBRARY_MISSING),
+    (re.compile(r"unsatisfied condition: (?:cuda|driver)"), "warn", Fault.DRIVER_MISMATCH),
+    (re.compile(r"GPU is lost|nvml error: gpu is lost", re.IGNORECASE), "fail", Fault.DRIVER_UNRESPONSIVE),
+    (re.compile(r"driver rpc error: timed out"), "fail", Fault.DRIVER_UNRESPONSIVE),
+    (re.compile(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error"), "fail", Fault.DRIVER_FAILED),
+    (re.compile(r""), "warn", Fault.CONTAINER_RUNTIME),
 )
 _FIELD = re.compile(
     r"(?P<name>NVRM version|CUDA version|Device Index|Device Minor|Model|Brand|GPU UUID|Bus Location|Architecture):"
@@ -242,11 +244,11 @@ def read_containers(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, line in enumerate(bounded(lines)):
         if match := _ERROR.search(line):
             text = match["text"].strip().rstrip(":")
-            outcome, fault = next((how, word) for form, how, word in _MEANINGS if form.search(text))
+            outcome, fault = next((how, kind) for form, how, kind in _MEANINGS if form.search(text))
             reports.add(HOST, match["kind"], outcome, fault, f"{match['kind']} error: {text}")
         elif _NO_TOOLKIT.search(line) or _NO_RUNTIME.search(line):
             reports.add(
-                HOST, "runtime", "fail", "container-runtime", "the container runtime does not know NVIDIA's GPUs"
+                HOST, "runtime", "fail", Fault.CONTAINER_RUNTIME, "the container runtime does not know NVIDIA's GPUs"
             )
         else:
             if field := _FIELD.fullmatch(line.strip()):

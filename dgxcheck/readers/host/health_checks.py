@@ -15,11 +15,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers import values
 from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.dcgm.diag import TEST_FAILED, fault_of
+from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.network.files import NAME
@@ -35,8 +36,9 @@ _HEALTHMON_GPU = re.compile(r"GPU (?P<bdf>[0-9A-Fa-f:.]{7,16}) #(?P<index>\d{1,3
 _TEST = re.compile(rf"(?P<name>[A-Z][\w /-]{{2,60}}?)(?:(?:: ?| )\[?(?P<word>{_WORDS})\]?)?")
 _HEALTHMON_RESULT = re.compile(rf"Result: \[?(?P<word>{_WORDS})\]?")
 _OF_TEST = (
-    ("slow", "bandwidth"), ("link-narrow", "width"), ("link-slow", "generation"), ("overheating", "temperature"),
-    ("inforom", "inforom"), ("nouveau", "blacklist"), ("gpu-missing", "count"), ("ecc-uncorrected", "ecc"),
+    (Fault.SLOW, "bandwidth"), (Fault.LINK_NARROW, "width"), (Fault.LINK_SLOW, "generation"),
+    (Fault.OVERHEATING, "temperature"), (Fault.INFOROM, "inforom"), (Fault.NOUVEAU, "blacklist"),
+    (Fault.GPU_MISSING, "count"), (Fault.ECC_UNCORRECTED, "ecc"),
 )  # fmt: skip
 """Fault by a word of the test's name, if its message names none."""
 _SUM = re.compile(
@@ -91,7 +93,7 @@ def _healthmon_add(reports: Reports, subject: str, test: str, word: str, text: s
         reports.add(subject, topic, outcome)
     elif outcome is not None:
         fault = fault_of(text)
-        if fault == TEST_FAILED:
+        if fault is Fault.TEST_FAILED:
             fault = next((fault for fault, part in _OF_TEST if part in topic.replace("-", "")), fault)
         reports.add(subject, topic, outcome, fault, f"test {test}: {text or word}")
 
@@ -192,7 +194,7 @@ def _figures(line: str, number: int) -> Iterator[tuple[str, Json]]:
 
 def _node_health_add(reports: Reports, check: str, text: str) -> None:
     if port := _PORT.search(text):
-        reports.add(f"{port['device']}/{port['port']}", check, "fail", "port-down", f"{check}: {text}")
+        reports.add(f"{port['device']}/{port['port']}", check, "fail", Fault.PORT_DOWN, f"{check}: {text}")
         return
     if named := _NODE_HEALTH_GPU.search(text):
         reports.add(f"GPU{int(named['gpu'])}", check, "fail", fault_of(text), f"{check}: {text}")
@@ -238,8 +240,8 @@ def read_field_diagnostic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             understood.add(number)
         elif result := _FIELD_DIAGNOSTIC_RESULT.fullmatch(text):
             outcome = _FIELD_DIAGNOSTIC_OUTCOMES[result["word"].lower()]
-            fault, shown = ("", "") if outcome == "pass" else ("test-failed", f"result {result['word'].upper()}")
-            if outcome != "fail" or not reports.has_fault("test-failed"):
+            fault, shown = (None, "") if outcome == "pass" else (Fault.TEST_FAILED, f"result {result['word'].upper()}")
+            if outcome != "fail" or not reports.has_fault(Fault.TEST_FAILED):
                 reports.add(HOST, "result", outcome, fault, shown)
             understood.add(number)
         elif _REST.fullmatch(text):

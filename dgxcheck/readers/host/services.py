@@ -16,6 +16,8 @@ import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import PATTERN, as_bdf
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import NOT_STARTED, Outcome
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.model import HOST, Imported, Reports
@@ -49,16 +51,16 @@ _SXID = re.compile(r"error (?P<number>\d{5})\b")
 _NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')}-")
 _CONFIGURED = re.compile(r"Successfully configured all the available")
 """It found NVSwitches, then or before."""
-_FORMS: tuple[tuple[re.Pattern[str], str, Outcome, str], ...] = (
-    (re.compile(r"NV_WARN_NOTHING_TO_DO"), NONE, "pass", ""),
-    (_CONFIGURED, "configured", "pass", ""),
-    (re.compile(r"NVSwitch fatal error", re.IGNORECASE), "nvswitch-fatal", "fail", "nvswitch-fatal"),
-    (re.compile(r"NVSwitch non-?fatal error", re.IGNORECASE), _NON_FATAL, "warn", "nvswitch-watched"),
+_FORMS: tuple[tuple[re.Pattern[str], str, Outcome, FaultKind | None], ...] = (
+    (re.compile(r"NV_WARN_NOTHING_TO_DO"), NONE, "pass", None),
+    (_CONFIGURED, "configured", "pass", None),
+    (re.compile(r"NVSwitch fatal error", re.IGNORECASE), "nvswitch-fatal", "fail", Fault.NVSWITCH_FATAL),
+    (re.compile(r"NVSwitch non-?fatal error", re.IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
     (re.compile(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", re.IGNORECASE),
-     "nvlink", "fail", "nvlink-down"),
+     "nvlink", "fail", Fault.NVLINK_DOWN),
     (re.compile(r"version.{0,80}(?:mismatch|(?:don't|does not|do not) match)", re.IGNORECASE), "version", "fail",
-     "fabric-manager-down"),
-    (re.compile(r"fail|error|abort|not supported", re.IGNORECASE), "error", "warn", "fabric-manager-error"),
+     Fault.FABRIC_MANAGER_DOWN),
+    (re.compile(r"fail|error|abort|not supported", re.IGNORECASE), "error", "warn", Fault.FABRIC_MANAGER_ERROR),
 )  # fmt: skip
 _ERROR = re.compile(r"\bfail|\berror\b|\babort|mismatch|(?:don't|does not|do not) match", re.IGNORECASE)
 _FABRIC_MANAGER_BDF = re.compile(
@@ -90,18 +92,19 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         unit, entries = [], []
     for level, text in entries:
         _take(reports, level, text)
+    down = Fault.FABRIC_MANAGER_DOWN
     bad = [text for text in unit if text.lower() == "fail" or _STOPPED.search(text)]
-    if bad and not reports.has_fault("fabric-manager-down"):
+    if bad and not reports.has_fault(down):
         text = next((each for each in bad if each.lower() != "fail"), "")
-        reports.add(HOST, "service", "fail", "fabric-manager-down", f"the service failed: {text}".rstrip(": "))
+        reports.add(HOST, "service", "fail", down, f"the service failed: {text}".rstrip(": "))
     last = next((text.lower() for text in reversed(unit) if text.lower() in ("start", "stopp", "fail")), "")
-    if any(text.startswith("Job for ") for text in unit) and not reports.has_fault("fabric-manager-down"):
+    if any(text.startswith("Job for ") for text in unit) and not reports.has_fault(down):
         configured, again = any(_CONFIGURED.search(text) for _, text in entries), last == "start"
         how: Outcome = "fail" if configured and not again else "unknown"
         topic = "service" if again else _NOT_STARTED
-        reports.add(HOST, topic, how, "fabric-manager-down", "systemctl could not start the service")
-    elif last == "stopp" and not reports.has_fault("fabric-manager-down"):
-        reports.add(HOST, "service", "unknown", "fabric-manager-down", "the service was stopped and not started again")
+        reports.add(HOST, topic, how, down, "systemctl could not start the service")
+    elif last == "stopp" and not reports.has_fault(down):
+        reports.add(HOST, "service", "unknown", down, "the service was stopped and not started again")
     if understood and not reports:
         reports.add(HOST, "log", "pass")
     return (
@@ -119,19 +122,19 @@ def _take(reports: Reports, level: str, text: str) -> None:
             if topic == _NON_FATAL:
                 outcome, fault = _of_sxid(text)
             named = _FABRIC_MANAGER_BDF.search(text)
-            bdf = as_bdf(named["bdf"]) if named and fault == "nvlink-down" else None
+            bdf = as_bdf(named["bdf"]) if named and fault is Fault.NVLINK_DOWN else None
             reports.add(bdf or HOST, topic, outcome, fault, text if outcome != "pass" else "")
             return
 
 
-def _of_sxid(text: str) -> tuple[Outcome, str]:
+def _of_sxid(text: str) -> tuple[Outcome, FaultKind | None]:
     """By the table of the guide; of one that is not in it as of those that ask for no action."""
     match = _SXID.search(text)
     known = sxids().get(int(match["number"])) if match else None
     if known is not None and known.severity == "information":
-        return "pass", ""
+        return "pass", None
     asks = known is not None and known.response in ("cooling", "mechanical")
-    return "warn", "nvswitch-notice" if asks else "nvswitch-watched"
+    return "warn", Fault.NVSWITCH_NOTICE if asks else Fault.NVSWITCH_WATCHED
 
 
 NVSM_TOOL = "nvsm"
@@ -150,7 +153,7 @@ _TARGET = re.compile(r"/(?:systems|chassis)/[\w./-]{3,200}/(?P<name>[\w.-]{1,64}
 _PROPERTY = re.compile(r"(?P<name>[A-Za-z]\w{1,60}) = (?P<value>.{0,600})")
 _NVSM_BDF = re.compile(PATTERN, re.IGNORECASE)
 _GPU = re.compile(r"GPU[ _]?(\d{1,2})", re.IGNORECASE)
-_LINKS = (("link-narrow", "width"), ("link-degraded", "speed"))
+_LINKS = ((Fault.LINK_NARROW, "width"), (Fault.LINK_DEGRADED, "speed"))
 _OVER = frozenset(("cleared", "resolved", "closed"))
 """States of an alert that is no longer one."""
 
@@ -194,9 +197,9 @@ def read_nvsm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _greeting(reports: Reports, critical: int, warnings: int) -> None:
     if critical:
         text = f"critical alerts: {critical}; list them with nvsm show alerts"
-        reports.add(HOST, "alerts", "fail", "test-failed", text)
+        reports.add(HOST, "alerts", "fail", Fault.TEST_FAILED, text)
     if warnings:
-        reports.add(HOST, "warnings", "note", "", f"warnings: {warnings}; list them with nvsm show alerts")
+        reports.add(HOST, "warnings", "note", None, f"warnings: {warnings}; list them with nvsm show alerts")
     if not critical and not warnings:
         reports.add(HOST, "alerts", "pass")
 
@@ -219,6 +222,7 @@ def _add(reports: Reports, text: str, outcome: Outcome, topic: str) -> None:
     subject = HOST
     if text.startswith("GPU") or gpu:
         subject = f"GPU{int(gpu[1])}" if gpu else (as_bdf(bdf[0]) or HOST) if bdf else HOST
-    fault = next((word for word, part in _LINKS if f"link {part}" in text), "") or fault_of(text)
+    fault = next((kind for kind, part in _LINKS if f"link {part}" in text), None) or fault_of(text)
+    good = outcome in ("pass", "note")
     name = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-") or "check"
-    reports.add(subject, name, outcome, "" if outcome in ("pass", "note") else fault, "" if outcome == "pass" else text)
+    reports.add(subject, name, outcome, None if good else fault, "" if outcome == "pass" else text)

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.listing import gpu_function
 from dgxcheck.readers.model import HOST, Reports
@@ -162,7 +163,7 @@ class Channels:
             else:
                 continue
             text = f"{self._gpus.words(a)} and {self._gpus.words(b)} talk over host memory, {because}"
-            reports.add(HOST, "shm", "warn", "p2p-blocked", f"{text}; {why}" if why else text)
+            reports.add(HOST, "shm", "warn", Fault.P2P_BLOCKED, f"{text}; {why}" if why else text)
 
     def _reads(self, gpu: str) -> int:
         """From how many GPUs it reads, or is read."""
@@ -191,4 +192,4 @@ class Multicast:
         """It belongs to the fabric: where some GPUs have it, those that do not have lost theirs."""
         for number in sorted(self._without - self._with) if self._with else ():
             text = "no multicast over NVSwitches, which other GPUs of the host have"
-            reports.add(gpus.of_cuda(number) or f"GPU{number}", "nvls", "warn", "fabric-failed", text)
+            reports.add(gpus.of_cuda(number) or f"GPU{number}", "nvls", "warn", Fault.FABRIC_FAILED, text)

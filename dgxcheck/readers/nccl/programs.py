@@ -16,6 +16,8 @@ import re
 from collections import Counter
 from collections.abc import Collection
 
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.nccl.warnings import Gpus, report
@@ -42,13 +44,13 @@ _PROGRAMS_CHATTER = re.compile(
     r".{0,160}(?:ProcessGroupNCCL\.cpp:\d{1,6}\]|TORCH_NCCL_\w{3,60}|NCCL_ASYNC_ERROR_HANDLING).{0,600}"
     r"|.{0,120}: Test failure \S{1,80}:\d{1,6}"
 )
-_KINDS: dict[str, tuple[str, Outcome, str, str]] = {
-    "ncclInternalError": ("internal", "warn", "tool-error", "an internal check of NCCL failed"),
-    "ncclInvalidUsage": ("usage", "warn", "program-error", "the program used NCCL in a wrong way"),
-    "ncclInvalidArgument": ("usage", "warn", "program-error", "the program called NCCL with a wrong argument"),
-    "ncclSystemError": ("system", "warn", "transfer-failed", "a system call or library that NCCL used failed"),
-    "ncclUnhandledCudaError": ("cuda", "warn", "tool-error", "a call of CUDA failed in NCCL"),
-    "ncclRemoteError": ("peer-gone", "warn", "transfer-failed", "another rank ended, or the network to it failed"),
+_KINDS: dict[str, tuple[str, Outcome, FaultKind, str]] = {
+    "ncclInternalError": ("internal", "warn", Fault.TOOL_ERROR, "an internal check of NCCL failed"),
+    "ncclInvalidUsage": ("usage", "warn", Fault.PROGRAM_ERROR, "the program used NCCL in a wrong way"),
+    "ncclInvalidArgument": ("usage", "warn", Fault.PROGRAM_ERROR, "the program called NCCL with a wrong argument"),
+    "ncclSystemError": ("system", "warn", Fault.TRANSFER_FAILED, "a system call or library that NCCL used failed"),
+    "ncclUnhandledCudaError": ("cuda", "warn", Fault.TOOL_ERROR, "a call of CUDA failed in NCCL"),
+    "ncclRemoteError": ("peer-gone", "warn", Fault.TRANSFER_FAILED, "another rank ended, or the network to it failed"),
 }  # fmt: skip
 _WORDS = {
     "unhandled cuda error": "ncclUnhandledCudaError", "unhandled system error": "ncclSystemError",
@@ -120,7 +122,7 @@ class _Job:
         found = Reports(tool)
         report([(None, text) for text in self.warnings], Gpus(), found)
         if self._waits or self._silent:
-            found.add(HOST, "timeout", "warn", "collective-timeout", self._text())
+            found.add(HOST, "timeout", "warn", Fault.COLLECTIVE_TIMEOUT, self._text())
         for kind in self._kinds if not self.warnings else ():
             topic, outcome, fault, text = _KINDS[kind]
             found.add(HOST, topic, outcome, fault, text)
@@ -180,9 +182,9 @@ _RAS_CHATTER = re.compile(
     r"|\[could not find information .{1,60}\]|The missing (?:rank|process).{0,60}"
     r"|The outlier nodes?:|Node \S{1,80} running process.{0,200}|Gathering data about .{0,80}"
 )
-_FOUND: dict[str, tuple[Outcome, str]] = {
-    "DEAD": ("fail", "collective-timeout"), "INCOMPLETE": ("warn", "collective-timeout"),
-    "ERROR": ("fail", "tool-error"), "MISMATCH": ("unknown", "collective-timeout"),
+_FOUND: dict[str, tuple[Outcome, FaultKind]] = {
+    "DEAD": ("fail", Fault.COLLECTIVE_TIMEOUT), "INCOMPLETE": ("warn", Fault.COLLECTIVE_TIMEOUT),
+    "ERROR": ("fail", Fault.TOOL_ERROR), "MISMATCH": ("unknown", Fault.COLLECTIVE_TIMEOUT),
 }  # fmt: skip
 """A running job shows ranks at different operations for a moment: ask again whether the same ones stay behind."""
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.model import Imported, Reports
@@ -107,7 +108,7 @@ def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
     code = integer(members.get("Status Opcode", ""), 1 << 16)
     if code:
         text = f"status {code}: {members.get('Recommendation', '')}"
-        reports.add(device, "status", "unknown" if code in _UNUSED else "warn", "port-module", text)
+        reports.add(device, "status", "unknown" if code in _UNUSED else "warn", Fault.PORT_MODULE, text)
     elif members["State"] == "Active":
         reports.add(device, "status", "pass")
     else:
@@ -219,7 +220,7 @@ def _compared(adapters: list[Adapter]) -> Reports:
         usual, count = versions.most_common(1)[0]
         if adapter.version != usual and 2 * count > versions.total():
             text = f"firmware {adapter.version}, other adapters of board {adapter.psid} run {usual}"
-            reports.add(_subject(place), "firmware", "warn", "hca-firmware", text)
+            reports.add(_subject(place), "firmware", "warn", Fault.HCA_FIRMWARE, text)
         else:
             reports.add(_subject(place), "firmware", "pass")
     return reports

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.model import HOST, Form, Imported, Reports, recognised
 from dgxcheck.readers.network.files import state
@@ -65,12 +67,12 @@ def _take(reports: Reports, link: re.Match[str], node: str) -> None:
     runs = f"{link['lanes']}X {link['speed']}" if link["lanes"] else ""
     if of_link in ("2: INIT", "3: ARMED") and words == "LinkUp":
         text = f"the link {peer} is {of_link[3:]}: no subnet manager configured it"
-        reports.add(where, "state", "warn", "no-subnet-manager", text)
+        reports.add(where, "state", "warn", Fault.NO_SUBNET_MANAGER, text)
     elif "ould be" in could:
         text = f"the link {peer} runs at {runs}: {could[0].lower()}{could[1:]}"
-        reports.add(where, "rate", "warn", "port-slow", text)
+        reports.add(where, "rate", "warn", Fault.PORT_SLOW, text)
     elif words in ("LinkErrorRecovery", "Link Error Recovery"):
-        reports.add(where, "state", "warn", "port-errors", f"the link {peer} is recovering from errors")
+        reports.add(where, "state", "warn", Fault.PORT_ERRORS, f"the link {peer} is recovering from errors")
     elif of_link == "4: ACTIVE":
         reports.add(HOST, "links", "pass")
 
@@ -89,9 +91,10 @@ _STAGE = re.compile(
 )
 _LINE = re.compile(r"-(?P<kind>[EW])- (?P<text>\S.{2,300})")
 _CHATTER = re.compile(r"-I- .{1,300}|-{10,120}|Summary|[A-Z][\w /()-]{2,40}|Loading IBDIAGNET from: .{0,120}")
-_STAGES: tuple[tuple[str, str], ...] = (
-    ("speed", "port-slow"), ("width", "port-slow"), ("subnet manager", "no-subnet-manager"),
-    ("port counters", "port-errors"), ("cable", "port-module"), ("ber", "port-errors"), ("link", "port-down"),
+_STAGES: tuple[tuple[str, FaultKind], ...] = (
+    ("speed", Fault.PORT_SLOW), ("width", Fault.PORT_SLOW), ("subnet manager", Fault.NO_SUBNET_MANAGER),
+    ("port counters", Fault.PORT_ERRORS), ("cable", Fault.PORT_MODULE), ("ber", Fault.PORT_ERRORS),
+    ("link", Fault.PORT_DOWN),
 )  # fmt: skip
 """Words of a stage's name, and what an error in it stands for."""
 
@@ -110,9 +113,9 @@ def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if answer := _MASTER.fullmatch(line):
             master = answer["state"] == "MASTER"
             text = "" if master else f"the subnet manager that answers is {answer['state']}"
-            reports.add(HOST, "state", "pass" if master else "warn", "" if master else "no-subnet-manager", text)
+            reports.add(HOST, "state", "pass" if master else "warn", None if master else Fault.NO_SUBNET_MANAGER, text)
         elif _NONE.fullmatch(line):
-            reports.add(HOST, "state", "warn", "no-subnet-manager", "no subnet manager answers")
+            reports.add(HOST, "state", "warn", Fault.NO_SUBNET_MANAGER, "no subnet manager answers")
         elif _TIMEOUT.fullmatch(line):
             warnings.add(number)
             continue
@@ -147,7 +150,7 @@ def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if not reports:
         begun = any(raw.strip().startswith("-I- ") for raw in lines)
         for kind, text in logged if begun else ():
-            reports.add(HOST, "line", "warn" if kind == "E" else "note", _fault(text) if kind == "E" else "", text)
+            reports.add(HOST, "line", "warn" if kind == "E" else "note", _fault(text) if kind == "E" else None, text)
     if not reports:
         return ()
     return (Imported(tool=IBDIAGNET, facts=reports.facts(), understood=frozenset(understood | chatter)),)
@@ -157,12 +160,12 @@ def _judge(reports: Reports, stage: str, warnings: int, errors: int) -> None:
     topic = re.sub(r"\W+", "-", stage.lower()).strip("-")
     outcome: Outcome = "warn" if errors else "note" if warnings else "pass"
     text = f"{stage}: {errors} errors, {warnings} warnings" if errors or warnings else ""
-    reports.add(HOST, topic, outcome, _fault(stage) if errors else "", text)
+    reports.add(HOST, topic, outcome, _fault(stage) if errors else None, text)
 
 
-def _fault(words: str) -> str:
+def _fault(words: str) -> FaultKind:
     lower = words.lower()
-    return next((fault for word, fault in _STAGES if word in lower), "test-failed")
+    return next((fault for word, fault in _STAGES if word in lower), Fault.TEST_FAILED)
 
 
 _NEVER = re.compile(r"(?!)")
@@ -226,9 +229,9 @@ def read_carrier(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for name, states in events.items():
         lost = states.count(False)
         if not states[-1]:
-            reports.add(name, "carrier", "fail", "port-down", f"its carrier is lost, {lost} times in this log")
+            reports.add(name, "carrier", "fail", Fault.PORT_DOWN, f"its carrier is lost, {lost} times in this log")
         elif lost >= _FLAPS:
-            reports.add(name, "carrier", "warn", "port-errors", f"its carrier was lost {lost} times and came back")
+            reports.add(name, "carrier", "warn", Fault.PORT_ERRORS, f"its carrier was lost {lost} times and came back")
     if not understood:
         return ()
     return (Imported(tool=CARRIER_TOOL, facts=reports.facts(), understood=frozenset(understood | others)),)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.network.files import NAME, device_files, guid, lid, listed, physical, port_files, rate, state
@@ -40,7 +41,7 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             device, port = match[1], 0
             ports.setdefault(device, [])
         elif match := _GONE.fullmatch(line):
-            reports.add(match["device"], "device", "warn", "hca-not-started", match["what"])
+            reports.add(match["device"], "device", "warn", Fault.HCA_NOT_STARTED, match["what"])
         elif device and (match := _IBSTAT_PORT.fullmatch(line)):
             port = int(match[1])
             ports[device].append(port)
@@ -255,7 +256,7 @@ def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             facts |= port_files(device, port, {"state": state(match["state"] or active)})
             if match["interface"] == "Down" and not match["state"]:
                 text = f"its network interface {match['name']} is down, which says nothing of the port itself"
-                reports.add(f"{device}/{port}", "interface", "note", "", text)
+                reports.add(f"{device}/{port}", "interface", "note", None, text)
             understood.add(number)
     facts |= reports.facts() | listed(ports)
     return (Imported(tool=IBDEV2NETDEV_TOOL, facts=facts, understood=frozenset(understood)),) if ports else ()

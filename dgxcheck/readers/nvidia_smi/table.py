@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE
 from dgxcheck.readers.model import Imported, Reports
@@ -263,7 +264,7 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 before = hottest.setdefault(index, values)
                 hottest[index] = max(before, values, key=_heat)
                 if values.get(_HELD_DOWN):
-                    reports.add(f"GPU{index}", "tviol", "warn", "thermal-slowdown", "thermal violation (tviol)")
+                    reports.add(f"GPU{index}", "tviol", "warn", Fault.THERMAL_SLOWDOWN, "thermal violation (tviol)")
                 understood |= begun | {at}
         else:
             columns = ()
