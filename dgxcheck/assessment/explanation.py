@@ -11,10 +11,10 @@ from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.ids import NVIDIA
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.rootfs import decode, list_names, read_bytes
 from dgxcheck.suggestion import did_you_mean
 
-_DEVICES = "/sys/bus/pci/devices"
 _FAULTS = {fault.value: fault for fault in Fault if fault.value not in {check.id for check in CHECKS}}
 
 
@@ -74,7 +74,7 @@ def _places(finding: Finding) -> tuple[str, ...]:
 
 def has_nvidia_gpu(root: str) -> bool:
     """Is there an NVIDIA function on the PCI bus of the live machine? Costs a few milliseconds."""
-    base = root.rstrip("/") + _DEVICES
+    base = root.rstrip("/") + PCI_DEVICES
     try:
         names = list_names(base)
     except OSError:
