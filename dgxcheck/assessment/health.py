@@ -8,10 +8,9 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from dgxcheck.assessment.growth import LastRun, Present, inventory, last_run, loaded, with_growth, within
-from dgxcheck.assessment.host_load import HostWatch, Watched
+from dgxcheck.assessment.host_use import HostWatch, Watched, programs
 from dgxcheck.assessment.inventory import counts, is_accepted
 from dgxcheck.assessment.machine import opened, topology_of
-from dgxcheck.assessment.programs import programs
 from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.assessment.request import DEFAULT, WINDOW_S, Request, validate
 from dgxcheck.assessment.result import Assessment
@@ -100,9 +99,9 @@ def _box(
     choice = library.select(request.profile, facts, topology)
     gpus = topology.gpus
     if request.gpus:
-        from dgxcheck.assessment import device_ids
+        from dgxcheck.assessment import gpu_list
 
-        gpus = tuple(dict.fromkeys(device_ids.gpus(topology, ",".join(request.gpus))))
+        gpus = tuple(dict.fromkeys(gpu_list.gpus(topology, ",".join(request.gpus))))
     box = Box(
         snapshot=facts,
         topology=topology,

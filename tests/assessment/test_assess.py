@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dgxcheck.assessment import Assessment, BadInput, Request, assess, examine
-from dgxcheck.assessment.interrupt import interruptible
+from dgxcheck.assessment.progress import interruptible
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli import main
 from dgxcheck.components.component import Component
