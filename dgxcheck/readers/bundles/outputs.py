@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.facts.limits import FILE_BYTES
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.readers import any_text
 from dgxcheck.readers.bundles.bug_report import HEAD
 from dgxcheck.readers.bundles.kernel_logs import kernel_log
@@ -20,7 +21,6 @@ from dgxcheck.readers.kernel_log.excerpt import DOMAIN, default_domain
 from dgxcheck.readers.layout.undo import Layout, undone
 from dgxcheck.readers.listing import OF_LIST, with_numbers, without_unplaced
 from dgxcheck.readers.lspci import text as lspci
-from dgxcheck.readers.lspci.files import DEVICES
 from dgxcheck.readers.lspci.files import files as pci_files
 from dgxcheck.readers.lspci.listing import functions, merged, tree
 from dgxcheck.readers.model import Imported, Reader
@@ -57,7 +57,7 @@ class Loose(Record):
         if reader == KERNEL_LOG:
             title = self.section.title if reader_of(self.section.title) == KERNEL_LOG else _LOG
             return [self._section(title, tuple(row for _, row in excerpt.rows_of(self.layout.lines)))]
-        whole = any(f"names {DEVICES}" in part.facts for _, part in self.found if part.tool in _TOOLS[reader])
+        whole = any(f"names {PCI_DEVICES}" in part.facts for _, part in self.found if part.tool in _TOOLS[reader])
         listing = [self._section(lspci.TOOL if whole else _A_PART, self.layout.lines)]
         return listing + [self._section(lspci.TREE, self.layout.lines)] * bool(tree(self.layout.lines)[0].roots)
 
@@ -238,7 +238,8 @@ def machine_facts(found: Sequence[Output]) -> tuple[dict[str, Json], tuple[str, 
     What names GPUs by their index belongs to those of nvidia-smi's dump.
     """
     combined = combine([Part(output.title, output.found) for output in found], one_box=True)
-    facts = without_unplaced(combined.facts) if f"names {DEVICES}" in combined.facts else with_numbers(combined.facts)
+    facts = combined.facts
+    facts = without_unplaced(facts) if f"names {PCI_DEVICES}" in facts else with_numbers(facts)
     gpus = nvml_gpus(facts) or printed_bdfs(facts)
     if gpus and not mismatch(facts, gpus):
         own = {key: fact for key, fact in facts.items() if key.startswith(("nvml ", *OF_LIST))}

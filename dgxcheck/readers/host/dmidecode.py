@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import DMI
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded
 
@@ -86,7 +87,6 @@ def _channel(device: Members) -> str:
 
 
 TOOL = "dmidecode"
-_DMI = "/sys/class/dmi/id"
 _FILES = {
     ("BIOS Information", "Vendor"): "bios_vendor",
     ("BIOS Information", "Version"): "bios_version",
@@ -143,7 +143,7 @@ def read_dmidecode(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if member is not None and table == _MEMORY:
                 slots[-1].setdefault(member[1], member[2].strip())
             elif member is not None and table not in done and (table, member[1]) in _FILES:
-                facts.setdefault(f"text {_DMI}/{_FILES[table, member[1]]}", f"{member[2].rstrip()}\n")
+                facts.setdefault(f"text {DMI}/{_FILES[table, member[1]]}", f"{member[2].rstrip()}\n")
         elif _CHATTER.fullmatch(line):
             understood.add(number)
         else:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import NODES
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bare, bounded, integer
 
 LSCPU_TOOL = "lscpu"
-_NODES = "/sys/devices/system/node"
 _MEMBER = re.compile(r"(?P<name>[A-Z][\w ().,/-]{1,50}?):\s{0,60}(?P<value>.{0,4000})")
 _NODE = re.compile(r"NUMA node(?P<node>\d{1,4}) CPU\(s\)")
 _LABELS = re.compile(
@@ -43,7 +43,7 @@ def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         understood.add(number)
         if (node := _NODE.fullmatch(name)) and ranges(value) is not None:
             nodes.append(f"node{node['node']}")
-            facts[f"text {_NODES}/node{node['node']}/cpulist"] = f"{value}\n"
+            facts[f"text {NODES}/node{node['node']}/cpulist"] = f"{value}\n"
         elif name == "NUMA node(s)":
             count = integer(value, 1024)
         elif name == "On-line CPU(s) list" and ranges(value):
@@ -51,7 +51,7 @@ def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if not facts:
         return ()
     if nodes and count == len(set(nodes)):
-        facts[f"names {_NODES}"] = [*dict.fromkeys(nodes)]
+        facts[f"names {NODES}"] = [*dict.fromkeys(nodes)]
     return (Imported(tool=LSCPU_TOOL, facts=facts, understood=frozenset(understood)),)
 
 
@@ -77,21 +77,21 @@ def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             said = int(match[1])
         elif match := _CPUS.fullmatch(line):
             nodes.append(f"node{match[1]}")
-            facts[f"text {_NODES}/node{match[1]}/cpulist"] = f"{','.join(_ranges(match[2].split()))}\n"
+            facts[f"text {NODES}/node{match[1]}/cpulist"] = f"{','.join(_ranges(match[2].split()))}\n"
         elif match := _SIZE.fullmatch(line):
             kib = int(match[2]) * 1024
-            facts[f"text {_NODES}/node{match[1]}/meminfo"] = f"Node {match[1]} MemTotal: {kib} kB\n"
+            facts[f"text {NODES}/node{match[1]}/meminfo"] = f"Node {match[1]} MemTotal: {kib} kB\n"
         elif nodes and _TITLES.fullmatch(line):
             below = True
         elif below and (match := _DISTANCES.fullmatch(line)):
-            facts[f"text {_NODES}/node{match[1]}/distance"] = f"{' '.join(match[2].split())}\n"
+            facts[f"text {NODES}/node{match[1]}/distance"] = f"{' '.join(match[2].split())}\n"
         elif not (nodes and _FREE.fullmatch(line)):
             continue
         understood.add(number)
     if not nodes:
         return ()
     if said is None or said == len(set(nodes)):
-        facts[f"names {_NODES}"] = [*dict.fromkeys(nodes)]
+        facts[f"names {NODES}"] = [*dict.fromkeys(nodes)]
     return (Imported(tool=NUMACTL_TOOL, facts=facts, understood=frozenset(understood)),)
 
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.readers.model import Imported, Reports
-from dgxcheck.readers.network.files import CLASS, NAME, lid, listed, physical, port_files, state
+from dgxcheck.readers.network.files import NAME, lid, listed, physical, port_files, state
 from dgxcheck.readers.values import bare, bounded, integer
 
 LINK_TOOL = "rdma link"
@@ -61,7 +62,7 @@ def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if row is None or _STATISTIC_COUNTER.sub("", row["rest"]).strip():
             continue
         counters = {each["name"]: integer(each["count"], MOST) for each in _STATISTIC_COUNTER.finditer(row["rest"])}
-        base = f"{CLASS}/{row['device']}/ports/{int(row['port'])}/hw_counters"
+        base = f"{INFINIBAND}/{row['device']}/ports/{int(row['port'])}/hw_counters"
         facts[f"names {base}"] = [*sorted(counters)]
         facts |= {f"text {base}/{name}": f"{count}\n" for name, count in counters.items() if count is not None}
         ports.setdefault(row["device"], []).append(int(row["port"]))
@@ -108,7 +109,7 @@ _PORT = re.compile(
     re.ASCII,
 )
 _PORT_COUNTERS_COUNTER = re.compile(r"\[(?P<name>\w{2,40}) == (?P<value>\d{1,20})")
-_LID = re.compile(rf"text (?P<path>{CLASS}/[^/]{{1,64}}/ports/(?P<port>\d{{1,3}}))/lid")
+_LID = re.compile(rf"text (?P<path>{INFINIBAND}/[^/]{{1,64}}/ports/(?P<port>\d{{1,3}}))/lid")
 _HEX = re.compile(r"0x[0-9a-f]{1,4}", re.ASCII)
 _REST = re.compile(
     r"Link info:.{0,300}|##|## (?:Summary|Data Counters|Suppressed).{0,200}|Suppressing: .{1,200}"
