@@ -17,7 +17,7 @@ from traced_reads import traced
 from dgxcheck.assessment import assess
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.assessment.request import Request
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.checks.engine.run import run
@@ -92,13 +92,20 @@ class Changeable:
                         fact=fact, device=_device(row), how=how, path=at, value=new, alone=role is None or len(rows) < 2
                     )
 
-    def sees(self, change: Change) -> bool:
+    def roles(self) -> dict[int, tuple[str, Hashable]]:
+        """Kind and role of each record of a device that has siblings, by the record's id."""
+        kinds: tuple[Kind, ...] = get_args(Kind)
+        return {id(row): (each.kind, each.role) for each in siblings(self.box, kinds) for row in each.rows}
+
+    def sees(self, change: Any, growth: Growth | None = None) -> bool:
         """Does a check find more than in the box as it is?"""
-        snapshot = _put(self.box.snapshot, change.path, change.value)
+        snapshot = put(self.box.snapshot, change.path, change.value)
         topology = topology_of(snapshot) if change.path[0] in WIRING else self.box.topology
         changed = replace(self.box, snapshot=snapshot, topology=topology, gpus=topology.gpus)
         rewired = topology is not self.box.topology and _wiring(topology) != _wiring(self.box.topology)
         checks = [check for check in CHECKS if rewired or check.id in self._readers_of(change.path)]
+        if growth is not None:
+            changed, checks = replace(changed, growth=growth), [*CHECKS]
         found = dict(self._found)
         for check in (*(check for check in checks if not check.last), *(check for check in checks if check.last)):
             found[check.id] = list(run(self._with_others(found, check, changed), [check]))
@@ -124,6 +131,8 @@ class Changeable:
         owner: Record = self.box.snapshot
         field = str(path[0])
         for step in path:
+            if isinstance(at, Mapping):
+                break
             if isinstance(at, Record):
                 owner, field = at, str(step)
                 at = getattr(at, field)
@@ -133,8 +142,7 @@ class Changeable:
 
     def _alike(self) -> dict[tuple[str, str, Hashable], list[tuple[Path, Record]]]:
         """Rows of the snapshot, each with its path, by field and role of the device."""
-        kinds: tuple[Kind, ...] = get_args(Kind)
-        roles = {id(row): (each.kind, each.role) for each in siblings(self.box, kinds) for row in each.rows}
+        roles = self.roles()
         groups: dict[tuple[str, str, Hashable], list[tuple[Path, Record]]] = defaultdict(list)
         for name in [name for name in fields(self.box.snapshot) if name not in NO_DEVICES]:
             for path, row in _rows(getattr(self.box.snapshot, name), (name,)):
@@ -187,14 +195,16 @@ def _others(value: object, annotation: str, gap: Missing) -> Iterator[tuple[str,
         yield "gap", gap
 
 
-def _put(whole: Any, path: Path, value: object) -> Any:
+def put(whole: Any, path: Path, value: object) -> Any:
     """The whole with another value at the end of the path."""
     if not path:
         return value
     step, *rest = path
     if isinstance(step, int):
-        return (*whole[:step], _put(whole[step], tuple(rest), value), *whole[step + 1 :])
-    return replace(whole, **{step: _put(getattr(whole, step), tuple(rest), value)})
+        return (*whole[:step], put(whole[step], tuple(rest), value), *whole[step + 1 :])
+    if isinstance(whole, Mapping):
+        return {**whole, step: put(whole[step], tuple(rest), value)}
+    return replace(whole, **{step: put(getattr(whole, step), tuple(rest), value)})
 
 
 def _wiring(topology: Any) -> object:
