@@ -25,9 +25,8 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.facts.missing import need
 
 
@@ -60,9 +59,8 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
-from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.facts.gpu import GpuBoard
 from dgxcheck.facts.missing import need
 

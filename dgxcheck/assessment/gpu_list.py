@@ -11,8 +11,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
-from dgxcheck.topology.model import Device, Topology
-from dgxcheck.topology.slots import slot_of
+from dgxcheck.topology.model import Device, Topology, slot_of
 
 NO_BUS_ID = Missing(Gap.UNRECORDED, "nvidia-smi", "the text has no bus id")
 

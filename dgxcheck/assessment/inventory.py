@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from dgxcheck.checks.engine.acknowledgements import today
-from dgxcheck.checks.placement.inventory import CHECK
+from dgxcheck.checks.placement.missing import CHECK
 from dgxcheck.facts.host import Host, Storage
 from dgxcheck.facts.inventory import Count
 from dgxcheck.facts.missing import Missing

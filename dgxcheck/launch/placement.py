@@ -11,8 +11,8 @@ from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.survey import Snapshot
-from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import PCI_CLASSES, Device, Topology
+from dgxcheck.topology.paths import NEAR
 
 
 class Placement(Record, kw_only=False):

@@ -1,4 +1,4 @@
-"""What limits a GPU's clocks: settings, temperature and power."""
+"""What holds the clocks of a GPU down: heat, power, settings."""
 
 from __future__ import annotations
 
@@ -6,17 +6,31 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import component_of, host_if_all, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, as_evidence, skip
 from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth, per_gpu_growth
-from dgxcheck.checks.engine.per_gpu import per_gpu
-from dgxcheck.checks.gpu.locked_clocks import can_lock_clocks
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.gpu_view import GpuView
-from dgxcheck.facts.gpu import ClockPair, Clocks, GpuClocks, GpuCounters, GpuPower
+from dgxcheck.facts.gpu import ClockPair, Clocks, GpuBoard, GpuClocks, GpuCounters, GpuPower
 from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.profiles.model import Board
+
+_VOLTA = 5
+"""``nvmlDeviceArchitecture_t``"""
+_VOLTA_CAPABILITY = 7
+
+
+def can_lock_clocks(box: Box, bdf: str) -> bool:
+    """``nvidia-smi -lgc`` and ``-rgc`` exist from Volta on (nvidia-smi(1)); true where that is not known."""
+    board = box.gpu(bdf).board
+    if not isinstance(board, GpuBoard):
+        return True
+    if isinstance(board.architecture, int):
+        return board.architecture >= _VOLTA
+    capability = board.compute_capability
+    return capability[0] >= _VOLTA_CAPABILITY if isinstance(capability, tuple) else True
+
 
 BRAKE, THERMAL, SLOWDOWN, SOFTWARE = 0x80, 0x40, 0x8, 0x20
 HELD_BACK = {

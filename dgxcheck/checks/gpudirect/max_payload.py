@@ -14,11 +14,11 @@ from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged
 from dgxcheck.checks.host.virtual_machines import in_guest
-from dgxcheck.checks.pcie.acs import config_space_of
-from dgxcheck.checks.pcie.width import bridge
+from dgxcheck.checks.pcie.gpu_link import bridge
+from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.facts.missing import Missing, need
-from dgxcheck.topology.classes import shared_bridges
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import shared_bridges
 
 Judged = Iterator[tuple[Subject, Judgement]]
 Sizes = Mapping[str, int]

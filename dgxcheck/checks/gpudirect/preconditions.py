@@ -8,12 +8,11 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Judge
 from dgxcheck.checks.engine.finding import Judgement, Subject, skip
 from dgxcheck.checks.engine.precondition import Precondition
-from dgxcheck.checks.host.modules import loaded
-from dgxcheck.checks.host.virtual_machines import in_guest
+from dgxcheck.checks.host.virtual_machines import in_guest, loaded
 from dgxcheck.checks.network.hcas import hcas, nics, none_here
 from dgxcheck.facts.missing import Missing
-from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import NEAR
 
 PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
 

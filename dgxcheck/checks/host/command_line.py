@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
 from dgxcheck.checks.engine.host_limits import (
@@ -16,7 +16,6 @@ from dgxcheck.checks.engine.host_limits import (
     NUMA_PARAMETERS,
     command_line,
 )
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.facts.missing import need
 
 _ANY = ""

@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.kernel_log.device_log import Judged, events_of, happened, lines, reach
-from dgxcheck.checks.placement.missing_device import missing
+from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_below, links_at
 from dgxcheck.facts.bdf import gpu_at

@@ -8,16 +8,16 @@ from typing import Any
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import BAD, Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration
-from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
+from dgxcheck.checks.measurement.compute import FAULTS
 from dgxcheck.checks.measurement.failures import skip_reason
 from dgxcheck.checks.measurement.lookup import ALL, gpu_name
-from dgxcheck.checks.measurement.slowdown import FAULTS
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record

@@ -11,7 +11,13 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import extended
 from dgxcheck.checks.measurement import paths
-from dgxcheck.checks.measurement.comparisons import below_class, gpus_alike, runs_differ, slower_than
+from dgxcheck.checks.measurement.comparisons import (
+    below_class,
+    gpus_alike,
+    runs_differ,
+    slower_than,
+    unless_link_explains,
+)
 from dgxcheck.checks.measurement.expectations import against_expected, figure_text, plain_pass, quantity, slow
 from dgxcheck.checks.measurement.failures import (
     interruption,
@@ -31,7 +37,6 @@ from dgxcheck.checks.measurement.lookup import (
     label,
     matrix_order,
 )
-from dgxcheck.checks.measurement.narrow_links import unless_link_explains
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.record import replace
 

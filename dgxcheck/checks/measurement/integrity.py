@@ -24,7 +24,7 @@ from dgxcheck.checks.measurement.lookup import (
     pair_subject,
     pairs,
 )
-from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, blocker
+from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, blocker
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace

@@ -12,13 +12,12 @@ from itertools import combinations
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
-from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.nvlink.blames import nvlinks, nvlinks_of_all
-from dgxcheck.checks.nvlink.endpoints import (
+from dgxcheck.checks.nvlink.links import (
     MOST,
     GraphComparison,
     Pair,
@@ -28,10 +27,13 @@ from dgxcheck.checks.nvlink.endpoints import (
     linked,
     links_of_both,
     links_up,
+    nvlinks,
+    nvlinks_of_all,
     severity,
+    states_of,
     switched,
+    without_reference,
 )
-from dgxcheck.checks.nvlink.unreferenced import states_of, without_reference
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import End

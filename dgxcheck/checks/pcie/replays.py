@@ -8,12 +8,20 @@ from math import ceil
 
 from dgxcheck.checks.engine.blame import own_link
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered
-from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, MIN_EVENTS, NO_EARLIER_READING, counter_growth, rate
-from dgxcheck.checks.engine.per_gpu import ruled
-from dgxcheck.checks.engine.totals import flood, is_short, uptime
+from dgxcheck.checks.engine.growth import (
+    COUNTER_RESET,
+    DAY_S,
+    MIN_EVENTS,
+    NO_EARLIER_READING,
+    counter_growth,
+    flood,
+    is_short,
+    rate,
+    uptime,
+)
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.missing import Missing, need

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
+from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
-from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.silence.capability import is_answered
