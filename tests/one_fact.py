@@ -24,9 +24,10 @@ from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.checks.siblings.kinds import Kind, siblings
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.profiles.library import boards_for
-from dgxcheck.survey import WIRING
+from dgxcheck.survey import WIRING, Snapshot
 
 NO_DEVICES = ("pci_names", "slots", "modules", "host", "memlock", "units", "kernel_log", "measurement", "stated")
 """Fields of the snapshot that hold no facts of devices."""
@@ -61,6 +62,7 @@ class Changeable:
         )  # fmt: skip
         self._readers: dict[tuple[int, str], set[str]] = defaultdict(set)
         self._found: dict[str, list[Finding]] = {}
+        self._roles: dict[int, tuple[str, Hashable]] = {}
         last = [check for check in CHECKS if check.last]
         for check in (*(check for check in CHECKS if not check.last), *last):
             self._found[check.id] = self._traced(self._with_others(self._found, check), check)
@@ -94,8 +96,10 @@ class Changeable:
 
     def roles(self) -> dict[int, tuple[str, Hashable]]:
         """Kind and role of each record of a device that has siblings, by the record's id."""
-        kinds: tuple[Kind, ...] = get_args(Kind)
-        return {id(row): (each.kind, each.role) for each in siblings(self.box, kinds) for row in each.rows}
+        if not self._roles:
+            kinds: tuple[Kind, ...] = get_args(Kind)
+            self._roles = {id(row): (each.kind, each.role) for each in siblings(self.box, kinds) for row in each.rows}
+        return self._roles
 
     def sees(self, change: Any, growth: Growth | None = None) -> bool:
         """Does a check find more than in the box as it is?"""
@@ -116,6 +120,25 @@ class Changeable:
     def _with_others(self, found: dict[str, list[Finding]], check: Check, box: Box | None = None) -> Box:
         others = tuple(each for findings in found.values() for each in findings) if check.last else ()
         return replace(box or self.box, found=others)
+
+    def rows_of(self, path: Path) -> tuple[Fact, ...]:
+        """The rows of the fields on the way to a value."""
+        found: list[Fact] = []
+        at: Any = self.box.snapshot
+        for step in path:
+            if isinstance(at, Record) and not isinstance(at, Snapshot):
+                found.append(rows_of(type(at))[str(step)])
+            at = getattr(at, str(step)) if isinstance(at, Record) else at[step]
+        return tuple(found)
+
+    def kind_of(self, path: Path) -> str:
+        """The kind of the device that the value is of; empty where it has no siblings."""
+        roles, kind = self.roles(), ""
+        at: Any = self.box.snapshot
+        for step in path:
+            at = getattr(at, str(step)) if isinstance(at, Record) else at[step]
+            kind = roles.get(id(at), (kind,))[0]
+        return kind
 
     def _readers_of(self, path: Path) -> set[str]:
         owner, field = self._owner(path)

@@ -15,8 +15,8 @@ from one_fact import Changeable, Path, _device, _name, put
 
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nature import Fact, by_name, rows
-from dgxcheck.facts.record import Record, fields, replace
+from dgxcheck.facts.nature import Fact, by_name, rows_of
+from dgxcheck.facts.record import Record, fields
 from dgxcheck.survey import COUNTERS
 
 MILLION, HOUR_S = 1_000_000, 3600.0
@@ -91,7 +91,7 @@ def _records(value: object, path: Path) -> Iterator[tuple[Path, Record]]:
                     yield from _records(ports, (*path, number, "ports"))
                 yield (*path, number), each
     if isinstance(value, Record) and not isinstance(value, Missing):
-        for name, row in rows(type(value)).items():
+        for name, row in rows_of(type(value)).items():
             held = getattr(value, name)
             if row.nature == "holder" and isinstance(held, tuple):
                 yield from _records(held, (*path, name))
@@ -99,7 +99,7 @@ def _records(value: object, path: Path) -> Iterator[tuple[Path, Record]]:
 
 def _values(record: Record, path: Path, above: tuple[Fact, ...]) -> Iterator[tuple[Path, tuple[Fact, ...], object]]:
     """Values with their rows; of a mapping of counters each by its name."""
-    for name, row in rows(type(record)).items():
+    for name, row in rows_of(type(record)).items():
         value, at, of = getattr(record, name), (*path, name), (*above, row)
         if isinstance(value, Missing) or value is None:
             continue

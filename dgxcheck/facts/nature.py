@@ -121,10 +121,10 @@ else:
 def row(field: object) -> Fact:
     """The row of a field, by its address: ``row(GpuPower.limit_mw)``."""
     record, name = field.__objclass__, field.__name__  # type: ignore[attr-defined]
-    return rows(record)[name]
+    return rows_of(record)[name]
 
 
-def rows(record: type[Any]) -> Mapping[str, Fact]:
+def rows_of(record: type[Any]) -> Mapping[str, Fact]:
     """The rows of a record by field; of one that holds an event none has more than that nature."""
     known = _ROWS.get(record)
     if known is None:

@@ -7,7 +7,7 @@ from enum import Enum
 from functools import cache
 
 from dgxcheck.facts.missing import Gap, Json, Missing, question
-from dgxcheck.facts.nature import Fact, rows
+from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record
 
 Scalar = bool | int | float | str | None
@@ -40,7 +40,7 @@ def leaves(record: Record, picked: Picked, gaps: bool = False) -> Iterator[Leaf]
 
 def _of_record(record: Record, name: str, above: Rows, picked: Picked, gaps: bool) -> Iterator[Leaf]:
     kind = type(record)
-    for field, row in rows(kind).items():
+    for field, row in rows_of(kind).items():
         if not picked(row):
             continue
         value, inside = getattr(record, field), (*above, row)
