@@ -21,17 +21,11 @@ HOST_CHECK = '''\
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.blame import host
-from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check, per_host
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.facts.missing import need
-
-
-def _judge(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    yield HOST, ruled(_rule, box)
 
 
 def _rule(box: Box) -> Judgement:
@@ -47,7 +41,7 @@ CHECKS = (
         rule="Reports the release of the kernel. Always passes.",
         source="/proc/sys/kernel/osrelease",
         remedy="nothing to do",
-        judge=_judge,
+        judge=per_host(_rule),
         blames=host("kernel"),
     ),
 )

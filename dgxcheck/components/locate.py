@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
-from statistics import multimode
 
 from dgxcheck.components.component import Component, Kind, host_part
 from dgxcheck.facts.gpu import Nvml
@@ -14,6 +13,7 @@ from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Identity
+from dgxcheck.facts.typical import multimode
 from dgxcheck.topology.model import Device, Machine, Topology, slot_of
 from dgxcheck.topology.nvlinks import SWITCH
 from dgxcheck.topology.paths import Hop, hops_above, sharers

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import component_of, driver, part
-from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable
+from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
@@ -23,7 +23,6 @@ from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _STATES = ("not supported", "not started", "in progress", "completed")  # nvmlGpuFabricState_t
 
 
@@ -133,8 +132,7 @@ def _before_hopper(box: Box) -> Judgement:
         if link.link == 0
     )
     message = f"{up} of {counted(len(links), 'NVLink')} up ({counted(switches, 'NVSwitch', 'NVSwitches')})"
-    status, fault = (Status.PASS, None) if up else (Status.FAIL, Fault.FABRIC_MANAGER_DOWN)
-    return Judgement(status, message, up, len(links), "links", evidence, fault=fault)
+    return judged(Fault.FABRIC_MANAGER_DOWN, message, up, len(links), "links", evidence, fails=not up)
 
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -164,11 +162,6 @@ _REMEDIES = {
     8: "drain the GPU and reset it",
 }
 """By ``healthMask``'s incorrect configuration."""
-
-
-def _judge(box: Box) -> Judged:
-    for gpu in box.gpus:
-        yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(_of_gpu, box, gpu)
 
 
 def _of_gpu(box: Box, gpu: Device) -> Judgement:
@@ -260,7 +253,7 @@ CHECKS = (
         source="nvmlGpuFabricInfo_v2_t's healthMask, nvmlGpuFabricInfo_v3_t's healthSummary",
         remedy=f"{_LOG}, and the state of the NVLinks (nvidia-smi nvlink -s); what only recovers needs no action unless"
         " it lasts",
-        judge=_judge,
+        judge=per_listed_gpu(_of_gpu),
         blames=part("fabric"),
         shared=lambda box, subject, judgement: all_nvlinks(box),
     ),

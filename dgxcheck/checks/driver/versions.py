@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dgxcheck.checks.driver.loaded import RELOAD
 from dgxcheck.checks.engine.blame import component_of, host, itself, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.check import Check, per_host, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.components.component import DRIVER, Component, host_part
@@ -22,13 +22,8 @@ from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _PROC = "/proc/driver/nvidia/version"
 _MODULE = "/sys/module/nvidia/version"
-
-
-def _versions(box: Box) -> Judged:
-    yield HOST, _versions_match(box)
 
 
 def _versions_match(box: Box) -> Judgement:
@@ -196,9 +191,8 @@ def _firmware(box: Box, hca: IbDevice) -> Judgement:
 
 def _compare(what: str, version: str, pinned: tuple[str, ...], evidence: Evidence) -> Judgement:
     accepted = " or ".join(pinned)
-    matches = version.strip().lower() in {pin.lower() for pin in pinned}
-    status, fault = (Status.PASS, None) if matches else (Status.WARN, Fault.VERSION)
-    return Judgement(status, f"{what} {version}, pinned {accepted}", version, accepted, "", (evidence,), fault=fault)
+    message, differs = f"{what} {version}, pinned {accepted}", version.strip().lower() not in map(str.lower, pinned)
+    return judged(Fault.VERSION, message, version, accepted, "", (evidence,), warns=differs)
 
 
 def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterable[Component]:
@@ -214,7 +208,7 @@ INSTALLATION = (
         source="NVML_ERROR_LIB_RM_VERSION_MISMATCH; API mismatch in the kernel log; nvmlSystemGetNVMLVersion against"
         " /proc/driver/nvidia/version and /sys/module/nvidia/version",
         remedy=RELOAD,
-        judge=_versions,
+        judge=per_host(_versions_match),
         blames=_blame_versions,
     ),
     Check(

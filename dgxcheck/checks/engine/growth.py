@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from statistics import median
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable, guest, row_of
-from dgxcheck.checks.engine.check import Judge, ruled
-from dgxcheck.checks.engine.finding import Judgement, Subject, skip
+from dgxcheck.checks.engine.box import Box, Growth, guest, row_of
+from dgxcheck.checks.engine.check import Judge, per_listed_gpu
+from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.visibility import cpus_hidden
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.typical import median
 
 MIN_EVENTS = 3
 """Fewer events make no rate, whatever the time between."""
@@ -47,12 +47,7 @@ def duration(seconds: float) -> str:
 
 def per_gpu_growth(facts: str, rule: Rule) -> Judge:
     """A judge that applies ``rule`` to the two records that each GPU has in the field ``facts`` of the growth."""
-
-    def judge(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-        for gpu in box.gpus:
-            yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(_of_growth, box.growth, facts, gpu.bdf, rule)
-
-    return judge
+    return per_listed_gpu(lambda box, gpu: _of_growth(box.growth, facts, gpu.bdf, rule))
 
 
 def _of_growth(growth: Growth | Judgement, facts: str, bdf: str | None, rule: Rule) -> Judgement | Missing:

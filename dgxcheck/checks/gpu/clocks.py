@@ -8,7 +8,17 @@ from dgxcheck.checks.engine.blame import component_of, host_if_all, part, settin
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, as_evidence, skip
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Judged,
+    Judgement,
+    Status,
+    Subject,
+    answered,
+    as_evidence,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth, per_gpu_growth
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.gpu_view import GpuView
@@ -141,8 +151,7 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
         evidence.append(answered(locked, "nvmlDeviceGetClockInfo", clocks.bdf, 0))
         fault = Fault.CLOCKS_LOWERED
         return Judgement(Status.WARN, message, locked, measured, "MHz", tuple(evidence), fault=fault)
-    status, fault_or_none = (Status.WARN, Fault.CLOCKS_LOWERED) if low else (Status.PASS, None)
-    return Judgement(status, message, measured, expected, "MHz", tuple(evidence), fault=fault_or_none)
+    return judged(Fault.CLOCKS_LOWERED, message, measured, expected, "MHz", tuple(evidence), warns=bool(low))
 
 
 def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | Missing | None:
@@ -181,8 +190,7 @@ def highest(box: Box, clocks: GpuClocks) -> Judgement:
         if clock < expected:
             low.append(f"{kind} {clock} MHz, expected {expected:g} MHz ({board.name})")
     message = f"highest clock: {'; '.join(low)}" if low else f"highest {limits[0][1]} clock {measured[0]} MHz"
-    status, fault = (Status.WARN, Fault.CLOCKS_LIMITED) if low else (Status.PASS, None)
-    return Judgement(status, message, measured[0], limits[0][2], "MHz", tuple(evidence), fault=fault)
+    return judged(Fault.CLOCKS_LIMITED, message, measured[0], limits[0][2], "MHz", tuple(evidence), warns=bool(low))
 
 
 def _model_clocks(board: Board) -> Iterator[tuple[int, str, int | float]]:
@@ -192,7 +200,7 @@ def _model_clocks(board: Board) -> Iterator[tuple[int, str, int | float]]:
             yield number, kind, known.value
 
 
-def _violations(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _violations(box: Box) -> Judged:
     def rule(growth: Growth, old: GpuCounters, new: GpuCounters) -> Judgement:
         lost = counter_growth(old.power_ns, new.power_ns)
         if lost is None:
@@ -207,8 +215,7 @@ def _violations(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         at_limit = share > limit and _at_limit(box, new.bdf)
         if at_limit:
             message = f"{message}, at the power limit"
-        status, fault = (Status.WARN, Fault.POWER_VIOLATION) if share > limit and not at_limit else (Status.PASS, None)
-        return Judgement(status, message, share, limit, "%", evidence, fault=fault)
+        return judged(Fault.POWER_VIOLATION, message, share, limit, "%", evidence, warns=share > limit and not at_limit)
 
     yield from per_gpu_growth("gpu_counters", rule)(box)
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import part
-from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check, per_gpu, ruled
+from dgxcheck.checks.engine.box import Box, gpu_unavailable
+from dgxcheck.checks.engine.check import Check, per_gpu, per_host, ruled
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
 from dgxcheck.checks.engine.wording import counted
@@ -23,7 +23,6 @@ from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.topology.model import Device
 
-Judged = Iterator[tuple[Subject, Judgement]]
 NO_REFERENCE = skip("no-reference", "no matching reference machine")
 MIB = 1 << 20
 _PCI = "/sys/bus/pci/devices"
@@ -57,10 +56,6 @@ def _with_driver(box: Box) -> list[Device]:
     ]
 
 
-def _count(box: Box) -> Judged:
-    yield HOST, ruled(_count_judgement, box)
-
-
 def _count_judgement(box: Box) -> Judgement:
     choice = box.choice
     nvml, pci = box.nvml, box.snapshot.pci
@@ -89,8 +84,7 @@ def _count_judgement(box: Box) -> Judgement:
     )
     note = f"; bound to no driver: {', '.join(unbound)}" if unbound else ""
     message = f"{present} of {counted(int(number.value), 'GPU')} found ({choice.profile.title}){note}"
-    status, fault = (Status.FAIL, Fault.GPU_MISSING) if present < number.value else (Status.PASS, None)
-    return Judgement(status, message, present, number.value, "GPUs", evidence, fault=fault)
+    return judged(Fault.GPU_MISSING, message, present, number.value, "GPUs", evidence, fails=present < number.value)
 
 
 def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -149,7 +143,7 @@ def _memory(box: Box, memory: GpuMemory) -> Judgement:
     return Judgement(status, message, round(total / MIB), expected.value, "MiB", evidence, fault=fault)
 
 
-def _inforom(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _inforom(box: Box) -> Judged:
     corrupted = [gap for gap in box.gaps if gap.code == NvmlReturn.CORRUPTED_INFOROM]
     for gpu in box.gpus:
         own = [gap for gap in corrupted if gpu.bdf in gap.where.split()]
@@ -186,7 +180,7 @@ CHECKS = (
         source="GPUs in /sys/bus/pci/devices and nvmlDeviceGetCount against the profile",
         remedy="check the kernel log for the missing GPU; cold power cycle; if it stays missing, reseat the GPU or its"
         " tray (SXM: the vendor does) and check the firmware's PCI settings",
-        judge=_count,
+        judge=per_host(_count_judgement),
         blames=_blame_missing,
     ),
     Check(

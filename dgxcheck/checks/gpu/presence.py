@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.blame import device_of, itself, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.placement.missing import missing
@@ -62,7 +62,6 @@ def _gpus_of(gap: Missing) -> tuple[str, ...]:
     return tuple(word for word in gap.where.split()[1:] if ":" in word)
 
 
-Judged = Iterator[tuple[Subject, Judgement]]
 LOST = "gpu.lost"
 _RECOVERY = {
     1: ("a GPU reset", Fault.RESET_REQUIRED, ""),
@@ -225,8 +224,8 @@ def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
     if number not in range(len(COMPUTE_MODES)):
         return Missing(Gap.GARBLED, evidence[0].where, f"unknown compute mode {number}")
     mode = COMPUTE_MODES[number]
-    status, fault = (Status.WARN, Fault.COMPUTE_PROHIBITED) if mode == "prohibited" else (Status.PASS, None)
-    return Judgement(status, f"compute mode: {mode}", mode, evidence=evidence, fault=fault)
+    prohibited = mode == "prohibited"
+    return judged(Fault.COMPUTE_PROHIBITED, f"compute mode: {mode}", mode, evidence=evidence, warns=prohibited)
 
 
 def _mig(_: Box, modes: GpuModes) -> Judgement:

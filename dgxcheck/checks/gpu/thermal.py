@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from statistics import median
 from typing import Literal
 
 from dgxcheck.checks.engine.blame import host_if_all, part, setting_of_all
@@ -11,7 +9,7 @@ from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, per_gpu, ruled
 from dgxcheck.checks.engine.expected import has_problem, siblings
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
@@ -20,6 +18,7 @@ from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
 from dgxcheck.facts.nvml_quantities import THRESHOLDS
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
 
 
@@ -35,9 +34,8 @@ def power_limit(_: Box, power: GpuPower) -> Judgement | Missing:
     )
     if limit <= 0 or default <= 0:
         return Missing(Gap.GARBLED, evidence[0 if limit <= 0 else 1].where, "a power limit of 0 W is not valid")
-    status, fault = (Status.WARN, Fault.POWER_CAPPED) if limit < default else (Status.PASS, None)
     message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
-    return Judgement(status, message, limit / 1000, default / 1000, "W", evidence, fault=fault)
+    return judged(Fault.POWER_CAPPED, message, limit / 1000, default / 1000, "W", evidence, warns=limit < default)
 
 
 def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
@@ -50,9 +48,8 @@ def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
     if slowdown <= 0:
         return Missing(Gap.GARBLED, evidence[1].where, f"{slowdown} °C is not a valid slowdown temperature")
     near = now > slowdown - box.settings.limit("thermal.margin")
-    status = Status.FAIL if now >= slowdown else Status.WARN if near else Status.PASS
-    fault = None if status is Status.PASS else Fault.OVERHEATING
-    return Judgement(status, f"{now} °C, slowdown at {slowdown} °C", now, slowdown, "°C", evidence, fault=fault)
+    message = f"{now} °C, slowdown at {slowdown} °C"
+    return judged(Fault.OVERHEATING, message, now, slowdown, "°C", evidence, warns=near, fails=now >= slowdown)
 
 
 COOLING = (
@@ -83,10 +80,8 @@ def _margin(box: Box, thermal: GpuThermal) -> Judgement:
     near = margin - at < box.settings.limit("thermal.margin")
     # some boards report margins of 0 and less while they are cool: the slowdown itself decides
     held = margin <= at and _slowed_by_heat(box, thermal.bdf)
-    status = Status.FAIL if held else Status.WARN if near else Status.PASS
-    fault = Fault.OVERHEATING if near else None
     message = f"temperature margin {margin} °C, slowdown at {at} °C"
-    return Judgement(status, message, margin, at, "°C", evidence, fault=fault)
+    return judged(Fault.OVERHEATING, message, margin, at, "°C", evidence, warns=near, fails=held)
 
 
 def _slowed_by_heat(box: Box, bdf: str) -> bool:
@@ -95,7 +90,7 @@ def _slowed_by_heat(box: Box, bdf: str) -> bool:
     return not isinstance(reasons, Missing) and slowdown(reasons.mask) in (THERMAL, SLOWDOWN, SOFTWARE)
 
 
-def _memory(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _memory(box: Box) -> Judged:
     """The memory against its own limit; below it, or where that is not known, against the memory of the siblings."""
     compared = dict(_against_siblings(box, "memory_c"))
     for gpu in box.gpus:
@@ -116,9 +111,8 @@ def _memory_limit(box: Box, gpu: Device) -> Judgement | Missing:
     if most <= 0:
         return Missing(Gap.GARBLED, evidence[1].where, f"{most} °C is not a valid limit")
     near = now > most - box.settings.limit("thermal.margin")
-    status = Status.FAIL if now >= most else Status.WARN if near else Status.PASS
-    message, fault = f"memory {now} °C, limit {most} °C", Fault.OVERHEATING if near else None
-    return Judgement(status, message, now, most, "°C", evidence, fault=fault)
+    message = f"memory {now} °C, limit {most} °C"
+    return judged(Fault.OVERHEATING, message, now, most, "°C", evidence, warns=near, fails=now >= most)
 
 
 _ALONE = (
@@ -137,11 +131,11 @@ class _State(Record):
     sensor: Sensor
 
 
-def _outlier(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _outlier(box: Box) -> Judged:
     yield from _against_siblings(box, "gpu_c")
 
 
-def _against_siblings(box: Box, sensor: Sensor) -> Iterator[tuple[Subject, Judgement]]:
+def _against_siblings(box: Box, sensor: Sensor) -> Judged:
     states = {gpu: gpu_unavailable(box, gpu) or _state(box, gpu, sensor) for gpu in box.topology.gpus}
     for gpu in box.gpus:
         own = states[gpu]
@@ -178,11 +172,9 @@ def _compare(box: Box, own: _State, others: list[_State]) -> Judgement:
     usual = median(state.temperature_c for state in alike)
     warm = own.temperature_c >= box.settings.limit("thermal.warm")
     hotter = warm and own.temperature_c - usual > box.settings.limit("thermal.outlier")
-    status, fault = (Status.WARN, Fault.HOTTER) if hotter else (Status.PASS, None)
     compared_with = f"{len(alike)} other GPUs in P{own.pstate} at similar power"
     message = f"{_NAMES[own.sensor]}{own.temperature_c} °C; {compared_with}: median {usual:g} °C"
-    remedy = _ALONE if hotter else ""
-    return Judgement(status, message, own.temperature_c, usual, "°C", evidence, fault=fault, remedy=remedy)
+    return judged(Fault.HOTTER, message, own.temperature_c, usual, "°C", evidence, warns=hotter, remedy=_ALONE)
 
 
 CHECKS = (

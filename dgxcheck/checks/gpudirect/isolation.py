@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, no_rdma, not_judged, rdma_configured
@@ -35,7 +35,6 @@ from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import NEAR
 
-Judged = Iterator[tuple[Subject, Judgement]]
 Pair = tuple[Device, Device]
 BITS = {0x04: "request redirect", 0x08: "completion redirect", 0x10: "upstream forwarding", 0x20: "egress control"}
 

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.blame import device_of, host, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
@@ -21,7 +21,6 @@ from dgxcheck.facts.missing import need
 from dgxcheck.topology.model import Device, PciClass
 from dgxcheck.topology.paths import NEAR, Hop, hops_between, pci_class
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _NCCL = "NCCL does not use it by default"
 _FAR: Mapping[PciClass, str] = {
     "PHB": "path through a host bridge: works, but slower",

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import host
-from dgxcheck.checks.engine.box import HOST, Box, guest
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, judged, skip
 from dgxcheck.checks.engine.host_limits import CPU_PARAMETERS, left_out, missing_socket
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.components.component import Component
@@ -49,10 +49,6 @@ def cores(box: Box) -> int | Missing:
 def _online(box: Box) -> Cpu | Missing:
     facts = box.snapshot.host
     return facts if isinstance(facts, Missing) else facts.cpu
-
-
-def _cpu(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    yield HOST, ruled(_online_cpus, box)
 
 
 def _online_cpus(box: Box) -> Judgement:
@@ -123,14 +119,9 @@ def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     yield from host("CPUs")(box, at, judgement)
 
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _POLICIES = "/sys/devices/system/cpu/cpufreq"
 _SLOW_SOURCES = ("hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies")
 """Each read of these takes a microsecond or more, where the time stamp counter takes 20 ns."""
-
-
-def _clock(box: Box) -> Judged:
-    yield HOST, ruled(_limits, box)
 
 
 def _limits(box: Box) -> Judgement:
@@ -174,19 +165,14 @@ def _governors(policies: Sequence[CpuPolicy]) -> Iterator[tuple[str, Evidence]]:
         yield text, Evidence(f"{_POLICIES}/*/scaling_governor", {**odd})
 
 
-def _source(box: Box) -> Judged:
-    yield HOST, ruled(_clock_source, box)
-
-
 def _clock_source(box: Box) -> Judgement:
     name = need(need(box.snapshot.host).clock_source)
     evidence = (Evidence("/sys/devices/system/clocksource/clocksource0/current_clocksource", name),)
     if (vm := guest(box)) is not None:
         return skip("not-visible", f"{vm} gives its guest a clock of its own: {name}", *evidence)
     slow = name in _SLOW_SOURCES
-    status, fault = (Status.WARN, Fault.CLOCK_SOURCE) if slow else (Status.PASS, None)
     message = f"clock source {name}" + (", expected tsc" if slow else "")
-    return Judgement(status, message, name, "tsc" if slow else None, evidence=evidence, fault=fault)
+    return judged(Fault.CLOCK_SOURCE, message, name, "tsc" if slow else None, evidence=evidence, warns=slow)
 
 
 CPU = (
@@ -198,7 +184,7 @@ CPU = (
         source="/proc/cpuinfo and /sys/devices/system/cpu/online against the profile",
         remedy="look for offline CPUs (lscpu -e), for maxcpus= and nr_cpus= in /proc/cmdline and for machine checks in"
         " the kernel log; set a CPU online with chcpu -e LIST; for a missing socket check the BMC's event log",
-        judge=_cpu,
+        judge=per_host(_online_cpus),
         blames=_blame,
     ),
 )
@@ -210,7 +196,7 @@ CPU_CLOCK = (
         source="cpufreq/boost, intel_pstate/no_turbo and cpufreq/policy* of /sys/devices/system/cpu",
         remedy="if this was not intended, cpupower frequency-set with the highest clock as -u and one governor for all"
         " CPUs, and enable boost (echo 1 > cpufreq/boost, echo 0 > intel_pstate/no_turbo, or the firmware's setting)",
-        judge=_clock,
+        judge=per_host(_limits),
         blames=host("CPU clock setting"),
     ),
     Check(
@@ -220,7 +206,7 @@ CPU_CLOCK = (
         source="current_clocksource of /sys/devices/system/clocksource; Meta GCM checks it",
         remedy="look for 'Marking clocksource tsc unstable' in the kernel log and for clocksource= and tsc= on the"
         " kernel command line; update the system firmware, then reboot",
-        judge=_source,
+        judge=per_host(_clock_source),
         blames=host("clock source"),
     ),
 )

@@ -8,10 +8,10 @@ from itertools import combinations
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, guest
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, as_evidence, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import (
     MEMORY_PARAMETERS,
@@ -28,17 +28,12 @@ from dgxcheck.facts.host import Cpu, Host, MemoryController, NumaMemory, NumaNod
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.record import replace
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _KB = 1 << 20
 """kB in a GiB; the kernel's kB has 1024 bytes."""
 _MEMMAP = 1 / 64
 """A ``struct page`` of 64 bytes for each of 4096, which MemTotal leaves out:
 https://docs.kernel.org/mm/memory-model.html"""
 EDAC = "/sys/devices/system/edac/mc"
-
-
-def _memory(box: Box) -> Judged:
-    yield HOST, ruled(_total, box)
 
 
 def _kb(box: Box) -> int | Missing:
@@ -70,10 +65,8 @@ def _total(box: Box) -> Judgement:
     message = f"{gib:g} of {reference.value:g} GiB"
     if low and (why := visibility.cpus_hidden(box)):
         return skip("not-visible", f"{why}: {message}", *evidence)
-    if low:
-        message += _smallest(box)
-        return Judgement(Status.WARN, message, gib, reference.value, "GiB", evidence, fault=Fault.MEMORY_MISSING)
-    return Judgement(Status.PASS, message, gib, reference.value, "GiB", evidence)
+    message += _smallest(box) if low else ""
+    return judged(Fault.MEMORY_MISSING, message, gib, reference.value, "GiB", evidence, warns=low)
 
 
 def controllers_of(box: Box) -> tuple[MemoryController, ...]:
@@ -117,7 +110,7 @@ _SELF = 10
 Wrong = Iterator[tuple[str, Evidence]]
 
 
-def _tables(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _tables(box: Box) -> Judged:
     nodes, memory = box.snapshot.numa, box.snapshot.numa_memory
     if isinstance(nodes, Missing):
         yield HOST, unjudged(nodes)
@@ -201,7 +194,7 @@ MEMORY = (
         " container is not judged, because it sees its share only.",
         source="MemTotal of /proc/meminfo against the profile; Azure node checks allow 3 to 5 %",
         remedy="find the DIMM (dmidecode -t memory, the BMC's event log), then reseat or replace it",
-        judge=_memory,
+        judge=per_host(_total),
         blames=_blame_missing,
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import median
 
 from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.bandwidth.links import LineRate, narrowest, physical, with_lanes
@@ -24,6 +23,7 @@ from dgxcheck.checks.pcie.gpu_link import under_load
 from dgxcheck.facts.measurement import MANY_RANKS, Measurement
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import median
 from dgxcheck.topology.paths import Hop, hops_above, hops_between, pcie_gbs
 
 MOST_GPUS_OF_A_HOST = 16

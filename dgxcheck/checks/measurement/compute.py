@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from statistics import median
-
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.gpu.clocks import HELD_BACK, can_lock_clocks, slowdown
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike
@@ -20,6 +17,7 @@ from dgxcheck.checks.measurement.lookup import Figures, device, evidence
 from dgxcheck.facts.gpu import GpuPower
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
 
 POWER_CAP, CLOCK_SETTING = 0x4, 0x2
@@ -146,7 +144,7 @@ def _at_clock(row: Measurement) -> str:
     return "" if clock is None else f" at {clock:g} MHz"
 
 
-def _compute(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _compute(box: Box) -> Judged:
     yield from per_gpu(box, ID, {"compute": judge_compute}, "no GPU was put under compute load")
 
 

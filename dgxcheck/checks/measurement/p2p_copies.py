@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import (
@@ -85,7 +83,7 @@ def _staged(figures: Figures, row: Measurement) -> Measurement | None:
     return figures.get(off, row.a, row.b) or (figures.get(off, row.b, row.a) if row.kind == "p2p-both" else None)
 
 
-def _bandwidth(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _bandwidth(box: Box) -> Judged:
     figures = measured_figures(box, BANDWIDTH)
     if isinstance(figures, Judgement):
         yield HOST, figures
@@ -196,7 +194,7 @@ def _method(row: Measurement) -> str:
     return row.method.partition(",")[0]
 
 
-def _latency(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _latency(box: Box) -> Judged:
     figures = measured_figures(box, LATENCY)
     if isinstance(figures, Judgement):
         yield HOST, figures

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
 from dgxcheck.checks.placement.misplaced import misplaced
@@ -31,7 +31,6 @@ from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import NEAR
 
-Judged = Iterator[tuple[Subject, Judgement]]
 MELLANOX = 0x15B3
 RECOVERY = frozenset({
     0x0191,  # ConnectX IB
@@ -101,10 +100,6 @@ def _not_started(box: Box) -> list[PciFunction]:
     listed = {each.bdf for each in _listed(box)}
     functions = box.topology.functions.values()
     return [each for each in functions if trouble.get(each.bdf) == "not started" and each.bdf not in listed]
-
-
-def _count(box: Box) -> Judged:
-    yield HOST, ruled(_number, box)
 
 
 def _number(box: Box) -> Judgement:
@@ -210,7 +205,7 @@ CHECKS = (
         source="/sys/class/infiniband against the profile's network.hcas",
         remedy="look for the adapter in lspci -d 15b3: and in the kernel log; if it is listed, load its driver"
         " (modprobe mlx5_ib); if not, cold power cycle, then reseat it",
-        judge=_count,
+        judge=per_host(_number),
         blames=_missing_hca,
     ),
     Check(

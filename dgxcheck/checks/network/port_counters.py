@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, as_evidence, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, as_evidence, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, flood, rate
 from dgxcheck.checks.engine.wording import counted
@@ -137,20 +137,11 @@ def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
     by_name = ", ".join(f"{_name(file)} {events[file]}" for file in shown)
     message = f"{by_name} {growth.how} ({limits[worst]:g} an hour{' of each' if len(shown) > 1 else ''} allowed)"
     hourly, evidence = rate(events[worst], growth, HOUR_S), _evidence(port, events, new)
-    if not bad:
-        return Judgement(Status.PASS, message, round(hourly, 2), limits[worst], "an hour", evidence)
-    return _warned(message, hourly, limits[worst], bad, evidence)
-
-
-def _warned(
-    message: str, hourly: float, limit: float, files: list[str], evidence: tuple[Evidence, ...]
-) -> Judgement:  # fmt: skip
-    blamed = {str(_row(file).more.get("blames")) for file in files}
-    by_program = blamed == {PROGRAM}
-    remedy = _OF_PROGRAMS if by_program else _OF_KEYS if blamed == {"partition keys"} else ""
-    fault = Fault.PROGRAM_ERROR if by_program else Fault.TRANSPORT_ERRORS
-    return Judgement(
-        Status.WARN, message, round(hourly, 2), limit, "an hour", evidence, fault=fault, remedy=remedy
+    blamed = {str(_row(file).more.get("blames")) for file in bad}
+    fault = Fault.PROGRAM_ERROR if blamed == {PROGRAM} else Fault.TRANSPORT_ERRORS
+    remedy = _OF_PROGRAMS if blamed == {PROGRAM} else _OF_KEYS if blamed == {"partition keys"} else ""
+    return judged(
+        fault, message, round(hourly, 2), limits[worst], "an hour", evidence, warns=bool(bad), remedy=remedy
     )  # fmt: skip
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.network.hcas import MELLANOX, hcas, none_here, subject
 from dgxcheck.checks.network.ports import (
@@ -27,7 +26,6 @@ from dgxcheck.checks.network.ports import (
 from dgxcheck.facts.infiniband import IbDevice, IbPort, IbRate
 from dgxcheck.facts.missing import Gap, Missing, need
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _LINK_TYPES = {"InfiniBand": 1, "Ethernet": 2}
 """Of mlxconfig's LINK_TYPE_P1 and LINK_TYPE_P2."""
 
@@ -124,8 +122,7 @@ def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDe
     lanes = f"{rate.speed}, {rate.lanes} of {LANES} lanes" if narrow else f"{rate.lanes}X {rate.speed}".rstrip()
     message = f"{rate.gbit_per_s:g} Gbit/s ({lanes}), expected {expected:g} Gbit/s{reference}"
     evidence = (Evidence(file_of(port, "rate"), sysfs_rate(rate)),)
-    status, fault = (Status.WARN, Fault.PORT_SLOW) if bad else (Status.PASS, None)
-    return Judgement(status, message, rate.gbit_per_s, expected, "Gbit/s", evidence, fault=fault)
+    return judged(Fault.PORT_SLOW, message, rate.gbit_per_s, expected, "Gbit/s", evidence, warns=bad)
 
 
 def _expected_rate(

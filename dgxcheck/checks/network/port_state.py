@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.network.ports import (
     LEAST,
     UP,
@@ -25,7 +25,6 @@ from dgxcheck.components.component import SUBNET_MANAGER, Component
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PhysState, PortState
 from dgxcheck.facts.missing import Missing, need
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _DOWN = (PortState.DOWN, PortState.NOP)
 _LAST_LID = 0xBFFF
 """Of a single port; those above are of multicast."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.growth import is_short
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.components.component import SUBNET_MANAGER, Component
@@ -128,7 +128,7 @@ def odd_link_layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[
     return usual if usual != port.link_layer and 4 * count >= 3 * len(layers) else None
 
 
-Judge = Callable[[Box], Iterator[tuple[Subject, Judgement]]]
+Judge = Callable[[Box], Judged]
 Rule = Callable[[Box, IbDevice, IbPort, list[tuple[IbDevice, IbPort]]], Judgement]
 """The last are all ports, for those that are compared with their twins."""
 
@@ -136,7 +136,7 @@ Rule = Callable[[Box, IbDevice, IbPort, list[tuple[IbDevice, IbPort]]], Judgemen
 def per_port(rule: Rule) -> Judge:
     """A judge that applies ``rule`` to each port; the reason where none is listed."""
 
-    def judge(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    def judge(box: Box) -> Judged:
         listed = ports(box)
         if isinstance(listed, Judgement):
             yield HOST, listed
@@ -152,7 +152,7 @@ def per_port_growth(
 ) -> Judge:
     """The same of counters that were read twice; ``total`` judges those that were not, or not an hour apart."""
 
-    def judge(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    def judge(box: Box) -> Judged:
         listed, growth = ports(box), box.growth
         if isinstance(listed, Judgement):
             yield HOST, listed

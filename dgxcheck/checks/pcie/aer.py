@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.blame import itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import (
     COUNTER_RESET,
@@ -131,9 +131,6 @@ def is_told(judgement: Judgement) -> bool:
     return any("/aer_rootport_" in each.where for each in judgement.evidence)
 
 
-Judged = Iterator[tuple[Subject, Judgement]]
-
-
 def _aer(box: Box) -> Judged:
     """By growth between two readings, and of readings that are not an hour apart by the totals."""
     growth = box.growth
@@ -213,9 +210,8 @@ def _judgement(box: Box, growth: Growth, kind: str, count: int, message: str, ev
         return Judgement(status, message, count, 0, "errors", (evidence,), fault=Fault.AER_UNCORRECTABLE)
     limit = box.settings.limit("kernel.corrected-pcie")
     message += f" ({limit:g} per day allowed)"
-    if count >= MIN_EVENTS and rate(count, growth, DAY_S) > limit:
-        return Judgement(Status.WARN, message, count, limit, "errors", (evidence,), fault=Fault.AER_CORRECTABLE)
-    return Judgement(Status.PASS, message, count, limit, "errors", (evidence,))
+    many = count >= MIN_EVENTS and rate(count, growth, DAY_S) > limit
+    return judged(Fault.AER_CORRECTABLE, message, count, limit, "errors", (evidence,), warns=many)
 
 
 def _new_events(old: AerErrors | Missing, new: AerErrors) -> dict[str, int] | Judgement:

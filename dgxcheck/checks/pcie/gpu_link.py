@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator
 from typing import Literal
 
 from dgxcheck.checks.engine.blame import device_of, host_if_all, own_link
-from dgxcheck.checks.engine.box import Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, as_evidence, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, as_evidence, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.components.component import Component
@@ -35,7 +35,6 @@ def under_load(box: Box, bdf: str | None, member: str) -> tuple[int, Evidence] |
     return None
 
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _3D_CONTROLLER = 0x030200
 FEWEST = 2
 """Other links of a kind that say what is usual."""
@@ -203,11 +202,6 @@ IDLE = 0x1
 """``nvmlClocksEventReasonGpuIdle``"""
 
 
-def _generation(box: Box) -> Judged:
-    for gpu in box.gpus:
-        yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(_trained, box, gpu)
-
-
 def _trained(box: Box, gpu: Device) -> Judgement:
     pcie = need(box.gpu(gpu).pcie)
     supported = need(_supported(box, gpu, pcie))
@@ -294,7 +288,7 @@ GENERATION = (
         source="nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against"
         " nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links",
         remedy="set the slot's link speed to automatic in the firmware setup",
-        judge=_generation,
+        judge=per_listed_gpu(_trained),
         blames=_blames,
         shared=host_if_all("PCIe setting"),
     ),

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.blame import device_of
 from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.checks.pcie.isolation import between, most_blocking_settings
@@ -23,7 +23,6 @@ from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device, Link
 from dgxcheck.topology.paths import NEAR
 
-Judged = Iterator[tuple[Subject, Judgement]]
 NEVER = ("GNS", "NS")
 """Not supported by the GPUs, or not at all: not a fault of this machine."""
 _OF_THE_CHIPSET = ("CNS", "TNS")

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.missing import Missing
@@ -93,7 +93,6 @@ def _below(devices: Sequence[Device], near: PciClass) -> _Place | None:
 
 
 CHECK = "host.inventory"
-Judged = Iterator[tuple[Subject, Judgement]]
 NO_EARLIER_RUN = skip("no-history", "no earlier run on this host")
 NOT_LIVE = skip("not-recorded", "only the live machine is compared with earlier runs")
 

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.blame import Blames, driver
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
 from dgxcheck.checks.engine.wording import counted
@@ -21,7 +21,6 @@ from dgxcheck.profiles.model import Profile, SelectedProfile
 from dgxcheck.topology.model import Device, Machine
 from dgxcheck.topology.notes import ANCESTORS
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _NUMA_MODE = (
     "if this was not intended, set the number of NUMA nodes per socket (NPS, SNC, cluster-on-die) in the system"
     " firmware as in the reference machine; no card is in a wrong slot"

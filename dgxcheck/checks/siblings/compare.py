@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import cache
-from statistics import multimode
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
@@ -17,6 +16,7 @@ from dgxcheck.facts.host import NumaMemory
 from dgxcheck.facts.nature import COMPARED, Fact, row
 from dgxcheck.facts.pci import ConfigSpace, Control, PciBars, PciFunction
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import multimode
 from dgxcheck.facts.values import UNREAD, Leaf, Picked, Rows, Value, as_json, is_of, leaves, said, where
 
 OF_THE_DRIVER = ("Gpu", "NvLink")

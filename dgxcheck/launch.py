@@ -1,4 +1,4 @@
-"""The HCA ports, CPUs and NUMA node that belong to each GPU."""
+"""The cores, memory and HCA ports that belong to each GPU, and one process on them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.infiniband import IbPort, PortState
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import BadInput, Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import PCI_CLASSES, Device, Topology
@@ -96,3 +97,66 @@ def _nearest(topology: Topology, gpu: Device, fabric: Mapping[str, Sequence[str]
     }
     best = min(classes.values(), default=None)
     return tuple(port for name, rank in classes.items() if rank == best for port in fabric[name])
+
+
+def cores_of_nodes(snapshot: Snapshot) -> Mapping[int, range]:
+    """By node that has CPUs; empty where it cannot be told: CPUs offline, or nodes of different size.
+
+    Nodes are in the order of their first CPU, which is that of the sockets; ``lstopo`` numbers cores (``Core L#``) so.
+    """
+    host, numa = snapshot.host, snapshot.numa
+    cpu = host.cpu if isinstance(host, Host) else None
+    if not isinstance(cpu, Cpu) or isinstance(cpu.cores, Missing) or isinstance(numa, Missing):
+        return {}
+    lists = {each.node: ranges(each.cpulist) for each in numa if isinstance(each.cpulist, str) and each.cpulist}
+    cpus = {node: runs for node, runs in lists.items() if runs}
+    sizes = {sum(map(len, runs)) for runs in cpus.values()}
+    if not cpus or len(sizes) != 1 or cpu.cores % len(cpus) or sizes.pop() * len(cpus) != cpu.threads:
+        return {}
+    each = cpu.cores // len(cpus)
+    ordered = sorted(cpus, key=lambda node: min(run.start for run in cpus[node]))
+    return {node: range(number * each, (number + 1) * each) for number, node in enumerate(ordered)}
+
+
+LOCAL_RANK = {
+    "LOCAL_RANK": "torchrun", "OMPI_COMM_WORLD_LOCAL_RANK": "Open MPI", "MPI_LOCALRANKID": "Intel MPI and MPICH",
+    "MV2_COMM_WORLD_LOCAL_RANK": "MVAPICH", "PALS_LOCAL_RANKID": "Cray PALS", "PMI_LOCAL_RANK": "Cray PMI",
+    "JSM_NAMESPACE_LOCAL_RANK": "IBM JSM", "FLUX_TASK_LOCAL_ID": "Flux", "SLURM_LOCALID": "Slurm",
+}  # fmt: skip
+"""Where launchers say it; the first that is set counts. Schedulers come last: a launcher that one task of a job starts
+leaves ``SLURM_LOCALID=0`` to all its processes."""
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def local_rank(environment: Mapping[str, str]) -> int | None:
+    """Of this process on its node; None where no launcher says it. Raises BadInput for what is no number."""
+    for name, launcher in LOCAL_RANK.items():
+        text = environment.get(name, "")
+        if text:
+            if not (text.isascii() and text.isdigit() and len(text) < 7):
+                raise BadInput(f"{name}={text[:40]}: not a local rank of {launcher}")
+            return int(text)
+    return None
+
+
+def of_rank(placed: Sequence[Placement], rank: int, visible: str | None) -> Placement:
+    """The GPU of a local rank among those of ``CUDA_VISIBLE_DEVICES`` (indexes or UUIDs); more ranks take turns.
+
+    Indexes are in the order of the bus: ``bind`` sets ``CUDA_DEVICE_ORDER``. Raises BadInput where it names none here.
+    """
+    seen = list(placed) if visible is None else [_named(placed, word) for word in visible.split(",") if word.strip()]
+    if not seen:
+        raise BadInput("CUDA_VISIBLE_DEVICES is empty: no GPU for this process" if visible is not None else
+                       "no GPU found; see dgxcheck health")  # fmt: skip
+    return seen[rank % len(seen)]
+
+
+def _named(placed: Sequence[Placement], word: str) -> Placement:
+    text = word.strip()
+    if text.isascii() and text.isdigit() and int(text) < len(placed):
+        return placed[int(text)]
+    found = [each for each in placed if text.startswith("GPU-") and isinstance(each.gpu.uuid, str)
+             and each.gpu.uuid.startswith(text)]  # fmt: skip
+    if len(found) != 1:
+        raise BadInput(f"{VISIBLE}={' '.join(text[:60].split())}: no GPU of this machine")
+    return found[0]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dgxcheck.output.progress import BurningIn, Measuring
     from dgxcheck.source.debug_log import DebugLog
 
+
 _PER_SECOND = 4
 Lines = Callable[[int, int], list[str]]
 """What is shown, for a width and a height."""

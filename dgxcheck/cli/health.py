@@ -1,19 +1,36 @@
-"""The options of ``dgxcheck health``."""
+"""The options of ``dgxcheck health``, and what it does in place of judging."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import click
 
 from dgxcheck import __version__
 from dgxcheck.assessment.request import Level, Request
+from dgxcheck.assessment.result import Assessment
+from dgxcheck.assessment.selection import Topic, findings_of
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.cli.options import F, checks, explained, profiles, reading, seconds, sources, writable, writing
-from dgxcheck.cli.terminal.duration import duration
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.cli.options import (
+    F,
+    checks,
+    duration,
+    emit,
+    explained,
+    profiles,
+    reading,
+    seconds,
+    sources,
+    width,
+    writable,
+    writing,
+)
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.settings import Settings
+from dgxcheck.source.protocol import Source
 
 FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Status.UNKNOWN, Status.FAIL),
            "fail": (Status.FAIL,), "never": ()}  # fmt: skip
@@ -144,3 +161,56 @@ def options(command: Callable[..., int]) -> Callable[..., int]:
     for option in reversed(OPTIONS):
         command = option(command)
     return command
+
+
+def one_file(ctx: click.Context, output: str | None, log_file: str | None) -> str | None:
+    """Where the result goes: ``-l`` is ``-o`` by another name."""
+    if output is not None and log_file is not None:
+        raise click.UsageError("-o and -l both set the output file; give only one", ctx)
+    return log_file if output is None else output
+
+
+def explain(checks: Sequence[Check], settings: Settings, output: str | None, color: str) -> int:
+    """``--explain``: rule, numbers of this site, sources and remedies."""
+    from dgxcheck.output.health import explanation
+
+    emit("\n".join(explanation.explained(check, settings) for check in checks), output, color)
+    return 0
+
+
+def explain_on_box(
+    about: Topic, assessment: Assessment, settings: Settings, output: str | None, color: str
+) -> int:  # fmt: skip
+    """``--explain`` of checks, a finding or a fault on a box: the rules, then what the box has of it."""
+    from dgxcheck.output.health import explanation
+
+    text = explanation.on_box(about, assessment, findings_of(about, assessment), settings, width(output))
+    emit(text, output, color)
+    return 0
+
+
+def explain_score(assessment: Assessment, output: str | None, color: str) -> int:
+    """``--explain score``: expectation by expectation."""
+    from dgxcheck.output.health import explanation
+
+    score = assessment.score
+    emit(explanation.score_text(score, assessment.choice, assessment.level), output, color)
+    return 0 if score is not None and score.total is not None else 3
+
+
+def explain_privileges(source: Source, output: str | None, color: str) -> int:
+    """``--explain privileges``: what root and capabilities add to which checks."""
+    from dgxcheck.assessment.privileges import needed
+    from dgxcheck.output.health import explanation
+
+    emit(explanation.privileges_text(needed(source)), output, color)
+    return 0
+
+
+def detailed_help(ctx: click.Context, settings: Settings, output: str | None, color: str) -> int:
+    """``-H``: the options, then every check as ``--explain`` prints it."""
+    from dgxcheck.output.health import explanation
+
+    checks = "\n".join(explanation.explained(check, settings) for check in CHECKS)
+    emit(f"{ctx.get_help()}\n\nChecks:\n\n{checks}", output, color)
+    return 0

@@ -1,4 +1,4 @@
-"""Outputs of other tools as a recording, alone or on the facts of a box."""
+"""Texts with the output of other tools as a recording, or as a machine that can be asked at once."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from dgxcheck import __version__
-from dgxcheck.assessment.bundle import Opened, provenance
-from dgxcheck.assessment.import_base import REPORT, Base, Moments
-from dgxcheck.assessment.import_beside import beside
-from dgxcheck.assessment.import_contradictions import contradictions
-from dgxcheck.assessment.import_hosts import of_host
-from dgxcheck.assessment.import_texts import Text, named
+from dgxcheck.assessment.importing.bundle import Opened, provenance
+from dgxcheck.assessment.importing.onto import REPORT, Base, Moments, contradictions
+from dgxcheck.assessment.importing.texts import SHOWN, Text, named, of_host, texts
+from dgxcheck.assessment.importing.unread import beside
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
+from dgxcheck.readers.alarming import alarming
 from dgxcheck.readers.any_text import outputs, unread
 from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.derived import completed
 from dgxcheck.readers.listing import OF_LIST, with_numbers
 from dgxcheck.readers.listing import handles as numbered
 from dgxcheck.readers.onto import mismatch, printed_bdfs, rebase_indexes
+from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
+from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.save import written
 from dgxcheck.source.recording.site_key import site_key
 
@@ -168,3 +170,27 @@ def _provenance(reading: Reading, base: Base | None) -> Json:
         tools: list[Json] = [*dict.fromkeys(part.found.tool for part in reading.used if part.file == text.name)]
         files.append({"file": _published(number), "tools": tools, "unread": len(reading.unread[text.name])})
     return {"kind": "imported", "files": files, **({} if base is None else base.provenance())}
+
+
+def open_text(path: str, host: str = "") -> RecordedSource | None:
+    """The machine that a text describes, possibly without any facts; None if it holds no tool's output.
+
+    BadInput where it holds several hosts and ``host`` names none of them.
+    """
+    reading = read(texts((path,)), host=host)
+    if not reading.parts:
+        return None
+    lines: GroupedFacts = {}
+    facts = facts_of(reading.combined, None)
+    for key in sorted(facts):
+        insert(lines, key, facts[key])
+    left = sum(map(len, reading.unread.values()))
+    others = {host for text in reading.texts for host in reading.of_others(text.name)}
+    whose = f", some of another host ({', '.join(sorted(others)[:SHOWN])})" if others else ""
+    refused = len(reading.combined.refused)
+    said = [f"{counted(left, 'line')} not recognised{whose}"] if left else []
+    said += [f"{counted(refused, 'output')} left out because of contradictions"] if refused else []
+    unread = f"{', '.join(said)}: see dgxcheck import --show" if said else ""
+    alarms = sum(len(alarming(text.lines, reading.unread[text.name])) for text in reading.texts)
+    origin = Origin("report", path, provenance="imported", unread=unread, alarms=alarms)
+    return RecordedSource(lines, origin, head={"provenance": {"kind": "imported"}}, unheard="not in the text")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.assessment.import_hosts import of_host
+from dgxcheck.assessment.importing.texts import of_host
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.readers.alarming import alarming

@@ -1,10 +1,10 @@
-"""The versions of driver, firmware and kernel on one machine, to be compared with those of others."""
+"""What a fleet compares of one machine: versions of driver, firmware and kernel, and the NVLink domain."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.gpu import Fabric, GpuModes, Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.survey import Snapshot
@@ -43,3 +43,25 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[str, str | Missing]]:
     for hca in rows(hcas):
         if hca.is_vf is False and not isinstance(hca.board_id, Missing):
             yield f"firmware {hca.board_id}", hca.fw_ver
+
+
+_REGISTERED = 3
+
+
+def nvlink_domains(snapshot: Snapshot) -> tuple[str, ...]:
+    """``CLUSTER_UUID.CLIQUE`` of the GPUs that are registered with a fabric manager, distinct and in order.
+
+    A cluster UUID of zeros is a domain that ends at the machine (DGX A100, HGX H100); those are left out.
+    https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html
+    """
+    modes = rows(snapshot.gpu_modes)
+    return tuple(sorted({domain for each in modes if (domain := _domain(each))}))
+
+
+def _domain(modes: GpuModes) -> str:
+    fabric = modes.fabric
+    if not isinstance(fabric, Fabric) or fabric.state != _REGISTERED:
+        return ""
+    if isinstance(fabric.cluster_uuid, Missing) or isinstance(fabric.clique_id, Missing):
+        return ""
+    return f"{fabric.cluster_uuid}.{fabric.clique_id}" if fabric.cluster_uuid.strip("0-") else ""
