@@ -8,10 +8,11 @@ from dgxcheck.assessment.request import Request
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.configuration import of_site
+from dgxcheck.facts.faults import BY_WORD
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
@@ -48,7 +49,7 @@ def site_settings(config: str | None) -> Settings:
 
 
 _DEVICES = "/sys/bus/pci/devices"
-_FAULTS = {fault.value: fault for fault in Fault if fault.value not in {check.id for check in CHECKS}}
+_FAULTS = {word: fault for word, fault in BY_WORD.items() if word not in {check.id for check in CHECKS}}
 
 
 class Topic(Record):
@@ -57,7 +58,7 @@ class Topic(Record):
     word: str
     checks: tuple[Check, ...] = ()
     """Empty for a fault."""
-    fault: Fault | None = None
+    fault: FaultKind | None = None
     key: bool = False
     """Is the word the key of one finding? Its check is the only one then."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import bus_order, is_unplaced
 from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import STATED_CONTAINER
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.kernel_log.domain import DOMAIN
@@ -153,7 +154,7 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
         reports = Reports("nvidia-smi")
         for bdf, why in lost.items():
             if why.startswith(_LOST):
-                reports.add(bdf, "handle", "fail", "gpu-lost", f"cannot open GPU {bdf}: {why[:80]}")
+                reports.add(bdf, "handle", "fail", Fault.GPU_LOST, f"cannot open GPU {bdf}: {why[:80]}")
         if reports:
             opened = {number: bdf for number, bdf in numbers.items() if bdf not in lost}
             return reports.facts() | (answers(opened, without, attached) if isinstance(attached, int) else {})

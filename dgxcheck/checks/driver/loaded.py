@@ -5,11 +5,11 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import driver
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, per_host, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import is_driver_query, unjudged
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing, need

@@ -10,7 +10,6 @@ from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, per_gpu, per_host, ruled
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
@@ -18,6 +17,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import GpuBoard, GpuMemory
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import Gap, Json, Missing, need

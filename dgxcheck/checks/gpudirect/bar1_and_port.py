@@ -6,7 +6,6 @@ from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
@@ -14,6 +13,7 @@ from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.ports import file_of, gbit_per_s, name_of, port_subject, ports
 from dgxcheck.checks.pcie.bar1 import MIB, bars_of, expected_bar1_mib
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.record import replace

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.engine.wording import counted
@@ -29,6 +28,7 @@ from dgxcheck.checks.pcie.isolation import (
 )
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.pci import Iommu
 from dgxcheck.facts.record import replace

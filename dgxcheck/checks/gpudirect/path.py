@@ -9,7 +9,6 @@ from dgxcheck.bandwidth.links import as_it_is, narrowest
 from dgxcheck.checks.engine.blame import device_of, host, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
@@ -17,6 +16,7 @@ from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.hcas import MELLANOX, nics
 from dgxcheck.checks.pcie.gpu_link import own_hop, port_setting, slow_fault, target_evidence
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import need
 from dgxcheck.topology.model import Device, PciClass
 from dgxcheck.topology.paths import NEAR, Hop, hops_between, pci_class

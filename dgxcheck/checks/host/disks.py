@@ -9,11 +9,11 @@ from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.profiles.model import Number

@@ -10,7 +10,6 @@ from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, as_evidence, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import (
@@ -24,6 +23,7 @@ from dgxcheck.checks.engine.host_limits import (
 )
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Cpu, Host, MemoryController, NumaMemory, NumaNode
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.record import replace

@@ -8,7 +8,6 @@ from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, per_host
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
@@ -25,6 +24,7 @@ from dgxcheck.checks.placement.placement import (
     wrong_gpus,
 )
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction

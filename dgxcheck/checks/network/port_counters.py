@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, as_evidence, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, flood, rate
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.ports import fabric, file_of, name_of, per_port_growth, ports
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import DOWNED, IbPort, counter_row
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.nature import Fact

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import driver
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, per_host, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_nvswitch, missing_nvswitches
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.pci import PciFunction
 

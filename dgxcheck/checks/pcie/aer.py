@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dgxcheck.checks.engine.blame import itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import (
@@ -24,6 +23,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.pcie.control import subject_of
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at, links_below
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import AerDevice, AerErrors
 from dgxcheck.topology.model import Topology

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, row_of
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import PciBars
 from dgxcheck.topology.model import Device

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import ConfigSpace
 

@@ -9,11 +9,12 @@ from dgxcheck.checks.engine.blame import device_of, host_if_all, own_link
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, as_evidence, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.gpu import GpuPcie
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import Control
@@ -178,7 +179,7 @@ def target_gen(box: Box, hop: Hop) -> int | None:
     return control.target_gen if isinstance(control, Control) and isinstance(control.target_gen, int) else None
 
 
-def slow_fault(box: Box, hop: Hop) -> Fault:
+def slow_fault(box: Box, hop: Hop) -> FaultKind:
     """Of a link that is slow: held by a setting, trained below it, or LINK_SLOW where the setting cannot be read."""
     target = target_gen(box, hop)
     if target is None or isinstance(hop.max_gen, Missing):

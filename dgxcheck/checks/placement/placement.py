@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from dgxcheck.checks.engine.blame import Blames, driver
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.misplaced import Misplaced, all_in_place, misplaced, numa_explains
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.profiles.model import Profile, SelectedProfile

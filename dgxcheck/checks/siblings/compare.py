@@ -8,9 +8,9 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import cache
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
 from dgxcheck.checks.engine.finding import BAD, Evidence, Subject
 from dgxcheck.checks.siblings.kinds import Kind, Sibling, siblings
+from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.gpu import GpuMemory, GpuModes, GpuPcie, GpuPower
 from dgxcheck.facts.host import NumaMemory
 from dgxcheck.facts.nature import COMPARED, Fact, row

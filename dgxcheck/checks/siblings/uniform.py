@@ -9,13 +9,13 @@ from itertools import chain
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, Judge
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.siblings.compare import Comparison, Odd, compared
 from dgxcheck.checks.siblings.kinds import Kind
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import GpuPcie
 from dgxcheck.facts.host import BlockDevice
 from dgxcheck.facts.missing import Missing

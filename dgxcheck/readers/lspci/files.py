@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.lspci.bars import resource
 from dgxcheck.readers.lspci.listing import Function
@@ -60,7 +61,8 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut
             slots.setdefault(slot.strip(), bdf.rpartition(".")[0])
         facts |= dict(_name(function))
         if _is_lost_gpu(function):
-            result: Json = {"tool": "lspci", "outcome": "fail", "fault": "gpu-lost", "text": _ALL_ONES, "count": 1}
+            word = Fault.GPU_LOST.word
+            result: Json = {"tool": "lspci", "outcome": "fail", "fault": word, "text": _ALL_ONES, "count": 1}
             add_report(facts, f"{REPORT}{bdf} lspci-ones", result)
         if serial := _first(_SERIAL, function):
             facts[f"stated {SERIAL} {bdf}"] = serial.replace("-", "")

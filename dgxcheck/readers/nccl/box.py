@@ -8,6 +8,7 @@ from itertools import combinations
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.cpulist import cpulist
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.listing import INDEX
@@ -70,7 +71,7 @@ def _contradictions(gpus: Sequence[Card]) -> dict[str, Json]:
         if there != back and fewer.nvlinks:
             few, many = min(there, back), max(there, back)
             text = f"{few} NVLink{'s' if few != 1 else ''} to {other.bdf}, which shows {many} to it"
-            reports.add(fewer.bdf, "nvlink", "warn", "contradiction", text)
+            reports.add(fewer.bdf, "nvlink", "warn", Fault.CONTRADICTION, text)
     return reports.facts()
 
 

@@ -135,6 +135,6 @@ def _note(reports: Reports, where: str, node: str, counters: dict[str, int]) -> 
     if events:
         whose = f" of {node}" if node else ""
         text = f"{', '.join(events)}{whose} since the counters were cleared; clear them and read them again in an hour"
-        reports.add(where, "counters", "note", "", text)
+        reports.add(where, "counters", "note", None, text)
     elif counters.keys() & _ERRORS:
         reports.add(where, "counters", "pass")
