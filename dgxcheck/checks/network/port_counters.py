@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, cou
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.ports import fabric, file_of, name_of, per_port_growth, ports
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import DOWNED, IbPort, counter_row
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.nature import Fact
@@ -165,7 +166,7 @@ def _transport_total(box: Box, port: IbPort) -> Judgement | None:
 
 
 def _total(
-    box: Box, port: IbPort, picked: Picked, limit: Callable[[Fact], float], fault: Fault
+    box: Box, port: IbPort, picked: Picked, limit: Callable[[Fact], float], fault: FaultKind
 ) -> Judgement | None:  # fmt: skip
     """A warning where one of these counters counted more than its limit an hour over all the time since boot."""
     read = {file: count for file, count in _counts(port, picked).items() if isinstance(count, int)}

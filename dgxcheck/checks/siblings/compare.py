@@ -11,6 +11,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Evidence, Subject
 from dgxcheck.checks.siblings.kinds import Kind, Sibling, siblings
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.gpu import GpuMemory, GpuModes, GpuPcie, GpuPower
 from dgxcheck.facts.host import NumaMemory
 from dgxcheck.facts.nature import COMPARED, Fact, row
@@ -21,7 +22,7 @@ from dgxcheck.facts.values import UNREAD, Leaf, Picked, Rows, Value, as_json, is
 
 OF_THE_DRIVER = ("Gpu", "NvLink")
 """Beginnings of the names of NVML's records: what one GPU does not answer is reported by driver.answers."""
-COVERED: Mapping[object, frozenset[Fault]] = {
+COVERED: Mapping[object, frozenset[FaultKind]] = {
     GpuMemory.total: frozenset({Fault.ECC_OFF, Fault.MEMORY_SIZE}),
     GpuPcie.link_width: frozenset({Fault.LINK_NARROW}),
     GpuPcie.max_link_gen: frozenset({Fault.LINK_SLOW}),
