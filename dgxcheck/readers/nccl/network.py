@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.readers.nccl.channels import GDR, Channels
-from dgxcheck.readers.network.files import CLASS, NAME, listed, port_files
+from dgxcheck.readers.network.files import NAME, listed, port_files
 from dgxcheck.readers.reports import HOST, Reports
 
 _USING = re.compile(r"NET/IB(?:ext(?:_v\d{1,2})?)? ?: Using (?P<ports>.{1,2000})")
@@ -84,7 +85,7 @@ class Network:
             yield from port_files(name, port, {"state": "4: ACTIVE", "link_layer": link_layer}).items()
         yield from listed(ports).items()
         for name, bdf in self._bdfs.items():
-            yield f"link {CLASS}/{name}/device", f"../../../{bdf}"
+            yield f"link {INFINIBAND}/{name}/device", f"../../../{bdf}"
 
     def report(self, channels: Channels, settings: Mapping[str, str], reports: Reports) -> None:
         """Data from other hosts: with GPUDirect RDMA, without it, or over TCP beside HCAs.
