@@ -151,7 +151,9 @@ def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, object]:
     if not isinstance(box.growth, Growth) or own.get("gpu_modes.mig") is True:
         return {}
     old, new = (facts_of(facts, gpu.bdf or "") for facts in (box.growth.old, box.growth.new))
-    left_out = {path: Missing(Gap.ABSENT, path, "not read again") for path in old.keys() - new.keys()} if new else {}
+    still_listed = "gpu_counters" in new
+    gone = sorted(old.keys() - new.keys()) if still_listed else []
+    left_out = {path: Missing(Gap.ABSENT, path, "not read again") for path in gone}
     return {
         path: gap for path, gap in {**new, **left_out}.items()
         if _is_silent(path, gap) and not isinstance(old.get(path, gap), Missing)
