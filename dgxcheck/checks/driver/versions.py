@@ -222,7 +222,8 @@ INSTALLATION = (
     Check(
         id="driver.device-nodes",
         rule="Warns if the device node of a GPU that NVML lists, /dev/nvidiactl or, once its module is loaded,"
-        " /dev/nvidia-uvm cannot be opened. Nodes that are not assigned to a container are not judged.",
+        " /dev/nvidia-uvm cannot be opened. Unknown if NVML gives a GPU a minor number while the node"
+        " of another belongs to no GPU. Nodes that are not assigned to a container are not judged.",
         source="open of /dev/nvidia<minor>, /dev/nvidiactl and /dev/nvidia-uvm",
         remedy="run nvidia-modprobe -c MINOR (255 for nvidiactl; -u -c 0 for nvidia-uvm); then check the mode of the"
         " nodes, udev rules and the device list of the cgroup",

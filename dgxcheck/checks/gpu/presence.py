@@ -282,8 +282,8 @@ CHECKS = (
     ),
     Check(
         id="gpu.reset-required",
-        rule="Fails if the driver requires a recovery action for the GPU or refuses queries until the GPU is reset;"
-        " warns if it only requires draining peer-to-peer traffic.",
+        rule="Fails if the driver requires a recovery action for the GPU or refuses queries until the GPU is reset,"
+        " of the GPU alone or of all pairs that have it; warns if it only requires draining peer-to-peer traffic.",
         source="NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, drivers from R570 on; NVML_ERROR_RESET_REQUIRED",
         remedy="end all clients of the GPU and reset it: nvidia-smi -r -i BDF (GPUs before Ampere that NVLink joins:"
         " nvidia-smi -r); if the reset fails, reboot",
