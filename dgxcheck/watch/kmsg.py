@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from dgxcheck.facts.limits import LOG_LINE_CHARACTERS
 from dgxcheck.facts.record import Record
-from dgxcheck.source.kernel_log.kinds import is_relevant
+from dgxcheck.kernel_messages.forms import is_relevant
 from dgxcheck.source.kernel_log.kmsg import line
 from dgxcheck.source.kernel_log.rows import parsed
 
