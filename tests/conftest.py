@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
@@ -28,7 +29,12 @@ settings.load_profile("quick")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """``make test-all`` runs all tests, whatever their marks."""
+    """``make test-all`` runs all tests, whatever their marks.
+
+    A shell ignores SIGINT in what it starts in the background, and children inherit that: tests that interrupt a
+    command would wait for ever.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     whole = hasattr(config, "workerinput") or config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if whole and not config.option.markexpr:
         config.pluginmanager.register(Reached())

@@ -27,7 +27,8 @@ from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.facts.missing import need
 
 
 def _judge(box: Box) -> Iterator[tuple[Subject, Judgement]]:
@@ -61,8 +62,9 @@ from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
-from dgxcheck.checks.engine.per_gpu import need, per_gpu
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.facts.gpu import GpuBoard
+from dgxcheck.facts.missing import need
 
 
 def _rule(box: Box, board: GpuBoard) -> Judgement:

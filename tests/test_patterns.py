@@ -21,6 +21,7 @@ from checkout import ROOT
 import dgxcheck
 import probes
 from dgxcheck.facts.record import Record, fields
+from dgxcheck.lazy_pattern import LazyPattern
 
 try:
     op, parser = importlib.import_module("re._constants"), importlib.import_module("re._parser")
@@ -34,7 +35,11 @@ TAILS = ("", "\0", "!", " !", "a", "<", ")")
 
 
 ANYWHERE = ("search", "finditer", "findall", "sub", "subn", "split")
-Found = dict[str, re.Pattern[str]]
+Expression = re.Pattern[str] | LazyPattern
+Found = dict[str, Expression]
+GAP = "\0"
+"""Stands for what a literal cannot be read from."""
+MOST_TEXTS = 4096
 
 
 def patterns() -> Found:
@@ -49,9 +54,11 @@ def patterns() -> Found:
     return found
 
 
-def within(name: str, value: object, depth: int = 4) -> Iterator[tuple[str, re.Pattern[str]]]:
+def within(name: str, value: object, depth: int = 4) -> Iterator[tuple[str, Expression]]:
     """Expressions in a module's constant, in tuples, tables, records and classes too; of bytes as if they were text."""
-    if isinstance(value, re.Pattern):
+    if isinstance(value, LazyPattern):
+        yield name, value
+    elif isinstance(value, re.Pattern):
         yield name, value if isinstance(value.pattern, str) else of_bytes(value)
     elif isinstance(value, Record) and depth:
         for label in fields(value):
@@ -84,7 +91,9 @@ def literals() -> Iterator[tuple[str, str, re.Pattern[str]]]:
 
 
 def used(function: ast.expr) -> str:
-    """``match`` of ``re.match``; empty for what is no function of ``re``."""
+    """``match`` of ``re.match``, ``compile`` of ``LazyPattern``; empty for what is no function of ``re``."""
+    if isinstance(function, ast.Name) and function.id == "LazyPattern":
+        return "compile"
     of_re = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "re"
     return function.attr if of_re and isinstance(function, ast.Attribute) else ""
 
@@ -183,7 +192,37 @@ def slowest(pattern: re.Pattern[str], anywhere: bool) -> tuple[float, str]:
     return worst
 
 
-PATTERNS = patterns()
+def texts(tree: Sequence[Any]) -> tuple[str, ...]:
+    """What an expression matches, one text for each choice that it leaves, with gaps for what is not literal."""
+    found: tuple[str, ...] = ("",)
+    for kind, what in tree:
+        more = literal_texts(kind, what)
+        found = tuple(dict.fromkeys(before + after for before in found for after in more))
+        if len(found) > MOST_TEXTS:
+            return (GAP,)
+    return found
+
+
+def literal_texts(kind: Any, what: Any) -> tuple[str, ...]:
+    if kind is op.LITERAL:
+        return (chr(what),)
+    if kind is op.IN and len(what) <= 4 and all(member is op.LITERAL for member, _ in what):
+        return tuple(chr(char) for _, char in what)
+    if kind is op.BRANCH:
+        return tuple(text for branch in what[1] for text in texts(branch))
+    if kind is op.SUBPATTERN:
+        return texts(what[3])
+    if kind in (op.MAX_REPEAT, op.MIN_REPEAT):
+        least, most, body = what
+        once = texts(body)
+        if (least, most) == (0, 1):
+            return ("", *once)
+        return (GAP,) if not least else once if most == 1 else tuple(f"{text}{GAP}" for text in once)
+    return ("",) if kind in (op.AT, op.ASSERT, op.ASSERT_NOT) else (GAP,)
+
+
+PATTERNS = {name: each.compiled if isinstance(each, LazyPattern) else each for name, each in patterns().items()}
+LAZY = {name: each for name, each in patterns().items() if isinstance(each, LazyPattern)}
 USED_DIRECTLY = {place: (use, each) for place, use, each in literals() if use != "compile"}
 
 
@@ -209,3 +248,35 @@ def test_no_expression_is_overlooked() -> None:
 def test_a_quadratic_expression_is_seen() -> None:
     for text, anywhere in ((r"a*a*b", False), (r"\s+$", True), (r"[a-z]*[a-z0-9]*=", False)):
         assert slowest(re.compile(text), anywhere)[0] > SECONDS
+
+
+def test_every_match_holds_a_literal() -> None:
+    """Without one of them a lazy pattern is never tried, so that a wrong one hides what it should find."""
+    wrong = {
+        name: text
+        for name, each in LAZY.items()
+        for text in texts(parser.parse(each.expression, each.flags))
+        if not any(literal in text for literal in each.literals)
+    }
+    assert wrong == {}
+
+
+def test_the_case_of_a_literal_matters() -> None:
+    """A lazy pattern that ignores case has literals without letters."""
+    ignoring = [each for each in LAZY.values() if each.compiled.flags & re.IGNORECASE]
+    assert [
+        each.expression for each in ignoring if any(literal.upper() != literal.lower() for literal in each.literals)
+    ] == []
+
+
+def test_a_literal_that_a_match_may_lack_is_seen() -> None:
+    for expression, literal in (
+        (r"a(?:bc)?d", "bc"),
+        (r"ab*c", "b"),
+        (r"abc|abd", "abc"),
+        (r"[ab]cd", "acd"),
+        (r".*", "a"),
+    ):
+        assert any(literal not in text for text in texts(parser.parse(expression)))
+    for expression, literal in ((r"x{0,3}a(?:bc)+d", "abc"), (r"abc|abd", "ab"), (r"(?<!z)(?P<n>ab)c", "abc")):
+        assert all(literal in text for text in texts(parser.parse(expression)))

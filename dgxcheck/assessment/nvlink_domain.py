@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts.gpu import Fabric, GpuModes
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.survey import Snapshot
 
 _REGISTERED = 3
@@ -15,7 +15,7 @@ def nvlink_domains(snapshot: Snapshot) -> tuple[str, ...]:
     A cluster UUID of zeros is a domain that ends at the machine (DGX A100, HGX H100); those are left out.
     https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html
     """
-    modes = () if isinstance(snapshot.gpu_modes, Missing) else snapshot.gpu_modes
+    modes = rows(snapshot.gpu_modes)
     return tuple(sorted({domain for each in modes if (domain := _domain(each))}))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import Record
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def programs(
     """The processes that NVML listed at ``asked_at`` (``time.time``), by GPU; none where it lists none or fails."""
     names = {gpu.bdf: gpu.name for gpu in gpus}
     found = []
-    for row in () if isinstance(activity, Missing) else activity:
+    for row in rows(activity):
         listed = [part for part in (row.compute, row.graphics) if not isinstance(part, Missing)]
         for process in {each.pid: each for part in listed for each in part}.values() if row.bdf in names else ():
             user, command = _user_and_command(process.pid, asked_at)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.survey import Snapshot
 
 
@@ -40,6 +40,6 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[str, str | Missing]]:
         yield "bios", host.dmi.bios_version
         if not isinstance(host.os_release, Missing):
             yield "os", host.os_release.get("PRETTY_NAME", "")
-    for hca in () if isinstance(hcas, Missing) else hcas:
+    for hca in rows(hcas):
         if hca.is_vf is False and not isinstance(hca.board_id, Missing):
             yield f"firmware {hca.board_id}", hca.fw_ver

@@ -8,7 +8,7 @@ from statistics import multimode
 
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches, is_nvswitch, nvlinks_between
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.topology.model import Device, Machine
 from dgxcheck.topology.nvlinks import SWITCH
@@ -91,5 +91,4 @@ def _idle_nvswitches(machine: Machine, ends: Collection[str]) -> list[str]:
 
 
 def _rows(machine: Machine) -> tuple[NvLink, ...]:
-    rows = machine.snapshot.nvlink
-    return () if isinstance(rows, Missing) else rows
+    return rows(machine.snapshot.nvlink)

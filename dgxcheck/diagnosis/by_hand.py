@@ -13,7 +13,7 @@ from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
 from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, has_fabric_elsewhere, is_station
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
 from dgxcheck.facts.host import Host, MdArray, Storage
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import Device
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
@@ -187,7 +187,7 @@ def _on_one_board(box: Box, one: str, other: str) -> bool:
 def _arrays(box: Box) -> tuple[MdArray, ...]:
     storage = box.snapshot.storage
     arrays = storage.arrays if isinstance(storage, Storage) else ()
-    return () if isinstance(arrays, Missing) else arrays
+    return rows(arrays)
 
 
 def _is_array(box: Box, name: str) -> bool:

@@ -13,7 +13,7 @@ from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import is_before_ampere
 from dgxcheck.facts.gpu import GpuActivity, GpuModes, GpuProcess
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import Device
 
 _CANDIDATES = ("nvidia-persistenced", "nvidia-dcgm", "dcgm", "dcgm-exporter")
@@ -59,8 +59,7 @@ def running_units(box: Box) -> frozenset[str] | None:
 
 
 def _enabled(box: Box) -> frozenset[str]:
-    units = box.snapshot.units
-    return frozenset(unit.name for unit in (() if isinstance(units, Missing) else units) if unit.enabled is True)
+    return frozenset(unit.name for unit in rows(box.snapshot.units) if unit.enabled is True)
 
 
 def device_nodes(box: Box, gpus: Sequence[Device]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
 from dgxcheck.components.gpu_architecture import architecture
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.architecture import AMPERE
 
@@ -94,6 +94,4 @@ def _reset_together(box: Box, gpu: Device, other: Device) -> bool:
 
 def _with_open_ends(box: Box) -> set[str]:
     """GPUs with an NVLink that is up and of which nothing says where it ends, as in ``nvidia-smi nvlink -s``."""
-    rows = box.snapshot.nvlink
-    rows = () if isinstance(rows, Missing) else rows
-    return {row.bdf for row in rows if row.up is True and isinstance(row.remote_bdf, Missing)}
+    return {row.bdf for row in rows(box.snapshot.nvlink) if row.up is True and isinstance(row.remote_bdf, Missing)}

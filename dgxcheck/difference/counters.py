@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.difference.fabric import ports
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, arrow, same_boot
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
 
 PORT = {
@@ -72,22 +72,22 @@ def _counters(side: Side, names: Mapping[str, str], bdfs: Mapping[str | None, st
             counters[f"{name}{link}", what] = Counter(count, grave, of_life, bdfs.get(bdf, bdf) if ":" in bdf else None)
 
     facts = side.snapshot
-    for ecc in () if isinstance(facts.gpu_ecc, Missing) else facts.gpu_ecc:
+    for ecc in rows(facts.gpu_ecc):
         add(ecc.bdf, "ecc-volatile-uncorrected", ecc.volatile_uncorrected.total, True)
         add(ecc.bdf, "ecc-volatile-corrected", ecc.volatile_corrected.total, False)
         add(ecc.bdf, "ecc-aggregate-uncorrected", ecc.aggregate_uncorrected.total, True, True)
         add(ecc.bdf, "ecc-aggregate-corrected", ecc.aggregate_corrected.total, False, True)
-    for gpu in () if isinstance(facts.gpu_counters, Missing) else facts.gpu_counters:
+    for gpu in rows(facts.gpu_counters):
         add(gpu.bdf, "pcie-replays", gpu.pcie_replays, False)
-    for row in () if isinstance(facts.nvlink_errors, Missing) else facts.nvlink_errors:
+    for row in rows(facts.nvlink_errors):
         for what, grave in (("replay", False), ("recovery", True), ("crc_flit", False), ("crc_data", False)):
             add(row.bdf, f"nvlink-{what.replace('_', '-')}", getattr(row, what), grave, link=f" link {row.link}")
-    for device in () if isinstance(facts.aer, Missing) else facts.aer:
+    for device in rows(facts.aer):
         for severity in ("correctable", "nonfatal", "fatal"):
             errors = getattr(device, severity)
             if not isinstance(errors, Missing):
                 add(device.bdf, f"aer-{severity}", errors.total, severity != "correctable")
-    for controller in () if isinstance(facts.edac, Missing) else facts.edac:
+    for controller in rows(facts.edac):
         add(controller.name, "edac-corrected", controller.corrected, False)
         add(controller.name, "edac-uncorrected", controller.uncorrected, True)
     return counters | _of_ports(side, names, bdfs)

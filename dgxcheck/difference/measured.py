@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, Trend, arrow, judged
 from dgxcheck.facts.measurement import Measurement, NotMeasured
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import rows
 
 DRIFT = 0.10
 """Relative to the greater value; healthy boxes repeat within 5 %."""
@@ -30,9 +30,8 @@ def _rows(side: Side, names: Mapping[str, str]) -> dict[MeasurementKey, Measurem
     """Measurements by kind and the GPUs' names on the new side; indexes of imported ones become ``GPUn``."""
     names_by_bdf = {device.bdf: device.name for device in side.topology.gpus}
     gpu_names = {*names_by_bdf.values()}
-    rows = side.snapshot.measurement
     rows_by_key: dict[MeasurementKey, Measurement] = {}
-    for row in () if isinstance(rows, Missing) else rows:
+    for row in rows(side.snapshot.measurement):
         ends = [names_by_bdf.get(end, end) if ":" in end else f"GPU{end}" if end.isdecimal() else end
                 for end in (row.a, row.b)]  # fmt: skip
         a, b = (names.get(end) if end in gpu_names else end for end in ends)

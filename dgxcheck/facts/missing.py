@@ -9,8 +9,9 @@ from dgxcheck.facts.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import TypeAlias, TypeVar
 
+    T = TypeVar("T")
     Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 else:
     Json = object
@@ -49,6 +50,17 @@ class Missing(Record, kw_only=False):
     code: int | None = None
     """nvmlReturn_t or errno of the question, ``NO_WORKER`` or ``NOT_LOADABLE``; None where there was no code."""
 
+    def __init__(self, gap: Gap, where: str, detail: str = "", code: int | None = None) -> None:
+        """A record's own, without its loop over the fields: one survey makes thousands of gaps."""
+        put = object.__setattr__
+        put(self, "gap", gap)
+        put(self, "where", where)
+        put(self, "detail", detail)
+        put(self, "code", code)
+
+    def __hash__(self) -> int:
+        return hash(self.where)
+
     def __bool__(self) -> bool:
         raise TypeError(f"a missing fact has no truth value: {self}")
 
@@ -60,6 +72,26 @@ class Missing(Record, kw_only=False):
     def reason(self) -> str:
         """For programs: the kind of gap, then the error: ``denied: Permission denied``."""
         return f"{self.gap.value}: {self.detail}" if self.detail else self.gap.value
+
+
+class NeededFact(Exception):
+    """A rule needs a fact that is Missing; ``gap`` is the reason."""
+
+    def __init__(self, gap: Missing) -> None:
+        super().__init__(gap.where)
+        self.gap = gap
+
+
+def need(value: T | Missing) -> T:
+    """The value; where it is Missing the rule ends with that gap."""
+    if isinstance(value, Missing):
+        raise NeededFact(value)
+    return value
+
+
+def rows(listed: tuple[T, ...] | Missing) -> tuple[T, ...]:
+    """What is listed; nothing where there is no list, and why does not matter here."""
+    return () if isinstance(listed, Missing) else listed
 
 
 _WORDS = {

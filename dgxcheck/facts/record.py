@@ -10,6 +10,7 @@ from operator import attrgetter
 
 TYPE_CHECKING = False  # as typing has it; workers start without that module
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, TypeVar
 
     from typing_extensions import dataclass_transform
@@ -24,13 +25,17 @@ else:
 class _Slotted(type):
     """Turns the annotations of a class into slots and the values beside them into defaults."""
 
+    _setters: tuple[tuple[str, Callable[[object, object], None]], ...]
+
     def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], kw_only: bool = True) -> type:
         names = tuple(space.get("__annotations__", ()))
         space["_defaults"] = {field: space.pop(field) for field in names if field in space}
         space["__slots__"] = names
         space["_in_order"] = () if kw_only else names
         space["_values"] = staticmethod(attrgetter(*names) if names else type)
-        return super().__new__(mcs, name, bases, space)
+        cls = super().__new__(mcs, name, bases, space)
+        cls._setters = tuple((field, cls.__dict__[field].__set__) for field in names)
+        return cls
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -55,10 +60,9 @@ class Record(metaclass=_Slotted):
                 values.update(zip(self._in_order, given, strict=False))
             if len(values) < len(self.__slots__):
                 values = self._defaults | values
-            put = object.__setattr__
             try:
-                for name in self.__slots__:
-                    put(self, name, values[name])
+                for name, put in self._setters:
+                    put(self, values[name])
             except KeyError as missing:
                 raise TypeError(f"{type(self).__name__} needs {missing}") from None
             if len(values) > len(self.__slots__):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.infiniband import IbPort, PortState
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.classes import NEAR
@@ -83,8 +83,7 @@ def _class(topology: Topology, hca: Device) -> str:
 
 
 def _up(snapshot: Snapshot, name: str) -> Iterator[IbPort]:
-    devices = () if isinstance(snapshot.ib_ports, Missing) else snapshot.ib_ports
-    for device in devices:
+    for device in rows(snapshot.ib_ports):
         if device.device == name and not isinstance(device.ports, Missing):
             yield from (port for port in device.ports if port.state is PortState.ACTIVE)
 

@@ -1,35 +1,43 @@
-"""Shipped profiles and those of a site, and which one a box is compared with."""
+"""Shipped profiles and those of a site, and which one a box is compared with.
+
+The build (``hatch_build.py``) compiles the TOML files of this folder into one file of JSON, which is read within a
+millisecond; a checkout has none and reads them. Only what a box is compared with is parsed.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Any
 
 from dgxcheck import package_files
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.profiles.model import Board, Profile, SelectedProfile
-from dgxcheck.profiles.parse import boards, profile
+from dgxcheck.profiles.parse import Boards, profile
 from dgxcheck.profiles.product import is_product
 from dgxcheck.suggestion import did_you_mean
 from dgxcheck.survey import Snapshot
 from dgxcheck.toml_file import load
 from dgxcheck.topology.model import Device, Topology
 
-SHIPPED = os.path.join(package_files.FOLDER, "profiles")
+FOLDER = os.path.join(package_files.FOLDER, "profiles")
+_COMPILED = "shipped.json"
 _BOARDS = "boards"
 
 
 def names() -> tuple[str, ...]:
     """Names of the shipped profiles."""
-    files = (name.removesuffix(".toml") for name in package_files.names(SHIPPED) if name.endswith(".toml"))
-    return tuple(sorted(name for name in files if name != _BOARDS))
+    return tuple(sorted(name for name in _documents() if name != _BOARDS))
 
 
-def boards_for(choice: SelectedProfile | None) -> dict[str, Board]:
+def boards_for(choice: SelectedProfile | None) -> Mapping[str, Board]:
     """GPU models by id (``10de:1db1``): the shipped ones, overridden by those of the profile."""
-    return _shipped_boards() | (dict(choice.profile.own_boards) if choice else {})
+    own = choice.profile.own_boards if choice else {}
+    return Boards(_documents()[_BOARDS], os.path.join(FOLDER, f"{_BOARDS}.toml"), own)
 
 
 def by_name(name: str) -> Profile:
@@ -52,32 +60,35 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
         return None
     if name != "auto":
         return SelectedProfile(profile=by_name(name), how="named")
-    shipped = [by_name(each) for each in names()]
     models = Counter(id for id in map(board_id, topology.gpus) if id)
     model = models.most_common(1)[0][0] if models else ""
-    of_model = [profile for profile in shipped if model in profile.boards]
-    of_product = [profile for profile in shipped if _is_named(profile, box)]
+    of_model = [name for name in names() if model in _documents()[name].get("boards", ())]
+    of_product = [name for name in names() if _is_product(_documents()[name].get("products", ()), box)]
     if of_product:
-        best = next((profile for profile in of_product if profile in of_model), of_product[0])
-        return SelectedProfile(profile=best, how="product")
-    return SelectedProfile(profile=of_model[0], how="gpus") if of_model else None
+        best = next((name for name in of_product if name in of_model), of_product[0])
+        return SelectedProfile(profile=_shipped(best), how="product")
+    return SelectedProfile(profile=_shipped(of_model[0]), how="gpus") if of_model else None
 
 
-def _is_named(profile: Profile, box: Snapshot) -> bool:
+def _is_product(products: Iterable[str], box: Snapshot) -> bool:
     product = box.host.dmi.product_name if isinstance(box.host, Host) else box.host
-    return not isinstance(product, Missing) and any(is_product(product, each) for each in profile.products)
+    return not isinstance(product, Missing) and any(is_product(product, each) for each in products)
+
+
+@cache
+def _documents() -> dict[str, dict[str, Any]]:
+    """The documents of all TOML files of this folder, by the file's name."""
+    try:
+        compiled: dict[str, dict[str, Any]] = json.loads(package_files.read(os.path.join(FOLDER, _COMPILED)))
+    except OSError:
+        files = (name for name in package_files.names(FOLDER) if name.endswith(".toml"))
+        return {name.removesuffix(".toml"): load(os.path.join(FOLDER, name)) for name in files}
+    return compiled
 
 
 @cache
 def _shipped(name: str) -> Profile:
-    path = os.path.join(SHIPPED, f"{name}.toml")
-    return profile(load(path), name, path)
-
-
-@cache
-def _shipped_boards() -> dict[str, Board]:
-    path = os.path.join(SHIPPED, f"{_BOARDS}.toml")
-    return boards(load(path), path)
+    return profile(_documents()[name], name, os.path.join(FOLDER, f"{name}.toml"))
 
 
 def board_id(gpu: Device) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile, Wiring
@@ -32,7 +32,9 @@ def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
         title=_text(document, "title", path),
         products=_texts(document, "products", path),
         boards=_texts(document, "boards", path),
-        own_boards=_boards(_table(document, "board", path), sources, path, "board"),
+        own_boards={
+            id: _board(id, table, sources, path, "board") for id, table in _table(document, "board", path).items()
+        },
         numbers=_numbers(_table(document, "numbers", path), BOX_KEYS, sources, path, "numbers"),
         nvlink_graph=graph,
         wiring=tuple(_wiring(row, path) for row in rows),
@@ -40,25 +42,41 @@ def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
     )
 
 
-def boards(document: Mapping[str, Any], path: str) -> dict[str, Board]:
-    """GPU models by id."""
-    _check_keys(document, ("sources", "boards"), path, "")
-    return _boards(_table(document, "boards", path), _sources(document, path), path, "boards")
+class Boards(Mapping[str, Board]):
+    """GPU models by id, each parsed when it is first asked for: a machine has GPUs of one model or two.
+
+    Those of a profile, its ``own``, override those of the document.
+    """
+
+    def __init__(self, document: Mapping[str, Any], path: str, own: Mapping[str, Board] | None = None) -> None:
+        _check_keys(document, ("sources", "boards"), path, "")
+        self._tables = _table(document, "boards", path)
+        self._sources = _sources(document, path)
+        self._path = path
+        self._parsed = dict(own or {})
+
+    def __getitem__(self, id: str) -> Board:
+        if id not in self._parsed:
+            self._parsed[id] = _board(id, self._tables[id], self._sources, self._path, "boards")
+        return self._parsed[id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables | self._parsed)
+
+    def __len__(self) -> int:
+        return len(self._tables | self._parsed)
 
 
-def _boards(tables: Mapping[str, Any], sources: Mapping[str, str], path: str, member: str) -> dict[str, Board]:
-    by_id: dict[str, Board] = {}
-    for id, table in tables.items():
-        where = f"{member}.{id}"
-        if not isinstance(table, dict) or not _ID.fullmatch(id):
-            refuse(path, where, "must be a table named vendor:device, as printed by lspci -n")
-        numbers = {key: value for key, value in table.items() if key != "name"}
-        by_id[id] = Board(
-            id=id,
-            name=_text(table, "name", path),
-            numbers=_numbers(numbers, BOARD_KEYS, sources, path, where),
-        )
-    return by_id
+def _board(id: str, table: Any, sources: Mapping[str, str], path: str, member: str) -> Board:
+    where = f"{member}.{id}"
+    if not isinstance(table, dict) or not _ID.fullmatch(id):
+        refuse(path, where, "must be a table named vendor:device, as printed by lspci -n")
+    numbers = {key: value for key, value in table.items() if key != "name"}
+    return Board(
+        id=id,
+        name=_text(table, "name", path),
+        numbers=_numbers(numbers, BOARD_KEYS, sources, path, where),
+    )
 
 
 def _numbers(

@@ -12,7 +12,7 @@ from dgxcheck.checks.network.port_state import of_the_profile
 from dgxcheck.checks.network.ports import gbit_per_s
 from dgxcheck.checks.nvlink.nvswitches import nvswitches
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import MEASURED_KEYS, Board, Number, Profile, Wiring
 from dgxcheck.score.gpus import OF_THE_BOARD, OF_THE_BOX
@@ -52,8 +52,7 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
 
 def _measurements(box: Box) -> list[Measurement]:
     """Measurements with a figure, without simulated ones."""
-    rows = box.snapshot.measurement
-    measurements = () if isinstance(rows, Missing) else rows
+    measurements = rows(box.snapshot.measurement)
     return [row for row in measurements if row.how != "simulated" and row.number is not None]
 
 

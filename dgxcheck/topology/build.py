@@ -9,7 +9,7 @@ from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.ids import DISPLAY, NVIDIA
 from dgxcheck.facts.infiniband import IbDevice
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
@@ -44,13 +44,13 @@ def build(
     absent = functions if isinstance(functions, Missing) else Missing(Gap.ABSENT, "/sys/bus/pci/devices")
     gpus: list[Device] = []
     ends: dict[str, End] = {}
-    rows = _gpu_rows(by_bdf, nvml)
-    bdfs = {bdf for _, bdf, _ in rows}
+    listed = _gpu_rows(by_bdf, nvml)
+    bdfs = {bdf for _, bdf, _ in listed}
     unlisted = nvml if isinstance(nvml, Missing) else NOT_LISTED
     nvlinks_of: dict[str, list[NvLink]] = {}
-    for link in () if isinstance(nvlinks, Missing) else nvlinks:
+    for link in rows(nvlinks):
         nvlinks_of.setdefault(link.bdf, []).append(link)
-    for name, bdf, gpu in rows:
+    for name, bdf, gpu in listed:
         if isinstance(nvlinks, Missing):
             ends[name] = unknown_end(nvlinks)
         elif gpu is None:
@@ -62,7 +62,7 @@ def build(
     devices = (*gpus, *nics)
 
     def link_of(a: int, b: int) -> Link:
-        count = NO_NVLINKS if b >= len(rows) else _count(rows[a], rows[b], ends)
+        count = NO_NVLINKS if b >= len(listed) else _count(listed[a], listed[b], ends)
         return _link(devices[a], devices[b], count, numa)
 
     links = Links([device.name for device in devices], link_of)
@@ -70,7 +70,7 @@ def build(
     sentences = (
         *notes.sources(functions, ib, nvml, nvlinks, gpus),
         *notes.unknown_class(by_bdf.values()),
-        *notes.nvlink_ends(gpus, ends, (_count(a, b, ends) for a, b in _joined(rows, ends)), nvlinks),
+        *notes.nvlink_ends(gpus, ends, (_count(a, b, ends) for a, b in _joined(listed, ends)), nvlinks),
         *notes.ancestors(gpus, links, pairs),
         *notes.unanswered_queries(unanswered),
         *notes.virtual(gpus, by_bdf),
@@ -109,7 +109,7 @@ def _gaps(
         nvlink_gaps = (ends[gpu.name].gap for gpu in gpus if gpu.index is not None)
         yield from (gap for gap in nvlink_gaps if gap is not None and gap.gap is not Gap.UNASKED)
     yield from (gpu.path for gpu in gpus if isinstance(gpu.path, Missing))
-    for function in () if isinstance(functions, Missing) else functions:
+    for function in rows(functions):
         code, vendor = function.class_code, function.vendor
         if isinstance(code, Missing) and vendor == NVIDIA:
             yield code

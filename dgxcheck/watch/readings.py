@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.port_errors import CEILING, DOWNED, OF_THE_LINK
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.infiniband import IbPort, PortState
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import AerDevice, AerErrors, PciFunction
 from dgxcheck.survey import Snapshot
 from dgxcheck.watch.event import Event, Kind
@@ -39,9 +39,9 @@ def watched(found: Mapping[str, int]) -> set[str]:
 
 def _links(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
     """Of GPUs, NVSwitches and adapters; a width of 0 is a link that is down."""
-    devices = () if isinstance(facts.infiniband, Missing) else facts.infiniband
+    devices = rows(facts.infiniband)
     adapters = {device.bdf for device in devices if device.is_vf is False}
-    for row in () if isinstance(facts.pci, Missing) else facts.pci:
+    for row in rows(facts.pci):
         if row.bdf in adapters or _is_gpu_or_switch(row):
             yield f"width {row.bdf}", row.link_width
 
@@ -51,8 +51,8 @@ def _is_gpu_or_switch(row: PciFunction) -> bool:
     return row.vendor == NVIDIA and isinstance(code, int) and (code >> 16 == DISPLAY or code >> 8 == OTHER_BRIDGE)
 
 
-def _aer(rows: tuple[AerDevice, ...] | Missing) -> Iterator[tuple[str, int | Missing]]:
-    for row in () if isinstance(rows, Missing) else rows:
+def _aer(listed: tuple[AerDevice, ...] | Missing) -> Iterator[tuple[str, int | Missing]]:
+    for row in rows(listed):
         for severity in _AER:
             errors: AerErrors | Missing = getattr(row, severity)
             if not isinstance(errors, Missing):
@@ -60,10 +60,10 @@ def _aer(rows: tuple[AerDevice, ...] | Missing) -> Iterator[tuple[str, int | Mis
 
 
 def _ports(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
-    devices = () if isinstance(facts.infiniband, Missing) else facts.infiniband
+    devices = rows(facts.infiniband)
     bdfs = {device.name: device.bdf for device in devices}
-    for device in () if isinstance(facts.ib_ports, Missing) else facts.ib_ports:
-        for port in () if isinstance(device.ports, Missing) else device.ports:
+    for device in rows(facts.ib_ports):
+        for port in rows(device.ports):
             bdf = bdfs.get(port.device)
             where = f"{port.device}/{port.port} {bdf if isinstance(bdf, str) else ''}".strip()
             yield f"port state {where}", port.state
@@ -76,7 +76,7 @@ def _errors(port: IbPort) -> Iterator[tuple[str, int | Missing]]:
 
 
 def _memory(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
-    for controller in () if isinstance(facts.edac, Missing) else facts.edac:
+    for controller in rows(facts.edac):
         yield f"edac corrected {controller.name}", controller.corrected
         yield f"edac uncorrected {controller.name}", controller.uncorrected
 

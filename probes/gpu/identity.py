@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts.gpu import Gpu, Nvml
-from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.facts.missing import Gap, Missing, question, rows
 from dgxcheck.source.protocol import Source
 from probes.gpu.listing import bdfs, count, start
 from probes.gpu.quantities import facts_of
@@ -15,7 +15,7 @@ def probe(source: Source) -> Nvml | Missing:
     if (gap := start(source)) is not None:
         return gap
     listed = bdfs(source)
-    found = () if isinstance(listed, Missing) else listed
+    found = rows(listed)
     return Nvml(
         driver_version=text(source, "nvmlSystemGetDriverVersion"),
         nvml_version=text(source, "nvmlSystemGetNVMLVersion"),

@@ -17,7 +17,7 @@ from dgxcheck.bandwidth.links import as_it_is, as_supported
 from dgxcheck.bandwidth.packets import LARGEST, SMALLEST, share
 from dgxcheck.bandwidth.rate import Limit, Rate, exactly, least_of
 from dgxcheck.facts.host import Cpu
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.pci import ConfigSpace, Express, PciFunction, PortType
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.survey import Snapshot
@@ -36,7 +36,7 @@ class Machine(Record):
 
 def machine(box: Box, cpu: tuple[str, int, int] | None = None, payload: int | Missing = 256) -> Machine:
     """A box with a CPU by vendor, family and model, and one MaxPayload everywhere."""
-    functions = () if isinstance(box.functions, Missing) else box.functions
+    functions = rows(box.functions)
     spaces = tuple(
         ConfigSpace(
             bdf=each.bdf,

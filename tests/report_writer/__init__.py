@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import time
 
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.source.protocol import Source
 from report_writer.lspci import listing, listing_of_vendor, numbers, tree
 from report_writer.nvidia_smi import bound, error_counters, gpus, query, remote_ends, status
@@ -172,19 +172,19 @@ def _modules(source: Source) -> str:
 def _ibstat(source: Source) -> str:
     base = "/sys/class/infiniband"
     names = source.names(base)
-    rows = []
-    for name in () if isinstance(names, Missing) else names:
+    listed = []
+    for name in rows(names):
         guid = _line(source, f"{base}/{name}/node_guid").replace(":", "")
-        rows += [f"CA '{name}'", f"\tCA type: {_line(source, f'{base}/{name}/hca_type')}",
+        listed += [f"CA '{name}'", f"\tCA type: {_line(source, f'{base}/{name}/hca_type')}",
                  f"\tFirmware version: {_line(source, f'{base}/{name}/fw_ver')}", f"\tNode GUID: 0x{guid}"]  # fmt: skip
         ports = source.names(f"{base}/{name}/ports")
-        for port in () if isinstance(ports, Missing) else ports:
+        for port in rows(ports):
             at = f"{base}/{name}/ports/{port}"
             state = _line(source, f"{at}/state").partition(": ")[2]
             words = {"ACTIVE": "Active", "DOWN": "Down", "INIT": "Initializing", "ARMED": "Armed"}
-            rows += [f"\tPort {port}:", f"\t\tState: {words.get(state, state)}",
+            listed += [f"\tPort {port}:", f"\t\tState: {words.get(state, state)}",
                      f"\t\tPhysical state: {_line(source, f'{at}/phys_state').partition(': ')[2]}",
                      f"\t\tRate: {_line(source, f'{at}/rate').partition(' ')[0]}",
                      f"\t\tSM lid: {int(_line(source, f'{at}/sm_lid').replace('unknown', '0'), 16)}",
                      f"\t\tLink layer: {_line(source, f'{at}/link_layer')}"]  # fmt: skip
-    return "\n".join(rows) + "\n"
+    return "\n".join(listed) + "\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.source.protocol import Source
 
 DEVICES = "/sys/bus/pci/devices"
@@ -120,7 +120,7 @@ def _verbose(source: Source, bdf: str, address: str, whole: bool) -> str:
 
 def _slot(source: Source, bdf: str) -> str:
     names = source.names("/sys/bus/pci/slots")
-    for name in () if isinstance(names, Missing) else names:
+    for name in rows(names):
         address = source.text(f"/sys/bus/pci/slots/{name}/address")
         if isinstance(address, str) and bdf.startswith(f"{address.strip()}."):
             return name
@@ -130,7 +130,7 @@ def _slot(source: Source, bdf: str) -> str:
 def _serial(source: Source, bdf: str) -> list[str]:
     """Of an adapter its node GUID."""
     names = source.names("/sys/class/infiniband")
-    for name in () if isinstance(names, Missing) else names:
+    for name in rows(names):
         link = source.link(f"/sys/class/infiniband/{name}/device")
         guid = source.text(f"/sys/class/infiniband/{name}/node_guid")
         if isinstance(link, str) and link.endswith(bdf) and isinstance(guid, str):

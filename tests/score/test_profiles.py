@@ -15,7 +15,7 @@ from dgxcheck.cli import main
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.profiles.library import boards_for, by_name, names, select
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, MEASURED_KEYS
-from dgxcheck.profiles.parse import boards, profile
+from dgxcheck.profiles.parse import Boards, profile
 from dgxcheck.profiles.product import is_product
 from dgxcheck.topology.reference import ALL
 
@@ -93,7 +93,7 @@ documents = st.recursive(
 
 @given(st.dictionaries(words, documents))
 def test_any_document_is_a_profile_or_refused_in_one_line(document: dict[str, Any]) -> None:
-    for parse in (lambda: profile(GOOD | document, "f", "f.toml"), lambda: boards(document, "f.toml")):
+    for parse in (lambda: profile(GOOD | document, "f", "f.toml"), lambda: dict(Boards(document, "f.toml"))):
         refused = ""
         try:
             parse()

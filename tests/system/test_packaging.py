@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ DATA = f"dgxcheck-{__version__}.data/data/share"
 SOURCES = ("dgxcheck", "probes")
 APART = ("dgxcheck/completions/",)
 """Installed under share/, not as part of the package."""
+PROFILES = "dgxcheck/profiles"
 
 
 def ran(words: list[str], cwd: Path) -> str:
@@ -90,11 +92,18 @@ def test_every_locked_version_has_hashes_and_every_dependency_is_locked() -> Non
 
 def test_the_wheel_holds_every_module_and_data_file(inside: set[str]) -> None:
     code = {name for folder in SOURCES for name in tracked(folder) if not name.startswith(APART)}
-    assert code <= inside
+    assert code - tracked(PROFILES, "*.toml") <= inside
     assert "dgxcheck/py.typed" in inside
     assert {
         f"dgxcheck/schemas/{name}.schema.json" for name in ("topo", "health", "list", "diff", "recording", "overlay")
     } <= inside
+
+
+def test_the_wheel_holds_the_profiles_as_one_file_that_says_what_theirs_say(wheel: Path, inside: set[str]) -> None:
+    compiled = json.loads(zipfile.ZipFile(wheel).read(f"{PROFILES}/shipped.json"))
+    assert compiled == {Path(name).stem: load_toml(str(ROOT / name)) for name in tracked(PROFILES, "*.toml")}
+    assert not {name for name in inside if name.endswith(".toml")}
+    assert "shipped.json" not in {path.name for path in (ROOT / PROFILES).iterdir()}, "it would go before the sources"
 
 
 def test_the_wheel_holds_every_recording(inside: set[str]) -> None:
@@ -128,7 +137,7 @@ def test_the_sdist_holds_what_the_project_is_made_of(built: Path) -> None:
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     pages = {"README.md", "INSTALL.md", "PYTHON.md", "CHANGELOG.md", "LICENSE"}
-    single = pages | {"Makefile", "pyproject.toml", ".ci/run"}
+    single = pages | {"Makefile", "pyproject.toml", "hatch_build.py", ".ci/run"}
     assert single | {name for folder in (*SOURCES, "fixtures", "man", "tests") for name in tracked(folder)} <= names
     assert not {name for name in names if "__pycache__" in name or name.startswith((".venv", ".git/"))}
 
@@ -144,6 +153,8 @@ def test_the_wheel_runs_from_an_empty_environment(
     assert ran([command, "topo", "-m", "--from", "dgx-1-v100"], tmp_path) == capsys.readouterr().out
     listed = ran([command, "recordings"], tmp_path)
     assert all(name in listed for name, _ in shipped())
+    assert main(["profiles"]) == 0
+    assert ran([command, "profiles"], tmp_path) == capsys.readouterr().out
     assert ran([command, "schema", "topo"], tmp_path).startswith("{")
     assert (home / "share/man/man1/dgxcheck-topo.1").is_file()
     assert (home / "share/bash-completion/completions/dgxcheck").is_file()

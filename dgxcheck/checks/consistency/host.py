@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, command_line
 from dgxcheck.facts.cpulist import first_shared, ranges
 from dgxcheck.facts.host import Host, MemoryController
 from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Json, Missing, rows
 
 _NODES = "/sys/devices/system/node"
 _KB_IN_MB = 1024
@@ -45,8 +45,8 @@ def _size(row: MemoryController) -> Evidence:
 
 def nodes(box: Box) -> Iterator[Contradiction]:
     """A CPU that two NUMA nodes claim; a device whose own CPUs are not those of its node."""
-    rows = () if isinstance(box.snapshot.numa, Missing) else box.snapshot.numa
-    lists = {row.node: row.cpulist for row in rows if isinstance(row.cpulist, str)}
+    listed = rows(box.snapshot.numa)
+    lists = {row.node: row.cpulist for row in listed if isinstance(row.cpulist, str)}
     members = {node: ranges(text) or () for node, text in lists.items()}
     for a, b in combinations(sorted(members), 2):
         if (shared := first_shared(members[a], members[b])) is not None:
@@ -66,9 +66,9 @@ def nodes(box: Box) -> Iterator[Contradiction]:
 
 def ports(box: Box) -> Iterator[Contradiction]:
     """A port that is active on a link that is not up."""
-    devices = () if isinstance(box.snapshot.ib_ports, Missing) else box.snapshot.ib_ports
+    devices = rows(box.snapshot.ib_ports)
     for device in devices:
-        for port in () if isinstance(device.ports, Missing) else device.ports:
+        for port in rows(device.ports):
             if port.state is PortState.ACTIVE and isinstance(port.phys_state, PhysState) and not _up(port):
                 path = f"/sys/class/infiniband/{port.device}/ports/{port.port}"
                 states = {"state": int(port.state), "phys_state": int(port.phys_state)}

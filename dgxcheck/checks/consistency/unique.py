@@ -8,7 +8,7 @@ from dgxcheck.checks.consistency.contradiction import Contradiction
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence
 from dgxcheck.facts.gpu import Nvml
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 
 _BLANK = frozenset("0 :.-")
 """An identity of these characters alone was never written."""
@@ -43,7 +43,7 @@ def _identities(box: Box) -> Iterator[tuple[str, str, Mapping[str, str]]]:
     minors = {name: str(row.minor) for name, row in gpus.items() if isinstance(row.minor, int)}
     yield "minor number", "nvmlDeviceGetMinorNumber", minors
     yield "serial number", "nvmlDeviceGetSerial", _serials(box)
-    hcas = () if isinstance(box.snapshot.infiniband, Missing) else box.snapshot.infiniband
+    hcas = rows(box.snapshot.infiniband)
     guids = {row.name: row.node_guid for row in hcas if isinstance(row.node_guid, str) and row.is_vf is not True}
     yield "node GUID", "/sys/class/infiniband node_guid", guids
     yield "MAC address", "/sys/class/net address", _addresses(box)
@@ -68,7 +68,7 @@ def _serials(box: Box) -> dict[str, str]:
 
 def _addresses(box: Box) -> dict[str, str]:
     """Of interfaces with a PCI function; those that a bond or bridge has joined have its address."""
-    rows = () if isinstance(box.snapshot.network, Missing) else box.snapshot.network
-    joined = {row.mac for row in rows if isinstance(row.bdf, Missing)}
-    own = (row for row in rows if not isinstance(row.bdf, Missing))
+    listed = rows(box.snapshot.network)
+    joined = {row.mac for row in listed if isinstance(row.bdf, Missing)}
+    own = (row for row in listed if not isinstance(row.bdf, Missing))
     return {row.name: row.mac for row in own if isinstance(row.mac, str) and row.mac not in joined}

@@ -10,11 +10,11 @@ from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.components.locate import all_nvlinks
 from dgxcheck.facts import fabric_health as health
 from dgxcheck.facts.gpu import Fabric, GpuModes
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Json, Missing, need
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]

@@ -10,14 +10,14 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.fabric_health import STATUSES
 from dgxcheck.facts.gpu import Fabric, GpuModes
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device

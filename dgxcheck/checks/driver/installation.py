@@ -11,14 +11,14 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import DeviceNode, Modules
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.kernel_log import Refused
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]

@@ -10,12 +10,12 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import is_driver_query, unjudged
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import NvmlReturn
-from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing
+from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing, need
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]

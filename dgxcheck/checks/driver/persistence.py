@@ -9,11 +9,11 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
-from dgxcheck.checks.engine.per_gpu import need, per_gpu
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.gpu import Gpu, GpuBoard, GpuModes
 from dgxcheck.facts.ids import BRANDS
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 
 _OF_DESKTOPS = re.compile(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX|Quadro|RTX|[MG]TX?\d|MX ?\d|T\d{3,4}\b)")
 """Models for displays, by their names in NVML."""

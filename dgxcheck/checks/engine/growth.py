@@ -8,8 +8,8 @@ from typing import Any
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable, row_of
 from dgxcheck.checks.engine.check import Judge
 from dgxcheck.checks.engine.finding import Judgement, Subject, skip
-from dgxcheck.checks.engine.per_gpu import need, ruled
-from dgxcheck.facts.missing import Missing
+from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.facts.missing import Missing, need
 
 MIN_EVENTS = 3
 """Fewer events make no rate, whatever the time between."""

@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from dgxcheck.checks.engine.box import Box, gpu_unavailable, row_of
 from dgxcheck.checks.engine.check import Judge
 from dgxcheck.checks.engine.finding import Judgement, Subject
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, NeededFact, need
 
-T = TypeVar("T")
 Rule = Callable[[Box, Any], "Judgement | Missing"]
 """From one GPU's record to a judgement, or to the gap that keeps it from one."""
-
-
-class NeededFact(Exception):
-    """A rule needs a fact that is Missing; ``gap`` is the reason."""
-
-    def __init__(self, gap: Missing) -> None:
-        super().__init__(gap.where)
-        self.gap = gap
-
-
-def need(value: T | Missing) -> T:
-    """The value; where it is Missing the rule ends with that gap (see ``ruled``)."""
-    if isinstance(value, Missing):
-        raise NeededFact(value)
-    return value
 
 
 def ruled(rule: Callable[..., Judgement | Missing], *args: Any) -> Judgement:

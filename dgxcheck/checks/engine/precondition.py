@@ -8,8 +8,7 @@ from typing import Literal, ParamSpec
 
 from dgxcheck.checks.engine.finding import Judgement, SkipReason, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import NeededFact
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, NeededFact
 from dgxcheck.facts.record import Record
 
 P = ParamSpec("P")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import rows
 
 
 def under_load(box: Box, bdf: str | None, member: str) -> tuple[int, Evidence] | None:
@@ -12,8 +12,7 @@ def under_load(box: Box, bdf: str | None, member: str) -> tuple[int, Evidence] |
 
     A simulated load puts none on the link and does not count.
     """
-    rows = box.snapshot.measurement
-    for row in () if isinstance(rows, Missing) else rows:
+    for row in rows(box.snapshot.measurement):
         if (row.kind, row.a) == ("under-load", bdf) and row.how != "simulated":
             value = row.more.get(member)
             if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 32:

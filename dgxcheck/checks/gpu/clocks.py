@@ -10,12 +10,12 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, as_evidence, skip
 from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth, per_gpu_growth
-from dgxcheck.checks.engine.per_gpu import need, per_gpu
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.checks.gpu.locked_clocks import can_lock_clocks
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.gpu import ClockPair, Clocks, GpuClocks, GpuCounters, GpuPower
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.profiles.model import Board
 
 BRAKE, THERMAL, SLOWDOWN, SOFTWARE = 0x80, 0x40, 0x8, 0x20

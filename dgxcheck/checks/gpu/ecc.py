@@ -8,11 +8,12 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
 from dgxcheck.checks.engine.growth import HOUR_S, counter_growth, rate
-from dgxcheck.checks.engine.per_gpu import need, per_gpu
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.gpu import GpuEcc, GpuMemory
+from dgxcheck.facts.missing import need
 
 REMAPPING = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html"
 FIELD_DIAGNOSTIC = "run the vendor's field diagnostic (or dcgmi diag -r 3); if it fails, ask for a replacement"

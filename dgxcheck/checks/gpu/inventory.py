@@ -13,13 +13,13 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
-from dgxcheck.checks.engine.per_gpu import need, per_gpu, ruled
+from dgxcheck.checks.engine.per_gpu import per_gpu, ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.gpu import GpuMemory
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]

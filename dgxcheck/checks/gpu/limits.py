@@ -7,9 +7,9 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
-from dgxcheck.checks.engine.per_gpu import need, per_gpu
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.facts.gpu import GpuPower, GpuThermal
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need
 
 
 def power_limit(_: Box, power: GpuPower) -> Judgement | Missing:

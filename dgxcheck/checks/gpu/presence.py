@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import need, per_gpu
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.gpu.lost_pairs import common_gpus, is_about, lost_pairs
 from dgxcheck.checks.placement.missing_device import missing
@@ -20,7 +20,7 @@ from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]

@@ -10,12 +10,12 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.growth import DAY_S
-from dgxcheck.checks.engine.per_gpu import need, per_gpu
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.ecc import FIELD_DIAGNOSTIC, REMAPPING, RESET, earlier, latest
 from dgxcheck.components.component import Component
 from dgxcheck.facts.gpu import GpuEcc, GpuMemory, RetiredPage
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Json, Missing, need, rows
 from dgxcheck.facts.record import replace
 
 _RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html"
@@ -50,7 +50,7 @@ def _retired(box: Box, ecc: GpuEcc) -> Judgement:
 def _new_in_a_week(box: Box, ecc: GpuEcc) -> int:
     """Pages with double-bit errors of the last week: by their times, counted back from the latest, or by what was new
     since an earlier reading that is no older than that."""
-    pages = () if isinstance(ecc.retired_double_bit, Missing) else ecc.retired_double_bit
+    pages = rows(ecc.retired_double_bit)
     return max(_latest(pages), _grown(box, ecc.bdf, len(pages)))
 
 

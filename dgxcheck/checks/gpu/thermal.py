@@ -12,14 +12,14 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import NeededFact, need, per_gpu, ruled
+from dgxcheck.checks.engine.per_gpu import per_gpu, ruled
 from dgxcheck.checks.engine.siblings import has_problem, siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
 from dgxcheck.checks.gpu.limits import COOLING, temperature
 from dgxcheck.facts.gpu import GpuThermal
 from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
 from dgxcheck.facts.nvml_quantities import THRESHOLDS
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device

@@ -8,7 +8,6 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged, rdma_configured
@@ -18,7 +17,7 @@ from dgxcheck.checks.pcie.iommu import translated_devices
 from dgxcheck.checks.pcie.width import bridge
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device

@@ -11,14 +11,13 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.ports import file_of, gbit_per_s, name_of, port_subject, ports
 from dgxcheck.checks.pcie.bar1 import MIB, bars_of, expected_bar1_mib
 from dgxcheck.facts.infiniband import IbPort
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
@@ -102,7 +101,7 @@ def port(box: Box, nic: Device) -> Precondition:
 def port_gbs(box: Box, nic: Device) -> float | None:
     """GB/s of the fastest port that is up; None where none is known to be up."""
     listed = _ports_of(box, nic)
-    rates = [gbit_per_s(port) for port in (() if isinstance(listed, Missing) else listed)]
+    rates = [gbit_per_s(port) for port in rows(listed)]
     return max((rate for rate in rates if isinstance(rate, float)), default=0.0) / 8 or None
 
 

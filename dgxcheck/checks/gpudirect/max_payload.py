@@ -10,14 +10,13 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
-from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged
 from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.pcie.acs import config_space_of
 from dgxcheck.checks.pcie.width import bridge
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 from dgxcheck.topology.classes import shared_bridges
 from dgxcheck.topology.model import Device
 

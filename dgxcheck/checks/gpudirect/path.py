@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
@@ -19,6 +19,7 @@ from dgxcheck.checks.network.hcas import MELLANOX, nics
 from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
 from dgxcheck.checks.pcie.width import own_hop
 from dgxcheck.components.component import Component
+from dgxcheck.facts.missing import need
 from dgxcheck.topology.classes import NEAR, pci_class
 from dgxcheck.topology.model import Device, PciClass
 from dgxcheck.topology.paths import Hop, hops_between

@@ -7,13 +7,12 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
-from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.gpudirect.preconditions import PEER_MODULES, of_host
 from dgxcheck.checks.host.modules import loaded
 from dgxcheck.facts.host import Flavour, Modules
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 

@@ -16,7 +16,8 @@ from dgxcheck.checks.engine.host_limits import (
     NUMA_PARAMETERS,
     command_line,
 )
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.facts.missing import need
 
 _ANY = ""
 _EFFECTS: Mapping[str, Mapping[str, str]] = {

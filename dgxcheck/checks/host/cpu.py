@@ -12,12 +12,12 @@ from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, skip
 from dgxcheck.checks.engine.host_limits import CPU_PARAMETERS, left_out, missing_socket
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.facts.cpulist import cpulist, difference, ranges
 from dgxcheck.facts.host import Cpu, Host
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 from dgxcheck.profiles.model import Number
 
 _MISSING_SOCKET = (

@@ -10,10 +10,10 @@ from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.facts.host import CpuPolicy, Host
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need, rows
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _POLICIES = "/sys/devices/system/cpu/cpufreq"
@@ -29,7 +29,7 @@ def _limits(box: Box) -> Judgement:
     facts = need(box.snapshot.host)
     if isinstance(facts.cpu_policies, Missing) and isinstance(facts.cpu_boost, Missing):
         need(facts.cpu_policies)
-    policies = () if isinstance(facts.cpu_policies, Missing) else facts.cpu_policies
+    policies = rows(facts.cpu_policies)
     wrong = [*_boost(facts), *_lowered(policies), *_governors(policies)]
     if not wrong:
         return Judgement(Status.PASS, "no setting keeps CPUs below their highest clock")

@@ -12,11 +12,11 @@ from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.facts.host import BlockDevice, MdArray
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.profiles.model import Number
 
 Judged = Iterator[tuple[Subject, Judgement]]
@@ -107,7 +107,7 @@ def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict
     in_array = set[str]()
     usable = dict(sizes)
     for array in arrays:
-        members = () if isinstance(array.members, Missing) else array.members
+        members = rows(array.members)
         in_array.update(members)
         # the disks of a RAID 5 hold what those of a RAID 0 do; the array is smaller by choice
         usable[array.name] = max(sizes.get(array.name, 0), sum(sizes.get(name, 0) for name in members))

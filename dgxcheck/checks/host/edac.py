@@ -11,13 +11,13 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S, counter_growth, rate
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.totals import flood, is_short
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.host.memory import EDAC, controllers_of, name_of
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.host import MemoryController
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.record import replace
 
 Judged = Iterator[tuple[Subject, Judgement]]

@@ -11,9 +11,9 @@ from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.facts.host import NetInterface
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _ARPHRD_ETHER = 1

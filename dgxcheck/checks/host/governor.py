@@ -9,7 +9,8 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.facts.missing import need
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _CPUFREQ = "/sys/devices/system/cpu/cpu0/cpufreq"

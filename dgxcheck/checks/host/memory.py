@@ -12,10 +12,10 @@ from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, left_out, missing_socket, nodes_without_memory
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.host import MemoryController
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need, rows
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _KB = 1 << 20
@@ -67,7 +67,7 @@ def _total(box: Box) -> Judgement:
 
 def controllers_of(box: Box) -> tuple[MemoryController, ...]:
     """The memory controllers that EDAC knows; empty where it knows none."""
-    return () if isinstance(box.snapshot.edac, Missing) else box.snapshot.edac
+    return rows(box.snapshot.edac)
 
 
 def _sizes(box: Box) -> Iterator[Evidence]:

@@ -21,7 +21,7 @@ from dgxcheck.checks.engine.host_limits import (
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.host import Cpu, Host, NumaMemory, NumaNode
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import replace
 
 _NODES = "/sys/devices/system/node"
@@ -38,8 +38,8 @@ def _tables(box: Box) -> Iterator[tuple[Subject, Judgement]]:
     if (vm := guest(box)) is not None:
         yield HOST, skip("not-visible", f"{vm} shows its guest NUMA nodes of its own")
         return
-    rows = () if isinstance(memory, Missing) else memory
-    wrong = [*_fewer_than_sockets(box, nodes), *_below_one_root(box), *_distances(rows)]
+    listed = rows(memory)
+    wrong = [*_fewer_than_sockets(box, nodes), *_below_one_root(box), *_distances(listed)]
     if wrong:
         message = "; ".join(text for text, _ in wrong)
         evidence = tuple(fact for _, fact in wrong)

@@ -16,7 +16,7 @@ from dgxcheck.checks.kernel_log.device_log import Judged, events_of, lines, reac
 from dgxcheck.components.component import Component
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 
 _NVME = re.compile(r"nvme\d+")
 _MAPPED = ("dm-", "md")
@@ -73,7 +73,7 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 def _arrays(box: Box) -> tuple[MdArray, ...]:
     storage = box.snapshot.storage
     arrays: Missing | tuple[MdArray, ...] = storage if isinstance(storage, Missing) else storage.arrays
-    return () if isinstance(arrays, Missing) else arrays
+    return rows(arrays)
 
 
 def _blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

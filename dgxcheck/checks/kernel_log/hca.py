@@ -13,7 +13,7 @@ from dgxcheck.checks.kernel_log.device_log import Judged, happened, lines, reach
 from dgxcheck.checks.network.hcas import hcas, subject
 from dgxcheck.checks.network.ports import port_subject, ports
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
 
 _DRIVER = "mlx5_core"
@@ -52,7 +52,7 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
 
 def _hcas(box: Box) -> Judged:
     log, devices = box.snapshot.kernel_log, hcas(box)
-    listed = () if isinstance(devices, Missing) else devices
+    listed = rows(devices)
     subjects = {each.bdf: subject(each) for each in listed if isinstance(each.bdf, str)}
     if isinstance(log, Missing):
         yield HOST, unjudged(log) if subjects else _NO_HCAS

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Subject
 from dgxcheck.facts.bdf import gpu_at, is_bdf
 from dgxcheck.facts.measurement import Measurement, NotMeasured
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.record import Identity, Record, replace
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Link, Machine, Topology
@@ -119,8 +119,8 @@ def _collected(snapshot: Identity, topology: Identity) -> Figures:
     assert isinstance(snapshot.facts, Snapshot)
     assert isinstance(topology.facts, Topology)
     machine, measured = _Wired(snapshot.facts, topology.facts), snapshot.facts.measurement
-    rows = () if isinstance(measured, Missing) else measured
-    by_key = {(row.kind, row.a, row.b): row for row in (*rows, *_own_copies(rows))}
+    listed = rows(measured)
+    by_key = {(row.kind, row.a, row.b): row for row in (*listed, *_own_copies(listed))}
     by_kind: dict[str, list[Measurement]] = {}
     for row in by_key.values():
         by_kind.setdefault(row.kind, []).append(row)

@@ -26,7 +26,7 @@ from dgxcheck.components.locate import (
     nvlinks_between,
     peer_path,
 )
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_between
 
@@ -72,7 +72,7 @@ def peer_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Comp
     else:
         yield from blocking_settings(box, a, b)
         hops = hops_between(a, b, box.topology.functions)
-        for hop in () if isinstance(hops, Missing) else hops:
+        for hop in rows(hops):
             if not hop.skip_reason:
                 yield link_of(box, hop)
         if link.pci == "SOC":

@@ -10,12 +10,12 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, none_here, subject
 from dgxcheck.checks.siblings.compare import Compared, compared
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.infiniband import IbDevice
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _OF_ALL = "firmware of HCAs"

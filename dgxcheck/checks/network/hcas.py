@@ -11,13 +11,13 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.placement.misplaced import misplaced
 from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.checks.placement.placement import reference, wrong_gpus
 from dgxcheck.components.component import Component
 from dgxcheck.facts.infiniband import IbDevice
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
@@ -76,7 +76,7 @@ def count(box: Box) -> int | Missing:
 
 def _listed(box: Box) -> tuple[IbDevice, ...]:
     devices = hcas(box)
-    return () if isinstance(devices, Missing) else devices
+    return rows(devices)
 
 
 def in_flash_recovery(box: Box) -> list[PciFunction]:

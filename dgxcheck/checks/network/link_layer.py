@@ -11,13 +11,13 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.network.hcas import MELLANOX, hcas, none_here, subject
 from dgxcheck.checks.network.per_port import per_port
 from dgxcheck.checks.network.ports import file_of
 from dgxcheck.checks.network.twins import LEAST, odd_link_layer, role, twins
 from dgxcheck.facts.infiniband import IbDevice, IbPort
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _LINK_TYPES = {"InfiniBand": 1, "Ethernet": 2}

@@ -6,10 +6,10 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
-from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.network.per_port import per_port
 from dgxcheck.checks.network.ports import UP, fabric, file_of, is_first, position_of
 from dgxcheck.facts.infiniband import IbDevice, IbPort, IbRate
+from dgxcheck.facts.missing import need
 
 LANES = 4
 """Of a port; each half of a split cable has two, from HDR on."""

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.network.hcas import hcas
 from dgxcheck.facts.infiniband import IbDevice, IbPort
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.classes import NEAR
 
 LEAST = 3
@@ -25,7 +25,7 @@ def role(box: Box, device: IbDevice) -> tuple[Hashable, ...] | None:
         return None
     card, _, function = device.bdf.rpartition(".")
     listed = hcas(box)
-    bdfs = [each.bdf for each in (() if isinstance(listed, Missing) else listed) if isinstance(each.bdf, str)]
+    bdfs = [each.bdf for each in rows(listed) if isinstance(each.bdf, str)]
     functions = sum(bdf.startswith(f"{card}.") for bdf in bdfs)
     pci = box.topology.functions.get(device.bdf)
     board = None if pci is None else tuple(

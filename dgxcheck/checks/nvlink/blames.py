@@ -13,7 +13,7 @@ from dgxcheck.checks.nvlink.unreferenced import only_switches_join
 from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
 from dgxcheck.components.far_end import far_ends, nvlinks_of
 from dgxcheck.components.locate import all_nvlinks, device_part, nvlinks_between
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import rows
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.reference import Reference
 
@@ -57,8 +57,7 @@ def far_nvlinks(box: Box, gpu: Device, links: Collection[int] | None) -> Iterato
 
 def links_down(box: Box, gpu: Device) -> set[int]:
     """The NVLinks of a GPU that NVML reports as down."""
-    rows = box.snapshot.nvlink
-    return {row.link for row in (() if isinstance(rows, Missing) else rows) if row.bdf == gpu.bdf and row.up is False}
+    return {row.link for row in rows(box.snapshot.nvlink) if row.bdf == gpu.bdf and row.up is False}
 
 
 def nvlinks_of_all(box: Box, subject: Subject, judgement: Judgement) -> Component:

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, NO_EARLIER_READI
 from dgxcheck.checks.engine.totals import flood, is_short
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.blames import links_down, nvlinks
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvlink import NvLinkErrors
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
@@ -46,28 +46,27 @@ def _of_gpu(box: Box, gpu: Device) -> Judged:
     if isinstance(growth.new.nvlink_errors, Missing):
         yield subject, unjudged(growth.new.nvlink_errors)
         return
-    old_rows = () if isinstance(growth.old.nvlink_errors, Missing) else growth.old.nvlink_errors
-    old = {row.link: row for row in old_rows if row.bdf == gpu.bdf}
+    old = {row.link: row for row in rows(growth.old.nvlink_errors) if row.bdf == gpu.bdf}
     down = links_down(box, gpu)
-    rows = [row for row in growth.new.nvlink_errors if row.bdf == gpu.bdf and row.link not in down]
-    for row in rows:
+    listed = [row for row in growth.new.nvlink_errors if row.bdf == gpu.bdf and row.link not in down]
+    for row in listed:
         judgement = _judged(box, growth, old.get(row.link), row)
         if judgement.status in (Status.PASS, Status.SKIP):
             judgement = totals.get(row.link, judgement)
         yield replace(subject, part=str(row.link)), judgement
-    if not rows:
+    if not listed:
         yield subject, skip("not-supported", "this GPU has no NVLink up")
 
 
 def _totals(box: Box, gpu: Device) -> dict[int, Judgement]:
     """By position of the links that are up: errors at more than the daily rate over all the time since boot."""
-    rows = () if isinstance(box.snapshot.nvlink_errors, Missing) else box.snapshot.nvlink_errors
+    listed = rows(box.snapshot.nvlink_errors)
     down = links_down(box, gpu)
     found: dict[int, Judgement] = {}
-    for row in [row for row in rows if row.bdf == gpu.bdf and row.link not in down]:
+    for row in [row for row in listed if row.bdf == gpu.bdf and row.link not in down]:
         for name in COUNTERS:
             count, limit = getattr(row, name), box.settings.limit("nvlink.total-crc" if name in CRC else "nvlink.total")
-            others = (_count(other, name) for other in rows if other is not row)
+            others = (_count(other, name) for other in listed if other is not row)
             since = flood(box, count, others, limit, DAY_S) if isinstance(count, int) else None
             if since is not None:
                 message = f"link {row.link}: {counted(count, f'{name} error')} {since} ({limit:g} per day allowed)"

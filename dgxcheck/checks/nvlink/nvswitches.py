@@ -9,13 +9,13 @@ from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.far_end import missing_nvswitches
 from dgxcheck.components.locate import is_nvswitch
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.pci import PciFunction
 
 Judged = Iterator[tuple[Subject, Judgement]]

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.checks.engine.siblings import model_family, siblings
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import Device
 
 _ALL_WIRED = re.compile(r"NVIDIA (?:A100-SXM4\b|H100(?: \d+GB)? HBM3|H200(?! NVL)|B[23]00|GB[23]00).*|NVIDIA H[12]00")
@@ -38,8 +38,7 @@ def only_switches_join(box: Box) -> bool:
 
 def states_of(box: Box, gpu: Device) -> Mapping[int, bool]:
     """By link position: is it up? Without positions that did not answer."""
-    rows = box.snapshot.nvlink
-    listed = () if isinstance(rows, Missing) else rows
+    listed = rows(box.snapshot.nvlink)
     return {row.link: row.up for row in listed if row.bdf == gpu.bdf and isinstance(row.up, bool)}
 
 

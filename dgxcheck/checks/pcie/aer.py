@@ -25,7 +25,7 @@ from dgxcheck.checks.pcie.control import subject_of
 from dgxcheck.checks.pcie.root_ports import messages_from
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at, links_below
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import AerDevice, AerErrors
 
 Judged = Iterator[tuple[Subject, Judgement]]
@@ -33,8 +33,8 @@ Judged = Iterator[tuple[Subject, Judgement]]
 
 def _aer(box: Box) -> Judged:
     """By growth between two readings, and of readings that are not an hour apart by the totals."""
-    growth, rows = box.growth, box.snapshot.aer
-    listed = [row for row in (() if isinstance(rows, Missing) else rows) if row.bdf in _bdfs(box)]
+    growth = box.growth
+    listed = [row for row in rows(box.snapshot.aer) if row.bdf in _bdfs(box)]
     totals = dict(totals_of(box, listed)) if is_short(growth) else {}
     if isinstance(growth, Growth):
         yield from _grown(box, growth, totals)
@@ -45,18 +45,18 @@ def _aer(box: Box) -> Judged:
 
 
 def _grown(box: Box, growth: Growth, totals: Mapping[str, Judgement]) -> Judged:
-    rows = growth.new.aer
-    if isinstance(rows, Missing):
-        yield HOST, unjudged(rows)
+    listed = growth.new.aer
+    if isinstance(listed, Missing):
+        yield HOST, unjudged(listed)
         return
-    earlier = () if isinstance(growth.old.aer, Missing) else growth.old.aer
+    earlier = rows(growth.old.aer)
     old = {row.bdf: row for row in earlier}
     bdfs = _bdfs(box)
     counting = [
-        row for row in rows
+        row for row in listed
         if row.bdf in bdfs and any(not isinstance(errors, Missing) for errors in _by_kind(row).values())
     ]  # fmt: skip
-    by_port = dict(messages_from(box.topology, rows, earlier))
+    by_port = dict(messages_from(box.topology, listed, earlier))
     for row in counting:
         judgement = _errors(box, growth, old.get(row.bdf), row)
         if judgement.status is Status.PASS and row.bdf in by_port:

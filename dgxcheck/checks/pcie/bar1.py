@@ -9,8 +9,8 @@ from dgxcheck.checks.engine.box import Box, row_of
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered
-from dgxcheck.checks.engine.per_gpu import need, ruled
-from dgxcheck.facts.missing import Missing
+from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import PciBars
 from dgxcheck.topology.model import Device
 
@@ -39,8 +39,7 @@ _ALONE = (
 
 def largest_bar1(box: Box) -> Mapping[int | Missing | None, int]:
     """The size in bytes of the largest BAR1 by PCI device id; a model of which no GPU has one is left out."""
-    rows = () if isinstance(box.snapshot.bars, Missing) else box.snapshot.bars
-    sizes = {row.bdf: _bytes(row) for row in rows}
+    sizes = {row.bdf: _bytes(row) for row in rows(box.snapshot.bars)}
     largest: dict[int | Missing | None, int] = {}
     for gpu in box.topology.gpus:
         model, size = _model(gpu), sizes.get(gpu.bdf or "", 0)

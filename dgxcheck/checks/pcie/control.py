@@ -9,10 +9,10 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.pcie.width import bridge
 from dgxcheck.components.locate import is_nvswitch
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import ConfigSpace
 
 Judged = Iterator[tuple[Subject, Judgement]]
@@ -30,14 +30,14 @@ def subject_of(box: Box, bdf: str) -> Subject:
 
 
 def _control(box: Box) -> Judged:
-    rows = box.snapshot.config_space
+    listed = box.snapshot.config_space
     in_use = _in_use(box)
-    judged = [row for row in (() if isinstance(rows, Missing) else rows) if row.bdf in in_use]
+    judged = [row for row in rows(listed) if row.bdf in in_use]
     unread = all(isinstance(row.control, Missing) for row in judged)
     for row in judged if not unread else ():
         yield subject_of(box, row.bdf), ruled(_enabled, row)
     if unread:
-        yield HOST, ruled(_nothing, rows, judged)
+        yield HOST, ruled(_nothing, listed, judged)
 
 
 def _in_use(box: Box) -> set[str]:
@@ -45,8 +45,7 @@ def _in_use(box: Box) -> set[str]:
 
     Not of virtual functions, whose memory space bit is always 0, nor of GPUs that NVML does not list.
     """
-    rows = box.snapshot.config_space
-    known = {row.bdf for row in (() if isinstance(rows, Missing) else rows)}
+    known = {row.bdf for row in rows(box.snapshot.config_space)}
     left_out = {device.bdf for device in box.topology.devices if device.is_vf is not False and device.kind == "nic"}
     left_out |= {gpu.bdf for gpu in box.topology.gpus if gpu.index is None or gpu not in box.gpus}
     ends = [

@@ -9,13 +9,13 @@ from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, as_evidence, skip
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.under_load import under_load
 from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault
 from dgxcheck.checks.pcie.width import own_hop
 from dgxcheck.components.component import Component
 from dgxcheck.facts.gpu import GpuPcie
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import Hop

@@ -14,12 +14,12 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
 from dgxcheck.checks.pcie.width import bridge, is_outdone, trained_width
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_nvswitch, link_of
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
@@ -40,7 +40,7 @@ def links(box: Box) -> dict[str, Hop]:
             found |= {hop.port: hop for hop in hops_above(gpu.path, box.topology.functions)}
     if len(box.gpus) == len(box.topology.gpus):
         for function in filter(_keeps_its_speed, box.topology.functions.values()):
-            path = () if isinstance(function.path, Missing) else function.path
+            path = rows(function.path)
             hops = hops_above(path, box.topology.functions)
             for hop in hops:
                 if hop.device != function.bdf or _readable(hop):

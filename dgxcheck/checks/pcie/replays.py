@@ -12,11 +12,11 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered
 from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, MIN_EVENTS, NO_EARLIER_READING, counter_growth, rate
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.totals import flood, is_short, uptime
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]

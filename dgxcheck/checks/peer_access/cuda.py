@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.peer_access.blockers import DRIVER_KEYS, blocker
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
 
@@ -33,8 +33,7 @@ def judged(box: Box) -> dict[Pair, Judgement]:
 
 
 def _access(box: Box) -> Access:
-    rows = box.snapshot.measurement
-    every = () if isinstance(rows, Missing) else rows
+    every = rows(box.snapshot.measurement)
     return {(row.a, row.b): row.value for row in every if row.kind == "access" and isinstance(row.value, bool)}
 
 

@@ -17,7 +17,7 @@ from dgxcheck.checks.pcie.width import bridge
 from dgxcheck.checks.peer_access import cuda
 from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, DRIVER_KEYS, blocker
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES, P2pStatus
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.classes import NEAR
@@ -68,9 +68,9 @@ def statuses(box: Box) -> dict[Pair, Judgement] | Judgement:
 
 def _by_cuda(box: Box) -> dict[Pair, Judgement]:
     """What a tool printed of pairs, where a text has no status of NVML's for any."""
-    rows = box.snapshot.p2p
-    by_pair = () if isinstance(rows, Missing) else rows
-    facts = [getattr(row, name) for row in by_pair for name in CAPABILITIES[:2]] or [rows]
+    listed = box.snapshot.p2p
+    by_pair = rows(listed)
+    facts = [getattr(row, name) for row in by_pair for name in CAPABILITIES[:2]] or [listed]
     return cuda.judged(box) if all(isinstance(gap, Missing) and gap.gap is Gap.UNRECORDED for gap in facts) else {}
 
 

@@ -9,12 +9,12 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.visibility import gpus_hidden
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.facts.host import Cpu, Host
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _DEVICES = "/sys/bus/pci/devices"
@@ -58,7 +58,7 @@ def _by_socket(box: Box) -> Mapping[int, Mapping[str, Sequence[str]]] | Missing:
     nodes_per_socket, boards = _nodes_per_socket(box), _sharing_a_board(box)
     found: dict[int, dict[str, list[str]]] = {}
     for gpu in box.topology.gpus:
-        path, node = () if isinstance(gpu.path, Missing) else gpu.path, gpu.numa_node
+        path, node = rows(gpu.path), gpu.numa_node
         switch = path[-3] if len(path) > 4 else None  # root bus, root port, upstream port, downstream port, GPU
         if switch is None or not isinstance(node, int) or node < 0 or gpu.bdf in boards:
             return Missing(Gap.ABSENT, f"{_DEVICES}/{gpu.bdf}", "no switch of the machine above it, or no NUMA node")

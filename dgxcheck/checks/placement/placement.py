@@ -12,11 +12,11 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.misplaced import Misplaced, misplaced, numa_explains
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.profiles.model import Profile
 from dgxcheck.topology.model import Device, Machine
 from dgxcheck.topology.notes import ANCESTORS
@@ -53,9 +53,9 @@ def wrong_gpus(box: Box, profile: Profile) -> Misplaced | None:
 
 def fabric_adapters(box: Machine) -> list[Device]:
     """HCAs without virtual functions and without those with Ethernet ports only, which can be in any slot."""
-    rows = () if isinstance(box.snapshot.ib_ports, Missing) else box.snapshot.ib_ports
-    ports = {row.device: row.ports for row in rows if not isinstance(row.ports, Missing) and row.ports}
-    ethernet = {name for name, rows in ports.items() if all(port.link_layer == "Ethernet" for port in rows)}
+    listed = rows(box.snapshot.ib_ports)
+    ports = {row.device: row.ports for row in listed if not isinstance(row.ports, Missing) and row.ports}
+    ethernet = {name for name, listed in ports.items() if all(port.link_layer == "Ethernet" for port in listed)}
     nics = (each for each in box.topology.devices if each.kind == "nic" and each.is_vf is not True)
     return [nic for nic in nics if nic.name not in ethernet]
 

@@ -14,7 +14,7 @@ from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.components.locate import is_nvswitch, serial_of
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
 from dgxcheck.facts.record import Identity, Record, fields, replace
 from dgxcheck.survey import Snapshot
@@ -68,22 +68,21 @@ def _gpus(box: Box, rows: Rows) -> Iterator[Sibling]:
             )  # fmt: skip
 
 
-def _nvlinks(box: Box, rows: Rows) -> Iterator[Sibling]:
+def _nvlinks(box: Box, by_place: Rows) -> Iterator[Sibling]:
     """NVLinks that are up; a link that is down has no version or speed."""
-    listed = box.snapshot.nvlink
     gpus = {gpu.bdf: gpu for gpu in box.topology.gpus}
-    for row in () if isinstance(listed, Missing) else listed:
+    for row in rows(box.snapshot.nvlink):
         gpu = gpus.get(row.bdf)
         if gpu is not None and row.up is True:
             subject = replace(box.subject(gpu), part=str(row.link))
-            own = rows.get((row.bdf, row.link), ())
+            own = by_place.get((row.bdf, row.link), ())
             yield Sibling(kind="nvlink", subject=subject, role=model_family(box, gpu), rows=own)
 
 
-def _hcas(box: Box, rows: Rows) -> Iterator[Sibling]:
+def _hcas(box: Box, by_place: Rows) -> Iterator[Sibling]:
     """HCAs without virtual functions, their ports and the interfaces of the network stack on them."""
-    listed, matrix = box.snapshot.infiniband, box.topology.matrix()
-    for row in () if isinstance(listed, Missing) else listed:
+    matrix = box.topology.matrix()
+    for row in rows(box.snapshot.infiniband):
         if row.is_vf is True:
             continue
         device = box.topology.device(row.name)
@@ -94,7 +93,7 @@ def _hcas(box: Box, rows: Rows) -> Iterator[Sibling]:
         place = _place(box, device.path) if device is not None else None
         hca = Sibling(
             kind="hca", subject=Subject(kind="hca", name=row.name, bdf=bdf), role=role, place=place,
-            rows=(row, *rows.get((bdf, None), ())), image=_image(row, function),
+            rows=(row, *by_place.get((bdf, None), ())), image=_image(row, function),
         )  # fmt: skip
         yield hca
         yield from _ports(box, row, hca)
@@ -115,8 +114,7 @@ def _ports(box: Box, device: IbDevice, hca: Sibling) -> Iterator[Sibling]:
             subject = replace(hca.subject, kind="port", name=f"{device.name}/{port.port}", part=str(port.port))
             position = (hca.subject.bdf or "")[-1:], port.port
             yield Sibling(kind="port", subject=subject, role=(hca.role, port.link_layer, position), rows=(port,))
-    network = box.snapshot.network
-    for row in () if isinstance(network, Missing) else network:
+    for row in rows(box.snapshot.network):
         if row.bdf == hca.subject.bdf and row.bdf is not None and row.operstate == "up":
             subject = Subject(kind="interface", name=row.name, bdf=hca.subject.bdf)
             yield Sibling(kind="interface", subject=subject, role=(hca.role, row.type), rows=(row,))
@@ -124,7 +122,7 @@ def _ports(box: Box, device: IbDevice, hca: Sibling) -> Iterator[Sibling]:
 
 def _port_rows(box: Box, device: IbDevice) -> Iterable[IbPort]:
     listed = box.snapshot.ib_ports
-    for row in () if isinstance(listed, Missing) else listed:
+    for row in rows(listed):
         if row.device == device.name and not isinstance(row.ports, Missing):
             return row.ports
     return ()
@@ -170,7 +168,7 @@ def _disks(box: Box, _: Rows) -> Iterator[Sibling]:
     """Drives; the volumes of a RAID controller or hypervisor bear its model and have the sizes that a site chose."""
     storage = box.snapshot.storage
     disks = () if isinstance(storage, Missing) else storage.disks
-    for row in () if isinstance(disks, Missing) else disks:
+    for row in rows(disks):
         if isinstance(row.model, str) and is_drive(row):
             subject = Subject(kind="disk", name=row.name, bdf=None)
             yield Sibling(kind="disk", subject=subject, role=(row.vendor, row.model), rows=(row,))
@@ -178,14 +176,14 @@ def _disks(box: Box, _: Rows) -> Iterator[Sibling]:
 
 def _memory_controllers(box: Box, _: Rows) -> Iterator[Sibling]:
     listed = box.snapshot.edac
-    for row in () if isinstance(listed, Missing) else listed:
+    for row in rows(listed):
         yield Sibling(kind="memory-controller", subject=replace(HOST, part=row.name), role="", rows=(row,))
 
 
 def _nodes(box: Box, _: Rows) -> Iterator[Sibling]:
     """NUMA nodes with CPUs; those of GPU memory and of memory expanders are of another kind."""
     listed, memory = box.snapshot.numa, box.snapshot.numa_memory
-    for node in () if isinstance(listed, Missing) else listed:
+    for node in rows(listed):
         if isinstance(node.cpulist, str) and node.cpulist:
             own = [] if isinstance(memory, Missing) else [row for row in memory if row.node == node.node]
             yield Sibling(kind="node", subject=replace(HOST, part=f"node{node.node}"), role="", rows=(node, *own))
@@ -245,9 +243,9 @@ def _without_rom(row: Record) -> Record:
 def _records(value: object) -> Iterator[Record]:
     """The records of a field of the snapshot: its rows, or the rows in the fields of its one record."""
     held = [getattr(value, name) for name in fields(value)] if isinstance(value, Record) else [value]
-    for rows in held:
-        if isinstance(rows, tuple):
-            yield from (row for row in rows if isinstance(row, Record))
+    for found in held:
+        if isinstance(found, tuple):
+            yield from (row for row in found if isinstance(row, Record))
 
 
 _FINDERS: Mapping[frozenset[Kind], Callable[[Box, Rows], Iterator[Sibling]]] = {

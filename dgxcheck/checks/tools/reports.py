@@ -15,7 +15,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.unreferenced import only_switches_join
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, SUBNET_MANAGER, Component, host_part
 from dgxcheck.facts.bdf import gpu_at
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_report import CONFIGURED, NOT_STARTED, OF_SERVICE, ToolReport
 
@@ -133,7 +133,7 @@ def _of_service(box: Box, results: list[ToolReport], judgement: Judgement) -> Ju
 
 def _all_reports(box: Box) -> tuple[ToolReport, ...]:
     reports = box.snapshot.tool_reports
-    return () if isinstance(reports, Missing) else reports
+    return rows(reports)
 
 
 def _has_no_nvlinks(box: Box, name: str) -> bool:

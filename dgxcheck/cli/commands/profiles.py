@@ -32,7 +32,7 @@ def command(
             emit(profile_text.listed(map(library.by_name, library.names())), output)
         else:
             found = library.by_name(name)
-            emit(profile_text.shown(found, library.boards_for(None) | dict(found.own_boards)), output)
+            emit(profile_text.shown(found, {**library.boards_for(None), **found.own_boards}), output)
         return 0
     if name is not None:
         raise BadInput("give a profile to show or --new NAME, not both")

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 
 from dgxcheck.facts.gpu import GpuModes
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import AerDevice, AerErrors
 from dgxcheck.facts.record import Record
 from dgxcheck.measure.plan import cpus
@@ -33,8 +33,7 @@ def loads(topology: Topology, gpus: Sequence[Device], modes: tuple[GpuModes, ...
     GPUs in exclusive process mode have no peers and are not peers: a peer's context would block their own load.
     """
     listed = [gpu for gpu in gpus if gpu.index is not None and gpu.bdf is not None]
-    rows = () if isinstance(modes, Missing) else modes
-    alone = {row.bdf for row in rows if row.compute_mode == EXCLUSIVE}
+    alone = {row.bdf for row in rows(modes) if row.compute_mode == EXCLUSIVE}
     plan = []
     for place, gpu in enumerate(listed):
         others = [other for other in (*listed[place + 1 :], *listed[:place]) if not {gpu.bdf, other.bdf} & alone]
@@ -71,11 +70,11 @@ def _place(gpu: str, near: Mapping[str, Sequence[str]], senders: dict[str, str],
     return False
 
 
-def files(root: str, rows: tuple[AerDevice, ...] | Missing) -> dict[str, str]:
+def files(root: str, listed: tuple[AerDevice, ...] | Missing) -> dict[str, str]:
     """``0000:06:00.0 fatal`` to the file that counts them, of every device that has one."""
     return {
         f"{row.bdf} {severity}": f"{root}/sys/bus/pci/devices/{row.bdf}/aer_dev_{severity}"
-        for row in (() if isinstance(rows, Missing) else rows)
+        for row in rows(listed)
         for severity in _AER
         if isinstance(getattr(row, severity), AerErrors)
     }

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from dgxcheck.facts.gpu import GpuThermal
 from dgxcheck.facts.kernel_log import KernelLog
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
 
 Sample = Mapping[str, Any]
@@ -49,9 +49,9 @@ class SlowdownThresholds(Record):
     """Thermal margin (T.Limit) at slowdown, for GPUs from Hopper on that report margins and no threshold."""
 
 
-def limits(rows: tuple[GpuThermal, ...] | Missing) -> SlowdownThresholds:
+def limits(listed: tuple[GpuThermal, ...] | Missing) -> SlowdownThresholds:
     """The slowdown thresholds that the GPUs report (``NVML_TEMPERATURE_THRESHOLD_SLOWDOWN``)."""
-    thermal = () if isinstance(rows, Missing) else rows
+    thermal = rows(listed)
     return SlowdownThresholds(
         degrees={row.bdf: row.slowdown_c for row in thermal if isinstance(row.slowdown_c, int)},
         margins={row.bdf: row.slowdown_tlimit_c for row in thermal if isinstance(row.slowdown_tlimit_c, int)},

@@ -13,7 +13,7 @@ from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.gpu import GpuBoard
 from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.infiniband import IbPort
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.launch.placement import Placement
 from dgxcheck.survey import Snapshot
@@ -64,7 +64,7 @@ def _seen_by_nccl(path: Sequence[str], topology: Topology) -> list[str]:
 
 def _cpu(snapshot: Snapshot, node: int) -> dict[str, str]:
     said = {"numaid": str(node)}
-    for each in () if isinstance(snapshot.numa, Missing) else snapshot.numa:
+    for each in rows(snapshot.numa):
         if each.node == node and isinstance(each.cpulist, str) and (runs := ranges(each.cpulist)):
             said["affinity"] = _mask(runs)
     cpu = snapshot.host.cpu if isinstance(snapshot.host, Host) else None
@@ -98,7 +98,7 @@ def _gpu(at: Element, snapshot: Snapshot, topology: Topology, gpu: Device, place
     rank = next((number for number, each in enumerate(placed) if each.gpu is gpu), None)
     if rank is None:
         return
-    boards = () if isinstance(snapshot.gpu_board, Missing) else snapshot.gpu_board
+    boards = rows(snapshot.gpu_board)
     sm = next(_capability(boards, gpu), "")
     dev = gpu.index if isinstance(gpu.index, int) else rank
     said = {"dev": str(dev), "rank": str(rank)} | ({"sm": sm} if sm else {})
@@ -132,7 +132,7 @@ def _nvlinks(snapshot: Snapshot, topology: Topology, gpu: Device) -> Iterator[tu
 
 def _switches(snapshot: Snapshot, topology: Topology, gpu: Device) -> Counter[str]:
     """Links that are up to each NVSwitch of the PCI tree."""
-    links = () if isinstance(snapshot.nvlink, Missing) else snapshot.nvlink
+    links = rows(snapshot.nvlink)
     return Counter(
         link.remote_bdf
         for link in links
@@ -149,7 +149,7 @@ def _class_of(topology: Topology, bdf: str | None) -> str:
 
 def _nic(at: Element, snapshot: Snapshot, hca: Device) -> None:
     element = SubElement(at, "nic")
-    devices = () if isinstance(snapshot.ib_ports, Missing) else snapshot.ib_ports
+    devices = rows(snapshot.ib_ports)
     guids = _guids(snapshot)
     for each in devices:
         if each.device == hca.name and not isinstance(each.ports, Missing):
@@ -165,5 +165,5 @@ def _net(port: IbPort, guids: Mapping[str, str]) -> dict[str, str]:
 
 def _guids(snapshot: Snapshot) -> Mapping[str, str]:
     """``0x`` and the hexadecimal digits of ``node_guid``, by device."""
-    devices = () if isinstance(snapshot.infiniband, Missing) else snapshot.infiniband
+    devices = rows(snapshot.infiniband)
     return {each.name: f"0x{each.node_guid.replace(':', '')}" for each in devices if isinstance(each.node_guid, str)}

@@ -11,7 +11,7 @@ from typing import Literal
 from dgxcheck.facts.bdf import bus_order
 from dgxcheck.facts.bdf import shown as known_bdf
 from dgxcheck.facts.host import NumaNode
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.by_class import Group, groups
@@ -59,7 +59,7 @@ def panels(topology: Topology, numa: tuple[NumaNode, ...] | Missing, also: Colle
     for number, node in (*_from_paths(topology, also), *_from_classes(topology)):
         by_node.setdefault(number, []).append(node)
     cpus: dict[int | None, str | Missing] = {}
-    for each in () if isinstance(numa, Missing) else numa:
+    for each in rows(numa):
         cpus[each.node] = each.cpulist
     for gpu in topology.gpus:
         if isinstance(gpu.numa_node, int) and isinstance(gpu.cpu_affinity, str):

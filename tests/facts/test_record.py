@@ -1,0 +1,67 @@
+"""Records: what they take, what they refuse, and when two are one."""
+
+from __future__ import annotations
+
+import pytest
+
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record, fields, replace
+
+
+class Port(Record):
+    """Fields by keyword, one with a default."""
+
+    number: int
+    state: str = "ACTIVE"
+
+
+class Place(Record, kw_only=False):
+    """The same in order too."""
+
+    bdf: str
+    slot: int | None = None
+
+
+def test_defaults_fill_what_is_not_given() -> None:
+    assert Port(number=1) == Port(state="ACTIVE", number=1) != Port(number=1, state="DOWN")
+    assert Place("0000:06:00.0") == Place(bdf="0000:06:00.0", slot=None) != Place("0000:06:00.0", 2)
+    assert hash(Port(number=1)) == hash(Port(number=1, state="ACTIVE"))
+    assert replace(Place("0000:06:00.0"), slot=3) == Place("0000:06:00.0", 3)
+
+
+def test_records_of_two_kinds_are_never_equal() -> None:
+    assert Place("1") != Missing(Gap.ABSENT, "1")
+    assert Port(number=1) != 1
+
+
+@pytest.mark.parametrize(
+    ("made", "refused"),
+    [
+        (lambda: Port(), "Port needs 'number'"),  # type: ignore[call-arg]
+        (lambda: Port(1), "Port takes 0 values in order"),  # type: ignore[call-arg]
+        (lambda: Port(number=1, state="DOWN", rate=2), "Port has no rate"),  # type: ignore[call-arg]
+        (lambda: Place("1", 2, 3), "Place takes 2 values in order"),  # type: ignore[call-arg]
+    ],
+)
+def test_what_a_record_does_not_have_is_refused(made: object, refused: str) -> None:
+    assert callable(made)
+    with pytest.raises(TypeError, match=refused):
+        made()
+
+
+def test_nothing_is_changed_afterwards() -> None:
+    port = Port(number=1)
+    with pytest.raises(AttributeError):
+        port.number = 2  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        del port.state
+    assert port == Port(number=1)
+
+
+def test_a_gap_is_made_as_every_record() -> None:
+    """It has a constructor of its own, for speed; its fields say what it must take."""
+    given = dict(zip(fields(Missing), (Gap.LOST, "/sys/x", "lost", 19), strict=True))
+    assert repr(Missing(*given.values())) == repr(Missing(**given))  # type: ignore[arg-type]
+    assert [getattr(Missing(**given), name) for name in given] == [*given.values()]  # type: ignore[arg-type]
+    assert Missing(Gap.LOST, "/sys/x") == Missing(Gap.LOST, "/sys/x", "", None) != Missing(Gap.LOST, "/sys/x", "lost")
+    assert len({Missing(Gap.LOST, "/sys/x"), Missing(Gap.DENIED, "/sys/x"), Missing(Gap.LOST, "/sys/x")}) == 2

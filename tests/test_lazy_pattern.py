@@ -1,0 +1,52 @@
+"""A pattern that waits for its literal matches what the expression matches, and is compiled for nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dgxcheck.lazy_pattern import LazyPattern
+
+EXPRESSION = r"Xid \(PCI:(?P<bdf>[0-9a-f:]{10,16})\): (?P<number>\d{1,3})"
+TEXT = "Xid (PCI:0000:06:00): 79, pid=1; Xid (PCI:0000:07:00): 48"
+
+
+def is_compiled(pattern: LazyPattern) -> bool:
+    try:
+        object.__getattribute__(pattern, "compiled")
+    except AttributeError:
+        return False
+    return True
+
+
+def test_nothing_is_compiled_for_a_text_without_the_literal() -> None:
+    pattern = LazyPattern("(broken", "Xid", "SXid")
+    for text in ("", "usb 1-1: new device"):
+        assert pattern.match(text) is pattern.fullmatch(text) is pattern.search(text) is None
+        assert [*pattern.finditer(text)] == []
+        assert pattern.sub("x", text) == text
+    assert not is_compiled(pattern)
+    with pytest.raises(re.error):
+        pattern.match("an Xid")
+
+
+@pytest.mark.parametrize("literals", [(), ("Xid",), ("SXid", "Xid (")])
+def test_it_matches_as_the_expression_does(literals: tuple[str, ...]) -> None:
+    pattern, plain = LazyPattern(EXPRESSION, *literals), re.compile(EXPRESSION)
+    assert not is_compiled(pattern)
+    assert [each.groupdict() for each in pattern.finditer(TEXT)] == [each.groupdict() for each in plain.finditer(TEXT)]
+    assert is_compiled(pattern)
+    for text in (TEXT, f"x{TEXT}", TEXT[:24]):
+        for ours, theirs in zip(
+            (pattern.match(text), pattern.fullmatch(text), pattern.search(text)),
+            (plain.match(text), plain.fullmatch(text), plain.search(text)),
+            strict=True,
+        ):
+            assert (ours and ours.span()) == (theirs and theirs.span())
+        assert pattern.sub("-", text) == plain.sub("-", text)
+
+
+def test_flags_are_kept() -> None:
+    assert LazyPattern("xid", flags=re.IGNORECASE).search("XID")
+    assert not LazyPattern("xid").search("XID")
