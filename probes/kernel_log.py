@@ -250,7 +250,7 @@ def _modules(lines: Lines, begins: Begins) -> Iterator[ModuleRefused]:
 
 
 def _of_gpus(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
-    """Of GPUs that the driver does not know yet, or does not name; ``past`` once it took over the GPU, or was loaded."""
+    """Of GPUs that the driver does not have yet, or does not name; ``past`` once it took over the GPU or was loaded."""
     for number, (seconds, message) in enumerate(lines):
         if gpu.nvlinks_undetected(message):
             past = _past(number, "", begins)

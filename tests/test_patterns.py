@@ -71,6 +71,7 @@ def within(name: str, value: object, depth: int = 4) -> Iterator[tuple[str, Expr
             yield from within(f"{name}[{number}]", each, depth - 1)
     elif isinstance(value, dict) and depth:
         for key, each in value.items():
+            yield from within(f"{name}.keys", key, depth - 1)
             yield from within(f"{name}[{key!r}]", each, depth - 1)
 
 

@@ -21,7 +21,7 @@ CONTEXT = (
 """Everything that these drivers log."""
 
 
-def _named(module: ModuleType) -> Iterator[Form]:
+def named(module: ModuleType) -> Iterator[Form]:
     """The forms among a module's names, in their order; in a tuple or as keys of a table too."""
     for value in vars(module).values():
         for each in value if isinstance(value, (tuple, dict)) else (value,):
@@ -30,7 +30,7 @@ def _named(module: ModuleType) -> Iterator[Form]:
 
 
 _SUBJECTS = (gpu, pcie, hca, memory, storage, host)
-_FOUND = dict.fromkeys((*(form for module in _SUBJECTS for form in _named(module)), *CONTEXT))
+_FOUND = dict.fromkeys((*(form for module in _SUBJECTS for form in named(module)), *CONTEXT))
 FORMS = tuple(sorted(_FOUND, key=lambda form: form.context))
 _ANYWHERE = tuple(form for form in FORMS if not form.starts)
 _BY_FIRST = {

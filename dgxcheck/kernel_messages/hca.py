@@ -58,7 +58,8 @@ def trouble(message: str) -> HcaText | None:
         severity = int(health["severity"])
         kind: HcaTrouble = "temperature" if health["what"] == _HOT else "firmware" if severity < _FATAL else "health"
         return _text(health, kind, message) if severity <= _FATAL else None
-    return next((_text(match, kind, message) for form, kind in _TROUBLES.items() if (match := form.match(message))), None)
+    found = ((match, kind) for form, kind in _TROUBLES.items() if (match := form.match(message)))
+    return next((_text(match, kind, message) for match, kind in found), None)
 
 
 def _text(match: re.Match[str], kind: HcaTrouble, message: str) -> HcaText | None:

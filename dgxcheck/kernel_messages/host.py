@@ -56,10 +56,10 @@ _AT = (
     Form("RIP: ", r"[0-9a-f]{4}:[\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \[(?P<module>[\w-]{1,56})"),
     Form("pc : ", r"[\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \[(?P<module>[\w-]{1,56})"),
 )
-_KILLED = (
-    Form("Memory cgroup out of memory: Kill", r"(?:ed)? process \d{1,10},?(?: UID \d{1,10},)? \((?P<name>[^)]{1,16})\)"),
-    Form("Out of memory: Kill", r"(?:ed)? process \d{1,10},?(?: UID \d{1,10},)? \((?P<name>[^)]{1,16})\)"),
-)
+_KILLED = Form(
+    "ut of memory: Kill", r"(?:ed)? process \d{1,10},?(?: UID \d{1,10},)? \((?P<name>[^)]{1,16})\)",
+    before="(?:(?P<cgroup>Memory cgroup o)|O)",
+)  # fmt: skip
 _LIBRARY = r"(?P<library>lib(?:nccl|cuda|cudart|nvidia-(?:ml|ptxjit|nvvm)|dcgm)[\w.-]{0,80}|nv(?:idia)?-[\w-]{1,40})\["
 """Of compute: programs that draw crash in libraries of their own."""
 _CRASHED = (
@@ -89,8 +89,8 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             yield _event("panic", why, seconds, message, "hardware" if _BY_HARDWARE.match(why) else "")
         elif match := _NMI.match(message):
             yield _event("machine check", match["what"], seconds, message, corrected=False)
-        elif match := first_match(_KILLED, message):
-            group = "cgroup" if match[0].startswith("Memory cgroup") else ""
+        elif match := _KILLED.match(message):
+            group = "cgroup" if match["cgroup"] else ""
             yield _event("out of memory", match["name"], seconds, message, group)
         elif match := first_match(_CRASHED, message):
             yield _event("crashed", match["name"], seconds, message, match["library"])

@@ -29,7 +29,10 @@ _DISK = (
     ),
     Form(": no available path - failing I/O", before=rf"block {_NAME}"),
     _BEYOND_END,
-    Form("] ", r".{0,40}Sense Key : (?:Medium|Hardware) Error", before=r"sd \d{1,4}(?::\d{1,6}){3}: \[(?P<disk>sd[a-z]{1,4})"),
+    Form(
+        "Sense Key : ", "(?:Medium|Hardware) Error",
+        before=r"sd \d{1,4}(?::\d{1,6}){3}: \[(?P<disk>sd[a-z]{1,4})\] .{0,40}",
+    ),
 )  # fmt: skip
 _FILE_SYSTEM = (
     Form("EXT4-fs error (device ", rf"{_NAME}\): "),

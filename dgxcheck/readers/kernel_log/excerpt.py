@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
+from dgxcheck.kernel_messages.forms import is_certain, is_relevant
 from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
 from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
 from dgxcheck.readers.kernel_log.hosts import ISO, SYSLOG, Rows, by_host
 from dgxcheck.readers.kernel_log.stamps import embedded
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
-from dgxcheck.kernel_messages.forms import is_certain, is_relevant
 from dgxcheck.source.kernel_log.kmsg import NO_TIMES, line, relevant_lines
 from dgxcheck.source.kernel_log.records import BDF
 from dgxcheck.source.kernel_log.saved import times

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import PATTERN
-from dgxcheck.readers.kernel_log.hosts import ISO
 from dgxcheck.kernel_messages.forms import is_relevant
+from dgxcheck.readers.kernel_log.hosts import ISO
 from dgxcheck.source.kernel_log.records import from_kernel
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
