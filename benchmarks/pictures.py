@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.machine import Machine, examine
-from dgxcheck.output.health import html, markdown
-from dgxcheck.output.health.report import Report
+from dgxcheck.output.health.page import as_html, as_markdown
 from dgxcheck.output.picture import layout, svg
-from dgxcheck.output.topo.wiring_marks import wiring_marks
+from dgxcheck.output.report import HealthReport
+from dgxcheck.output.topo.picture import wiring_marks
 from dgxcheck.source.recording.shipped import shipped
 
 
@@ -27,17 +27,17 @@ def main() -> None:
         if "/faults/" in path.replace("\\", "/"):
             continue
         machine = examine(name)
-        report = Report(assessment=assess(name), exit_code=0)
+        report = HealthReport(assessment=assess(name), exit_code=0)
 
         def drawn(machine: Machine = machine) -> str:
             topology, numa = machine.topology, machine.snapshot.numa
             return svg.render([layout.drawn(topology, numa, "a box", wiring_marks(topology))])
 
-        def written(report: Report = report) -> str:
-            return html.render(report)
+        def written(report: HealthReport = report) -> str:
+            return as_html(report)
 
         (svg_ms, picture), (html_ms, page) = _fastest(drawn, rounds), _fastest(written, rounds)
-        sizes = [len(text.encode()) / 1000 for text in (picture, page, markdown.render(report))]
+        sizes = [len(text.encode()) / 1000 for text in (picture, page, as_markdown(report))]
         print(f"{name:<18} {svg_ms:8.1f} {sizes[0]:6.1f} {html_ms:8.1f} {sizes[1]:6.1f} {sizes[2]:12.1f}")
 
 

@@ -59,6 +59,10 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "network.transport-total": Threshold(
         100, "an hour", 0, 1e9, "dgxcheck's own: ten times the limit of a counter that was seen to grow"
     ),
+    "network.fabric": Threshold(
+        100, "an hour", 0, 1e9, "infiniband-diags, error_thresholds: 100 since the counters were cleared"
+    ),
+    "network.programs": Threshold(1000, "an hour", 0, 1e9, "dgxcheck's own: a program that fails leaves a few hundred"),
     "ecc.retired-pages-fail": Threshold(63, "pages", 1, 64, "DCGM fails at 63; the table holds 64"),
     "kernel.xid-processes": Threshold(3, "processes", 2, 1000, "dgxcheck's own: one program's fault is not three's"),
     "kernel.corrected-pcie": Threshold(

@@ -11,7 +11,7 @@ from textwrap import fill
 
 from dgxcheck.checks.engine.box import DEFAULTS
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.output.health.rules import rule
+from dgxcheck.output.health.explanation import rule
 
 PAGE = Path(__file__).parent.parent / "man" / "dgxcheck-health.1"
 PLACE = re.compile(r"(?<=^\.Sh CHECKS\n).*?(?=^\.Sh )", re.DOTALL | re.MULTILINE)

@@ -13,7 +13,7 @@ from sample import BY_NAME
 from dgxcheck.assessment import Request, assess
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.output.health import as_json, text
-from dgxcheck.output.health.report import Report
+from dgxcheck.output.report import HealthReport
 
 Judged = tuple[int, dict[str, Any]]
 """Exit code and JSON document."""
@@ -78,10 +78,10 @@ def _judged(spec: str, profile: str) -> _Whole:
     return *_document(report), text.render(report)
 
 
-def _report(spec: str, profile: str) -> Report:
+def _report(spec: str, profile: str) -> HealthReport:
     assessment = assess(spec, Request(profile=profile))
-    return Report(assessment=assessment, exit_code=EXIT_CODES[assessment.verdict])
+    return HealthReport(assessment=assessment, exit_code=EXIT_CODES[assessment.verdict])
 
 
-def _document(report: Report) -> Judged:
+def _document(report: HealthReport) -> Judged:
     return report.exit_code, json.loads(as_json.render(report))

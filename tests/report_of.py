@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import EXIT_CODES, verdict
 from dgxcheck.diagnosis.causes import Diagnosis
 from dgxcheck.facts.record import replace
-from dgxcheck.output.health.report import Report
+from dgxcheck.output.report import HealthReport
 from dgxcheck.settings import Settings
 from dgxcheck.source.protocol import Origin
 from dgxcheck.survey import Snapshot
@@ -23,8 +23,8 @@ EMPTY = Assessment(
 )  # fmt: skip
 
 
-def report_of(findings: Iterable[Finding], **members: Any) -> Report:
+def report_of(findings: Iterable[Finding], **members: Any) -> HealthReport:
     """These findings, with their verdict; ``members`` are others of the assessment."""
     given = tuple(findings)
     assessment = replace(EMPTY, findings=given, verdict=verdict(given), **members)
-    return Report(assessment=assessment, exit_code=EXIT_CODES[assessment.verdict])
+    return HealthReport(assessment=assessment, exit_code=EXIT_CODES[assessment.verdict])

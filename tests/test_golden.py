@@ -12,7 +12,7 @@ from sample import BOXES, FAULTS
 from smi_texts import STATION
 
 from dgxcheck.cli import main
-from dgxcheck.output.json_text import indented
+from dgxcheck.output.json_values import indented
 
 COMMANDS = {
     "topo-m": ["topo", "-m"],

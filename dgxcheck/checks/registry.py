@@ -20,18 +20,13 @@ from dgxcheck.checks.gpudirect import (
 )
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import command_line, cpu, cpu_clock, disks, edac, ethernet, governor, memory, numa, report
-from dgxcheck.checks.kernel_log import (
-    aer,
-    disk_log,
-    gpu_start,
-    hca,
-    host_trouble,
-    iommu_fault,
-    kernel_crash,
-    machine_check,
-    off_bus,
-    xid,
-)
+from dgxcheck.checks.kernel_log import gpu as gpu_log
+from dgxcheck.checks.kernel_log import hca as hca_log
+from dgxcheck.checks.kernel_log import host as host_log
+from dgxcheck.checks.kernel_log import memory as memory_log
+from dgxcheck.checks.kernel_log import pcie as pcie_log
+from dgxcheck.checks.kernel_log import storage as storage_log
+from dgxcheck.checks.kernel_log import xid
 from dgxcheck.checks.measurement import (
     burn_in,
     collectives,
@@ -127,15 +122,12 @@ CHECKS: tuple[Check, ...] = (
     *governor.CHECKS,
     *cpu_clock.CHECKS,
     *xid.CHECKS,
-    *off_bus.CHECKS,
-    *aer.CHECKS,
-    *gpu_start.CHECKS,
-    *hca.CHECKS,
-    *machine_check.CHECKS,
-    *host_trouble.CHECKS,
-    *disk_log.CHECKS,
-    *kernel_crash.CHECKS,
-    *iommu_fault.CHECKS,
+    *gpu_log.CHECKS,
+    *pcie_log.CHECKS,
+    *hca_log.CHECKS,
+    *memory_log.CHECKS,
+    *storage_log.CHECKS,
+    *host_log.CHECKS,
     *reports.CHECKS,
     *site_versions.CHECKS,
     *baseline.CHECKS,

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -142,6 +143,13 @@ def explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
+def renderer(place: str) -> Callable[[Any], str]:
+    """``health.page.as_html``: a function below ``dgxcheck.output``, imported when its format is asked for."""
+    module, _, name = place.rpartition(".")
+    render: Callable[[Any], str] = getattr(import_module(f"dgxcheck.output.{module}"), name)
+    return render
+
+
 def emit(text: str, output: str | None, color: str = "never", form: str = "text") -> None:
     """The result, to a file (whole or not at all) or to stdout, coloured where that is wanted.
 
@@ -166,7 +174,7 @@ def emit(text: str, output: str | None, color: str = "never", form: str = "text"
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for the lines of a tree
     try:
         if form == "json" and sys.stdout.isatty():
-            from dgxcheck.output.json_text import indented
+            from dgxcheck.output.json_values import indented
 
             text = indented(text)
         if form == "text" and sys.stdout.isatty():

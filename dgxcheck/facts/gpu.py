@@ -2,321 +2,336 @@
 
 from __future__ import annotations
 
+from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 
 
-class Gpu(Record):
+class Gpu(Record, where="nvml identity"):
     """One GPU of ``nvmlDeviceGetHandleByIndex``; a GPU that only PCI shows has no ``Gpu``."""
 
-    bdf: str
-    index: int | Missing
+    bdf: str = nature.key()
+    index: int | Missing = nature.place("NVML index")
     """Missing where an imported text shows a part of NVML's list and does not say which."""
-    name: str | Missing
-    uuid: str | Missing
-    serial: str | Missing
-    minor: int | Missing
+    name: str | Missing = nature.inventory("model name")
+    uuid: str | Missing = nature.identity("UUID")
+    serial: str | Missing = nature.identity("serial number", shared="the two GPUs of a K80 board or Grace superchip")
+    minor: int | Missing = nature.identity("minor number")
     """N of ``/dev/nvidiaN``."""
-    vbios: str | Missing
-    gpu_numa_id: int | Missing
+    vbios: str | Missing = nature.version("VBIOS", among="board")
+    gpu_numa_id: int | Missing = nature.place("NUMA node of its memory")
     """NUMA node that the GPU's own memory forms (``nvmlDeviceGetNumaNodeId``), on Grace and POWER9 only."""
 
 
-class Nvml(Record):
+class Nvml(Record, where="system"):
     """What NVML says of itself and which GPUs it lists."""
 
-    driver_version: str | Missing
-    nvml_version: str | Missing
-    cuda_version: int | Missing
+    driver_version: str | Missing = nature.version("driver version")
+    nvml_version: str | Missing = nature.version("NVML version")
+    cuda_version: int | Missing = nature.version("CUDA version")
     """1000 x major + 10 x minor."""
-    count: int | Missing
-    gpus: tuple[Gpu, ...]
-    lost: tuple[Missing, ...]
+    count: int | Missing = nature.inventory("number of GPUs")
+    gpus: tuple[Gpu, ...] = nature.holder()
+    lost: tuple[Missing, ...] = nature.holder()
     """Indexes for which NVML gave no handle, with its reason."""
 
 
-class GpuAffinity(Record):
+class GpuAffinity(Record, where="nvml affinity"):
     """Ideal CPUs and NUMA nodes of one GPU."""
 
-    bdf: str
-    cpulist: str | Missing
+    bdf: str = nature.key()
+    cpulist: str | Missing = nature.place("ideal CPUs")
     """In the kernel's form: ``0-19,40-59``."""
-    memory_nodes: tuple[int, ...] | Missing
+    memory_nodes: tuple[int, ...] | Missing = nature.place("ideal NUMA nodes")
     """From R450 on."""
 
 
-class GpuBoard(Record):
+class GpuBoard(Record, where="nvml board"):
     """What never changes of one GPU."""
 
-    bdf: str
-    pci_device_id: int | Missing
+    bdf: str = nature.key()
+    pci_device_id: int | Missing = nature.inventory("PCI device id", "hex")
     """Device in the upper half, vendor in the lower: 0x1db110de (``nvmlPciInfo_t``)."""
-    pci_subsystem_id: int | Missing
-    brand: int | Missing
+    pci_subsystem_id: int | Missing = nature.inventory("PCI subsystem id", "hex")
+    brand: int | Missing = nature.inventory()
     """``nvmlBrandType_t``: 2 Tesla, 5 GeForce, 14 NVIDIA, 0 unknown."""
-    architecture: int | Missing
+    architecture: int | Missing = nature.capability()
     """``nvmlDeviceArchitecture_t``: 2 Kepler, 4 Pascal, 5 Volta, 7 Ampere, 9 Hopper."""
-    compute_capability: tuple[int, int] | Missing
+    compute_capability: tuple[int, int] | Missing = nature.capability()
     """Major, minor."""
-    board_id: int | Missing
+    board_id: int | Missing = nature.identity("board id", shared="the two GPUs of a K80 board")
     """Equal for both GPUs of a K80 on bare metal."""
-    multi_gpu: bool | Missing
+    multi_gpu: bool | Missing = nature.capability("board with several GPUs")
     """Is this one of several GPUs of a board?"""
-    part_number: str | Missing
-    inforom_image: str | Missing
-    inforom_oem: str | Missing
-    inforom_ecc: str | Missing
-    inforom_power: str | Missing
+    part_number: str | Missing = nature.inventory(
+        "part number", differs="part numbers of one model differ after a replacement"
+    )
+    inforom_image: str | Missing = nature.version("InfoROM image")
+    inforom_oem: str | Missing = nature.version("InfoROM OEM version")
+    inforom_ecc: str | Missing = nature.version("InfoROM ECC version")
+    inforom_power: str | Missing = nature.version("InfoROM power version")
 
 
 class Clocks(Record):
     """MHz by ``nvmlClockType_t``."""
 
-    graphics: int | Missing
-    sm: int | Missing
-    memory: int | Missing
-    video: int | Missing
+    graphics: int | Missing = nature.capability("graphics clock", "MHz", low=0)
+    sm: int | Missing = nature.capability("SM clock", "MHz")
+    memory: int | Missing = nature.capability("memory clock", "MHz")
+    video: int | Missing = nature.capability("video clock", "MHz")
 
 
 class ClockPair(Record):
     """MHz of the two clocks that can be set."""
 
-    graphics: int | Missing
-    memory: int | Missing
+    graphics: int | Missing = nature.setting("graphics clock", "MHz")
+    memory: int | Missing = nature.setting("memory clock", "MHz")
 
 
 class SupportedClocks(Record):
     """The graphics clocks that go with a memory clock, MHz."""
 
-    memory: int
-    graphics: tuple[int, ...] | Missing
+    memory: int = nature.capability("supported memory clock", "MHz")
+    graphics: tuple[int, ...] | Missing = nature.capability("supported graphics clocks", "MHz")
 
 
 class EventReasons(Record):
     """Why clocks are below what was asked for (``nvmlClocksEventReasons``)."""
 
-    mask: int
-    active: tuple[str, ...]
+    mask: int = nature.load("clock event reasons", "hex")
+    active: tuple[str, ...] = nature.load("clock event reasons")
     """Names of the bits that have one, lowest first."""
-    unknown: int
+    unknown: int = nature.load("unnamed clock event reasons", "hex")
     """The other bits."""
 
 
-class GpuClocks(Record):
+class GpuClocks(Record, where="nvml clocks"):
     """Clocks of one GPU."""
 
-    bdf: str
-    current: Clocks
-    max: Clocks
-    application: ClockPair
+    bdf: str = nature.key()
+    current: Clocks = nature.load()
+    max: Clocks = nature.holder("highest")
+    application: ClockPair = nature.holder("application")
     """Without a getter from CUDA 14 on."""
-    default_application: ClockPair
-    max_customer_boost: ClockPair
-    supported: tuple[SupportedClocks, ...] | Missing
-    auto_boost: bool | Missing
-    auto_boost_default: bool | Missing
-    reasons: EventReasons | Missing
-    performance_state: int | Missing
+    default_application: ClockPair = nature.holder("default application")
+    max_customer_boost: ClockPair = nature.holder("highest customer boost")
+    supported: tuple[SupportedClocks, ...] | Missing = nature.capability("supported clocks")
+    auto_boost: bool | Missing = nature.setting(fix="--auto-boost-default={:d}")
+    auto_boost_default: bool | Missing = nature.capability(fix="--auto-boost-default={:d}")
+    reasons: EventReasons | Missing = nature.load("clock event reasons")
+    performance_state: int | Missing = nature.load("performance state")
     """N of PN."""
 
 
-class GpuCounters(Record):
+class GpuCounters(Record, where="nvml counters"):
     """Counters of one GPU; ``_ns`` is time spent below the wanted clocks for that reason."""
 
-    bdf: str
-    pcie_replays: int | Missing
-    power_ns: int | Missing
-    thermal_ns: int | Missing
-    sync_boost_ns: int | Missing
-    board_limit_ns: int | Missing
-    low_utilization_ns: int | Missing
-    reliability_ns: int | Missing
-    clock_us: int | Missing
+    bdf: str = nature.key()
+    pcie_replays: int | Missing = nature.counter("PCIe replays", limit="pcie.replay")
+    power_ns: int | Missing = nature.counter("time held down by power", "ns", limit="power.violation")
+    thermal_ns: int | Missing = nature.counter("time held down by heat", "ns", limit="clock.throttle")
+    sync_boost_ns: int | Missing = nature.counter("time held down by sync boost", "ns", any="chosen by who groups GPUs")
+    board_limit_ns: int | Missing = nature.counter("time held down by the board limit", "ns", limit="power.violation")
+    low_utilization_ns: int | Missing = nature.counter(
+        "time held down for lack of work", "ns", any="an idle GPU has much of it"
+    )
+    reliability_ns: int | Missing = nature.counter("time held down by reliability", "ns", limit="clock.throttle")
+    clock_us: int | Missing = nature.load("time stamp", "us")
     """CPU time stamp of the power counter."""
-    reasons_mask: int | Missing
+    reasons_mask: int | Missing = nature.load("clock event reasons", "hex")
     """``nvmlClocksEventReasons``: no counter, but what holds clocks down twice holds them down for long."""
 
 
 class EccCounts(Record):
     """Errors of one type and period, in all and by ``nvmlMemoryLocation_t``; a board counts in some of these."""
 
-    total: int | Missing
-    l1_cache: int | Missing
-    l2_cache: int | Missing
-    device_memory: int | Missing
+    total: int | Missing = nature.counter("errors")
+    l1_cache: int | Missing = nature.counter("L1 cache errors", most="total")
+    l2_cache: int | Missing = nature.counter("L2 cache errors", most="total")
+    device_memory: int | Missing = nature.counter("DRAM errors", most="total")
     """DRAM."""
-    register_file: int | Missing
-    texture_memory: int | Missing
-    texture_shared: int | Missing
-    cbu: int | Missing
-    sram: int | Missing
+    register_file: int | Missing = nature.counter("register file errors", most="total")
+    texture_memory: int | Missing = nature.counter("texture memory errors", most="total")
+    texture_shared: int | Missing = nature.counter("shared texture memory errors", most="total")
+    cbu: int | Missing = nature.counter("CBU errors", most="total")
+    sram: int | Missing = nature.counter("SRAM errors", most="total")
 
 
 class RetiredPage(Record):
     """One page that the driver no longer uses."""
 
-    address: int
-    timestamp: int | Missing
+    address: int = nature.identity("page address", "hex")
+    timestamp: int | Missing = nature.load("time of retirement", "s since 1970")
     """Seconds since 1970; from R410 and Pascal on."""
 
 
-class GpuEcc(Record):
+class GpuEcc(Record, where="nvml ecc"):
     """Error counters of one GPU: volatile since the driver was loaded, aggregate over its life."""
 
-    bdf: str
-    volatile_corrected: EccCounts
-    volatile_uncorrected: EccCounts
-    aggregate_corrected: EccCounts
-    aggregate_uncorrected: EccCounts
-    retired_single_bit: tuple[RetiredPage, ...] | Missing
+    bdf: str = nature.key()
+    volatile_corrected: EccCounts = nature.counter("volatile corrected", limit="ecc.corrected-rate")
+    volatile_uncorrected: EccCounts = nature.counter("volatile uncorrected", limit=0)
+    aggregate_corrected: EccCounts = nature.counter("aggregate corrected", limit="ecc.corrected-rate", of_life=True)
+    aggregate_uncorrected: EccCounts = nature.counter("aggregate uncorrected", limit=0, of_life=True)
+    retired_single_bit: tuple[RetiredPage, ...] | Missing = nature.counter(
+        "pages retired for single-bit errors", limit=0, of_life=True
+    )
     """Pages with several single-bit errors; K80 to V100."""
-    retired_double_bit: tuple[RetiredPage, ...] | Missing
-    retirement_pending: bool | Missing
-    remapped_corrected: int | Missing
+    retired_double_bit: tuple[RetiredPage, ...] | Missing = nature.counter(
+        "pages retired for double-bit errors", limit=0, of_life=True
+    )
+    retirement_pending: bool | Missing = nature.state("page retirement pending", good=(False,))
+    remapped_corrected: int | Missing = nature.counter("rows remapped for corrected errors", limit=0, of_life=True)
     """Rows remapped for corrected errors; from Ampere on, unsupported while MIG instances are active."""
-    remapped_uncorrected: int | Missing
-    remap_pending: bool | Missing
-    remap_failed: bool | Missing
-    sram_exceeded: bool | Missing
+    remapped_uncorrected: int | Missing = nature.counter("rows remapped for uncorrected errors", limit=0, of_life=True)
+    remap_pending: bool | Missing = nature.state("row remapping pending", good=(False,))
+    remap_failed: bool | Missing = nature.state("row remapping failed", good=(False,))
+    sram_exceeded: bool | Missing = nature.state("SRAM error threshold exceeded", good=(False,))
     """Have uncorrected SRAM errors reached NVIDIA's threshold for an RMA? From Ampere and R550 on."""
-    channel_repair_pending: bool | Missing
+    channel_repair_pending: bool | Missing = nature.state("channel repair pending", good=(False,))
     """Is a memory channel to be repaired at the next reset? As the next from R575 on."""
-    tpc_repair_pending: bool | Missing
+    tpc_repair_pending: bool | Missing = nature.state("TPC repair pending", good=(False,))
     """Is a texture processing cluster (TPC) to be repaired?"""
 
 
 class RowHistogram(Record):
     """Memory banks by how many spare rows they have left (``nvmlDeviceGetRowRemapperHistogram``)."""
 
-    max: int | Missing
-    high: int | Missing
-    partial: int | Missing
-    low: int | Missing
-    none: int | Missing
+    max: int | Missing = nature.counter("banks with all spare rows", any="every row that is remapped takes one")
+    high: int | Missing = nature.counter("banks with many spare rows", any="NVIDIA: one row of a bank is used")
+    partial: int | Missing = nature.counter("banks with some spare rows", limit=0, of_life=True)
+    low: int | Missing = nature.counter("banks with few spare rows", limit=0, of_life=True)
+    none: int | Missing = nature.counter("banks without spare rows", limit=0, of_life=True)
 
 
-class GpuMemory(Record):
+class GpuMemory(Record, where="nvml memory"):
     """Memory of one GPU, in bytes."""
 
-    bdf: str
-    total: int | Missing
+    bdf: str = nature.key()
+    total: int | Missing = nature.inventory(
+        "memory", "bytes", tolerance="gpu.uniform-memory", low=1 << 26, high=1 << 50
+    )
     """Net of the driver's reserve up to R470, the physical size from R510 on."""
-    reserved: int | Missing
+    reserved: int | Missing = nature.load("reserved memory", "bytes")
     """From R510 on."""
-    free: int | Missing
-    used: int | Missing
-    ecc: bool | Missing
-    ecc_pending: bool | Missing
+    free: int | Missing = nature.load("free memory", "bytes")
+    used: int | Missing = nature.load("memory in use", "bytes")
+    ecc: bool | Missing = nature.setting("ECC mode", fix="-e {:d}")
+    ecc_pending: bool | Missing = nature.setting("pending ECC mode", fix="-e {:d}")
     """The mode after the next reboot."""
-    row_histogram: RowHistogram
+    row_histogram: RowHistogram = nature.counter("memory banks by spare rows")
     """Missing throughout before Ampere and while MIG instances are active."""
 
 
 class Fabric(Record):
     """A GPU's registration with the fabric manager of an NVSwitch machine (``nvmlGpuFabricInfo_t``)."""
 
-    state: int | Missing
+    state: int | Missing = nature.state("fabric state", good=(0, 3))
     """0 not supported, 1 not started, 2 in progress, 3 completed."""
-    status: int | Missing
+    status: int | Missing = nature.state("fabric status", good=(0,))
     """The ``nvmlReturn_t`` with which it completed."""
-    clique_id: int | Missing
-    cluster_uuid: str | Missing
-    health_mask: int | Missing
+    clique_id: int | Missing = nature.place("fabric clique", any="a site partitions its fabric")
+    cluster_uuid: str | Missing = nature.place("fabric cluster", any="a site partitions its fabric")
+    health_mask: int | Missing = nature.state(
+        "fabric health mask", "hex", differs="driver.fabric-health judges its flags"
+    )
     """``NVML_GPU_FABRIC_HEALTH_MASK_*``; from R550 on (``nvmlGpuFabricInfo_v2_t``)."""
-    health_summary: int | Missing
+    health_summary: int | Missing = nature.state("fabric health", differs="driver.fabric-health judges it", good=(0, 1))
     """0 not supported, 1 healthy, 2 unhealthy, 3 limited capacity; from R570 on (``nvmlGpuFabricInfo_v3_t``)."""
 
 
-class GpuModes(Record):
+class GpuModes(Record, where="nvml modes"):
     """Modes of one GPU."""
 
-    bdf: str
-    persistence: bool | Missing
-    compute_mode: int | Missing
+    bdf: str = nature.key()
+    persistence: bool | Missing = nature.setting("persistence", fix="-pm {:d}")
+    compute_mode: int | Missing = nature.setting(fix="-c {:d}")
     """``nvmlComputeMode_t``: 0 default, 1 exclusive thread, 2 prohibited, 3 exclusive process."""
-    operation_mode: int | Missing
+    operation_mode: int | Missing = nature.setting(fix="--gom={:d}")
     """``nvmlGpuOperationMode_t``: 0 all on, 1 compute, 2 low double precision."""
-    operation_mode_pending: int | Missing
-    mig: bool | Missing
-    mig_pending: bool | Missing
-    display_mode: bool | Missing
+    operation_mode_pending: int | Missing = nature.setting(fix="--gom={:d}")
+    mig: bool | Missing = nature.setting("MIG mode", differs="chosen for each GPU by who shares it out")
+    mig_pending: bool | Missing = nature.setting("pending MIG mode", differs="chosen for each GPU by who shares it out")
+    display_mode: bool | Missing = nature.load("display")
     """Is a display connected?"""
-    display_active: bool | Missing
-    recovery_action: int | Missing
+    display_active: bool | Missing = nature.load("display in use")
+    recovery_action: int | Missing = nature.state(
+        differs="asked for by the driver after an error: gpu.reset-required", good=(0,)
+    )
     """0 none, 1 reset, 2 reboot, 3 drain P2P, 4 drain and reset, 5 recover IMEX domain, 6 bus reset,
     7 system reboot."""
-    fabric: Fabric | Missing
+    fabric: Fabric | Missing = nature.holder()
 
 
-class GpuPcie(Record):
+class GpuPcie(Record, where="nvml pcie"):
     """PCI link and BAR1 of one GPU."""
 
-    bdf: str
-    link_gen: int | Missing
+    bdf: str = nature.key()
+    link_gen: int | Missing = nature.load("PCIe generation")
     """Drops on an idle K80, which is no fault."""
-    link_width: int | Missing
-    max_link_gen: int | Missing
+    link_width: int | Missing = nature.state("PCIe lanes", among="place", most="max_link_width")
+    max_link_gen: int | Missing = nature.capability("highest PCIe generation", among="place")
     """What GPU and slot can do together (``nvmlDeviceGetMaxPcieLinkGeneration``)."""
-    max_link_width: int | Missing
-    gpu_max_link_gen: int | Missing
+    max_link_width: int | Missing = nature.capability("highest number of PCIe lanes", among="place")
+    gpu_max_link_gen: int | Missing = nature.capability("GPU's own highest PCIe generation")
     """What the GPU alone can do; from R525 on."""
-    bar1_total: int | Missing
+    bar1_total: int | Missing = nature.setting("BAR1", "bytes")
     """Bytes, as the next two."""
-    bar1_free: int | Missing
-    bar1_used: int | Missing
+    bar1_free: int | Missing = nature.load("free BAR1", "bytes")
+    bar1_used: int | Missing = nature.load("BAR1 in use", "bytes")
 
 
-class GpuPower(Record):
+class GpuPower(Record, where="nvml power"):
     """Power of one GPU, in milliwatts."""
 
-    bdf: str
-    usage_mw: int | Missing
-    enforced_limit_mw: int | Missing
+    bdf: str = nature.key()
+    usage_mw: int | Missing = nature.gauge("power draw", "mW")
+    enforced_limit_mw: int | Missing = nature.setting("enforced power limit", "mW")
     """The lowest of all limits that apply."""
-    limit_mw: int | Missing
-    default_limit_mw: int | Missing
-    min_limit_mw: int | Missing
-    max_limit_mw: int | Missing
+    limit_mw: int | Missing = nature.setting("power limit", "mW")
+    default_limit_mw: int | Missing = nature.capability("default power limit", "mW")
+    min_limit_mw: int | Missing = nature.capability("lowest power limit", "mW")
+    max_limit_mw: int | Missing = nature.capability("highest power limit", "mW")
 
 
 class GpuProcess(Record):
     """One process with a context on a GPU."""
 
-    pid: int
-    used_memory: int | Missing
+    pid: int = nature.load("process id")
+    used_memory: int | Missing = nature.load("memory of a process", "bytes")
     """Bytes; unsupported where the driver does not account for them (MIG, some virtual machines)."""
-    name: str | Missing
+    name: str | Missing = nature.load("process name")
 
 
-class GpuActivity(Record):
+class GpuActivity(Record, where="nvml activity"):
     """How busy one GPU is."""
 
-    bdf: str
-    gpu_percent: int | Missing
+    bdf: str = nature.key()
+    gpu_percent: int | Missing = nature.load("utilisation", "%")
     """Unsupported while MIG is on, as the next."""
-    memory_percent: int | Missing
-    compute: tuple[GpuProcess, ...] | Missing
-    graphics: tuple[GpuProcess, ...] | Missing
+    memory_percent: int | Missing = nature.load("memory utilisation", "%")
+    compute: tuple[GpuProcess, ...] | Missing = nature.load("compute processes")
+    graphics: tuple[GpuProcess, ...] | Missing = nature.load("graphics processes")
 
 
-class GpuThermal(Record):
+class GpuThermal(Record, where="nvml thermal"):
     """Temperatures of one GPU, in degrees Celsius."""
 
-    bdf: str
-    gpu_c: int | Missing
-    memory_c: int | Missing
+    bdf: str = nature.key()
+    gpu_c: int | Missing = nature.gauge("temperature", "°C")
+    memory_c: int | Missing = nature.gauge("memory temperature", "°C")
     """HBM, from V100 on (field 82)."""
-    shutdown_c: int | Missing
-    slowdown_c: int | Missing
-    memory_max_c: int | Missing
-    gpu_max_c: int | Missing
+    shutdown_c: int | Missing = nature.capability("shutdown", "°C")
+    slowdown_c: int | Missing = nature.capability("slowdown", "°C")
+    memory_max_c: int | Missing = nature.capability("memory max", "°C")
+    gpu_max_c: int | Missing = nature.capability("gpu max", "°C")
     """Highest for normal operation; K80 and P100 have none."""
-    margin_c: int | Missing
+    margin_c: int | Missing = nature.gauge("margin to the slowdown", "°C")
     """Degrees left to the nearest slowdown (T.Limit); from R570 on."""
-    shutdown_tlimit_c: int | Missing
+    shutdown_tlimit_c: int | Missing = nature.capability("shutdown tlimit", "°C")
     """The margin at which it shuts down, 0 or negative (field 193); Hopper gives these four in place of degrees."""
-    slowdown_tlimit_c: int | Missing
-    memory_max_tlimit_c: int | Missing
-    gpu_max_tlimit_c: int | Missing
-    fan_percent: int | Missing
+    slowdown_tlimit_c: int | Missing = nature.capability("slowdown tlimit", "°C")
+    memory_max_tlimit_c: int | Missing = nature.capability("memory max tlimit", "°C")
+    gpu_max_tlimit_c: int | Missing = nature.capability("gpu max tlimit", "°C")
+    fan_percent: int | Missing = nature.gauge("fan speed", "%")
     """Unsupported on boards that the chassis cools."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
+from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 
@@ -16,76 +17,78 @@ STATED_CONTAINER = "stated container host"
 class Cpu(Record):
     """``/proc/cpuinfo``, which lists online CPUs only."""
 
-    model: str | Missing
-    sockets: int | Missing
-    cores: int | Missing
+    model: str | Missing = nature.inventory("CPU model")
+    sockets: int | Missing = nature.inventory("CPU sockets")
+    cores: int | Missing = nature.inventory("CPU cores")
     """Physical cores of all sockets."""
-    threads: int
-    hypervisor: bool | Missing
+    threads: int = nature.inventory("CPU threads")
+    hypervisor: bool | Missing = nature.place("guest of a hypervisor")
     """The flag that x86 CPUs show to a guest."""
-    vendor: str | Missing = _UNASKED
+    vendor: str | Missing = nature.inventory("CPU vendor", default=_UNASKED)
     """``GenuineIntel``, ``AuthenticAMD``; like family and model number of x86 CPUs only."""
-    family: int | Missing = _UNASKED
-    model_number: int | Missing = _UNASKED
+    family: int | Missing = nature.inventory("CPU family", default=_UNASKED)
+    model_number: int | Missing = nature.inventory("CPU model number", default=_UNASKED)
 
 
-class CpuPolicy(Record):
+class CpuPolicy(Record, where="/sys/devices/system/cpu/cpufreq/{name}"):
     """One ``/sys/devices/system/cpu/cpufreq/policyN``: CPUs that change their clock together."""
 
-    name: str
-    governor: str | Missing
-    limit_khz: int | Missing
+    name: str = nature.key()
+    governor: str | Missing = nature.setting("frequency governor")
+    limit_khz: int | Missing = nature.setting("highest clock allowed", "kHz")
     """``scaling_max_freq``, which can be set."""
-    highest_khz: int | Missing
+    highest_khz: int | Missing = nature.capability(
+        "highest clock", "kHz", differs="cores of several types have several"
+    )
     """``cpuinfo_max_freq``"""
 
 
-class Dmi(Record):
+class Dmi(Record, where="/sys/class/dmi/id"):
     """``/sys/class/dmi/id``; the serial number needs root."""
 
-    sys_vendor: str | Missing
-    product_name: str | Missing
-    product_version: str | Missing
-    product_serial: str | Missing
-    board_vendor: str | Missing
-    board_name: str | Missing
-    bios_vendor: str | Missing
-    bios_version: str | Missing
-    bios_date: str | Missing
+    sys_vendor: str | Missing = nature.inventory("maker")
+    product_name: str | Missing = nature.inventory("product")
+    product_version: str | Missing = nature.inventory("product version")
+    product_serial: str | Missing = nature.identity("serial number of the machine")
+    board_vendor: str | Missing = nature.inventory("maker of the board")
+    board_name: str | Missing = nature.inventory("board")
+    bios_vendor: str | Missing = nature.inventory("maker of the BIOS")
+    bios_version: str | Missing = nature.version("BIOS")
+    bios_date: str | Missing = nature.version("BIOS date")
 
 
 class Host(Record):
     """The machine that the GPUs are in."""
 
-    hostname: str | Missing
-    boot_id: str | Missing
-    kernel_release: str | Missing
-    kernel_version: str | Missing
-    cmdline: str | Missing
-    cpu: Cpu | Missing
-    online_cpus: str | Missing
-    memory_kb: int | Missing
-    dmi: Dmi
-    dgx_release: Mapping[str, str] | Missing
+    hostname: str | Missing = nature.identity("host name")
+    boot_id: str | Missing = nature.load("boot id")
+    kernel_release: str | Missing = nature.version("kernel")
+    kernel_version: str | Missing = nature.version("kernel build")
+    cmdline: str | Missing = nature.setting("kernel command line")
+    cpu: Cpu | Missing = nature.holder("CPUs")
+    online_cpus: str | Missing = nature.state("online CPUs")
+    memory_kb: int | Missing = nature.inventory("memory", "kB", tolerance="host.memory-missing")
+    dmi: Dmi = nature.holder()
+    dgx_release: Mapping[str, str] | Missing = nature.version("DGX OS release")
     """``/etc/dgx-release``: ``DGX_NAME``, ``DGX_SWBUILD_VERSION``, ...; the last of repeated names (updates append)."""
-    os_release: Mapping[str, str] | Missing
-    container: str | Missing | None
+    os_release: Mapping[str, str] | Missing = nature.version("operating system")
+    container: str | Missing | None = nature.place("container")
     """``docker``, ``podman``, ``lxc``, ...; None outside of containers."""
-    vm: str | Missing | None
+    vm: str | Missing | None = nature.place("hypervisor")
     """The hypervisor's or the DMI vendor's name; None on bare metal."""
-    numa_balancing: int | Missing
+    numa_balancing: int | Missing = nature.setting("NUMA balancing")
     """0 off, 1 on, 2 and 3 with memory tiering."""
-    cpufreq_driver: str | Missing
-    cpufreq_governor: str | Missing
-    cpu_policies: tuple[CpuPolicy, ...] | Missing
-    cpu_boost: bool | Missing
+    cpufreq_driver: str | Missing = nature.version("frequency driver")
+    cpufreq_governor: str | Missing = nature.setting("frequency governor")
+    cpu_policies: tuple[CpuPolicy, ...] | Missing = nature.holder()
+    cpu_boost: bool | Missing = nature.setting("CPU boost")
     """May CPUs run above their nominal clock?"""
-    present_cpus: str | Missing
+    present_cpus: str | Missing = nature.inventory("CPUs present")
     """Those that the kernel knows, online or not."""
-    smt: str | Missing
+    smt: str | Missing = nature.setting("second threads of cores")
     """``on``, ``off``, ``forceoff``, ``notsupported``: whether second threads are in use."""
-    clock_source: str | Missing
-    uptime_s: float | Missing = Missing(Gap.UNASKED, "/proc/uptime")
+    clock_source: str | Missing = nature.setting("clock source")
+    uptime_s: float | Missing = nature.load("time since boot", "s", default=Missing(Gap.UNASKED, "/proc/uptime"))
     """Seconds since boot; in an LXC container since its start."""
 
 
@@ -96,181 +99,191 @@ class Flavour(str, Enum):
     PROPRIETARY = "proprietary"
 
 
-class Module(Record):
+class Module(Record, where="/sys/module/{name}"):
     """One ``/sys/module/<name>``."""
 
-    name: str
-    loaded: bool | Missing
-    version: str | Missing
-    refcnt: int | Missing
-    state: str | Missing
+    name: str = nature.key()
+    loaded: bool | Missing = nature.state("module loaded")
+    version: str | Missing = nature.version("module version")
+    refcnt: int | Missing = nature.load("users of the module")
+    state: str | Missing = nature.state("module state", good=("live",))
     """``live``, ``coming``, ``going``; absent for what is built into the kernel."""
 
 
-class MemoryPeer(Record):
+class MemoryPeer(Record, where="/sys/kernel/mm/memory_peers/{name}"):
     """One client in ``/sys/kernel/mm/memory_peers``: GPUDirect RDMA through peer memory."""
 
-    name: str
-    version: str | Missing
+    name: str = nature.key()
+    version: str | Missing = nature.version("peer memory client")
 
 
 class NvidiaDriver(Record):
     """The first line of ``/proc/driver/nvidia/version``."""
 
-    version: str
-    flavour: Flavour
+    version: str = nature.version("kernel driver")
+    flavour: Flavour = nature.version("kind of kernel driver")
 
 
 class Modules(Record):
     """What the kernel has loaded."""
 
-    modules: tuple[Module, ...]
+    modules: tuple[Module, ...] = nature.holder()
     """Every module of interest, loaded or not."""
-    ib_core_holders: tuple[str, ...] | Missing
+    ib_core_holders: tuple[str, ...] | Missing = nature.state("users of ib_core")
     """Modules that use ``ib_core``; a registered nvidia_peermem is one."""
-    memory_peers: tuple[MemoryPeer, ...] | Missing
-    driver: NvidiaDriver | Missing
-    driver_params: Mapping[str, str] | Missing
+    memory_peers: tuple[MemoryPeer, ...] | Missing = nature.holder()
+    driver: NvidiaDriver | Missing = nature.holder("kernel driver")
+    driver_params: Mapping[str, str] | Missing = nature.setting("driver parameters")
     """``/proc/driver/nvidia/params``."""
 
 
 class DeviceNode(Record):
     """One node under ``/dev``."""
 
-    path: str
-    opens: bool | Missing
+    path: str = nature.key()
+    opens: bool | Missing = nature.state("device node opens", good=(True,))
     """False where this user may not open it; absent where there is no such node."""
 
 
 class DeviceNodes(Record):
     """Nodes of the NVIDIA driver and of RDMA user space."""
 
-    control: DeviceNode
+    control: DeviceNode = nature.holder()
     """``/dev/nvidiactl``"""
-    uvm: DeviceNode
+    uvm: DeviceNode = nature.holder()
     """``/dev/nvidia-uvm``: CUDA needs it; ``nvidia-modprobe`` makes it when it is first needed."""
-    gpus: tuple[DeviceNode, ...] | Missing
+    gpus: tuple[DeviceNode, ...] | Missing = nature.holder()
     """``/dev/nvidia<minor>`` from 0, as many as PCI has GPUs."""
-    verbs: tuple[DeviceNode, ...] | Missing
+    verbs: tuple[DeviceNode, ...] | Missing = nature.holder()
     """``/dev/infiniband/uverbs<number>``"""
 
 
-class NumaNode(Record):
+class NumaNode(Record, where="/sys/devices/system/node/node{node}"):
     """One ``/sys/devices/system/node/nodeN``."""
 
-    node: int
-    cpulist: str | Missing
+    node: int = nature.key()
+    cpulist: str | Missing = nature.place("CPUs of the node")
 
 
-class NumaMemory(Record):
+class NumaMemory(Record, where="/sys/devices/system/node/node{node}"):
     """The memory of one node."""
 
-    node: int
-    memory_kb: int | Missing
+    node: int = nature.key()
+    memory_kb: int | Missing = nature.inventory(
+        "memory", "kB", tolerance="consistency.memory", slack=5 << 19, file="meminfo"
+    )
     """``MemTotal`` of the node's ``meminfo``."""
-    distances: tuple[int, ...] | Missing
+    distances: tuple[int, ...] | Missing = nature.capability("NUMA distances", any_order=True, file="distance")
     """To each online node in ascending order; 10 is the node itself."""
 
 
-class MemoryController(Record):
+class MemoryController(Record, where="/sys/devices/system/edac/mc/{name}"):
     """One ``/sys/devices/system/edac/mc/mcN``; counts since the driver was loaded."""
 
-    name: str
-    mc_name: str | Missing
-    corrected: int | Missing
-    uncorrected: int | Missing
-    size_mb: int | Missing
+    name: str = nature.key()
+    mc_name: str | Missing = nature.identity(
+        "name of the memory controller", shared="drivers that do not number sockets"
+    )
+    corrected: int | Missing = nature.counter(
+        "corrected memory errors", limit="host.edac-corrected", per="day", file="ce_count"
+    )
+    uncorrected: int | Missing = nature.counter("uncorrected memory errors", limit=0, file="ue_count")
+    size_mb: int | Missing = nature.inventory("memory", "MiB")
 
 
 class Limit(Record):
     """``Max locked memory`` of ``/proc/<pid>/limits``, in bytes; None where it is unlimited."""
 
-    soft: int | Missing | None
-    hard: int | Missing | None
+    soft: int | Missing | None = nature.setting("soft limit", "bytes", differs="gdr.memlock judges what jobs may lock")
+    hard: int | Missing | None = nature.setting("hard limit", "bytes", differs="gdr.memlock judges what jobs may lock")
 
 
 class JobDaemon(Record):
     """A daemon that starts jobs, which can lock no more than its hard limit."""
 
-    name: str
-    unit: str
+    name: str = nature.key()
+    unit: str = nature.key()
     """Of systemd, such as ``slurmd.service``."""
-    limit: Limit | Missing
+    limit: Limit | Missing = nature.holder()
 
 
 class Setting(Record):
     """A line that sets the limit: of ``limits.conf(5)``, ``LimitMEMLOCK=`` of a unit or ``DefaultLimitMEMLOCK=``."""
 
-    path: str
-    line: int
+    path: str = nature.key()
+    line: int = nature.key()
     """Counted from 1."""
-    text: str
-    limits: tuple[int | None, ...]
+    text: str = nature.load("line of a configuration")
+    limits: tuple[int | None, ...] = nature.setting(
+        "limits of locked memory", "bytes", differs="gdr.memlock judges what jobs may lock"
+    )
     """Soft and hard one that it sets, or one of both, in bytes; None is unlimited."""
 
 
 class Memlock(Record):
     """Limits, and the lines of configuration that they may come from."""
 
-    own: Limit | Missing
+    own: Limit | Missing = nature.holder()
     """Of the process that asks, and of what it starts."""
-    daemons: tuple[JobDaemon, ...]
-    settings: tuple[Setting, ...]
+    daemons: tuple[JobDaemon, ...] = nature.holder()
+    settings: tuple[Setting, ...] = nature.holder()
 
 
-class BlockDevice(Record):
+class BlockDevice(Record, where="/sys/class/block/{name}"):
     """One ``/sys/class/block/<name>`` that is a whole device; partitions, loop, ram and zram devices are left out."""
 
-    name: str
-    size_bytes: int | Missing
-    rotational: bool | Missing
-    removable: bool | Missing
-    model: str | Missing
-    vendor: str | Missing
+    name: str = nature.key()
+    size_bytes: int | Missing = nature.inventory("size", "bytes", file="size")
+    rotational: bool | Missing = nature.capability(file="queue/rotational")
+    removable: bool | Missing = nature.capability()
+    model: str | Missing = nature.inventory("disk model", file="device/model")
+    vendor: str | Missing = nature.inventory("disk vendor", file="device/vendor")
 
 
-class MdArray(Record):
+class MdArray(Record, where="/sys/class/block/{name}/md"):
     """One software RAID array, ``/sys/class/block/<name>/md``."""
 
-    name: str
-    level: str | Missing
-    state: str | Missing
+    name: str = nature.key()
+    level: str | Missing = nature.setting("RAID level")
+    state: str | Missing = nature.state("RAID state", file="array_state")
     """``array_state``: ``clean``, ``active``, ``inactive``, ..."""
-    degraded: int | Missing
+    degraded: int | Missing = nature.state("members missing", good=(0,))
     """Members that are missing; absent for levels without redundancy."""
-    raid_disks: int | Missing
-    members: tuple[str, ...] | Missing
+    raid_disks: int | Missing = nature.inventory("members of the array")
+    members: tuple[str, ...] | Missing = nature.inventory("members of the array")
 
 
 class Storage(Record):
     """What ``/sys/class/block`` shows."""
 
-    disks: tuple[BlockDevice, ...] | Missing
-    arrays: tuple[MdArray, ...] | Missing
+    disks: tuple[BlockDevice, ...] | Missing = nature.holder()
+    arrays: tuple[MdArray, ...] | Missing = nature.holder()
 
 
-class NetInterface(Record):
+class NetInterface(Record, where="/sys/class/net/{name}"):
     """One ``/sys/class/net/<name>``."""
 
-    name: str
-    operstate: str | Missing
-    carrier: bool | Missing
-    speed_mbit: int | Missing
+    name: str = nature.key()
+    operstate: str | Missing = nature.state("link state", differs="host.ethernet judges it; a cable is not needed")
+    carrier: bool | Missing = nature.state(differs="host.ethernet judges it; a cable is not needed")
+    speed_mbit: int | Missing = nature.state(
+        "speed", "Mbit/s", differs="host.ethernet judges it; a cable is not needed", file="speed"
+    )
     """Unsupported where the link is down or the driver does not say (-1)."""
-    mtu: int | Missing
-    type: int | Missing
+    mtu: int | Missing = nature.setting("MTU")
+    type: int | Missing = nature.setting("interface type")
     """ARPHRD number: 1 Ethernet, 32 InfiniBand, 772 loopback."""
-    mac: str | Missing
+    mac: str | Missing = nature.identity("MAC address", file="address")
     """6 octets, 20 for IP over InfiniBand."""
-    bdf: str | Missing
+    bdf: str | Missing = nature.place("PCI function")
     """PCI function behind it; absent for virtual interfaces."""
 
 
 class Unit(Record):
     """One systemd unit that can keep GPUs open, or that starts jobs."""
 
-    name: str
+    name: str = nature.key()
     """``nvidia-persistenced``: without ``.service``."""
-    running: bool | Missing
-    enabled: bool | Missing
+    running: bool | Missing = nature.state("service running")
+    enabled: bool | Missing = nature.setting("service enabled")
     """Wanted by a target; some that run are not (``nvidia-persistenced`` can be started by udev)."""

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any
 
+from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 
 _UNASKED = Missing(Gap.UNASKED, "/sys/class/infiniband")
 
 
-class IbDevice(Record):
+class IbDevice(Record, where="/sys/class/infiniband/{name}"):
     """One entry of ``/sys/class/infiniband``."""
 
-    name: str
-    bdf: str | Missing
+    name: str = nature.key()
+    bdf: str | Missing = nature.place("PCI function")
     """PCI function behind the device; absent for software devices and hosts without PCI parents."""
-    is_vf: bool | Missing
+    is_vf: bool | Missing = nature.place("virtual function")
     """True for an SR-IOV virtual function (it has a ``physfn`` link)."""
-    node_guid: str | Missing
-    fw_ver: str | Missing
-    hca_type: str | Missing
-    board_id: str | Missing
-    sys_image_guid: str | Missing = _UNASKED
-    node_type: str | Missing = _UNASKED
+    node_guid: str | Missing = nature.identity("node GUID")
+    fw_ver: str | Missing = nature.version("firmware", among="image")
+    hca_type: str | Missing = nature.inventory("HCA type")
+    board_id: str | Missing = nature.inventory("PSID")
+    sys_image_guid: str | Missing = nature.identity(
+        "system image GUID", shared="the functions of one card", default=_UNASKED
+    )
+    node_type: str | Missing = nature.setting("node type", default=_UNASKED)
     """``CA``, ``RNIC``, ..."""
-    node_desc: str | Missing = _UNASKED
+    node_desc: str | Missing = nature.setting(
+        "node description", differs="each adapter has its own name in it", default=_UNASKED
+    )
 
 
 class PortState(IntEnum):
@@ -55,31 +61,81 @@ class PhysState(IntEnum):
 class IbRate(Record):
     """``100 Gb/sec (4X EDR)``; a port that is down often says 10 (4X SDR), which means nothing."""
 
-    gbit_per_s: float
-    lanes: int
-    speed: str
+    gbit_per_s: float = nature.state("rate", "Gbit/s")
+    lanes: int = nature.state("rate lanes")
+    speed: str = nature.state("rate speed")
 
 
-class IbPort(Record):
+_TRAFFIC = "traffic"
+_ENDED = "every queue pair that is torn down flushes its requests"
+_CONGESTION = "congestion control or retransmission at work, not a fault"
+_LINK = "infiniband-diags, error_thresholds: 10"
+_FABRIC = "infiniband-diags, error_thresholds: 100"
+_MLX5 = "the counter's description in the documentation of mlx5; the number is dgxcheck's own"
+COUNTERS: Mapping[str, Any] = {
+    "symbol_error": nature.counter(limit="network.errors", blames="cable", ceiling=65535, source=_LINK),
+    "link_downed": nature.counter(limit=0, blames="cable", ceiling=255, source=_LINK),
+    "link_error_recovery": nature.counter(limit="network.errors", blames="cable", ceiling=255, source=_LINK),
+    "local_link_integrity_errors": nature.counter(limit="network.errors", blames="cable", ceiling=15, source=_LINK),
+    "excessive_buffer_overrun_errors": nature.counter(limit="network.errors", blames="cable", ceiling=15, source=_LINK),
+    "port_rcv_errors": nature.counter(limit="network.errors", blames="cable", ceiling=65535, source=_LINK),
+    "port_rcv_remote_physical_errors": nature.counter(limit="network.fabric", blames="fabric", source=_FABRIC),
+    "port_rcv_switch_relay_errors": nature.counter(any="a multicast that comes back to its sender counts"),
+    "port_xmit_discards": nature.counter(limit="network.fabric", blames="fabric", source=_FABRIC),
+    "port_xmit_constraint_errors": nature.counter(limit="network.fabric", blames="partition keys", source=_FABRIC),
+    "port_rcv_constraint_errors": nature.counter(limit="network.fabric", blames="partition keys", source=_FABRIC),
+    "VL15_dropped": nature.counter(limit="network.fabric", blames="subnet manager", source=_FABRIC),
+    "port_xmit_wait": nature.counter(any="ticks of congestion, which grow under any load"),
+    **dict.fromkeys(
+        ("port_rcv_data", "port_xmit_data", "port_rcv_packets", "port_xmit_packets", "unicast_rcv_packets",
+         "unicast_xmit_packets", "multicast_rcv_packets", "multicast_xmit_packets", "rx_read_requests",
+         "rx_write_requests", "rx_atomic_requests", "rx_dct_connect"), nature.counter(any=_TRAFFIC)),
+    **dict.fromkeys(
+        ("local_ack_timeout_err", "rnr_nak_retry_err", "out_of_sequence", "packet_seq_err", "implied_nak_seq_err",
+         "roce_adp_retrans", "roce_adp_retrans_to", "rx_icrc_encapsulated"),
+        nature.counter(limit="network.transport", blames="path", source=_MLX5)),
+    **dict.fromkeys(
+        ("roce_slow_restart", "roce_slow_restart_cnps", "roce_slow_restart_trans", "np_cnp_sent",
+         "np_ecn_marked_roce_packets", "rp_cnp_handled"), nature.counter(any=_CONGESTION)),
+    "rp_cnp_ignored": nature.counter(limit="network.transport", blames="ECN setting", source=_MLX5),
+    "duplicate_request": nature.counter(limit="network.fabric", blames="far end", source=_MLX5),
+    **dict.fromkeys(
+        ("out_of_buffer", "req_cqe_error", "resp_cqe_error", "req_remote_access_errors", "resp_remote_access_errors",
+         "req_remote_invalid_request", "resp_local_length_error"),
+        nature.counter(limit="network.programs", blames="program", source=_MLX5)),
+    **dict.fromkeys(("req_cqe_flush_error", "resp_cqe_flush_error"), nature.counter(any=_ENDED)),
+    "lifespan": nature.counter(any="a setting: milliseconds between two readings of the adapter"),
+}  # fmt: skip
+"""``counters`` and ``hw_counters`` of a port, by name: what it blames, how much growth is allowed, and where the
+specification's width ends (``ceiling``)."""
+UNKNOWN_COUNTER = nature.counter(limit="network.transport", blames="path")
+"""A counter without a row."""
+
+
+class IbPort(Record, where="/sys/class/infiniband/{device}/ports/{port}"):
     """One ``/sys/class/infiniband/<device>/ports/<port>``."""
 
-    device: str
-    port: int
-    state: PortState | Missing
-    phys_state: PhysState | Missing
-    rate: IbRate | Missing
-    link_layer: str | Missing
+    device: str = nature.key()
+    port: int = nature.key()
+    state: PortState | Missing = nature.state(
+        "port state", differs="network.port-state judges it by link layer, use and configuration"
+    )
+    phys_state: PhysState | Missing = nature.state(
+        "physical port state", differs="network.port-state judges it by link layer, use and configuration"
+    )
+    rate: IbRate | Missing = nature.holder()
+    link_layer: str | Missing = nature.setting(differs="network.link-layer judges it by model, use and configuration")
     """``InfiniBand`` or ``Ethernet``."""
-    lid: int | Missing
-    sm_lid: int | Missing
-    counters: Mapping[str, int | Missing] | Missing
+    lid: int | Missing = nature.identity("LID", shared="ports of several subnets")
+    sm_lid: int | Missing = nature.place("LID of the subnet manager")
+    counters: Mapping[str, int | Missing] | Missing = nature.counter("port counters", names=COUNTERS)
     """As the kernel prints them: ``port_xmit_data`` and ``port_rcv_data`` in units of four octets, never wrapping."""
-    hw_counters: Mapping[str, int | Missing] | Missing
+    hw_counters: Mapping[str, int | Missing] | Missing = nature.counter("driver's port counters", names=COUNTERS)
     """The driver's own."""
 
 
 class IbDevicePorts(Record):
     """The ports of one ``/sys/class/infiniband/<device>``, by number."""
 
-    device: str
-    ports: tuple[IbPort, ...] | Missing
+    device: str = nature.key()
+    ports: tuple[IbPort, ...] | Missing = nature.holder()

@@ -36,7 +36,7 @@ IommuRefusal = Literal["memory", "interrupt", "smmu"]
 """An access to memory, by Intel's or AMD's IOMMU; an interrupt; whatever an SMMU of Arm reports."""
 
 
-class Xid(Record):
+class Xid(Record, nature="event"):
     """An error that the driver reports of one GPU: ``NVRM: Xid (PCI:0000:06:00): 13, pid=.., ..``."""
 
     bdf: str
@@ -58,7 +58,7 @@ class Xid(Record):
     """Another line says that it ended a program's channel: ``45, .., Ch 00000001 caused by previous Xid 149``."""
 
 
-class SXid(Record):
+class SXid(Record, nature="event"):
     """An error of an NVSwitch: ``nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, ..``."""
 
     bdf: str
@@ -70,7 +70,7 @@ class SXid(Record):
     past: bool
 
 
-class OffBus(Record):
+class OffBus(Record, nature="event"):
     """A GPU has fallen off the bus, as Xid 79 or without an Xid."""
 
     bdf: str
@@ -82,7 +82,7 @@ class OffBus(Record):
     """As an Xid's."""
 
 
-class NotStarted(Record):
+class NotStarted(Record, nature="event"):
     """The driver could not start a GPU: ``NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (0x26:0xffff:1290)``."""
 
     bdf: str | None
@@ -95,7 +95,7 @@ class NotStarted(Record):
     past: bool
 
 
-class Refused(Record):
+class Refused(Record, nature="event"):
     """The driver refused a program of another version: ``NVRM: API mismatch: the client has the version ..``."""
 
     version: str
@@ -104,7 +104,7 @@ class Refused(Record):
     past: bool
 
 
-class HcaEvent(Record):
+class HcaEvent(Record, nature="event"):
     """A hardware error of an adapter, by the mlx5 driver."""
 
     bdf: str
@@ -118,7 +118,7 @@ class HcaEvent(Record):
     """From before the driver last took over the adapter, or a module was plugged in."""
 
 
-class PcieError(Record):
+class PcieError(Record, nature="event"):
     """An error of one device by PCI Express Advanced Error Reporting."""
 
     bdf: str
@@ -133,7 +133,7 @@ class PcieError(Record):
     """Kept by firmware from before this boot."""
 
 
-class HostEvent(Record):
+class HostEvent(Record, nature="event"):
     """Trouble of the host: ``EDAC MC1: 262 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (..)``."""
 
     trouble: HostTrouble
@@ -154,7 +154,7 @@ class HostEvent(Record):
     """Kept by firmware or CPU from before this boot; of a slot, server or BAR: it is there again."""
 
 
-class EarlierXid(Record):
+class EarlierXid(Record, nature="event"):
     """An Xid that the log of this boot does not hold: an earlier run recorded it, or the file holds earlier boots."""
 
     bdf: str
@@ -171,7 +171,7 @@ class EarlierXid(Record):
     """Of the GPU; empty where it was not reported. The two GPUs of a K80 share a serial number."""
 
 
-class ModuleRefused(Record):
+class ModuleRefused(Record, nature="event"):
     """The kernel did not load a module of the driver: ``nvidia: version magic '..' should be '..'``."""
 
     module: str
@@ -182,7 +182,7 @@ class ModuleRefused(Record):
     past: bool
 
 
-class IommuFault(Record):
+class IommuFault(Record, nature="event"):
     """An IOMMU refused a device's access to memory: ``DMAR: [DMA Write] Request device [07:00.0] fault addr ..``."""
 
     bdf: str
@@ -192,7 +192,7 @@ class IommuFault(Record):
     line: str
 
 
-class KernelLog(Record):
+class KernelLog(Record, nature="event"):
     """The log of this boot, as far back as it goes."""
 
     where: str

@@ -15,7 +15,7 @@ WITHHELD, INTERRUPTED = "integrity", "interrupted"
 """Failures of dgxcheck's own: a figure is not published where its data arrived wrong; measuring was interrupted."""
 
 
-class NotMeasured(Record, kw_only=False):
+class NotMeasured(Record, kw_only=False, nature="event"):
     """Why there is no figure."""
 
     reason: str
@@ -31,7 +31,7 @@ class NotMeasured(Record, kw_only=False):
         return ": ".join(filter(None, (self.failure, self.detail))) or "no reason given"
 
 
-class Measurement(Record):
+class Measurement(Record, nature="event"):
     """One figure of one GPU, or of one direction between two."""
 
     kind: str

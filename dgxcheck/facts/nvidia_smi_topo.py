@@ -13,7 +13,7 @@ Labels = Mapping[Pair, "str | Missing"]
 """``NV2``, ``PIX`` .. ``SOC`` (never ``SYS``) by pair; one that no row shows is not there."""
 
 
-class NvidiaSmiTopo(Record):
+class NvidiaSmiTopo(Record, nature="event"):
     """What ``nvidia-smi topo`` and ``nvlink -s`` printed.
 
     A device is ``GPUn``, a NIC by its name or as ``NICn``, or, where the box is known, a bdf.

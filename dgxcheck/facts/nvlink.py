@@ -2,64 +2,69 @@
 
 from __future__ import annotations
 
+from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 
 
-class NvLink(Record):
+class NvLink(Record, where="nvml nvlink"):
     """One link position of one GPU (``nvmlDeviceGetNvLink...``)."""
 
-    bdf: str
-    link: int
-    up: bool | Missing
-    generation: int | Missing
+    bdf: str = nature.key()
+    link: int = nature.key()
+    up: bool | Missing = nature.state("NVLink up", differs="nvlink.state judges it by the wiring")
+    generation: int | Missing = nature.capability(
+        "NVLink generation", differs="nvlink.generation compares it with the board's"
+    )
     """1 on P100, 2 on V100, 3 on A100, 4 on H100; NVML's version enum counts the half generations 2.2 and 3.1 too."""
-    remote_bdf: str | Missing
-    remote_type: int | Missing
+    remote_bdf: str | Missing = nature.place("far end of the NVLink")
+    remote_type: int | Missing = nature.place("kind of far end")
     """0 GPU, 1 IBMNPU, 2 SWITCH, 255 unknown (``nvmlIntNvLinkDeviceType_t``)."""
 
 
 class GpuPair(Record):
     """What NVML says of an unordered pair of GPUs."""
 
-    a: str
-    b: str
-    common_ancestor: int | Missing
+    a: str = nature.key()
+    b: str = nature.key()
+    common_ancestor: int | Missing = nature.place("common ancestor")
     """``nvmlGpuTopologyLevel_t``: 0 internal, 10 single, 20 multiple, 30 host bridge, 40 node, 50 system."""
 
 
-class NvLinkErrors(Record):
+class NvLinkErrors(Record, where="nvml nvlink errors"):
     """``nvmlDeviceGetNvLinkErrorCounter`` of one link position, since the driver was loaded."""
 
-    bdf: str
-    link: int
-    replay: int | Missing
-    recovery: int | Missing
-    crc_flit: int | Missing
-    crc_data: int | Missing
-    ecc_data: int | Missing
+    bdf: str = nature.key()
+    link: int = nature.key()
+    replay: int | Missing = nature.counter("replays", limit="nvlink.total", per="day")
+    recovery: int | Missing = nature.counter("recoveries", limit="nvlink.total", per="day")
+    crc_flit: int | Missing = nature.counter("CRC flit errors", limit="nvlink.total-crc", per="day")
+    crc_data: int | Missing = nature.counter("CRC data errors", limit="nvlink.total-crc", per="day")
+    ecc_data: int | Missing = nature.counter("ECC data errors", limit="nvlink.total", per="day")
 
 
-class NvLinkRate(Record):
+class NvLinkRate(Record, where="nvml nvlink rate"):
     """The rate of one link that is up (``NVML_FI_DEV_NVLINK_GET_SPEED``)."""
 
-    bdf: str
-    link: int
-    speed_mbs: int | Missing
+    bdf: str = nature.key()
+    link: int = nature.key()
+    speed_mbs: int | Missing = nature.state(
+        "NVLink speed", "MB/s", differs="nvlink.rate compares it within a tolerance"
+    )
     """MB/s per direction, as ``nvidia-smi nvlink -s`` prints it: 25781 on V100, 26562 on H100."""
 
 
-class NvLinkCapability(Record):
+class NvLinkCapability(Record, where="nvml nvlink capability"):
     """``nvmlDeviceGetNvLinkCapability`` of one link position."""
 
-    bdf: str
-    link: int
-    p2p: bool | Missing
-    sysmem_access: bool | Missing
-    p2p_atomics: bool | Missing
-    sysmem_atomics: bool | Missing
-    sli_bridge: bool | Missing
-    valid: bool | Missing
+    bdf: str = nature.key()
+    link: int = nature.key()
+    p2p: bool | Missing = nature.capability("P2P over NVLink")
+    sysmem_access: bool | Missing = nature.capability("system memory over NVLink")
+    p2p_atomics: bool | Missing = nature.capability("P2P atomics over NVLink")
+    sysmem_atomics: bool | Missing = nature.capability("system memory atomics over NVLink")
+    sli_bridge: bool | Missing = nature.capability("SLI bridge")
+    valid: bool | Missing = nature.capability("NVLink usable")
 
 
 CAPABILITIES = ("read", "write", "nvlink", "atomics", "prop")
@@ -70,13 +75,13 @@ STATUSES = ("OK", "CNS", "GNS", "TNS", "DR", "NS", "U")
 supported, disabled by registry key, not supported, unknown."""
 
 
-class P2pStatus(Record):
+class P2pStatus(Record, where="nvml p2p"):
     """``nvmlDeviceGetP2PStatus`` of an ordered pair, one of ``STATUSES`` per capability."""
 
-    a: str
-    b: str
-    read: str | Missing
-    write: str | Missing
-    nvlink: str | Missing
-    atomics: str | Missing
-    prop: str | Missing
+    a: str = nature.key()
+    b: str = nature.key()
+    read: str | Missing = nature.state("P2P read")
+    write: str | Missing = nature.state("P2P write")
+    nvlink: str | Missing = nature.state("P2P over NVLink")
+    atomics: str | Missing = nature.state("P2P atomics")
+    prop: str | Missing = nature.state("proprietary P2P")

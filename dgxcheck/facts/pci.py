@@ -4,38 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any
 
+from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 
 
-class PciFunction(Record):
+class PciFunction(Record, where="/sys/bus/pci/devices/{bdf}"):
     """One PCI function's wiring, from ``/sys/bus/pci/devices/<bdf>``."""
 
-    bdf: str
-    path: tuple[str, ...] | Missing
+    bdf: str = nature.key()
+    path: tuple[str, ...] | Missing = nature.place("path from the root bus")
     """Root bus (``pci0000:00``), then every bridge's bdf, then the own bdf."""
-    class_code: int | Missing
-    vendor: int | Missing
-    device: int | Missing
-    subsystem_vendor: int | Missing
-    subsystem_device: int | Missing
-    link_gen: int | Missing
-    link_width: int | Missing
-    max_link_gen: int | Missing
-    max_link_width: int | Missing
-    numa_node: int | Missing
+    class_code: int | Missing = nature.inventory(
+        "class code", "hex", file="class", differs_in=dict.fromkeys(("hca", "function"), "follows the link layer")
+    )
+    vendor: int | Missing = nature.inventory("vendor", "hex")
+    device: int | Missing = nature.inventory(
+        "device", "hex", differs_in={"bridge": "each root port of a host bridge has an id of its own"}
+    )
+    subsystem_vendor: int | Missing = nature.inventory("subsystem vendor", "hex")
+    subsystem_device: int | Missing = nature.inventory("subsystem device", "hex")
+    link_gen: int | Missing = nature.state(
+        "link gen", among="place", most="max_link_gen", file="current_link_speed",
+        differs_in=dict.fromkeys(("gpu", "bridge"), "the link to an idle GPU slows down: pcie.generation"),
+    )  # fmt: skip
+    link_width: int | Missing = nature.state(
+        "link width", among="place", most="max_link_width", file="current_link_width"
+    )
+    max_link_gen: int | Missing = nature.capability(
+        "max link gen", file="max_link_speed",
+        differs_in={"bridge": "switches of several generations serve one kind of GPU: pcie.link-speed"},
+    )  # fmt: skip
+    max_link_width: int | Missing = nature.capability("max link width")
+    numa_node: int | Missing = nature.place("NUMA node")
     """As the kernel gives it; -1 means that the firmware did not say."""
-    local_cpulist: str | Missing
-    driver: str | Missing | None
+    local_cpulist: str | Missing = nature.place("local CPUs")
+    driver: str | Missing | None = nature.setting(
+        "kernel driver", differs="a guest may have the function; without its driver a GPU or HCA is not listed"
+    )
     """Name of the bound driver, None where none is bound."""
 
 
 class Slot(Record):
     """One ``/sys/bus/pci/slots/<name>``."""
 
-    name: str
-    address: str | Missing
+    name: str = nature.key()
+    address: str | Missing = nature.identity("slot address")
     """``0000:06:00``: domain, bus and device in the slot, without a function."""
 
 
@@ -46,51 +62,64 @@ ROM = 6
 class Bar(Record):
     """One line of ``/sys/bus/pci/devices/<bdf>/resource``."""
 
-    line: int
+    line: int = nature.key()
     """0 to 5 as the kernel counts (a 64-bit one takes two), 6 the expansion ROM."""
-    assigned: bool
+    assigned: bool = nature.state("BAR assigned", good=(True,))
     """False where the firmware and the kernel found no room for it."""
-    start: int
-    size: int | Missing
-    is_io: bool
-    is_64bit: bool
-    is_prefetchable: bool
+    start: int = nature.place("BAR start", "hex")
+    size: int | Missing = nature.setting("BAR size", "bytes")
+    is_io: bool = nature.capability("BAR of I/O space")
+    is_64bit: bool = nature.capability("64-bit BAR")
+    is_prefetchable: bool = nature.capability("prefetchable BAR")
 
 
-class PciBars(Record):
+class PciBars(Record, where="/sys/bus/pci/devices/{bdf}/resource"):
     """The BARs of a GPU, HCA or NVSwitch; lines that are all zeros are left out; () if nothing is assigned."""
 
-    bdf: str
-    bars: tuple[Bar, ...] | Missing
-    bar1: Bar | Missing
+    bdf: str = nature.key()
+    bars: tuple[Bar, ...] | Missing = nature.holder("BARs")
+    bar1: Bar | Missing = nature.holder("BAR1")
     """The largest 64-bit prefetchable one: NVIDIA's BAR1 has line 1 before Hopper, line 2 since."""
+
+
+BY_NAME: Mapping[str, Any] = {
+    "UnsupReq": nature.counter(any="probing at boot leaves some; their growth is judged with the others", grown=True),
+    "SDES": nature.counter(any="a reset takes the link down", grown=True),
+}
+"""Counters of ``aer_dev_*`` of which a total says nothing; of all others one is too many."""
 
 
 class AerErrors(Record):
     """One ``aer_dev_*`` file."""
 
-    counts: Mapping[str, int]
+    counts: Mapping[str, int] = nature.counter("PCIe errors by name", names=BY_NAME)
     """By the short name of newer kernels (``RxErr``, ``BadTLP``), whichever the kernel prints."""
-    total: int | Missing
+    total: int | Missing = nature.counter("PCIe errors")
     """The ``TOTAL_ERR_*`` line; it may differ from the sum."""
 
 
 class RootPortErrors(Record):
     """Messages that a root port received from below, ``aer_rootport_total_err_*``."""
 
-    correctable: int | Missing
-    nonfatal: int | Missing
-    fatal: int | Missing
+    correctable: int | Missing = nature.counter(
+        "corrected errors from below", limit="kernel.corrected-pcie", per="day", file="aer_rootport_total_err_cor"
+    )
+    nonfatal: int | Missing = nature.counter(
+        "nonfatal errors from below", limit=0, file="aer_rootport_total_err_nonfatal"
+    )
+    fatal: int | Missing = nature.counter("fatal errors from below", limit=0, file="aer_rootport_total_err_fatal")
 
 
-class AerDevice(Record):
+class AerDevice(Record, where="/sys/bus/pci/devices/{bdf}"):
     """A GPU, NVSwitch or HCA, or a bridge above one."""
 
-    bdf: str
-    correctable: AerErrors | Missing
-    nonfatal: AerErrors | Missing
-    fatal: AerErrors | Missing
-    root_port: RootPortErrors | None
+    bdf: str = nature.key()
+    correctable: AerErrors | Missing = nature.counter(
+        "corrected PCIe errors", limit="kernel.corrected-pcie", per="day", file="aer_dev_correctable"
+    )
+    nonfatal: AerErrors | Missing = nature.counter("nonfatal PCIe errors", limit=0, file="aer_dev_nonfatal")
+    fatal: AerErrors | Missing = nature.counter("fatal PCIe errors", limit=0, file="aer_dev_fatal")
+    root_port: RootPortErrors | None = nature.holder()
     """None for a device that is not a bridge on a root bus."""
 
 
@@ -111,10 +140,10 @@ class PortType(IntEnum):
 class Express(Record):
     """The PCI Express capability; sizes in bytes."""
 
-    port_type: PortType | Missing
-    max_payload_supported: int | Missing
-    max_payload: int | Missing
-    max_read_request: int | Missing
+    port_type: PortType | Missing = nature.capability("port type")
+    max_payload_supported: int | Missing = nature.capability("largest MaxPayload", "bytes")
+    max_payload: int | Missing = nature.setting("MaxPayload", "bytes", among="place")
+    max_read_request: int | Missing = nature.setting("MaxReadReq", "bytes")
 
 
 class Acs(Record):
@@ -124,8 +153,8 @@ class Acs(Record):
     0x10 upstream forwarding, 0x20 egress control, 0x40 direct translated P2P.
     """
 
-    capability: int
-    control: int
+    capability: int = nature.capability("ACS capability", "hex")
+    control: int = nature.setting("ACS control", "hex")
 
 
 class Control(Record):
@@ -134,57 +163,57 @@ class Control(Record):
     Names as in ``linux/pci_regs.h``; the fields of Control 2 are Missing on capabilities of version 1.
     """
 
-    memory_space: bool
+    memory_space: bool = nature.setting("memory space")
     """Does it answer to accesses of its BARs, or of those behind a bridge?"""
-    bus_master: bool
+    bus_master: bool = nature.setting("bus mastering")
     """May it, or what is behind a bridge, start transactions (DMA, MSI)?"""
-    relaxed_ordering: bool | Missing
-    extended_tag: bool | Missing
-    no_snoop: bool | Missing
-    aspm: int | Missing
+    relaxed_ordering: bool | Missing = nature.setting("relaxed ordering")
+    extended_tag: bool | Missing = nature.setting("extended tags", among="place")
+    no_snoop: bool | Missing = nature.setting("no snoop")
+    aspm: int | Missing = nature.setting("ASPM", among="place")
     """0 off, 1 L0s, 2 L1, 3 both."""
-    link_disabled: bool | Missing
-    target_gen: int | Missing
+    link_disabled: bool | Missing = nature.setting("link disable")
+    target_gen: int | Missing = nature.setting("target link generation", among="place")
     """Upper bound of the link's generation (Target Link Speed); the port above the link decides."""
-    completion_timeout: int | Missing
+    completion_timeout: int | Missing = nature.setting("completion timeout range")
     """Code of the range: 0 is the default, 50 us to 50 ms."""
-    completion_timeout_disabled: bool | Missing
-    ari_forwarding: bool | Missing
-    atomics: bool | Missing
+    completion_timeout_disabled: bool | Missing = nature.setting("completion timeout disable")
+    ari_forwarding: bool | Missing = nature.setting("ARI forwarding")
+    atomics: bool | Missing = nature.setting("AtomicOps")
     """May it request AtomicOps?"""
-    ten_bit_tag: bool | Missing
+    ten_bit_tag: bool | Missing = nature.setting("10-bit tags", among="place")
 
 
-class ConfigSpace(Record):
+class ConfigSpace(Record, where="/sys/bus/pci/devices/{bdf}/config"):
     """A GPU, NVSwitch or HCA, or a bridge above one, from ``/sys/bus/pci/devices/<bdf>/config``."""
 
-    bdf: str
-    power_state: str | Missing
-    express: Express | Missing
-    acs: Acs | Missing | None
+    bdf: str = nature.key()
+    power_state: str | Missing = nature.load("power state")
+    express: Express | Missing = nature.holder("PCI Express capability")
+    acs: Acs | Missing | None = nature.holder("ACS capability")
     """None for a function without the capability."""
-    control: Control | Missing
+    control: Control | Missing = nature.holder("control words")
 
 
 class IommuGroup(Record):
     """One ``/sys/kernel/iommu_groups/<number>``."""
 
-    number: int
-    type: str | Missing
+    number: int = nature.place("IOMMU group", any="groups follow ACS, which gdr.acs judges")
+    type: str | Missing = nature.setting("IOMMU mode")
     """``DMA``, ``DMA-FQ``, ``identity``; the file is absent on older kernels."""
 
 
-class IommuFunction(Record):
+class IommuFunction(Record, where="/sys/bus/pci/devices/{bdf}/iommu_group"):
     """A GPU, NVSwitch or HCA, or a bridge above one."""
 
-    bdf: str
-    group: IommuGroup | Missing | None
+    bdf: str = nature.key()
+    group: IommuGroup | Missing | None = nature.holder("IOMMU group")
     """None where the function has no ``iommu_group`` link: no IOMMU translates for it."""
 
 
 class Iommu(Record):
     """The machine's IOMMUs."""
 
-    units: tuple[str, ...] | Missing
+    units: tuple[str, ...] | Missing = nature.inventory("IOMMUs")
     """Names in ``/sys/class/iommu``: ``dmar0``, ``ivhd0``; empty means that there is none in use."""
-    functions: tuple[IommuFunction, ...] | Missing
+    functions: tuple[IommuFunction, ...] | Missing = nature.holder()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from dgxcheck.facts import nature as natures
+
 TYPE_CHECKING = False  # as typing has it; workers start without that module
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound="Record")
 else:
 
-    def dataclass_transform(**_: bool) -> Any:
+    def dataclass_transform(**_: Any) -> Any:
         return lambda cls: cls
 
 
@@ -27,9 +29,22 @@ class _Slotted(type):
 
     _setters: tuple[tuple[str, Callable[[object, object], None]], ...]
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], kw_only: bool = True) -> type:
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], kw_only: bool = True, where: str = "",
+        nature: str = "",
+    ) -> type:  # fmt: skip
         names = tuple(space.get("__annotations__", ()))
-        space["_defaults"] = {field: space.pop(field) for field in names if field in space}
+        rows, defaults = {}, {}
+        for field in names:
+            if field in space:
+                value = space.pop(field)
+                if type(value) is list:  # of facts/nature.py; no field of a record has a list
+                    rows[field], value = value, value[2]
+                    if "default" not in value:
+                        continue
+                    value = value["default"]
+                defaults[field] = value
+        space["_defaults"], space["_rows"], space["_where"], space["_nature"] = defaults, rows, where, nature
         space["__slots__"] = names
         space["_in_order"] = () if kw_only else names
         space["_values"] = staticmethod(attrgetter(*names) if names else type)
@@ -38,7 +53,12 @@ class _Slotted(type):
         return cls
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(
+        natures.key, natures.holder, natures.identity, natures.place, natures.inventory, natures.version,
+        natures.setting, natures.state, natures.capability, natures.gauge, natures.counter, natures.load,
+    ),
+)  # fmt: skip
 class Record(metaclass=_Slotted):
     """Base of all facts: fields are the annotations of the class, given by keyword, compared and never changed.
 

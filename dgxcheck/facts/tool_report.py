@@ -17,7 +17,7 @@ CONFIGURED = "fabric-manager-configured"
 """Topic: Fabric Manager found NVSwitches and set them up."""
 
 
-class ToolReport(Record):
+class ToolReport(Record, nature="event"):
     """One result of one tool about one device or the host."""
 
     subject: str

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dgxcheck import __version__
 from dgxcheck.assessment.gpu_list import Row
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.output.json_null import either, source
-from dgxcheck.output.json_text import compact
+from dgxcheck.output.json_values import compact, either, source
 from dgxcheck.output.plain_text import fit_columns, hidden_columns, lines, shown, visible
 from dgxcheck.source.protocol import Origin
 

@@ -16,7 +16,7 @@ from dgxcheck.checks.pcie.acs import ports_between
 from dgxcheck.checks.peer_access.blockers import blocker
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.output.topo.reasons import text_of
+from dgxcheck.output.topo.peers import text_of
 from dgxcheck.source.recording.shipped import open_source
 
 A100 = "dgx-a100"

@@ -18,7 +18,7 @@ from dgxcheck.checks.engine.run import run, verdict
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.output.health.rules import rule
+from dgxcheck.output.health.explanation import rule
 
 GPU2 = "0000:0a:00.0"
 NVML = "nvml nvmlDeviceGet"

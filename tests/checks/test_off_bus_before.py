@@ -8,7 +8,7 @@ import pytest
 
 from dgxcheck.assessment import Assessment, Request, assess
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.kernel_log.earlier_boots import boots_since
+from dgxcheck.checks.kernel_log.device_log import boots_since
 
 BOOT = "[    0.000000] Linux version 6.2\n[  204.{:03}000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.113.01\n"
 FALL = "[  220.{:03}000] NVRM: GPU 0000:0a:00.0: GPU has fallen off the bus.\n"

@@ -10,7 +10,7 @@ from sample import FAULTS, expected, swept
 
 from dgxcheck.checks.engine.box import DEFAULTS
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.output.health.rules import rule
+from dgxcheck.output.health.explanation import rule
 
 INSTEAD = {"gdr.path", *(check.id for check in CHECKS if check.last)}
 """Without a reference gdr.path judges the place of an HCA, and siblings show what a check with one had reported."""

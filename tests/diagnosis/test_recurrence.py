@@ -16,7 +16,7 @@ from test_diagnosis import health
 from dgxcheck.diagnosis.action import Step
 from dgxcheck.diagnosis.escalation import OF_COMPONENT
 from dgxcheck.diagnosis.recurrence import Recurrence, escalates, remaining_steps
-from dgxcheck.output.health.evidence import recurrence_text
+from dgxcheck.output.health.instructions import recurrence_text
 
 GPU2 = "NVRM: Xid (PCI:0000:0a:00): "
 UUID = "GPU-00000000-0000-0000-0002-000000000a00"

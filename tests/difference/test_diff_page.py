@@ -11,16 +11,16 @@ from picture_rules import faults
 
 from dgxcheck.assessment.compare import compare
 from dgxcheck.cli import main
-from dgxcheck.output.diff import html, markdown
+from dgxcheck.output.diff import page
 from dgxcheck.output.diff.page import pictures_of
-from dgxcheck.output.diff.report import Report
+from dgxcheck.output.report import DiffReport
 
 CHANGES = ("gpu-missing", "nvlink-down", "switch-x8", "hca-wrong-slot", "no-nvml", "xid-48")
 HTML = "{http://www.w3.org/1999/xhtml}"
 
 
-def report_on(change: str) -> Report:
-    return Report(comparison=compare("dgx-1-v100", f"dgx-1-v100-{change}"), exit_code=1)
+def report_on(change: str) -> DiffReport:
+    return DiffReport(comparison=compare("dgx-1-v100", f"dgx-1-v100-{change}"), exit_code=1)
 
 
 def parsed(text: str) -> Any:
@@ -30,12 +30,12 @@ def parsed(text: str) -> Any:
 @pytest.mark.parametrize("change", CHANGES)
 def test_html_is_valid_and_has_every_difference_and_two_pictures(change: str) -> None:
     report = report_on(change)
-    tree = parsed(html.render(report))
+    tree = parsed(page.as_html(report))
     told = " ".join("".join(tree.itertext()).split())
     assert all(" ".join(each.message.split()) in told for each in report.comparison.differences)
     assert len([each for each in tree.iter() if each.get("class") == "dgx"]) == 2
     assert {"Before:", "After:"} <= {*told.split()}
-    assert all(each.device.split(" - ")[0] in markdown.render(report).replace("\\", "")
+    assert all(each.device.split(" - ")[0] in page.as_markdown(report).replace("\\", "")
                for each in report.comparison.differences)  # fmt: skip
 
 

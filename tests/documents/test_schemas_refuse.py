@@ -11,7 +11,7 @@ import pytest
 from test_schemas import NAMES, XID, Document, complaints
 
 from dgxcheck.cli import main
-from dgxcheck.output.watch.lines import json_line
+from dgxcheck.output.watch import json_line
 from dgxcheck.source.recording.load import load
 from dgxcheck.source.recording.shipped import shipped
 from dgxcheck.watch.event import ReportedEvent

@@ -13,7 +13,7 @@ from typing import Any
 from dgxcheck.assessment.health import assess
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.output.health import jsonl
-from dgxcheck.output.health.report import Report
+from dgxcheck.output.report import HealthReport
 
 HEALTHY = ("dgx-1-v100", "dgx-a100", "dgx-2", "k80-x8")
 FAULTY = {"dgx-1-v100": "dgx-1-v100-bar1-small", "dgx-a100": "dgx-a100-sram-threshold", "dgx-2": "dgx-2-nvlink-slow",
@@ -26,7 +26,7 @@ Document = dict[str, Any]
 def line_of(spec: str) -> str:
     """The result of a shipped recording, judged once."""
     assessment = assess(spec)
-    return jsonl.render(Report(assessment=assessment, exit_code=EXIT_CODES[assessment.verdict]))
+    return jsonl.render(HealthReport(assessment=assessment, exit_code=EXIT_CODES[assessment.verdict]))
 
 
 def result(spec: str, **members: Any) -> Document:

@@ -20,12 +20,12 @@ from dgxcheck.fleet.judge import Fleet, fleet_of, judge
 from dgxcheck.fleet.outliers import Columns
 from dgxcheck.fleet.racks import racks_of
 from dgxcheck.output.fleet import html
-from dgxcheck.output.fleet.report import Report
 from dgxcheck.output.page.blocks import Mosaic, Tile
-from dgxcheck.output.page.mosaic import mosaic
+from dgxcheck.output.page.drawings import mosaic
 from dgxcheck.output.page.style import STATUS
-from dgxcheck.output.picture.palette import DARK, LIGHT
+from dgxcheck.output.picture.shapes import DARK, LIGHT
 from dgxcheck.output.plain_text import visible
+from dgxcheck.output.report import FleetReport
 from dgxcheck.settings import Settings
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -33,7 +33,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def page_of(found: Fleet, settings: Settings | None = None) -> str:
     racks = racks_of((*found.nodes, *found.silent), settings or Settings())
-    return html.render(Report(found, 0, False, racks))
+    return html.render(FleetReport(found, 0, False, racks))
 
 
 def told(tree: Any) -> str:

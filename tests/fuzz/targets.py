@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 
 from dgxcheck.assessment.import_text import read
 from dgxcheck.assessment.import_texts import lines, text_of
@@ -20,6 +19,7 @@ from dgxcheck.assessment.machine import LAUNCH, examine
 from dgxcheck.assessment.opening import open_source
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.commands.fleet import RENDERERS
+from dgxcheck.cli.options import renderer
 from dgxcheck.configuration import of_site
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.fleet.judge import judge
@@ -27,12 +27,11 @@ from dgxcheck.fleet.node_names import folded, unfolded
 from dgxcheck.fleet.racks import racks_of
 from dgxcheck.launch.placement import Placement, placements
 from dgxcheck.launch.rank import LOCAL_RANK, local_rank, of_rank
-from dgxcheck.output.fleet import gate
-from dgxcheck.output.fleet.report import Report
+from dgxcheck.output import watch
+from dgxcheck.output.fleet import schedulers
 from dgxcheck.output.plain_text import visible
-from dgxcheck.output.watch import metrics as watch_metrics
-from dgxcheck.output.watch import table as watch_table
-from dgxcheck.output.watch.lines import json_line, text_line
+from dgxcheck.output.report import FleetReport
+from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.profiles import library
 from dgxcheck.settings import Settings
 from dgxcheck.source import state_file
@@ -129,10 +128,10 @@ def results(data: bytes) -> object:
     """Results of a fleet, one or many, judged and in every format."""
     with _file(data, "results.jsonl") as path:
         fleet = judge([path], ("a", "b"))
-    report = Report(fleet, 0, True, racks_of(fleet.nodes, Settings()))
-    shown = {form: import_module(f"dgxcheck.output.fleet.{module}").render(report)
-             for form, module in RENDERERS.items()}  # fmt: skip
-    for text in (*shown.values(), gate.render(report)):
+    report = FleetReport(fleet, 0, True, racks_of(fleet.nodes, Settings()))
+    shown = {form: renderer(f"fleet.{place}")(report)
+             for form, place in RENDERERS.items()}  # fmt: skip
+    for text in (*shown.values(), schedulers.gate(report)):
         _printable(text.replace("\t", " "))
     assert json.loads(shown["json"], parse_constant=_no_number)["nodes"] is not None
     return shown
@@ -164,8 +163,8 @@ def watch_state(data: bytes) -> object:
         memory.of_boot("another boot")
         for told in [*memory.ledger.repeated(1e6, "2026-11-22T10:00:00Z")]:
             _printable(text_line(told)), json_line(told)
-        _printable(watch_table.render(memory, "2026-11-22T10:00:00Z", 80, 24))
-        watch_metrics.render(memory)
+        _printable(watch.table(memory, "2026-11-22T10:00:00Z", 80, 24))
+        watch.metrics(memory)
         news = {"unjudged": [], "findings": {}, "passed": [*memory.judged.findings], "verdict": "pass"}
         compared(memory.judged, news)
         watch_memory.save(path, memory)

@@ -15,7 +15,7 @@ from dgxcheck.facts.kernel_log import KernelLog, OffBus, Xid
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.measure.burn_in.result import BurnInResult, drift
 from dgxcheck.measure.burn_in.stop_rules import Sample, SlowdownThresholds, Stop, grown, stop_for_log, stop_for_samples
-from dgxcheck.output.progress.bar import clock
+from dgxcheck.output.progress import clock
 
 GPU, OTHER = "0000:06:00.0", "0000:07:00.0"
 KNOWN = SlowdownThresholds(degrees={GPU: 87, OTHER: 87}, margins={})

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from dgxcheck.output.picture.shapes import Box, Line, Picture, Rect
-from dgxcheck.output.picture.text_size import LINE, text_width
+from dgxcheck.output.picture.shapes import LINE, Box, Line, Picture, Rect, text_width
 
 SOLID = ("host-bridge", "switch", "gpu", "nic", "other", "bar")
 TEXTS = ("label", "title", "caption")
@@ -31,9 +30,9 @@ def _outside(picture: Picture) -> Iterator[str]:
     whole = Rect(0, 0, picture.width, picture.height)
     panels = [box.rect for box in picture.boxes if box.kind == "panel"]
     for box in picture.boxes:
-        if not whole.contains(box.rect):
+        if not _contains(whole, box.rect):
             yield f"{_named(box)} is outside of the picture"
-        if box.kind in SOLID and box.kind != "bar" and not any(panel.contains(box.rect) for panel in panels):
+        if box.kind in SOLID and box.kind != "bar" and not any(_contains(panel, box.rect) for panel in panels):
             yield f"{_named(box)} is in no panel"
     for arc in picture.arcs:
         low = max(arc.at(share / 20)[1] for share in range(21))
@@ -42,6 +41,11 @@ def _outside(picture: Picture) -> Iterator[str]:
     for line in picture.lines:
         if any(not (0 <= x <= picture.width and 0 <= y <= picture.height) for x, y in line.points):
             yield f"{line.hint} leaves the picture"
+
+
+def _contains(outer: Rect, inner: Rect) -> bool:
+    across = outer.x <= inner.x and inner.x + inner.w <= outer.x + outer.w
+    return across and outer.y <= inner.y and inner.y + inner.h <= outer.y + outer.h
 
 
 def _crossed(picture: Picture) -> Iterator[str]:

@@ -8,8 +8,8 @@ import pytest
 
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.diagnosis.confidence import Confidence, Level, Reason
-from dgxcheck.output.health.component_name import component_name
-from dgxcheck.output.health.evidence import confidence_text
+from dgxcheck.output.health.finding_lines import component_name
+from dgxcheck.output.health.instructions import confidence_text
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dgxcheck.cli import main
 from dgxcheck.fleet.document import Shared, result_of
 from dgxcheck.fleet.node import node_of
 from dgxcheck.output.drain_reason import BOUND, Item, drain_reason
-from dgxcheck.output.fleet.drain_reason import reason_of
+from dgxcheck.output.fleet.schedulers import reason_of
 from dgxcheck.source.recording.shipped import shipped
 
 FORM = re.compile(r"dgxcheck: [A-Za-z0-9.,:@/+_%; \[\]-]+; level (quick|default|extended)")

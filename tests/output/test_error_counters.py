@@ -13,10 +13,9 @@ from dgxcheck.checks.engine.finding import BAD
 from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.output.health.error_counters import error_counters
-from dgxcheck.output.health.labels import bus_id
-from dgxcheck.output.health.prometheus import render
-from dgxcheck.output.health.report import Report
+from dgxcheck.output.exposition import bus_id
+from dgxcheck.output.health.prometheus import error_counters, render
+from dgxcheck.output.report import HealthReport
 
 GONE = Missing(Gap.UNSUPPORTED, "here")
 LINK = ("replay", "recovery", "crc_flit", "crc_data", "ecc_data")
@@ -76,7 +75,7 @@ def test_no_series_is_there_twice(box: str) -> None:
 
 def test_no_serial_number_is_in_the_metrics() -> None:
     assessment = assess("dgx-1-v100", Request())
-    text = render(Report(assessment=assessment, exit_code=0))
+    text = render(HealthReport(assessment=assessment, exit_code=0))
     nvml = assessment.snapshot.gpu
     assert not isinstance(nvml, Missing)
     assert all(isinstance(gpu.serial, str) and gpu.serial not in text for gpu in nvml.gpus)

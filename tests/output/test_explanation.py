@@ -11,7 +11,7 @@ from dgxcheck.assessment import assess
 from dgxcheck.assessment.explanation import findings_of, has_nvidia_gpu, topic, words
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.output.health.explanation import render
+from dgxcheck.output.health.explanation import on_box
 
 NARROW = "dgx-1-v100-gpu-x8"
 GPU2 = "0000:0a:00.0"
@@ -76,7 +76,7 @@ def test_every_finding_has_a_page(box: str) -> None:
         about = topic(finding.key if "/" in finding.key else finding.id)
         found = findings_of(about, judged)
         assert finding in found
-        page = render(about, judged, found, judged.settings, 80)
+        page = on_box(about, judged, found, judged.settings, 80)
         assert page.startswith(f"{finding.id}\n")
         assert all(len(line) <= 80 or " " not in line.strip() for line in page.splitlines()), page
 

@@ -11,9 +11,7 @@ from measured_box import GPUS, dgx1_p100, fact, overlay
 from dgxcheck.assessment.health import assess
 from dgxcheck.cli import main
 from dgxcheck.output.color import colorize
-from dgxcheck.output.health import shares
-from dgxcheck.output.health.measurement_tables import WIDTH, tables
-from dgxcheck.output.health.share import share
+from dgxcheck.output.health.measurement_tables import WIDTH, bars, share, shares, tables
 from dgxcheck.readiness.figures import Figure
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -28,20 +26,20 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Figure, ...]:
 
 def test_a_low_pair_stands_in_a_map_of_percentages(figures: tuple[Figure, ...]) -> None:
     cells = {(each.a, each.b): each for each in figures if each.row.kind == "p2p"}
-    lines = shares.matrix(cells, WIDTH)
+    lines = shares(cells, WIDTH)
     assert lines[0] == "  of what each path should carry:"
     assert lines[2 + 2].split() == ["GPU2", "100%", "100%", "-", "50%", "-", "-", "100%", "-"]
     assert max(map(len, lines)) <= WIDTH
     good = {pair: each for pair, each in cells.items() if pair not in (("GPU2", "GPU3"), ("GPU3", "GPU2"))}
-    assert shares.matrix(good, WIDTH) == []
+    assert shares(good, WIDTH) == []
 
 
 def test_the_lowest_of_each_kind_is_a_bar(figures: tuple[Figure, ...]) -> None:
-    bars = {line.split()[0]: line for line in shares.bars(figures, WIDTH)[1:-1]}
-    assert bars["host-to-device"].split()[1:] == ["GPU5", "6.1", "of", "12", "GB/s", "#" * 11 + "." * 11, "51%!"]
-    assert bars["p2p"].split()[1:4] == ["GPU2", "-", "GPU3"]
-    assert "memory-integrity" not in bars
-    assert max(map(len, bars.values())) <= WIDTH
+    drawn = {line.split()[0]: line for line in bars(figures, WIDTH)[1:-1]}
+    assert drawn["host-to-device"].split()[1:] == ["GPU5", "6.1", "of", "12", "GB/s", "#" * 11 + "." * 11, "51%!"]
+    assert drawn["p2p"].split()[1:4] == ["GPU2", "-", "GPU3"]
+    assert "memory-integrity" not in drawn
+    assert max(map(len, drawn.values())) <= WIDTH
 
 
 def test_of_a_latency_less_is_better(figures: tuple[Figure, ...]) -> None:

@@ -25,7 +25,7 @@ from dgxcheck.checks.engine.finding import Finding, Judgement, Status, Subject
 from dgxcheck.cli import main
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.output.health import nagios, prometheus
-from dgxcheck.output.health.report import Report
+from dgxcheck.output.report import HealthReport
 from dgxcheck.settings import Settings
 
 STATES = {"skip": -1, "pass": 0, "warn": 1, "unknown": 2, "fail": 3}
@@ -166,7 +166,7 @@ def finding(check: str, name: str, measured: float, expected: float | None = Non
                    remedy="")  # fmt: skip
 
 
-def report(*findings: Finding, settings: Settings = Settings()) -> Report:  # noqa: B008 -- it is frozen
+def report(*findings: Finding, settings: Settings = Settings()) -> HealthReport:  # noqa: B008 -- it is frozen
     return report_of(findings, settings=settings)
 
 

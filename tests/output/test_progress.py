@@ -6,8 +6,7 @@ import pytest
 
 from dgxcheck.assessment.progress import HostNow
 from dgxcheck.facts.missing import Json
-from dgxcheck.output.progress.burn_in import BurningIn
-from dgxcheck.output.progress.measuring import Measuring
+from dgxcheck.output.progress import BurningIn, Measuring
 
 KEYS = [f"measure {kind} 0000:0{gpu}:00.0" for gpu in (6, 7) for kind in ("host-to-device", "compute")]
 HOST = HostNow(cpu_percent=12.4, load=3.25, memory_available=100 << 30, memory_total=503 << 30)

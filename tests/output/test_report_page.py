@@ -17,15 +17,15 @@ from dgxcheck.assessment.health import assess
 from dgxcheck.checks.engine.finding import BAD
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.cli import main
-from dgxcheck.output.health import html, markdown
+from dgxcheck.output.health import page
 from dgxcheck.output.health.instructions import STEPS
-from dgxcheck.output.health.report import Report
 from dgxcheck.output.page import markdown as page_markdown
 from dgxcheck.output.page.blocks import Cell, Page, Section, Table, Text
-from dgxcheck.output.page.element import Markup, element
+from dgxcheck.output.page.drawings import Markup, element
 from dgxcheck.output.page.style import HEAT_DARK, HEAT_LIGHT, STATUS, heat_class
-from dgxcheck.output.picture.palette import DARK, LIGHT
+from dgxcheck.output.picture.shapes import DARK, LIGHT
 from dgxcheck.output.plain_text import visible
+from dgxcheck.output.report import HealthReport
 
 HTML = "{http://www.w3.org/1999/xhtml}"
 SOME = (
@@ -40,9 +40,9 @@ SOME = (
 MOST_BYTES = 300_000
 
 
-def report_on(spec: str) -> Report:
+def report_on(spec: str) -> HealthReport:
     assessment = assess(spec)
-    return Report(assessment=assessment, exit_code=EXIT_CODES[assessment.verdict])
+    return HealthReport(assessment=assessment, exit_code=EXIT_CODES[assessment.verdict])
 
 
 def parsed(text: str) -> Any:
@@ -59,7 +59,7 @@ def burned(seconds: float = 600.0) -> Any:
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> HealthReport:
     """A DGX-1 with all figures and a burn-in, two of them too low."""
     facts = dgx1_p100() | {f"burn-in {gpu}": burned() for gpu in GPUS}
     facts["burn-in all"] = fact(600.0, "s", asked=600.0, stopped=None, gpu=None, detail="", events=[])
@@ -69,7 +69,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 @pytest.mark.parametrize("spec", SOME)
 def test_html_is_valid_and_loads_nothing(spec: str) -> None:
-    text = html.render(report_on(spec))
+    text = page.as_html(report_on(spec))
     tree = parsed(text)
     names = {str(each.tag).rpartition("}")[2] for each in tree.iter()}
     assert not names & {"script", "link", "img", "iframe", "object", "embed"}
@@ -84,8 +84,8 @@ def test_html_is_valid_and_loads_nothing(spec: str) -> None:
 def test_everything_is_told(spec: str) -> None:
     """Every finding, every cause with every action, every check that did not run and every device."""
     report = report_on(spec)
-    told = " ".join("".join(parsed(html.render(report)).itertext()).split())
-    short = markdown.render(report)
+    told = " ".join("".join(parsed(page.as_html(report)).itertext()).split())
+    short = page.as_markdown(report)
     assessment = report.assessment
     for finding in assessment.findings:
         assert finding.id in told
@@ -98,8 +98,8 @@ def test_everything_is_told(spec: str) -> None:
     assert assessment.verdict.value.upper() in told
 
 
-def test_a_report_with_a_burn_in_is_small_and_has_all_parts(loaded: Report) -> None:
-    text = html.render(loaded)
+def test_a_report_with_a_burn_in_is_small_and_has_all_parts(loaded: HealthReport) -> None:
+    text = page.as_html(loaded)
     tree = parsed(text)
     assert len(text.encode()) < MOST_BYTES
     titles = [each.text for each in tree.iter(f"{HTML}h2")]
@@ -110,8 +110,8 @@ def test_a_report_with_a_burn_in_is_small_and_has_all_parts(loaded: Report) -> N
     assert {len(each.find(".//{*}polyline").get("points").split()) for each in curves} == {120}
 
 
-def test_heat_maps_say_in_figures_what_they_say_in_colours(loaded: Report) -> None:
-    tree = parsed(html.render(loaded))
+def test_heat_maps_say_in_figures_what_they_say_in_colours(loaded: HealthReport) -> None:
+    tree = parsed(page.as_html(loaded))
     maps = [each for each in tree.iter(f"{HTML}table") if each.get("class") == "heat"]
     p2p = next(each for each in maps if each.find(f"{HTML}caption").text.startswith("P2P on, one way"))
     cells = list(p2p.iter(f"{HTML}td"))
@@ -127,7 +127,7 @@ def test_heat_maps_say_in_figures_what_they_say_in_colours(loaded: Report) -> No
 
 def test_latencies_without_a_reference_are_compared_with_pairs_joined_alike(tmp_path: Path) -> None:
     slow = {f"latency {GPUS[0]} {GPUS[1]}": fact(25.0, "us")}
-    tree = parsed(html.render(report_on(overlay(tmp_path, dgx1_p100() | slow))))
+    tree = parsed(page.as_html(report_on(overlay(tmp_path, dgx1_p100() | slow))))
     maps = [each for each in tree.iter(f"{HTML}table") if each.get("class") == "heat"]
     on = next(each for each in maps if "latency of a small copy" in each.find(f"{HTML}caption").text)
     told = {
@@ -136,8 +136,8 @@ def test_latencies_without_a_reference_are_compared_with_pairs_joined_alike(tmp_
     assert told == {"25.00*38%"}
 
 
-def test_markdown_has_headings_steps_and_tables(loaded: Report) -> None:
-    text = markdown.render(loaded)
+def test_markdown_has_headings_steps_and_tables(loaded: HealthReport) -> None:
+    text = page.as_markdown(loaded)
     lines = text.splitlines()
     assert lines[0] == "# FAIL: dgx-1-p100"
     first = STEPS[loaded.assessment.causes[0].actions[0].step]
@@ -199,6 +199,6 @@ def test_the_command_writes_it_and_keeps_its_exit_code(form: str, tmp_path: Path
 def test_a_healthy_box_is_told_to_be_healthy() -> None:
     report = report_on("dgx-1-v100")
     assert not [each for each in report.assessment.findings if each.status in BAD]
-    text = html.render(report)
+    text = page.as_html(report)
     assert "No problems found in the checks that ran" in text
     assert 'class="badge pass"' in text

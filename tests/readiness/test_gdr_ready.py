@@ -16,7 +16,7 @@ from dgxcheck.bandwidth.rate import exactly
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Missing
-from dgxcheck.output.topo.reasons import text_of
+from dgxcheck.output.topo.peers import text_of
 from dgxcheck.readiness.gpudirect import readiness
 from dgxcheck.topology.classes import NEAR
 

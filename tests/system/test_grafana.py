@@ -22,10 +22,10 @@ from test_watch_output import EVENT, known
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.facts.missing import Missing
+from dgxcheck.output import watch
 from dgxcheck.output.exposition import STATES
-from dgxcheck.output.health import openmetrics, prometheus
-from dgxcheck.output.health.report import Report
-from dgxcheck.output.watch import metrics as watch_metrics
+from dgxcheck.output.health import prometheus
+from dgxcheck.output.report import HealthReport
 
 DASHBOARD: dict[str, Any] = json.loads(
     (ROOT / "dgxcheck" / "integrations" / "grafana-dashboard.json").read_text(encoding="utf-8")
@@ -98,12 +98,12 @@ def texts(nodes: Sequence[str]) -> dict[str, tuple[str, str]]:
     found = {}
     for number, name in enumerate(nodes):
         assessment = assess(name, Request(profile="k80-x8" if name.startswith("k80-x8") else "auto"))
-        report = Report(assessment=assessment, exit_code=0)
-        kind, render = (("openmetrics", openmetrics.render), ("prometheus", prometheus.render))[number % 2]
+        report = HealthReport(assessment=assessment, exit_code=0)
+        kind, render = (("openmetrics", prometheus.openmetrics), ("prometheus", prometheus.render))[number % 2]
         found[name] = (CONTENT[kind], render(report))
     kind, text = found[GROWING]
     assert kind == CONTENT["prometheus"]
-    found[GROWING] = (kind, text + watch_metrics.render(known(EVENT)) + of_dcgm_exporter(GROWING))
+    found[GROWING] = (kind, text + watch.metrics(known(EVENT)) + of_dcgm_exporter(GROWING))
     return found
 
 

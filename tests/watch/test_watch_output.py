@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli.watch.sinks import Journal
-from dgxcheck.output.watch import journal, metrics, table
-from dgxcheck.output.watch.lines import json_line, text_line
+from dgxcheck.output import watch
+from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.watch.event import Event, ReportedEvent
 from dgxcheck.watch.hook import MOST_WAITING, Hook
 from dgxcheck.watch.judgement import Bad, Judged
@@ -42,7 +42,7 @@ def test_lines_hold_no_control_characters() -> None:
 
 
 def test_an_entry_of_the_journal_has_fields_that_nobody_can_forge() -> None:
-    fields = dict(line.split("=", 1) for line in journal.entry(TOLD).decode().splitlines())
+    fields = dict(line.split("=", 1) for line in watch.journal_entry(TOLD).decode().splitlines())
     assert "NAME" not in fields
     assert (fields["GPU_BDF"], fields["DGXCHECK_ID"], fields["PRIORITY"]) == ("0000:0a:00.0", "79", "2")
 
@@ -51,7 +51,7 @@ def test_the_journal_gets_a_datagram(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as there:
         there.bind(str(tmp_path / "socket"))
         Journal(str(tmp_path / "socket")).tell(TOLD)
-        assert there.recv(4096) == journal.entry(TOLD)
+        assert there.recv(4096) == watch.journal_entry(TOLD)
 
 
 def test_a_journal_that_is_gone_leaves_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +62,7 @@ def test_a_journal_that_is_gone_leaves_the_line(tmp_path: Path, capsys: pytest.C
 def test_metrics_are_read_by_prometheus() -> None:
     found = {
         (sample.name, *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(metrics.render(known(EVENT, EVENT)))
+        for family in text_string_to_metric_families(watch.metrics(known(EVENT, EVENT)))
         for sample in family.samples
     }
     assert found["dgxcheck_watch_events_total", "00000000:0A:00.0", "xid", "79"] == 2
@@ -74,7 +74,7 @@ def test_metrics_are_read_by_prometheus() -> None:
 def test_the_table_fits_the_terminal(size: tuple[int, int]) -> None:
     wide = "x" * 90
     many = [Event(kind="xid", status=Status.WARN, bdf="0000:0a:00.0", code=str(each), text=wide) for each in range(50)]
-    drawn = table.render(known(*many), DATE, *size).splitlines()
+    drawn = watch.table(known(*many), DATE, *size).splitlines()
     assert len(drawn) < size[1]
     assert max(map(len, drawn)) <= size[0]
     assert "\x1b" not in "".join(drawn)

@@ -20,6 +20,7 @@ class Fault(str, Enum):
     LIBRARY_MISSING = "library-missing", "libnvidia-ml.so.1 is not installed or not found"
     LIBRARY_BROKEN = "library-broken", "libnvidia-ml.so.1 is there and cannot be loaded"
     DRIVER_NOT_LOADED = "driver-not-loaded", "NVIDIA GPUs are present and no NVIDIA kernel module is loaded"
+    MODULE_REFUSED = "module-refused", "the kernel refused to load a module of the NVIDIA driver"
     DRIVER_FAILED = "driver-failed", "NVML cannot be initialised for another reason"
     DRIVER_UNRESPONSIVE = "driver-unresponsive", "a driver call hung or ended the process that made it"
     DRIVER_MISMATCH = "driver-mismatch", "driver library and loaded kernel module are of different versions"
@@ -37,6 +38,10 @@ class Fault(str, Enum):
     GPU_LOST_BEFORE = "gpu-lost-before", "a GPU fell off the bus in earlier boots, but not for many boots since"
     GPU_NOT_STARTED = "gpu-not-started", "the driver could not initialise a GPU"
     GPU_UNPOWERED = "gpu-unpowered", "the driver reports that a GPU's auxiliary power is not connected"
+    GPU_REFUSED = (
+        "gpu-refused",
+        "the driver does not take a GPU: it does not support it, lacks its firmware, or another driver holds it",
+    )
     GPU_STARTED_LATE = "gpu-started-late", "the driver initialised a GPU only after a failed attempt"
     GPU_MISSING = "gpu-missing", "fewer GPUs than the reference machine has"
     WRONG_MODEL = "wrong-model", "a GPU of another model than the reference machine's"
@@ -96,6 +101,7 @@ class Fault(str, Enum):
     # NVLink and peer access
     NVLINK_DOWN = "nvlink-down", "NVLinks are down"
     NVLINK_REPORTED = "nvlink-reported", "another tool reports NVLinks as down, which nothing else confirms"
+    NVLINK_UNDETECTED = "nvlink-undetected", "the driver could not detect which NVLinks of a GPU are connected"
     NVLINK_MISWIRED = "nvlink-miswired", "NVLinks lead to another GPU than in the reference machine"
     NVLINK_ONE_SIDED = "nvlink-one-sided", "an NVLink is up at one end only"
     NVLINK_SLOW = "nvlink-slow", "an NVLink runs at a lower generation or rate than it should"
@@ -117,6 +123,8 @@ class Fault(str, Enum):
     HCA_MISSING = "hca-missing", "fewer HCAs than the reference machine has"
     HCA_NOT_STARTED = "hca-not-started", "the driver of an HCA gave up on it"
     HCA_UNRESPONSIVE = "hca-unresponsive", "the firmware of an HCA stopped responding"
+    HCA_HEALTH = "hca-health", "the firmware of an HCA reported an error that it survived"
+    HCA_STALLED = "hca-stalled", "a transmit queue of an HCA timed out"
     HCA_FLASH_RECOVERY = "hca-flash-recovery", "an HCA is in flash recovery: it runs no firmware"
     HCA_OVERHEATING = "hca-overheating", "the temperature sensors of an HCA reached their limit"
     HCA_POWER = "hca-power", "a slot reports less power than its HCA needs"
@@ -139,6 +147,7 @@ class Fault(str, Enum):
     BAR1_FULL = "bar1-full", "BAR1 has too little free space"
     ACS = "acs", "ACS redirects peer-to-peer traffic to the root complex"
     IOMMU = "iommu", "an IOMMU translates the DMA of GPUs or HCAs"
+    IOMMU_BLOCKED = "iommu-blocked", "an IOMMU blocked an access or interrupt that no driver set up"
     READ_REQUEST = "read-request", "MaxReadReq of an HCA is small"
     MAX_PAYLOAD = "max-payload", "MaxPayload differs along the path"
     # the host
@@ -159,9 +168,11 @@ class Fault(str, Enum):
     KERNEL_PANIC = "kernel-panic", "the kernel panicked or hit a bug of its own (oops)"
     TASKS_HUNG = "tasks-hung", "the kernel logged tasks or CPUs that hung outside the NVIDIA driver"
     OUT_OF_MEMORY = "out-of-memory", "the kernel killed processes because memory ran out"
+    OUT_OF_FILES = "out-of-files", "the limit of open files of the whole host was reached"
     PROGRAM_CRASHED = "program-crashed", "a program failed by itself, or crashed in an NVIDIA library"
     DISK_ERRORS = "disk-errors", "the kernel logged I/O errors of a disk"
     FILE_SYSTEM = "file-system", "the kernel logged errors of a file system of the host"
+    FILE_SERVER = "file-server", "the kernel logged that a file server does not respond"
     UNPLUGGED = "unplugged", "a PCIe slot lost its device while the system was running"
     DISK = "disk", "a disk is missing or an array is degraded"
     ARRAY_FAILED = "array-failed", "an array is inactive: its data cannot be read"
@@ -197,7 +208,7 @@ class Fault(str, Enum):
     CHECK_FAILED = "check-failed", "a check failed with an internal error"
 
 
-GPU_DEAD = frozenset({Fault.GPU_LOST, Fault.GPU_NOT_STARTED, Fault.GPU_UNPOWERED})
+GPU_DEAD = frozenset({Fault.GPU_LOST, Fault.GPU_NOT_STARTED, Fault.GPU_UNPOWERED, Fault.GPU_REFUSED})
 DEVICE_DEAD = GPU_DEAD | {Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE}
 """The device as a whole does not work: nothing resets it, and what else is wrong with it follows from that."""
 DEVICE_ABSENT = frozenset({Fault.GPU_MISSING, Fault.HCA_MISSING})

@@ -14,7 +14,7 @@ from dgxcheck.cli.options import reading
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.launch.placement import near_cpus, placements
 from dgxcheck.launch.rank import LOCAL_RANK, VISIBLE, local_rank, of_rank
-from dgxcheck.output.launch.env import nccl_ib_hca
+from dgxcheck.output.launch import nccl_ib_hca
 from dgxcheck.output.plain_text import visible
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
 
 from dgxcheck.assessment.compare import compare
 from dgxcheck.assessment.machine import LIVE, LiveMachine
-from dgxcheck.cli.options import deadline, emit, profiles, sources, writing
-from dgxcheck.output.diff.report import Report
+from dgxcheck.cli.options import deadline, emit, profiles, renderer, sources, writing
+from dgxcheck.output.report import DiffReport
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 WORSE = 1
-RENDERERS = {"text": "text", "json": "as_json", "html": "html", "markdown": "markdown", "svg": "svg"}
+RENDERERS = {"text": "text.render", "json": "as_json.render", "html": "page.as_html", "markdown": "page.as_markdown",
+             "svg": "page.as_svg"}  # fmt: skip
 """Module below ``dgxcheck.output.diff`` of each format, imported when it is asked for."""
 
 
@@ -48,6 +48,6 @@ def command(
     machine: LiveMachine = ctx.obj
     before, after = (machine.source(None, "EVERYTHING", deadline) if spec == LIVE else spec for spec in (old, new))
     comparison = compare(before, after, profile)
-    report = Report(comparison=comparison, exit_code=WORSE if comparison.verdict == "worse" else 0)
-    emit(import_module(f"dgxcheck.output.diff.{RENDERERS[form]}").render(report), output, color, form)
+    report = DiffReport(comparison=comparison, exit_code=WORSE if comparison.verdict == "worse" else 0)
+    emit(renderer(f"diff.{RENDERERS[form]}")(report), output, color, form)
     return report.exit_code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
 import click
 from click.core import ParameterSource
@@ -12,19 +11,19 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.health.options import FAILING
-from dgxcheck.cli.options import emit, seconds, writing
+from dgxcheck.cli.options import emit, renderer, seconds, writing
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.fleet.node_names import unfolded
 from dgxcheck.fleet.racks import Racks
 from dgxcheck.fleet.remote import RemoteRun
-from dgxcheck.output.fleet.report import Report
+from dgxcheck.output.report import FleetReport
 
 RENDERERS = {
-    "text": "text", "json": "as_json", "html": "html", "prometheus": "prometheus", "drain-reason": "drain_reason",
-    "topology": "topology",
+    "text": "text.render", "json": "as_json.render", "html": "html.render", "prometheus": "prometheus.render",
+    "drain-reason": "schedulers.drain_reasons", "topology": "schedulers.blocks",
 }  # fmt: skip
-"""Module below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
+"""Function below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
 HELD = 2
 OF_WHERE = ("worker", "program", "fanout", "timeout")
 
@@ -135,8 +134,8 @@ def command(
         return _gate(fleet, nodes, output, color)
     verdict = Status(fleet.verdict)
     racks = _racks(fleet, config) if form == "html" else {}
-    report = Report(fleet, EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0, verbose, racks)
-    emit(import_module(f"dgxcheck.output.fleet.{RENDERERS[form]}").render(report), output, color, form)
+    report = FleetReport(fleet, EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0, verbose, racks)
+    emit(renderer(f"fleet.{RENDERERS[form]}")(report), output, color, form)
     return report.exit_code
 
 
@@ -177,12 +176,12 @@ def _racks(fleet: Fleet, config: str | None) -> Racks:
 
 def _gate(fleet: Fleet, nodes: str | None, output: str | None, color: str) -> int:
     from dgxcheck.facts.record import replace
-    from dgxcheck.output.fleet import gate
+    from dgxcheck.output.fleet import schedulers
 
     if nodes is not None:
         wanted = _wanted(nodes)
         own = {name: fleet.nodes[name] for name in wanted if name in fleet.nodes}
         fleet = replace(fleet, nodes=own, silent=tuple(name for name in wanted if name not in own))
-    code = 0 if gate.may_return(fleet) else HELD
-    emit(gate.render(Report(fleet, code)), output, color)
+    code = 0 if schedulers.may_return(fleet) else HELD
+    emit(schedulers.gate(FleetReport(fleet, code)), output, color)
     return code

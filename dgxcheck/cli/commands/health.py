@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from importlib import import_module
 from typing import Any
 
 import click
@@ -17,10 +16,10 @@ from dgxcheck.assessment.selection import selected, site_settings
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.cli.health import informational
 from dgxcheck.cli.health.options import FAILING, RENDERERS, Asked, options, request_of
-from dgxcheck.cli.options import emit, width
+from dgxcheck.cli.options import emit, renderer, width
 from dgxcheck.cli.terminal.progress import TerminalProgress
-from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import visible
+from dgxcheck.output.report import HealthReport
 from dgxcheck.source.debug_log import DebugLog
 
 SCORE, PRIVILEGES = "score", "privileges"
@@ -61,7 +60,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return informational.explain_score(report.assessment, output, asked.color)
     if about is not None:
         return informational.explain_on_box(about, report.assessment, settings, output, asked.color)
-    render = import_module(f"dgxcheck.output.health.{RENDERERS[asked.form]}").render
+    render = renderer(f"health.{RENDERERS[asked.form]}")
     emit(render(report), output, asked.color, asked.form)
     if debug is not None:
         debug.line({"verdict": report.assessment.verdict.value, "exit_code": report.exit_code})
@@ -72,14 +71,14 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
 def _report(
     machine: LiveMachine, asked: Asked, request: Request, debug: DebugLog | None, progress: TerminalProgress
-) -> Report:
+) -> HealthReport:
     if request.duration is not None:
         gc.enable()  # the other runs are too short for it to pay
     source = machine.source(asked.spec, "HEALTH", request.driver_deadline)
     logged = source if debug is None else debug.logged(source)
     assessment = assess(logged, request, progress=progress, root=machine.root)
     counts = assessment.verdict in FAILING[asked.fail_on]
-    return Report(
+    return HealthReport(
         assessment=assessment,
         exit_code=EXIT_CODES[assessment.verdict] if counts else 0,
         verbose=asked.verbose,

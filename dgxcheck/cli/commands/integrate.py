@@ -9,7 +9,7 @@ from dgxcheck.cli.options import emit, output_file
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.integrate.catalogue import INTEGRATIONS, Integration
 from dgxcheck.integrate.plan import COMMAND, command_problem, plan, write
-from dgxcheck.output.integrate.text import contents, listing, report
+from dgxcheck.output.integrate import contents, listing, report
 from dgxcheck.suggestion import did_you_mean
 
 

@@ -17,7 +17,7 @@ from dgxcheck.cli.options import deadline, profiles, seconds, writable
 from dgxcheck.cli.terminal.duration import duration
 from dgxcheck.cli.watch import sinks
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.output.watch.lines import json_line, text_line
+from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.profiles.library import by_name
 from dgxcheck.source import state_file
 from dgxcheck.watch.dispatcher import Sink

@@ -41,11 +41,11 @@ def command(
     explained = explain_all(gpu) if number is None else explain(number, gpu)
     related = relations() if number is None else relations_of(number)
     if form == "json":
-        from dgxcheck.output.xid.as_json import render
+        from dgxcheck.output.xid import render
 
         text = render(explained, related)
     else:
-        from dgxcheck.output.xid.text import one, table
+        from dgxcheck.output.xid import one, table
 
         text = table(explained) if number is None else one(explained, related)
     emit(text, output, form=form)

@@ -11,7 +11,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.options import emit, width
-from dgxcheck.output.health import rules
+from dgxcheck.output.health import explanation
 from dgxcheck.settings import Settings
 from dgxcheck.source.protocol import Source
 
@@ -25,7 +25,7 @@ def one_file(ctx: click.Context, output: str | None, log_file: str | None) -> st
 
 def explain(checks: Sequence[Check], settings: Settings, output: str | None, color: str) -> int:
     """``--explain``: rule, numbers of this site, sources and remedies."""
-    emit("\n".join(rules.explained(check, settings) for check in checks), output, color)
+    emit("\n".join(explanation.explained(check, settings) for check in checks), output, color)
     return 0
 
 
@@ -35,31 +35,31 @@ def explain_on_box(
     """``--explain`` of checks, a finding or a fault on a box: the rules, then what the box has of it."""
     from dgxcheck.output.health import explanation
 
-    text = explanation.render(about, assessment, findings_of(about, assessment), settings, width(output))
+    text = explanation.on_box(about, assessment, findings_of(about, assessment), settings, width(output))
     emit(text, output, color)
     return 0
 
 
 def explain_score(assessment: Assessment, output: str | None, color: str) -> int:
     """``--explain score``: expectation by expectation."""
-    from dgxcheck.output.health import score as score_text
+    from dgxcheck.output.health import explanation
 
     score = assessment.score
-    emit(score_text.render(score, assessment.choice, assessment.level), output, color)
+    emit(explanation.score_text(score, assessment.choice, assessment.level), output, color)
     return 0 if score is not None and score.total is not None else 3
 
 
 def explain_privileges(source: Source, output: str | None, color: str) -> int:
     """``--explain privileges``: what root and capabilities add to which checks."""
     from dgxcheck.assessment.privileges import needed
-    from dgxcheck.output.health import privileges as privileges_text
+    from dgxcheck.output.health import explanation
 
-    emit(privileges_text.render(needed(source)), output, color)
+    emit(explanation.privileges_text(needed(source)), output, color)
     return 0
 
 
 def detailed_help(ctx: click.Context, settings: Settings, output: str | None, color: str) -> int:
     """``-H``: the options, then every check as ``--explain`` prints it."""
-    checks = "\n".join(rules.explained(check, settings) for check in CHECKS)
+    checks = "\n".join(explanation.explained(check, settings) for check in CHECKS)
     emit(f"{ctx.get_help()}\n\nChecks:\n\n{checks}", output, color)
     return 0

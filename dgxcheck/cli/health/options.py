@@ -19,11 +19,12 @@ FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Statu
            "fail": (Status.FAIL,), "never": ()}  # fmt: skip
 """Verdicts that the exit code tells, by ``--fail-on``."""
 RENDERERS = {
-    "text": "text", "json": "as_json", "prometheus": "prometheus", "nagios": "nagios", "junit": "junit",
-    "healthmon": "healthmon", "jsonl": "jsonl", "html": "html", "markdown": "markdown", "svg": "svg",
-    "openmetrics": "openmetrics", "drain-reason": "drain_reason",
+    "text": "text.render", "json": "as_json.render", "prometheus": "prometheus.render", "nagios": "nagios.render",
+    "junit": "junit.render", "healthmon": "text.healthmon", "jsonl": "jsonl.render", "html": "page.as_html",
+    "markdown": "page.as_markdown", "svg": "page.as_svg", "openmetrics": "prometheus.openmetrics",
+    "drain-reason": "drain_reason.render",
 }  # fmt: skip
-"""Module below ``dgxcheck.output.health`` of each format, imported when it is asked for."""
+"""Function below ``dgxcheck.output.health`` of each format, imported when it is asked for."""
 
 
 class Asked(Record):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,11 +11,9 @@ from typing import TYPE_CHECKING
 from dgxcheck.assessment.progress import BurnInProgress, HostNow, Progress, StepProgress
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.plain_text import visible
-from dgxcheck.output.progress.bar import clock, fitted
-from dgxcheck.output.progress.burn_in import BurningIn
-from dgxcheck.output.progress.measuring import Measuring
 
 if TYPE_CHECKING:
+    from dgxcheck.output.progress import BurningIn, Measuring
     from dgxcheck.source.debug_log import DebugLog
 
 _PER_SECOND = 4
@@ -38,6 +35,8 @@ class TerminalProgress(Progress):
 
     @contextmanager
     def measuring(self, steps: int) -> Iterator[StepProgress]:
+        from dgxcheck.output.progress import Measuring
+
         shown = self._measuring = Measuring(self._keys)
         begun = time.monotonic()
         with _shown(lambda width, height: shown.lines(time.monotonic() - begun, width, height)):
@@ -50,6 +49,8 @@ class TerminalProgress(Progress):
 
     @contextmanager
     def burning_in(self, seconds: float) -> Iterator[BurnInProgress]:
+        from dgxcheck.output.progress import BurningIn
+
         shown = self._burning = BurningIn(seconds)
         with _shown(shown.lines):
             yield shown.moment
@@ -68,6 +69,8 @@ class TerminalProgress(Progress):
 
     @contextmanager
     def waiting(self, seconds: float) -> Iterator[None]:
+        from dgxcheck.output.progress import clock, fitted
+
         until = time.monotonic() + seconds
         text = "reading the counters again in {}; Ctrl-C goes on without it"
         with _shown(lambda width, height: fitted([text.format(clock(until - time.monotonic()))], width)):
@@ -78,6 +81,8 @@ class TerminalProgress(Progress):
         now: list[str] = []
 
         def lines(width: int, height: int) -> list[str]:
+            from dgxcheck.output.progress import fitted
+
             return fitted([f"reading {len(now)} of {len(names)}: {visible(now[-1])}"] if now else [], width)
 
         with _shown(lines):
@@ -90,6 +95,8 @@ def _shown(lines: Lines) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
+    import shutil
+
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text

@@ -8,7 +8,7 @@ from dgxcheck.assessment import device_ids
 from dgxcheck.cli.topo.devices import exactly
 from dgxcheck.cli.topo.question import Asked, Known
 from dgxcheck.facts.missing import BadInput, Gap, Json, Missing
-from dgxcheck.output.json_null import either
+from dgxcheck.output.json_values import either
 from dgxcheck.output.topo import matrix as topo_text
 from dgxcheck.output.topo import one_gpu as topo_queries
 from dgxcheck.output.topo import path as topo_path

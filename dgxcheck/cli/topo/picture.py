@@ -6,7 +6,7 @@ from dgxcheck.cli.topo.question import Asked, Known
 from dgxcheck.cli.topo.whole_box import matrix
 from dgxcheck.cli.topo.whole_box import path as path_of
 from dgxcheck.output.topo import picture as topo_picture
-from dgxcheck.output.topo.wiring_marks import wiring_marks
+from dgxcheck.output.topo.picture import wiring_marks
 
 
 def whole(asked: Asked) -> Known:

@@ -42,7 +42,7 @@ def matrix_pci(asked: Asked) -> Known:
 
 def p2p(asked: Asked) -> Known:
     """``-p2p``."""
-    from dgxcheck.output.topo import p2p as topo_p2p
+    from dgxcheck.output.topo import peers
 
     capability = CAPABILITIES[asked.value]
     statuses = asked.snapshot.p2p
@@ -56,10 +56,10 @@ def p2p(asked: Asked) -> Known:
     complete = not any(isinstance(getattr(each, capability), Missing) for each in statuses)
     return asked.either(
         lambda: (
-            topo_p2p.matrix(asked.topology, statuses, capability, asked.form == "nvidia-smi", asked.width)
+            peers.p2p_matrix(asked.topology, statuses, capability, asked.form == "nvidia-smi", asked.width)
             + ("" if asked.form == "nvidia-smi" else asked.notes())
         ),
-        lambda: topo_p2p.as_json(asked.topology, statuses, capability),
+        lambda: peers.p2p_as_json(asked.topology, statuses, capability),
     ), complete and not asked.topology.gaps
 
 

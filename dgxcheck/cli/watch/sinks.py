@@ -12,8 +12,8 @@ from collections.abc import Callable
 import click
 
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.output.watch import journal, metrics, table
-from dgxcheck.output.watch.lines import json_line
+from dgxcheck.output import watch
+from dgxcheck.output.watch import json_line
 from dgxcheck.source.state_file import now
 from dgxcheck.watch.event import ReportedEvent
 from dgxcheck.watch.hook import Hook
@@ -59,7 +59,7 @@ class Table:
             return
         self._due = time.monotonic() + TABLE_S
         size = shutil.get_terminal_size()
-        sys.stdout.write(f"{_HOME}{table.render(known, now()[1], size.columns, size.lines)}{_CLEAR_BELOW}")
+        sys.stdout.write(f"{_HOME}{watch.table(known, now()[1], size.columns, size.lines)}{_CLEAR_BELOW}")
         sys.stdout.flush()
 
 
@@ -73,7 +73,7 @@ class Journal:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
                 sender.setblocking(False)
-                sender.sendto(journal.entry(reported), self._address)
+                sender.sendto(watch.journal_entry(reported), self._address)
         except OSError:  # journald is being restarted: its own pipe takes the line
             sys.stdout.write(f"{json_line(reported)}\n")
             sys.stdout.flush()
@@ -100,7 +100,7 @@ class Metrics:
             return
         self._due = time.monotonic() + METRICS_S
         try:
-            save(self._file, metrics.render(known), 0o644, exactly=True)
+            save(self._file, watch.metrics(known), 0o644, exactly=True)
             self._trouble = ""
         except BadInput as error:
             if str(error) != self._trouble:

@@ -9,14 +9,13 @@ from dgxcheck.assessment.compare import Look
 from dgxcheck.difference.model import Difference
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import fields
-from dgxcheck.output.diff.report import Report
-from dgxcheck.output.json_null import source
-from dgxcheck.output.json_text import compact
+from dgxcheck.output.json_values import compact, source
+from dgxcheck.output.report import DiffReport
 
 SCHEMA = "dgxcheck/diff/1"
 
 
-def render(report: Report) -> str:
+def render(report: DiffReport) -> str:
     comparison = report.comparison
     counts = Counter(difference.kind for difference in comparison.differences)
     whole: dict[str, Json] = {

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.compare import Comparison, Look
 from dgxcheck.difference.model import Difference, Trend, Value
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import provenance
-from dgxcheck.output.diff.difference_marks import difference_marks
-from dgxcheck.output.diff.report import Report
+from dgxcheck.output.page import html, markdown
 from dgxcheck.output.page.blocks import Block, Cell, Drawing, Page, Section, Table, Text, Tone
-from dgxcheck.output.picture import layout
+from dgxcheck.output.picture import layout, svg
+from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, box, link, pair
+from dgxcheck.output.picture.marks import Tone as MarkTone
 from dgxcheck.output.picture.shapes import Picture
 from dgxcheck.output.plain_text import visible
+from dgxcheck.output.report import DiffReport
 from dgxcheck.output.topo.matrix import matrix
 from dgxcheck.output.topo.picture import title_of
+from dgxcheck.topology.model import Topology
 
 _TONES: dict[Trend, Tone | None] = {"worse": "fail", "better": "pass", "neutral": None}
 _VERDICTS: dict[str, Tone] = {"worse": "fail", "better": "pass", "same": "pass"}
 
 
-def page_of(report: Report) -> Page:
+def page_of(report: DiffReport) -> Page:
     """Result, differences, both pictures, and what could not be compared."""
     comparison = report.comparison
     counts = Counter(difference.kind for difference in comparison.differences)
@@ -98,3 +102,59 @@ def _drawings(comparison: Comparison) -> Iterator[Block]:
 
 def _with_facts(comparison: Comparison) -> list[Look]:
     return [look for look in (comparison.old, comparison.new) if look.side is not None]
+
+
+_MARK_TONES: dict[Trend, MarkTone] = {"worse": "fail", "better": "better", "neutral": "way"}
+_SIGNS: dict[Trend, str] = {"worse": "WORSE", "better": "BETTER", "neutral": "CHANGED"}
+_TAGS = {"network": "port", "memory": "memory", "counter": "counter", "measurement": "slower"}
+_NOT_DRAWN = ("finding", "score", "host")
+"""Areas of which a picture of the wiring shows nothing; findings repeat what facts say."""
+MOST = 16
+
+
+def difference_marks(differences: Sequence[Difference], topology: Topology, before: bool) -> list[Mark]:
+    """Those of one picture, numbered alike in both: what is gone in the picture before, the others in that after."""
+    drawn = [each for each in differences if each.area not in _NOT_DRAWN][:MOST]
+    return [_mark(number, each, topology) for number, each in enumerate(drawn, 1) if (each.change == "gone") == before]
+
+
+def _mark(number: int, difference: Difference, topology: Topology) -> Mark:
+    at = _at(difference, topology)
+    down = 0
+    if difference.area == "nvlink" and isinstance(difference.old, int) and isinstance(difference.new, int):
+        down = max(difference.old - difference.new, 0)
+    return Mark(
+        number=number, tone=_MARK_TONES[difference.kind], sign=_SIGNS[difference.kind],
+        tag=difference.change if difference.area == "hardware" else _TAGS.get(difference.area, difference.area),
+        words=f"{difference.device}: {difference.message}", at=at, down=down,
+    )  # fmt: skip
+
+
+def _at(difference: Difference, topology: Topology) -> tuple[At, ...]:
+    ends = [topology.device(name) for name in difference.device.split(" - ")]
+    keys = [device.bdf or device.name for device in ends if device is not None]
+    if difference.area == "nvlink":
+        return (pair(*keys),) if len(keys) == 2 else (*map(box, keys), NVSWITCHES)
+    if difference.area == "link" and difference.bdf:
+        return (link(difference.bdf),)
+    if len(keys) == 2:
+        return (pair(*keys),)
+    return (box(difference.bdf),) if difference.bdf else tuple(map(box, keys))
+
+
+def as_html(report: DiffReport) -> str:
+    """The whole comparison."""
+    return html.render(page_of(report))
+
+
+def as_markdown(report: DiffReport) -> str:
+    """The whole comparison."""
+    return markdown.render(page_of(report))
+
+
+def as_svg(report: DiffReport) -> str:
+    """One SVG document; BadInput where both sides are health reports."""
+    pictures = pictures_of(report.comparison)
+    if not pictures:
+        raise BadInput("--format svg needs a machine or a recording: a health report contains no wiring")
+    return svg.render(pictures)

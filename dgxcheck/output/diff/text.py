@@ -7,11 +7,11 @@ from collections import Counter
 from dgxcheck.assessment.compare import Comparison
 from dgxcheck.difference.model import Difference
 from dgxcheck.output import provenance
-from dgxcheck.output.diff.report import Report
 from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.report import DiffReport
 
 
-def render(report: Report) -> str:
+def render(report: DiffReport) -> str:
     """A paragraph per difference, then what could not be compared, then the result."""
     comparison = report.comparison
     paragraphs = [_difference(difference) for difference in comparison.differences]

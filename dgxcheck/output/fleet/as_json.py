@@ -11,11 +11,11 @@ from dgxcheck.fleet.node import Node, OpenFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Outlier
 from dgxcheck.fleet.result import VERDICTS
-from dgxcheck.output.fleet.report import Report
-from dgxcheck.output.json_text import compact
+from dgxcheck.output.json_values import compact
+from dgxcheck.output.report import FleetReport
 
 
-def render(report: Report) -> str:
+def render(report: FleetReport) -> str:
     """All nodes, each kind of fault, outliers and versions."""
     fleet = report.fleet
     unread: list[Json] = [{"where": each.where, "why": each.why} for each in fleet.unread]

@@ -10,8 +10,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.fleet.judge import Fleet, Kind
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Figure
-from dgxcheck.output.fleet import words
-from dgxcheck.output.fleet.report import Report
+from dgxcheck.output.fleet import text
 from dgxcheck.output.page import html
 from dgxcheck.output.page.blocks import (
     Block,
@@ -27,6 +26,7 @@ from dgxcheck.output.page.blocks import (
     Tile,
     Tone,
 )
+from dgxcheck.output.report import FleetReport
 
 _WORDS: tuple[tuple[Tone, str], ...] = (
     ("fail", "fail"), ("unknown", "unknown"), ("warn", "warn"), ("pass", "pass"), ("skip", "no result"),
@@ -37,12 +37,12 @@ _LONGEST_TITLE = 60
 """Characters."""
 
 
-def render(report: Report) -> str:
+def render(report: FleetReport) -> str:
     """The document."""
     return html.render(_page(report))
 
 
-def _page(report: Report) -> Page:
+def _page(report: FleetReport) -> Page:
     fleet = report.fleet
     sections = (
         ("Nodes", [_mosaic(report)] if fleet.nodes or fleet.silent else []),
@@ -71,11 +71,11 @@ def _title(fleet: Fleet) -> str:
 
 
 def _lead(fleet: Fleet) -> str:
-    told = f"{words.counts(fleet)}."
+    told = f"{text.counts(fleet)}."
     if not fleet.kinds:
         return f"{told} No problems found in the checks that ran."
     worst = fleet.kinds[0]
-    action = words.first_action(worst)
+    action = text.first_action(worst)
     return f"{told} Worst: {worst.check} on {counted(len(worst.nodes), 'node')}{f'; do: {action}' if action else ''}"
 
 
@@ -91,13 +91,13 @@ def _facts(fleet: Fleet) -> Iterator[tuple[str, str]]:
     yield "Written", f"{time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime())} by dgxcheck {__version__}"
 
 
-def _mosaic(report: Report) -> Mosaic:
+def _mosaic(report: FleetReport) -> Mosaic:
     fleet = report.fleet
     groups = tuple((rack, tuple(_tile(fleet, name) for name in names)) for rack, names in report.racks.items())
     told = [f"{word}: {folded(fleet.with_verdict(word))}" for word in ("fail", "unknown", "warn")
             if fleet.with_verdict(word)]  # fmt: skip
     told += [f"no result: {folded(fleet.silent)}"] if fleet.silent else []
-    return Mosaic(groups=groups, words=_WORDS, title=words.counts(fleet), text="; ".join(told) or "all nodes pass")
+    return Mosaic(groups=groups, words=_WORDS, title=text.counts(fleet), text="; ".join(told) or "all nodes pass")
 
 
 def _tile(fleet: Fleet, name: str) -> Tile:
@@ -129,21 +129,21 @@ def _kinds(kinds: Sequence[Kind]) -> Iterator[Block]:
 
 def _problem(kind: Kind) -> Problem:
     count = len(kind.nodes)
-    said = words.example(kind)
+    said = text.example(kind)
     blocks = [
         Text(f"{counted(count, 'node')}: {folded(kind.nodes)}"),
         Text(said if count == 1 else f"For example {said}"),
     ]
     if kind.common:
-        blocks.append(Text(f"{words.COMMON[0].upper()}{words.COMMON[1:]}."))
-    elif action := words.first_action(kind):
+        blocks.append(Text(f"{text.COMMON[0].upper()}{text.COMMON[1:]}."))
+    elif action := text.first_action(kind):
         blocks.append(Text(f"Do: {action}"))
     word = f" ({kind.word})" if kind.word else ""
     return Problem(title=f"{kind.status.upper()} {kind.check}{word}", tone=kind.status, blocks=tuple(blocks))
 
 
 def _unproven(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
-    for node, each in words.unproven(fleet):
+    for node, each in text.unproven(fleet):
         found = f"level {each.level}, {each.found_at}"
         newest = f"level {node.newest.level}, {node.newest.generated_at}"
         yield Cell(node.name), Cell(each.fault.key, each.fault.status), Cell(found), Cell(newest)
@@ -163,9 +163,9 @@ def _figure(figure: Figure) -> tuple[Cell, ...]:
     group = ", ".join(filter(None, (figure.group.gpus, figure.group.driver)))
     drawn = Spread(low=figure.low, high=figure.high, counts=figure.counts, median=figure.median, bound=figure.bound,
                    off=tuple(each.value for each in figure.outliers))  # fmt: skip
-    low, high, middle = map(words.number, (figure.low, figure.high, figure.median))
+    low, high, middle = map(text.number, (figure.low, figure.high, figure.median))
     nodes = [
-        f"{each.node} {words.number(each.value)} ({100 * each.off:+.0f} %)" for each in figure.outliers[:_MOST_NODES]
+        f"{each.node} {text.number(each.value)} ({100 * each.off:+.0f} %)" for each in figure.outliers[:_MOST_NODES]
     ]
     nodes += [f"and {len(figure.outliers) - _MOST_NODES} more"] if figure.outliers[_MOST_NODES:] else []
     told = f"{low} to {high}, median {middle} of {sum(figure.counts)} nodes"
@@ -182,7 +182,7 @@ def _versions(fleet: Fleet) -> Iterator[Block]:
 
 
 def _scores(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
-    for score, node in words.lowest_scores(fleet):
+    for score, node in text.lowest_scores(fleet):
         yield Cell(node.name), Cell(f"{score:g}", node.verdict), Cell(node.newest.group.profile)
 
 

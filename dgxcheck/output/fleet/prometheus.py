@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dgxcheck.fleet.result import VERDICTS
 from dgxcheck.output.exposition import STATES, VERDICT_VALUES, classic, metric
-from dgxcheck.output.fleet.report import Report
+from dgxcheck.output.report import FleetReport
 
 
-def render(report: Report) -> str:
+def render(report: FleetReport) -> str:
     """``2 x nodes + faults + 6`` series."""
     fleet = report.fleet
     counts = [({"verdict": word}, len(fleet.with_verdict(word))) for word in VERDICTS]

@@ -7,31 +7,77 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.fleet.judge import Difference, Fleet, Kind
 from dgxcheck.fleet.node import Node, OpenFault
 from dgxcheck.fleet.node_names import folded
+from dgxcheck.fleet.outliers import Outlier
 from dgxcheck.fleet.result import VERDICTS
-from dgxcheck.output.fleet import words
-from dgxcheck.output.fleet.report import Report
 from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.report import FleetReport
+
+COMMON = "so many nodes have one reason: look at image, driver, settings and profile first"
+
+
+def counts(fleet: Fleet) -> str:
+    """``16 nodes: 1 fail, 15 pass``."""
+    found = [(len(fleet.with_verdict(word)), word) for word in VERDICTS]
+    told = [f"{count} {word}" for count, word in found if count]
+    told += [f"{len(fleet.silent)} without a result"] if fleet.silent else []
+    total = len(fleet.nodes) + len(fleet.silent)
+    return f"{total} node{'s' * (total != 1)}: {', '.join(told) or 'no result'}"
+
+
+def example(kind: Kind) -> str:
+    """What is wrong at the first of its nodes."""
+    first = next(iter(kind.nodes.values())).fault
+    return f"{first.subject}: {first.message}" if first.subject else first.message
+
+
+def first_action(kind: Kind) -> str:
+    """At the first of its nodes; empty where none is known, and where the nodes have one reason."""
+    return "" if kind.common else next(iter(kind.nodes.values())).fault.action
+
+
+def unproven(fleet: Fleet) -> Iterator[tuple[Node, OpenFault]]:
+    """Faults that the newest result of a node neither reports nor shows to be gone."""
+    return ((node, each) for node in fleet.nodes.values() for each in node.unproven)
+
+
+def off(outlier: Outlier) -> str:
+    """A value, and how far it is from the median."""
+    value, middle = number(outlier.value), number(outlier.median)
+    return f"{value}, median {middle} of {outlier.nodes} nodes ({100 * outlier.off:+.0f} %)"
+
+
+def number(value: float) -> str:
+    """Four digits that count, and all before the point."""
+    return f"{value:.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+
+
+def lowest_scores(fleet: Fleet) -> list[tuple[float, Node]]:
+    """Below 100, the lowest first."""
+    scored = [(node.newest.score, name, node) for name, node in fleet.nodes.items()
+              if node.newest.score is not None and node.newest.score < 100]  # fmt: skip
+    return [(score, node) for score, _, node in sorted(scored, key=lambda each: each[:2])]
+
 
 _MOST = 10
 """Rows of a section without -v."""
 
 
-def render(report: Report) -> str:
+def render(report: FleetReport) -> str:
     """The summary line first; sections that have nothing to say are left out."""
     fleet = report.fleet
     most = None if report.verbose else _MOST
     return lines([
-        f"{fleet.verdict.upper()}: {words.counts(fleet)}",
+        f"{fleet.verdict.upper()}: {counts(fleet)}",
         *_verdicts(fleet),
         *_section("Faults", [_kind(kind) for kind in fleet.kinds], most),
         *_section("Found earlier, and not shown to be gone since",
-                  [_unproven(*each) for each in words.unproven(fleet)], most),
+                  [_unproven(*each) for each in unproven(fleet)], most),
         *_section("Off the median of the fleet",
-                  [f"{each.node} {each.key}: {words.off(each)}" for each in fleet.outliers], most),
+                  [f"{each.node} {each.key}: {off(each)}" for each in fleet.outliers], most),
         *_section("Versions that differ", [_difference(each) for each in fleet.differences], None),
         *_section("Lowest scores", [
             f"{node.name}: {score:g} of 100 against {node.newest.group.profile}"
-            for score, node in words.lowest_scores(fleet)
+            for score, node in lowest_scores(fleet)
         ], 5),
         *_section("Not read", [f"{each.where}: {each.why}" for each in fleet.unread], most),
     ])  # fmt: skip
@@ -59,10 +105,10 @@ def _section(title: str, rows: Sequence[str], most: int | None) -> Iterator[str]
 
 def _kind(kind: Kind) -> str:
     one = len(kind.nodes) == 1
-    what = words.example(kind)
+    what = example(kind)
     told = what if one else f"for example {what}"
-    action = words.first_action(kind)
-    do = f"; {words.COMMON}" if kind.common else f"; do: {action}" if action else ""
+    action = first_action(kind)
+    do = f"; {COMMON}" if kind.common else f"; do: {action}" if action else ""
     return f"{kind.status} {kind.check} {folded(kind.nodes)} ({len(kind.nodes)}): {told}{do}"
 
 

@@ -14,17 +14,16 @@ from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health import causes as health_causes
 from dgxcheck.output.health import host_use
-from dgxcheck.output.health.remedies import remedies
-from dgxcheck.output.health.report import Report
-from dgxcheck.output.json_null import either, source
-from dgxcheck.output.json_text import compact
+from dgxcheck.output.health.instructions import remedies
+from dgxcheck.output.json_values import compact, either, source
+from dgxcheck.output.report import HealthReport
 from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.readiness.figures import Figure
 
 SCHEMA = "dgxcheck/health/2"
 
 
-def render(report: Report) -> str:
+def render(report: HealthReport) -> str:
     """Every finding, those that passed and those that skipped too."""
     assessment = report.assessment
     summary: dict[str, Json] = {status.value: count for status, count in counts(assessment.findings).items()}

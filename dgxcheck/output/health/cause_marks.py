@@ -9,10 +9,9 @@ from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_nvlinks
 from dgxcheck.diagnosis.causes import Cause
-from dgxcheck.output.health.component_name import component_name
-from dgxcheck.output.health.finding_lines import subject_name, worst_first
+from dgxcheck.output.health.finding_lines import component_name, subject_name, worst_first
 from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, Tone, box, link, node, pair
-from dgxcheck.output.topo.wiring_marks import down_by_pair
+from dgxcheck.output.topo.picture import down_by_pair
 from dgxcheck.topology.model import Topology
 
 _TAGS = {"link": "PCIe link", "nvlink": "NVLinks", "path": "P2P", "port": "port", "slot": "slot"}

@@ -17,10 +17,16 @@ from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.diagnosis.sources import SOURCES
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Json
-from dgxcheck.output.health.component_name import component_name
-from dgxcheck.output.health.evidence import confidence_text, recurrence_text
-from dgxcheck.output.health.finding_lines import sentence
-from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, disturbed, preserve_text
+from dgxcheck.output.health.finding_lines import component_name, sentence
+from dgxcheck.output.health.instructions import (
+    STEPS,
+    URGENCIES,
+    action_text,
+    confidence_text,
+    disturbed,
+    preserve_text,
+    recurrence_text,
+)
 from dgxcheck.output.plain_text import visible, wrapped
 
 Remedies = Mapping[str, str]

@@ -10,11 +10,11 @@ from dgxcheck.checks.engine.wording import against
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.output.drain_reason import Item, drain_reason
 from dgxcheck.output.health.finding_lines import subject_name
-from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import lines
+from dgxcheck.output.report import HealthReport
 
 
-def render(report: Report) -> str:
+def render(report: HealthReport) -> str:
     """One line."""
     assessment = report.assessment
     return lines([drain_reason(assessment.verdict.value, assessment.level, [*_items(assessment)])])

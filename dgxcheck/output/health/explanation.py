@@ -1,32 +1,60 @@
-"""``--explain``: the rule, then what this box has of it: reading, limit, reference machine, blame, first step, tree."""
+"""``--explain``: the rules, what this box has of them, the score by its expectations, what privileges add."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from textwrap import fill
 
 from dgxcheck.assessment.explanation import Topic
+from dgxcheck.assessment.privileges import Needed
 from dgxcheck.assessment.result import Assessment
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.diagnosis.action import Action, first_remedy
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output import provenance
-from dgxcheck.output.health import rules
-from dgxcheck.output.health.component_name import component_name
-from dgxcheck.output.health.evidence import confidence_text
-from dgxcheck.output.health.finding_lines import sentence
-from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text
-from dgxcheck.output.plain_text import lines, visible, wrapped
+from dgxcheck.output.health.finding_lines import component_name, sentence
+from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, confidence_text
+from dgxcheck.output.plain_text import columns, lines, percent, visible, wrapped
 from dgxcheck.output.topo.tree import excerpt
-from dgxcheck.settings import Settings
+from dgxcheck.profiles.model import SelectedProfile
+from dgxcheck.score.box import CAPS
+from dgxcheck.score.expectation import WEIGHTS, Expectation, Score
+from dgxcheck.settings import THRESHOLDS, Settings
+
+_NUMBER = re.compile(r"\{([a-z0-9.-]+)\}")
+"""The name of a threshold in the text of a rule."""
+DEFAULTS = Settings()
+
+
+def explained(check: Check, settings: Settings) -> str:
+    """What ``--explain`` prints."""
+    told = [check.id, f"  Rule:   {rule(check, settings)}", f"  Source: {check.source}"]
+    for name in _NUMBER.findall(check.rule):
+        at_site = f"{settings.path}; default {_number(name, DEFAULTS)}" if name in settings.thresholds else ""
+        told.append(f"  {name}: {_number(name, settings)} ({at_site or THRESHOLDS[name].source})")
+    return lines([*told, f"  Remedy: {check.remedy}."])
+
+
+def rule(check: Check, settings: Settings) -> str:
+    """The rule of a check with its thresholds as numbers."""
+    return _NUMBER.sub(lambda name: _number(name[1], settings), check.rule)
+
+
+def _number(name: str, settings: Settings) -> str:
+    return f"{settings.limit(name):g} {THRESHOLDS[name].unit}"
+
 
 _MOST = 8
 _MOST_EVIDENCE = 4
 _RANK = {status: rank for rank, status in enumerate((*BAD, Status.PASS, Status.SKIP))}
 
 
-def render(
+def on_box(
     about: Topic, assessment: Assessment, found: Sequence[Finding], settings: Settings, width: int | None
 ) -> str:  # fmt: skip
     """The rules, every finding in a line, and the worst of them in full."""
@@ -34,7 +62,7 @@ def render(
     told = [f"{about.fault.value}: {about.fault.meaning}", ""] if about.fault is not None else []
     for check in CHECKS:
         if check.id in ids:
-            told += [*rules.explained(check, settings).splitlines(), ""]
+            told += [*explained(check, settings).splitlines(), ""]
     ranked = sorted(found, key=lambda each: _RANK[each.status])
     in_full = len(ranked) == 1 or bool(ranked and ranked[0].status in BAD)
     told.append(f"On this box, {counted(len(ranked), 'finding')}:" if ranked else "On this box: no such finding")
@@ -98,3 +126,75 @@ def _step(action: Action, remedies: Mapping[str, str]) -> str:
 def _names(assessment: Assessment) -> dict[str, str]:
     names = assessment.snapshot.pci_names
     return {} if isinstance(names, Missing) else {key: name for key, name in names.items() if isinstance(name, str)}
+
+
+def score_text(score: Score | None, choice: SelectedProfile | None, level: str) -> str:
+    """A line per area with its weight, below it one per expectation; equal ones of several GPUs stand together."""
+    if score is None or choice is None:
+        return lines(["Score: none (no reference machine matches; select one with --profile)."])
+    told: list[tuple[str, ...]] = [("", "", "share", "measured", "expected", "of", "source")]
+    for area, weight in WEIGHTS.items():
+        parts = [each for each in score.expectations if each.area == area]
+        if parts:
+            mean = f"{score.areas[area]:g}" if area in score.areas else "-"
+            told.append((area, f"weight {weight}", mean, "", "", "", ""))
+        told += [_cells([*same]) for _, same in groupby(sorted(parts, key=lambda each: each.id), key=_alike)]
+    total = "none" if score.total is None else f"{score.total:g}"
+    head = f"{visible(choice.profile.title)}, level {level}: score {total}, coverage {percent(score.coverage)}"
+    return lines([head, *_reasons(score), "", *columns(told)])
+
+
+def _reasons(score: Score) -> list[str]:
+    """Why the score is less than the mean of its areas, or none."""
+    if score.gpus_uncertain:
+        return ["No score: only the GPU model is known, and the number of GPUs is not the reference machine's."]
+    if score.cap is None or score.uncapped is None or score.uncapped <= score.cap:
+        return []
+    worst = "a check failed" if score.cap == CAPS[Status.FAIL] else "a check is unknown"
+    return [f"The areas give {score.uncapped:g}; the score is at most {score.cap} because {worst}."]
+
+
+def _alike(each: Expectation) -> tuple[str, str, float]:
+    return each.id, _reading(each.measured), each.expected
+
+
+def _cells(same: list[Expectation]) -> tuple[str, ...]:
+    one = same[0]
+    share = "-" if one.share is None else f"{one.share:.0%}"
+    of = one.subject if len(same) == 1 else f"{one.subject} to {same[-1].subject} ({len(same)})"
+    unit = f" {one.unit}" if one.unit else ""
+    return "", one.id, share, _reading(one.measured), f"{one.expected:g}{unit}", visible(of), visible(one.source)
+
+
+def _reading(value: int | float | Missing) -> str:
+    return visible(value.reason) if isinstance(value, Missing) else f"{value:.6g}"
+
+
+_SHOWN = 2
+
+
+def privileges_text(privileges: Sequence[Needed]) -> str:
+    """A paragraph for each privilege."""
+    return "\n".join(map(_paragraph, privileges))
+
+
+def _paragraph(needed: Needed) -> str:
+    checks = ", ".join(needed.checks)
+    return lines(
+        [
+            f"{needed.privilege.name}: {'missing' if needed.missing else 'available'}",
+            f"  Gives: {needed.privilege.gives}",
+            *([f"  Not readable now: {_some(needed.missing)}"] if needed.missing else []),
+            *(
+                [fill(checks, 110, initial_indent="  Adds to: ", subsequent_indent="    ", break_on_hyphens=False)]
+                if checks
+                else []
+            ),
+        ]
+    )
+
+
+def _some(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+    return ", ".join(visible(key.partition(" ")[2] if not key.startswith("kmsg") else "/dev/kmsg")
+                     for key in keys[:_SHOWN]) + more  # fmt: skip

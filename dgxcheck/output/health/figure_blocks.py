@@ -8,9 +8,17 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.output.health import shares
-from dgxcheck.output.health.measurement_tables import BOTH_WAYS, OF_A_GPU, OF_A_PAIR, figure_text
-from dgxcheck.output.health.share import LOW, alike, percent_of, share
+from dgxcheck.output.health.measurement_tables import (
+    BOTH_WAYS,
+    LOW,
+    OF_A_GPU,
+    OF_A_PAIR,
+    alike,
+    figure_text,
+    gpu_names,
+    percent_of,
+    share,
+)
 from dgxcheck.output.page.blocks import Block, Cell, Table, Text, Tone
 from dgxcheck.output.plain_text import visible
 from dgxcheck.readiness.figures import Figure
@@ -65,7 +73,7 @@ def _heat_map(found: Sequence[Figure], kind: str, title: str, others: Alike) -> 
         return None
     if kind in BOTH_WAYS:
         cells = {(b, a): each for (a, b), each in cells.items()} | cells
-    names = shares.names(cells)
+    names = gpu_names(cells)
     rows = [
         (
             Cell(visible(a)),

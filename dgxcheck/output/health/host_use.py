@@ -6,7 +6,7 @@ from dgxcheck.assessment.host_load import HostLoad
 from dgxcheck.assessment.programs import Program
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.output.json_null import either
+from dgxcheck.output.json_values import either
 from dgxcheck.output.plain_text import columns, visible
 
 MOST = 16

@@ -1,12 +1,19 @@
-"""Actions in English: what to do, what it disturbs and when it is due."""
+"""Causes in English: what to do, how urgent it is, how sure the cause is, and what was tried before."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Step, Urgency, Value
+from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Step, Urgency, Value, first_remedy
+from dgxcheck.diagnosis.causes import Diagnosis
+from dgxcheck.diagnosis.confidence import Confidence
 from dgxcheck.diagnosis.preserve import Preserve
+from dgxcheck.diagnosis.recurrence import Recurrence
+from dgxcheck.output.health.finding_lines import component_name
+from dgxcheck.xid.line import OFF_BUS
 
 STEPS: Mapping[Step, str] = {
     "watch": "watch", "inspect": "inspect", "check-program": "check the program",
@@ -156,3 +163,70 @@ def preserve_text(preserve: Preserve) -> str:
 
 def _words(value: Value) -> str:
     return device_list(value) if isinstance(value, tuple) else str(value)
+
+
+def remedies(diagnosis: Diagnosis, findings: Sequence[Finding]) -> Mapping[str, str]:
+    """By key of the finding: the first action of its cause that can help; without a cause the remedy of the check."""
+    own = {finding.key: finding.remedy for finding in findings}
+    explained: dict[str, str] = {}
+    for cause in diagnosis.causes:
+        action = first_remedy(cause.actions)
+        explained |= dict.fromkeys(cause.explains, _remedy(action, own))
+    return own | explained
+
+
+_VERBS = ("change-setting", "inspect", "reseat", "replace")
+"""Steps whose sentences say themselves what is done."""
+
+
+def _remedy(action: Action, own: Mapping[str, str]) -> str:
+    step, text = STEPS[action.step], action_text(action, own)
+    plain = text == step or (action.step in _VERBS and not action.commands)
+    return text if plain or action.remedy_of else f"{step}: {text}"
+
+
+def confidence_text(confidence: Confidence) -> str:
+    """``fair: one observation, of this component``"""
+    return f"{confidence.level}: {_reason(confidence)}"
+
+
+def _reason(confidence: Confidence) -> str:
+    number = confidence.findings
+    if confidence.reason == "several-findings":
+        return f"{number} independent observations point to it"
+    if confidence.reason == "some-unaffected":
+        unaffected = ", ".join(confidence.beside)
+        return f"{number} independent observations point to it, but {unaffected}, also behind it, has no problem"
+    if confidence.reason == "in-common":
+        return f"{number} independent observations of devices that fail alike or at once have it in common"
+    if confidence.reason == "one-finding":
+        return "one observation, of this component"
+    if confidence.reason == "either-end":
+        return "one observation; either end of the link, or what is between them, can be at fault"
+    if confidence.reason == "eliminated":
+        return "by elimination: every other hop ran at full speed in other tests"
+    if confidence.reason == "shared":
+        return f"shared by {number} slow results and by no good one"
+    others = ", ".join(map(component_name, confidence.others))
+    return f"shared by {number} slow results, but so are {others}"
+
+
+def recurrence_text(recurrence: Recurrence) -> str:
+    """``Xid 62 came back after a reboot (last seen at 2026-11-20T10:00:00Z): reset and reboot did not cure it``"""
+    off_bus, reboots = recurrence.number == OFF_BUS, recurrence.reboots
+    what = "the GPU fell off the bus again" if off_bus else f"Xid {recurrence.number} came back"
+    if not reboots:
+        return f"{what} after a reset or driver reload, which did not cure it"
+    cycles = (
+        counted(reboots, "reboot or power cycle", "reboots or power cycles") if off_bus else counted(reboots, "reboot")
+    )
+    last = f" (last seen at {recurrence.date})" if recurrence.date else ""
+    return f"{what} after {cycles}{last}: {_not_cured_by(recurrence)}"
+
+
+def _not_cured_by(recurrence: Recurrence) -> str:
+    if recurrence.number == OFF_BUS:
+        return "that did not cure it"
+    if recurrence.reboots > 1:
+        return "reset and reboots did not cure it, which points to hardware"
+    return "reset and reboot did not cure it" if "reboot" in recurrence.skipped else "the reset did not cure it"

@@ -18,17 +18,14 @@ from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.facts.missing import Json
 from dgxcheck.fleet.document import RESULT
 from dgxcheck.fleet.result import COMPARED
-from dgxcheck.output.health.component_name import component_name
-from dgxcheck.output.health.finding_lines import subject_name
-from dgxcheck.output.health.instructions import action_text
+from dgxcheck.output.health.finding_lines import component_name, subject_name
+from dgxcheck.output.health.instructions import action_text, remedies
 from dgxcheck.output.health.metrics import number
-from dgxcheck.output.health.remedies import remedies
-from dgxcheck.output.health.report import Report
-from dgxcheck.output.json_null import either, source
-from dgxcheck.output.json_text import compact
+from dgxcheck.output.json_values import compact, either, source
+from dgxcheck.output.report import HealthReport
 
 
-def render(report: Report) -> str:
+def render(report: HealthReport) -> str:
     """A line of about 30 kB for a machine of eight GPUs."""
     assessment = report.assessment
     findings, score = assessment.findings, assessment.score

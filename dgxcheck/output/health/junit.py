@@ -16,12 +16,12 @@ from dgxcheck import __version__
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Missing
-from dgxcheck.output.health.remedies import remedies
-from dgxcheck.output.health.report import Report
+from dgxcheck.output.health.instructions import remedies
 from dgxcheck.output.plain_text import visible
+from dgxcheck.output.report import HealthReport
 
 
-def render(report: Report) -> str:
+def render(report: HealthReport) -> str:
     """The report in ASCII, which reads the same in every encoding that a terminal or file may have."""
     assessment = report.assessment
     host = assessment.host.get("host", "")
@@ -43,7 +43,7 @@ def render(report: Report) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(whole, "us-ascii").decode("ascii")}\n'
 
 
-def _properties(report: Report) -> Iterator[tuple[str, str]]:
+def _properties(report: HealthReport) -> Iterator[tuple[str, str]]:
     assessment = report.assessment
     origin = assessment.origin
     yield from (("tool_version", __version__), ("verdict", assessment.verdict.value), ("level", assessment.level))

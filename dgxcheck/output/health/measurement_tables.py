@@ -1,17 +1,118 @@
-"""What was measured, as tables: a row for each GPU, and matrices like those of p2pBandwidthLatencyTest."""
+"""Measurements as tables, heat maps and bars of a terminal, by the share of what was expected.
+
+A percentage is coloured by its value (``output/color.py``), so that nothing is lost where there is no colour.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.checks.measurement.lookup import is_rdma, kind_label
 from dgxcheck.facts.measurement import WITHHELD, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.output.health import shares
-from dgxcheck.output.plain_text import fit_columns, visible
+from dgxcheck.output.plain_text import columns, fit_columns, visible
 from dgxcheck.readiness.figures import Figure
+from dgxcheck.topology.model import Topology
+
+LOW = 0.9
+"""Below this share a figure is shown with its percentage."""
+_FEWEST = 4
+"""Pairs that are joined alike; of fewer the median says little."""
+_LESS_IS_BETTER = ("latency", "latency-off", "latency-sm")
+
+
+def share(figure: Figure) -> float | None:
+    """1 for all of it; None where nothing is expected or nothing was measured. Of a latency the inverse."""
+    number, expected = figure.row.number, figure.expected
+    if number is None or not expected or number < 0:
+        return None
+    if figure.row.kind in _LESS_IS_BETTER:
+        return expected / number if number else None
+    return number / expected
+
+
+def alike(figures: Sequence[Figure], topology: Topology) -> Mapping[tuple[str, str, str], float]:
+    """Of pairs without an expected figure the share of the median of those that are joined alike, by kind and ends."""
+    from statistics import median
+
+    groups: dict[tuple[str, str], list[Figure]] = {}
+    devices = {device.name: device for device in topology.gpus}
+    for figure in figures:
+        a, b = devices.get(figure.a), devices.get(figure.b)
+        if a is not None and b is not None and a is not b and figure.expected is None and figure.row.number:
+            groups.setdefault((figure.row.kind, topology.link(a, b).label), []).append(figure)
+    found = {}
+    for (kind, _), same in groups.items():
+        if len(same) >= _FEWEST:
+            usual = median(figure.row.number or 0.0 for figure in same)
+            for figure in same:
+                number = figure.row.number or usual
+                found[kind, figure.a, figure.b] = usual / number if kind in _LESS_IS_BETTER else number / usual
+    return found
+
+
+def percent_of(of: float) -> str:
+    """``51%``"""
+    return f"{100 * of:.0f}%"
+
+
+Cells = Mapping[tuple[str, str], Figure]
+_LEAST, _WHOLE = 8, 24
+"""Characters of a bar of 100 %."""
+
+
+def gpu_names(cells: Cells) -> list[str]:
+    """The GPUs of a matrix in their order."""
+    return sorted({name for pair in cells for name in pair}, key=lambda name: (len(name), name))
+
+
+def shares(cells: Cells, width: int) -> list[str]:
+    """The share of each pair, where one is low; else nothing, for a matrix of 100 % says nothing."""
+    known = {pair: part for pair, figure in cells.items() if pair[0] != pair[1] and (part := share(figure)) is not None}
+    if not known or min(known.values()) >= LOW:
+        return []
+    found = gpu_names(cells)
+    body = [right([visible(b), *(percent_of(known[a, b]) if (a, b) in known else "-" for a in found)]) for b in found]
+    return ["  of what each path should carry:", *fit_columns(["", *map(visible, found)], body, [], width)[0], ""]
+
+
+def bars(figures: Sequence[Figure], width: int) -> list[str]:
+    """The lowest figure of each kind as a bar against what is expected of it."""
+    lowest: dict[tuple[str, str], tuple[float, Figure]] = {}
+    for figure in figures:
+        part = share(figure)
+        if part is not None and figure.row.unit != "words":
+            key = figure.row.kind, figure.source
+            if key not in lowest or part < lowest[key][0]:
+                lowest[key] = part, figure
+    if not lowest:
+        return []
+    told = columns([_words(figure) for _, figure in lowest.values()])
+    room = max(_LEAST, min(_WHOLE, width - max(map(len, told)) - 10))
+    rows = [(line, _bar(*each, room)) for line, each in zip(told, lowest.values(), strict=True)]
+    return ["Lowest of each kind against its reference:", *columns(rows), ""]
+
+
+def _words(figure: Figure) -> Sequence[str]:
+    """``host-to-device  GPU5  6.1 of 12 GB/s``"""
+    row = figure.row
+    who = visible(" - ".join(filter(None, (figure.a, figure.b))))
+    return f"  {visible(row.kind)}", who, f"{row.number:.4g} of {figure.expected:.4g} {visible(row.unit)}"
+
+
+def _bar(part: float, figure: Figure, room: int) -> str:
+    filled = min(round(part * room), room)
+    mark = "!" if figure.verdict in BAD else ""
+    return f"{'#' * filled}{'.' * (room - filled)} {percent_of(part):>5}{mark}"
+
+
+def right(column: Sequence[str]) -> list[str]:
+    """Cells aligned at their right end."""
+    width = max(map(len, column))
+    return [cell.rjust(width) for cell in column]
+
 
 WIDTH = 80
 MARKS = {Status.FAIL: "!", Status.UNKNOWN: "!", Status.WARN: "*"}
@@ -54,12 +155,12 @@ def tables(figures: Sequence[Figure]) -> list[str]:
         if kind in BOTH_WAYS:
             cells = {(b, a): each for (a, b), each in cells.items()} | cells
         if any(a != b for a, b in cells):
-            told += [f"{title}:", *_matrix(cells, denied), "", *shares.matrix(cells, WIDTH)]
+            told += [f"{title}:", *_matrix(cells, denied), "", *shares(cells, WIDTH)]
     others = [_of_all(each) for each in figures if each.row.kind in ("collective", "ring") or is_rdma(each.row.kind)]
     told += [*others, *([""] if others else [])]
     simulated = any(each.row.how == "simulated" for each in figures)
     notes = ["Simulated: no GPU gave these figures."] if simulated else []
-    return [*told, *shares.bars(figures, WIDTH), *legend("\n".join(told)), *notes, ""] if told else []
+    return [*told, *bars(figures, WIDTH), *legend("\n".join(told)), *notes, ""] if told else []
 
 
 def legend(table: str) -> list[str]:
@@ -97,20 +198,20 @@ def _gpus(figures: Sequence[Figure]) -> list[str]:
     for kind in kinds:
         head, unit = OF_A_GPU[kind]
         cells = [_cell(found) if (found := alone.get((kind, name))) else "- " for name in names]
-        body.append(shares.right([f"{head} ", f"{unit} ", *cells]))
+        body.append(right([f"{head} ", f"{unit} ", *cells]))
     return [*fit_columns(["", "", *map(visible, names)], body, [], WIDTH)[0], ""] if body else []
 
 
-def _matrix(cells: shares.Cells, denied: set[tuple[str, str]]) -> list[str]:
-    names = shares.names(cells)
+def _matrix(cells: Cells, denied: set[tuple[str, str]]) -> list[str]:
+    gpus = gpu_names(cells)
     body = []
-    for b in names:
+    for b in gpus:
         column = []
-        for a in names:
+        for a in gpus:
             found = cells.get((a, b))
             column.append(_cell(found) if found else "x " if (a, b) in denied else "- ")
-        body.append(shares.right([f"{visible(b)} ", *column]))
-    return fit_columns(["", *map(visible, names)], body, [], WIDTH)[0]
+        body.append(right([f"{visible(b)} ", *column]))
+    return fit_columns(["", *map(visible, gpus)], body, [], WIDTH)[0]
 
 
 def figure_text(figure: Figure) -> str:

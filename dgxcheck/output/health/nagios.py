@@ -15,12 +15,11 @@ from dgxcheck.checks.engine.finding import Finding, Judgement, Status
 from dgxcheck.checks.engine.run import counts
 from dgxcheck.checks.engine.wording import against
 from dgxcheck.diagnosis.causes import Cause
-from dgxcheck.output.health.component_name import component_name
-from dgxcheck.output.health.finding_lines import subject_name
+from dgxcheck.output.health.finding_lines import component_name, subject_name
+from dgxcheck.output.health.instructions import remedies
 from dgxcheck.output.health.metrics import measurements, plain, ranges
-from dgxcheck.output.health.remedies import remedies
-from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.report import HealthReport
 
 _WORDS = {Status.PASS: "OK", Status.WARN: "WARNING", Status.FAIL: "CRITICAL", Status.UNKNOWN: "UNKNOWN"}
 _RANGES = {Status.WARN: "0;", Status.FAIL: ";0"}
@@ -33,7 +32,7 @@ FIRST_LINE = 80
 """Bytes of the first line that pagers and lists show."""
 
 
-def render(report: Report) -> str:
+def render(report: HealthReport) -> str:
     """The verdict and what is to blame in one line of at most 80 bytes before the performance data."""
     assessment = report.assessment
     told = [each for status in _TOLD for each in assessment.findings if each.status is status]

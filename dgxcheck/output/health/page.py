@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.diagnosis.action import PREPARATORY, Action
+from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output import provenance
 from dgxcheck.output.health import figure_blocks, overview
 from dgxcheck.output.health.cause_marks import cause_marks
-from dgxcheck.output.health.finding_lines import SKIPPED, skip_counts, subject_name, worst_first
-from dgxcheck.output.health.problem_blocks import TONES, problems
-from dgxcheck.output.health.report import Report
-from dgxcheck.output.health.text import score_line
-from dgxcheck.output.health.verdict_line import verdict_line, what_ran
+from dgxcheck.output.health.causes import Remedies, due, place, remedies_of
+from dgxcheck.output.health.finding_lines import SKIPPED, sentence, skip_counts, subject_name, worst_first
+from dgxcheck.output.health.instructions import (
+    STEPS,
+    URGENCIES,
+    confidence_text,
+    disturbed,
+    instruction_text,
+    preserve_text,
+    recurrence_text,
+)
+from dgxcheck.output.health.text import score_line, verdict_line, what_ran
+from dgxcheck.output.page import html, markdown
 from dgxcheck.output.page.blocks import (
     Bars,
     Block,
@@ -25,19 +36,23 @@ from dgxcheck.output.page.blocks import (
     Drawing,
     Fold,
     Page,
+    Problem,
     Section,
+    Step,
+    Steps,
     Table,
     Text,
     Tone,
 )
-from dgxcheck.output.picture import layout
+from dgxcheck.output.picture import layout, svg
 from dgxcheck.output.picture.shapes import Picture
 from dgxcheck.output.plain_text import visible
+from dgxcheck.output.report import HealthReport
 from dgxcheck.output.topo.matrix import matrix
 from dgxcheck.output.topo.picture import title_of
 
 
-def page_of(report: Report) -> Page:
+def page_of(report: HealthReport) -> Page:
     """Verdict, what is wrong and what to do, picture, devices, figures, findings, and what did not run."""
     assessment = report.assessment
     status = assessment.verdict.value.upper()
@@ -158,3 +173,72 @@ def _skipped(assessment: Assessment) -> Iterator[Block]:
             )
             table = Table(head=("Check", "Device", "Reason"), rows=rows)
             yield Fold(title=f"{counted(len(same), 'check')}: {text}", blocks=(table,))
+
+
+TONES: Mapping[Status, Tone] = {
+    Status.PASS: "pass", Status.WARN: "warn", Status.FAIL: "fail", Status.UNKNOWN: "unknown", Status.SKIP: "skip",
+}  # fmt: skip
+
+
+def problems(assessment: Assessment) -> Iterator[Block]:
+    """The worst first; where nothing is wrong, that."""
+    remedies, found = remedies_of(assessment.findings), {each.key: each for each in assessment.findings}
+    for number, cause in enumerate(assessment.causes, 1):
+        yield _cause(number, cause, found, remedies)
+    loose = {*assessment.diagnosis.unexplained}
+    for number, finding in enumerate(
+        (each for each in worst_first(assessment.findings) if each.key in loose), len(assessment.causes) + 1
+    ):
+        told: list[Block] = [Text(sentence(finding), TONES[finding.status])]
+        advised = finding.status is not Status.UNKNOWN or finding.judgement.remedy
+        told += [Text(f"Do: {visible(finding.remedy)}")] if advised else []
+        yield Problem(title=f"{number}. {visible(subject_name(finding.subject))}", tone=TONES[finding.status],
+                      blocks=tuple(told))  # fmt: skip
+    for finding in assessment.findings:
+        known = finding.acknowledgement
+        if known is not None and finding.acknowledged:
+            text = f"{sentence(finding)} (acknowledged until {known.expiry}: {visible(known.reason)})"
+            yield Text(text, "skip")
+    if not any(each.status in BAD and not each.acknowledged for each in assessment.findings):
+        yield Text(f"No problems found in the checks that ran: {what_ran(assessment)}.")
+
+
+def _cause(number: int, cause: Cause, found: Mapping[str, Finding], remedies: Remedies) -> Problem:
+    notes = [f"Confidence {confidence_text(cause.confidence)}."]
+    notes += [f"{recurrence_text(cause.recurrence)}."] if cause.recurrence is not None else []
+    findings = [sentence(found[key]) for key in cause.explains if key in found]
+    save = list(dict.fromkeys(preserve_text(each) for each in cause.preserve))
+    disturbs = any(action.scope != "none" for action in cause.actions)
+    more = len(findings) - 3
+    blocks: list[Block] = [Text(text, TONES[cause.severity]) for text in findings[:3]]
+    if more > 0:
+        blocks.append(Fold(title=f"and {counted(more, 'more finding')}", blocks=tuple(map(Text, findings[3:]))))
+    blocks += [Text(visible(note)) for note in notes]
+    blocks.append(Steps(steps=tuple(_step(action, remedies, number) for number, action in enumerate(cause.actions))))
+    if save and disturbs:
+        blocks += [Text("Save first what this destroys:"), Text("\n".join(map(visible, save)), code=True)]
+    title = f"{number}. {place(cause.component)} ({cause.severity.value}, {due(cause)})"
+    return Problem(title=visible(title), tone=TONES[cause.severity], blocks=tuple(blocks))
+
+
+def _step(action: Action, remedies: Remedies, number: int) -> Step:
+    how = instruction_text(action.instruction, remedies.get(action.remedy_of, ""))
+    commands = tuple(visible(shlex.join(command)) for command in action.commands)
+    notes = [f"disturbs {disturbed(action)}"] if action.scope != "none" else []
+    notes += [URGENCIES[action.urgency]] if number == 0 or action.step not in PREPARATORY else []
+    return Step(name=STEPS[action.step], commands=commands, how=visible(how), note=visible("; ".join(notes)))
+
+
+def as_html(report: HealthReport) -> str:
+    """The whole report."""
+    return html.render(page_of(report))
+
+
+def as_markdown(report: HealthReport) -> str:
+    """The whole report."""
+    return markdown.render(page_of(report))
+
+
+def as_svg(report: HealthReport) -> str:
+    """One SVG document."""
+    return svg.render([picture_of(report.assessment)])

@@ -2,34 +2,141 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.finding import Finding, Status, Witness
+from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import Component
+from dgxcheck.diagnosis.action import PREPARATORY, Action, first_remedy
+from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.output import provenance
 from dgxcheck.output.health import causes as health_causes
 from dgxcheck.output.health import host_use, overview
 from dgxcheck.output.health.finding_lines import (
     acknowledged,
     by_subject,
+    component_name,
     noted,
     skip_counts,
     skipped,
+    subject_name,
     unexplained,
     worst_first,
 )
-from dgxcheck.output.health.healthmon import closing
-from dgxcheck.output.health.measurement_tables import tables
-from dgxcheck.output.health.report import Report
-from dgxcheck.output.health.verdict_line import verdict_line, what_ran
-from dgxcheck.output.plain_text import lines, percent, visible, wrapped
+from dgxcheck.output.health.instructions import STEPS, action_text
+from dgxcheck.output.plain_text import columns, lines, percent, visible, wrapped
+from dgxcheck.output.report import HealthReport
 from dgxcheck.score.expectation import LEAST_COVERAGE
+
+_KINDS: dict[Witness, str] = {
+    "state": "state", "log": "kernel log", "counters": "counter growth", "measurement": "measurements under load",
+}  # fmt: skip
+_LONGEST_COMMAND = 60
+
+
+def verdict_line(assessment: Assessment) -> str:
+    """``FAIL  memory of GPU2 0000:0a:00.0: 3 uncorrected memory errors -> drain, then reset GPU: nvidia-smi -r``"""
+    head = assessment.verdict.value.upper() + _too_little(assessment)
+    bad = worst_first(assessment.findings)
+    if not bad:
+        return f"{head}  {_without_findings(assessment)}"
+    causes = assessment.diagnosis.causes
+    if not causes:
+        more = f"; {counted(len(bad) - 1, 'more finding')}" if bad[1:] else ""
+        return visible(f"{head}  {subject_name(bad[0].subject)}: {bad[0].judgement.message}{more}")
+    others = len(causes) - 1 + len(assessment.diagnosis.unexplained)
+    unexplained = bool(assessment.diagnosis.unexplained)
+    more = f" ({counted(others, 'more problem' if unexplained else 'more cause')} below)" if others else ""
+    return visible(f"{head}  {_blamed(assessment, causes[0])} -> {_first_action(assessment, causes[0])}{more}")
+
+
+def what_ran(assessment: Assessment) -> str:
+    """``410 of 485 checks ran (state, kernel log, counter growth)``"""
+    ran = sum(each.status is not Status.SKIP for each in assessment.findings)
+    kinds = _kinds(assessment)
+    return f"{ran} of {counted(len(assessment.findings), 'check')} ran{f' ({kinds})' if kinds else ''}"
+
+
+def _kinds(assessment: Assessment) -> str:
+    """What the checks that ran looked at."""
+    witnesses = {each.witness for each in assessment.findings if each.status is not Status.SKIP}
+    return ", ".join(kind for witness, kind in _KINDS.items() if witness in witnesses)
+
+
+def _without_findings(assessment: Assessment) -> str:
+    unread = _alarms(assessment.origin.alarms)
+    if assessment.verdict is Status.PASS:
+        return f"no problems found{' in what was read' if unread else ''}; checked: {_kinds(assessment)}{unread}"
+    judged = judged_checks(assessment.findings)
+    if not judged:
+        return f"nothing could be judged{unread}"
+    return f"nothing wrong was found{' in what was read' if unread else ''}, but {_few(judged)}{unread}"
+
+
+def _few(judged: int) -> str:
+    return f"too few checks ran for a pass: {judged} of {LEAST_CHECKS}"
+
+
+def _alarms(lines: int) -> str:
+    """The number of unread lines that may report a fault, for a text."""
+    what = counted(lines, "line that mentions an error", "lines that mention errors")
+    return f"; {what} {'was' if lines == 1 else 'were'} not recognised: see dgxcheck import --show" if lines else ""
+
+
+def _too_little(assessment: Assessment) -> str:
+    """Why the verdict is unknown where what was found is a warning: too few checks ran to say that it is no more."""
+    worst = {finding.status for finding in worst_first(assessment.findings)}
+    if assessment.verdict is not Status.UNKNOWN or Status.UNKNOWN in worst or not worst:
+        return ""
+    return f" ({_few(judged_checks(assessment.findings))})"
+
+
+def _blamed(assessment: Assessment, cause: Cause) -> str:
+    """The component and its worst finding, with the device where that is another."""
+    found = {finding.key: finding for finding in assessment.findings}
+    explained = [found[key] for key in cause.explains if key in found]
+    name = component_name(cause.component)
+    if not explained:
+        return name
+    lead = next((each for each in explained if _is_about(each, cause.component)), explained[0])
+    subject, message = lead.subject, lead.judgement.message
+    if subject.kind == "host" or subject.peer is not None or _is_about(lead, cause.component) or subject.name in name:
+        return f"{name}: {message}"
+    others = len({each.subject.name for each in explained} - {subject.name})
+    more = f" and {others} more" if others else ""
+    return f"{name}: {subject.name}{more}: {message}"
+
+
+def _is_about(finding: Finding, component: Component) -> bool:
+    return finding.subject.bdf is not None and finding.subject.bdf in (component.bdf, component.peer_bdf)
+
+
+def _first_action(assessment: Assessment, cause: Cause) -> str:
+    action = first_remedy(cause.actions)
+    before = cause.actions[: cause.actions.index(action)]
+    drain = "drain, then " if any(each.step in PREPARATORY for each in before) else ""
+    remedies = {finding.key: finding.remedy for finding in assessment.findings}
+    return f"{drain}{_short(action, action_text(action, remedies))}"
+
+
+def _short(action: Action, text: str) -> str:
+    """The step with its command where that is short, else with what is done by hand."""
+    step = STEPS[action.step]
+    command = "; ".join(map(shlex.join, action.commands))
+    if command and len(command) <= _LONGEST_COMMAND:
+        return command if action.step == "change-setting" or command == step else f"{step}: {command}"
+    return step if command or text == step else f"{step}: {text}"
+
 
 _HOW = {"named": "as requested", "product": "by product name", "gpus": "by GPU model only"}
 _MOST_NAMED = 4
 _MOST_FINDINGS = 12
 
 
-def render(report: Report) -> str:
+def render(report: HealthReport) -> str:
     """The verdict first; ``verbose``: also every finding by device, and every check that did not run."""
     assessment, width = report.assessment, report.width
     return lines(
@@ -38,7 +145,7 @@ def render(report: Report) -> str:
             "",
             *overview.tables(assessment, width),
             *_problems(report),
-            *(tables(assessment.figures) if _shows_figures(report) else []),
+            *_figures(report),
             *host_use.as_text(assessment, report.verbose),
             *([*by_subject(assessment.findings), *skipped(assessment.findings)] if report.verbose else []),
             *(wrapped(line, width, 2) for line in _summary(report)),
@@ -46,14 +153,18 @@ def render(report: Report) -> str:
     )
 
 
-def _shows_figures(report: Report) -> bool:
-    """Figures are shown where they are what was asked for: of a measurement, or of imported results."""
+def _figures(report: HealthReport) -> list[str]:
+    """Where they are what was asked for: of a measurement, or of imported results."""
     assessment = report.assessment
     imported = assessment.origin.provenance.startswith("imported")
-    return report.verbose or assessment.level == "extended" or imported
+    if not assessment.figures or not (report.verbose or assessment.level == "extended" or imported):
+        return []
+    from dgxcheck.output.health.measurement_tables import tables
+
+    return tables(assessment.figures)
 
 
-def _problems(report: Report) -> list[str]:
+def _problems(report: HealthReport) -> list[str]:
     """Causes with the findings that support them, then the findings without a cause, then what the site accepts."""
     assessment, width = report.assessment, report.width
     elsewhere = assessment.origin.kind == "report"
@@ -96,7 +207,7 @@ def _of_nothing(assessment: Assessment) -> list[str]:
     return [f"Acknowledged, but not present: {', '.join(told[:_MOST_NAMED])}{more}."] if told else []
 
 
-def _summary(report: Report) -> list[str]:
+def _summary(report: HealthReport) -> list[str]:
     """Score, what ran, what did not, and where the facts come from."""
     assessment = report.assessment
     known = sum(finding.acknowledged for finding in assessment.findings)
@@ -111,3 +222,34 @@ def _summary(report: Report) -> list[str]:
         *provenance.line(assessment.origin),
         *(closing(assessment.findings) if report.verbose or assessment.level == "quick" else []),
     ]
+
+
+_ORDER = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
+
+
+def healthmon(report: HealthReport) -> str:
+    """A line per finding, the worst first; then healthmon's totals."""
+    findings = report.assessment.findings
+    rows = [_cells(each) for each in sorted(findings, key=lambda each: _ORDER.index(each.status))]
+    return lines([*(columns(rows) if rows else []), "", *closing(findings)])
+
+
+def closing(findings: Sequence[Finding]) -> list[str]:
+    """The last two lines of nvidia-healthmon, for scripts that read them; unknown and skip did not run.
+
+    https://docs.nvidia.com/deploy/healthmon-user-guide/index.html
+    """
+    seen = counts(findings)
+    silent = seen[Status.UNKNOWN] + seen[Status.SKIP]
+    return [
+        f"System Results: {seen[Status.PASS]} success, {seen[Status.FAIL]} errors, {seen[Status.WARN]} warnings,"
+        f" {silent} did not run",
+        *(["One or more tests didn't run."] if silent else []),
+    ]
+
+
+def _cells(finding: Finding) -> tuple[str, ...]:
+    judgement = finding.judgement
+    reason = f"{judgement.reason}: " if judgement.reason else ""
+    place = visible(subject_name(finding.subject))
+    return (finding.status.value.upper().ljust(7), finding.id, place, visible(f"{reason}{judgement.message}"))

@@ -19,10 +19,7 @@ from dgxcheck.output.page.blocks import (
     Table,
     Text,
 )
-from dgxcheck.output.page.curve import curve
-from dgxcheck.output.page.element import Markup, element, joined
-from dgxcheck.output.page.mosaic import mosaic
-from dgxcheck.output.page.spread import spread
+from dgxcheck.output.page.drawings import Markup, curve, element, joined, mosaic, spread
 from dgxcheck.output.page.style import css, heat_class
 from dgxcheck.output.picture import svg
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.output.picture.palette import DARK, LIGHT, Colours
+from dgxcheck.output.picture.shapes import DARK, LIGHT, Colours
 
 HEAT: tuple[tuple[float, str], ...] = ((0.98, "h5"), (0.9, "h4"), (0.75, "h3"), (0.5, "h2"), (0.0, "h1"))
 """Least share of each class; the lowest has all that is below."""

@@ -1,15 +1,19 @@
-"""Switches and host bridges of devices whose PCI path is not known, from the classes of their pairs.
+"""Devices whose place in the PCI tree is known from classes of pairs alone; functions beside those of devices.
 
 An imported ``nvidia-smi topo`` matrix has no bus ids, but it says which devices share a switch, a host bridge, a node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Literal, TypeVar
 
+from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
+from dgxcheck.output.picture.marks import Mark
 from dgxcheck.topology.model import Device, PciClass, Topology
 
 T = TypeVar("T")
@@ -67,3 +71,37 @@ def _joined(trees: Sequence[T], together: Callable[[T, T], bool]) -> list[list[T
     order = {id(tree): number for number, tree in enumerate(trees)}
     sets = [sorted(each, key=lambda tree: order[id(tree)]) for each in sets]
     return sorted(sets, key=lambda each: order[id(each[0])])
+
+
+NVME = 0x0108
+"""PCI class and subclass."""
+_CLASSES = {
+    NVME: "NVMe",
+    0x0200: "Ethernet",
+    0x0207: "HCA",
+    0x0106: "SATA",
+    0x0104: "RAID",
+    0x0302: "GPU",
+    0x0300: "GPU",
+}
+
+
+def others(topology: Topology, marks: Iterable[Mark], nvme: bool) -> tuple[str, ...]:
+    """Functions beside GPUs and NICs to show: those that are marked, or that a marked link leads to, and NVMe disks."""
+    marked = {at[1] for mark in marks for at in mark.at if at[0] in ("box", "link")}
+    shown = {device.bdf for device in topology.devices}
+    on_path = {bdf for each in topology.functions.values() if isinstance(each.path, tuple) for bdf in each.path[:-1]}
+    return tuple(
+        bdf
+        for bdf, function in topology.functions.items()
+        if bdf not in shown and bdf not in on_path and (bdf in marked or (nvme and _class(function) == NVME))
+    )
+
+
+def _class(function: PciFunction) -> int:
+    return -1 if isinstance(function.class_code, Missing) else function.class_code >> 8
+
+
+def class_name(function: PciFunction) -> str:
+    """``NVMe``, ``Ethernet``"""
+    return "NVSwitch" if is_nvswitch(function) else _CLASSES.get(_class(function), "PCI device")

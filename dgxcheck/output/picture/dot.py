@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.picture import nvlinks
-from dgxcheck.output.picture.link_words import link_lines
-from dgxcheck.output.picture.marks import Mark, box, link, worst
-from dgxcheck.output.picture.other_functions import others
-from dgxcheck.output.picture.palette import LIGHT
+from dgxcheck.output.picture.by_class import others
+from dgxcheck.output.picture.marks import Mark, box, link, link_lines, worst
+from dgxcheck.output.picture.shapes import LIGHT
 from dgxcheck.output.picture.wiring import Node, panels
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.topology.model import Topology

@@ -1,21 +1,33 @@
-"""From a machine to its picture: the PCI trees in one row, or in two rows that face each other, and NVLinks between."""
+"""Where everything of a picture is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing
-from dgxcheck.output.picture import nvlink_layout, nvlinks
-from dgxcheck.output.picture.describe import description
+from dgxcheck.facts.record import replace
+from dgxcheck.output.picture import nvlinks
+from dgxcheck.output.picture.by_class import others
 from dgxcheck.output.picture.marks import Mark, Tone
-from dgxcheck.output.picture.other_functions import others
-from dgxcheck.output.picture.rows import in_rows
-from dgxcheck.output.picture.shapes import NORMAL, SMALL, Box, Line, Picture, Rect, Text, moved, upside_down
-from dgxcheck.output.picture.text_size import LINE, text_width, wrapped
+from dgxcheck.output.picture.shapes import (
+    LINE,
+    NORMAL,
+    SMALL,
+    Box,
+    Line,
+    Picture,
+    Rect,
+    Text,
+    moved,
+    text_width,
+    upside_down,
+    wrapped,
+)
 from dgxcheck.output.picture.tree_layout import BETWEEN, Row, Tree
-from dgxcheck.output.picture.wiring import panels
+from dgxcheck.output.picture.wiring import Node, Panel, devices_below, panels
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Topology
 
@@ -36,7 +48,7 @@ def drawn(
     pairs = nvlinks.joints(topology, marks)
     wired = bool(to_bar or pairs)
     rows = [tree.row(row) for row in in_rows(found, tree, 2 if wired else None)]
-    between = nvlink_layout.BAR + 2 * nvlink_layout.TO_BAR if to_bar else nvlink_layout.ROOM
+    between = nvlinks.BAR + 2 * nvlinks.TO_BAR if to_bar else nvlinks.ROOM
     facing = len(rows) == 2 and wired
     width = max([row.width for row in rows] + [_LEAST, text_width(title, NORMAL + 2, True)])
     boxes, lines, bottom = _stacked(rows, width, between if facing else BETWEEN, facing)
@@ -74,22 +86,22 @@ def _stacked(rows: Sequence[Row], width: float, between: float, facing: bool) ->
 def _wires(
     topology: Topology, boxes: Sequence[Box], to_bar: Mapping[str, int | None], pairs: Sequence[nvlinks.Joint],
     marks: Sequence[Mark], facing: bool,
-) -> nvlink_layout.Wires:  # fmt: skip
+) -> nvlinks.Wires:  # fmt: skip
     """The NVLinks: below the panels, or in the space between two rows."""
     gpus = {box.key: box.rect for box in boxes if box.kind == "gpu"}
     panel_ends = [box.rect.y + box.rect.h for box in boxes if box.kind == "panel"]
     if not gpus or not (to_bar or pairs):
-        return nvlink_layout.Wires(boxes=[], lines=[], arcs=[])
+        return nvlinks.Wires(boxes=[], lines=[], arcs=[])
     first = min(rect.y for rect in gpus.values())
     upper = first + gpus[min(gpus, key=lambda key: gpus[key].y)].h
     lower = max(rect.y for rect in gpus.values())
-    lower = lower if facing and lower > upper else upper + nvlink_layout.ROOM
-    at = (upper + lower - nvlink_layout.BAR) / 2 if facing else max(panel_ends) + nvlink_layout.TO_BAR - BETWEEN
-    bar = nvlink_layout.through_bar(gpus, to_bar, marks, at, _nvswitches(topology)) if to_bar else None
-    arcs = nvlink_layout.arcs(gpus, pairs, upper, lower)
+    lower = lower if facing and lower > upper else upper + nvlinks.ROOM
+    at = (upper + lower - nvlinks.BAR) / 2 if facing else max(panel_ends) + nvlinks.TO_BAR - BETWEEN
+    bar = nvlinks.through_bar(gpus, to_bar, marks, at, _nvswitches(topology)) if to_bar else None
+    arcs = nvlinks.arcs(gpus, pairs, upper, lower)
     if bar is None:
         return arcs
-    return nvlink_layout.Wires(boxes=bar.boxes + arcs.boxes, lines=bar.lines, arcs=arcs.arcs)
+    return nvlinks.Wires(boxes=bar.boxes + arcs.boxes, lines=bar.lines, arcs=arcs.arcs)
 
 
 def _title(title: str, width: float) -> Box:
@@ -130,3 +142,79 @@ def _captions(marks: Sequence[Mark], notes: Sequence[str], width: float, y: floa
 
 def _nvswitches(topology: Topology) -> int:
     return sum(map(is_nvswitch, topology.functions.values()))
+
+
+WIDEST = 1280.0
+"""Of one row, where that is possible: wider pictures are unreadable in a page."""
+
+
+def in_rows(found: Sequence[Panel], tree: Tree, most: int | None) -> list[list[Panel]]:
+    """Panels in order, in as few rows as are not too wide, of about the same width.
+
+    ``most`` rows at the most, however wide: where NVLinks join GPUs of all of them.
+    """
+    parts = [part for panel in found for part in _parts(panel, tree)]
+    widths = [tree.width(panel) for panel in parts]
+    if not parts:
+        return []
+    limit = WIDEST
+    while most is not None and len(_filled(widths, limit)) > most:
+        limit += 40
+    fewest = len(_filled(widths, limit))
+    while limit - 20 >= max(widths) and len(_filled(widths, limit - 20)) == fewest:
+        limit -= 20
+    return [[parts[number] for number in row] for row in _filled(widths, limit)]
+
+
+def _filled(widths: Sequence[float], limit: float) -> list[list[int]]:
+    rows: list[list[int]] = []
+    room = 0.0
+    for number, width in enumerate(widths):
+        if rows and width <= room:
+            rows[-1].append(number)
+        else:
+            rows.append([number])
+            room = limit
+        room -= width + BETWEEN
+    return rows
+
+
+def _parts(panel: Panel, tree: Tree) -> list[Panel]:
+    """A NUMA node too wide for one row in parts, of whole host bridges where it has several."""
+    total = tree.width(panel)
+    bridge = panel.children[0]
+    units = bridge.children if len(panel.children) == 1 else panel.children
+    if total <= WIDEST or len(units) < 2:
+        return [panel]
+
+    def part(of: Sequence[Node]) -> Panel:
+        children = (replace(bridge, children=tuple(of)),) if units is bridge.children else tuple(of)
+        return replace(panel, children=children)
+
+    most = total / -(-total // WIDEST) + BETWEEN
+    parts: list[list[Node]] = [[]]
+    for unit in units:
+        if parts[-1] and tree.width(part([*parts[-1], unit])) > most:
+            parts.append([])
+        parts[-1].append(unit)
+    return [_continued(part(of), number) if number else part(of) for number, of in enumerate(parts)]
+
+
+def _continued(panel: Panel, number: int) -> Panel:
+    children = tuple(replace(child, key=f"{child.key} ({number + 1})") for child in panel.children)
+    return replace(panel, title=f"{panel.title} (continued)", children=children)
+
+
+def description(
+    topology: Topology, panels: Sequence[Panel], to_bar: Mapping[str, int | None], marks: Sequence[Mark]
+) -> str:  # fmt: skip
+    """``NUMA node 0: GPU0, GPU1, mlx5_0. ... NVLinks join 16 pairs of GPUs. FAIL: ...``"""
+    told = [f"{panel.title}: {', '.join(node.name for node in devices_below(panel.children))}." for panel in panels]
+    gpus = topology.gpus
+    joined = sum(bool(topology.link(a, b).nvlinks) for number, a in enumerate(gpus) for b in gpus[number + 1 :])
+    if to_bar:
+        told.append(f"NVLinks of {counted(len(to_bar), 'GPU')} lead to NVSwitches.")
+    elif joined:
+        told.append(f"NVLinks join {counted(joined, 'pair')} of GPUs.")
+    told += [f"{mark.words}." if not mark.words.endswith(".") else mark.words for mark in marks]
+    return " ".join(told) or "No GPUs and no HCAs."

@@ -1,11 +1,14 @@
-"""What is marked in a picture: what is wrong, with its words, or the way that data goes."""
+"""Marks in a picture, and the words for what it draws."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
 
+from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
+from dgxcheck.output.plain_text import shown
+from dgxcheck.topology.paths import Hop
 
 Tone = Literal["fail", "warn", "way", "better"]
 """``way`` is what was asked about, not trouble."""
@@ -60,3 +63,15 @@ def numbered(marks: Sequence[Mark], at: At) -> list[Mark]:
 def worst(marks: Sequence[Mark]) -> Tone | None:
     """The tone of the worst; None without any."""
     return min((mark.tone for mark in marks), key=_WORST.index, default=None)
+
+
+def link_lines(hop: Hop | None) -> list[str]:
+    """``gen3 x16``, and below it what both ends support where it is trained lower."""
+    if hop is None or hop.skip_reason:
+        return []
+    if isinstance(hop.gen, Missing) and isinstance(hop.width, Missing):
+        return ["link ?"]
+    now = f"gen{shown(hop.gen)} x{shown(hop.width)}"
+    below = [f"x{hop.max_width}"] if hop.narrow is True else []
+    below = [*([f"gen{hop.max_gen}"] if hop.slow is True else []), *below]
+    return [now, f"of {' '.join(below)}"] if below else [now]

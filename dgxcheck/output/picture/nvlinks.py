@@ -1,13 +1,15 @@
-"""The NVLinks of a machine: between pairs of GPUs, or from each GPU to NVSwitches."""
+"""The NVLinks of a picture."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.record import Record
-from dgxcheck.output.picture.marks import Mark, numbered, pair
+from dgxcheck.output.picture.marks import NVSWITCHES, Mark, numbered, pair, worst
+from dgxcheck.output.picture.shapes import LINE, NORMAL, SMALL, Arc, Box, Line, Rect, Text, text_width
 from dgxcheck.topology.model import Topology
 
 _SINGLE = 12
@@ -66,3 +68,154 @@ def switched(topology: Topology) -> dict[str, int | None]:
             if link.nvlinks is not None:
                 found[key] = max(found[key] or 0, link.nvlinks)
     return found
+
+
+ROOM = 190.0
+"""Height of the space for arcs."""
+BAR, TO_BAR = 28.0, 44.0
+Point = tuple[float, float]
+
+
+class Wires(Record):
+    """What is drawn of the NVLinks."""
+
+    boxes: list[Box]
+    lines: list[Line]
+    arcs: list[Arc]
+
+
+def through_bar(
+    places: Mapping[str, Rect], counts: Mapping[str, int | None], marks: Sequence[Mark], y: float, nvswitches: int
+) -> Wires:  # fmt: skip
+    """A bar from ``y`` down, and a line from each GPU to it; GPUs above and below."""
+    ends = [places[key] for key in counts if key in places]
+    left, right = min(rect.x for rect in ends), max(rect.x + rect.w for rect in ends)
+    own = numbered(marks, NVSWITCHES)
+    tone = worst(own)
+    text = counted(nvswitches, "NVSwitch", "NVSwitches") if nvswitches else "NVSwitches"
+    each = {*counts.values()}
+    if len(each) == 1 and (links := each.pop()) is not None:
+        text += f": {counted(links, 'NVLink')} from every GPU"
+    text = f"{','.join(str(mark.number) for mark in own)}: {text}" if own else text
+    rect = Rect(left, y, max(right - left, text_width(text, NORMAL, True) + 16), BAR)
+    lines = (Text(text, NORMAL, True, tone),)
+    bar = Box(kind="bar", rect=rect, lines=lines, tone=tone, hint=text, key="nvswitches")
+    drawn = Wires(boxes=[bar], lines=[], arcs=[])
+    for key, links in counts.items():
+        if key not in places:
+            continue
+        gpu = places[key]
+        x = _middle(gpu)
+        start, end = (gpu.y + gpu.h, y) if gpu.y < y else (gpu.y, y + BAR)
+        at_pair = [mark for mark in marks if any(at[0] == "pair" and key in at for at in mark.at)]
+        known = "?" if links is None else str(links)
+        drawn.lines.append(
+            Line(kind="nvlink", points=((x, start), (x, end)), tone=worst(at_pair), down=not links,
+                 hint=f"NVLinks up to the NVSwitches: {known}", ends=(key, bar.key))
+        )  # fmt: skip
+        number = ",".join(str(mark.number) for mark in at_pair if mark.number)
+        text = f"{number}: NV{known}" if number else f"NV{known}"
+        drawn.boxes.append(_label(text, x, (start + end) / 2, at_pair))
+    return drawn
+
+
+def arcs(places: Mapping[str, Rect], found: Sequence[Joint], upper: float, lower: float) -> Wires:
+    """Arcs in the space between the heights ``upper`` and ``lower``; GPUs that stand below ``lower`` bend upwards."""
+    known = [joint for joint in found if joint.a in places and joint.b in places]
+    single = is_single(known)
+    drawn = Wires(boxes=[], lines=[], arcs=[])
+    ends = _ends(places, known, single)
+    spans = [abs(_middle(places[joint.a]) - _middle(places[joint.b])) for joint in known]
+    widest = max([*spans, 1.0])
+    for number, joint in sorted(enumerate(known), key=lambda item: spans[item[0]]):
+        own = [_arc(joint, a, b, spans[number] / widest, upper, lower, single, index, widest)
+               for index, (a, b) in enumerate(ends[number])]  # fmt: skip
+        drawn.arcs.extend(own)
+        if any(mark.number for mark in joint.marks) or not single:
+            number_text = ",".join(str(mark.number) for mark in joint.marks if mark.number)
+            count = "" if single else f"NV{joint.up}"
+            text = ": ".join(filter(None, (number_text, count)))
+            if text:
+                drawn.boxes.append(_free_label(text, own[-1], joint.marks, drawn.boxes))
+    return drawn
+
+
+def _ends(places: Mapping[str, Rect], known: Sequence[Joint], single: bool) -> list[list[tuple[Point, Point]]]:
+    """Where each NVLink of each pair begins and ends: spread over the edge of its GPUs so that few arcs cross."""
+    slots: dict[str, list[tuple[tuple[int, float, float], int, int]]] = {}
+    for number, joint in enumerate(known):
+        for line in range(_count(joint, single)):
+            for key, other in ((joint.a, joint.b), (joint.b, joint.a)):
+                here, there = places[key], places[other]
+                side = 1 if here.y != there.y else 0 if there.x < here.x else 2
+                distance = abs(there.x - here.x)
+                nested = (distance, there.x, -distance)[side]
+                slots.setdefault(key, []).append(((side, nested, line if side == 0 else -line), number, line))
+    x_of: dict[tuple[str, int, int], float] = {}
+    for key, wanted in slots.items():
+        rect = places[key]
+        step = min(rect.w / (len(wanted) + 1), 8.0)
+        first = _middle(rect) - step * (len(wanted) - 1) / 2
+        for place, (_, number, line) in enumerate(sorted(wanted)):
+            x_of[key, number, line] = first + place * step
+
+    def end(key: str, number: int, line: int) -> Point:
+        return x_of[key, number, line], _edge(places, key)
+
+    return [
+        [(end(joint.a, number, line), end(joint.b, number, line)) for line in range(_count(joint, single))]
+        for number, joint in enumerate(known)
+    ]
+
+
+def _count(joint: Joint, single: bool) -> int:
+    """How many arcs stand for a pair."""
+    return joint.up + joint.down if single else 1
+
+
+def _edge(places: Mapping[str, Rect], key: str) -> float:
+    """The lower edge of a GPU in the upper row, the upper edge of one in the lower row."""
+    top = min(rect.y for rect in places.values())
+    rect = places[key]
+    return rect.y + rect.h if rect.y == top else rect.y
+
+
+def _arc(
+    joint: Joint, a: Point, b: Point, share: float, upper: float, lower: float,
+    single: bool, index: int, widest: float,
+) -> Arc:  # fmt: skip
+    reach = 50 + (min(lower - upper, widest * 0.5) - 20) * share
+    if a[1] != b[1]:
+        middle = (upper + lower) / 2
+        bend = (middle, middle)
+    elif a[1] <= upper:
+        bend = (upper + reach, upper + reach)
+    else:
+        bend = (lower - reach, lower - reach)
+    down = index >= joint.up if single else not joint.up
+    trouble = any(mark.number for mark in joint.marks)
+    partly = trouble and any(mark.down for mark in joint.marks) and joint.up > 0
+    tone = None if partly and not down else worst(joint.marks)
+    generation = f" of generation {joint.generation}" if joint.generation else ""
+    hint = f"{counted(joint.up, 'NVLink')}{generation} up" if joint.up else "no NVLink up"
+    return Arc(start=a, end=b, bend=bend, tone=tone, down=down, hint=hint,
+               width=1.6 if single else min(1.6 + joint.up / 4, 6.0))  # fmt: skip
+
+
+def _free_label(text: str, arc: Arc, marks: Sequence[Mark], others: Sequence[Box]) -> Box:
+    """On the arc, where no other label stands."""
+    tried = [_label(text, *arc.at(share), marks) for share in
+             (0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74, 0.2, 0.8)]  # fmt: skip
+    free = (label for label in tried if not any(label.rect.overlaps(other.rect) for other in others))
+    return next(free, tried[0])
+
+
+def _label(text: str, x: float, y: float, marks: Sequence[Mark]) -> Box:
+    tone = worst(marks)
+    width, height = text_width(text, SMALL, tone is not None) + 6, SMALL * LINE + 2
+    rect = Rect(x - width / 2, y - height / 2, width, height)
+    return Box(kind="label", rect=rect, lines=(Text(text, SMALL, tone is not None, tone),), tone=tone)
+
+
+def _middle(rect: Rect) -> float:
+    return rect.x + rect.w / 2

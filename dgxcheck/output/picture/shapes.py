@@ -1,11 +1,69 @@
-"""A picture as data: rectangles with text, lines and arcs, in pixels from the top left."""
+"""A picture as data: rectangles with text, lines and arcs, in pixels from the top left; colours, text widths."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.output.picture.marks import Tone
+
+Colours = Mapping[str, str]
+LIGHT: Colours = {
+    "page": "#ffffff", "text": "#1b1d21", "faint": "#555b66", "edge": "#6b7280", "panel": "#f3f4f6",
+    "panel-edge": "#b6bcc6", "bridge": "#e2e5ea", "switch": "#ffffff", "gpu": "#d9efc2", "gpu-edge": "#4d8a0f",
+    "nic": "#cfe3f8", "nic-edge": "#2f6fae", "other": "#ece4f7", "other-edge": "#7552a8", "nvlink": "#4d8a0f",
+    "fail": "#a81818", "fail-fill": "#fde4e1", "warn": "#7a4d00", "warn-fill": "#fdf0cf", "way": "#0b57a4",
+    "way-fill": "#dbeafb", "better": "#1f6b2c", "better-fill": "#dff3e1",
+}  # fmt: skip
+DARK: Colours = {
+    "page": "#15171b", "text": "#eceef2", "faint": "#b3bac6", "edge": "#9aa3b1", "panel": "#1f2329",
+    "panel-edge": "#4a525f", "bridge": "#343b46", "switch": "#262b33", "gpu": "#28400f", "gpu-edge": "#8ccc3f",
+    "nic": "#153a5e", "nic-edge": "#6fb1ef", "other": "#3a2a55", "other-edge": "#b698e6", "nvlink": "#8ccc3f",
+    "fail": "#ff9a91", "fail-fill": "#4f1512", "warn": "#f5c451", "warn-fill": "#463206", "way": "#8cc4ff",
+    "way-fill": "#123a63", "better": "#86d694", "better-fill": "#173d1f",
+}  # fmt: skip
+TONES = ("fail", "warn", "way", "better")
+
+
+FONTS = "'DejaVu Sans', Verdana, Arial, sans-serif"
+LINE = 1.3
+"""Height of a line, in em."""
+_EM = {
+    **dict.fromkeys("ijl.,:;'|!I", 0.37),
+    **dict.fromkeys(" ftr()[]/-", 0.43),
+    **dict.fromkeys("mwMW@%_+", 0.97),
+    **dict.fromkeys("ABCDEFGHJKLNOPQRSTUVXYZ=&", 0.77),
+}
+_OTHER, _BOLD = 0.645, 1.12
+
+
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """Pixels, rather too many than too few; a wide character (CJK) takes one em and more."""
+    ems = sum(_EM.get(char, _OTHER if char.isascii() else 1.05) for char in text)
+    return ems * size * (_BOLD if bold else 1)
+
+
+def shortened(text: str, width: float, size: float, bold: bool = False) -> str:
+    """The text, or as much of its start as fits, with an ellipsis."""
+    if text_width(text, size, bold) <= width:
+        return text
+    end = len(text)
+    while end > 1 and text_width(text[:end] + "…", size, bold) > width:
+        end -= 1
+    return f"{text[:end].rstrip()}…"
+
+
+def wrapped(text: str, width: float, size: float) -> list[str]:
+    """Lines that fit, broken between words; a longer word stands alone and shortened."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        if lines and text_width(f"{lines[-1]} {word}", size) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(shortened(word, width, size))
+    return lines
+
 
 BoxKind = Literal[
     "panel", "host-bridge", "switch", "gpu", "nic", "other", "bar", "label", "badge", "title", "caption",
@@ -29,14 +87,6 @@ class Rect(Record, kw_only=False):
             and other.x < self.x + self.w
             and self.y < other.y + other.h
             and other.y < self.y + self.h
-        )
-
-    def contains(self, other: Rect) -> bool:
-        return (
-            self.x <= other.x
-            and self.y <= other.y
-            and other.x + other.w <= self.x + self.w
-            and other.y + other.h <= self.y + self.h
         )
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from dgxcheck.output.picture.palette import DARK, LIGHT, TONES, Colours
-from dgxcheck.output.picture.shapes import Arc, Box, Line, Picture, Text
-from dgxcheck.output.picture.text_size import FONTS, LINE
+from dgxcheck.output.picture.shapes import DARK, FONTS, LIGHT, LINE, TONES, Arc, Box, Colours, Line, Picture, Text
 from dgxcheck.output.plain_text import visible
 
 _GAP = 18.0
@@ -26,17 +24,17 @@ def document(pictures: Sequence[Picture], name: str) -> str:
     title = "; ".join(picture.title for picture in pictures)
     about = " ".join(picture.description for picture in pictures)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="dgx" viewBox="0 0 {_n(width)} {_n(height)}"'
-        f' width="{_n(width)}" height="{_n(height)}" role="img" aria-labelledby="{name}-title {name}-desc">',
-        f'<title id="{name}-title">{_text(title)}</title>',
-        f'<desc id="{name}-desc">{_text(about)}</desc>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="dgx" viewBox="0 0 {px(width)} {px(height)}"'
+        f' width="{px(width)}" height="{px(height)}" role="img" aria-labelledby="{name}-title {name}-desc">',
+        f'<title id="{name}-title">{escaped(title)}</title>',
+        f'<desc id="{name}-desc">{escaped(about)}</desc>',
         f"<style>{style()}</style>",
-        f'<rect class="page" width="{_n(width)}" height="{_n(height)}"/>',
+        f'<rect class="page" width="{px(width)}" height="{px(height)}"/>',
     ]
     y = 0.0
     for picture in pictures:
         inner = "\n".join(_shapes(picture))
-        parts.append(f'<g transform="translate(0 {_n(y)})">\n{inner}\n</g>' if y else inner)
+        parts.append(f'<g transform="translate(0 {px(y)})">\n{inner}\n</g>' if y else inner)
         y += picture.height + _GAP
     return "\n".join([*parts, "</svg>"])
 
@@ -93,10 +91,10 @@ def _box(box: Box) -> str:
         classes += f" {box.tone}" + (f" {box.tone}-fill" if kind != "panel" else "")
     radius = 2 if kind == "label" else 6
     shape = (
-        f'<rect class="{classes}" x="{_n(rect.x)}" y="{_n(rect.y)}" width="{_n(rect.w)}" height="{_n(rect.h)}"'
+        f'<rect class="{classes}" x="{px(rect.x)}" y="{px(rect.y)}" width="{px(rect.w)}" height="{px(rect.h)}"'
         f' rx="{radius}"/>'
     )
-    hint = f"<title>{_text(box.hint)}</title>" if box.hint else ""
+    hint = f"<title>{escaped(box.hint)}</title>" if box.hint else ""
     return f"<g>{hint}{shape}{''.join(_lines(box, rect.x + rect.w / 2, ''))}</g>"
 
 
@@ -114,12 +112,12 @@ def _written(line: Text, x: float, y: float, anchor: str) -> str:
     classes = " ".join(filter(None, (anchor, line.tone or ("" if line.bold or line.size > 12 else "small"))))
     weight = ' font-weight="bold"' if line.bold else ""
     named = f' class="{classes}"' if classes else ""
-    return f'<text{named} x="{_n(x)}" y="{_n(y)}" font-size="{_n(line.size)}"{weight}>{_text(line.text)}</text>'
+    return f'<text{named} x="{px(x)}" y="{px(y)}" font-size="{px(line.size)}"{weight}>{escaped(line.text)}</text>'
 
 
 def _line(line: Line) -> str:
     points = [point for number, point in enumerate(line.points) if not number or point != line.points[number - 1]]
-    path = " ".join(f"{'L' if number else 'M'}{_n(x)} {_n(y)}" for number, (x, y) in enumerate(points))
+    path = " ".join(f"{'L' if number else 'M'}{px(x)} {px(y)}" for number, (x, y) in enumerate(points))
     classes = " ".join(filter(None, (line.kind, "down" if line.down else "", line.tone)))
     width = ' stroke-width="2.6"' if line.kind == "nvlink" and not line.tone else ""
     return f"<path class={quoteattr(classes)} d={quoteattr(path)}{width}>{_title(line.hint)}</path>"
@@ -127,18 +125,18 @@ def _line(line: Line) -> str:
 
 def _arc(arc: Arc) -> str:
     (x1, y1), (x2, y2), (b1, b2) = arc.start, arc.end, arc.bend
-    path = f"M{_n(x1)} {_n(y1)}C{_n(x1)} {_n(b1)} {_n(x2)} {_n(b2)} {_n(x2)} {_n(y2)}"
+    path = f"M{px(x1)} {px(y1)}C{px(x1)} {px(b1)} {px(x2)} {px(b2)} {px(x2)} {px(y2)}"
     classes = " ".join(filter(None, ("nvlink", "down" if arc.down else "", arc.tone)))
-    return f'<path class="{classes}" d="{path}" stroke-width="{_n(arc.width)}">{_title(arc.hint)}</path>'
+    return f'<path class="{classes}" d="{path}" stroke-width="{px(arc.width)}">{_title(arc.hint)}</path>'
 
 
 def _title(hint: str) -> str:
-    return f"<title>{_text(hint)}</title>" if hint else ""
+    return f"<title>{escaped(hint)}</title>" if hint else ""
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
     return escape(visible(text))
 
 
-def _n(number: float) -> str:
+def px(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.facts.record import Record
-from dgxcheck.output.picture.link_words import link_lines
-from dgxcheck.output.picture.marks import Mark, box, link, node, numbered, worst
-from dgxcheck.output.picture.shapes import NORMAL, SMALL, Box, BoxKind, Line, Rect, Text
-from dgxcheck.output.picture.text_size import LINE, shortened, text_width
+from dgxcheck.output.picture.marks import Mark, box, link, link_lines, node, numbered, worst
+from dgxcheck.output.picture.shapes import LINE, NORMAL, SMALL, Box, BoxKind, Line, Rect, Text, shortened, text_width
 from dgxcheck.output.picture.wiring import Node, Panel
 from dgxcheck.output.plain_text import visible
 

@@ -14,8 +14,7 @@ from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
-from dgxcheck.output.picture.by_class import Group, groups
-from dgxcheck.output.picture.other_functions import class_name
+from dgxcheck.output.picture.by_class import Group, class_name, groups
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import Hop, hops_above

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dgxcheck import __version__
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.output.json_null import either, source
-from dgxcheck.output.json_text import compact
+from dgxcheck.output.json_values import compact, either, source
 from dgxcheck.source.protocol import Origin
 from dgxcheck.topology.model import Device, Link, Topology
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.output.plain_text import lines, shown, visible
-from dgxcheck.output.topo.matrix import cell
-from dgxcheck.output.topo.row_names import row_names
+from dgxcheck.output.topo.matrix import cell, row_names
 from dgxcheck.topology.model import Device, Topology, is_printed
 
 # Labels and order are nvidia-smi's, the words are ours

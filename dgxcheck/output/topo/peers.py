@@ -1,16 +1,107 @@
-"""Peer access of every pair of GPUs: a matrix, and the reasons why pairs have none."""
+"""Peer-to-peer: NVML's status of each pair, and whether P2P works between them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.checks.engine.finding import Judgement
-from dgxcheck.facts.missing import Json
-from dgxcheck.output.plain_text import columns, fit_columns, lines, visible
+from dgxcheck.checks.engine.precondition import Precondition
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.nvlink import P2pStatus
+from dgxcheck.facts.record import Record
+from dgxcheck.output.json_values import either
+from dgxcheck.output.plain_text import columns, fit_columns, lines, shown, visible
 from dgxcheck.output.topo.matrix import cell
-from dgxcheck.output.topo.reasons import Reasons, reasons, text_of
 from dgxcheck.readiness.peer_access import Peering, Verdict
 from dgxcheck.topology.model import Topology
+
+
+class Reasons(Record, kw_only=False):
+    """One pair."""
+
+    a: str
+    b: str
+    cell: str
+    """The pair's cell in the matrix."""
+    reasons: tuple[tuple[str, str, str], ...]
+    """Id of the check, its text, its remedy (may be empty)."""
+
+
+def text_of(precondition: Precondition) -> str:
+    """The precondition's summary for one pair, else the message of its judgement."""
+    return precondition.summary or precondition.judgement.message
+
+
+def reasons(pairs: Sequence[Reasons]) -> list[str]:
+    """Paragraphs: reason, remedy, pairs."""
+    pairs_by_reason: dict[tuple[str, str], list[Reasons]] = {}
+    for pair in pairs:
+        for id_, words, remedy in pair.reasons:
+            pairs_by_reason.setdefault((f"{pair.cell}: {id_}: {visible(words)}", remedy), []).append(pair)
+    paragraphs = [""] if pairs_by_reason else []
+    for (line, remedy), affected in pairs_by_reason.items():
+        names = "all pairs" if len(affected) == len(pairs) else visible(_grouped(affected))
+        paragraphs += [line, *([f"  {visible(remedy)}"] if remedy else []), f"  {names}"]
+    return paragraphs
+
+
+def _grouped(pairs: Iterable[Reasons]) -> str:
+    """``GPU0, GPU1 with mlx5_1; GPU2 with mlx5_0, mlx5_3``."""
+    targets: dict[str, list[str]] = {}
+    for pair in pairs:
+        targets.setdefault(pair.a, []).append(pair.b)
+    sources: dict[str, list[str]] = {}
+    for name, names in targets.items():
+        sources.setdefault(", ".join(names), []).append(name)
+    return "; ".join(f"{', '.join(group)} with {names}" for names, group in sources.items())
+
+
+NOT_LISTED = Missing(Gap.ABSENT, "nvmlDeviceGetP2PStatus", "NVML does not list both GPUs")
+_P2P_LEGEND = {
+    "X": "the GPU itself",
+    "OK": "supported",
+    "CNS": "chipset not supported",
+    "GNS": "GPU not supported",
+    "TNS": "topology not supported",
+    "NS": "not supported",
+    "DR": "disabled by a registry key",
+    "U": "unknown to the driver",
+    "?": "unknown, for the reason below",
+}
+
+
+def p2p_matrix(
+    topology: Topology, statuses: tuple[P2pStatus, ...], capability: str, tabs: bool, width: int | None
+) -> str:  # fmt: skip
+    """Status words from the row's GPU to the column's; ``tabs``: in the format of nvidia-smi, for scripts."""
+    names = {gpu.bdf or gpu.name: visible(gpu.name) for gpu in topology.gpus}
+    status_of = {(status.a, status.b): getattr(status, capability) for status in statuses}
+    cells = {(a, b): status_of.get((a, b), NOT_LISTED) for a in names for b in names}
+    if tabs:
+        rows = [" \t" + "".join(f"{name}\t" for name in names.values())]
+        for a, name in names.items():
+            rows.append(f" {name}\t" + "".join(f"{'X' if a == b else shown(cells[a, b])}\t" for b in names))
+        return lines([*rows, "", "Legend:", "", *(f"  {word:4} = {text}" for word, text in _P2P_LEGEND.items())])
+    body = [
+        [names[b], *(" X" if a == b else shown(cells[a, b]) for a in names)] for b in names
+    ]  # fmt: skip
+    table, _ = fit_columns(["", *names.values()], body, [], width)
+    legend = [f"  {line}" for line in columns([(word, f"= {text}") for word, text in _P2P_LEGEND.items()], " ")]
+    gaps = sorted({str(gap) for (a, b), gap in cells.items() if a != b and isinstance(gap, Missing)})
+    reasons = [f"? {visible(gap)}" for gap in gaps]
+    title = f"Peer-to-peer {capability}, from the row's GPU to the column's:"
+    return lines([*table, "", title, *legend, *([""] if reasons else []), *reasons])
+
+
+def p2p_as_json(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str) -> dict[str, Json]:
+    """The member ``p2p`` of the JSON document."""
+    names = {gpu.bdf or gpu.name: gpu.name for gpu in topology.gpus}
+    pairs: list[Json] = [
+        {"a": names.get(pair.a, pair.a), "b": names.get(pair.b, pair.b), **either("status", getattr(pair, capability))}
+        for pair in statuses
+    ]
+    return {"p2p": {"capability": capability, "pairs": pairs}}
+
 
 CELLS: Mapping[Verdict, str] = {"slow": "slow", "refused": "no", "through the host": "host", "cannot tell": "?"}
 LEGEND = {

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.plain_text import columns, fit_columns, lines, visible
-from dgxcheck.output.topo.bandwidth import bounds
-from dgxcheck.output.topo.reasons import Reasons, reasons, text_of
-from dgxcheck.output.topo.row_names import nic_legend, row_names
+from dgxcheck.output.topo.matrix import nic_legend, row_names
+from dgxcheck.output.topo.path import bounds
+from dgxcheck.output.topo.peers import Reasons, reasons, text_of
 from dgxcheck.readiness.gpudirect import Readiness, remedy_of
 from dgxcheck.topology.model import Topology
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.bandwidth.rings import collective_gbs
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.output.json_null import either
+from dgxcheck.output.json_values import either
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.topo import reference_graph
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph

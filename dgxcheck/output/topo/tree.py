@@ -8,7 +8,7 @@ from dgxcheck.facts.bdf import bus_order
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.output.json_null import either
+from dgxcheck.output.json_values import either
 from dgxcheck.output.plain_text import lines, shown, visible
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.paths import Hop, hops_above, sharers

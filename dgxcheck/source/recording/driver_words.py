@@ -47,5 +47,5 @@ def is_word(name: str) -> bool:
 @cache
 def _words() -> frozenset[str]:
     """All of them: those that a form of the log looks for, and others."""
-    of_forms = (word.lower() for form in FORMS for word in re.findall(r"[A-Za-z]\w+", _SYNTAX.sub("|", form.expression)))
-    return _BESIDE.union(of_forms)
+    literals = (_SYNTAX.sub("|", form.expression) for form in FORMS)
+    return _BESIDE.union(word.lower() for text in literals for word in re.findall(r"[A-Za-z]\w+", text))

@@ -1,0 +1,139 @@
+"""What kind of thing a recorded fact is, and so how it is judged: one row per fact, in the record that holds it.
+
+``limit_mw: int | Missing = nature.setting("power limit", "mW")`` is such a row, at ``GpuPower.limit_mw``.
+The label is the field's name in words where the row has none. It is judged without a check of its own: identities are
+unique; inventory, versions, settings, states and capabilities are alike among siblings; states are good; counters do
+not grow; readings are within their bounds; inventory and versions are those of the last run. What is not judged says
+why.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as typing has it; workers start without that module
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Literal
+
+    Nature = Literal[
+        "key", "holder", "identity", "place", "inventory", "version", "setting", "state", "capability", "gauge",
+        "counter", "load", "event",
+    ]  # fmt: skip
+    Among = Literal["", "place", "board", "image"]
+
+COMPARED = frozenset(("inventory", "version", "setting", "state", "capability"))
+"""Natures of what healthy siblings have in common."""
+
+
+class Fact:
+    """One row."""
+
+    __slots__ = ("label", "more", "name", "nature", "record", "unit")
+
+    def __init__(self, record: type[Any], name: str, row: tuple[Nature, tuple[str, ...], Mapping[str, Any]]) -> None:
+        self.record, self.name = record, name
+        self.nature, said, self.more = row
+        self.label: str = said[0] if said else ""
+        self.unit: str = said[1] if len(said) > 1 else ""
+
+
+if TYPE_CHECKING:
+
+    def key() -> Any:
+        """Which device a record is of."""
+
+    def holder(label: str = "", *, default: Any = ...) -> Any:
+        """Records that have rows of their own, or the gap in place of them."""
+
+    def identity(
+        label: str = "", unit: str = "", *, shared: str = "", any: str = "", file: str = "", default: Any = ...
+    ) -> Any:
+        """No two devices of a kind have the same. ``shared``: who may; then two that share it among others that do
+        not are a finding, and all of them are none."""
+
+    def place(label: str = "", unit: str = "", *, any: str = "", file: str = "", default: Any = ...) -> Any:
+        """Where in the machine: wiring, node, number; other facts follow from it."""
+
+    def inventory(
+        label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ...,
+        tolerance: str = "", slack: int = 0, low: float = ..., high: float = ..., file: str = "", default: Any = ...,
+    ) -> Any:  # fmt: skip
+        """What was built in: alike among siblings, the same as in the last run."""
+
+    def version(
+        label: str = "", unit: str = "", *, differs: str = "", among: Among = "", file: str = "", default: Any = ...
+    ) -> Any:
+        """Of firmware or software: alike among siblings, the same as in the last run."""
+
+    def setting(
+        label: str = "", unit: str = "", *, differs: str = "", among: Among = "", good: tuple[object, ...] = (),
+        most: str = "", low: float = ..., high: float = ..., fix: str = "", source: str = "", file: str = "",
+        default: Any = ...,
+    ) -> Any:  # fmt: skip
+        """What somebody chose: alike among siblings. ``fix``: the option of nvidia-smi that sets it."""
+
+    def state(
+        label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ..., among: Among = "",
+        good: tuple[object, ...] = (), most: str = "", low: float = ..., high: float = ..., source: str = "",
+        file: str = "", default: Any = ...,
+    ) -> Any:  # fmt: skip
+        """How it is now: one of the values that are ``good``, where they are known, and alike among siblings."""
+
+    def capability(
+        label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ..., among: Among = "",
+        any_order: bool = False, most: str = "", low: float = ..., high: float = ..., fix: str = "", file: str = "",
+        default: Any = ...,
+    ) -> Any:  # fmt: skip
+        """What it can do: alike among siblings."""
+
+    def gauge(
+        label: str = "", unit: str = "", *, most: str = "", low: float = ..., high: float = ..., default: Any = ...
+    ) -> Any:
+        """A measured quantity, between its bounds."""
+
+    def counter(
+        label: str = "", unit: str = "", *, limit: str | float = ..., per: Literal["hour", "day"] = ...,
+        any: str = "", grown: bool = ..., names: Mapping[str, Any] = ..., blames: str = "", ceiling: int = ...,
+        most: str = "", of_life: bool = ..., file: str = "", source: str = "", default: Any = ...,
+    ) -> Any:  # fmt: skip
+        """What only grows: no more than its ``limit``, a threshold or number, in each hour or day; ``any`` is why any
+        number is harmless, or with ``grown`` any total. ``names``: rows of the counters of a mapping; one that has no
+        row is judged all the same. ``ceiling``: where it stops."""
+
+    def load(label: str = "", unit: str = "", *, low: float = ..., high: float = ..., default: Any = ...) -> Any:
+        """What the machine is doing at this moment: never judged."""
+
+else:
+
+    def _of(nature):
+        def row(*said, **more):
+            return [nature, said, more]
+
+        return row
+
+    key, holder, identity, place = _of("key"), _of("holder"), _of("identity"), _of("place")
+    inventory, version, setting, state = _of("inventory"), _of("version"), _of("setting"), _of("state")
+    capability, gauge, counter, load = _of("capability"), _of("gauge"), _of("counter"), _of("load")
+
+
+def row(field: object) -> Fact:
+    """The row of a field, by its address: ``row(GpuPower.limit_mw)``."""
+    record, name = field.__objclass__, field.__name__  # type: ignore[attr-defined]
+    return rows(record)[name]
+
+
+def rows(record: type[Any]) -> Mapping[str, Fact]:
+    """The rows of a record by field; of one that holds an event none has more than that nature."""
+    known = _ROWS.get(record)
+    if known is None:
+        event = ["event", (), {}] if record._nature else None
+        named = {name: record._rows.get(name, event) for name in record.__slots__}
+        known = _ROWS[record] = {name: Fact(record, name, row) for name, row in named.items() if row is not None}
+    return known
+
+
+def by_name(table: Mapping[str, Any], name: str) -> Fact | None:
+    """The row of a counter in a mapping; None where the table does not know it."""
+    return Fact(object, name, table[name]) if name in table else None
+
+
+_ROWS: dict[type[Any], Mapping[str, Fact]] = {}

@@ -1,0 +1,103 @@
+"""What a scheduler asks of a fleet: reasons to drain, nodes that may return, blocks of its topology."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dgxcheck.fleet.judge import Fleet
+from dgxcheck.fleet.node import Node
+from dgxcheck.fleet.node_names import folded
+from dgxcheck.fleet.result import LEVELS
+from dgxcheck.output.drain_reason import Item, drain_reason
+from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.report import FleetReport
+
+
+def drain_reasons(report: FleetReport) -> str:
+    """Nodes without a result are left out: nothing is known of them."""
+    return lines(f"{visible(node.name)}\t{reason_of(node)}" for node in report.fleet.nodes.values())
+
+
+def reason_of(node: Node) -> str:
+    """The level is the highest that found a fault; of a node without one that of its newest result."""
+    failed = [each for each in node.faults if each.fault.status == "fail"]
+    levels = [each.level for each in failed] or [node.newest.level]
+    items = [
+        Item(fault.check, fault.subject, fault.word, fault.figure, fault.cause, fault.step)
+        for fault in (each.fault for each in failed)
+    ]
+    return drain_reason(node.verdict, max(levels, key=LEVELS.index), items)
+
+
+def gate(report: FleetReport) -> str:
+    """A line per node: return, or what holds it back."""
+    fleet = report.fleet
+    rows = [_held_or_returned(node) for node in fleet.nodes.values()]
+    rows += [f"{name}: hold: no result" for name in fleet.silent]
+    rows += [f"hold: not read: {each.where}: {each.why}" for each in fleet.unread]
+    return lines(map(visible, rows))
+
+
+def may_return(fleet: Fleet) -> bool:
+    """May all of them?"""
+    return bool(fleet.nodes) and not fleet.silent and not fleet.unread and all(map(_clear, fleet.nodes.values()))
+
+
+def _clear(node: Node) -> bool:
+    """Nothing fails and nothing is unknown."""
+    return node.verdict in ("pass", "warn")
+
+
+def _held_or_returned(node: Node) -> str:
+    newest = node.newest
+    if _clear(node):
+        warned = f", {len(node.faults)} warn" if node.faults else ""
+        return f"{node.name}: return: level {newest.level}, {newest.generated_at}{warned}"
+    held = [
+        f"{each.fault.key} found by level {each.level} at {each.found_at}"
+        + ("" if each.fault.key in {fault.key for fault in newest.faults} else f"; no {each.level} result since")
+        for each in node.faults
+        if each.fault.status in ("fail", "unknown")
+    ]
+    return f"{node.name}: hold: {'; '.join(held) or f'verdict {newest.verdict}'}"
+
+
+_DOMAIN = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.[0-9]{1,10}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_UNKNOWN = "# no switch of InfiniBand or Ethernet is named, as hosts do not see them; ibnetdiscover(8) lists them"
+
+
+def blocks(report: FleetReport) -> str:
+    """``topology.conf`` of Slurm for ``topology/block``: a block per NVLink domain, topology.conf(5).
+
+    Nodes in no domain, or in several, are named in comments. A host sees the ports of its own HCAs, never the switches
+    behind them: no ``SwitchName`` can be told from results.
+    """
+    return lines(map(visible, _lines(report)))
+
+
+def _lines(report: FleetReport) -> Iterator[str]:
+    nodes = [node for node in report.fleet.nodes.values() if _NAME.fullmatch(node.name)]
+    domains = {node.name: [each for each in node.newest.nvlink_domains if _DOMAIN.fullmatch(each)] for node in nodes}
+    blocks: dict[str, list[str]] = {}
+    for name, found in domains.items():
+        if len(found) == 1:
+            blocks.setdefault(found[0], []).append(name)
+    for domain, names in sorted(blocks.items()):
+        yield f"# NVLink domain {domain}: cluster UUID and clique"
+        yield f"BlockName={_block(domain)} Nodes={folded(names)}"
+    if alone := [name for name, found in domains.items() if not found]:
+        yield f"# in no NVLink domain of several machines: {folded(alone)}"
+    for name, found in domains.items():
+        if len(found) > 1:
+            yield f"# {name} has GPUs in several NVLink domains: {', '.join(found)}"
+    if report.fleet.silent:
+        yield f"# without a result: {folded(report.fleet.silent)}"
+    yield _UNKNOWN
+
+
+def _block(domain: str) -> str:
+    """The same for the same domain, whichever others there are: ``nvl-3f2c1a9e-32766``."""
+    cluster, _, clique = domain.partition(".")
+    return f"nvl-{cluster.partition('-')[0]}-{clique}"

@@ -1,0 +1,61 @@
+"""What ``dgxcheck integrate`` prints: the catalogue, one entry, and what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.integrate.catalogue import INTEGRATIONS, Integration
+from dgxcheck.integrate.plan import CommandProblem, PlannedFile
+from dgxcheck.output.plain_text import columns, lines
+
+_STATES = {"new": "new", "unchanged": "unchanged", "differs": "differs, left alone", "unusable": "cannot be used"}
+
+_PROBLEMS: dict[CommandProblem, str] = {
+    "": "", "missing": "{} is missing; name the path of dgxcheck with --command.",
+    "hidden": "{} is in a home directory, which the service cannot read; install dgxcheck elsewhere.",
+}  # fmt: skip
+
+
+def listing() -> str:
+    """All integrations, a line each."""
+    rows = [(each.name, str(len(each.files)), each.purpose) for each in INTEGRATIONS]
+    return lines([*columns([("Name", "Files", "Purpose"), *rows]), "", "Show one: dgxcheck integrate NAME"])
+
+
+def report(
+    integration: Integration, files: Sequence[PlannedFile], written: bool, command: str, problem: CommandProblem
+) -> str:  # fmt: skip
+    """What would be written, or what was; then the steps that remain, and why ``command`` will not run."""
+    rows = [(_row_state(file, written), file.place + (f" ({file.reason})" if file.reason else "")) for file in files]
+    steps = [f"  {number}. {step}" for number, step in enumerate(integration.steps, 1)]
+    return lines(
+        [
+            f"{integration.name}: {integration.purpose}",
+            *(f"  {line}" for line in columns(rows)),
+            "Then:",
+            *steps,
+            *_notes(files, written, _PROBLEMS[problem].format(command)),
+        ]
+    )
+
+
+def contents(files: Sequence[PlannedFile]) -> str:
+    """One file as it is; several below each other, each after a line with its place, as ``systemctl cat`` does."""
+    if len(files) == 1:
+        return files[0].text
+    return "\n".join(f"# {file.place}\n{file.text}" for file in files)
+
+
+def _row_state(file: PlannedFile, written: bool) -> str:
+    return "written" if written and file.state == "new" else _STATES[file.state]
+
+
+def _notes(files: Sequence[PlannedFile], written: bool, problem: str) -> list[str]:
+    notes = [problem] if problem else []
+    if any(file.state == "unusable" for file in files):
+        notes.append("No file was written, because a place cannot be used.")
+    elif any(file.state == "differs" for file in files):
+        notes.append("No file was written, because existing files are not replaced; --print shows the new contents.")
+    elif not written and any(file.state == "new" for file in files):
+        notes.append("Nothing was written; --print shows the contents, --write writes the files.")
+    return ["", *notes] if notes else []

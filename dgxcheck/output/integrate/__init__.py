@@ -1,1 +1,0 @@
-"""Integrations as text."""

@@ -1,0 +1,32 @@
+"""Values of JSON documents: a fact or its reason, the origin, and the text of the document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.record import fields
+from dgxcheck.source.protocol import Origin
+
+
+def either(key: str, value: object) -> dict[str, Json]:
+    """``{key: value}``, or ``{key: null, key_reason: why}`` for a gap."""
+    if isinstance(value, Missing):
+        return {key: None, f"{key}_reason": value.reason}
+    return {key: value if isinstance(value, bool | int | float | str) else None}
+
+
+def source(origin: Origin) -> Json:
+    """The member ``source``: where the facts come from, without empty members."""
+    return {key: value for key in fields(origin) if (value := getattr(origin, key))}
+
+
+def compact(document: Mapping[str, Json]) -> str:
+    """One line. ``indent`` would leave json's encoder in C for the one in Python, ten times slower."""
+    return json.dumps(document) + "\n"
+
+
+def indented(text: str) -> str:
+    """The same document with a member on each line."""
+    return json.dumps(json.loads(text), indent=1) + "\n"

@@ -1,0 +1,149 @@
+"""Placement for launchers and schedulers: environment, rank file, Slurm's gres.conf, labels of Kubernetes nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from dgxcheck.facts.gpu import Gpu, Nvml
+from dgxcheck.facts.host import Cpu, Host
+from dgxcheck.facts.missing import Missing
+from dgxcheck.launch.placement import Placement
+from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.survey import Snapshot
+from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
+from dgxcheck.topology.model import Topology
+from dgxcheck.topology.reference import matches
+
+
+def env(placed: Sequence[Placement]) -> str:
+    """``NCCL_IB_HCA`` for all processes; what differs by process is in comments, and set by ``dgxcheck bind``.
+
+    ``=`` in front of the list makes NCCL match whole names (src/misc/utils.cc, parseStringList).
+    """
+    return lines(_exports(placed))
+
+
+def nccl_ib_hca(placed: Sequence[Placement]) -> str:
+    """``=mlx5_0:1,mlx5_1:1``; empty without a port."""
+    ports = dict.fromkeys(port for each in placed for port in sorted(each.ports))
+    return f"={','.join(ports)}" if ports else ""
+
+
+def _exports(placed: Sequence[Placement]) -> Iterator[str]:
+    yield "export CUDA_DEVICE_ORDER=PCI_BUS_ID"
+    if hca := nccl_ib_hca(placed):
+        yield f"export NCCL_IB_HCA='{visible(hca)}'"
+    else:
+        yield "# no HCA port of the compute fabric is up"
+    for rank, each in enumerate(placed):
+        port = f"UCX_NET_DEVICES={each.port}, " if each.port else ""
+        cpus = "?" if isinstance(each.cpulist, Missing) else each.cpulist
+        node = "?" if isinstance(each.numa_node, Missing) else each.numa_node
+        yield visible(f"# local rank {rank}, {each.gpu.name} {each.gpu.bdf}: {port}CPUs {cpus}, NUMA node {node}")
+
+
+def rankfile(placed: Sequence[Placement], cores: Mapping[int, range]) -> str:
+    """``rank N=+n0 slot=A-B``: the cores of a NUMA node shared evenly among its GPUs; mpirun(1), Rankfiles."""
+    return lines(_ranks(placed, cores))
+
+
+def has_cores(placed: Sequence[Placement], cores: Mapping[int, range]) -> bool:
+    """Has every GPU cores?"""
+    return bool(placed) and all(each.numa_node in cores for each in placed)
+
+
+def _ranks(placed: Sequence[Placement], cores: Mapping[int, range]) -> Iterator[str]:
+    nodes = [each.numa_node for each in placed]
+    for rank, each in enumerate(placed):
+        run = None if isinstance(each.numa_node, Missing) else cores.get(each.numa_node)
+        if run is None:
+            yield f"# {each.gpu.name} {each.gpu.bdf}: its cores are not known"
+            continue
+        share, place = len(run) // nodes.count(each.numa_node), nodes[:rank].count(each.numa_node)
+        first = run.start + place * max(share, 1) % len(run)
+        yield f"rank {rank}=+n0 slot={first}-{first + max(share, 1) - 1}"
+
+
+_MODEL = re.compile(r"(?<![A-Za-z0-9])(?:RTX[ -]?)?[A-Z]{1,2}[0-9]{2,4}[A-Z]?(?![0-9])")
+
+
+def gres(snapshot: Snapshot, topology: Topology, placed: Sequence[Placement], cores: Mapping[int, range]) -> str:
+    """``Links`` counts NVLinks to each GPU in the order of the bus, -1 is the GPU itself; gres.conf(5).
+
+    ``File`` is the device node by the driver's minor number, which need not be NVML's index.
+    """
+    return lines(_gres(snapshot, topology, placed, cores))
+
+
+def has_nodes_and_cores(snapshot: Snapshot, placed: Sequence[Placement], cores: Mapping[int, range]) -> bool:
+    """Has every GPU its device node and its cores?"""
+    gpus = _gpus(snapshot)
+    known = {bdf for bdf, gpu in gpus.items() if not isinstance(gpu.minor, Missing)}
+    return bool(placed) and all(each.gpu.bdf in known and each.numa_node in cores for each in placed)
+
+
+def _gres(
+    snapshot: Snapshot, topology: Topology, placed: Sequence[Placement], cores: Mapping[int, range]
+) -> Iterator[str]:
+    gpus, host = _gpus(snapshot), snapshot.host
+    sockets = host.cpu.sockets if isinstance(host, Host) and isinstance(host.cpu, Cpu) else len(cores)
+    if len(cores) != sockets:
+        yield "# these cores are a part of a socket: slurm.conf needs SlurmdParameters=numa_node_as_socket"
+    for each in placed:
+        gpu = gpus.get(each.gpu.bdf or "")
+        if gpu is None or isinstance(gpu.minor, Missing):
+            yield f"# {each.gpu.name} {each.gpu.bdf}: its device node is not known"
+            continue
+        words = ["Name=gpu", *_type(gpu), f"File=/dev/nvidia{gpu.minor}"]
+        run = None if isinstance(each.numa_node, Missing) else cores.get(each.numa_node)
+        words += [] if run is None else [f"Cores={run.start}-{run.stop - 1}"]
+        links = _links(topology, each, placed)
+        words += [f"Links={','.join(map(str, links))}"] if links else []
+        yield " ".join(words)
+
+
+def _gpus(snapshot: Snapshot) -> Mapping[str, Gpu]:
+    return {gpu.bdf: gpu for gpu in snapshot.gpu.gpus} if isinstance(snapshot.gpu, Nvml) else {}
+
+
+def _type(gpu: Gpu) -> list[str]:
+    """``Type=v100`` of ``Tesla V100-SXM2-16GB``."""
+    found = _MODEL.search(gpu.name) if isinstance(gpu.name, str) else None
+    return [f"Type={re.sub('[^a-z0-9]', '', found[0].lower())}"] if found else []
+
+
+def _links(topology: Topology, each: Placement, placed: Sequence[Placement]) -> list[int]:
+    """Empty without NVLinks, and where a number is not known."""
+    found = [-1 if other is each else topology.link(each.gpu, other.gpu).nvlinks for other in placed]
+    known = [number for number in found if number is not None]
+    return known if len(known) == len(found) and max(known) > 0 else []
+
+
+# in full: with the feature gate DisableAutoPrefix nfd-master drops names without a namespace
+_NAME = "feature.node.kubernetes.io/dgxcheck"
+
+
+def nfd(topology: Topology, placed: Sequence[Placement]) -> str:
+    """``NAMESPACE/NAME=VALUE`` a line; what is not known has no line, and so the node no label.
+
+    https://kubernetes-sigs.github.io/node-feature-discovery/stable/usage/customization-guide.html#feature-files
+    """
+    return lines([f"{_NAME}.{name}={value}" for name, value in _labels(topology, placed)])
+
+
+def has_graph(topology: Topology) -> bool:
+    """Is every label known?"""
+    return not isinstance(nvlink_graph(topology), Missing)
+
+
+def _labels(topology: Topology, placed: Sequence[Placement]) -> Iterator[tuple[str, str]]:
+    if not placed:
+        return
+    yield "gpus", str(len(placed))
+    yield "hca-ports", str(len({port for each in placed for port in each.ports}))
+    graph = nvlink_graph(topology)
+    if isinstance(graph, Missing):
+        return
+    equal = matches(graph, nvlink_generation(topology)) if graph.pairs else ()
+    yield "nvlink-graph", equal[0].name if equal else "other" if graph.pairs else "none"

@@ -1,1 +1,0 @@
-"""How launchers and schedulers want to be told: a file per format."""

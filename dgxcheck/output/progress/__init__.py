@@ -1,1 +1,0 @@
-"""What is shown on a terminal while the machine is measured or under load."""

@@ -1,0 +1,44 @@
+"""What every format of ``dgxcheck health``, ``diff`` and ``fleet`` is made from."""
+
+from __future__ import annotations
+
+from dgxcheck.facts.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dgxcheck.assessment.compare import Comparison
+    from dgxcheck.assessment.result import Assessment
+    from dgxcheck.fleet.judge import Fleet
+
+
+class HealthReport(Record):
+    """An assessment, and how it is to be shown."""
+
+    assessment: Assessment
+    exit_code: int
+    verbose: bool = False
+    """Are findings that passed or skipped wanted too, where a format leaves them out?"""
+    fail_on: str = "warn"
+    """The mildest verdict that the exit code tells."""
+    width: int | None = None
+    """Columns of the terminal; None: lines are not folded."""
+
+
+class DiffReport(Record):
+    """A comparison, and how the command ends."""
+
+    comparison: Comparison
+    exit_code: int
+
+
+class FleetReport(Record, kw_only=False):
+    """A judged fleet, and how it is to be shown."""
+
+    fleet: Fleet
+    exit_code: int
+    verbose: bool = False
+    """Are all outliers and unread files listed?"""
+    racks: Mapping[str, tuple[str, ...]] = {}
+    """Which nodes stand together, for pictures."""

@@ -1,0 +1,131 @@
+"""What the watch tells: lines, a table, metrics, entries of the journal."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.output.exposition import STATES, VERDICT_VALUES, Sample, bus_id, classic, metric
+from dgxcheck.output.plain_text import columns, lines, visible
+from dgxcheck.watch.event import ReportedEvent, as_json
+from dgxcheck.watch.fold import Tally
+from dgxcheck.watch.memory import Memory
+
+SCHEMA = "dgxcheck/watch/1"
+_ACTION = {"pass": "info"}
+
+
+def json_line(reported: ReportedEvent) -> str:
+    """One object in one line."""
+    members: dict[str, Json] = {"schema": SCHEMA, **as_json(reported)}
+    return json.dumps({name: visible(value) if isinstance(value, str) else value for name, value in members.items()})
+
+
+def text_line(reported: ReportedEvent) -> str:
+    """``2026-11-22T10:00:00Z  FAIL  0000:0a:00.0  Xid 79 (GPU has fallen off the bus)``"""
+    when = reported.date or f"[{reported.event.seconds or 0.0:12.6f}]"
+    return f"{when}  {described(reported)}"
+
+
+def described(reported: ReportedEvent) -> str:
+    """The same without its date."""
+    event = reported.event
+    again = ""
+    if reported.total > event.count:
+        again = f" ({event.count} more, {reported.total} in all)"
+    elif event.count > 1:
+        again = f" ({event.count} times)"
+    return visible("  ".join(filter(None, (level(event.status.value), event.bdf, f"{event.text}{again}"))))
+
+
+def level(status: str) -> str:
+    """``FAIL``; ``INFO`` for what is no trouble. Four letters wide."""
+    return _ACTION.get(status, status).upper().ljust(4)
+
+
+_LEAST_EVENTS = 5
+_UNCOUNTED = ("finding", "cleared", "verdict", "note")
+
+
+def table(known: Memory, date: str, width: int, height: int) -> str:
+    """As many lines as the terminal has, none longer than it is wide."""
+    verdict = known.judged.verdict or "not judged yet"
+    lost = f"; {known.lost} log records lost" if known.lost else ""
+    head = [f"dgxcheck watch  {date}  verdict: {verdict}{lost}", ""]
+    counted = _counted(known.ledger.tallies.values())
+    bad = [f"{level(each.status)} {key}: {each.text}" for key, each in known.judged.findings.items()]
+    room = max(0, height - len(head) - _LEAST_EVENTS - 4)
+    body = [*_block("Counts", counted, room), *_block("Findings", bad, max(0, room - len(counted)))]
+    left = max(1, height - len(head) - len(body) - 3)
+    events = [
+        f"{str(each.get('at'))[11:19]} {level(str(each.get('status')))} {each.get('bdf') or '-'}  {each.get('text')}"
+        for each in list(known.ledger.recent)[-left:]
+    ]
+    body += ["Last events", *(events or ["  none"])]
+    return lines(_cut(visible(each), width) for each in [*head, *body][: max(1, height - 1)])
+
+
+def _counted(tallies: Iterable[Tally]) -> list[str]:
+    rows = [
+        (level(each.worst.value), each.event.bdf or "-", each.event.kind, each.event.code or "-", str(each.count),
+         each.last)
+        for each in sorted(tallies, key=lambda tally: tally.last, reverse=True)
+        if each.event.kind not in _UNCOUNTED
+    ]  # fmt: skip
+    return columns([("", "device", "event", "code", "count", "last"), *rows]) if rows else []
+
+
+def _block(title: str, rows: list[str], room: int) -> list[str]:
+    if not rows:
+        return []
+    shown = rows[:room]
+    more = [f"  and {len(rows) - len(shown)} more"] if len(shown) < len(rows) else []
+    return [title, *shown, *more, ""]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"
+
+
+def metrics(known: Memory) -> str:
+    """Counts by device, kind and code, and the last judgement."""
+    counted = [
+        ({"pci_bus_id": bus_id(bdf), "event": kind, "code": code}, tally.count)
+        for (bdf, kind, code), tally in known.ledger.tallies.items()
+        if kind not in ("finding", "cleared", "verdict", "note")
+    ]
+    verdict: list[Sample] = [({}, STATES[known.judged.verdict])] if known.judged.verdict else []
+    bad: dict[str, int] = dict.fromkeys(("warn", "unknown", "fail"), 0)
+    for finding in known.judged.findings.values():
+        bad[finding.status] = bad.get(finding.status, 0) + 1
+    return classic(
+        [
+            metric("watch_timestamp_seconds", "When the watch last wrote this.", [({}, round(time.time(), 3))]),
+            metric("watch_events_total", "Events by device, kind and code (number of an Xid).", counted),
+            metric("watch_lost_records_total", "Kernel log records overwritten unread.", [({}, known.lost)]),
+            metric("watch_verdict", f"Of the last judgement: {VERDICT_VALUES}.", verdict),
+            metric("watch_findings", "Bad findings of it.", [({"status": name}, n) for name, n in bad.items()]),
+        ]
+    )
+
+
+_PRIORITIES = {"pass": 6, "warn": 4, "unknown": 4, "fail": 2}
+"""LOG_INFO, LOG_WARNING, LOG_CRIT"""
+
+
+def journal_entry(reported: ReportedEvent) -> bytes:
+    """Fields a line each: every value is one line."""
+    event = reported.event
+    fields = {
+        "MESSAGE": described(reported),
+        "PRIORITY": str(_PRIORITIES[event.status.value]),
+        "SYSLOG_IDENTIFIER": "dgxcheck",
+        "DGXCHECK_EVENT": event.kind,
+        "DGXCHECK_ID": event.code.partition("/")[0] if event.kind in ("finding", "cleared") else event.code,
+        "DGXCHECK_STATUS": event.status.value,
+        "DGXCHECK_TOTAL": str(reported.total),
+        "GPU_BDF": event.bdf,
+    }
+    return "".join(f"{name}={visible(value)}\n" for name, value in fields.items() if value).encode("utf-8", "replace")

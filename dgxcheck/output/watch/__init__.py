@@ -1,1 +1,0 @@
-"""What the watch tells: lines, a table, metrics, entries of the journal."""

@@ -1,0 +1,109 @@
+"""What ``dgxcheck xid`` prints: text for people, and the document of schema ``dgxcheck/xid/1``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from dgxcheck import __version__
+from dgxcheck.assessment.xid_explanation import Explanation
+from dgxcheck.facts.missing import Json
+from dgxcheck.output.health.instructions import STEPS
+from dgxcheck.output.json_values import compact
+from dgxcheck.output.plain_text import columns, lines
+from dgxcheck.xid.entry import Severity
+from dgxcheck.xid.relations import Place, Relation
+from dgxcheck.xid.table import FIRST_SXID, sxids
+
+SEVERITIES: Mapping[Severity, str] = {
+    "fail": "fail", "repeated": "warn, fail if it repeats", "text": "as the line says", "warn": "warn",
+    "application": "application", "information": "information",
+}  # fmt: skip
+PLACES: Mapping[Place, str] = {
+    "same-gpu": "the same GPU", "nvlink-peer": "GPUs joined to it by NVLink", "any-gpu": "any GPU",
+    "nvswitch-to-gpu": "GPUs whose NVLinks end at the NVSwitch", "gpu-to-nvswitch": "the NVSwitches it is joined to",
+    "same-nvswitch": "the same NVSwitch",
+}  # fmt: skip
+_CAUSES: Mapping[Place, str] = {**PLACES, "nvswitch-to-gpu": "an NVSwitch", "gpu-to-nvswitch": "a GPU joined to it"}
+_MOST = 40
+"""Numbers that are listed one by one."""
+
+
+def one(meanings: Sequence[Explanation], relations: Sequence[Relation]) -> str:
+    """All about one number; a block for each of its meanings."""
+    number = meanings[0].number
+    blocks: list[str] = []
+    for each in meanings:
+        mnemonic = f" ({each.mnemonic})" if each.mnemonic else ""
+        blocks += [f"{each.kind} {number}: {each.text}{mnemonic}", *columns([*_rows(each)]), ""]
+    effects: dict[Place, list[int]] = {}
+    for relation in relations:
+        if number in relation.causes:
+            effects.setdefault(relation.place, []).append(relation.effect)
+    related = [
+        *(("  Can cause", f"{_names(numbers)} on {PLACES[place]}") for place, numbers in effects.items()),
+        *(
+            ("  Can follow", f"{_names(r.causes - {number})} on {_CAUSES[r.place]}")
+            for r in relations
+            if number == r.effect and r.causes - {number}
+        ),
+    ]
+    return lines([*blocks, *columns(related)] if related else blocks[:-1])
+
+
+def table(explained: Sequence[Explanation]) -> str:
+    """One line each."""
+    head = ("", "Number", "Applies to", "Severity", "About", "NVIDIA's action", "Meaning")
+    rows = [
+        (each.kind, str(each.number), each.applies_to, SEVERITIES[each.severity], each.about,
+         each.action or each.fatality or "-", each.text)
+        for each in explained
+    ]  # fmt: skip
+    return lines(columns([head, *rows]))
+
+
+def _rows(each: Explanation) -> Iterator[tuple[str, str]]:
+    yield "  Applies to", each.applies_to
+    yield "  Severity", SEVERITIES[each.severity] + (f", {each.fatality} by NVIDIA's guide" if each.fatality else "")
+    yield "  About", each.about
+    if each.action:
+        then = f", then {each.investigation}" if each.investigation not in ("", each.action) else ""
+        yield "  NVIDIA's action", f"{each.action}{then}"
+    if each.products:
+        yield "  Products", ", ".join(each.products)
+    if each.causes:
+        yield "  Possible causes", ", ".join(cause.replace("-", " ") for cause in each.causes)
+    yield "  What to do", each.remedy
+    if each.steps:
+        yield "  Steps", ", ".join(STEPS[step] for step in each.steps)
+
+
+def _names(numbers: Collection[int]) -> str:
+    """``Xid 46, 62, 79``; a phrase for nearly all."""
+    if len(numbers) <= _MOST:
+        first, *others = sorted({*numbers})
+        kind = "SXid" if first >= FIRST_SXID else "Xid"
+        return f"{kind} {first}{''.join(f', {number}' for number in others)}"
+    return "a fatal SXid" if {*numbers} & sxids().keys() else "any other Xid"
+
+
+SCHEMA = "dgxcheck/xid/1"
+
+
+def render(explained: Sequence[Explanation], relations: Sequence[Relation]) -> str:
+    """Strings and lists are empty where NVIDIA publishes nothing."""
+    entries: list[Json] = [_entry(each) for each in explained]
+    related: list[Json] = [
+        {"effect": each.effect, "causes": [*sorted(each.causes)], "place": each.place, "source": each.source}
+        for each in relations
+    ]
+    return compact({"schema": SCHEMA, "tool_version": __version__, "entries": entries, "relations": related})
+
+
+def _entry(each: Explanation) -> dict[str, Json]:
+    return {
+        "kind": each.kind, "number": each.number, "applies_to": each.applies_to, "mnemonic": each.mnemonic,
+        "text": each.text, "severity": each.severity, "about": each.about, "fatality": each.fatality,
+        "action": each.action, "investigation": each.investigation, "products": [*each.products],
+        "causes": [*each.causes], "fault": "" if each.fault is None else each.fault.value, "remedy": each.remedy,
+        "steps": [*each.steps],
+    }  # fmt: skip

@@ -1,1 +1,0 @@
-"""What Xids and SXids mean, as text and as JSON."""

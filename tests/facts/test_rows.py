@@ -1,0 +1,87 @@
+"""Every recorded fact has a row: its nature, and by it how it is judged or why it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+
+import pytest
+
+from dgxcheck.facts import (
+    gpu,
+    host,
+    infiniband,
+    kernel_log,
+    measurement,
+    nature,
+    nvidia_smi_topo,
+    nvlink,
+    nvml_quantities,
+    pci,
+    tool_report,
+)
+from dgxcheck.facts.nature import COMPARED, rows
+from dgxcheck.facts.record import Record, fields
+from dgxcheck.settings import THRESHOLDS
+
+RECORDS = {
+    name: each
+    for module in (gpu, host, infiniband, nvlink, pci, kernel_log, measurement, nvidia_smi_topo, tool_report)
+    for name, each in vars(module).items()
+    if isinstance(each, type) and issubclass(each, Record) and each.__module__ == module.__name__
+}
+ROWS = {f"{name}.{field}": row for name, record in RECORDS.items() for field, row in rows(record).items()}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_every_field_has_a_row(name: str) -> None:
+    assert [*rows(RECORDS[name])] == [*fields(RECORDS[name])]
+
+
+def test_a_row_is_found_by_the_field_itself() -> None:
+    found = nature.row(gpu.GpuPower.limit_mw)
+    assert (found.nature, found.label, found.unit) == ("setting", "power limit", "mW")
+    with pytest.raises(AttributeError):
+        nature.row(gpu.GpuPower.limit_wm)  # type: ignore[attr-defined]
+
+
+def test_every_counter_has_an_allowance_or_the_reason_why_any_number_is_harmless() -> None:
+    lacking = [
+        name for name, row in ROWS.items()
+        if row.nature == "counter" and not {"limit", "any", "names"} & row.more.keys()
+    ]  # fmt: skip
+    inside = ("EccCounts.", "AerErrors.total", "GpuMemory.row_histogram")  # what holds them, or what they hold, has it
+    assert [name for name in lacking if not name.startswith(inside)] == []
+
+
+def test_a_limit_is_a_threshold_or_a_number() -> None:
+    counters = (nature.by_name(table, name) for table in (infiniband.COUNTERS, pci.BY_NAME) for name in table)
+    every = [*ROWS.values(), *(row for row in counters if row is not None)]
+    limits = [row.more[key] for row in every for key in ("limit", "tolerance") if key in row.more]
+    assert {limit for limit in limits if isinstance(limit, str)} <= THRESHOLDS.keys()
+
+
+def test_what_a_row_names_is_a_field_of_its_record() -> None:
+    for row in ROWS.values():
+        assert row.more.get("most", row.name) in fields(row.record), row.name
+
+
+def test_what_is_not_compared_says_why() -> None:
+    for name, row in ROWS.items():
+        if row.nature in COMPARED and "differs" in row.more:
+            assert len(row.more["differs"].split()) > 2, name
+
+
+def test_what_nvml_is_asked_gives_facts_that_records_have() -> None:
+    """``application.graphics`` is a field of the record that a field holds."""
+    by_group: Mapping[str, type[Record]] = {
+        record._where.removeprefix("nvml "): record  # type: ignore[attr-defined]
+        for record in RECORDS.values()
+        if record._where.startswith("nvml ")  # type: ignore[attr-defined]
+    }
+    for group, record in by_group.items():
+        for fact in chain.from_iterable(quantity.facts for quantity in nvml_quantities.GROUPS[group]):
+            outer, _, inner = fact.partition(".")
+            held = record.__annotations__.get(outer, "")
+            assert held, (group, fact)
+            assert not inner or inner in fields(RECORDS[held]), (group, fact)
