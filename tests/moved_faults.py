@@ -43,6 +43,8 @@ OF_A_GPU = (
     "dgx-a100-nvlink-recovery-total", "pcie-x4-gpu-slow-everywhere", "pcie-x8-aer-totals",
     "pcie-x8-clocks-locked-under-load", "pcie-x4-replays-total", "dgx-a100-xid-149-nonfatal",
     "dgx-a100-memory-contained", "dgx-a100-xid-13-one-program",
+    "dgx-h100-fabric-unhealthy", "dgx-h100-link-gen4", "dgx-h100-margin", "dgx-h100-nvlink-down",
+    "dgx-h100-remap-failed", "dgx-h100-sram-threshold",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-xid-before-reload", "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading",
@@ -89,11 +91,12 @@ STAYS = {
     "pcie-x4-root-port-messages": "of a root port; what is below the others is alike",
     **dict.fromkeys(
         ("dgx-2-nvswitch-gen1", "dgx-2-nvswitch-missing", "dgx-2-nvswitch-off-pci", "dgx-a100-nvswitch-unbound",
-         "dgx-2-nvswitch-links-down"),
+         "dgx-2-nvswitch-links-down", "dgx-h100-nvswitch-missing"),
         "of an NVSwitch; all are alike"),
-    **dict.fromkeys(("dgx-2-nvlinks-slow", "dgx-a100-read-request-all"), "of all GPUs or adapters"),
     **dict.fromkeys(
-        ("dgx-2-hca-without-guid", "dgx-a100-rnr-retries", "dgx-a100-transport-totals"),
+        ("dgx-2-nvlinks-slow", "dgx-a100-read-request-all", "dgx-h100-power-cap"), "of all GPUs or adapters"),
+    **dict.fromkeys(
+        ("dgx-2-hca-without-guid", "dgx-a100-rnr-retries", "dgx-h100-port-200", "dgx-a100-transport-totals"),
         "of a box whose adapters are at different depths"),
     "dgx-station-v100-nvlink-generation": "of both ends of one link; other pairs of this box have two",
     "dgx-a100-port-completion-timeout": "of a port; those above adapters are of other kinds",

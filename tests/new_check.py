@@ -21,18 +21,11 @@ HOST_CHECK = '''\
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.blame import host
-from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
-from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check, per_host
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.facts.missing import need
-
-
-def _judge(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    yield HOST, ruled(_rule, box)
 
 
 def _rule(box: Box) -> Judgement:
@@ -48,7 +41,7 @@ CHECKS = (
         rule="Reports the release of the kernel. Always passes.",
         source="/proc/sys/kernel/osrelease",
         remedy="nothing to do",
-        judge=_judge,
+        judge=per_host(_rule),
         blames=host("kernel"),
     ),
 )
@@ -60,9 +53,8 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
-from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.facts.gpu import GpuBoard
 from dgxcheck.facts.missing import need
 

@@ -17,7 +17,7 @@ WRITTEN = {
     "dgxcheck/workers/nvml/supervisor.py",  # the three pass them on
     "dgxcheck/checks/engine/run.py",  # says that a check was required
     "dgxcheck/checks/drift/baseline.py",  # passes a difference on as a finding
-    "dgxcheck/assessment/burn_in.py",  # writes findings into the log of events
+    "dgxcheck/assessment/load.py",  # writes findings into the log of events
     "dgxcheck/watch/judgement_child.py",  # hands findings to the watch
     "dgxcheck/assessment/compare.py", "dgxcheck/difference/findings.py",  # pass the new message on
 }  # fmt: skip

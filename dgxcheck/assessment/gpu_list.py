@@ -1,23 +1,22 @@
-"""Every GPU of a machine by all its names."""
+"""Every GPU of a machine by all its names, and which device a user means by one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dgxcheck.assessment.machine import topology_of
-from dgxcheck.facts.bdf import shown
+from dgxcheck.facts.bdf import as_bdf, shown
 from dgxcheck.facts.gpu import Gpu
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
-from dgxcheck.topology.model import Device, Topology
-from dgxcheck.topology.slots import slot_of
+from dgxcheck.topology.model import Device, Topology, slot_of
 
 NO_BUS_ID = Missing(Gap.UNRECORDED, "nvidia-smi", "the text has no bus id")
 
 
-class Row(Record):
+class ListedGpu(Record):
     """One GPU; ``index`` None for one that NVML does not list, Missing where a text does not prove it."""
 
     index: int | Missing | None
@@ -34,7 +33,7 @@ class GpuList(Record):
 
     origin: Origin
     topology: Topology
-    rows: tuple[Row, ...]
+    rows: tuple[ListedGpu, ...]
     gaps: tuple[Missing, ...]
     """What a GPU that NVML lists should say and does not."""
 
@@ -52,11 +51,11 @@ def gpu_list(source: Source) -> GpuList:
     return GpuList(origin=source.origin, topology=topology, rows=tuple(rows), gaps=tuple(_gaps(rows)))
 
 
-def _row(device: Device, facts: Snapshot) -> Row:
+def _row(device: Device, facts: Snapshot) -> ListedGpu:
     listed: tuple[Gpu, ...] = () if isinstance(facts.gpu, Missing) else facts.gpu.gpus
     gpu = next((gpu for gpu in listed if gpu.bdf == device.bdf), None)
     gap = device.uuid if isinstance(device.uuid, Missing) else Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex")
-    return Row(
+    return ListedGpu(
         index=device.index,
         bdf=shown(device.bdf) or NO_BUS_ID,
         name=_pci_name(device, facts) if gpu is None else gpu.name,
@@ -77,7 +76,7 @@ def _pci_name(device: Device, facts: Snapshot) -> str | Missing:
     return facts.pci_names[f"{function.vendor:04x}:{function.device:04x}"]
 
 
-def _gaps(rows: Sequence[Row]) -> list[Missing]:
+def _gaps(rows: Sequence[ListedGpu]) -> list[Missing]:
     """Of GPUs that NVML lists; what a board or chassis does not have is no gap."""
     values = [
         value
@@ -87,3 +86,35 @@ def _gaps(rows: Sequence[Row]) -> list[Missing]:
     ]
     missing = [value for value in values if isinstance(value, Missing)]
     return [gap for gap in missing if gap.gap not in (Gap.ABSENT, Gap.UNSUPPORTED)]
+
+
+def gpus(topology: Topology, ids: str) -> list[Device]:
+    """The GPUs of a comma-separated list; BadInput for an id that no GPU has."""
+    return [_one(topology, topology.gpus, word.strip(), "GPU") for word in ids.split(",")]
+
+
+def devices(topology: Topology, ids: Iterable[str]) -> list[Device]:
+    """GPUs and NICs, the latter also as ``NICn``; BadInput for an id that no device has."""
+    return [_one(topology, topology.devices, word.strip(), "device") for word in ids]
+
+
+def _one(topology: Topology, devices: Sequence[Device], word: str, kind: str) -> Device:
+    wanted = as_bdf(word, short=True)
+    index = f"GPU{int(word)}" if word.isdecimal() and len(word) < 10 else None
+    for found in devices:
+        if word.lower() == found.name.lower() or found.name == index:
+            return found
+        if isinstance(found.uuid, str) and word.lower() == found.uuid.lower():
+            return found
+        if wanted is not None and found.bdf is not None and found.bdf == wanted:
+            return found
+    nics = [device for device in topology.devices if device.kind == "nic"]
+    for number, nic in enumerate(nics):
+        if word.lower() == f"nic{number}" and nic in devices:
+            return nic
+    for lost in topology.gaps:
+        if word.isdecimal() and lost.where == f"nvmlDeviceGetHandleByIndex {int(word[:9])}":
+            raise BadInput(f"GPU {word} cannot be accessed: {lost}; 'dgxcheck topo' shows what is known about it")
+    known = ", ".join(f"{found.name} ({found.bdf})" if found.bdf else found.name for found in devices)
+    hint = f"give the index, name, bus id or UUID of one of {known}" if known else f"the machine has no {kind}s"
+    raise BadInput(f"no {kind} {word!r}; {hint}")

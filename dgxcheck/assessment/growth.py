@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from dgxcheck.assessment.inventory import host_mark, updated
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.assessment.progress import SILENT, Progress
-from dgxcheck.assessment.xid_history import remembered
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
@@ -105,6 +104,8 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
 
     A ``path`` that was asked for must be a state file or not be there; the usual one is replaced whatever it holds.
     """
+    from dgxcheck.assessment.xid_history import remembered
+
     recorder = RecordingSource(source)
     new = survey(recorder, COUNTERS)
     at_s, date = state_file.now()

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
-from dgxcheck.assessment import xid_history
 from dgxcheck.assessment.growth import LastRun, Present, inventory, last_run, loaded, with_growth, within
-from dgxcheck.assessment.host_load import HostWatch, Watched
+from dgxcheck.assessment.host_use import HostWatch, Watched, programs
 from dgxcheck.assessment.inventory import counts, is_accepted
 from dgxcheck.assessment.machine import opened, topology_of
-from dgxcheck.assessment.programs import programs
 from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.assessment.request import DEFAULT, WINDOW_S, Request, validate
 from dgxcheck.assessment.result import Assessment
@@ -101,9 +99,9 @@ def _box(
     choice = library.select(request.profile, facts, topology)
     gpus = topology.gpus
     if request.gpus:
-        from dgxcheck.assessment import device_ids
+        from dgxcheck.assessment import gpu_list
 
-        gpus = tuple(dict.fromkeys(device_ids.gpus(topology, ",".join(request.gpus))))
+        gpus = tuple(dict.fromkeys(gpu_list.gpus(topology, ",".join(request.gpus))))
     box = Box(
         snapshot=facts,
         topology=topology,
@@ -141,6 +139,8 @@ def _facts(source: Source, request: Request) -> Snapshot:
     if saved is not None:
         return replace(facts, kernel_log=saved)
     if live and request.state is not None and isinstance(facts.kernel_log, KernelLog):
+        from dgxcheck.assessment import xid_history
+
         earlier_run = state_file.read(request.state)
         earlier = () if earlier_run is None else xid_history.read(earlier_run.xids, state_file.now()[1])
         return replace(facts, kernel_log=replace(facts.kernel_log, earlier=earlier))

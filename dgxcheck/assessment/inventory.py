@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 
 from dgxcheck.checks.engine.acknowledgements import today
-from dgxcheck.checks.placement.inventory import CHECK
+from dgxcheck.checks.placement.missing import CHECK
 from dgxcheck.facts.host import Host, Storage
 from dgxcheck.facts.inventory import Count
 from dgxcheck.facts.missing import Missing
@@ -22,6 +21,8 @@ def host_mark(facts: Snapshot) -> str:
     host = facts.host
     if not isinstance(host, Host) or isinstance(host.hostname, Missing):
         return ""
+    from hashlib import sha256
+
     names = (host.hostname, host.dmi.sys_vendor, host.dmi.product_name)
     return sha256("\n".join("" if isinstance(name, Missing) else name for name in names).encode()).hexdigest()[:16]
 

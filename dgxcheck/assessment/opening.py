@@ -6,7 +6,6 @@ import os
 import stat
 
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.readers.bundles.sniff import is_bundle
 from dgxcheck.source.recording.shipped import is_shipped
 from dgxcheck.source.recording.shipped import open_source as open_recording
 
@@ -23,12 +22,14 @@ def open_source(spec: str, host: str = "") -> Source:
     """
     if is_shipped(spec):
         return _of_one_host(open_recording(spec), spec, host)
+    from dgxcheck.readers.bundles.sniff import is_bundle
+
     if is_bundle(spec):
-        from dgxcheck.assessment.bundle import open_bundle
+        from dgxcheck.assessment.importing.bundle import open_bundle
 
         return open_bundle(spec, host)
     if begins_like_text(spec):
-        from dgxcheck.assessment.pasted import open_text
+        from dgxcheck.assessment.importing.recording import open_text
 
         found = open_text(spec, host)
         if found is not None:
@@ -54,7 +55,7 @@ def _json_of_a_tool(path: str, host: str) -> Source | None:
     head = _head(path)
     if not head.startswith(_JSON) or _SCHEMA in head:
         return None
-    from dgxcheck.assessment.pasted import open_text
+    from dgxcheck.assessment.importing.recording import open_text
 
     return open_text(path, host)
 

@@ -1,9 +1,12 @@
-"""How far long work has come, for whoever wants to show it."""
+"""What long work reports while it runs, and how signals end it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import FrameType
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
@@ -59,3 +62,34 @@ class Progress:
 
 
 SILENT = Progress()
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def interruptible(stop: Callable[[], None]) -> Iterator[None]:
+    """The first of these signals calls ``stop``, the next ends the command at once.
+
+    Only the main thread may handle signals; in any other this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    told: list[int] = []
+
+    def once(number: int, _frame: FrameType | None) -> None:
+        if told:
+            raise KeyboardInterrupt
+        told.append(number)
+        stop()
+
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # nohup
+            signal.signal(number, once)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

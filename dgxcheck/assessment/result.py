@@ -8,8 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dgxcheck.assessment.host_load import HostLoad
-    from dgxcheck.assessment.programs import Program
+    from dgxcheck.assessment.host_use import HostLoad, Program
     from dgxcheck.assessment.request import Level
     from dgxcheck.checks.engine.finding import Finding, Status
     from dgxcheck.diagnosis.causes import Cause, Diagnosis

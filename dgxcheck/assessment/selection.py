@@ -1,15 +1,21 @@
-"""Which checks a request selects, and the site's settings for them."""
+"""Which checks a request selects, the site's settings for them, and what ``--explain`` is about."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from dgxcheck.assessment.request import Request
+from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.configuration import of_site
+from dgxcheck.facts.ids import NVIDIA
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record
+from dgxcheck.rootfs import decode, list_names, read_bytes
 from dgxcheck.settings import Settings
 from dgxcheck.suggestion import did_you_mean
 
@@ -39,3 +45,78 @@ def named(words: Iterable[str]) -> list[Check]:
 def site_settings(config: str | None) -> Settings:
     """What the site configured: in this file, else in ``$DGXCHECK_CONFIG``, else in /etc/dgxcheck/config.toml."""
     return of_site(config, [check.id for check in CHECKS])
+
+
+_DEVICES = "/sys/bus/pci/devices"
+_FAULTS = {fault.value: fault for fault in Fault if fault.value not in {check.id for check in CHECKS}}
+
+
+class Topic(Record):
+    """What is to be explained."""
+
+    word: str
+    checks: tuple[Check, ...] = ()
+    """Empty for a fault."""
+    fault: Fault | None = None
+    key: bool = False
+    """Is the word the key of one finding? Its check is the only one then."""
+
+
+def words() -> list[str]:
+    """Everything that has an explanation, but keys: check ids, their subjects, fault words."""
+    subjects = {check.id.partition(".")[0] for check in CHECKS}
+    return [*(check.id for check in CHECKS), *sorted(subjects), *_FAULTS]
+
+
+def topic(word: str) -> Topic:
+    """BadInput for a word that names nothing, with the nearest that does."""
+    if word in _FAULTS:
+        return Topic(word=word, fault=_FAULTS[word])
+    ids, slash, _ = word.partition("/")
+    subjects = {check.id.partition(".")[0] for check in CHECKS}
+    for each in (part.strip() for part in ids.split(",")):
+        if each not in subjects and not any(each == check.id for check in CHECKS):
+            hint = did_you_mean(each, words(), "list the checks with 'dgxcheck health -H'")
+            raise BadInput(f"no check {each!r}; {hint}")
+    return Topic(word=word, checks=tuple(named((ids,))), key=bool(slash))
+
+
+def findings_of(about: Topic, assessment: Assessment) -> tuple[Finding, ...]:
+    """The findings of a box that the topic is about; BadInput for a key that it has not.
+
+    A key ends with a bus id, or as well with the name of the device: ``pcie.width/GPU2``.
+    """
+    if about.fault is not None:
+        return tuple(each for each in assessment.findings if each.judgement.fault is about.fault)
+    ids = {check.id for check in about.checks}
+    found = tuple(each for each in assessment.findings if each.id in ids)
+    if not about.key:
+        return found
+    word, place = about.word.lower(), about.word.partition("/")[2].lower()
+    meant = tuple(each for each in found if word == each.key.lower() or place in _places(each))
+    if not meant:
+        names = list(dict.fromkeys(f"{each.id}/{each.subject.name}" for each in found if each.subject.kind != "host"))
+        some = f"this box has {', '.join(names[:3])}" if names else "the check has no device here"
+        raise BadInput(f"no finding {about.word!r}; {did_you_mean(about.word, names, some)}")
+    return meant
+
+
+def _places(finding: Finding) -> tuple[str, ...]:
+    return finding.subject.name.lower(), (finding.subject.bdf or "").lower()
+
+
+def has_nvidia_gpu(root: str) -> bool:
+    """Is there an NVIDIA function on the PCI bus of the live machine? Costs a few milliseconds."""
+    base = root.rstrip("/") + _DEVICES
+    try:
+        names = list_names(base)
+    except OSError:
+        return False
+    return any(_vendor(f"{base}/{name}/vendor") == f"{NVIDIA:#06x}" for name in names)
+
+
+def _vendor(path: str) -> str:
+    try:
+        return decode(read_bytes(path)).strip()
+    except OSError:
+        return ""

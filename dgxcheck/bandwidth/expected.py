@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from dgxcheck.bandwidth.crossing import between_devices, to_memory
-from dgxcheck.bandwidth.hosts import Generation, generation
+from dgxcheck.bandwidth.hosts import Generation, between_devices, generation, to_memory
 from dgxcheck.bandwidth.links import LineRate, as_supported, link_limit, narrowest, nvlink_limit, payload_of, physical
 from dgxcheck.bandwidth.rate import Direction, Limit, Rate, Total, exactly, least_of, unknown
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device, Machine, Topology
-from dgxcheck.topology.paths import Hop, hops_above, hops_between, meeting_point, sharers
-from dgxcheck.topology.rates import nvlink_gbs
+from dgxcheck.topology.paths import NEAR, Hop, hops_above, hops_between, meeting_point, nvlink_gbs, sharers
 
 PORT_SHARE = 0.9
 """Of the rate of an HCA's port."""

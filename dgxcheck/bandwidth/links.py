@@ -1,17 +1,17 @@
-"""What PCIe links and NVLinks carry."""
+"""The bandwidth of PCIe links, NVLinks and rings of NVLinks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from dgxcheck.bandwidth import packets
+from dgxcheck.bandwidth import rate
 from dgxcheck.bandwidth.hosts import SPLIT
 from dgxcheck.bandwidth.rate import Direction, Limit, Rate, unknown
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import ConfigSpace
-from dgxcheck.topology.model import Device
-from dgxcheck.topology.paths import Hop
-from dgxcheck.topology.rates import nvlink_gbs, pcie_gbs
+from dgxcheck.topology.graph import Rings, nvlink_generation, nvlink_graph, search
+from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.paths import Hop, nvlink_gbs, pcie_gbs
 
 LineRate = Callable[[Hop], "float | Missing"]
 """GB/s of a link at line rate, as it should be or as it is."""
@@ -75,12 +75,12 @@ def payload_of(hops: Iterable[Hop], spaces: Sequence[ConfigSpace] | Missing) -> 
 def link_limit(hop: Hop, payload: int | Missing, line: LineRate, splits_at: int | None = None) -> Limit:
     """What one link carries in packets of ``payload`` bytes, or of ``splits_at`` behind a root complex."""
     gbs = line(hop)
-    source = packets.SOURCE
+    source = rate.SOURCE
     speed = "line rate unknown" if isinstance(gbs, Missing) else f"{gbs:.2f} GB/s at line rate"
     if splits_at is not None and (isinstance(payload, Missing) or splits_at < payload):
         payload, packet, source = splits_at, f"packets of {splits_at} bytes behind the root complex", SPLIT
     elif isinstance(payload, Missing):
-        packet = f"MaxPayload unknown ({payload}), {packets.SMALLEST} to {packets.LARGEST}"
+        packet = f"MaxPayload unknown ({payload}), {rate.SMALLEST} to {rate.LARGEST}"
     else:
         packet = f"MaxPayload {payload}"
     read, write = _rate(gbs, payload, "read"), _rate(gbs, payload, "write")
@@ -90,8 +90,8 @@ def link_limit(hop: Hop, payload: int | Missing, line: LineRate, splits_at: int 
 def _rate(gbs: float | Missing, payload: int | Missing, direction: Direction) -> Rate:
     if isinstance(gbs, Missing):
         return unknown(gbs)
-    sizes = (packets.SMALLEST, packets.LARGEST) if isinstance(payload, Missing) else (payload, payload)
-    return Rate(*(gbs * packets.share(size, direction) for size in sizes))
+    sizes = (rate.SMALLEST, rate.LARGEST) if isinstance(payload, Missing) else (payload, payload)
+    return Rate(*(gbs * rate.share(size, direction) for size in sizes))
 
 
 def nvlink_limit(links: int, generation: int | None) -> Limit:
@@ -105,3 +105,29 @@ def nvlink_limit(links: int, generation: int | None) -> Limit:
     rate = Rate(links * line * low, links * line * high)
     basis = f"{low:g} of the line rate" if low == high else f"{low:g} to {high:g} of the line rate"
     return Limit(name=name, read=rate, write=rate, basis=basis, source=source)
+
+
+def collective_gbs(rings: Rings, generation: int | Missing) -> float | Missing:
+    """Upper bound of a collective's bus bandwidth in GB/s (1e9): rings x 2 directions x line rate of one link."""
+    if isinstance(rings.count, Missing):
+        return rings.count
+    if isinstance(generation, Missing):
+        return generation
+    rate = nvlink_gbs(generation)
+    return rate if isinstance(rate, Missing) else rings.count * 2 * rate
+
+
+def copies_gbs(topology: Topology, rings_used: int, both_ways: bool) -> float | None:
+    """What copies around so many rings should reach together; None where the rings or their rate are unknown.
+
+    Through NVSwitches one order of the GPUs has all the links; elsewhere each ring has its own.
+    """
+    graph, generation = nvlink_graph(topology), nvlink_generation(topology)
+    if isinstance(graph, Missing) or isinstance(generation, Missing) or generation not in NVLINK_SHARE:
+        return None
+    rings = search(graph)
+    most = collective_gbs(rings, generation)
+    if isinstance(most, Missing) or isinstance(rings.count, Missing) or not most:
+        return None
+    share = 1.0 if rings.how == "switched" else min(1.0, rings_used / rings.count)
+    return most * share * (1.0 if both_ways else 0.5) * NVLINK_SHARE[generation][0]

@@ -1,8 +1,8 @@
-"""Bounds of a bandwidth, and the parts of a path that they come from. GB/s are 1e9 bytes per second, one direction."""
+"""Rates: what limits a transfer, and what packets of PCIe leave of the line rate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import inf, isinf
 from typing import Literal
 
@@ -89,3 +89,16 @@ def least_of(limits: Iterable[Limit], direction: Direction) -> Total:
         limited_by=tuple(limit for limit, gbs in known if gbs == most),
         unknown=tuple(limit for limit, _ in gaps),
     )
+
+
+SOURCE = "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018"
+OVERHEAD: Mapping[Direction, int] = {"read": 20, "write": 24}
+"""Bytes per packet."""
+LINK_LAYER = 57.88 / 62.96
+SMALLEST, LARGEST = 128, 4096
+"""MaxPayload, bytes: every function can do with the one, no function has more than the other."""
+
+
+def share(payload: int, direction: Direction) -> float:
+    """The part of the line rate that is data, in packets of ``payload`` bytes."""
+    return LINK_LAYER * payload / (payload + OVERHEAD[direction])

@@ -88,9 +88,7 @@ def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> in
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.UsageError as error:
-        from dgxcheck.cli.usage import worded
-
-        return _refuse(worded(error))
+        return _refuse(_worded(error))
     except click.ClickException as error:
         return _refuse(error.format_message())
     except BadInput as error:
@@ -109,6 +107,16 @@ def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> in
         return _internal(error)
     finally:
         machine.close()
+
+
+def _worded(error: click.UsageError) -> str:
+    """A wrong command line as all other messages are worded: no capital, no full stop; which command explains more."""
+    where = f"; see '{error.ctx.command_path} -h'" if error.ctx is not None else ""
+    if isinstance(error, click.NoSuchOption):
+        near = did_you_mean(error.option_name, error.possibilities or (), "")
+        return f"no option {error.option_name}{f'; {near}' if near else where}"
+    text = error.format_message().rstrip(".")
+    return f"{text[:1].lower() if text[1:2].islower() else text[:1]}{text[1:]}{where}"
 
 
 def _internal(error: Exception) -> int:

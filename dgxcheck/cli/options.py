@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -18,6 +19,7 @@ from dgxcheck.output.plain_text import visible, wrap_sentences
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FOR_PEOPLE = ("text", "healthmon", "markdown", "html", "svg")
@@ -137,7 +139,7 @@ def explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     """What ``--explain`` knows: checks, fault words, score and privileges."""
     from click.shell_completion import CompletionItem
 
-    from dgxcheck.assessment.explanation import words
+    from dgxcheck.assessment.selection import words
 
     names = dict.fromkeys(("score", "privileges", *words()))
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
@@ -246,3 +248,28 @@ def terminal_columns() -> int:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
     except OSError:
         return 80
+
+
+LEAST_S, MOST_S = 1, 7 * 86400
+_FORM = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
+
+
+def duration(_ctx: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    """The seconds that an option asks for."""
+    if value is None:
+        return None
+    seconds = parsed(value)
+    if seconds is None:
+        raise click.BadParameter(f"{value!r} is not a time; write it as 90s, 30m, 2h or 1h30m")
+    if not LEAST_S <= seconds <= MOST_S:
+        raise click.BadParameter(f"{value!r} is not between 1s and {MOST_S // 3600}h")
+    return seconds
+
+
+def parsed(text: str) -> float | None:
+    """``1h30m`` as seconds; None for what is no such time."""
+    found = _FORM.fullmatch(text.strip())
+    if found is None or not any(found.groups()):
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return float(3600 * hours + 60 * minutes + seconds)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 
 from dgxcheck.cuda.copies import Size, peer_flow
 from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.figures import Fact, figure
 from dgxcheck.cuda.timing import Clock
+from dgxcheck.facts.typical import median
 
 Peers = tuple[CudaGpu, CudaGpu]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 from typing import Any
 
 from dgxcheck import __version__
 from dgxcheck.cuda.driver import CudaError
+from dgxcheck.facts.typical import median
 
 TOOL = f"dgxcheck {__version__}"
 Fact = dict[str, Any]

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import or_
-from statistics import median
 from typing import Any
 
 from dgxcheck.cuda.compute import ComputeLoad
@@ -14,6 +13,7 @@ from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.driver import NOT_READY
 from dgxcheck.cuda.figures import Fact, single
 from dgxcheck.cuda.timing import Clock
+from dgxcheck.facts.typical import median
 
 NvmlReader = Callable[[str], "dict[str, Any]"]
 """NVML's answers of this moment for a bus id: ``link_gen``, ``link_width``, ``sm_clock``, .."""

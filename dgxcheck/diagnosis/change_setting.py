@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.gpu.locked_clocks import can_lock_clocks
+from dgxcheck.checks.gpu.clocks import can_lock_clocks
 from dgxcheck.checks.host.virtual_machines import hypervisor
-from dgxcheck.checks.pcie.iommu import reason_to_keep_acs
+from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
 from dgxcheck.components.component import PEER_TRAFFIC, Component
 from dgxcheck.diagnosis.action import Code, Instruction
 from dgxcheck.diagnosis.reset_domain import gpus_of

@@ -17,8 +17,7 @@ from math import inf
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, LogEvent, Status
 from dgxcheck.components.component import Component
-from dgxcheck.components.far_end import far_ends, link_positions
-from dgxcheck.components.locate import has_nvswitches
+from dgxcheck.components.locate import far_ends, has_nvswitches, link_positions
 from dgxcheck.facts.missing import Missing
 from dgxcheck.xid.relations import WINDOW_S, Place, places, window_s
 from dgxcheck.xid.table import meaning

@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.siblings import model_family
+from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
-from dgxcheck.components.gpu_architecture import architecture
+from dgxcheck.components.gpu_view import architecture
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.architecture import AMPERE

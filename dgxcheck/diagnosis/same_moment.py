@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.fault import DEVICE_DEAD
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above
-from dgxcheck.components.far_end import far_ends
+from dgxcheck.components.locate import far_ends
 from dgxcheck.xid.relations import WINDOW_S
 
 _POWER = host_part("power supply")

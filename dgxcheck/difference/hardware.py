@@ -12,7 +12,7 @@ from dgxcheck.facts.host import BlockDevice, Storage
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.topology.slots import slot_of
+from dgxcheck.topology.model import slot_of
 
 _CLASSES = {0x01: "storage controller", 0x02: "network adapter", 0x03: "display controller"}
 """PCI base classes compared besides GPUs and HCAs."""

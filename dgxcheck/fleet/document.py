@@ -8,7 +8,7 @@ from typing import TypeGuard, TypeVar
 from dgxcheck.checks.engine.wording import against
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.fleet.result import COMPARED, LEVELS, VERDICTS, Fault, Group, Result
+from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, Fault, Group, Result
 
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
 Word = TypeVar("Word", bound=str)

@@ -1,16 +1,127 @@
-"""All results of a fleet judged together."""
+"""Results of many machines, read and judged together."""
 
 from __future__ import annotations
 
+import gzip
+import json
+import os
+import sys
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO, cast
 
+from dgxcheck.facts.limits import FLEET_FILES, RESULT_BYTES
+from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.fleet.document import NotAResult, Shared, result_of
-from dgxcheck.fleet.node import Node, OpenFault, node_of
+from dgxcheck.fleet.node import VERDICTS, Node, OpenFault, Result, Verdict, node_of
 from dgxcheck.fleet.outliers import Columns, Figure, Outlier, farthest
-from dgxcheck.fleet.reading import Unread, documents
-from dgxcheck.fleet.result import VERDICTS, Result, Verdict
+
+STDIN = "-"
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
+"""Files of a folder that can hold results; a file that is named itself may end in anything."""
+_MOST_LINES = 3
+"""Of a file that are named one by one."""
+
+
+class Unread(Record, kw_only=False):
+    """What holds no result."""
+
+    where: str
+    """The file, and the line in it where it has several."""
+    why: str
+
+
+def documents(specs: Iterable[str]) -> Iterator[tuple[str, Json] | Unread]:
+    """Every document of the named files and folders, with where it stands. Raises BadInput for a name of nothing."""
+    for path in _files(specs):
+        if isinstance(path, Unread):
+            yield path
+            continue
+        try:
+            with _opened(path) as stream:
+                yield from _documents(stream, "stdin" if path == STDIN else path)
+        except (OSError, EOFError, zlib.error) as error:
+            yield Unread(path, f"cannot be read: {getattr(error, 'strerror', None) or error}")
+
+
+def _files(specs: Iterable[str]) -> Iterator[str | Unread]:
+    for spec in specs:
+        if os.path.isdir(spec):
+            yield from _below(spec)
+        elif spec == STDIN or os.path.exists(spec):
+            yield spec
+        else:
+            raise BadInput(f"{spec}: no such file or folder; give results of 'dgxcheck health --format jsonl'")
+
+
+def _below(folder: str) -> Iterator[str | Unread]:
+    """The files of a folder and those below it, in order; links to folders are not followed."""
+    count = 0
+    failed: list[OSError] = []
+    for at, folders, names in os.walk(folder, onerror=failed.append):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.join(at, name)
+            if name.endswith(_ENDINGS) and os.path.isfile(path):
+                count += 1
+                if count > FLEET_FILES:
+                    raise BadInput(f"{folder}: more than {FLEET_FILES} results")
+                yield path
+    yield from (Unread(str(error.filename), f"cannot be read: {error.strerror}") for error in failed)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    with open(sys.stdin.fileno() if path == STDIN else path, "rb", closefd=path != STDIN) as stream:
+        if stream.peek(2)[:2] == b"\x1f\x8b":
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                yield cast(BinaryIO, unpacked)
+        else:
+            yield stream
+
+
+def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unread]:
+    """One per line; a first line that is no whole document begins one that spans the file."""
+    number, failed, empty = 0, 0, True
+    for line in iter(lambda: stream.readline(RESULT_BYTES + 1), b""):
+        number += 1
+        if len(line) > RESULT_BYTES:
+            yield Unread(f"{where} line {number}", f"longer than {RESULT_BYTES >> 20} MiB")
+            return
+        if not line.strip():
+            continue
+        empty = False
+        document = parsed(line)
+        if document is None and number == 1:
+            line += stream.read(RESULT_BYTES + 1 - len(line))
+            document = parsed(line) if len(line) <= RESULT_BYTES else None
+        if document is not None:
+            yield (where if number == 1 else f"{where} line {number}"), document
+            continue
+        failed += 1
+        if failed <= _MOST_LINES:
+            yield Unread(f"{where} line {number}" if number > 1 else where, "not a JSON document")
+    if failed > _MOST_LINES:
+        yield Unread(where, f"{failed - _MOST_LINES} more lines are not JSON documents")
+    if empty:
+        yield Unread(where, "is empty")
+
+
+def parsed(text: bytes) -> Json:
+    """A JSON document; None for what is none."""
+    try:
+        document: Json = json.loads(text, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        return None
+    return document
+
+
+def _refused(word: str) -> None:
+    raise ValueError(word)
+
 
 COMMON_SHARE = 0.1
 """A fault on more than a tenth of the nodes has a common reason: a profile, an image, a driver, a fabric."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median
 
 from dgxcheck.facts.record import Record
-from dgxcheck.fleet.result import Group
+from dgxcheck.facts.typical import median
+from dgxcheck.fleet.node import Group
 
 MADS, SHARE, LEAST = 8.0, 0.05, 8
 """How far off a figure is: more than 8 median absolute deviations, scaled to sigma, and more than 5 %; of fewer than 8

@@ -14,10 +14,9 @@ from dgxcheck.facts.limits import RESULT_BYTES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.fleet.document import NotAResult, Shared, result_of
-from dgxcheck.fleet.judge import Fleet, fleet_of
+from dgxcheck.fleet.judge import Fleet, Unread, fleet_of, parsed
+from dgxcheck.fleet.node import Result
 from dgxcheck.fleet.outliers import Columns
-from dgxcheck.fleet.reading import Unread, parsed
-from dgxcheck.fleet.result import Result
 
 Progress = Callable[[int, int], None]
 """Called with the number of nodes that are done, and of all."""

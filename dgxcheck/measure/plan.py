@@ -12,10 +12,9 @@ from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.survey import Snapshot
-from dgxcheck.topology.graph import nvlink_graph
+from dgxcheck.topology.graph import nvlink_graph, search
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import hops_between
-from dgxcheck.topology.rings import search
 
 Step = dict[str, Json]
 OF_ONE = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck import __version__
-from dgxcheck.assessment.gpu_list import Row
+from dgxcheck.assessment.gpu_list import ListedGpu
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.output.json_values import compact, either, source
 from dgxcheck.output.plain_text import fit_columns, hidden_columns, lines, shown, visible
@@ -14,7 +14,7 @@ from dgxcheck.source.protocol import Origin
 SCHEMA = "dgxcheck/list/1"
 
 
-def text(rows: Sequence[Row], notes: Sequence[str], width: int | None) -> str:
+def text(rows: Sequence[ListedGpu], notes: Sequence[str], width: int | None) -> str:
     """Aligned columns; ``-`` for what the board or chassis does not have, ``?`` for what is unknown."""
     head = ("GPU", "Bus id", "Name", "UUID", "Serial", "Slot", "VBIOS")
     if not rows:
@@ -25,7 +25,7 @@ def text(rows: Sequence[Row], notes: Sequence[str], width: int | None) -> str:
     return lines([*table, *([""] if notes_below else []), *notes_below])
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: ListedGpu) -> tuple[str, ...]:
     names = tuple(_cell(value, row.index is not None) for value in (row.name, row.uuid, row.serial))
     index = str(row.index) if isinstance(row.index, int) else "?"
     return (
@@ -43,7 +43,7 @@ def _cell(value: str | Missing, listed: bool) -> str:
     return "-" if nothing and listed else shown(value)
 
 
-def as_json(rows: Sequence[Row], notes: Sequence[str], origin: Origin) -> str:
+def as_json(rows: Sequence[ListedGpu], notes: Sequence[str], origin: Origin) -> str:
     """The document of schema ``dgxcheck/list/1``."""
     gpus: list[Json] = []
     for row in rows:

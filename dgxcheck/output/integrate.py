@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgxcheck.integrate.catalogue import INTEGRATIONS, Integration
-from dgxcheck.integrate.plan import CommandProblem, PlannedFile
+from dgxcheck.integrate import INTEGRATIONS, CommandProblem, Integration, PlannedFile
 from dgxcheck.output.plain_text import columns, lines
 
 _STATES = {"new": "new", "unchanged": "unchanged", "differs": "differs, left alone", "unusable": "cannot be used"}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.missing import Missing
-from dgxcheck.launch.placement import Placement
+from dgxcheck.launch import Placement
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph

@@ -15,7 +15,7 @@ from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.launch.placement import Placement
+from dgxcheck.launch import Placement
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from dgxcheck.assessment.bundle import Opened
-from dgxcheck.assessment.import_text import Reading
-from dgxcheck.assessment.import_texts import Text
+from dgxcheck.assessment.importing.bundle import Opened
+from dgxcheck.assessment.importing.recording import Reading
+from dgxcheck.assessment.importing.texts import Text
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.readers.alarming import alarming
 from dgxcheck.readers.bundles.section import Section

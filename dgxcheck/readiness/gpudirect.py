@@ -11,20 +11,13 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.precondition import Precondition, State, deciding
 from dgxcheck.checks.gpu.presence import LOST
-from dgxcheck.checks.gpudirect import acs as gdr_acs
-from dgxcheck.checks.gpudirect import bar1_and_port, max_payload, verbs_stack
-from dgxcheck.checks.gpudirect import iommu as gdr_iommu
-from dgxcheck.checks.gpudirect import memlock as gdr_memlock
+from dgxcheck.checks.gpudirect import bar1_and_port, isolation, max_payload, software
 from dgxcheck.checks.gpudirect import path as gdr_path
-from dgxcheck.checks.gpudirect import peer_memory as gdr_peer
-from dgxcheck.checks.gpudirect.acs import acs
 from dgxcheck.checks.gpudirect.bar1_and_port import bar1, bound_to_driver, port, port_gbs
-from dgxcheck.checks.gpudirect.iommu import iommu
+from dgxcheck.checks.gpudirect.isolation import acs, iommu
 from dgxcheck.checks.gpudirect.max_payload import payload
-from dgxcheck.checks.gpudirect.memlock import memlock
 from dgxcheck.checks.gpudirect.path import link, path
-from dgxcheck.checks.gpudirect.peer_memory import peer_memory
-from dgxcheck.checks.gpudirect.verbs_stack import stack
+from dgxcheck.checks.gpudirect.software import memlock, peer_memory, stack
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
@@ -33,7 +26,7 @@ Verdict = Literal["ready", "slow", "not ready", "cannot tell"]
 _WORST: tuple[tuple[State, Verdict], ...] = (("no", "not ready"), ("?", "cannot tell"), ("slow", "slow"))
 _REMEDIES = {
     check.id: check.remedy
-    for subject in (gdr_acs, bar1_and_port, gdr_iommu, gdr_memlock, gdr_path, max_payload, gdr_peer, verbs_stack)
+    for subject in (bar1_and_port, isolation, max_payload, gdr_path, software)
     for check in subject.CHECKS
 }
 

@@ -12,9 +12,9 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.precondition import Precondition, State, deciding, undetermined
 from dgxcheck.checks.host.virtual_machines import in_guest
-from dgxcheck.checks.measurement import integrity, latency, p2p_copies
-from dgxcheck.checks.pcie.acs import redirecting_ports
-from dgxcheck.checks.peer_access.blockers import blocker
+from dgxcheck.checks.measurement import integrity, p2p_copies
+from dgxcheck.checks.pcie.isolation import redirecting_ports
+from dgxcheck.checks.peer_access.cuda import blocker
 from dgxcheck.checks.peer_access.status import statuses
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
@@ -26,7 +26,7 @@ Pair = tuple[str, str]
 _WORST: tuple[tuple[State, Verdict], ...] = (("no", "refused"), ("slow", "slow"), ("?", "cannot tell"))
 _MEASURED: tuple[tuple[Check, State], ...] = (
     (next(check for check in integrity.CHECKS if check.id == "measure.p2p-integrity"), "no"),
-    *((check, "slow") for check in (*p2p_copies.CHECKS, *latency.CHECKS)),
+    *((check, "slow") for check in p2p_copies.CHECKS),
 )
 """Checks of measurements, with the state that a warning or failure gives a pair."""
 

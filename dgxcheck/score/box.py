@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.score import gpus, machine, measured
-from dgxcheck.score.absent import gpus_uncertain
 from dgxcheck.score.expectation import Score, score
+from dgxcheck.score.gpus import gpus_uncertain
 
 CAPS: Mapping[Status, int] = {Status.FAIL: 79, Status.UNKNOWN: 89}
 """The highest score with this verdict: a machine with a fault is not whole, however little of it is missing."""

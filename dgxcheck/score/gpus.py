@@ -1,31 +1,170 @@
-"""Expectations of each GPU: model, clocks, power, memory, links, and memory without errors."""
+"""Expectations of each GPU: model, clocks, power, memory, links, and memory without errors; GPUs that are missing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
+from dgxcheck.checks.driver.loaded import bound
+from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.gpu.clocks import slowdown
 from dgxcheck.checks.gpu.inventory import count, short
+from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import OF_THE_GPUS, Board, SelectedProfile
-from dgxcheck.score.absent import absent_gpus, usable
 from dgxcheck.score.expectation import Area, Expectation
-from dgxcheck.score.gpu_measures import (
-    MIB,
-    Measure,
-    fact,
-    links,
-    narrowest,
-    no_uncorrected_errors,
-    not_throttled,
-    nvlink_generation,
-    pages_left,
-    rows_left,
-    slowest,
-)
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import hops_above
+
+_UNUSED = (None, "nouveau")
+
+
+def usable(box: Box) -> list[Device]:
+    """GPUs that NVML lists; all where NVML is not available."""
+    return [gpu for gpu in box.topology.gpus if gpu.index is not None or isinstance(box.nvml, Missing)]
+
+
+def absent_gpus(box: Box) -> list[int | Missing]:
+    """One entry per expected GPU that is not usable: 0 if it is missing, Missing with the reason if it is hidden."""
+    number = box.choice.number("gpu.count") if box.choice else None
+    present = usable(box)
+    missing = 0 if number is None else max(0, int(number.value) - len(present))
+    unlisted_gpus = [_unlisted(box, gpu) for gpu in box.topology.gpus if gpu not in present][:missing]
+    return unlisted_gpus + [_not_on_pci(box)] * (missing - len(unlisted_gpus))
+
+
+def gpus_uncertain(box: Box) -> bool:
+    """Is the machine known by its GPUs alone, while it shows another number of them than the reference machine has?"""
+    number = box.choice.number("gpu.count") if box.choice is not None and box.choice.how == "gpus" else None
+    return number is not None and len(box.topology.gpus) != number.value
+
+
+def hidden_gpus(box: Box) -> Missing | None:
+    """The reason why GPUs may be hidden at the far end of an NVLink; None if no GPU is hidden."""
+    return next((gpu for gpu in absent_gpus(box) if isinstance(gpu, Missing)), None)
+
+
+def _unlisted(box: Box, gpu: Device) -> int | Missing:
+    """0 or Missing for a GPU on the PCI tree that NVML does not list, consistent with gpu.lost and gpu.count."""
+    if unlisted(box, gpu).status is Status.FAIL:
+        return 0
+    hidden = _not_on_pci(box)
+    if not isinstance(hidden, Missing) and bound(gpu) not in _UNUSED:
+        return Missing(Gap.ABSENT, str(gpu.bdf), "NVML does not list it: see gpu.lost")
+    return hidden
+
+
+def _not_on_pci(box: Box) -> int | Missing:
+    if isinstance(box.snapshot.pci, Missing):
+        return box.snapshot.pci
+    if why := visibility.gpus_hidden(box):
+        return Missing(Gap.ABSENT, "/sys/bus/pci/devices", why)
+    if box.choice is not None and box.choice.how == "gpus":
+        return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "this machine may have been built with fewer GPUs")
+    return 0
+
+
+MIB = 1 << 20
+Measure = Callable[[Box, Device], "int | float | Missing"]
+
+
+def fact(*names: str, per: float = 1) -> Measure:
+    """A measure: a field of the GPU's records (``power``, ``enforced_limit_mw``) divided by ``per``."""
+
+    def measured(box: Box, gpu: Device) -> int | float | Missing:
+        value: Any = box.gpu(gpu)
+        for name in names:
+            value = value if isinstance(value, Missing) else getattr(value, name)
+        return value if isinstance(value, Missing) else value / per
+
+    return measured
+
+
+def not_throttled(box: Box, gpu: Device) -> int | Missing:
+    """1 if no hardware or thermal slowdown holds the clocks down, else 0."""
+    clocks = box.gpu(gpu).clocks
+    reasons = clocks if isinstance(clocks, Missing) else clocks.reasons
+    return reasons if isinstance(reasons, Missing) else int(not slowdown(reasons.mask))
+
+
+def pages_left(box: Box, gpu: Device) -> int | Missing:
+    """1 if the table of retired pages has room, else 0."""
+    ecc = box.gpu(gpu).ecc
+    if isinstance(ecc, Missing):
+        return ecc
+    pages = (ecc.retired_single_bit, ecc.retired_double_bit)
+    retired = sum(len(addresses) for addresses in pages if not isinstance(addresses, Missing))
+    if retired >= box.settings.limit("ecc.retired-pages-fail"):
+        return 0
+    return next((addresses for addresses in pages if isinstance(addresses, Missing)), 1)
+
+
+def rows_left(box: Box, gpu: Device) -> int | Missing:
+    """1 if no row remapping has failed, else 0."""
+    ecc = box.gpu(gpu).ecc
+    failed = ecc if isinstance(ecc, Missing) else ecc.remap_failed
+    return failed if isinstance(failed, Missing) else int(not failed)
+
+
+def no_uncorrected_errors(box: Box, gpu: Device) -> int | Missing:
+    """1 if the volatile counter of uncorrected memory errors is 0, else 0."""
+    ecc = box.gpu(gpu).ecc
+    errors = ecc if isinstance(ecc, Missing) else ecc.volatile_uncorrected.total
+    return errors if isinstance(errors, Missing) else int(errors == 0)
+
+
+def narrowest(box: Box, gpu: Device) -> int | Missing:
+    """Lanes of the narrowest link up to the root bus."""
+    return _least(box, gpu, "width")
+
+
+def slowest(box: Box, gpu: Device) -> int | Missing:
+    """The lowest PCIe generation supported by the links up to the root bus."""
+    return _least(box, gpu, "max_gen")
+
+
+def _least(box: Box, gpu: Device, member: str) -> int | Missing:
+    if isinstance(gpu.path, Missing):
+        return gpu.path
+    values = [getattr(hop, member) for hop in hops_above(gpu.path, box.topology.functions) if not hop.skip_reason]
+    gap = next((value for value in values if isinstance(value, Missing)), None)
+    nothing = Missing(Gap.ABSENT, str(gpu.bdf), "no bridge visible above the GPU")
+    return gap if gap is not None else min(values, default=nothing)
+
+
+def links(box: Box, gpu: Device) -> int | Missing:
+    """NVLinks that are up; Missing if fewer than expected and some GPUs are hidden."""
+    rows = _links_of(box, gpu)
+    if isinstance(rows, Missing):
+        return rows
+    gap = next((row.up for row in rows if isinstance(row.up, Missing)), None)
+    up = sum(row.up is True for row in rows)
+    expected = box.choice.number("nvlink.links") if box.choice else None
+    hidden = hidden_gpus(box) if expected is not None and up < expected.value else None
+    return gap if gap is not None else up if hidden is None else hidden
+
+
+def nvlink_generation(box: Box, gpu: Device) -> int | Missing:
+    """The lowest generation among the NVLinks that are up; 0 if none is up and no GPU is hidden."""
+    rows = _links_of(box, gpu)
+    if isinstance(rows, Missing):
+        return rows
+    generations = [row.generation for row in rows if row.up is True]
+    unknown = [] if generations else [row.up for row in rows]
+    gap = next((each for each in (*generations, *unknown) if isinstance(each, Missing)), None)
+    hidden = hidden_gpus(box) if not generations else None
+    lowest = min((number for number in generations if isinstance(number, int)), default=0)
+    return gap if gap is not None else lowest if hidden is None else hidden
+
+
+def _links_of(box: Box, gpu: Device) -> tuple[NvLink, ...] | Missing:
+    rows = box.snapshot.nvlink
+    return rows if isinstance(rows, Missing) else tuple(row for row in rows if row.bdf == gpu.bdf)
 
 
 class GpuQuantity(Record, kw_only=False):

@@ -14,8 +14,8 @@ from dgxcheck.checks.network import hcas, port_state, ports
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.profiles.model import SelectedProfile
-from dgxcheck.score.absent import hidden_gpus
 from dgxcheck.score.expectation import Area, Expectation
+from dgxcheck.score.gpus import hidden_gpus
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.reference import matches
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
-
 from dgxcheck.facts.missing import Json as Json
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Protocol
+else:
+    Protocol = object
 
 
 class Origin(Record, kw_only=False):

@@ -14,9 +14,9 @@ from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology import notes
-from dgxcheck.topology.classes import numa_node, pci_class
 from dgxcheck.topology.model import Device, Link, Links, PciClass, Topology
 from dgxcheck.topology.nvlinks import Count, End, between, end, unknown_end
+from dgxcheck.topology.paths import numa_node, pci_class
 
 _Row = tuple[str, str, "Gpu | None"]
 NOTHING_STATED = Missing(Gap.UNASKED, "stated")

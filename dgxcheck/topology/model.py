@@ -8,7 +8,7 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
 
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.pci import PciFunction, Slot
 from dgxcheck.facts.record import Identity, Record
 
 if TYPE_CHECKING:
@@ -216,3 +216,22 @@ def _index(key: Identity) -> _Index:
             below.setdefault(bdf, []).append(device)
     gpus = tuple(device for device in topology.devices if device.kind == "gpu")
     return _Index(gpus, named, {bdf: tuple(devices) for bdf, devices in below.items()})
+
+
+def slot_of(device: Device, slots: tuple[Slot, ...] | Missing) -> str | Missing:
+    """The slot of a device, else of the nearest bridge above it: a board may carry a switch of its own (K80)."""
+    if isinstance(slots, Missing):
+        return slots
+    if isinstance(device.path, Missing):
+        return device.path
+    for bdf in reversed(device.path[1:]):
+        for slot in slots:
+            if isinstance(slot.address, str) and bdf.startswith(f"{slot.address}."):
+                return slot.name
+    unread = (slot.address for slot in slots if isinstance(slot.address, Missing))
+    return next(
+        unread, Missing(Gap.ABSENT, "/sys/bus/pci/slots", f"the firmware lists no slot for this {_KINDS[device.kind]}")
+    )
+
+
+_KINDS = {"gpu": "GPU", "nic": "NIC"}

@@ -1,15 +1,97 @@
-"""PCIe paths: the physical links between a device and its root bus, and between two devices."""
+"""PCIe paths: the class of a pair, the physical links above a device and between two; line rates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.classes import shared_bridges
-from dgxcheck.topology.model import Device, Link, Topology
-from dgxcheck.topology.rates import pcie_gbs
+from dgxcheck.topology.model import Device, Link, PciClass, Topology
+
+NEAR: tuple[PciClass, ...] = ("PIX", "PXB")
+"""Classes below a shared PCIe switch: those NCCL uses for GPUDirect RDMA by default (``NCCL_NET_GDR_LEVEL``)."""
+
+
+def numa_node(function: PciFunction, numa: tuple[NumaNode, ...] | Missing) -> int | Missing:
+    """The kernel's ``numa_node`` of a function; if missing or negative, the only node of a single-node host."""
+    node = function.numa_node
+    if isinstance(node, int) and node >= 0:
+        return node
+    if not isinstance(numa, Missing) and len(numa) == 1:
+        return numa[0].node
+    where = f"/sys/bus/pci/devices/{function.bdf}/numa_node"
+    return node if isinstance(node, Missing) else Missing(Gap.UNSUPPORTED, where, "the firmware reports no NUMA node")
+
+
+def shared_bridges(a: tuple[str, ...], b: tuple[str, ...]) -> int:
+    """How many bridges two paths below one root bus have in common, counted from the top."""
+    count = 0
+    for left, right in zip(a[1:-1], b[1:-1], strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+def pci_class(a: PciFunction, b: PciFunction, numa: tuple[NumaNode, ...] | Missing) -> tuple[PciClass | None, str]:
+    """The class that nvidia-smi prints for the pair, or None and the reason.
+
+    A switch (upstream port and downstream ports) counts as one bridge, so one further bridge level on either side of
+    the nearest common one is still PIX. Broadcom PEX88xxx show several levels in one chip: PXB, as nvidia-smi says too.
+    """
+    paths = []
+    for function in (a, b):
+        if isinstance(function.path, Missing):
+            return None, f"PCI path of {function.bdf} unknown ({function.path})"
+        if len(function.path) < 2:
+            return None, f"PCI path of {function.bdf} has no root bus"
+        paths.append(function.path)
+    path_a, path_b = paths
+    if path_a == path_b:
+        return "PIX", ""
+    if path_a[0] == path_b[0]:
+        shared = shared_bridges(path_a, path_b)
+        if not shared:
+            return "PHB", ""
+        deepest = max(len(path_a), len(path_b)) - 2 - shared
+        return ("PIX" if deepest <= 1 else "PXB"), ""
+    nodes = []
+    for function in (a, b):
+        node = numa_node(function, numa)
+        if isinstance(node, Missing):
+            return None, f"NUMA node of {function.bdf} unknown ({node})"
+        nodes.append(node)
+    return ("NODE" if nodes[0] == nodes[1] else "SOC"), ""
+
+
+GIGATRANSFERS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
+ENCODING = {1: 8 / 10, 2: 8 / 10, 3: 128 / 130, 4: 128 / 130, 5: 128 / 130, 6: 242 / 256}
+"""Share of the transfers that carries data; generation 6 gives 14 of 256 bytes of a flit to error correction."""
+
+NVLINK_GBS = {1: 20.0, 2: 25.0, 3: 25.0, 4: 25.0, 5: 50.0}
+"""GB/s (1e9) per link and direction, rounded as in NVIDIA's white papers (NVML: 25.781 on V100, 26.562 on H100)."""
+
+
+def pcie_gbs(gen: int | Missing, width: int | Missing) -> float | Missing:
+    """GB/s (1e9) per direction of a PCIe link before packet overhead: 15.75 for generation 3 x16."""
+    if isinstance(gen, Missing):
+        return gen
+    if isinstance(width, Missing):
+        return width
+    if gen not in GIGATRANSFERS or width <= 0:
+        return Missing(Gap.GARBLED, "PCIe link", f"generation {gen} x{width}")
+    return GIGATRANSFERS[gen] * ENCODING[gen] * width / 8
+
+
+def nvlink_gbs(generation: int | None) -> float | Missing:
+    """GB/s (1e9) per NVLink and direction."""
+    if generation not in NVLINK_GBS:
+        why = f"no line rate listed for NVLink generation {generation}" if generation else "NVLink generation unknown"
+        return Missing(Gap.UNSUPPORTED, "nvmlDeviceGetNvLinkVersion", why)
+    return NVLINK_GBS[generation]
+
 
 BROADCOM = 0x1000
 PEX = range(0xC010, 0xC100)

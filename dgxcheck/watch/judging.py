@@ -11,8 +11,7 @@ from typing import Any
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.watch.children import JUDGEMENT, NVML_EVENTS, OPENING_S, Children
 from dgxcheck.watch.dispatcher import Dispatcher
-from dgxcheck.watch.judgement import compared
-from dgxcheck.watch.memory import COUNTERS
+from dgxcheck.watch.memory import COUNTERS, compared
 from dgxcheck.watch.plan import Plan
 
 SOON_S, LEAST_BETWEEN_S = 10.0, 60.0

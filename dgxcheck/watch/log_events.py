@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.kernel_log.sxid import sxid_status
 from dgxcheck.checks.kernel_log.xid_status import xid_status
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog, Xid
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.source.kernel_log.kmsg import relevant_lines
+from dgxcheck.source.kernel_log.saved import load
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import survey
-from dgxcheck.watch.event import TEXT_CHARACTERS, Event
+from dgxcheck.watch.event import TEXT_CHARACTERS, Event, ReportedEvent
+from dgxcheck.watch.fold import Ledger
 from dgxcheck.xid.line import OFF_BUS
 from dgxcheck.xid.table import meaning, sxids
 
@@ -135,3 +139,14 @@ def _of_host(event: HostEvent) -> Status:
 
 def _cut(text: str) -> str:
     return text[:TEXT_CHARACTERS]
+
+
+def replayed(path: str) -> Iterator[ReportedEvent]:
+    """In the order of the log, by its own clock, without dates. BadInput for what is no kernel log."""
+    facts = log_facts(relevant_lines(load(path)))
+    if isinstance(facts, Missing):
+        raise BadInput(f"{path}: {facts}")
+    ledger = Ledger()
+    for event in log_events(facts, lambda bdf, code: 0):
+        yield from ledger.take([event], event.seconds or 0.0, "")
+    yield from ledger.repeated(inf, "")

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.measure.burn_in.hot_plug import HotPlug
+from dgxcheck.facts.bdf import is_bdf
+from dgxcheck.measure.burn_in.hot_plug import Change, HotPlug
 from dgxcheck.rootfs import decode, read_bytes
 from dgxcheck.watch import children
 from dgxcheck.watch.children import Answer, Children
 from dgxcheck.watch.dispatcher import Dispatcher, Sink
+from dgxcheck.watch.event import Event
 from dgxcheck.watch.judging import Judging
-from dgxcheck.watch.kmsg import opened
 from dgxcheck.watch.log_events import xid_event
-from dgxcheck.watch.log_follower import LogFollower
-from dgxcheck.watch.notify import Notifier
+from dgxcheck.watch.log_follower import LogFollower, open_kmsg
 from dgxcheck.watch.plan import LONGEST_S, Plan
 from dgxcheck.watch.readings import changes, merged, watched
-from dgxcheck.watch.uevents import SUBSYSTEMS, hot_plug
 
 _KMSG, _BOOT_ID = "/dev/kmsg", "/proc/sys/kernel/random/boot_id"
 
@@ -72,7 +72,7 @@ class Watch:
             boot_id = ""
         self._dispatcher.begin(boot_id)
         try:
-            self._log = LogFollower(opened(self._root + _KMSG), self._dispatcher.memory.sequence, self._times)
+            self._log = LogFollower(open_kmsg(self._root + _KMSG), self._dispatcher.memory.sequence, self._times)
         except OSError as error:
             self._log_closed(error)
         if self._plug.trouble:
@@ -175,3 +175,54 @@ class Watch:
         """How often an Xid of a GPU was counted before."""
         tally = self._dispatcher.memory.ledger.tallies.get((bdf, "xid", code))
         return 0 if tally is None else tally.count
+
+
+class Notifier:
+    """Says what it is reported to; nothing where no service manager listens."""
+
+    def __init__(self) -> None:
+        name = os.environ.get("NOTIFY_SOCKET", "")
+        self._address = f"\0{name[1:]}" if name.startswith("@") else name
+        microseconds = os.environ.get("WATCHDOG_USEC", "")
+        pid = os.environ.get("WATCHDOG_PID", "")
+        asked = microseconds.isascii() and microseconds.isdecimal() and pid in ("", str(os.getpid()))
+        self._every_s = int(microseconds) / 2e6 if asked and int(microseconds) else None
+        """Half of what the watchdog allows; None where there is none."""
+        self._ready = False
+        self.due: float | None = None
+        """When the watchdog is to hear of us next (monotonic); None where there is none."""
+
+    def alive(self) -> None:
+        """The loop has come around: that the service is up, the first time, then to the watchdog when that is due."""
+        now = time.monotonic()
+        if self._ready and (self.due is None or now < self.due):
+            return
+        self.say("WATCHDOG=1" if self._ready else "READY=1")
+        self._ready = True
+        self.due = None if self._every_s is None else now + self._every_s
+
+    def say(self, *lines: str) -> None:
+        """``READY=1``, ``WATCHDOG=1``, ``STOPPING=1``; a manager that does not listen is left alone."""
+        if not self._address:
+            return
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+                sender.setblocking(False)
+                sender.sendto("\n".join(lines).encode("utf-8", "replace"), self._address)
+        except OSError:
+            return
+
+
+SUBSYSTEMS = ("pci", "infiniband", "drm")
+
+
+def hot_plug(change: Change, watched: Collection[str]) -> Event:
+    """``watched`` are the bus ids of GPUs, NVSwitches and adapters: that anything else goes is no trouble."""
+    parts = [part for part in change.path.split("/") if is_bdf(part)]
+    bdf = parts[-1] if parts else ""
+    device = f"PCI function {bdf}" if change.subsystem == "pci" else f"{change.subsystem} device {change.name}"
+    removed = change.action == "remove"
+    return Event(
+        kind="hot-plug", status=Status.WARN if removed and bdf in watched else Status.PASS, bdf=bdf,
+        code=f"{change.action} {change.subsystem}", text=f"{device} {'removed' if removed else 'added'}",
+    )  # fmt: skip

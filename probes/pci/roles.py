@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import hexadecimal
@@ -14,8 +13,7 @@ from probes.pci.tree import DEVICES, Path, behind_infiniband, class_codes, path_
 _INFINIBAND_CONTROLLER = 0x0207
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roles:
+class Roles(Record):
     """bdfs by role; the paths hold these functions and every bridge above them."""
 
     gpus: tuple[str, ...]

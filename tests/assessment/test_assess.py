@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dgxcheck.assessment import Assessment, BadInput, Request, assess, examine
-from dgxcheck.assessment.interrupt import interruptible
+from dgxcheck.assessment.progress import interruptible
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli import main
 from dgxcheck.components.component import Component
@@ -148,6 +148,15 @@ def test_the_matrix_takes_neither_checks_nor_the_rest_of_the_assessment() -> Non
     }  # fmt: skip
     heavy = {"pathlib", "subprocess", "rich", "pynvml", "psutil", "pyudev", "tomllib", "importlib.resources"}
     assert heavy & used - modules("import click, json") == set()
+
+
+def test_a_recording_is_judged_without_modules_that_are_slow_to_import() -> None:
+    """Each takes a millisecond or more, for one function that is not needed, or not here."""
+    judged = "from dgxcheck.cli import main; main(['health', '--from', 'dgx-1-v100'])"
+    slow = {"statistics", "random", "decimal", "hashlib", "shutil", "calendar", "dataclasses", "tempfile", "asyncio"}
+    used = modules(judged)
+    assert (slow | {"pathlib", "subprocess", "rich"}) & used - modules("import click, json") == set()
+    assert {name for name in used if name.startswith("dgxcheck.source.kernel_log.")} == set(), "a recording is filtered"
 
 
 def test_signals_are_left_alone_in_other_threads() -> None:

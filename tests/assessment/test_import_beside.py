@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dgxcheck.assessment.import_beside import beside
+from dgxcheck.assessment.importing.unread import beside
 from dgxcheck.cli import main
 
 LIST = "GPU 0: Tesla V100-SXM2-16GB (UUID: GPU-00000000-0000-4000-8000-000000000001)"

@@ -12,7 +12,7 @@ from dgxcheck.assessment.inventory import counts, updated
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.placement.inventory import CHECKS
+from dgxcheck.checks.placement.missing import CHECKS
 from dgxcheck.checks.registry import PROBES
 from dgxcheck.facts.inventory import Count
 from dgxcheck.facts.missing import Json

@@ -16,10 +16,8 @@ import psutil
 import pytest
 from report_of import EMPTY, report_of
 
-from dgxcheck.assessment import assess
-from dgxcheck.assessment import programs as programs_of
-from dgxcheck.assessment.host_load import HostLoad, HostWatch, Watched
-from dgxcheck.assessment.programs import Program, programs
+from dgxcheck.assessment import assess, host_use
+from dgxcheck.assessment.host_use import HostLoad, HostWatch, Program, Watched, programs
 from dgxcheck.assessment.progress import SILENT, HostNow, Progress
 from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
 from dgxcheck.facts.gpu import GpuActivity, GpuProcess
@@ -36,7 +34,7 @@ SUBJECT = Subject(kind="gpu", name=GPU.name, bdf=GPU.bdf)
 @pytest.fixture
 def sleeper(monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
     """A process of ours, in what passes for the host's pid namespace."""
-    monkeypatch.setattr(programs_of, "_INIT_PID_NAMESPACE", os.readlink("/proc/self/ns/pid"))
+    monkeypatch.setattr(host_use, "_INIT_PID_NAMESPACE", os.readlink("/proc/self/ns/pid"))
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "an argument"]) as process:
         yield process
         process.kill()
@@ -78,7 +76,7 @@ def test_what_may_not_be_read_is_denied(sleeper: subprocess.Popen[bytes], monkey
 
 
 def test_a_container_names_no_process_by_a_pid_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs_of, "_INIT_PID_NAMESPACE", "pid:[1]")
+    monkeypatch.setattr(host_use, "_INIT_PID_NAMESPACE", "pid:[1]")
     (found,) = programs(BOX.topology.gpus, activity(os.getpid()), time.time())
     assert isinstance(found.user, Missing)
     assert found.user.gap is Gap.UNSUPPORTED

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from programs import program
 from test_health_checks import box
 
-from dgxcheck.checks.pcie.acs import REDIRECT, disable_acs
+from dgxcheck.checks.pcie.isolation import REDIRECT, disable_acs
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Acs
 from dgxcheck.source.recording.shipped import open_source

@@ -15,7 +15,7 @@ from test_health_checks import GPU2, changed
 
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import BAD
-from dgxcheck.checks.pcie.iommu import disable_translation
+from dgxcheck.checks.pcie.isolation import disable_translation
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Key
 from dgxcheck.components.containment import NVSWITCHES

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from test_health_checks import box
 
-from dgxcheck.assessment.measure import as_facts
+from dgxcheck.assessment.load import as_facts
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding

@@ -12,8 +12,8 @@ from test_health_checks import box, changed
 
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.pcie.acs import ports_between
-from dgxcheck.checks.peer_access.blockers import blocker
+from dgxcheck.checks.pcie.isolation import ports_between
+from dgxcheck.checks.peer_access.cuda import blocker
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.topo.peers import text_of

@@ -21,7 +21,7 @@ from dgxcheck.settings import Settings
 from dgxcheck.source.recording.shipped import open_source, shipped
 from dgxcheck.survey import COUNTERS, survey
 
-CHECKS = (*cpu.CHECKS, *memory.CHECKS, *edac.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS)
+CHECKS = (*cpu.CPU, *memory.MEMORY, *edac.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS)
 DGX_1 = {"host.sockets": 2, "host.cores": 40, "host.memory": 512, "host.dimm": 32, "host.data": 7.68,
          "host.ethernet": 10}  # fmt: skip
 NUMBERS: Mapping[str, Mapping[str, float]] = {

@@ -12,8 +12,7 @@ import pytest
 from checkout import ROOT
 from seam import is_one_clear_line, run
 
-from dgxcheck.integrate.catalogue import INTEGRATIONS
-from dgxcheck.integrate.plan import COMMAND, plan
+from dgxcheck.integrate import COMMAND, INTEGRATIONS, plan
 
 FOLDER = ROOT / "dgxcheck" / "integrations"
 UNIT = Path("etc/systemd/system/dgxcheck-watch.service")
@@ -171,8 +170,8 @@ def test_the_files_are_found_in_a_zip_application_too(tmp_path: Path) -> None:
             if path.suffix == ".py" or path.parent == FOLDER:
                 packed.write(path, path.relative_to(ROOT))
     script = (
-        "from dgxcheck.integrate import catalogue, plan\n"
-        "print(sum(len(plan.plan(each)) for each in catalogue.INTEGRATIONS), plan.__file__)"
+        "from dgxcheck import integrate\n"
+        "print(sum(len(integrate.plan(each)) for each in integrate.INTEGRATIONS), integrate.__file__)"
     )
     done = subprocess.run([sys.executable, "-P" if sys.version_info >= (3, 11) else "-s", "-c", script], cwd="/",
                           env={"PYTHONPATH": str(archive)}, capture_output=True, text=True, check=True)  # fmt: skip

@@ -29,15 +29,16 @@ V100_CUBE = P100_CUBE | {"0-3": 2, "0-4": 2, "1-2": 2, "1-5": 2, "2-3": 2, "4-7"
 STATION = {"0-1": 1, "0-2": 1, "0-3": 2, "1-2": 2, "1-3": 1, "2-3": 1}
 PAIRS: dict[str, dict[str, int]] = {
     "dgx-1-p100": P100_CUBE, "dgx-1-v100": V100_CUBE, "dgx-station-v100": STATION, "k80-x8": {}, "dgx-a100": {},
-    "dgx-2": {}, "pcie-x4": {}, "pcie-x8": {},
+    "dgx-2": {}, "dgx-h100": {}, "pcie-x4": {}, "pcie-x8": {},
 }  # fmt: skip
 BUS_IDS = {
     "dgx-1-p100": "06 07 0a 0b 85 86 89 8a", "dgx-1-v100": "06 07 0a 0b 85 86 89 8a", "dgx-station-v100": "07 08 0e 0f",
     "k80-x8": "06 07 0a 0b 85 86 89 8a", "dgx-a100": "07 0f 47 4e 87 90 b7 bd",
+    "dgx-h100": "1b 43 52 61 9d c3 d1 df",
     "dgx-2": "34 36 39 3b 57 59 5c 5e b7 b9 bc be e0 e2 e5 e7", "pcie-x4": "07 08 0e 0f",
     "pcie-x8": "04 05 08 09 84 85 88 89",
 }  # fmt: skip
-GENERATION = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4}
+GENERATION = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, "32.0": 5}
 every_box = pytest.mark.parametrize("box", BOXES, ids=lambda box: str(box.name))
 
 
@@ -174,6 +175,12 @@ def test_every_a100_has_two_links_to_each_nvswitch() -> None:
     assert all(dict(far) == switches for far in links(committed(box), box).values())
 
 
+def test_every_h100_has_eighteen_links_to_four_nvswitches() -> None:
+    box = next(box for box in BOXES if box.name == "dgx-h100")
+    switches = {"0000:05:00.0": 5, "0000:06:00.0": 5, "0000:07:00.0": 4, "0000:08:00.0": 4}
+    assert all(dict(far) == switches for far in links(committed(box), box).values())
+
+
 def test_a_gpu_of_a_dgx_2_has_a_link_to_each_nvswitch_of_its_baseboard() -> None:
     box = next(box for box in BOXES if box.name == "dgx-2")
     far = [set(ends) for ends in links(committed(box), box).values()]
@@ -214,6 +221,7 @@ def test_common_ancestors_are_those_of_the_published_matrix(box: Box) -> None:
     expected = {
         "dgx-1-p100": {10: 4, 30: 8, 50: 16}, "dgx-1-v100": {10: 4, 30: 8, 50: 16}, "dgx-station-v100": {10: 2, 30: 4},
         "k80-x8": {0: 4, 20: 4, 30: 4, 50: 16}, "dgx-a100": {20: 4, 50: 24}, "dgx-2": {10: 8, 20: 16, 40: 32, 50: 64},
+        "dgx-h100": {40: 12, 50: 16},
         "pcie-x4": {10: 2, 30: 4}, "pcie-x8": {10: 4, 30: 8, 50: 16},
     }  # fmt: skip
     assert Counter(map(str, seen)) == {str(level): count for level, count in expected[box.name].items()}

@@ -17,8 +17,8 @@ from dgxcheck.cli import main
 from dgxcheck.facts.record import replace
 from dgxcheck.fleet.document import Shared, result_of
 from dgxcheck.fleet.judge import Fleet, fleet_of, judge
+from dgxcheck.fleet.node_names import racks_of
 from dgxcheck.fleet.outliers import Columns
-from dgxcheck.fleet.racks import racks_of
 from dgxcheck.output.fleet import html
 from dgxcheck.output.page.blocks import Mosaic, Tile
 from dgxcheck.output.page.drawings import mosaic

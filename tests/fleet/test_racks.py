@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dgxcheck.configuration import settings
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.fleet.racks import racks_of
+from dgxcheck.fleet.node_names import racks_of
 from dgxcheck.settings import Settings
 
 NAMES: list[tuple[list[str], dict[str, int]]] = [

@@ -10,7 +10,7 @@ import pytest
 from many import result
 
 from dgxcheck.assessment.machine import examine
-from dgxcheck.assessment.nvlink_domain import nvlink_domains
+from dgxcheck.assessment.node_facts import nvlink_domains
 from dgxcheck.cli import main
 from dgxcheck.facts.gpu import Fabric, GpuModes
 from dgxcheck.facts.missing import Gap, Missing

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from dgxcheck.assessment.import_text import read
-from dgxcheck.assessment.import_texts import lines, text_of
+from dgxcheck.assessment.importing.recording import read
+from dgxcheck.assessment.importing.texts import lines, text_of
 from dgxcheck.assessment.machine import LAUNCH, examine
 from dgxcheck.assessment.opening import open_source
 from dgxcheck.checks.registry import CHECKS
@@ -23,10 +23,8 @@ from dgxcheck.cli.options import renderer
 from dgxcheck.configuration import of_site
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.fleet.judge import judge
-from dgxcheck.fleet.node_names import folded, unfolded
-from dgxcheck.fleet.racks import racks_of
-from dgxcheck.launch.placement import Placement, placements
-from dgxcheck.launch.rank import LOCAL_RANK, local_rank, of_rank
+from dgxcheck.fleet.node_names import folded, racks_of, unfolded
+from dgxcheck.launch import LOCAL_RANK, Placement, local_rank, of_rank, placements
 from dgxcheck.output import watch
 from dgxcheck.output.fleet import schedulers
 from dgxcheck.output.plain_text import visible
@@ -43,9 +41,9 @@ from dgxcheck.source.recording.config_space import publishable
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import survey
 from dgxcheck.watch import memory as watch_memory
-from dgxcheck.watch.judgement import compared
-from dgxcheck.watch.kmsg import Kmsg
 from dgxcheck.watch.log_events import log_events, log_facts
+from dgxcheck.watch.log_follower import Kmsg
+from dgxcheck.watch.memory import compared
 from probes.pci.capabilities import acs, express
 from probes.pci.parse_control import control
 

@@ -11,8 +11,7 @@ from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
 from dgxcheck.cli import dgxcheck
 from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.launch.placement import near_cpus, placements
-from dgxcheck.launch.rank import LOCAL_RANK, local_rank, of_rank
+from dgxcheck.launch import LOCAL_RANK, local_rank, near_cpus, of_rank, placements
 
 RANKS = [
     ("0", None, "GPU0", "mlx5_0:1"), ("5", None, "GPU5", "mlx5_7:1"), ("9", None, "GPU1", "mlx5_1:1"),

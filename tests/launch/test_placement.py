@@ -9,8 +9,7 @@ import pytest
 
 from dgxcheck.assessment.machine import LAUNCH, Machine, examine
 from dgxcheck.cli import main
-from dgxcheck.launch.cores import cores_of_nodes
-from dgxcheck.launch.placement import placements
+from dgxcheck.launch import cores_of_nodes, placements
 
 BOXES = ("dgx-1-p100", "dgx-1-v100", "dgx-2", "dgx-a100", "dgx-station-v100", "k80-x8", "pcie-x4", "pcie-x8")
 OWN = {

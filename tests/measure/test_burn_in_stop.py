@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.cli import main
-from dgxcheck.cli.terminal.duration import parsed
+from dgxcheck.cli.options import parsed
 from dgxcheck.facts.kernel_log import KernelLog, OffBus, Xid
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.measure.burn_in.result import BurnInResult, drift

@@ -10,7 +10,7 @@ from measured_box import of_box
 from sample import thinned
 from standin import cuda
 
-from dgxcheck.assessment.measure import as_facts
+from dgxcheck.assessment.load import as_facts
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS

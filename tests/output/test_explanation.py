@@ -8,7 +8,7 @@ import pytest
 from seam import run
 
 from dgxcheck.assessment import assess
-from dgxcheck.assessment.explanation import findings_of, has_nvidia_gpu, topic, words
+from dgxcheck.assessment.selection import findings_of, has_nvidia_gpu, topic, words
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.output.health.explanation import on_box

@@ -13,7 +13,7 @@ from report_writer import LINE, sections
 from sample import thinned
 
 from dgxcheck.assessment import Request, assess
-from dgxcheck.assessment.bundle import opened
+from dgxcheck.assessment.importing.bundle import opened
 from dgxcheck.source.recording.shipped import open_source
 
 BOX = "pcie-x4"

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from seam import run
 from test_import_bundles import outputs, tarred
 
-from dgxcheck.assessment.bundle import opened
-from dgxcheck.assessment.import_text import facts_of, read
-from dgxcheck.assessment.import_texts import text_of
+from dgxcheck.assessment.importing.bundle import opened
+from dgxcheck.assessment.importing.recording import facts_of, read
+from dgxcheck.assessment.importing.texts import text_of
 from dgxcheck.readers.bundles.tar import Blocks
 from dgxcheck.readers.bundles.zip import Member, members
 

@@ -10,7 +10,7 @@ from seam import is_one_clear_line, run
 from test_bundle_files import LOG, XID, put, zipped
 from test_import_bundles import tarred
 
-from dgxcheck.assessment.bundle import opened
+from dgxcheck.assessment.importing.bundle import opened
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.readers.bundles.owners import with_hosts
 from dgxcheck.readers.bundles.section import Section

@@ -9,7 +9,7 @@ from seam import is_one_clear_line, run
 from smi_texts import STATION
 from test_import import put
 
-from dgxcheck.assessment.import_texts import lines
+from dgxcheck.assessment.importing.texts import lines
 from dgxcheck.facts.limits import IMPORT_BYTES
 from dgxcheck.facts.missing import BadInput
 

@@ -23,8 +23,8 @@ from test_readers_nccl_programs import DEAD, JOB
 from test_readers_nccl_versions import BOX, written
 from test_readers_perftest import CUDA, WRITE
 
-from dgxcheck.assessment.import_text import read
-from dgxcheck.assessment.import_texts import text_of
+from dgxcheck.assessment.importing.recording import read
+from dgxcheck.assessment.importing.texts import text_of
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.readers.catalogue import READERS
 from dgxcheck.readers.layout.undo import undone

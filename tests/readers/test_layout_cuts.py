@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dgxcheck.assessment.import_text import read
-from dgxcheck.assessment.import_texts import text_of
+from dgxcheck.assessment.importing.recording import read
+from dgxcheck.assessment.importing.texts import text_of
 from dgxcheck.readers.layout.cuts import is_cut
 
 MARKS = ("[...]", "         [snip]", "<cut>", "...", "\u2026", "(truncated)", "--- snip ---", "12 more lines")

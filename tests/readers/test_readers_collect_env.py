@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from readers_text import one, unread
 
-from dgxcheck.assessment.import_text import read
-from dgxcheck.assessment.import_texts import text_of
+from dgxcheck.assessment.importing.recording import read
+from dgxcheck.assessment.importing.texts import text_of
 from dgxcheck.readers.host import collect_env, modules
 
 GPUS = [f"GPU {number}: NVIDIA H100 80GB HBM3" for number in range(4)]

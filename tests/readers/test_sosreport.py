@@ -15,7 +15,7 @@ from test_bundle_files import put
 from test_import_bundles import outputs, tarred
 
 from dgxcheck.assessment import Assessment, Request, assess
-from dgxcheck.assessment.bundle import opened
+from dgxcheck.assessment.importing.bundle import opened
 from dgxcheck.source.recording.shipped import open_source
 
 BAD = ("warn", "fail", "unknown")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from unrelated_texts import TEXTS
 
-from dgxcheck.assessment.import_nearest import nearest
-from dgxcheck.assessment.import_texts import text_of
+from dgxcheck.assessment.importing.texts import text_of
+from dgxcheck.assessment.importing.unread import nearest
 from dgxcheck.readers.catalogue import READERS
 
 

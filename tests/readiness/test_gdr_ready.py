@@ -11,14 +11,13 @@ from rdma_box import MODULE, PCI, pair
 from sample import FAULTS
 from test_health_checks import box, changed
 
-from dgxcheck.bandwidth.packets import share
-from dgxcheck.bandwidth.rate import exactly
+from dgxcheck.bandwidth.rate import exactly, share
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.topo.peers import text_of
 from dgxcheck.readiness.gpudirect import readiness
-from dgxcheck.topology.classes import NEAR
+from dgxcheck.topology.paths import NEAR
 
 
 def verdicts(spec: str) -> dict[tuple[str, str], str]:

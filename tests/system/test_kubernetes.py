@@ -18,7 +18,7 @@ from programs import program
 
 from dgxcheck import __version__
 from dgxcheck.cli import main
-from dgxcheck.integrate.catalogue import INTEGRATIONS
+from dgxcheck.integrate import INTEGRATIONS
 
 FOLDER = ROOT / "dgxcheck" / "integrations"
 SCRIPT = "npd-dgxcheck.sh"

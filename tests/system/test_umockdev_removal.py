@@ -14,7 +14,7 @@ import ctypes, json, os, select, sys
 sys.path.insert(0, sys.argv[1])
 from dgxcheck.measure.burn_in.hot_plug import HotPlug
 from dgxcheck.watch.event import ReportedEvent, as_json
-from dgxcheck.watch.uevents import SUBSYSTEMS, hot_plug
+from dgxcheck.watch.loop import SUBSYSTEMS, hot_plug
 
 mock = ctypes.CDLL("libumockdev.so.0")
 mock.umockdev_testbed_new.restype = ctypes.c_void_p

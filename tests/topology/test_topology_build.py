@@ -31,8 +31,8 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import replace
-from dgxcheck.topology.classes import numa_node, pci_class
 from dgxcheck.topology.model import Topology
+from dgxcheck.topology.paths import numa_node, pci_class
 
 
 def labels(topology: Topology) -> dict[tuple[str, str], str]:

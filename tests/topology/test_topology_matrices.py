@@ -29,10 +29,10 @@ from topology_boxes import (
     tree,
 )
 
-from dgxcheck.topology.graph import Graph, nvlink_generation, nvlink_graph
+from dgxcheck.assessment import examine
+from dgxcheck.topology.graph import Graph, nvlink_generation, nvlink_graph, search
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.reference import matches
-from dgxcheck.topology.rings import search
 
 SHARED = ROOT.parent / "shared"
 RECORDINGS, FACTS = SHARED / "recordings", SHARED / "facts"
@@ -194,6 +194,15 @@ def test_dgx_h100_graph() -> None:
     topology = through(bdfs, [("c", 5), ("d", 5), ("e", 4), ("f", 4)], known["generation"]).topology()
     assert {link.label for link in topology.links} == {f"NV{known['links_per_gpu']}"}
     assert_graph(topology, "dgx-h100", 9)
+
+
+def test_the_shipped_dgx_h100_has_the_published_matrix() -> None:
+    """All cells of the recorded text, which lacks the rows of NIC6 to NIC11; its adapters are numbered alike."""
+    matrix = examine("dgx-h100").topology.matrix()
+    published = recorded_matrix("dgx-h100-12nic-dgx052-cut.txt")
+    named = {ends: tuple(end.replace("NIC", "mlx5_") for end in ends) for ends in published}
+    assert len(published) == 14 * 19
+    assert {ends: matrix[named[ends][0], named[ends][1]].label for ends in published} == published
 
 
 def test_k80_matrix() -> None:

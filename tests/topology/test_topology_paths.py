@@ -14,8 +14,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Topology
-from dgxcheck.topology.paths import hops_above, hops_between, meeting_point, sharers
-from dgxcheck.topology.rates import pcie_gbs
+from dgxcheck.topology.paths import hops_above, hops_between, meeting_point, pcie_gbs, sharers
 
 PEX = (0x1000, 0xC030)
 

@@ -23,8 +23,8 @@ from topology_boxes import (
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.topology.classes import pci_class
 from dgxcheck.topology.model import Topology
+from dgxcheck.topology.paths import pci_class
 
 RECORDINGS = ROOT.parent / "shared" / "recordings"
 pytestmark = pytest.mark.skipif(not RECORDINGS.is_dir(), reason=f"no recordings in {RECORDINGS}")

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from topology_boxes import FACE, P100, V100, dgx1, fabric
 
-from dgxcheck.bandwidth.rings import collective_gbs
+from dgxcheck.bandwidth.links import collective_gbs
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.topology.graph import Graph, nvlink_generation, nvlink_graph
-from dgxcheck.topology.rings import Rings, search
+from dgxcheck.topology.graph import Graph, Rings, nvlink_generation, nvlink_graph, search
 
 
 def graph(gpus: int, pairs: dict[tuple[int, int], int]) -> Graph:

@@ -24,7 +24,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.source.directory import DirectorySource
 from dgxcheck.survey import survey
-from dgxcheck.topology.classes import numa_node
+from dgxcheck.topology.paths import numa_node
 
 RECORDINGS = ROOT.parent / "shared" / "recordings"
 ARCHIVES = {

@@ -11,8 +11,8 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.watch.event import Event, Kind, ReportedEvent
 from dgxcheck.watch.fold import MOST_CHANGES, MOST_EVENTS, MOST_KEYS, REPEAT_S, Ledger
-from dgxcheck.watch.kmsg import Kmsg
 from dgxcheck.watch.log_events import log_events, log_facts
+from dgxcheck.watch.log_follower import Kmsg
 
 DATE = "2026-11-22T10:00:00Z"
 

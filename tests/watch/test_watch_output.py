@@ -12,14 +12,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.cli.watch.sinks import Journal
+from dgxcheck.cli.watch_sinks import Journal
 from dgxcheck.output import watch
 from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.watch.event import Event, ReportedEvent
 from dgxcheck.watch.hook import MOST_WAITING, Hook
-from dgxcheck.watch.judgement import Bad, Judged
-from dgxcheck.watch.memory import Memory
-from dgxcheck.watch.notify import Notifier
+from dgxcheck.watch.loop import Notifier
+from dgxcheck.watch.memory import Bad, Judged, Memory
 
 DATE = "2026-11-22T10:00:00Z"
 EVENT = Event(kind="xid", status=Status.FAIL, bdf="0000:0a:00.0", code="79", text="Xid 79 (\x1b[31mgone)\nNAME=forged")

@@ -16,10 +16,9 @@ from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import survey
 from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.event import Event
-from dgxcheck.watch.judgement import Bad, Judged, compared
-from dgxcheck.watch.memory import Memory, load, save
+from dgxcheck.watch.loop import hot_plug
+from dgxcheck.watch.memory import Bad, Judged, Memory, compared, load, save
 from dgxcheck.watch.readings import PROBES, Readings, changes, merged, readings, watched
-from dgxcheck.watch.uevents import hot_plug
 
 GPU = "0000:06:00.0"
 PORT = "mlx5_0/1 0000:05:00.0"

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterable
 
 from dgxcheck.watch.event import Event, ReportedEvent
-from dgxcheck.watch.kmsg import Kmsg
+from dgxcheck.watch.log_follower import Kmsg
 from dgxcheck.watch.memory import Memory
 
 XID_79 = "NVRM: Xid (PCI:0000:0a:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."

@@ -16,13 +16,12 @@ from dgxcheck.checks.engine.blame import device_of, part
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, Judge
 from dgxcheck.checks.engine.device_facts import facts_of
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.record import replace
 
-Judged = Iterator[tuple[Subject, Judgement]]
 READINGS: tuple[Rule, ...] = (
     bounds.never_above, bounds.ranges, bounds.parts, bounds.spare_rows, load.at_load, permanent.fallen,
 )  # fmt: skip

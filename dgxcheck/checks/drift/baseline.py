@@ -9,10 +9,10 @@ from dgxcheck.checks.engine.blame import component_of, host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.pcie.p2p_settings import between
-from dgxcheck.checks.placement.missing_device import missing
+from dgxcheck.checks.pcie.isolation import between
+from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part, links_at
 from dgxcheck.difference.model import Difference
@@ -22,7 +22,7 @@ ID = "baseline.drift"
 _BETWEEN = re.compile(r" -> | - ")
 
 
-def _drift(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _drift(box: Box) -> Judged:
     """Nothing without a recording to compare with."""
     if box.drift is None:
         return

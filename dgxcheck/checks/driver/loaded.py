@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.blame import driver
 from dgxcheck.checks.engine.box import HOST, Box, Growth
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_host, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import is_driver_query, unjudged
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.host import DeviceNodes
@@ -18,7 +15,6 @@ from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing, need
 from dgxcheck.topology.model import Device
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _NVML_FAULTS = {
     NvmlReturn.LIBRARY_NOT_FOUND: Fault.LIBRARY_MISSING,
     NOT_LOADABLE: Fault.LIBRARY_BROKEN,
@@ -59,10 +55,6 @@ def gpu_nodes(box: Box) -> list[bool] | Missing:
     nodes = box.snapshot.device_nodes
     gpus = nodes.gpus if isinstance(nodes, DeviceNodes) else nodes
     return gpus if isinstance(gpus, Missing) else [node.opens is True for node in gpus]
-
-
-def _library(box: Box) -> Judged:
-    yield HOST, _nvml_state(box)
 
 
 def _nvml_state(box: Box) -> Judgement:
@@ -157,7 +149,7 @@ CHECKS = (
         source="nvmlInit, nvmlDeviceGetCount",
         remedy="check dmesg for NVRM messages; check that the driver is installed and the module nvidia is loaded;"
         " after an upgrade reload the NVIDIA modules or reboot",
-        judge=_library,
+        judge=per_host(_nvml_state),
         blames=driver,
     ),
     Check(

@@ -18,8 +18,7 @@ from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import Board, SelectedProfile
 from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
-from dgxcheck.topology.model import Device, Topology
-from dgxcheck.topology.slots import slot_of
+from dgxcheck.topology.model import Device, Topology, slot_of
 
 DEFAULTS = Settings()
 HOST = Subject(kind="host", name="host", bdf=None)

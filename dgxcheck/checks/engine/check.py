@@ -1,15 +1,19 @@
-"""What a check is: a rule in words, a judge, and the components that its findings can come from."""
+"""What a check is: a rule in words, a judge, and where its findings can come from; the forms of judges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
 
 from dgxcheck.checks.engine.blame import Blames, Shared, itself, nothing_shared
-from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Judgement, Subject, Traffic, Witness
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, row_of
+from dgxcheck.checks.engine.finding import Judged, Judgement, Traffic, Witness
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.facts.missing import Missing, NeededFact, need
 from dgxcheck.facts.record import Record
+from dgxcheck.topology.model import Device
 
-Judge = Callable[[Box], Iterator[tuple[Subject, Judgement]]]
+Judge = Callable[[Box], Judged]
 
 
 class Check(Record):
@@ -36,3 +40,40 @@ class Check(Record):
     witness: Witness = "state"
     last: bool = False
     """Is it run after the others, with their findings in ``Box.found``?"""
+
+
+Rule = Callable[[Box, Any], "Judgement | Missing"]
+"""From one GPU's record to a judgement, or to the gap that keeps it from one."""
+
+
+def ruled(rule: Callable[..., Judgement | Missing], *args: Any) -> Judgement:
+    """The judgement of a rule; of the gap if it returned one or needed a missing fact."""
+    try:
+        judgement = rule(*args)
+    except NeededFact as needed:
+        judgement = needed.gap
+    return unjudged(judgement) if isinstance(judgement, Missing) else judgement
+
+
+def per_host(rule: Callable[[Box], Judgement | Missing]) -> Judge:
+    """A judge that applies ``rule`` once, to the host."""
+
+    def judge(box: Box) -> Judged:
+        yield HOST, ruled(rule, box)
+
+    return judge
+
+
+def per_listed_gpu(rule: Callable[[Box, Device], Judgement | Missing]) -> Judge:
+    """A judge that applies ``rule`` to each GPU that NVML lists."""
+
+    def judge(box: Box) -> Judged:
+        for gpu in box.gpus:
+            yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(rule, box, gpu)
+
+    return judge
+
+
+def per_gpu(facts: str, rule: Rule) -> Judge:
+    """A judge that applies ``rule`` to each GPU's record in the snapshot's field ``facts``."""
+    return per_listed_gpu(lambda box, gpu: rule(box, need(row_of(getattr(box.snapshot, facts), gpu.bdf))))

@@ -1,10 +1,14 @@
-"""Numbers that the reference machine expects."""
+"""What a value is compared with: the reference machine's, or that of GPUs of the same model."""
 
 from __future__ import annotations
 
+import re
+
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Judgement, skip
+from dgxcheck.checks.engine.finding import Judgement, Status, skip
+from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.model import Number
+from dgxcheck.topology.model import Device
 
 
 def expected(box: Box, key: str) -> Number | Judgement:
@@ -15,3 +19,25 @@ def expected(box: Box, key: str) -> Number | Judgement:
     if number is None:
         return skip("no-reference", f"the profile {box.choice.profile.name} has no {key}")
     return number
+
+
+_SIZE = re.compile(r"[ -]\d+ ?GB\b")
+
+
+def model_family(box: Box, gpu: Device) -> str | None:
+    """Model name without the memory size, so that a 32 GB board is compared with 16 GB ones; None if not known."""
+    listed = () if isinstance(box.nvml, Missing) else box.nvml.gpus
+    name = next((row.name for row in listed if row.bdf == gpu.bdf), None)
+    return _SIZE.sub("", name) if isinstance(name, str) else None
+
+
+def siblings(box: Box, gpu: Device) -> tuple[Device, ...]:
+    """The other GPUs of the same model family, asked about or not."""
+    own = model_family(box, gpu)
+    others = (other for other in box.topology.gpus if other.bdf != gpu.bdf)
+    return () if own is None else tuple(other for other in others if model_family(box, other) == own)
+
+
+def has_problem(judgement: Judgement | Missing) -> bool:
+    """Does another check warn or fail about this GPU?"""
+    return isinstance(judgement, Judgement) and judgement.status in (Status.WARN, Status.FAIL)

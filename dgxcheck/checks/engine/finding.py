@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 from typing import Literal, TypeVar
 
@@ -143,6 +144,10 @@ def _place(subject: Subject) -> tuple[str, ...]:
     return tuple(filter(None, (named, subject.part)))
 
 
+Judged = Iterator[tuple[Subject, Judgement]]
+"""What a check yields: its subjects, each with what it makes of it."""
+
+
 def as_evidence(value: T | Missing) -> T | str:
     """A fact, or why there is none."""
     return value.reason if isinstance(value, Missing) else value
@@ -151,6 +156,18 @@ def as_evidence(value: T | Missing) -> T | str:
 def answered(value: Json, function: str, bdf: str, *args: int) -> Evidence:
     """An NVML query, spelled as in a recording, and its answer."""
     return Evidence(question(function, bdf, *args), value)
+
+
+def judged(
+    fault: Fault, message: str, measured: bool | int | float | str | None = None,
+    expected: bool | int | float | str | None = None, unit: str = "", evidence: tuple[Evidence, ...] = (), *,
+    warns: bool = False, fails: bool = False, remedy: str = "",
+) -> Judgement:  # fmt: skip
+    """Fails or warns of a fault where that is so; else passes, with the same figures."""
+    if not warns and not fails:
+        return Judgement(Status.PASS, message, measured, expected, unit, evidence)
+    status = Status.FAIL if fails else Status.WARN
+    return Judgement(status, message, measured, expected, unit, evidence, fault=fault, remedy=remedy)
 
 
 def skip(reason: SkipReason, message: str, *evidence: Evidence) -> Judgement:

@@ -1,15 +1,17 @@
-"""Growth of counters between two readings: the form of checks that compare them."""
+"""Counters of errors: their growth between two readings, and totals where no second reading tells whether they grow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable, row_of
-from dgxcheck.checks.engine.check import Judge
-from dgxcheck.checks.engine.finding import Judgement, Subject, skip
-from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.checks.engine.box import Box, Growth, guest, row_of
+from dgxcheck.checks.engine.check import Judge, per_listed_gpu
+from dgxcheck.checks.engine.finding import Judgement, skip
+from dgxcheck.checks.engine.visibility import cpus_hidden
+from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.typical import median
 
 MIN_EVENTS = 3
 """Fewer events make no rate, whatever the time between."""
@@ -45,12 +47,7 @@ def duration(seconds: float) -> str:
 
 def per_gpu_growth(facts: str, rule: Rule) -> Judge:
     """A judge that applies ``rule`` to the two records that each GPU has in the field ``facts`` of the growth."""
-
-    def judge(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-        for gpu in box.gpus:
-            yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(_of_growth, box.growth, facts, gpu.bdf, rule)
-
-    return judge
+    return per_listed_gpu(lambda box, gpu: _of_growth(box.growth, facts, gpu.bdf, rule))
 
 
 def _of_growth(growth: Growth | Judgement, facts: str, bdf: str | None, rule: Rule) -> Judgement | Missing:
@@ -59,3 +56,39 @@ def _of_growth(growth: Growth | Judgement, facts: str, bdf: str | None, rule: Ru
     new = need(row_of(getattr(growth.new, facts), bdf))
     old = row_of(getattr(growth.old, facts), bdf)
     return NO_EARLIER_READING if isinstance(old, Missing) else rule(growth, old, new)
+
+
+MANY = 10
+"""Where the time since boot is not known: days' worth of the limit, and times the usual total."""
+
+
+def is_short(growth: Growth | Judgement) -> bool:
+    """Was the counter read once, or twice within an hour? Errors come in bursts: a quiet minute acquits nothing."""
+    return isinstance(growth, Judgement) or growth.seconds < HOUR_S
+
+
+def flood(box: Box, count: int, others: Iterable[int] | None, limit: float, period: float) -> str | None:
+    """In words the time in which so many errors are a flood: more than ``limit`` in each ``period`` seconds since boot.
+
+    A counter begins at boot or later, so that this rate is the least. Where the time since boot is not known the total
+    is compared with those of the ``others``, or not judged where there are none to compare with. None where it is no
+    flood.
+    """
+    seconds = uptime(box)
+    if seconds is not None:
+        many = count >= MIN_EVENTS and count * period / max(seconds, period) > limit
+        return f"in the {duration(seconds)} since boot" if many else None
+    if others is None or count <= MANY * limit * DAY_S / period:
+        return None
+    usual = median([*others] or [count])
+    return f"in all, usual here: {usual:g}" if count > MANY * usual else None
+
+
+def uptime(box: Box) -> float | None:
+    """Seconds since boot; None where not known, and where a counter can be older: of an adapter that a virtual machine
+    was given, or in a container with a clock of its own.
+    """
+    host = box.snapshot.host
+    if not isinstance(host, Host) or isinstance(host.uptime_s, Missing) or guest(box) is not None or cpus_hidden(box):
+        return None
+    return host.uptime_s or None

@@ -1,4 +1,4 @@
-"""What limits a GPU's clocks: settings, temperature and power."""
+"""What holds the clocks of a GPU down: heat, power, settings."""
 
 from __future__ import annotations
 
@@ -6,17 +6,41 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import component_of, host_if_all, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, as_evidence, skip
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Judged,
+    Judgement,
+    Status,
+    Subject,
+    answered,
+    as_evidence,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth, per_gpu_growth
-from dgxcheck.checks.engine.per_gpu import per_gpu
-from dgxcheck.checks.gpu.locked_clocks import can_lock_clocks
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.gpu_view import GpuView
-from dgxcheck.facts.gpu import ClockPair, Clocks, GpuClocks, GpuCounters, GpuPower
+from dgxcheck.facts.gpu import ClockPair, Clocks, GpuBoard, GpuClocks, GpuCounters, GpuPower
 from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.profiles.model import Board
+
+_VOLTA = 5
+"""``nvmlDeviceArchitecture_t``"""
+_VOLTA_CAPABILITY = 7
+
+
+def can_lock_clocks(box: Box, bdf: str) -> bool:
+    """``nvidia-smi -lgc`` and ``-rgc`` exist from Volta on (nvidia-smi(1)); true where that is not known."""
+    board = box.gpu(bdf).board
+    if not isinstance(board, GpuBoard):
+        return True
+    if isinstance(board.architecture, int):
+        return board.architecture >= _VOLTA
+    capability = board.compute_capability
+    return capability[0] >= _VOLTA_CAPABILITY if isinstance(capability, tuple) else True
+
 
 BRAKE, THERMAL, SLOWDOWN, SOFTWARE = 0x80, 0x40, 0x8, 0x20
 HELD_BACK = {
@@ -127,8 +151,7 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
         evidence.append(answered(locked, "nvmlDeviceGetClockInfo", clocks.bdf, 0))
         fault = Fault.CLOCKS_LOWERED
         return Judgement(Status.WARN, message, locked, measured, "MHz", tuple(evidence), fault=fault)
-    status, fault_or_none = (Status.WARN, Fault.CLOCKS_LOWERED) if low else (Status.PASS, None)
-    return Judgement(status, message, measured, expected, "MHz", tuple(evidence), fault=fault_or_none)
+    return judged(Fault.CLOCKS_LOWERED, message, measured, expected, "MHz", tuple(evidence), warns=bool(low))
 
 
 def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | Missing | None:
@@ -167,8 +190,7 @@ def highest(box: Box, clocks: GpuClocks) -> Judgement:
         if clock < expected:
             low.append(f"{kind} {clock} MHz, expected {expected:g} MHz ({board.name})")
     message = f"highest clock: {'; '.join(low)}" if low else f"highest {limits[0][1]} clock {measured[0]} MHz"
-    status, fault = (Status.WARN, Fault.CLOCKS_LIMITED) if low else (Status.PASS, None)
-    return Judgement(status, message, measured[0], limits[0][2], "MHz", tuple(evidence), fault=fault)
+    return judged(Fault.CLOCKS_LIMITED, message, measured[0], limits[0][2], "MHz", tuple(evidence), warns=bool(low))
 
 
 def _model_clocks(board: Board) -> Iterator[tuple[int, str, int | float]]:
@@ -178,7 +200,7 @@ def _model_clocks(board: Board) -> Iterator[tuple[int, str, int | float]]:
             yield number, kind, known.value
 
 
-def _violations(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _violations(box: Box) -> Judged:
     def rule(growth: Growth, old: GpuCounters, new: GpuCounters) -> Judgement:
         lost = counter_growth(old.power_ns, new.power_ns)
         if lost is None:
@@ -193,8 +215,7 @@ def _violations(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         at_limit = share > limit and _at_limit(box, new.bdf)
         if at_limit:
             message = f"{message}, at the power limit"
-        status, fault = (Status.WARN, Fault.POWER_VIOLATION) if share > limit and not at_limit else (Status.PASS, None)
-        return Judgement(status, message, share, limit, "%", evidence, fault=fault)
+        return judged(Fault.POWER_VIOLATION, message, share, limit, "%", evidence, warns=share > limit and not at_limit)
 
     yield from per_gpu_growth("gpu_counters", rule)(box)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.blame import part, setting_of_all
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_gpu
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, answered
+from dgxcheck.checks.engine.finding import Judgement, Status, answered, judged
 from dgxcheck.checks.engine.growth import HOUR_S, counter_growth, rate
-from dgxcheck.checks.engine.per_gpu import per_gpu
-from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.gpu import GpuEcc, GpuMemory
@@ -60,8 +59,7 @@ def _volatile(box: Box, ecc: GpuEcc) -> Judgement:
     count = max(counts)
     evidence = (answered(count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 1, 0),)
     message = f"{counted(count, 'uncorrected memory error')} since the driver was loaded"
-    status, fault = (Status.FAIL, Fault.ECC_UNCORRECTED) if count else (Status.PASS, None)
-    return Judgement(status, message, count, 0, "errors", evidence, fault=fault)
+    return judged(Fault.ECC_UNCORRECTED, message, count, 0, "errors", evidence, fails=count > 0)
 
 
 def _aggregate(box: Box, ecc: GpuEcc) -> Judgement:
@@ -117,8 +115,7 @@ def _sram(_: Box, ecc: GpuEcc) -> Judgement:
     exceeded = need(ecc.sram_exceeded)
     evidence = (answered(int(exceeded), "nvmlDeviceGetSramEccErrorStatus", ecc.bdf),)
     message = f"RMA threshold for uncorrected SRAM errors {'' if exceeded else 'not '}reached"
-    status, fault = (Status.FAIL, Fault.SRAM_EXCEEDED) if exceeded else (Status.PASS, None)
-    return Judgement(status, message, exceeded, False, evidence=evidence, fault=fault)
+    return judged(Fault.SRAM_EXCEEDED, message, exceeded, False, evidence=evidence, fails=exceeded)
 
 
 CHECKS = (

@@ -1,4 +1,4 @@
-"""Do number, model and memory of the GPUs match the reference machine?"""
+"""The number of GPUs, their models and modes, and whether their InfoROMs are valid."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import part
-from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.box import Box, gpu_unavailable
+from dgxcheck.checks.engine.check import Check, per_gpu, per_host, ruled
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
-from dgxcheck.checks.engine.per_gpu import per_gpu, ruled
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.placement.missing_device import missing
+from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
-from dgxcheck.facts.gpu import GpuMemory
+from dgxcheck.facts.gpu import GpuBoard, GpuMemory
+from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.topology.model import Device
 
-Judged = Iterator[tuple[Subject, Judgement]]
 NO_REFERENCE = skip("no-reference", "no matching reference machine")
 MIB = 1 << 20
 _PCI = "/sys/bus/pci/devices"
@@ -56,10 +56,6 @@ def _with_driver(box: Box) -> list[Device]:
     ]
 
 
-def _count(box: Box) -> Judged:
-    yield HOST, ruled(_count_judgement, box)
-
-
 def _count_judgement(box: Box) -> Judgement:
     choice = box.choice
     nvml, pci = box.nvml, box.snapshot.pci
@@ -88,8 +84,7 @@ def _count_judgement(box: Box) -> Judgement:
     )
     note = f"; bound to no driver: {', '.join(unbound)}" if unbound else ""
     message = f"{present} of {counted(int(number.value), 'GPU')} found ({choice.profile.title}){note}"
-    status, fault = (Status.FAIL, Fault.GPU_MISSING) if present < number.value else (Status.PASS, None)
-    return Judgement(status, message, present, number.value, "GPUs", evidence, fault=fault)
+    return judged(Fault.GPU_MISSING, message, present, number.value, "GPUs", evidence, fails=present < number.value)
 
 
 def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -148,6 +143,34 @@ def _memory(box: Box, memory: GpuMemory) -> Judgement:
     return Judgement(status, message, round(total / MIB), expected.value, "MiB", evidence, fault=fault)
 
 
+def _inforom(box: Box) -> Judged:
+    corrupted = [gap for gap in box.gaps if gap.code == NvmlReturn.CORRUPTED_INFOROM]
+    for gpu in box.gpus:
+        own = [gap for gap in corrupted if gpu.bdf in gap.where.split()]
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or (_corrupted(own) if own else ruled(_image, box, gpu))
+
+
+def _corrupted(gaps: list[Missing]) -> Judgement:
+    message = f"the InfoROM is corrupted, reported by {gaps[0].where}"
+    evidence = tuple(Evidence(gap.where, gap.reason) for gap in gaps[:10])
+    return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.INFOROM)
+
+
+def _image(box: Box, gpu: Device) -> Judgement | Missing:
+    board = need(box.gpu(gpu).board)
+    version = board.inforom_image
+    if isinstance(version, str):
+        evidence = answered(version, "nvmlDeviceGetInforomImageVersion", board.bdf)
+        return Judgement(Status.PASS, f"InfoROM image version {version}", version, evidence=(evidence,))
+    others = [row.inforom_image for other in siblings(box, gpu) if isinstance(row := box.gpu(other).board, GpuBoard)]
+    usual = next((image for image in others if isinstance(image, str)), None)
+    if version.gap not in (Gap.UNSUPPORTED, Gap.ABSENT) or usual is None:
+        return version
+    evidence = answered(version.reason, "nvmlDeviceGetInforomImageVersion", board.bdf)
+    message = f"the InfoROM has no image version, others of the model have {usual}"
+    return Judgement(Status.WARN, message, None, usual, evidence=(evidence,), fault=Fault.INFOROM)
+
+
 CHECKS = (
     Check(
         id="gpu.count",
@@ -157,7 +180,7 @@ CHECKS = (
         source="GPUs in /sys/bus/pci/devices and nvmlDeviceGetCount against the profile",
         remedy="check the kernel log for the missing GPU; cold power cycle; if it stays missing, reseat the GPU or its"
         " tray (SXM: the vendor does) and check the firmware's PCI settings",
-        judge=_count,
+        judge=per_host(_count_judgement),
         blames=_blame_missing,
     ),
     Check(
@@ -176,5 +199,16 @@ CHECKS = (
         remedy="reboot; if the fault persists, run the vendor's field diagnostic; if it fails, ask for a replacement",
         judge=per_gpu("gpu_memory", _memory),
         blames=part("memory"),
+    ),
+    Check(
+        id="gpu.inforom",
+        rule="Fails if NVML reports a corrupted InfoROM in answer to any query; warns if the InfoROM has no image"
+        " version and other GPUs of the model have one.",
+        source="NVML_ERROR_CORRUPTED_INFOROM; nvmlDeviceGetInforomImageVersion;"
+        " https://github.com/NVIDIA/DCGM/issues/2",
+        remedy="at the next maintenance run the field diagnostic (dcgmi diag -r 3) and have the vendor write the"
+        " InfoROM again",
+        judge=_inforom,
+        blames=part("InfoROM"),
     ),
 )

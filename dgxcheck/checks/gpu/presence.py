@@ -1,20 +1,19 @@
-"""Does every GPU respond, and is it usable?"""
+"""GPUs that are missing, lost or hang."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.driver.loaded import bound, gpu_nodes
 from dgxcheck.checks.engine.blame import device_of, itself, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, Growth
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.checks.engine.visibility import in_container
-from dgxcheck.checks.gpu.lost_pairs import common_gpus, is_about, lost_pairs
-from dgxcheck.checks.placement.missing_device import missing
+from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.facts.gpu import GpuModes
@@ -23,7 +22,46 @@ from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.topology.model import Device
 
-Judged = Iterator[tuple[Subject, Judgement]]
+Pair = tuple[str, str]
+
+
+def is_about(gap: Missing, bdf: str | None) -> bool:
+    """Was it an NVML query about this GPU alone? One about a pair may fail because of the other GPU."""
+    return gap.where.startswith("nvml") and _gpus_of(gap) == (bdf,)
+
+
+def lost_pairs(box: Box, known: Collection[str | None]) -> Mapping[Pair, Missing]:
+    """Pairs of GPUs of which a query failed because one of the two is lost, without those that have a ``known`` one."""
+    found: dict[Pair, Missing] = {}
+    for gap in box.gaps:
+        if gap.gap is Gap.LOST and gap.code != NvmlReturn.RESET_REQUIRED and gap.where.startswith("nvml"):
+            gpus = sorted(_gpus_of(gap))
+            if len(gpus) == 2 and not {*gpus} & {*known}:
+                found.setdefault((gpus[0], gpus[1]), gap)
+    return found
+
+
+def common_gpus(pairs: Mapping[Pair, Missing]) -> dict[str, list[Missing]]:
+    """The fewest GPUs that are in two and more of the pairs and account for them, each with the gaps of its pairs.
+
+    A pair that has none of these is left: either of its GPUs may be the lost one.
+    """
+    left = dict(pairs)
+    found: dict[str, list[Missing]] = {}
+    while left:
+        gpu, count = Counter(gpu for pair in sorted(left) for gpu in pair).most_common(1)[0]
+        if count < 2:
+            break
+        found[gpu] = [gap for pair, gap in left.items() if gpu in pair]
+        left = {pair: gap for pair, gap in left.items() if gpu not in pair}
+    return found
+
+
+def _gpus_of(gap: Missing) -> tuple[str, ...]:
+    """The bus ids in a query: ``nvmlDeviceGetP2PStatus 0000:06:00.0 0000:07:00.0 0``."""
+    return tuple(word for word in gap.where.split()[1:] if ":" in word)
+
+
 LOST = "gpu.lost"
 _RECOVERY = {
     1: ("a GPU reset", Fault.RESET_REQUIRED, ""),
@@ -186,8 +224,8 @@ def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
     if number not in range(len(COMPUTE_MODES)):
         return Missing(Gap.GARBLED, evidence[0].where, f"unknown compute mode {number}")
     mode = COMPUTE_MODES[number]
-    status, fault = (Status.WARN, Fault.COMPUTE_PROHIBITED) if mode == "prohibited" else (Status.PASS, None)
-    return Judgement(status, f"compute mode: {mode}", mode, evidence=evidence, fault=fault)
+    prohibited = mode == "prohibited"
+    return judged(Fault.COMPUTE_PROHIBITED, f"compute mode: {mode}", mode, evidence=evidence, warns=prohibited)
 
 
 def _mig(_: Box, modes: GpuModes) -> Judgement:

@@ -1,28 +1,62 @@
-"""Temperature margins, the temperature of the memory, and one hot GPU among cooler ones."""
+"""Power limits and temperatures of GPUs, against their own limits and among GPUs of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from statistics import median
 from typing import Literal
 
-from dgxcheck.checks.engine.blame import host_if_all, part
+from dgxcheck.checks.engine.blame import host_if_all, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_gpu, ruled
+from dgxcheck.checks.engine.expected import has_problem, siblings
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import per_gpu, ruled
-from dgxcheck.checks.engine.siblings import has_problem, siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
-from dgxcheck.checks.gpu.limits import COOLING, temperature
-from dgxcheck.facts.gpu import GpuThermal
+from dgxcheck.facts.gpu import GpuPower, GpuThermal
 from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
 from dgxcheck.facts.nvml_quantities import THRESHOLDS
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
+
+
+def power_limit(_: Box, power: GpuPower) -> Judgement | Missing:
+    """The enforced power limit against the board's default, in W; of a text without it the one that is set."""
+    enforced, function = power.enforced_limit_mw, "nvmlDeviceGetEnforcedPowerLimit"
+    if isinstance(enforced, Missing) and enforced.gap is Gap.UNRECORDED and not isinstance(power.limit_mw, Missing):
+        enforced, function = power.limit_mw, "nvmlDeviceGetPowerManagementLimit"
+    limit, default = need(enforced), need(power.default_limit_mw)
+    evidence = (
+        answered(limit, function, power.bdf),
+        answered(default, "nvmlDeviceGetPowerManagementDefaultLimit", power.bdf),
+    )
+    if limit <= 0 or default <= 0:
+        return Missing(Gap.GARBLED, evidence[0 if limit <= 0 else 1].where, "a power limit of 0 W is not valid")
+    message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
+    return judged(Fault.POWER_CAPPED, message, limit / 1000, default / 1000, "W", evidence, warns=limit < default)
+
+
+def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
+    """The temperature against the board's slowdown temperature, in °C."""
+    now, slowdown = need(thermal.gpu_c), need(thermal.slowdown_c)
+    evidence = (
+        answered(now, "nvmlDeviceGetTemperature", thermal.bdf, 0),
+        answered(slowdown, "nvmlDeviceGetTemperatureThreshold", thermal.bdf, 1),
+    )
+    if slowdown <= 0:
+        return Missing(Gap.GARBLED, evidence[1].where, f"{slowdown} °C is not a valid slowdown temperature")
+    near = now > slowdown - box.settings.limit("thermal.margin")
+    message = f"{now} °C, slowdown at {slowdown} °C"
+    return judged(Fault.OVERHEATING, message, now, slowdown, "°C", evidence, warns=near, fails=now >= slowdown)
+
+
+COOLING = (
+    "check fans, filters and inlet air, of liquid-cooled machines pump, coolant level and radiator; compare with the"
+    " other GPUs"
+)
+
 
 _SLOWDOWN_TLIMIT = TLIMITS[1]
 Sensor = Literal["gpu_c", "memory_c"]
@@ -46,10 +80,8 @@ def _margin(box: Box, thermal: GpuThermal) -> Judgement:
     near = margin - at < box.settings.limit("thermal.margin")
     # some boards report margins of 0 and less while they are cool: the slowdown itself decides
     held = margin <= at and _slowed_by_heat(box, thermal.bdf)
-    status = Status.FAIL if held else Status.WARN if near else Status.PASS
-    fault = Fault.OVERHEATING if near else None
     message = f"temperature margin {margin} °C, slowdown at {at} °C"
-    return Judgement(status, message, margin, at, "°C", evidence, fault=fault)
+    return judged(Fault.OVERHEATING, message, margin, at, "°C", evidence, warns=near, fails=held)
 
 
 def _slowed_by_heat(box: Box, bdf: str) -> bool:
@@ -58,7 +90,7 @@ def _slowed_by_heat(box: Box, bdf: str) -> bool:
     return not isinstance(reasons, Missing) and slowdown(reasons.mask) in (THERMAL, SLOWDOWN, SOFTWARE)
 
 
-def _memory(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _memory(box: Box) -> Judged:
     """The memory against its own limit; below it, or where that is not known, against the memory of the siblings."""
     compared = dict(_against_siblings(box, "memory_c"))
     for gpu in box.gpus:
@@ -79,9 +111,8 @@ def _memory_limit(box: Box, gpu: Device) -> Judgement | Missing:
     if most <= 0:
         return Missing(Gap.GARBLED, evidence[1].where, f"{most} °C is not a valid limit")
     near = now > most - box.settings.limit("thermal.margin")
-    status = Status.FAIL if now >= most else Status.WARN if near else Status.PASS
-    message, fault = f"memory {now} °C, limit {most} °C", Fault.OVERHEATING if near else None
-    return Judgement(status, message, now, most, "°C", evidence, fault=fault)
+    message = f"memory {now} °C, limit {most} °C"
+    return judged(Fault.OVERHEATING, message, now, most, "°C", evidence, warns=near, fails=now >= most)
 
 
 _ALONE = (
@@ -100,11 +131,11 @@ class _State(Record):
     sensor: Sensor
 
 
-def _outlier(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _outlier(box: Box) -> Judged:
     yield from _against_siblings(box, "gpu_c")
 
 
-def _against_siblings(box: Box, sensor: Sensor) -> Iterator[tuple[Subject, Judgement]]:
+def _against_siblings(box: Box, sensor: Sensor) -> Judged:
     states = {gpu: gpu_unavailable(box, gpu) or _state(box, gpu, sensor) for gpu in box.topology.gpus}
     for gpu in box.gpus:
         own = states[gpu]
@@ -141,14 +172,31 @@ def _compare(box: Box, own: _State, others: list[_State]) -> Judgement:
     usual = median(state.temperature_c for state in alike)
     warm = own.temperature_c >= box.settings.limit("thermal.warm")
     hotter = warm and own.temperature_c - usual > box.settings.limit("thermal.outlier")
-    status, fault = (Status.WARN, Fault.HOTTER) if hotter else (Status.PASS, None)
     compared_with = f"{len(alike)} other GPUs in P{own.pstate} at similar power"
     message = f"{_NAMES[own.sensor]}{own.temperature_c} °C; {compared_with}: median {usual:g} °C"
-    remedy = _ALONE if hotter else ""
-    return Judgement(status, message, own.temperature_c, usual, "°C", evidence, fault=fault, remedy=remedy)
+    return judged(Fault.HOTTER, message, own.temperature_c, usual, "°C", evidence, warns=hotter, remedy=_ALONE)
 
 
 CHECKS = (
+    Check(
+        id="power.limit",
+        rule="Warns if the enforced power limit is below the board's default.",
+        source="nvmlDeviceGetEnforcedPowerLimit against nvmlDeviceGetPowerManagementDefaultLimit",
+        remedy="if this was not intended, run nvidia-smi -i BDF -pl WATT with the default limit; otherwise check power"
+        " cables and power supplies",
+        judge=per_gpu("gpu_power", power_limit),
+        blames=part("power limit"),
+        shared=setting_of_all("power limit"),
+    ),
+    Check(
+        id="thermal.temperature",
+        rule="Warns less than {thermal.margin} below the board's slowdown temperature, fails at it.",
+        source="nvmlDeviceGetTemperatureThreshold, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN",
+        remedy=COOLING,
+        judge=per_gpu("gpu_thermal", temperature),
+        blames=part("cooling"),
+        shared=host_if_all("cooling"),
+    ),
     Check(
         id="thermal.margin",
         rule="Warns less than {thermal.margin} above the margin at which the board slows down; fails at it if the"

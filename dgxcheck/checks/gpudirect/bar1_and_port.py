@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.gpu.presence import unlisted
@@ -20,8 +18,6 @@ from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
-
-Judged = Iterator[tuple[Subject, Judgement]]
 
 
 def bound_to_driver(box: Box, gpu: Device) -> Precondition:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged
 from dgxcheck.checks.host.virtual_machines import in_guest
-from dgxcheck.checks.pcie.acs import config_space_of
-from dgxcheck.checks.pcie.width import bridge
+from dgxcheck.checks.pcie.gpu_link import bridge
+from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.facts.missing import Missing, need
-from dgxcheck.topology.classes import shared_bridges
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import shared_bridges
 
-Judged = Iterator[tuple[Subject, Judgement]]
 Sizes = Mapping[str, int]
 """MaxPayload in bytes by bdf."""
 

@@ -8,23 +8,19 @@ from dgxcheck.bandwidth.expected import between
 from dgxcheck.bandwidth.links import as_it_is, narrowest
 from dgxcheck.checks.engine.blame import device_of, host, own_link
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.hcas import MELLANOX, nics
-from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
-from dgxcheck.checks.pcie.width import own_hop
+from dgxcheck.checks.pcie.gpu_link import own_hop, port_setting, slow_fault, target_evidence
 from dgxcheck.components.component import Component
 from dgxcheck.facts.missing import need
-from dgxcheck.topology.classes import NEAR, pci_class
 from dgxcheck.topology.model import Device, PciClass
-from dgxcheck.topology.paths import Hop, hops_between
+from dgxcheck.topology.paths import NEAR, Hop, hops_between, pci_class
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _NCCL = "NCCL does not use it by default"
 _FAR: Mapping[PciClass, str] = {
     "PHB": "path through a host bridge: works, but slower",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Judge
-from dgxcheck.checks.engine.finding import Judgement, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, skip
 from dgxcheck.checks.engine.precondition import Precondition
-from dgxcheck.checks.host.modules import loaded
-from dgxcheck.checks.host.virtual_machines import in_guest
+from dgxcheck.checks.host.virtual_machines import in_guest, loaded
 from dgxcheck.checks.network.hcas import hcas, nics, none_here
 from dgxcheck.facts.missing import Missing
-from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import NEAR
 
 PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
 
@@ -21,7 +20,7 @@ PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
 def of_host(precondition: Callable[[Box], Precondition]) -> Judge:
     """A judge of the host by one precondition."""
 
-    def judge(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    def judge(box: Box) -> Judged:
         yield HOST, no_rdma(box) or precondition(box).judgement
 
     return judge

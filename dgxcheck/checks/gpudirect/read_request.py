@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
-from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.network.hcas import nics
-from dgxcheck.checks.pcie.acs import config_space_of
+from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.topology.model import Device
 
-Judged = Iterator[tuple[Subject, Judgement]]
 Sizes = Mapping[str, "int | Missing"]
 """Bytes by bdf."""
 

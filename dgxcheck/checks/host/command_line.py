@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from dgxcheck.checks.engine.blame import host
-from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.checks.engine.host_limits import (
     COMMAND_LINE,
     CPU_PARAMETERS,
@@ -16,7 +16,6 @@ from dgxcheck.checks.engine.host_limits import (
     NUMA_PARAMETERS,
     command_line,
 )
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.facts.missing import need
 
 _ANY = ""
@@ -39,10 +38,6 @@ _EFFECTS: Mapping[str, Mapping[str, str]] = {
 }
 """By parameter and value, what it does; for any value where the value is empty. Linux
 Documentation/admin-guide/kernel-parameters.txt"""
-
-
-def _command_line(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    yield HOST, ruled(_effects, box)
 
 
 def _effects(box: Box) -> Judgement:
@@ -69,7 +64,7 @@ CHECKS = (
         source="/proc/cmdline; Linux Documentation/admin-guide/kernel-parameters.txt",
         remedy="if this was not intended, remove the parameter from the kernel command line (grubby --update-kernel=ALL"
         " --remove-args=PARAMETER, or /etc/default/grub and update-grub) and reboot at the next maintenance",
-        judge=_command_line,
+        judge=per_host(_effects),
         blames=host(COMMAND_LINE),
     ),
 )

@@ -7,19 +7,17 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.profiles.model import Number
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _BLOCK = "/sys/class/block"
 _DOWN = ("inactive", "broken")
 """Of ``array_state``: https://docs.kernel.org/admin-guide/md.html"""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.missing import Missing, need
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _ARPHRD_ETHER = 1
 _ETHERNET = 0x0200
 """PCI base class and subclass; Ethernet over USB, as a BMC offers it, has none."""

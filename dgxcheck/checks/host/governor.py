@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.blame import host
-from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.facts.missing import need
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _CPUFREQ = "/sys/devices/system/cpu/cpu0/cpufreq"
 _SCALING = ("intel_pstate", "amd-pstate", "amd_pstate", "amd-pstate-epp", "amd_pstate_epp")
 """Drivers whose governors only bias what the CPU decides: https://docs.kernel.org/admin-guide/pm/intel_pstate.html"""
 _BALANCING = {0: "off", 1: "on", 2: "on for memory tiers", 3: "on for nodes and memory tiers"}
-
-
-def _governor(box: Box) -> Judged:
-    yield HOST, ruled(_scaling, box)
 
 
 def _scaling(box: Box) -> Judgement:
@@ -39,10 +31,6 @@ def _scaling(box: Box) -> Judgement:
     return Judgement(status, message, governor, "performance", "", evidence, fault=fault)
 
 
-def _numa_balancing(box: Box) -> Judged:
-    yield HOST, ruled(_balancing, box)
-
-
 def _balancing(box: Box) -> Judgement:
     value = need(need(box.snapshot.host).numa_balancing)
     evidence = (Evidence("/proc/sys/kernel/numa_balancing", value),)
@@ -58,7 +46,7 @@ CHECKS = (
         source="scaling_driver and scaling_governor of /sys/devices/system/cpu/cpu0/cpufreq",
         remedy="cpupower frequency-set -g performance; make it permanent (tuned-adm profile throughput-performance, or"
         " a boot service)",
-        judge=_governor,
+        judge=per_host(_scaling),
         blames=host("CPU frequency governor"),
     ),
     Check(
@@ -67,7 +55,7 @@ CHECKS = (
         " others lose.",
         source="/proc/sys/kernel/numa_balancing",
         remedy="nothing to do",
-        judge=_numa_balancing,
+        judge=per_host(_balancing),
         blames=host("NUMA balancing"),
     ),
 )

@@ -1,33 +1,39 @@
-"""How much memory the host has."""
+"""The memory of the host, and its NUMA nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import host
-from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.box import HOST, Box, guest
+from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, left_out, missing_socket, nodes_without_memory
-from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, as_evidence, judged, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.host_limits import (
+    MEMORY_PARAMETERS,
+    NUMA_PARAMETERS,
+    NUMA_SETTING,
+    left_out,
+    missing_socket,
+    nodes_below_roots,
+    nodes_without_memory,
+)
+from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.facts.host import MemoryController
+from dgxcheck.facts.host import Cpu, Host, MemoryController, NumaMemory, NumaNode
 from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.record import replace
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _KB = 1 << 20
 """kB in a GiB; the kernel's kB has 1024 bytes."""
 _MEMMAP = 1 / 64
 """A ``struct page`` of 64 bytes for each of 4096, which MemTotal leaves out:
 https://docs.kernel.org/mm/memory-model.html"""
 EDAC = "/sys/devices/system/edac/mc"
-
-
-def _memory(box: Box) -> Judged:
-    yield HOST, ruled(_total, box)
 
 
 def _kb(box: Box) -> int | Missing:
@@ -59,10 +65,8 @@ def _total(box: Box) -> Judgement:
     message = f"{gib:g} of {reference.value:g} GiB"
     if low and (why := visibility.cpus_hidden(box)):
         return skip("not-visible", f"{why}: {message}", *evidence)
-    if low:
-        message += _smallest(box)
-        return Judgement(Status.WARN, message, gib, reference.value, "GiB", evidence, fault=Fault.MEMORY_MISSING)
-    return Judgement(Status.PASS, message, gib, reference.value, "GiB", evidence)
+    message += _smallest(box) if low else ""
+    return judged(Fault.MEMORY_MISSING, message, gib, reference.value, "GiB", evidence, warns=low)
 
 
 def controllers_of(box: Box) -> tuple[MemoryController, ...]:
@@ -100,7 +104,89 @@ def _blame_missing(box: Box, at: Subject, judgement: Judgement) -> Iterator[Comp
     yield from missing_socket(box)
 
 
-CHECKS = (
+_NODES = "/sys/devices/system/node"
+_SELF = 10
+"""``LOCAL_DISTANCE`` of ACPI's SLIT."""
+Wrong = Iterator[tuple[str, Evidence]]
+
+
+def _tables(box: Box) -> Judged:
+    nodes, memory = box.snapshot.numa, box.snapshot.numa_memory
+    if isinstance(nodes, Missing):
+        yield HOST, unjudged(nodes)
+        return
+    if (vm := guest(box)) is not None:
+        yield HOST, skip("not-visible", f"{vm} shows its guest NUMA nodes of its own")
+        return
+    listed = rows(memory)
+    wrong = [*_fewer_than_sockets(box, nodes), *_below_one_root(box), *_distances(listed)]
+    if wrong:
+        message = "; ".join(text for text, _ in wrong)
+        evidence = tuple(fact for _, fact in wrong)
+        yield HOST, Judgement(Status.WARN, message, len(wrong), 0, "", evidence, fault=Fault.NUMA_TABLES)
+    else:
+        evidence = tuple(Evidence(f"{_NODES}/node{each.node}/cpulist", as_evidence(each.cpulist)) for each in nodes)
+        message = f"{counted(len(nodes), 'NUMA node')} in agreement with the PCI tree"
+        yield HOST, Judgement(Status.PASS, message, 0, 0, "", evidence)
+    for node in nodes_without_memory(box):
+        fact = Evidence(f"{_NODES}/node{node}/meminfo", "MemTotal: 0 kB")
+        text = f"node {node} has CPUs and no memory"
+        yield replace(HOST, part=f"node {node}"), Judgement(
+            Status.WARN, text, 0, None, "kB", (fact,), fault=Fault.NODE_EMPTY
+        )  # fmt: skip
+
+
+def _fewer_than_sockets(box: Box, nodes: tuple[NumaNode, ...]) -> Wrong:
+    """Every socket has memory controllers of its own, and at least one node."""
+    facts = box.snapshot.host
+    cpu = facts.cpu if isinstance(facts, Host) else None
+    sockets = cpu.sockets if isinstance(cpu, Cpu) else None
+    if isinstance(sockets, int) and len(nodes) < sockets:
+        text = f"{counted(len(nodes), 'NUMA node')} for {counted(sockets, 'socket')}"
+        yield text, Evidence(_NODES, [each.node for each in nodes])
+
+
+def _below_one_root(box: Box) -> Wrong:
+    """-1 is topology.numa's."""
+    for root, by_node in nodes_below_roots(box).items():
+        parts = (f"{first_of(names)} at node {node}" for node, names in sorted(by_node.items()))
+        evidence = Evidence(root, {str(node): [*names] for node, names in sorted(by_node.items())})
+        yield f"two nodes below root bus {root}: {', '.join(parts)}", evidence
+
+
+def _distances(rows: tuple[NumaMemory, ...]) -> Wrong:
+    """A matrix with 10 on its diagonal, more elsewhere, and the same in both directions."""
+    known = {row.node: row.distances for row in rows if not isinstance(row.distances, Missing)}
+    nodes = [row.node for row in rows]
+    for node, distances in known.items():
+        where = Evidence(f"{_NODES}/node{node}/distance", " ".join(map(str, distances)))
+        if len(distances) != len(rows):
+            yield f"node {node} has {counted(len(distances), 'distance')} for {counted(len(rows), 'node')}", where
+            return
+        own, others = distances[nodes.index(node)], [d for n, d in zip(nodes, distances, strict=False) if n != node]
+        if own != _SELF or any(other <= own for other in others):
+            yield f"distances of node {node} from itself {own}, from others {_list(others)}", where
+    if len(known) == len(rows):
+        for (a, one), (b, other) in combinations(enumerate(nodes), 2):
+            there, back = known[one][b], known[other][a]
+            if there != back:
+                text = f"distance of nodes {one} and {other}: {there} one way, {back} the other"
+                yield text, Evidence(f"{_NODES}/node{one}/distance", " ".join(map(str, known[one])))
+
+
+def _list(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    if at.part:
+        yield host_part("memory", at.part)
+        return
+    yield from left_out(box, NUMA_PARAMETERS)
+    yield from host(NUMA_SETTING)(box, HOST, judgement)
+
+
+MEMORY = (
     Check(
         id="host.memory",
         rule="Warns if half a DIMM or more of the reference machine's memory is missing, after the 1/64 that the kernel"
@@ -108,7 +194,20 @@ CHECKS = (
         " container is not judged, because it sees its share only.",
         source="MemTotal of /proc/meminfo against the profile; Azure node checks allow 3 to 5 %",
         remedy="find the DIMM (dmidecode -t memory, the BMC's event log), then reseat or replace it",
-        judge=_memory,
+        judge=per_host(_total),
         blames=_blame_missing,
+    ),
+)
+NUMA = (
+    Check(
+        id="host.numa",
+        rule="Warns if there are fewer NUMA nodes than sockets, if devices below one root bus are at different nodes,"
+        " if the distances of nodes are no symmetric matrix with 10 on its diagonal, and if a node with CPUs has no"
+        " memory. Not judged in virtual machines; a node of -1 is reported by topology.numa.",
+        source="ACPI's SRAT and SLIT as in /sys/devices/system/node and numa_node of PCI devices",
+        remedy="check the NUMA settings of the system firmware (node interleaving, NPS, SNC), update it, and look for"
+        " numa= on the kernel command line; for a node without memory check its DIMMs (dmidecode -t memory)",
+        judge=_tables,
+        blames=_blame,
     ),
 )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status
 
 
-def _complete(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _complete(box: Box) -> Judged:
     if box.cut:
         yield HOST, Judgement(Status.UNKNOWN, f"not all of it was read, and the rest is not judged: {box.cut}")
 

@@ -1,4 +1,4 @@
-"""Hypervisor or guest: virtual machines need ACS and the IOMMU of their host, and a guest does not see these."""
+"""Does this host pass devices to virtual machines, or is it one?"""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import skip
 from dgxcheck.checks.engine.precondition import Precondition, undetermined
-from dgxcheck.checks.host.modules import loaded
 from dgxcheck.facts.host import Modules
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
+
+
+def loaded(box: Box, *names: str) -> list[str]:
+    """Which of these modules the kernel has."""
+    modules = box.snapshot.modules
+    return [each.name for each in modules.modules if each.name in names and each.loaded is True] if isinstance(
+        modules, Modules
+    ) else []  # fmt: skip
+
 
 _OF_VIRTUAL_MACHINES = ("vfio_pci", "mdev", "nvidia_vgpu_vfio")
 """Loaded on purpose, to pass devices to virtual machines; the last two for mediated devices."""

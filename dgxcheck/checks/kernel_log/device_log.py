@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import device_of, itself
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import EventKind, Evidence, Judgement, LogEvent, Status, Subject, skip
+from dgxcheck.checks.engine.finding import EventKind, Evidence, Judged, Judgement, LogEvent, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import gpu_at, is_unplaced
@@ -37,7 +37,6 @@ LEAST_FREE = 3
 """Fewer boots without the fault do not show that an intermittent one is gone."""
 _BEFORE = re.compile(r"-[1-9]\d{0,3}", re.ASCII)
 
-Judged = Iterator[tuple[Subject, Judgement]]
 Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent | IommuFault | ModuleRefused
 Rule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
 """From the log to the judgement of the device of that bdf; None where the log has nothing about it."""

@@ -9,10 +9,9 @@ from dgxcheck.checks.engine.blame import driver
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.kernel_log.device_log import (
-    Judged,
     boots_since,
     earlier_xids,
     events_of,

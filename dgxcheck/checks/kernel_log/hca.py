@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.kernel_log.device_log import Judged, happened, lines, reach
+from dgxcheck.checks.kernel_log.device_log import happened, lines, reach
 from dgxcheck.checks.network.hcas import hcas, subject
 from dgxcheck.checks.network.ports import port_subject, ports
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog

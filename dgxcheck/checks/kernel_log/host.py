@@ -8,10 +8,10 @@ from dgxcheck.checks.engine.blame import driver, host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.kernel_log.device_log import Judged, events_of, lines, reach
+from dgxcheck.checks.kernel_log.device_log import events_of, lines, reach
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import Missing
@@ -78,6 +78,14 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     names = first_of([*dict.fromkeys(event.part for event in events if event.part)] or ["CPUs"])
     message = f"tasks or CPUs hung outside the NVIDIA driver {counted(len(events), 'time')}: {names}{reach(log)}"
     return Judgement(Status.WARN, message, len(events), 0, evidence=lines(log, events), fault=Fault.TASKS_HUNG)
+
+
+def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """A file server that does not respond, for which tasks wait; else the kernel."""
+    log = box.snapshot.kernel_log
+    if not isinstance(log, Missing) and any(not event.past for event in events_of(log, "file server")):
+        yield host_part("file server")
+    yield host_part("kernel")
 
 
 def _memory(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -155,7 +163,7 @@ CHECKS = (
         remedy="read the call trace below these lines: it names what the task waits for, often a file system over the"
         " network or a disk; check that, then the host's load",
         judge=_of_host(_hung, "no task or CPU hung elsewhere", "hung"),
-        blames=host("kernel"),
+        blames=_blame_hung,
         witness="log",
     ),
     Check(

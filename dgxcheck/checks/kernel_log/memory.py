@@ -8,11 +8,11 @@ from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules
-from dgxcheck.checks.kernel_log.device_log import DAY_S, Judged, lines, reach
+from dgxcheck.checks.kernel_log.device_log import DAY_S, lines, reach
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
@@ -99,8 +99,7 @@ def _throttled(box: Box) -> Judged:
         yield HOST, Judgement(Status.PASS, f"no CPU was throttled by temperature{reach(log)}")
         return
     message = f"{counted(len(counts), 'CPU')} throttled by temperature, up to {most} times{reach(log)}"
-    status, fault = (Status.WARN, Fault.CPU_THROTTLED) if most > limit else (Status.PASS, None)
-    yield HOST, Judgement(status, message, most, limit, "events", lines(log, events), fault=fault)
+    yield HOST, judged(Fault.CPU_THROTTLED, message, most, limit, "events", lines(log, events), warns=most > limit)
 
 
 _MEMORY = _errors("memory errors", "host.edac-corrected", Fault.DIMM_ERRORS, REPLACE_DIMM)

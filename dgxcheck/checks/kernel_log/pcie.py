@@ -9,11 +9,11 @@ from dgxcheck.checks.engine.blame import device_of, host, itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.kernel_log.device_log import DAY_S, Judged, events_of, happened, lines, per_device, reach
-from dgxcheck.checks.placement.missing_device import missing
+from dgxcheck.checks.kernel_log.device_log import DAY_S, events_of, happened, lines, per_device, reach
+from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_below, links_at
 from dgxcheck.facts.bdf import gpu_at

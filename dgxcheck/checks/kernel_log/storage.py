@@ -9,10 +9,10 @@ from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.kernel_log.device_log import Judged, events_of, lines, reach
+from dgxcheck.checks.kernel_log.device_log import events_of, lines, reach
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
@@ -128,7 +128,7 @@ def _servers(log: KernelLog, servers: Sequence[HostEvent], silent: Sequence[Host
     return Judgement(
         Status.WARN, message, len(silent), 0, evidence=lines(log, silent), fault=Fault.FILE_SERVER,
         remedy="check the server and the network to it (showmount -e SERVER, ping), then what waits for it (ps -eo"
-        " pid,stat,wchan:32,comm): such tasks go on once it responds; do not reboot for it, which hangs at unmounting",
+        " pid,stat,wchan:32,comm): such tasks go on once it responds",
     )  # fmt: skip
 
 

@@ -18,9 +18,9 @@ from dgxcheck.checks.kernel_log.sxid import FAULTS, judge_sxids
 from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic, response_of
 from dgxcheck.checks.kernel_log.xid_status import xid_status
 from dgxcheck.checks.kernel_log.xid_together import SUSPECT, contained, fail_here_alone, processes_of
-from dgxcheck.checks.nvlink.blames import far_nvlinks, links_down
+from dgxcheck.checks.nvlink.links import far_nvlinks, links_down
 from dgxcheck.components.component import DRIVER, Component
-from dgxcheck.components.gpu_architecture import architecture
+from dgxcheck.components.gpu_view import architecture
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.kernel_log import KernelLog, Xid
 from dgxcheck.facts.missing import Missing

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from statistics import median
 from typing import Any
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import BAD, Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import BAD, Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration
-from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
+from dgxcheck.checks.measurement.compute import FAULTS
 from dgxcheck.checks.measurement.failures import skip_reason
 from dgxcheck.checks.measurement.lookup import ALL, gpu_name
-from dgxcheck.checks.measurement.slowdown import FAULTS
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
 
 KIND = "burn-in"
@@ -48,7 +48,7 @@ class Problem(Record, kw_only=False):
     """Empty where the check's own remedy holds."""
 
 
-def _burn_in(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _burn_in(box: Box) -> Judged:
     """No finding without a burn-in, which is made on request only."""
     rows = box.snapshot.measurement
     by_gpu = {} if isinstance(rows, Missing) else {row.a: row for row in rows if row.kind == KIND}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypeGuard
 
-from dgxcheck.bandwidth.rings import copies_gbs
+from dgxcheck.bandwidth.links import copies_gbs
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import over_network, runs_differ
@@ -108,8 +107,7 @@ def judge_ring(box: Box, figures: Figures, _: Measurement) -> Judgement:
         return skip("no-reference", f"{message}; bandwidth of the NVLinks not known", *facts)
     low = total < allowed * box.settings.limit("measure.rings") / 100
     message = f"{message}, {100 * total / allowed:.0f} % of the {quantity(allowed, unit)} of the NVLinks"
-    status, fault = (Status.WARN, Fault.SLOW) if low else (Status.PASS, None)
-    return Judgement(status, message, round(total, 3), round(allowed, 3), unit, facts, fault=fault)
+    return judged(Fault.SLOW, message, round(total, 3), round(allowed, 3), unit, facts, warns=low)
 
 
 def _runs(row: Measurement) -> list[Measurement]:
@@ -132,7 +130,7 @@ def _names(box: Box, row: Measurement, several: bool) -> str:
     return " ".join(gpu_name(box, str(one)) for one in devices)
 
 
-def _collective(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _collective(box: Box) -> Judged:
     figures = measured_figures(box, ID)
     if isinstance(figures, Judgement):
         yield HOST, figures

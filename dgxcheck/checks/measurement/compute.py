@@ -2,25 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from statistics import median
-
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.siblings import siblings
-from dgxcheck.checks.gpu.locked_clocks import can_lock_clocks
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
+from dgxcheck.checks.gpu.clocks import HELD_BACK, can_lock_clocks, slowdown
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike
 from dgxcheck.checks.measurement.expectations import far_below, quantity
 from dgxcheck.checks.measurement.failures import without_figure
 from dgxcheck.checks.measurement.host_copies import per_gpu
 from dgxcheck.checks.measurement.lookup import Figures, device, evidence
-from dgxcheck.checks.measurement.slowdown import held_back
+from dgxcheck.facts.gpu import GpuPower
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
+
+POWER_CAP, CLOCK_SETTING = 0x4, 0x2
+"""``nvmlClocksEventReasonSwPowerCap``, ``..ApplicationsClocksSetting``: faults only where a GPU is slower for them."""
+FAULTS = {
+    "power brake": Fault.POWER_BRAKE,
+    "hardware thermal slowdown": Fault.THERMAL_SLOWDOWN,
+    "hardware slowdown": Fault.HARDWARE_SLOWDOWN,
+    "software thermal slowdown": Fault.THERMAL_SLOWDOWN,
+}
+"""By name of the reason, the one that says most first: 0x8 is set along with the others."""
+
+
+def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str, Fault] | None:
+    """What holds the clocks down, in words, and its fault; None where nothing does.
+
+    ``power``: the GPU's. A power limit is a setting to blame only where it is below its default: a GPU that reaches the
+    default limit at lower clocks than its siblings needs more power than they do. ``can_lock``: from Volta on.
+    """
+    bit = slowdown(mask)
+    if bit:
+        return HELD_BACK[bit], FAULTS[HELD_BACK[bit]]
+    if mask & POWER_CAP:
+        if not isinstance(power, Missing) and _is_lowered(power):
+            return "lowered power limit reached", Fault.POWER_CAPPED
+        return "power limit reached, which was not lowered", Fault.POWER_REACHED
+    setting = "application or locked clocks" if can_lock else "application clocks"
+    return (setting, Fault.CLOCKS_LOWERED) if mask & CLOCK_SETTING else None
+
+
+def _is_lowered(power: GpuPower) -> bool:
+    limit, default = power.enforced_limit_mw, power.default_limit_mw
+    return isinstance(limit, int) and isinstance(default, int) and limit < default
+
 
 ID = "measure.compute"
 _UNIT = "TFLOP/s"
@@ -113,7 +144,7 @@ def _at_clock(row: Measurement) -> str:
     return "" if clock is None else f" at {clock:g} MHz"
 
 
-def _compute(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _compute(box: Box) -> Judged:
     yield from per_gpu(box, ID, {"compute": judge_compute}, "no GPU was put under compute load")
 
 

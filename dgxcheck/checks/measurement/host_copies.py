@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from statistics import median
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.wording import extended
 from dgxcheck.checks.measurement import paths
-from dgxcheck.checks.measurement.comparisons import below_class, gpus_alike, runs_differ, slower_than
+from dgxcheck.checks.measurement.comparisons import (
+    below_class,
+    gpus_alike,
+    runs_differ,
+    slower_than,
+    unless_link_explains,
+)
 from dgxcheck.checks.measurement.expectations import against_expected, figure_text, plain_pass, quantity, slow
 from dgxcheck.checks.measurement.failures import (
     interruption,
@@ -31,11 +36,11 @@ from dgxcheck.checks.measurement.lookup import (
     label,
     matrix_order,
 )
-from dgxcheck.checks.measurement.narrow_links import unless_link_explains
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import median
 
-Findings = Iterator[tuple[Subject, Judgement]]
+Findings = Judged
 Rule = Callable[[Box, Figures, Measurement], Judgement]
 COPIES = {"host-to-device": "device-to-host", "device-to-host": "host-to-device"}
 """Pinned copies, each with its other direction."""

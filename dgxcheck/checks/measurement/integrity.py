@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.wording import counted, extended
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure
@@ -24,7 +22,7 @@ from dgxcheck.checks.measurement.lookup import (
     pair_subject,
     pairs,
 )
-from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, blocker
+from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, blocker
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
@@ -91,12 +89,12 @@ def _checked(row: Measurement) -> str:
     return f"{checked / MIB:g} MiB" if known and isinstance(checked, int) else ""
 
 
-def _memory(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _memory(box: Box) -> Judged:
     rules = {"memory-integrity": judge_integrity}
     yield from per_gpu(box, "measure.memory-integrity", rules, "no GPU memory was tested with patterns")
 
 
-def _p2p(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _p2p(box: Box) -> Judged:
     id = "measure.p2p-integrity"
     figures = measured_figures(box, id)
     if isinstance(figures, Judgement):

@@ -1,12 +1,11 @@
-"""How fast data moves from GPU to GPU, with peer access on and off."""
+"""Copies between two GPUs: their bandwidth, and by the latency of small ones, whether peer access is really in use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import (
@@ -16,6 +15,7 @@ from dgxcheck.checks.measurement.comparisons import (
     runs_differ,
     slower_than,
     staged_in_a_socket,
+    unless_link_explains,
 )
 from dgxcheck.checks.measurement.expectations import (
     against_expected,
@@ -26,17 +26,26 @@ from dgxcheck.checks.measurement.expectations import (
     quantity,
     slow,
 )
-from dgxcheck.checks.measurement.failures import measured_figures, no_figure, unless_reported, worst
+from dgxcheck.checks.measurement.failures import measured_figures, no_figure, unless_reported, without_figure, worst
 from dgxcheck.checks.measurement.host_copies import combined
-from dgxcheck.checks.measurement.lookup import P2P, PAIRS, STAGED, Figures, evidence, gpu_name, pair_subject, pairs
-from dgxcheck.checks.measurement.narrow_links import unless_link_explains
+from dgxcheck.checks.measurement.lookup import (
+    P2P,
+    PAIRS,
+    STAGED,
+    Figures,
+    evidence,
+    gpu_name,
+    link_between,
+    pair_subject,
+    pairs,
+)
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.record import replace
 
 Pair = tuple[str, str]
 FEWEST = 3
 """Pairs at least that must all be slower with P2P on for it to be one fault, of the host."""
-ID = "measure.p2p-bandwidth"
+BANDWIDTH = "measure.p2p-bandwidth"
 
 
 def judge_p2p_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
@@ -74,12 +83,12 @@ def _staged(figures: Figures, row: Measurement) -> Measurement | None:
     return figures.get(off, row.a, row.b) or (figures.get(off, row.b, row.a) if row.kind == "p2p-both" else None)
 
 
-def _bandwidth(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    figures = measured_figures(box, ID)
+def _bandwidth(box: Box) -> Judged:
+    figures = measured_figures(box, BANDWIDTH)
     if isinstance(figures, Judgement):
         yield HOST, figures
         return
-    tried = pairs(box, figures, PAIRS[ID])
+    tried = pairs(box, figures, PAIRS[BANDWIDTH])
     slower = _slower_with_p2p(box, figures, tried)
     for ends in tried:
         judgement = _judge_pair(box, figures, *ends)
@@ -93,10 +102,10 @@ def _bandwidth(box: Box) -> Iterator[tuple[Subject, Judgement]]:
 
 
 def _judge_pair(box: Box, figures: Figures, a: str, b: str) -> Judgement:
-    rows = [row for kind in PAIRS[ID] for row in figures.each_way(kind, a, b)]
+    rows = [row for kind in PAIRS[BANDWIDTH] for row in figures.each_way(kind, a, b)]
     judged = [(row, judge_p2p_copy(box, figures, row)) for row in rows]
     if worst([judgement for _, judgement in judged]).status is not Status.PASS:
-        return unless_reported(figures, ID, combined(box, judged), a, b)
+        return unless_reported(figures, BANDWIDTH, combined(box, judged), a, b)
     withheld = [each for row, each in judged if row.kind in P2P and each.reason not in ("", "not-supported")]
     if withheld:
         return withheld[0]
@@ -150,9 +159,62 @@ def _all_slower(box: Box, slower: list[tuple[Measurement, Measurement]]) -> Judg
     return slow(row, message, off.number or 0, off, status=Status.WARN)
 
 
+LATENCY = "measure.p2p-latency"
+_BY_NVLINK = (
+    "see whether their NVLinks are up (nvidia-smi nvlink -s) and reads are offered (nvidia-smi topo -p2p r); if they"
+    " are, measure again on the idle machine"
+)
+
+
+def judge_latency(box: Box, figures: Figures, row: Measurement) -> Judgement:
+    """A small copy with P2P on (``latency``), against the same with P2P off."""
+    access = figures.get("access", row.a, row.b)
+    if access is not None and access.value is False:
+        return skip("not-supported", "the driver refuses peer access between the two", evidence(row))
+    if (failure := without_figure(box, row)) is not None:
+        return failure
+    off = figures.get("latency-off", row.a, row.b)
+    if access is None or access.value is not True:
+        return skip("not-recorded", "not recorded whether P2P was offered and enabled", evidence(row))
+    if row.number is None or off is None or not off.number or row.number <= 0:
+        return skip("not-recorded", "not measured with both P2P on and P2P off", evidence(row))
+    if (off.tool, off.how, _method(off)) != (row.tool, row.how, _method(row)):
+        return skip("not-recorded", "P2P on and P2P off were measured in different ways", evidence(row), evidence(off))
+    facts = (evidence(row), evidence(off))
+    limit = off.number * box.settings.limit("measure.p2p-latency") / 100
+    message = f"{figure_text(box, row)}, with P2P off {quantity(off.number, off.unit)}"
+    if row.number <= limit:
+        return Judgement(Status.PASS, message, row.number, round(limit, 3), row.unit, facts)
+    message = f"{message}: peer access is not in use"
+    return Judgement(Status.WARN, message, row.number, round(limit, 3), row.unit, facts, fault=Fault.SLOW)
+
+
+def _method(row: Measurement) -> str:
+    """Engine and size, as far as both modes have them in common."""
+    return row.method.partition(",")[0]
+
+
+def _latency(box: Box) -> Judged:
+    figures = measured_figures(box, LATENCY)
+    if isinstance(figures, Judgement):
+        yield HOST, figures
+        return
+    tried = pairs(box, figures, ("latency",))
+    for a, b in tried:
+        judgement = combined(
+            box, [(row, judge_latency(box, figures, row)) for row in figures.each_way("latency", a, b)]
+        )
+        link = link_between(box, a, b)
+        if judgement.status is Status.WARN and link is not None and link.nvlinks:
+            judgement = replace(judgement, remedy=_BY_NVLINK)
+        yield pair_subject(box, a, b), unless_reported(figures, LATENCY, judgement, a, b)
+    if not tried:
+        yield HOST, skip("not-recorded", "no latency between GPUs was measured")
+
+
 CHECKS = (
     Check(
-        id=ID,
+        id=BANDWIDTH,
         rule="Copies between two GPUs, each way, both ways at once, and with P2P off: warns below {measure.warn} and"
         " fails below {measure.fail} of the profile's figure for what joins them; without one warns below"
         " {measure.warn} of what their NVLinks give, below {measure.derived} of what the PCIe path gives. Also warns"
@@ -169,6 +231,22 @@ CHECKS = (
         blames=paths.pair_or_driver,
         crossed=paths.peer_copy,
         traffic="copies",
+        witness="measurement",
+    ),
+    Check(
+        id=LATENCY,
+        rule="Warns where a small copy between two GPUs takes, with P2P on, more than {measure.p2p-latency} of the time"
+        " that it takes with P2P off. Only where the driver offers access, and where the same tool measured both in"
+        " the same way. The latency of a kernel's loads is shown and not judged.",
+        source="cuMemcpyDtoDAsync of 16 bytes with peer access on, cuMemcpyPeerAsync with it off;"
+        " p2pBandwidthLatencyTest on a DGX-1, on K80, RTX and GeForce boxes",
+        remedy="over NVLink look at nvidia-smi nvlink -s and nvidia-smi topo -p2p r; over PCIe turn off ACS redirection"
+        " and IOMMU translation on the path (dgxcheck topo --peers names them); in a virtual machine pass the PCIe"
+        " switch through too",
+        judge=_latency,
+        blames=paths.between_pair,
+        crossed=paths.small_copy,
+        traffic="latency",
         witness="measurement",
     ),
 )

@@ -13,13 +13,13 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.measurement.comparisons import over_network
-from dgxcheck.checks.pcie.p2p_settings import blocking_settings, most_blocking_settings
+from dgxcheck.checks.pcie.isolation import blocking_settings, most_blocking_settings
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, PEER_TRAFFIC, Component, host_part
 from dgxcheck.components.containment import NVSWITCHES
-from dgxcheck.components.far_end import far_ends
 from dgxcheck.components.locate import (
     all_nvlinks,
     device_part,
+    far_ends,
     is_below,
     link_of,
     links_above,

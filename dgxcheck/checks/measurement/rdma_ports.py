@@ -9,7 +9,7 @@ from dgxcheck.bandwidth.links import LineRate, as_it_is, as_supported
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.measurement.comparisons import below_class, runs_differ
 from dgxcheck.checks.measurement.expectations import figure_text, plain_pass, quantity, slow
 from dgxcheck.checks.measurement.failures import measured_figures, no_figure
@@ -85,7 +85,7 @@ def _subject(box: Box, name: str) -> Subject:
     return Subject(kind="hca", name=name, bdf=None if nic is None else nic.bdf)
 
 
-def _rdma(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _rdma(box: Box) -> Judged:
     figures = measured_figures(box, ID)
     if isinstance(figures, Judgement):
         yield HOST, figures

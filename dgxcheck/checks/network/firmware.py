@@ -7,17 +7,15 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
-from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject
 from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, none_here, subject
 from dgxcheck.checks.siblings.compare import Compared, compared
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Missing, need
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _OF_ALL = "firmware of HCAs"
 _NUMBERS = re.compile(r"\d+(\.\d+)+", re.ASCII)
 

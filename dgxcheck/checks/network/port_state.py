@@ -6,17 +6,25 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import ruled
-from dgxcheck.checks.network.ports import UP, fabric, file_of, is_first, name_of, port_subject, ports
-from dgxcheck.checks.network.twins import LEAST, odd_link_layer, twins
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.network.ports import (
+    LEAST,
+    UP,
+    fabric,
+    file_of,
+    is_first,
+    name_of,
+    odd_link_layer,
+    port_subject,
+    ports,
+    twins,
+)
 from dgxcheck.components.component import SUBNET_MANAGER, Component
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PhysState, PortState
 from dgxcheck.facts.missing import Missing, need
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _DOWN = (PortState.DOWN, PortState.NOP)
 _LAST_LID = 0xBFFF
 """Of a single port; those above are of multicast."""

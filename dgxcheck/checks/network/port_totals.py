@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
-from dgxcheck.checks.engine.growth import HOUR_S
-from dgxcheck.checks.engine.totals import flood
+from dgxcheck.checks.engine.growth import HOUR_S, flood
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.ports import file_of, name_of, ports
 from dgxcheck.facts.infiniband import IbPort

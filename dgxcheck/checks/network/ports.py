@@ -1,15 +1,21 @@
-"""The ports of the HCAs: which there are, what they are called, and what all of them have in common."""
+"""The ports of the HCAs: which there are, which are expected to be alike, and the judges that look at every port."""
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.box import Box
+from collections import Counter
+from collections.abc import Callable, Hashable
+
+from dgxcheck.checks.engine.box import HOST, Box, Growth
+from dgxcheck.checks.engine.check import ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.growth import is_short
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.components.component import SUBNET_MANAGER, Component
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import replace
+from dgxcheck.topology.paths import NEAR
 
 UP = (PortState.ACTIVE, PortState.ACTIVE_DEFER)
 _NO_PORTS = skip("not-supported", "no InfiniBand device has a port")
@@ -75,3 +81,89 @@ def fabric(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     if judgement.fault is Fault.NO_SUBNET_MANAGER:
         return SUBNET_MANAGER
     return Component(kind="fabric", name="InfiniBand fabric")
+
+
+LEAST = 3
+"""Fewer others make no majority: two adapters of one model may serve two networks."""
+
+
+def role(box: Box, device: IbDevice) -> tuple[Hashable, ...] | None:
+    """Model, board, function number and functions of its card, and whether a GPU shares its PCIe switch; None where the
+    model or the place is not known.
+
+    A card for storage is often of the same chip as those for computing, but on another board, or behind no switch.
+    """
+    if isinstance(device.bdf, Missing) or isinstance(device.hca_type, Missing):
+        return None
+    card, _, function = device.bdf.rpartition(".")
+    listed = hcas(box)
+    bdfs = [each.bdf for each in rows(listed) if isinstance(each.bdf, str)]
+    functions = sum(bdf.startswith(f"{card}.") for bdf in bdfs)
+    pci = box.topology.functions.get(device.bdf)
+    board = None if pci is None else tuple(
+        None if isinstance(each, Missing) else each for each in (pci.device, pci.subsystem_vendor, pci.subsystem_device)
+    )  # fmt: skip
+    nic = box.topology.device(device.bdf)
+    near = nic is not None and any(box.topology.link(gpu, nic).pci in NEAR for gpu in box.topology.gpus)
+    return device.hca_type, board, function, functions, near
+
+
+def twins(
+    box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]
+) -> list[tuple[IbDevice, IbPort]]:
+    """The ports of the same number on the other adapters in the same role."""
+    own = role(box, device)
+    return [
+        (other, each) for other, each in listed
+        if other is not device and each.port == port.port and own is not None and role(box, other) == own
+    ]  # fmt: skip
+
+
+def odd_link_layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> str | None:
+    """The link layer that three quarters of at least three twins have, where this port has another; else None."""
+    layers = [each.link_layer for _, each in twins(box, device, port, listed) if isinstance(each.link_layer, str)]
+    if len(layers) < LEAST or isinstance(port.link_layer, Missing):
+        return None
+    usual, count = Counter(layers).most_common(1)[0]
+    return usual if usual != port.link_layer and 4 * count >= 3 * len(layers) else None
+
+
+Judge = Callable[[Box], Judged]
+Rule = Callable[[Box, IbDevice, IbPort, list[tuple[IbDevice, IbPort]]], Judgement]
+"""The last are all ports, for those that are compared with their twins."""
+
+
+def per_port(rule: Rule) -> Judge:
+    """A judge that applies ``rule`` to each port; the reason where none is listed."""
+
+    def judge(box: Box) -> Judged:
+        listed = ports(box)
+        if isinstance(listed, Judgement):
+            yield HOST, listed
+            return
+        for device, port in listed:
+            yield port_subject(device, port), ruled(rule, box, device, port, listed)
+
+    return judge
+
+
+def per_port_growth(
+    rule: Callable[[Box, Growth, IbPort], Judgement], total: Callable[[Box, IbPort], Judgement | None]
+) -> Judge:
+    """The same of counters that were read twice; ``total`` judges those that were not, or not an hour apart."""
+
+    def judge(box: Box) -> Judged:
+        listed, growth = ports(box), box.growth
+        if isinstance(listed, Judgement):
+            yield HOST, listed
+            return
+        totals = {name_of(port): total(box, port) for _, port in listed} if is_short(growth) else {}
+        if isinstance(growth, Judgement) and not any(totals.values()):
+            yield HOST, growth
+            return
+        for device, port in listed:
+            judgement = growth if isinstance(growth, Judgement) else ruled(rule, box, growth, port)
+            many = totals.get(name_of(port)) if judgement.status in (Status.PASS, Status.SKIP) else None
+            yield port_subject(device, port), many or judgement
+
+    return judge

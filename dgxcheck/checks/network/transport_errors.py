@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, rate
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.network.per_port import per_port_growth
 from dgxcheck.checks.network.port_errors import counters_of
 from dgxcheck.checks.network.port_totals import judge_total
-from dgxcheck.checks.network.ports import fabric, file_of
+from dgxcheck.checks.network.ports import fabric, file_of, per_port_growth
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing, need
 
@@ -54,8 +53,7 @@ def _grown(
         Evidence(file_of(port, f"hw_counters/{name}"), value)
         for name in events if isinstance(value := new[name], int)
     )  # fmt: skip
-    status, fault = (Status.WARN, Fault.TRANSPORT_ERRORS) if bad else (Status.PASS, None)
-    return Judgement(status, message, round(hourly, 2), limit, "an hour", evidence, fault=fault)
+    return judged(Fault.TRANSPORT_ERRORS, message, round(hourly, 2), limit, "an hour", evidence, warns=bad)
 
 
 def _total(box: Box, port: IbPort) -> Judgement | None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import combinations
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.nvlink.blames import nvlinks
+from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 
@@ -22,7 +22,7 @@ FEWEST = 3
 SHOWN = 6
 
 
-def _matrix(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _matrix(box: Box) -> Judged:
     stated = box.snapshot.stated
     if isinstance(stated, Missing) or not stated.labels:
         return

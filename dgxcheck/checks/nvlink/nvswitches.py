@@ -6,19 +6,16 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import driver
 from dgxcheck.checks.engine.box import HOST, Box, guest
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_host, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import ruled
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
-from dgxcheck.components.far_end import missing_nvswitches
-from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.components.locate import is_nvswitch, missing_nvswitches
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.pci import PciFunction
 
-Judged = Iterator[tuple[Subject, Judgement]]
 DRIVER = "nvidia-nvswitch"
 _DEVICES = "/sys/bus/pci/devices"
 
@@ -61,10 +58,6 @@ def _same_machine(box: Box) -> bool:
     """As many GPUs as the reference machine has, and NVSwitches: boards of fewer GPUs have fewer of both."""
     number = box.choice.number("gpu.count") if box.choice is not None else None
     return number is not None and len(box.topology.gpus) == number.value and bool(nvswitches(box))
-
-
-def _count(box: Box) -> Judged:
-    yield HOST, ruled(_number, box)
 
 
 def _missing(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -123,7 +116,7 @@ CHECKS = (
         " nvmlDeviceGetNvLinkRemotePciInfo",
         remedy="save the kernel log and nvidia-bug-report.sh, drain and reboot the node; if the NVSwitch is still"
         " missing, cold power cycle, then call the vendor; restarting fabric manager alone does not bring it back",
-        judge=_count,
+        judge=per_host(_number),
         blames=_missing,
     ),
     Check(

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from dgxcheck.checks.engine.blame import host_if_all
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.nvlink.blames import nvlinks
+from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import Device
 
-Judged = Iterator[tuple[Subject, Judgement]]
 Values = Mapping[tuple[str, int], "int | Missing"]
 """By bdf and link position, of links that are up."""
 TOLERANCE = 0.98

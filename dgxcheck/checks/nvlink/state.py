@@ -6,19 +6,18 @@ has no link left or the links run through NVSwitches, else by nvlink.graph, whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
-from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.nvlink.blames import nvlinks, nvlinks_of_all
-from dgxcheck.checks.nvlink.endpoints import (
+from dgxcheck.checks.nvlink.links import (
     MOST,
     GraphComparison,
     Pair,
@@ -28,16 +27,18 @@ from dgxcheck.checks.nvlink.endpoints import (
     linked,
     links_of_both,
     links_up,
+    nvlinks,
+    nvlinks_of_all,
     severity,
+    states_of,
     switched,
+    without_reference,
 )
-from dgxcheck.checks.nvlink.unreferenced import states_of, without_reference
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import End
 from dgxcheck.topology.reference import Reference
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _RETRAIN = (
     "reset the GPUs to retrain the links, then reboot; if the fault persists, cold power cycle and run the field"
     " diagnostic (dcgmi diag -r 3), then reseat both GPUs or the NVLink bridge, on SXM boards by the vendor"
@@ -228,9 +229,9 @@ def _nothing_joined(ends: Mapping[str, End]) -> Judgement:
 def _both_ends(ends: Mapping[str, End], a: Device, b: Device) -> Judgement:
     own, theirs = links_of_both(ends, a, b)
     message = f"{a.name} has {counted(own, 'NVLink')} up to {b.name}, {b.name} has {theirs} up to {a.name}"
-    status, fault = (Status.PASS, None) if own == theirs else (Status.FAIL, Fault.NVLINK_ONE_SIDED)
     evidence = _peers(ends, a, b)
-    return Judgement(status, message, min(own, theirs), max(own, theirs), "links", evidence, fault=fault)
+    fewer, more = sorted((own, theirs))
+    return judged(Fault.NVLINK_ONE_SIDED, message, fewer, more, "links", evidence, fails=fewer < more)
 
 
 CHECKS = (

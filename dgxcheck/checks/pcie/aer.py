@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.blame import itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import (
     COUNTER_RESET,
@@ -16,19 +16,121 @@ from dgxcheck.checks.engine.growth import (
     MIN_EVENTS,
     NO_EARLIER_READING,
     counter_growth,
+    flood,
+    is_short,
     rate,
 )
-from dgxcheck.checks.engine.totals import is_short
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.pcie.aer_totals import KINDS, counters, is_told, told, totals_of
 from dgxcheck.checks.pcie.control import subject_of
-from dgxcheck.checks.pcie.root_ports import messages_from
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at, links_below
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import AerDevice, AerErrors
+from dgxcheck.topology.model import Topology
 
-Judged = Iterator[tuple[Subject, Judgement]]
+_WORST_FIRST = ("fatal", "nonfatal", "correctable")
+
+
+def messages_from(
+    topology: Topology,
+    rows: Collection[AerDevice],
+    earlier: Collection[AerDevice] = (),
+    kinds: Sequence[str] = _WORST_FIRST,
+) -> Iterator[tuple[str, tuple[str, int]]]:
+    """By bus id of each root port the worst kind of error and how many messages of it; new ones where ``earlier``
+    counted some already.
+
+    A device sends a message per error, or one for several that it counts: what port and devices below count explains
+    as many messages. Where a device below is not read at all its counters are not known, and its messages stand here.
+    """
+    old = {row.bdf: row for row in earlier}
+    for row in rows:
+        if row.root_port is None:
+            continue
+        before = old.get(row.bdf)
+        for kind in kinds:
+            now = getattr(row.root_port, kind)
+            was = 0 if before is None or before.root_port is None else getattr(before.root_port, kind)
+            if isinstance(now, Missing) or isinstance(was, Missing) or (earlier and before is None) or now <= was:
+                continue
+            own = [each for each in rows if _is_below(topology, each.bdf, row.bdf)]
+            counted = sum(total(getattr(each, kind)) for each in own)
+            counted -= sum(total(getattr(old[each.bdf], kind)) for each in own if each.bdf in old)
+            if now - was > max(counted, 0):
+                yield row.bdf, (kind, now - was - max(counted, 0))
+                break
+
+
+def _is_below(topology: Topology, bdf: str, port: str) -> bool:
+    """Is it the port itself, or a function below it?"""
+    function = topology.functions.get(bdf)
+    path = None if function is None else function.path
+    return bdf == port or (isinstance(path, tuple) and port in path)
+
+
+def total(errors: AerErrors | Missing) -> int:
+    """All errors of one kind; 0 where they are not counted."""
+    if isinstance(errors, Missing):
+        return 0
+    return max(sum(errors.counts.values()), errors.total if isinstance(errors.total, int) else 0)
+
+
+KINDS = {"fatal": "fatal error", "nonfatal": "non-fatal error", "correctable": "correctable error"}
+"""``aer_dev_*`` files, the worst first."""
+_BY_A_RESET = ("SDES",)
+"""A link that goes down when its device is reset or powered off (Surprise Down) counts as fatal."""
+_DEVICES = "/sys/bus/pci/devices"
+_TOLD: Mapping[str, str] = {"correctable": "cor", "nonfatal": "nonfatal", "fatal": "fatal"}
+
+
+def totals_of(box: Box, rows: Sequence[AerDevice]) -> Iterator[tuple[str, Judgement]]:
+    """By bus id: fatal errors, and corrected ones at more than the daily rate over all the time since boot."""
+    counts = {row.bdf: total(row.correctable) for row in rows}
+    by_port = dict(messages_from(box.topology, rows, kinds=("correctable",)))
+    for row in rows:
+        others = counts.values()
+        judgement = _fatal(row) or _many(box, counts[row.bdf], others, counters(row, "correctable", row.correctable))
+        if judgement is None and row.bdf in by_port:
+            kind, messages = by_port[row.bdf]
+            judgement = _many(box, messages, others, told(row, kind), "from below ")
+        if judgement is not None:
+            yield row.bdf, judgement
+
+
+def _fatal(row: AerDevice) -> Judgement | None:
+    counts = {} if isinstance(row.fatal, Missing) else row.fatal.counts
+    count = sum(number for name, number in counts.items() if name not in _BY_A_RESET)
+    if not count:
+        return None
+    message, evidence = f"{counted(count, KINDS['fatal'])} since boot", (counters(row, "fatal", row.fatal),)
+    return Judgement(Status.WARN, message, count, 0, "errors", evidence, fault=Fault.AER_UNCORRECTABLE)
+
+
+def _many(box: Box, count: int, others: Collection[int], evidence: Evidence, origin: str = "") -> Judgement | None:
+    limit = box.settings.limit("kernel.corrected-pcie")
+    since = flood(box, count, others, limit, DAY_S)
+    if since is None:
+        return None
+    message = f"{counted(count, KINDS['correctable'])} {origin}{since} ({limit:g} per day allowed)"
+    return Judgement(Status.WARN, message, count, limit, "errors", (evidence,), fault=Fault.AER_CORRECTABLE)
+
+
+def counters(row: AerDevice, kind: str, errors: AerErrors | Missing) -> Evidence:
+    """What a device counts of one kind."""
+    where = f"{_DEVICES}/{row.bdf}/aer_dev_{kind}"
+    return Evidence(where, errors.reason) if isinstance(errors, Missing) else Evidence(where, {**errors.counts})
+
+
+def told(port: AerDevice, kind: str) -> Evidence:
+    """The messages of one kind that a root port received."""
+    return Evidence(f"{_DEVICES}/{port.bdf}/aer_rootport_total_err_{_TOLD[kind]}", getattr(port.root_port, kind))
+
+
+def is_told(judgement: Judgement) -> bool:
+    """Is it about messages that a root port received?"""
+    return any("/aer_rootport_" in each.where for each in judgement.evidence)
+
+
 
 
 def _aer(box: Box) -> Judged:
@@ -110,9 +212,8 @@ def _judgement(box: Box, growth: Growth, kind: str, count: int, message: str, ev
         return Judgement(status, message, count, 0, "errors", (evidence,), fault=Fault.AER_UNCORRECTABLE)
     limit = box.settings.limit("kernel.corrected-pcie")
     message += f" ({limit:g} per day allowed)"
-    if count >= MIN_EVENTS and rate(count, growth, DAY_S) > limit:
-        return Judgement(Status.WARN, message, count, limit, "errors", (evidence,), fault=Fault.AER_CORRECTABLE)
-    return Judgement(Status.PASS, message, count, limit, "errors", (evidence,))
+    many = count >= MIN_EVENTS and rate(count, growth, DAY_S) > limit
+    return judged(Fault.AER_CORRECTABLE, message, count, limit, "errors", (evidence,), warns=many)
 
 
 def _new_events(old: AerErrors | Missing, new: AerErrors) -> dict[str, int] | Judgement:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import ruled
-from dgxcheck.checks.pcie.width import bridge
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import ConfigSpace
 
-Judged = Iterator[tuple[Subject, Judgement]]
 PASSED_ON = frozenset(("vfio-pci", "pci-stub", "xen-pciback", "nouveau"))
 """Drivers that leave a device to a guest, or need not start it."""
 AWAKE = "D0"

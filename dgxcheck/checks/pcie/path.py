@@ -10,20 +10,17 @@ from typing import Literal
 
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import ruled
-from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
-from dgxcheck.checks.pcie.width import bridge, is_outdone, trained_width
+from dgxcheck.checks.pcie.gpu_link import bridge, is_outdone, port_setting, slow_fault, target_evidence, trained_width
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_nvswitch, link_of
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _CLASSES = frozenset((0x01, 0x02, 0x0B, 0x12))
 """Storage, network, processor, accelerator: devices whose own links keep their generation."""
 _ETHERNET = range(0x020000, 0x020100)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import nlargest
 from math import ceil
 
 from dgxcheck.checks.engine.blame import own_link
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered
-from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, MIN_EVENTS, NO_EARLIER_READING, counter_growth, rate
-from dgxcheck.checks.engine.per_gpu import ruled
-from dgxcheck.checks.engine.totals import flood, is_short, uptime
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, judged
+from dgxcheck.checks.engine.growth import (
+    COUNTER_RESET,
+    DAY_S,
+    MIN_EVENTS,
+    NO_EARLIER_READING,
+    counter_growth,
+    flood,
+    is_short,
+    rate,
+    uptime,
+)
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.topology.model import Device
 
-Judged = Iterator[tuple[Subject, Judgement]]
 PER_LANE = {1: 0.15, 2: 0.3, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
 """Replays per minute and lane that a link of each generation may have (DCGM's health watch)."""
 ODD = 10
@@ -74,15 +81,15 @@ def _replays(box: Box, growth: Growth, gpu: Device) -> Judgement:
     limit = ceil(PER_LANE.get(gen, PER_LANE[max(PER_LANE)]) * width * box.settings.limit("pcie.replay"))
     per_minute = rate(events, growth, 60)
     many = per_minute > box.settings.limit("pcie.replay-fail") and events >= MIN_EVENTS and growth.seconds >= 60
-    status = Status.FAIL if many else Status.WARN if per_minute > limit else Status.PASS
+    more = per_minute > limit
     total = need(new.pcie_replays)
     message = (
         f"{counted(events, 'PCIe replay')} {growth.how}, {limit} per minute allowed at gen{gen} x{width}"
         f" ({total} since driver load)"
     )
     evidence = (answered(total, "nvmlDeviceGetPcieReplayCounter", gpu.bdf or ""),)
-    fault = None if status is Status.PASS else Fault.PCIE_REPLAYS
-    return Judgement(status, message, round(per_minute, 2), limit, "per minute", evidence, fault=fault)
+    per_minute = round(per_minute, 2)
+    return judged(Fault.PCIE_REPLAYS, message, per_minute, limit, "per minute", evidence, warns=more, fails=many)
 
 
 CHECKS = (

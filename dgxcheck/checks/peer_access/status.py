@@ -10,20 +10,19 @@ from dgxcheck.checks.engine.blame import device_of
 from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
-from dgxcheck.checks.pcie.p2p_settings import between, most_blocking_settings
-from dgxcheck.checks.pcie.width import bridge
+from dgxcheck.checks.pcie.gpu_link import bridge
+from dgxcheck.checks.pcie.isolation import between, most_blocking_settings
 from dgxcheck.checks.peer_access import cuda
-from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, DRIVER_KEYS, blocker
+from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, DRIVER_KEYS, blocker
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES, P2pStatus
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device, Link
+from dgxcheck.topology.paths import NEAR
 
-Judged = Iterator[tuple[Subject, Judgement]]
 NEVER = ("GNS", "NS")
 """Not supported by the GPUs, or not at all: not a fault of this machine."""
 _OF_THE_CHIPSET = ("CNS", "TNS")

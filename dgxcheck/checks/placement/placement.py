@@ -7,21 +7,20 @@ from collections.abc import Iterable, Iterator
 
 from dgxcheck.checks.engine.blame import Blames, driver
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.placement.misplaced import Misplaced, misplaced, numa_explains
+from dgxcheck.checks.placement.misplaced import Misplaced, all_in_place, misplaced, numa_explains
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, need, rows
-from dgxcheck.profiles.model import Profile
+from dgxcheck.profiles.model import Profile, SelectedProfile
 from dgxcheck.topology.model import Device, Machine
 from dgxcheck.topology.notes import ANCESTORS
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _NUMA_MODE = (
     "if this was not intended, set the number of NUMA nodes per socket (NPS, SNC, cluster-on-die) in the system"
     " firmware as in the reference machine; no card is in a wrong slot"
@@ -237,6 +236,27 @@ def _host_bridge_node(devices: list[Device], vm: str | None) -> Judgement:
 
 def _host_bridge(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     yield Component(kind="host-bridge", name=subject.name)
+
+
+def is_reference_machine(box: Machine, choice: SelectedProfile) -> bool:
+    """The user or the DMI product name says so, or the firmware names no other and all GPUs and HCAs are wired so.
+
+    Boards of eight GPUs and virtual machines with the GPUs of a DGX are machines of other makers.
+    """
+    if choice.how != "gpus":
+        return True
+    profile = choice.profile
+    product = box.snapshot.host.dmi.product_name if isinstance(box.snapshot.host, Host) else box.snapshot.host
+    if profile.products and not isinstance(product, Missing):
+        return False
+    gpus, adapters = box.topology.gpus, fabric_adapters(box)
+    hcas = profile.numbers.get("network.hcas")
+    if len(gpus) != sum(wiring.gpus for wiring in profile.wiring) or (hcas and len(adapters) < hcas.value):
+        return False
+    has_hcas = any(wiring.to_hcas for wiring in profile.wiring)
+    return all_in_place(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus) and (
+        not has_hcas or all_in_place(gpus, adapters, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
+    )
 
 
 CHECKS = (

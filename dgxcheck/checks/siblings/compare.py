@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import cache
-from statistics import multimode
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_DEAD
@@ -27,6 +26,7 @@ from dgxcheck.checks.siblings.natural import (
 from dgxcheck.checks.siblings.where import where
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import multimode
 
 OF_THE_DRIVER = ("Gpu", "NvLink")
 """Beginnings of the names of NVML's records: what one GPU does not answer is reported by driver.answers."""

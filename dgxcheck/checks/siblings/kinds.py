@@ -9,8 +9,8 @@ from typing import Literal
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.drives import is_drive
+from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Subject
-from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.components.locate import is_nvswitch, serial_of
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
@@ -18,7 +18,7 @@ from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
 from dgxcheck.facts.record import Identity, Record, fields, replace
 from dgxcheck.survey import Snapshot
-from dgxcheck.topology.classes import NEAR
+from dgxcheck.topology.paths import NEAR
 
 Kind = Literal["gpu", "nvlink", "hca", "port", "interface", "bridge", "function", "disk", "memory-controller", "node"]
 Rows = Mapping[tuple[str | None, int | None], tuple[Record, ...]]

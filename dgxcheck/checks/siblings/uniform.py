@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, Judge
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.siblings.compare import Compared, compared
@@ -20,7 +20,6 @@ from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 
-Judged = Iterator[tuple[Subject, Judgement]]
 MOST = 3
 """Facts of one device that its message names; all of them are evidence."""
 PART = "versions and settings"

@@ -6,14 +6,14 @@ no property of the device but a fault of the device, its driver or this user's r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.expected import model_family
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
-from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.silence.capability import is_answered
@@ -25,7 +25,6 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.profiles.library import board_id
 from dgxcheck.topology.model import Device
 
-Judged = Iterator[tuple[Subject, Judgement]]
 Mode = tuple[object, ...]
 """A model, and by which modes its GPUs answer differently."""
 _SILENT = (Gap.ABSENT, Gap.UNSUPPORTED, Gap.DENIED, Gap.GARBLED)

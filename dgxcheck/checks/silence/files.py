@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.silence.equals import Facts, Group, most_have
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _FIELDS = ("pci.", "infiniband.", "ib_ports.")
 _VARIES = ("pci.driver", "infiniband.node_guid", "infiniband.sys_image_guid")
 """A function may have no driver; a GUID of zeros is read as a gap, which network.hca-identity reports."""

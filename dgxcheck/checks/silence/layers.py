@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.facts.host import Host, Storage
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.survey import Snapshot
 
-Judged = Iterator[tuple[Subject, Judgement]]
 Layer = Callable[[Snapshot], object]
 
 

@@ -10,9 +10,9 @@ from dgxcheck.checks.engine.blame import component_of, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.nvlink.unreferenced import only_switches_join
+from dgxcheck.checks.nvlink.links import only_switches_join
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, SUBNET_MANAGER, Component, host_part
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.missing import rows
@@ -94,7 +94,7 @@ _ORDER = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.PASS)
 _STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unknown": Status.UNKNOWN}
 
 
-def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+def _reports(box: Box) -> Judged:
     """One judgement for each subject, tool and fault; of what passed one for each tool."""
     for (subject, tool), of_one in groupby(sorted(_all_reports(box), key=_group), key=_group):
         results = [*of_one]

@@ -12,8 +12,7 @@ from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.options import reading
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.launch.placement import near_cpus, placements
-from dgxcheck.launch.rank import LOCAL_RANK, VISIBLE, local_rank, of_rank
+from dgxcheck.launch import LOCAL_RANK, VISIBLE, local_rank, near_cpus, of_rank, placements
 from dgxcheck.output.launch import nccl_ib_hca
 from dgxcheck.output.plain_text import visible
 

@@ -10,12 +10,11 @@ from click.core import ParameterSource
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.cli.health.options import FAILING
+from dgxcheck.cli.health import FAILING
 from dgxcheck.cli.options import emit, renderer, seconds, writing
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
-from dgxcheck.fleet.node_names import unfolded
-from dgxcheck.fleet.racks import Racks
+from dgxcheck.fleet.node_names import Racks, unfolded
 from dgxcheck.fleet.remote import RemoteRun
 from dgxcheck.output.report import FleetReport
 
@@ -169,7 +168,7 @@ def _run_on_nodes(run: RemoteRun) -> Fleet:
 
 def _racks(fleet: Fleet, config: str | None) -> Racks:
     from dgxcheck.assessment.selection import site_settings
-    from dgxcheck.fleet.racks import racks_of
+    from dgxcheck.fleet.node_names import racks_of
 
     return racks_of((*fleet.nodes, *fleet.silent), site_settings(config))
 

@@ -8,16 +8,15 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dgxcheck.assessment.explanation import has_nvidia_gpu, topic
 from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.request import Request, validate
-from dgxcheck.assessment.selection import selected, site_settings
+from dgxcheck.assessment.selection import has_nvidia_gpu, selected, site_settings, topic
 from dgxcheck.checks.engine.run import EXIT_CODES
-from dgxcheck.cli.health import informational
-from dgxcheck.cli.health.options import FAILING, RENDERERS, Asked, options, request_of
+from dgxcheck.cli import health
+from dgxcheck.cli.health import FAILING, RENDERERS, Asked, options, request_of
 from dgxcheck.cli.options import emit, renderer, width
-from dgxcheck.cli.terminal.progress import TerminalProgress
+from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import HealthReport
 from dgxcheck.source.debug_log import DebugLog
@@ -36,19 +35,19 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     """
     asked = Asked(**given)
     events_file = asked.log_file if asked.duration is not None else None
-    output = informational.one_file(ctx, asked.output, None if events_file else asked.log_file)
+    output = health.one_file(ctx, asked.output, None if events_file else asked.log_file)
     settings = site_settings(asked.config)
     if asked.detailed:
-        return informational.detailed_help(ctx, settings, output, asked.color)
+        return health.detailed_help(ctx, settings, output, asked.color)
     if asked.listed:
         return _list_gpus(ctx, asked.form, asked.spec, asked.deadline, output, asked.color)
     if asked.explain == PRIVILEGES:
         source = ctx.obj.source(asked.spec, "EVERYTHING", asked.deadline)
-        return informational.explain_privileges(source, output, asked.color)
+        return health.explain_privileges(source, output, asked.color)
     about = None if asked.explain in (None, SCORE) else topic(asked.explain or "")
     rules_alone = about is not None and bool(about.checks) and not about.key and asked.spec is None
     if about is not None and rules_alone and not has_nvidia_gpu(ctx.obj.root):
-        return informational.explain(about.checks, settings, output, asked.color)
+        return health.explain(about.checks, settings, output, asked.color)
     by_default = ctx.get_parameter_source("deadline") is ParameterSource.DEFAULT
     request = request_of(asked, settings, None if by_default else asked.deadline)
     validate(request, live=asked.spec is None)
@@ -57,9 +56,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     progress = TerminalProgress(None if events_file is None else DebugLog(events_file))
     report = _report(ctx.obj, asked, request, debug, progress)
     if asked.explain == SCORE:
-        return informational.explain_score(report.assessment, output, asked.color)
+        return health.explain_score(report.assessment, output, asked.color)
     if about is not None:
-        return informational.explain_on_box(about, report.assessment, settings, output, asked.color)
+        return health.explain_on_box(about, report.assessment, settings, output, asked.color)
     render = renderer(f"health.{RENDERERS[asked.form]}")
     emit(render(report), output, asked.color, asked.form)
     if debug is not None:

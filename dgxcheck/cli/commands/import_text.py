@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from dgxcheck.assessment.bundle import Opened, opened
-from dgxcheck.assessment.import_base import base_of, base_of_bundle
-from dgxcheck.assessment.import_nearest import nearest
-from dgxcheck.assessment.import_text import Reading, read, recording
-from dgxcheck.assessment.import_texts import KNOWN, Text, bundles, named, texts
+from dgxcheck.assessment.importing.bundle import Opened, opened
+from dgxcheck.assessment.importing.onto import base_of, base_of_bundle
+from dgxcheck.assessment.importing.recording import Reading, read, recording
+from dgxcheck.assessment.importing.texts import KNOWN, Text, bundles, named, texts
+from dgxcheck.assessment.importing.unread import nearest
 from dgxcheck.assessment.opening import open_source
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.options import check_writable, emit, save, sources
-from dgxcheck.cli.terminal.progress import TerminalProgress
+from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.recognised import AGAIN, CONTRADICTS, recognised

@@ -7,8 +7,7 @@ import click
 from dgxcheck.cli import INCOMPLETE
 from dgxcheck.cli.options import emit, output_file
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.integrate.catalogue import INTEGRATIONS, Integration
-from dgxcheck.integrate.plan import COMMAND, command_problem, plan, write
+from dgxcheck.integrate import COMMAND, INTEGRATIONS, Integration, command_problem, plan, write
 from dgxcheck.output.integrate import contents, listing, report
 from dgxcheck.suggestion import did_you_mean
 

@@ -7,7 +7,7 @@ import click
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.recording import record
 from dgxcheck.cli.options import check_writable, reading, save, seconds
-from dgxcheck.cli.terminal.progress import TerminalProgress
+from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.output.plain_text import visible
 
 

@@ -17,9 +17,8 @@ from dgxcheck.topology.model import Topology
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ANSWERS = {
-    **{kind: ("whole_box", kind) for kind in ("matrix", "matrix_pci", "p2p", "tree", "rings", "path")},
-    "rdma": ("rdma", "rdma"),
-    "peers": ("peers", "peers"),
+    **{kind: ("whole_box", kind)
+       for kind in ("matrix", "matrix_pci", "p2p", "tree", "rings", "path", "rdma", "peers")},
     "cpu": ("one_gpu", "gpus_of_cpu"),
     "level": ("one_gpu", "nearest"),
     "gpu_path": ("one_gpu", "gpu_path"),
@@ -38,7 +37,7 @@ _PLANS = {"p2p": "P2P", "peers": "PEERS", "rdma": "RDMA"}
 _PICTURES = ("svg", "dot")
 _LAUNCH = ("env", "gres", "rankfile", "nccl-xml", "nfd")
 """Formats for launchers and schedulers, of the whole box."""
-_DRAWN = {"matrix": "whole", "tree": "whole", "path": "way"}
+_DRAWN = {"matrix": "picture", "tree": "picture", "path": "picture_of_path"}
 """The questions that a picture answers, and how."""
 _AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
 _LABELLED = ("matrix", "matrix_pci", "gpu_path", "path", "peers")
@@ -121,7 +120,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
                   width(given["output"]), given["nvme"])  # fmt: skip
     module, name = _ANSWERS[kind]
     if asked.form in _PICTURES:
-        module, name = "picture", _DRAWN[kind]
+        module, name = "whole_box", _DRAWN[kind]
     elif asked.form in _LAUNCH:
         module, name = "launch", "whole"
     text, complete = getattr(import_module(f"dgxcheck.cli.topo.{module}"), name)(asked)

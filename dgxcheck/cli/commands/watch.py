@@ -10,12 +10,11 @@ import sys
 import click
 from click.core import ParameterSource
 
-from dgxcheck.assessment.interrupt import interruptible
 from dgxcheck.assessment.machine import LiveMachine
+from dgxcheck.assessment.progress import interruptible
 from dgxcheck.assessment.selection import site_settings
-from dgxcheck.cli.options import deadline, profiles, seconds, writable
-from dgxcheck.cli.terminal.duration import duration
-from dgxcheck.cli.watch import sinks
+from dgxcheck.cli import watch_sinks
+from dgxcheck.cli.options import deadline, duration, profiles, seconds, writable
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.profiles.library import by_name
@@ -112,7 +111,7 @@ def command(
     gc.enable()  # it runs for months
     if program is not None and shutil.which(program) is None:
         raise BadInput(f"--exec {program}: no such program, or not executable")
-    hook = [sinks.Program(os.path.abspath(shutil.which(program) or program))] if program is not None else []
+    hook = [watch_sinks.Program(os.path.abspath(shutil.which(program) or program))] if program is not None else []
     if kernel_log is not None:
         return _replay(kernel_log, form, hook)
     site_settings(config)
@@ -126,9 +125,9 @@ def command(
         judge_s=0 if no_health else every, counters_s=counters,
         profile=os.path.abspath(profile) if profile.endswith(".toml") or "/" in profile else profile,
         config=None if config is None else os.path.abspath(config), deadline=deadline,
-        tick_s=sinks.TABLE_S if isinstance(shown, sinks.Table) else 1.0 if hook else LONGEST_S,
+        tick_s=watch_sinks.TABLE_S if isinstance(shown, watch_sinks.Table) else 1.0 if hook else LONGEST_S,
     )  # fmt: skip
-    listening: list[Sink] = [shown, *([sinks.Metrics(metrics)] if metrics is not None else []), *hook]
+    listening: list[Sink] = [shown, *([watch_sinks.Metrics(metrics)] if metrics is not None else []), *hook]
     from dgxcheck.watch.loop import Watch
 
     watch = Watch(plan, listening)
@@ -141,16 +140,17 @@ def command(
 
 def _shown(form: str) -> Sink:
     if form == "auto":
-        if sinks.stdout_is_journal():
-            return sinks.Journal()
+        if watch_sinks.stdout_is_journal():
+            return watch_sinks.Journal()
         form = "table" if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else "json"
-    return sinks.Table() if form == "table" else sinks.Lines(_FORMS[form])
+    return watch_sinks.Table() if form == "table" else watch_sinks.Lines(_FORMS[form])
 
 
-def _replay(path: str, form: str, hook: list[sinks.Program]) -> int:
-    from dgxcheck.watch.replay import replayed
+def _replay(path: str, form: str, hook: list[watch_sinks.Program]) -> int:
+    from dgxcheck.watch.log_events import replayed
 
-    lines = sinks.Lines(_FORMS["json" if form == "json" or (form == "auto" and not sys.stdout.isatty()) else "text"])
+    as_json = form == "json" or (form == "auto" and not sys.stdout.isatty())
+    lines = watch_sinks.Lines(_FORMS["json" if as_json else "text"])
     for reported in replayed(path):
         lines.tell(reported)
         for each in hook:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.cli.topo.question import Asked, Known
 from dgxcheck.facts.missing import Missing
-from dgxcheck.launch.cores import cores_of_nodes
-from dgxcheck.launch.placement import placements
+from dgxcheck.launch import cores_of_nodes, placements
 from dgxcheck.output import launch
 
 

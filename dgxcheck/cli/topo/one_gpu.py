@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dgxcheck.assessment import device_ids
-from dgxcheck.cli.topo.devices import exactly
-from dgxcheck.cli.topo.question import Asked, Known
+from dgxcheck.assessment import gpu_list
+from dgxcheck.cli.topo.question import Asked, Known, exactly
 from dgxcheck.facts.missing import BadInput, Gap, Json, Missing
 from dgxcheck.output.json_values import either
 from dgxcheck.output.topo import matrix as topo_text
@@ -89,7 +88,7 @@ def _names(asked: Asked, member: str, question: str, found: Sequence[Device], un
 
 
 def _per_gpu(asked: Asked, what: str, value: Callable[[Device], Value]) -> Known:
-    answers = [(gpu, value(gpu)) for gpu in device_ids.gpus(asked.topology, asked.ids)]
+    answers = [(gpu, value(gpu)) for gpu in gpu_list.gpus(asked.topology, asked.ids)]
     members: list[Json] = [{"gpu": gpu.name, **either("node", found)} for gpu, found in answers]
     complete = not any(isinstance(found, Missing) and found.gap is not Gap.UNSUPPORTED for _, found in answers)
     return asked.either(

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import click
+
 from dgxcheck.assessment.machine import Machine
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.output import provenance
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.survey import Snapshot
-from dgxcheck.topology.model import Topology
+from dgxcheck.topology.model import Device, Topology
 
 Known = tuple[str, bool]
 """An answer, and whether all of it is known."""
@@ -51,3 +53,27 @@ class Asked(Record, kw_only=False):
         headline = [self.topology.headline] if self.topology.headline else []
         said = [*map(visible, (*headline, *self.topology.notes)), *provenance.line(self.machine.origin)]
         return lines(["", *said]) if said else ""
+
+
+def exactly(topology: Topology, ids: str, count: int, option: str) -> tuple[Device, ...]:
+    """Exactly ``count`` different GPUs; a usage error otherwise."""
+    from dgxcheck.assessment.gpu_list import gpus as gpus_of
+
+    gpus = tuple(gpus_of(topology, ids))
+    number = "one GPU" if count == 1 else f"{('two', 'three')[count - 2]} GPUs"
+    if len(gpus) != count:
+        raise click.UsageError(f"{option} takes {number}: -i {','.join(['ID'] * count)}, not -i {ids}")
+    return _different(gpus, f"{option} takes {number}")
+
+
+def two_devices(topology: Topology, ids: tuple[str, str]) -> tuple[Device, ...]:
+    """Two different GPUs or NICs; a usage error where they are one."""
+    from dgxcheck.assessment.gpu_list import devices
+
+    return _different(tuple(devices(topology, ids)), "--path takes two devices")
+
+
+def _different(devices: tuple[Device, ...], needs: str) -> tuple[Device, ...]:
+    if len({device.name for device in devices}) != len(devices):
+        raise click.UsageError(f"{needs}, not {devices[0].name} twice")
+    return devices

@@ -1,9 +1,9 @@
-"""What ``dgxcheck topo`` shows of the whole box: matrix, peer-to-peer status, tree, rings, one path."""
+"""What ``dgxcheck topo`` shows of the whole box: matrix, peer-to-peer, RDMA, tree, rings, one path, pictures."""
 
 from __future__ import annotations
 
-from dgxcheck.cli.topo.question import Asked, Known
-from dgxcheck.facts.missing import Missing
+from dgxcheck.cli.topo.question import Asked, Known, two_devices
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.output import provenance
 from dgxcheck.output.plain_text import visible
@@ -42,7 +42,7 @@ def matrix_pci(asked: Asked) -> Known:
 
 def p2p(asked: Asked) -> Known:
     """``-p2p``."""
-    from dgxcheck.output.topo import peers
+    from dgxcheck.output.topo import peers as topo_peers
 
     capability = CAPABILITIES[asked.value]
     statuses = asked.snapshot.p2p
@@ -56,16 +56,15 @@ def p2p(asked: Asked) -> Known:
     complete = not any(isinstance(getattr(each, capability), Missing) for each in statuses)
     return asked.either(
         lambda: (
-            peers.p2p_matrix(asked.topology, statuses, capability, asked.form == "nvidia-smi", asked.width)
+            topo_peers.p2p_matrix(asked.topology, statuses, capability, asked.form == "nvidia-smi", asked.width)
             + ("" if asked.form == "nvidia-smi" else asked.notes())
         ),
-        lambda: peers.p2p_as_json(asked.topology, statuses, capability),
+        lambda: topo_peers.p2p_as_json(asked.topology, statuses, capability),
     ), complete and not asked.topology.gaps
 
 
 def path(asked: Asked) -> Known:
     """``--path A B``: complete where every hop is known."""
-    from dgxcheck.cli.topo.devices import two_devices
     from dgxcheck.output.topo import path as topo_path
 
     a, b = two_devices(asked.topology, asked.value)
@@ -109,3 +108,57 @@ def _paths_known(topology: Topology) -> bool:
     affinities = (value for gpu in topology.gpus for value in (gpu.cpu_affinity, gpu.numa_node))
     known = not topology.gaps and not any(isinstance(value, Missing) for value in affinities)
     return known and all(link.pci for link in topology.links)
+
+
+def peers(asked: Asked) -> Known:
+    """``--peers``: complete where the verdict of every pair is known."""
+    from dgxcheck.assessment.reach import peers as peers_of
+    from dgxcheck.checks.engine.finding import Judgement
+    from dgxcheck.output.topo import peers as topo_peers
+
+    topology = asked.topology
+    pairs = peers_of(asked.machine)
+    if isinstance(pairs, Judgement):
+        text = topo_peers.not_known(pairs)
+        return asked.either(lambda: text + asked.notes(), lambda: {"peers": []}), pairs.reason == "not-supported"
+    complete = not topology.gaps and all(pair.verdict != "cannot tell" for pair in pairs)
+    return asked.either(
+        lambda: topo_peers.text(topology, pairs, asked.labels, asked.width) + asked.notes(),
+        lambda: topo_peers.as_json(pairs),
+    ), complete
+
+
+def rdma(asked: Asked) -> Known:
+    """``--rdma``: complete where the verdict of every pair is known; a box without HCAs is known too."""
+    from dgxcheck.assessment.reach import rdma as rdma_of
+    from dgxcheck.checks.engine.finding import Judgement
+    from dgxcheck.output.topo import rdma as topo_rdma
+
+    topology = asked.topology
+    pairs = rdma_of(asked.machine)
+    if isinstance(pairs, Judgement):
+        text = topo_rdma.not_judged(pairs)
+        hcas = asked.snapshot.infiniband
+        known = not topology.gaps and not (isinstance(hcas, Missing) and hcas.gap is not Gap.ABSENT)
+        return asked.either(lambda: text + asked.notes(), lambda: {"rdma": []}), known
+    complete = not topology.gaps and all(pair.verdict != "cannot tell" for pair in pairs)
+    return asked.either(
+        lambda: topo_rdma.text(topology, pairs, asked.width) + asked.notes(), lambda: topo_rdma.as_json(pairs)
+    ), complete
+
+
+def picture(asked: Asked) -> Known:
+    """``--format svg`` and ``dot`` without a question, or of ``--tree``: as complete as the matrix."""
+    from dgxcheck.output.topo import picture as topo_picture
+
+    marks = topo_picture.wiring_marks(asked.topology)
+    return topo_picture.render(asked.machine, asked.form, marks, asked.nvme), matrix(asked)[1]
+
+
+def picture_of_path(asked: Asked) -> Known:
+    """``--format svg`` and ``dot`` of ``--path A B``."""
+    from dgxcheck.output.topo import picture as topo_picture
+
+    a, b = two_devices(asked.topology, asked.value)
+    marks = [*topo_picture.wiring_marks(asked.topology), topo_picture.path_mark_of(asked.machine, a, b, asked.labels)]
+    return topo_picture.render(asked.machine, asked.form, marks, asked.nvme), path(asked)[1]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from statistics import median
 from typing import Any
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.typical import median
 from dgxcheck.measure.burn_in.curve import Curve
 from dgxcheck.measure.burn_in.stop_rules import BITS, SlowdownThresholds, grown
 

@@ -7,10 +7,9 @@ import time
 from dgxcheck import __version__
 from dgxcheck.facts.missing import Json
 from dgxcheck.fleet.judge import Difference, Fleet, Kind
-from dgxcheck.fleet.node import Node, OpenFault
+from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Outlier
-from dgxcheck.fleet.result import VERDICTS
 from dgxcheck.output.json_values import compact
 from dgxcheck.output.report import FleetReport
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.fleet.result import VERDICTS
+from dgxcheck.fleet.node import VERDICTS
 from dgxcheck.output.exposition import STATES, VERDICT_VALUES, classic, metric
 from dgxcheck.output.report import FleetReport
 

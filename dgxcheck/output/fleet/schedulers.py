@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from dgxcheck.fleet.judge import Fleet
-from dgxcheck.fleet.node import Node
+from dgxcheck.fleet.node import LEVELS, Node
 from dgxcheck.fleet.node_names import folded
-from dgxcheck.fleet.result import LEVELS
 from dgxcheck.output.drain_reason import Item, drain_reason
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.report import FleetReport

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.fleet.judge import Difference, Fleet, Kind
-from dgxcheck.fleet.node import Node, OpenFault
+from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Outlier
-from dgxcheck.fleet.result import VERDICTS
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.report import FleetReport
 

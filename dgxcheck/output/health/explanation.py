@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from textwrap import fill
 
-from dgxcheck.assessment.explanation import Topic
 from dgxcheck.assessment.privileges import Needed
 from dgxcheck.assessment.result import Assessment
+from dgxcheck.assessment.selection import Topic
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.wording import counted

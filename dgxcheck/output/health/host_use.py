@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.assessment.host_load import HostLoad
-from dgxcheck.assessment.programs import Program
+from dgxcheck.assessment.host_use import HostLoad, Program
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_values import either

@@ -9,15 +9,14 @@ import time
 from collections.abc import Sequence
 
 from dgxcheck import __version__
-from dgxcheck.assessment.nvlink_domain import nvlink_domains
+from dgxcheck.assessment.node_facts import gpu_models, nvlink_domains, versions
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.assessment.versions import gpu_models, versions
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.facts.missing import Json
 from dgxcheck.fleet.document import RESULT
-from dgxcheck.fleet.result import COMPARED
+from dgxcheck.fleet.node import COMPARED
 from dgxcheck.output.health.finding_lines import component_name, subject_name
 from dgxcheck.output.health.instructions import action_text, remedies
 from dgxcheck.output.health.metrics import number

@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.checks.measurement.lookup import is_rdma, kind_label
 from dgxcheck.facts.measurement import WITHHELD, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.typical import median
 from dgxcheck.output.plain_text import columns, fit_columns, visible
 from dgxcheck.readiness.figures import Figure
 from dgxcheck.topology.model import Topology
@@ -35,8 +36,6 @@ def share(figure: Figure) -> float | None:
 
 def alike(figures: Sequence[Figure], topology: Topology) -> Mapping[tuple[str, str, str], float]:
     """Of pairs without an expected figure the share of the median of those that are joined alike, by kind and ends."""
-    from statistics import median
-
     groups: dict[tuple[str, str], list[Figure]] = {}
     devices = {device.name: device for device in topology.gpus}
     for figure in figures:

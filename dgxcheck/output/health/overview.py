@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Status, Subject
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.placement.reference_machine import is_reference_machine
+from dgxcheck.checks.placement.placement import is_reference_machine
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Nvml
@@ -16,8 +16,8 @@ from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.plain_text import fit_columns, hidden_columns, visible, wrapped
 from dgxcheck.profiles.library import board_id, boards_for
-from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import NEAR
 
 _WORDS = {Status.FAIL: "FAIL", Status.UNKNOWN: "?", Status.WARN: "WARN"}
 _WORST = (*BAD, Status.PASS)

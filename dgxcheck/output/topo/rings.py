@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dgxcheck.bandwidth.rings import collective_gbs
+from dgxcheck.bandwidth.links import collective_gbs
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_values import either
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.topo import reference_graph
-from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
+from dgxcheck.topology.graph import Rings, nvlink_generation, nvlink_graph, search
 from dgxcheck.topology.model import Topology
-from dgxcheck.topology.rings import Rings, search
 
 
 def rings(topology: Topology) -> str:

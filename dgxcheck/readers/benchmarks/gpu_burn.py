@@ -7,8 +7,8 @@ computed anything, CUDA itself did not start: that is a fault of the host, which
 from __future__ import annotations
 
 import re
-from statistics import median
 
+from dgxcheck.facts.typical import median
 from dgxcheck.readers.logs.cuda_errors import fault_of
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports

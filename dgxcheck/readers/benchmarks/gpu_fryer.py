@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from statistics import median
 
+from dgxcheck.facts.typical import median
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import bounded, gpu

@@ -8,6 +8,7 @@ from dgxcheck.facts.limits import JSON_GROUPS, JSON_VALUES, NUMBER_DIGITS, OVERL
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input, too_large
+from dgxcheck.package_files import read
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import FILE_KINDS, GroupedFacts
 
@@ -23,6 +24,7 @@ class Recording(Record, kw_only=False):
     head: dict[str, Json]
 
 
+_KINDS = frozenset(FILE_KINDS)
 _RESULTS = {
     "dgxcheck/result/1": "dgxcheck fleet reads it, and dgxcheck diff compares those of --format json",
     "dgxcheck/health/2": "dgxcheck fleet and diff read it",
@@ -42,6 +44,12 @@ def load(path: str) -> dict[str, Json]:
             raise BadInput(f"{path}: a result of dgxcheck health, not a recording; {_RESULTS[schema]}")
         named = repr(schema)[:80] if isinstance(schema, str | int) else "(missing or not a string)"
         raise BadInput(f"{path}: unknown schema {named}; this version reads {SCHEMA} and {OVERLAY}")
+    return document
+
+
+def load_shipped(path: str) -> dict[str, Json]:
+    """The same of a file of the package; that ``load`` takes it is a matter of its tests."""
+    document: dict[str, Json] = json.loads(read(path))
     return document
 
 
@@ -101,7 +109,7 @@ def _lines(facts: Json, path: str) -> GroupedFacts:
     for line, group in facts.items():
         if not isinstance(group, dict):
             raise BadInput(f"{path}: line {line[:80]!r} is not an object")
-        if line[:1] == "/" and not all(kind in FILE_KINDS for kind in group):
+        if line[:1] == "/" and not group.keys() <= _KINDS:
             raise BadInput(f"{path}: line {line[:80]!r} has members other than {', '.join(FILE_KINDS)}")
         lines[line] = group
     return lines

@@ -37,6 +37,8 @@ class RecordedSource:
         self.head = head or {}
         """The file's members beside its facts: date, identities, provenance with the sources of each group of facts."""
         self.at_s = at_s
+        self._whole: dict[str, Mapping[str, Json] | Missing] = {}
+        """The facts of all lines of a kind, once they were looked for."""
 
     @property
     def lines(self) -> GroupedFacts:
@@ -120,8 +122,10 @@ class RecordedSource:
         return RecordedSource(merged(self._first, changed), self.origin, rest, at_s, self.head, self._first)
 
     def _all(self, kind: str) -> Mapping[str, Json] | Missing:
-        lines = {line: group for line, group in self._lines.items() if line.startswith(f"{kind} ")}
-        return flatten(lines) if lines else Missing(Gap.UNRECORDED, kind, self._unheard)
+        if kind not in self._whole:
+            lines = {line: group for line, group in self._lines.items() if line.startswith(f"{kind} ")}
+            self._whole[kind] = flatten(lines) if lines else Missing(Gap.UNRECORDED, kind, self._unheard)
+        return self._whole[kind]
 
     def _leaf(self, kind: str, path: str, form: type[T]) -> T | Missing:
         value = self._find(kind, path)
@@ -135,7 +139,8 @@ class RecordedSource:
         group = line.get(kind) if line is not None else None
         if not isinstance(group, dict) or tail not in group:
             return Missing(Gap.UNRECORDED, path, self._unheard)
-        return from_json(group[tail], path)
+        value = group[tail]
+        return from_json(value, path) if isinstance(value, dict) else value
 
 
 def _cut(lines: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dgxcheck import package_files
 from dgxcheck.facts.limits import OVERLAY_DEPTH
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.source.protocol import Json, Origin, Source
-from dgxcheck.source.recording.load import OVERLAY, Recording, load, recording
+from dgxcheck.source.recording.load import OVERLAY, Recording, load, load_shipped, recording
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.suggestion import did_you_mean
 
@@ -51,7 +51,7 @@ def _load(path: str, depth: int) -> Recording:
         raise BadInput("--from '': give a recording, a file or a directory")
     if not package_files.is_packed(path) and not os.path.lexists(path):
         raise BadInput(_unknown(path))
-    document = load(path)
+    document = load_shipped(path) if path.startswith(f"{_folder()}/") else load(path)
     if document["schema"] != OVERLAY:
         return recording(document, path)
     if not depth:

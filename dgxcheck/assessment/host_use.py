@@ -1,0 +1,179 @@
+"""What the host does beside the check: programs on its GPUs, and its load while they are under load."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+from dgxcheck.assessment.progress import BurnInProgress, HostNow, Progress, StepProgress
+from dgxcheck.facts.missing import Gap, Json, Missing, rows
+from dgxcheck.facts.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dgxcheck.facts.gpu import GpuActivity
+    from dgxcheck.topology.model import Device
+
+
+EVERY_S = 1.0
+
+
+class HostLoad(Record):
+    """The host before and during the load."""
+
+    cpus: int
+    """Logical CPUs that are online."""
+    load_before: float
+    """Load average of the minute before."""
+    cpu_percent_max: float
+    """Of all CPUs together, 0 to 100, the most over any second."""
+    memory_total: int
+    """Bytes, as the next."""
+    memory_available_min: int
+
+
+class HostWatch:
+    """Looks at the host once a second while there is progress."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due = 0.0
+        self.load: HostLoad | Missing | None = None
+        """None until the first look; Missing without psutil."""
+
+    def look(self) -> HostNow | None:
+        """Read CPU and memory, at most once a second; None in between."""
+        now = self._clock()
+        if isinstance(self.load, Missing) or (self.load is not None and now < self._due):
+            return None
+        try:
+            import psutil
+        except ImportError:  # the single file holds no compiled module
+            self.load = Missing(Gap.UNSUPPORTED, "host load", "psutil is not installed")
+            return None
+        self._due = now + EVERY_S
+        percent, memory = psutil.cpu_percent(), psutil.virtual_memory()  # psutil: percent since the call before
+        average = psutil.getloadavg()[0]
+        before = self.load
+        self.load = HostLoad(
+            cpus=psutil.cpu_count() or 1,
+            load_before=average if before is None else before.load_before,
+            cpu_percent_max=0.0 if before is None else max(before.cpu_percent_max, percent),
+            memory_total=memory.total,
+            memory_available_min=min(memory.available, before.memory_available_min if before else memory.available),
+        )
+        return HostNow(cpu_percent=percent, load=average, memory_available=memory.available, memory_total=memory.total)
+
+
+class Watched(Progress):
+    """Passes all progress on, and looks at the host meanwhile."""
+
+    def __init__(self, progress: Progress, watch: HostWatch) -> None:
+        self._progress, self._watch = progress, watch
+
+    def planned(self, keys: Sequence[str]) -> None:
+        self._progress.planned(keys)
+
+    @contextmanager
+    def measuring(self, steps: int) -> Iterator[StepProgress]:
+        with self._progress.measuring(steps) as show:
+            self._look()
+
+            def step(key: str, done: int) -> None:
+                self._look()
+                show(key, done)
+
+            yield step
+
+    def figure(self, key: str, fact: Json) -> None:
+        self._progress.figure(key, fact)
+
+    @contextmanager
+    def burning_in(self, seconds: float) -> Iterator[BurnInProgress]:
+        with self._progress.burning_in(seconds) as show:
+            self._look()
+
+            def moment(elapsed: float, step: str, worst: str) -> None:
+                self._look()
+                show(elapsed, step, worst)
+
+            yield moment
+
+    def burn_in_event(self, members: Mapping[str, Json]) -> None:
+        self._progress.burn_in_event(members)
+
+    def waiting(self, seconds: float) -> AbstractContextManager[None]:
+        return self._progress.waiting(seconds)
+
+    def _look(self) -> None:
+        if (now := self._watch.look()) is not None:
+            self._progress.host(now)
+
+
+_INIT_PID_NAMESPACE = "pid:[4026531836]"
+"""PROC_PID_INIT_INO of the kernel. NVML gives pids of this namespace; in a container they name other processes."""
+
+
+class Program(Record):
+    """One process with a context on a GPU."""
+
+    gpu: str
+    """As the matrix names it: ``GPU3``."""
+    bdf: str
+    pid: int
+    gpu_memory: int | Missing
+    """Bytes."""
+    name: str | Missing
+    """The executable, from NVML."""
+    user: str | Missing
+    command: str | Missing
+    """The command line, arguments joined by blanks."""
+
+
+def programs(
+    gpus: Sequence[Device], activity: tuple[GpuActivity, ...] | Missing, asked_at: float
+) -> tuple[Program, ...]:
+    """The processes that NVML listed at ``asked_at`` (``time.time``), by GPU; none where it lists none or fails."""
+    names = {gpu.bdf: gpu.name for gpu in gpus}
+    found = []
+    for row in rows(activity):
+        listed = [part for part in (row.compute, row.graphics) if not isinstance(part, Missing)]
+        for process in {each.pid: each for part in listed for each in part}.values() if row.bdf in names else ():
+            user, command = _user_and_command(process.pid, asked_at)
+            found.append(
+                Program(
+                    gpu=names[row.bdf], bdf=row.bdf, pid=process.pid, gpu_memory=process.used_memory,
+                    name=process.name, user=user, command=command,
+                )
+            )  # fmt: skip
+    return tuple(found)
+
+
+def _user_and_command(pid: int, asked_at: float) -> tuple[str | Missing, str | Missing]:
+    where = f"/proc/{pid}"
+    try:
+        same_pids = os.readlink("/proc/self/ns/pid") == _INIT_PID_NAMESPACE
+    except OSError:
+        same_pids = False
+    if not same_pids:
+        gap = Missing(Gap.UNSUPPORTED, where, "NVML's pids are those of the host, which this container does not see")
+        return gap, gap
+    try:
+        import psutil
+    except ImportError:  # the single file holds no compiled module
+        gap = Missing(Gap.UNSUPPORTED, where, "psutil is not installed")
+        return gap, gap
+    try:
+        process = psutil.Process(pid)
+        if process.create_time() > asked_at:
+            raise psutil.NoSuchProcess(pid)
+        return process.username(), " ".join(process.cmdline()) or process.name()
+    except psutil.NoSuchProcess:
+        gap = Missing(Gap.ABSENT, where, "the process has ended")
+    except psutil.AccessDenied:
+        gap = Missing(Gap.DENIED, where)
+    return gap, gap

@@ -1,0 +1,85 @@
+"""A bug report or archive as a machine that can be asked: its facts, and the words for what it does not hold."""
+
+from __future__ import annotations
+
+from dgxcheck.assessment.importing.texts import of_host
+from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.readers.alarming import alarming
+from dgxcheck.readers.bundles.contents import Bundle, load
+from dgxcheck.readers.bundles.machine import machine_facts
+from dgxcheck.readers.bundles.outputs import Found, Output, outputs
+from dgxcheck.readers.bundles.owners import with_hosts
+from dgxcheck.source.protocol import Origin
+from dgxcheck.source.recording.keys import GroupedFacts, insert
+from dgxcheck.source.recording.replay import RecordedSource
+
+MOST_NAMED = 3
+"""Files in one note."""
+
+
+class Opened(Record):
+    """A bundle, what was read of it, and the facts of its machine by key."""
+
+    bundle: Bundle
+    found: Found
+    facts: dict[str, Json]
+    unowned: tuple[str, ...]
+    """Files that belong to none of the several hosts as far as the bundle shows; they are not read."""
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """Those of its machine."""
+        return self.found.outputs
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """Files without known output, and files that were not read because neither name nor content is a tool's."""
+        read = {section.file for section in self.bundle.sections if section.lines}
+        unknown = (section.file for section in self.bundle.sections if section.size and section.file not in read)
+        return tuple(dict.fromkeys((*self.found.nothing, *unknown)))
+
+
+def opened(spec: str, host: str = "") -> Opened:
+    """The machine of a bundle; of several hosts that of ``host``. BadInput for what cannot be read, and where it is
+    not said which host.
+    """
+    bundle = load(spec)
+    labelled = with_hosts(bundle.sections)
+    hosts = {section.host for section in labelled} - {""}
+    sections = [each for each in of_host(labelled, host) if each.host] if hosts else [*labelled]
+    unowned = {section.file for section in labelled if hosts and not section.host}
+    found = outputs(sections)
+    own = found.outputs if hosts else of_host(found.outputs, host)
+    facts, refused = machine_facts(own)
+    more = f" and {len(refused) - MOST_NAMED} more" if len(refused) > MOST_NAMED else ""
+    contradicting = f"{', '.join(refused[:MOST_NAMED])}{more}: left out, because earlier output contradicts"
+    notes = (*bundle.notes, *([contradicting] if refused else []))
+    bundle = replace(bundle, sections=tuple(sections), notes=notes)
+    return Opened(bundle=bundle, found=replace(found, outputs=tuple(own)), facts=facts, unowned=tuple(sorted(unowned)))
+
+
+def open_bundle(spec: str, host: str = "") -> RecordedSource:
+    """The machine of a bundle; of several hosts that of ``host``."""
+    return as_source(spec, opened(spec, host))
+
+
+def as_source(spec: str, found: Opened) -> RecordedSource:
+    """A bundle that was read as a machine that can be asked. BadInput where nothing was read of it."""
+    if not found.outputs:
+        tree = " and no sys/ directory" if found.bundle.kind == "directory" else ""
+        raise BadInput(f"{spec}: contains no output of a supported tool{tree}")
+    lines: GroupedFacts = {}
+    for key in sorted(found.facts):
+        insert(lines, key, found.facts[key])
+    alarms = sum(len(alarming(found.found.texts[file], lines)) for file, lines in found.found.unread.items())
+    origin = Origin("report", spec, note="; ".join(found.bundle.notes), alarms=alarms)
+    return RecordedSource(
+        lines, origin, head={"provenance": provenance(found)}, unheard=f"not in the {found.bundle.kind}"
+    )
+
+
+def provenance(found: Opened) -> dict[str, Json]:
+    """What a recording made of it says of its origin; the names of files may tell whose machine it is."""
+    tools: list[Json] = [*dict.fromkeys(output.found.tool for output in found.outputs)]
+    return {"kind": "imported", "files": [{"file": found.bundle.kind, "tools": tools, "unread": 0}]}

@@ -1,0 +1,115 @@
+"""The texts that ``dgxcheck import`` reads: files and stdin, within limits; of several hosts those of one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Sequence
+from typing import Protocol, TypeVar
+
+from dgxcheck.facts.limits import IMPORT_BYTES, IMPORT_LINES
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record
+from dgxcheck.input_file import read_input, too_large
+from dgxcheck.readers.bundles.sniff import is_bundle
+from dgxcheck.readers.encoding import utf16
+from dgxcheck.readers.layout.model import Layout
+from dgxcheck.readers.layout.undo import undone
+
+KNOWN = (
+    "the output of nvidia-smi, dmesg, lspci, dcgmi, NCCL, ibstat, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P,"
+    " nvbandwidth, nccl-tests, perftest and others: see dgxcheck-import(1)"
+)
+INSTEAD = "give the files with the tools' output, or pipe it to -"
+
+
+class Text(Record, kw_only=False):
+    """A text by lines, and its name: that of the file without folders, which may name people."""
+
+    name: str
+    lines: tuple[str, ...]
+    """As they stand in the file."""
+    layout: Layout
+    """As tools printed them."""
+
+
+def texts(files: tuple[str, ...]) -> list[Text]:
+    """The files in the order given; the same name from two folders gets a number."""
+    found: list[Text] = []
+    for file in files:
+        raw = _stdin() if file == "-" else read_input(file, IMPORT_BYTES, INSTEAD)
+        name = "stdin" if file == "-" else os.path.basename(file).encode(errors="replace").decode()
+        again = sum(text.name == name or text.name.startswith(f"{name} (") for text in found)
+        found.append(text_of(f"{name} ({again + 1})" if again else name, lines(raw, file)))
+    return found
+
+
+def text_of(name: str, lines: tuple[str, ...]) -> Text:
+    """A text, and its lines without what stands around outputs."""
+    return Text(name, lines, undone(lines))
+
+
+def bundles(files: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the files that are bug reports, archives or directories of outputs."""
+    return tuple(file for file in files if file != "-" and is_bundle(file))
+
+
+def named(names: Sequence[str]) -> str:
+    """A few names for a sentence."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def lines(raw: bytes, file: str) -> tuple[str, ...]:
+    """Lines of UTF-8, or of UTF-16 as PowerShell writes it; what is no text of either becomes U+FFFD."""
+    if raw.count(b"\n") + raw.count(b"\r") > IMPORT_LINES:
+        raise BadInput(f"{file}: more than {IMPORT_LINES} lines")
+    if codec := utf16(raw):
+        text = raw.decode(codec, "replace")
+    else:
+        if b"\0" in raw:
+            raise BadInput(f"{file}: contains NUL bytes, so it is not text; give the text output of a tool")
+        text = raw.decode("utf-8-sig", "replace")
+    return tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+
+
+def _stdin() -> bytes:
+    raw = sys.stdin.buffer.read(IMPORT_BYTES + 1)
+    if len(raw) > IMPORT_BYTES:
+        raise too_large("stdin", IMPORT_BYTES)
+    return raw
+
+
+SHOWN = 8
+
+
+class Owned(Protocol):
+    """Something of one host."""
+
+    @property
+    def host(self) -> str: ...
+
+
+T = TypeVar("T", bound=Owned)
+
+
+def of_host(parts: Sequence[T], host: str, others: Collection[str] = ()) -> list[T]:
+    """The outputs of one host, and those of unknown origin; BadInput if several hosts remain.
+
+    ``others`` are hosts that were named elsewhere.
+    """
+    hosts = sorted({part.host for part in parts} - {""})
+    if host and host not in hosts and host not in others:
+        raise BadInput(f"--host {host}: {_have(hosts)}")
+    if len(hosts) > 1 and not host:
+        raise BadInput(f"{_have(hosts)}; choose one with --host NAME")
+    return [part for part in parts if part.host in ("", host or part.host)]
+
+
+def _have(hosts: Sequence[str]) -> str:
+    if not hosts:
+        return "no prefix, heading or prompt in the texts names a host"
+    more = f" and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else ""
+    if len(hosts) == 1:
+        return f"the texts come from host {hosts[0]}"
+    return f"the texts come from several hosts: {', '.join(hosts[:SHOWN])}{more}"

@@ -1,0 +1,236 @@
+"""The versions of the NVIDIA driver: of its module, its libraries, and what the site expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dgxcheck.checks.driver.loaded import RELOAD
+from dgxcheck.checks.engine.blame import component_of, host, itself, setting_of_all
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, nvml_unavailable
+from dgxcheck.checks.engine.check import Check, per_host, ruled
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.host import DeviceNode, Modules
+from dgxcheck.facts.ids import NvmlReturn
+from dgxcheck.facts.infiniband import IbDevice
+from dgxcheck.facts.kernel_log import Refused
+from dgxcheck.facts.missing import Gap, Json, Missing, need
+from dgxcheck.facts.record import replace
+from dgxcheck.topology.model import Device
+
+_PROC = "/proc/driver/nvidia/version"
+_MODULE = "/sys/module/nvidia/version"
+
+
+def _versions_match(box: Box) -> Judgement:
+    module, library = _module_versions(box.snapshot.modules), _library_versions(box.snapshot.gpu)
+    versions = {where: version for where, version in (module | library).items() if isinstance(version, str)}
+    evidence = tuple(Evidence(where, version) for where, version in versions.items())
+    nvml = box.snapshot.gpu
+    if isinstance(nvml, Missing) and nvml.code == NvmlReturn.LIB_RM_VERSION_MISMATCH:
+        loaded = next(iter(versions.values()), None)
+        client = _refused(box, loaded or "")
+        library_is = f" (version {client[-1].version} by the kernel log)" if client else ""
+        message = f"NVML's library{library_is} does not match the loaded kernel module, version {loaded or 'unknown'}"
+        evidence = (Evidence(nvml.where, nvml.reason), *evidence)
+        return Judgement(Status.FAIL, message, loaded, evidence=evidence, fault=Fault.DRIVER_MISMATCH)
+    for side in (module, library):
+        gaps = [version for version in side.values() if isinstance(version, Missing)]
+        if len(gaps) == len(side):
+            return unjudged(gaps[0])
+    if len(set(versions.values())) > 1:
+        message = f"versions differ: {', '.join(f'{version} ({where})' for where, version in versions.items())}"
+        return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.DRIVER_MISMATCH)
+    version = str(evidence[0].value)
+    message = f"library and kernel module are both version {version}"
+    return _refused_clients(box, version) or Judgement(Status.PASS, message, evidence=evidence)
+
+
+def _refused_clients(box: Box, version: str) -> Judgement | None:
+    """Programs with another library, in a container or started before an upgrade: only the kernel log has them."""
+    log, refused = box.snapshot.kernel_log, _refused(box, version)
+    if isinstance(log, Missing) or not refused:
+        return None
+    client = refused[-1].version
+    message = f"the driver (version {version}) refused programs that use library version {client}"
+    evidence = tuple(Evidence(log.where, event.line) for event in refused[-10:])
+    remedy = "restart these programs; in containers use the library that the container toolkit mounts, not the image's"
+    fault = Fault.CLIENT_MISMATCH
+    return Judgement(Status.WARN, message, client, version, "", evidence, remedy=remedy, fault=fault)
+
+
+def _refused(box: Box, version: str) -> list[Refused]:
+    """Programs with another version of the library that the loaded module sent away."""
+    log = box.snapshot.kernel_log
+    refused = () if isinstance(log, Missing) else log.refused
+    return [each for each in refused if not each.past and each.version != version]
+
+
+def _blame_versions(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    refused = judgement.fault is Fault.CLIENT_MISMATCH
+    yield host_part("programs with another driver library") if refused else DRIVER
+
+
+def _module_versions(modules: Modules | Missing) -> dict[str, str | Missing]:
+    """The version of the loaded kernel module, by the file that has it."""
+    if isinstance(modules, Missing):
+        return {_MODULE: modules}
+    proc = modules.driver if isinstance(modules.driver, Missing) else modules.driver.version
+    absent = Missing(Gap.ABSENT, _MODULE)
+    return {_PROC: proc, _MODULE: next((row.version for row in modules.modules if row.name == "nvidia"), absent)}
+
+
+def _library_versions(nvml: Nvml | Missing) -> dict[str, str | Missing]:
+    """By NVML function; the library's own version is ``<CUDA major>.<driver version>``."""
+    if isinstance(nvml, Missing):
+        return {"nvmlInit": nvml}
+    own = nvml.nvml_version
+    tail = own if isinstance(own, Missing) or "." not in own else own.partition(".")[2]
+    return {"nvmlSystemGetNVMLVersion": tail, "nvmlSystemGetDriverVersion": nvml.driver_version}
+
+
+def _nodes(box: Box) -> Judged:
+    yield HOST, nvml_unavailable(box) or ruled(_shared_nodes, box)
+    for gpu in box.gpus:
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(_gpu_node, box, gpu)
+
+
+def _shared_nodes(box: Box) -> Judgement:
+    nodes = need(box.snapshot.device_nodes)
+    required = [nodes.control, nodes.uvm] if _uvm_loaded(box.snapshot.modules) else [nodes.control]
+    return _opened(box, required)
+
+
+def _uvm_loaded(modules: Modules | Missing) -> bool:
+    """``nvidia-modprobe`` makes /dev/nvidia-uvm when the first CUDA program starts, and loads this module."""
+    return isinstance(modules, Modules) and any(
+        row.name == "nvidia_uvm" and row.loaded is True for row in modules.modules
+    )
+
+
+def _gpu_node(box: Box, gpu: Device) -> Judgement:
+    minor = need(need(box.gpu(gpu).listed).minor)
+    nodes = need(need(box.snapshot.device_nodes).gpus)
+    node = next((node for node in nodes if node.path == f"/dev/nvidia{minor}"), None)
+    return skip("not-recorded", f"/dev/nvidia{minor} was not checked") if node is None else _opened(box, [node])
+
+
+def _opened(box: Box, nodes: list[DeviceNode]) -> Judgement:
+    evidence: list[Evidence] = []
+    failed: list[str] = []
+    for node in nodes:
+        opens = node.opens
+        if isinstance(opens, Missing) and opens.gap not in (Gap.ABSENT, Gap.DENIED):
+            return unjudged(opens)
+        value: Json = opens.reason if isinstance(opens, Missing) else opens
+        evidence.append(Evidence(node.path, value))
+        if opens is not True:
+            failed.append(f"{node.path}: {opens if isinstance(opens, Missing) else 'permission denied'}")
+    if not failed:
+        paths = ", ".join(node.path for node in nodes)
+        return Judgement(Status.PASS, f"can be opened: {paths}", evidence=tuple(evidence))
+    if in_container(box):
+        return skip("not-visible", f"not assigned to this container: {', '.join(failed)}", *evidence)
+    message = f"NVML works, but programs cannot open {', '.join(failed)}"
+    return Judgement(Status.WARN, message, evidence=tuple(evidence), fault=Fault.DEVICE_NODE)
+
+
+def _blame_node(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    yield component_of(box, subject, "device nodes" if subject.kind == "host" else "device node")
+
+
+def _site_versions(box: Box) -> Judged:
+    pinned = box.settings
+    if not (pinned.driver or pinned.vbios or pinned.hca_firmware):
+        yield HOST, skip("not-configured", "the configuration pins no version")
+    if pinned.driver:
+        yield replace(HOST, part="driver"), ruled(_driver, box)
+    if pinned.vbios:
+        for gpu in box.gpus:
+            yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(_vbios, box, gpu)
+    if pinned.hca_firmware:
+        yield from _hcas(box)
+
+
+def _driver(box: Box) -> Judgement:
+    """As NVML reports it, else the version of the loaded kernel module."""
+    if not isinstance(box.nvml, Missing) and not isinstance(box.nvml.driver_version, Missing):
+        version = box.nvml.driver_version
+        return _compare("driver", version, box.settings.driver, answered(version, "nvmlSystemGetDriverVersion", ""))
+    version = need(need(box.snapshot.modules).driver).version
+    return _compare("driver", version, box.settings.driver, Evidence("/proc/driver/nvidia/version", version))
+
+
+def _vbios(box: Box, gpu: Device) -> Judgement:
+    version = need(need(box.gpu(gpu).listed).vbios)
+    return _compare("VBIOS", version, box.settings.vbios, answered(version, "nvmlDeviceGetVbiosVersion", gpu.bdf or ""))
+
+
+def _hcas(box: Box) -> Judged:
+    devices = box.snapshot.infiniband
+    if isinstance(devices, Missing):
+        yield replace(HOST, part="hca_firmware"), unjudged(devices)
+        return
+    hcas = [hca for hca in devices if hca.is_vf is not True]  # a virtual function runs the firmware of its parent
+    if not hcas:
+        yield replace(HOST, part="hca_firmware"), skip("not-visible", "no HCA is visible")
+    for hca in hcas:
+        subject = Subject(kind="hca", name=hca.name, bdf=None if isinstance(hca.bdf, Missing) else hca.bdf)
+        yield subject, ruled(_firmware, box, hca)
+
+
+def _firmware(box: Box, hca: IbDevice) -> Judgement:
+    version = need(hca.fw_ver)
+    evidence = Evidence(f"/sys/class/infiniband/{hca.name}/fw_ver", version)
+    return _compare("firmware", version, box.settings.hca_firmware, evidence)
+
+
+def _compare(what: str, version: str, pinned: tuple[str, ...], evidence: Evidence) -> Judgement:
+    accepted = " or ".join(pinned)
+    message, differs = f"{what} {version}, pinned {accepted}", version.strip().lower() not in map(str.lower, pinned)
+    return judged(Fault.VERSION, message, version, accepted, "", (evidence,), warns=differs)
+
+
+def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterable[Component]:
+    return (host("versions") if subject.kind == "host" else itself)(box, subject, judgement)
+
+
+INSTALLATION = (
+    Check(
+        id="driver.version-match",
+        rule="Fails if NVML's library and the loaded kernel module have different versions, also if NVML cannot be"
+        " initialised because of that. Warns if the kernel module has refused programs with another library version"
+        " since it was loaded.",
+        source="NVML_ERROR_LIB_RM_VERSION_MISMATCH; API mismatch in the kernel log; nvmlSystemGetNVMLVersion against"
+        " /proc/driver/nvidia/version and /sys/module/nvidia/version",
+        remedy=RELOAD,
+        judge=per_host(_versions_match),
+        blames=_blame_versions,
+    ),
+    Check(
+        id="driver.device-nodes",
+        rule="Warns if the device node of a GPU that NVML lists, /dev/nvidiactl or, once its module is loaded,"
+        " /dev/nvidia-uvm cannot be opened. Nodes that are not assigned to a container are not judged.",
+        source="open of /dev/nvidia<minor>, /dev/nvidiactl and /dev/nvidia-uvm",
+        remedy="run nvidia-modprobe -c MINOR (255 for nvidiactl; -u -c 0 for nvidia-uvm); then check the mode of the"
+        " nodes, udev rules and the device list of the cgroup",
+        judge=_nodes,
+        blames=_blame_node,
+        shared=setting_of_all("device node"),
+    ),
+)
+SITE_VERSIONS = (
+    Check(
+        id="site.versions",
+        rule="Warns if the version of the driver, of a GPU's VBIOS or of an HCA's firmware is not one that the"
+        " configuration pins. Without pinned versions nothing is judged.",
+        source="[versions] of dgxcheck-config(5)",
+        remedy="install the pinned version, or add the new version to the configuration",
+        judge=_site_versions,
+        blames=_blame,
+    ),
+)

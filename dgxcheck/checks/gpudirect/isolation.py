@@ -1,0 +1,204 @@
+"""GPUDirect RDMA: ports that redirect the traffic between a GPU and an HCA, and an IOMMU that translates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dgxcheck.checks.engine.blame import host
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.gpudirect.preconditions import near_pairs, no_rdma, not_judged, rdma_configured
+from dgxcheck.checks.host.virtual_machines import hypervisor, in_guest
+from dgxcheck.checks.network.hcas import nics
+from dgxcheck.checks.pcie.gpu_link import bridge
+from dgxcheck.checks.pcie.isolation import (
+    BOOT_WITH_PASS_THROUGH,
+    PASS_THROUGH,
+    REDIRECT,
+    acs_of,
+    disable_acs,
+    disable_translation,
+    group_type,
+    passes_through,
+    ports_between,
+    translated_devices,
+)
+from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.locate import bridge_setting
+from dgxcheck.facts.missing import Gap, Missing, need
+from dgxcheck.facts.pci import Iommu
+from dgxcheck.facts.record import replace
+from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import NEAR
+
+Pair = tuple[Device, Device]
+BITS = {0x04: "request redirect", 0x08: "completion redirect", 0x10: "upstream forwarding", 0x20: "egress control"}
+
+
+@needs_facts
+def acs(box: Box, gpu: Device, nic: Device) -> Precondition:
+    """Do ports between the two redirect?"""
+    if box.topology.link(gpu, nic).pci not in NEAR:
+        return Precondition("ready", skip("not-supported", "their traffic passes through a host bridge in any case"))
+    if (hidden := in_guest(box)) is not None:
+        return hidden
+    ports = {port: port_acs(box, port, [(gpu, nic)]) for port in need(ports_between(box, gpu, nic))}
+    redirecting = {port: each.judgement for port, each in ports.items() if each.state == "no"}
+    if redirecting:
+        first = next(iter(redirecting.values()))
+        judgement = replace(first, remedy=disable_acs(box, *redirecting)) if first.remedy else first
+        return Precondition("no", judgement, f"ACS redirects to the root complex at {', '.join(redirecting)}")
+    unknown = next((each for each in ports.values() if each.state == "?"), None)
+    return unknown or Precondition("ready", Judgement(Status.PASS, "no port between them redirects"))
+
+
+@needs_facts
+def port_acs(box: Box, bdf: str, pairs: Sequence[Pair]) -> Precondition:
+    """Does this port redirect the traffic of these pairs?"""
+    registers = need(acs_of(box, bdf))
+    if registers is None or not registers.control & REDIRECT:
+        return Precondition("ready", Judgement(Status.PASS, f"{bdf} does not redirect"))
+    bits = ", ".join(name for bit, name in BITS.items() if registers.control & bit)
+    names = ", ".join(f"{gpu.name}-{nic.name}" for gpu, nic in pairs)
+    message = f"ACS of {bdf} redirects traffic to the root complex ({bits}): {names}"
+    evidence = Evidence(f"/sys/bus/pci/devices/{bdf}/config", f"ACSCtl {registers.control:#06x}")
+    if reason := hypervisor(box):
+        return Precondition("no", skip("not-configured", f"{message}; virtual machines need this: {reason}", evidence))
+    if translated_devices(box):
+        return judged_elsewhere("no", f"{message}; the kernel enables this where an IOMMU translates", "gdr.iommu")
+    if not rdma_configured(box):
+        return Precondition("no", skip("not-configured", message, evidence))
+    expected = registers.control & ~REDIRECT
+    return Precondition("no", Judgement(
+        Status.WARN, message, registers.control, expected, evidence=(evidence,), remedy=disable_acs(box, bdf),
+        fault=Fault.ACS,
+    ))  # fmt: skip
+
+
+def _acs(box: Box) -> Judged:
+    pairs = near_pairs(box)
+    if (reason := not_judged(box, pairs)) is not None:
+        yield HOST, reason
+        return
+    pairs_by_port: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        ports = ports_between(box, *pair)
+        if isinstance(ports, Missing):
+            yield HOST, undetermined(ports).judgement
+            return
+        for port in ports:
+            pairs_by_port.setdefault(port, []).append(pair)
+    with_acs = {port: its for port, its in pairs_by_port.items() if acs_of(box, port) is not None}
+    yield from _of_ports(box, {port: port_acs(box, port, its) for port, its in with_acs.items()})
+
+
+def _of_ports(box: Box, ports: Mapping[str, Precondition]) -> Judged:
+    """Each port that redirects; the host where all do, which is a setting of firmware or kernel."""
+    redirecting = {port: each.judgement for port, each in ports.items() if each.state == "no"}
+    unknown = next((each for each in ports.values() if each.state == "?"), None)
+    if len(redirecting) == len(ports) > 1:
+        yield HOST, _all_ports(box, redirecting)
+    else:
+        for port, judgement in redirecting.items():
+            yield bridge(port), judgement
+    if unknown is not None:
+        yield HOST, unknown.judgement
+    elif not redirecting:
+        evidence = tuple(Evidence(f"/sys/bus/pci/devices/{port}/config", "no redirect") for port in list(ports)[:10])
+        message = f"none of {counted(len(ports), 'port')} with ACS between GPUs and the HCAs near them redirects"
+        yield HOST, Judgement(Status.PASS, message, 0, 0, "ports", evidence)
+
+
+def _all_ports(box: Box, redirecting: Mapping[str, Judgement]) -> Judgement:
+    number = len(redirecting)
+    message = f"ACS of all {number} ports between GPUs and the HCAs near them redirects traffic to the root complex"
+    evidence = tuple(each for judgement in redirecting.values() for each in judgement.evidence)[:10]
+    first = next(iter(redirecting.values()))
+    if first.status is not Status.SKIP:
+        remedy = disable_acs(box, *redirecting)
+        return Judgement(Status.WARN, message, number, 0, "ports", evidence, remedy=remedy, fault=Fault.ACS)
+    if reason := hypervisor(box):
+        return skip(first.reason, f"{message}; virtual machines need this: {reason}", *evidence)
+    iommu = "; the kernel enables this where an IOMMU translates: see gdr.iommu"
+    return skip(first.reason, f"{message}{iommu if first.reason == 'dependency-failed' else ''}", *evidence)
+
+
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    yield host_part("ACS setting") if subject.bdf is None else bridge_setting(subject.bdf)
+
+
+def iommu(box: Box, devices: list[Device]) -> Precondition:
+    """Are the DMA addresses of any of these devices translated? Of a pair, or of all GPUs and HCAs."""
+    if (hidden := in_guest(box)) is not None:
+        return hidden
+    types = {device: group_type(box, device.bdf) for device in devices}
+    translated = {device: type_ for device, type_ in types.items() if isinstance(type_, str)}
+    translated = {device: type_ for device, type_ in translated.items() if not passes_through(type_)}
+    if translated:
+        return _translation(box, translated)
+    gap = next((type_ for type_ in types.values() if isinstance(type_, Missing)), None)
+    if gap is not None:
+        return _unknown_type(gap)
+    pass_through = PASS_THROUGH in types.values()
+    units = box.snapshot.iommu.units if isinstance(box.snapshot.iommu, Iommu) else ()
+    if isinstance(units, Missing) and units.gap is not Gap.ABSENT and not pass_through:
+        return undetermined(units)
+    message = "the IOMMU passes their addresses through" if pass_through else "no IOMMU translates their addresses"
+    evidence = Evidence("/sys/class/iommu", "absent" if isinstance(units, Missing) else [*units])
+    return Precondition("ready", Judgement(Status.PASS, message, evidence=(evidence,)))
+
+
+def _translation(box: Box, translated: Mapping[Device, str]) -> Precondition:
+    types = ", ".join(sorted({*translated.values()}))
+    summary = f"an IOMMU translates addresses (group type {types})"
+    message = f"{summary} of {', '.join(device.name for device in translated)}"
+    evidence = tuple(Evidence(f"iommu_group/type of {device.bdf}", type_) for device, type_ in translated.items())[:10]
+    if reason := hypervisor(box):
+        needed = f"virtual machines need this: {reason}"
+        return Precondition("no", skip("not-configured", f"{message}; {needed}", *evidence), f"{summary}; {needed}")
+    if not rdma_configured(box):
+        return Precondition("no", skip("not-configured", message, *evidence), summary)
+    remedy = disable_translation(box)
+    return Precondition("no", Judgement(
+        Status.WARN, message, types, PASS_THROUGH, evidence=evidence, remedy=remedy, fault=Fault.IOMMU
+    ), summary)  # fmt: skip
+
+
+def _unknown_type(gap: Missing) -> Precondition:
+    if gap.gap is Gap.ABSENT:
+        message = "an IOMMU is enabled, iommu=pt is not set, and this kernel does not report whether it translates"
+        return Precondition("?", skip("not-supported", message, Evidence(gap.where, gap.reason)))
+    return undetermined(gap)
+
+
+def _iommu(box: Box) -> Judged:
+    yield HOST, no_rdma(box) or iommu(box, [*box.gpus, *nics(box)]).judgement
+
+
+CHECKS = (
+    Check(
+        id="gdr.acs",
+        rule="Warns if a port below the nearest common bridge of a GPU and an HCA near it (or that bridge, unless it is"
+        " a root port) has P2P redirection enabled and a peer memory module is loaded. Where virtual machines run, the"
+        " redirection is required and not judged. Undetermined without root.",
+        source="ACS control word of /sys/bus/pci/devices/*/config, mask 0x3c as UCX pull request 11412; NCCL issues"
+        " 214, 606, 2079",
+        remedy="disable ACS in the firmware setup, after IOMMU translation is disabled",
+        judge=_acs,
+        blames=_blames,
+    ),
+    Check(
+        id="gdr.iommu",
+        rule="Warns if the IOMMU group of a GPU or HCA translates (type DMA or DMA-FQ) and a peer memory module is"
+        " loaded. Where virtual machines run, translation is required and not judged; in a guest it is not visible.",
+        source="type of /sys/kernel/iommu_groups/*, the kernel command line;"
+        " https://docs.nvidia.com/cuda/gpudirect-rdma on IOMMUs",
+        remedy=BOOT_WITH_PASS_THROUGH,
+        judge=_iommu,
+        blames=host("IOMMU setting"),
+    ),
+)

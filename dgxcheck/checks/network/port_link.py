@@ -1,0 +1,180 @@
+"""Link layer and rate of the HCAs' ports, the identity of the HCAs, and the number of their ports."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dgxcheck.checks.engine.blame import part
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, judged, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.network.hcas import MELLANOX, hcas, none_here, subject
+from dgxcheck.checks.network.ports import (
+    LEAST,
+    UP,
+    fabric,
+    file_of,
+    is_first,
+    odd_link_layer,
+    per_port,
+    position_of,
+    role,
+    twins,
+)
+from dgxcheck.facts.infiniband import IbDevice, IbPort, IbRate
+from dgxcheck.facts.missing import Gap, Missing, need
+
+_LINK_TYPES = {"InfiniBand": 1, "Ethernet": 2}
+"""Of mlxconfig's LINK_TYPE_P1 and LINK_TYPE_P2."""
+
+
+def _layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> Judgement:
+    own = need(port.link_layer)
+    evidence = (Evidence(file_of(port, "link_layer"), own),)
+    usual = odd_link_layer(box, device, port, listed)
+    if usual is not None:
+        message = f"link layer {own}, {usual} on the ports of the other HCAs of its kind"
+        return Judgement(
+            Status.WARN, message, own, usual, evidence=evidence, fault=Fault.LINK_LAYER,
+            remedy=_set_link_type(device, port, usual),
+        )  # fmt: skip
+    others = len(twins(box, device, port, listed))
+    if others < LEAST:
+        return skip("no-reference", f"link layer {own}; too few HCAs of its kind to compare with", *evidence)
+    return Judgement(Status.PASS, f"link layer {own}", own, own, evidence=evidence)
+
+
+def _set_link_type(device: IbDevice, port: IbPort, layer: str) -> str:
+    if layer not in _LINK_TYPES or isinstance(device.bdf, Missing):
+        return ""
+    command = f"mlxconfig -d {device.bdf} set LINK_TYPE_P{port.port}={_LINK_TYPES[layer]}"
+    return f"unless this was intended: {command}, then reboot"
+
+
+def _identity(box: Box) -> Judged:
+    devices = hcas(box)
+    if isinstance(devices, Missing):
+        yield HOST, none_here(devices)
+        return
+    if not devices:
+        yield HOST, skip("not-supported", "no InfiniBand devices")
+    for device in devices:
+        yield subject(device), ruled(_of_hca, box, device)
+
+
+def _of_hca(box: Box, device: IbDevice) -> Judgement:
+    where = f"/sys/class/infiniband/{device.name}"
+    if isinstance(device.node_guid, Missing):
+        pci = box.topology.functions.get(device.bdf) if isinstance(device.bdf, str) else None
+        zeros = device.node_guid.gap is Gap.UNSUPPORTED and device.is_vf is False
+        if not zeros or pci is None or pci.vendor != MELLANOX:
+            return unjudged(device.node_guid)
+        evidence = (Evidence(f"{where}/node_guid", device.node_guid.reason),)
+        message = "node GUID is all zeros"
+        return Judgement(Status.WARN, message, evidence=evidence, fault=Fault.HCA_IDENTITY)
+    number = need(_port_count(box, device))
+    usual = _usual_ports(box, device)
+    evidence = (Evidence(f"{where}/ports", number),)
+    message = f"{number} {'port' if number == 1 else 'ports'}"
+    if usual is not None and number < usual:
+        message += f", {usual} on the other HCAs of its kind"
+    elif number:
+        return Judgement(Status.PASS, message, number, usual, "ports", evidence)
+    return Judgement(Status.FAIL, message, number, usual or 1, "ports", evidence, fault=Fault.HCA_IDENTITY)
+
+
+def _port_count(box: Box, device: IbDevice) -> int | Missing:
+    rows = box.snapshot.ib_ports
+    if isinstance(rows, Missing):
+        return rows
+    unrecorded = Missing(Gap.UNRECORDED, f"/sys/class/infiniband/{device.name}/ports")
+    found = next((row.ports for row in rows if row.device == device.name), unrecorded)
+    return found if isinstance(found, Missing) else len(found)
+
+
+def _usual_ports(box: Box, device: IbDevice) -> int | None:
+    """The number of ports that most other HCAs in its role have; None with fewer than two of them."""
+    devices, own = hcas(box), role(box, device)
+    others = [] if isinstance(devices, Missing) or own is None else [
+        each for each in devices if each is not device and role(box, each) == own
+    ]  # fmt: skip
+    known = [count for each in others if isinstance(count := _port_count(box, each), int)]
+    usual, count = Counter(known).most_common(1)[0] if known else (0, 0)
+    return usual if len(known) > 1 and 2 * count > len(known) else None
+
+
+LANES = 4
+"""Of a port; each half of a split cable has two, from HDR on."""
+SPLIT = ("HDR", "NDR", "XDR")
+
+
+def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> Judgement:
+    state = need(port.state)
+    if state not in UP:
+        return skip("dependency-failed", f"port is {state.name} and has no rate (network.port-state)")
+    rate = need(port.rate)
+    expected, reference = _expected_rate(box, device, port, listed)
+    ethernet = port.link_layer == "Ethernet"  # 10 and 25 Gbit/s need one lane only
+    narrow = not ethernet and rate.lanes < LANES and not (rate.lanes == LANES // 2 and rate.speed in SPLIT)
+    bad = rate.gbit_per_s < expected or narrow
+    lanes = f"{rate.speed}, {rate.lanes} of {LANES} lanes" if narrow else f"{rate.lanes}X {rate.speed}".rstrip()
+    message = f"{rate.gbit_per_s:g} Gbit/s ({lanes}), expected {expected:g} Gbit/s{reference}"
+    evidence = (Evidence(file_of(port, "rate"), sysfs_rate(rate)),)
+    return judged(Fault.PORT_SLOW, message, rate.gbit_per_s, expected, "Gbit/s", evidence, warns=bad)
+
+
+def _expected_rate(
+    box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]
+) -> tuple[float, str]:
+    """Gbit/s, and whose rate that is: the profile's for the first port of a card, else that of ports in its place."""
+    number = box.choice.number("network.rate") if box.choice else None
+    if number is not None and is_first(device, port):
+        return number.value, " (reference machine)"
+    rates = [
+        each.rate.gbit_per_s
+        for other, each in listed
+        if position_of(other, each) == position_of(device, port)
+        and each.link_layer == port.link_layer
+        and each.state in UP
+        and isinstance(each.rate, IbRate)
+    ]
+    return max(rates), " (ports of the same kind)"
+
+
+def sysfs_rate(rate: IbRate) -> str:
+    """As in the file ``rate``: ``100 Gb/sec (4X EDR)``."""
+    return f"{rate.gbit_per_s:g} Gb/sec ({rate.lanes}X {rate.speed})".replace(" )", ")")
+
+
+CHECKS = (
+    Check(
+        id="network.link-layer",
+        rule="Warns if a port runs another link layer (InfiniBand, Ethernet) than three quarters of the ports in the"
+        " same place on at least three other HCAs of its model, board and distance to the GPUs.",
+        source="link_layer of /sys/class/infiniband/*/ports/*; mlxconfig's LINK_TYPE_P1",
+        remedy="set the link type of the port with mlxconfig, then reboot",
+        judge=per_port(_layer),
+        blames=part("link layer"),
+    ),
+    Check(
+        id="network.hca-identity",
+        rule="Warns if the node GUID of a ConnectX or BlueField adapter is all zeros; fails if an HCA"
+        " has no port, or fewer than most others of its kind. Virtual functions are not judged.",
+        source="node_guid and ports of /sys/class/infiniband/*",
+        remedy="check the firmware and its configuration (flint -d BDF query, mlxconfig -d BDF query); burn the"
+        " firmware of the others if it differs, then cold power cycle",
+        judge=_identity,
+    ),
+    Check(
+        id="network.port-rate",
+        rule="Warns if an ACTIVE port runs below the profile's rate (first port of an InfiniBand card), otherwise below"
+        " the ports in the same place of cards of its kind; on InfiniBand also if it runs on fewer than 4 lanes (from"
+        " HDR on 2, a split cable).",
+        source="rate of /sys/class/infiniband/*/ports/*, the profile's network.rate",
+        remedy="clean, reseat or replace the cable; check the speed that the switch port is set to",
+        judge=per_port(_port_rate),
+        shared=fabric,
+    ),
+)

@@ -1,0 +1,229 @@
+"""NVLinks of a GPU: where they end, how many are expected, and what a finding about them can come from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
+
+from dgxcheck.checks.engine.blame import device_of
+from dgxcheck.checks.engine.box import Box, guest, mig_enabled
+from dgxcheck.checks.engine.expected import model_family, siblings
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.nvlink.nvswitches import lacking, missing_nvswitch
+from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
+from dgxcheck.components.locate import all_nvlinks, device_part, far_ends, nvlinks_between, nvlinks_of
+from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.record import Record
+from dgxcheck.topology.model import Device
+from dgxcheck.topology.nvlinks import End, end
+from dgxcheck.topology.reference import ALL, Reference, Rows, fewest_differences
+
+Pair = tuple[Device, Device]
+MOST = 6
+"""Pairs that may differ before the graph counts as that of another machine."""
+
+
+class GraphComparison(Record):
+    """NVLinks per pair that is joined in this machine or in its reference machine."""
+
+    links: Mapping[Pair, int]
+    expected: Mapping[Pair, int]
+
+
+def ends_of(box: Box) -> dict[str, End] | Missing:
+    """What each GPU reports of its links, by the GPU's bdf."""
+    links = box.snapshot.nvlink
+    if isinstance(links, Missing):
+        return links
+    bdfs = {gpu.bdf for gpu in box.topology.gpus if gpu.bdf is not None}
+    return {bdf: end((link for link in links if link.bdf == bdf), bdfs, box.topology.functions) for bdf in sorted(bdfs)}
+
+
+def linked(box: Box, ends: Mapping[str, End]) -> list[Device]:
+    """GPUs with link positions, all of which answered."""
+    listed = (gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None)
+    return [gpu for gpu in listed if ends[gpu.bdf or ""].positions and ends[gpu.bdf or ""].gap is None]
+
+
+def links_up(view: End) -> int:
+    """How many links a GPU has up, to GPUs, NVSwitches and others."""
+    return view.gpus.total() + view.switches.total() + view.elsewhere.total()
+
+
+def links_of_both(ends: Mapping[str, End], a: Device, b: Device) -> tuple[int, int]:
+    """How many links ``a`` has up to ``b``, and ``b`` to ``a``."""
+    return ends[a.bdf or ""].gpus[b.bdf or ""], ends[b.bdf or ""].gpus[a.bdf or ""]
+
+
+def graph_of(box: Box) -> Reference | Judgement:
+    """The graph that this machine is compared with, or why there is none."""
+    if box.choice is None:
+        return skip("no-reference", "no reference machine is known for this box")
+    name = box.choice.profile.nvlink_graph
+    graph = next((graph for graph in ALL if graph.name == name), None)
+    return graph or skip("no-reference", f"the profile {box.choice.profile.name} has no NVLink graph")
+
+
+def severity(box: Box) -> Status:
+    """Warn only, where the reference machine was guessed from the GPUs alone."""
+    return Status.WARN if box.choice is not None and box.choice.how == "gpus" else Status.FAIL
+
+
+def compare_graph(box: Box, ends: Mapping[str, End], reference: Reference) -> GraphComparison | None:
+    """Links per pair, of the end that reports more; without GPUs that have no link up; None if too many differ."""
+    gpus = [gpu for gpu in linked(box, ends) if links_up(ends[gpu.bdf or ""])]
+    rows = [[max(links_of_both(ends, a, b)) if a is not b else 0 for b in gpus] for a in gpus]
+    wanted = reference.rows()
+    labels = _labels(rows, wanted, _most_differences(box, len(gpus), reference))
+    if labels is None:
+        return None
+    places = list(combinations(range(len(gpus)), 2))
+    links = {(gpus[i], gpus[j]): rows[i][j] for i, j in places}
+    expected = {(gpus[i], gpus[j]): wanted[labels[i]][labels[j]] for i, j in places}
+    joined = [pair for pair in links if links[pair] or expected[pair]]
+    return GraphComparison(
+        links={pair: links[pair] for pair in joined}, expected={pair: expected[pair] for pair in joined}
+    )
+
+
+def _labels(rows: Rows, wanted: Rows, most: int) -> tuple[int, ...] | None:
+    """Numbers of the reference's GPUs for those of this machine; its own where all pairs of the reference are alike."""
+    if len({links for i, row in enumerate(wanted) for j, links in enumerate(row) if i != j}) > 1:
+        return fewest_differences(rows, wanted, most)
+    differing = sum(rows[i][j] != wanted[i][j] for i, j in combinations(range(min(len(rows), len(wanted))), 2))
+    return tuple(range(len(rows))) if len(rows) <= len(wanted) and differing <= most else None
+
+
+def _most_differences(box: Box, gpus: int, reference: Reference) -> int:
+    """A machine guessed from its GPUs may be another: with fewer of them, fewer pairs may differ."""
+    if box.choice is None or box.choice.how != "gpus":
+        return MOST
+    peers = max(sum(links > 0 for links in row) for row in reference.rows())
+    return min(MOST, gpus - 1, peers - (reference.gpus - gpus))
+
+
+def switched(ends: Mapping[str, End]) -> bool:
+    """Do links run through NVSwitches?"""
+    return any(view.switches for view in ends.values())
+
+
+_ALL_WIRED = re.compile(r"NVIDIA (?:A100-SXM4\b|H100(?: \d+GB)? HBM3|H200(?! NVL)|B[23]00|GB[23]00).*|NVIDIA H[12]00")
+"""Models that exist only on baseboards where each of their NVLinks leads to a switch or another GPU (HGX A100 to B300,
+GB200 NVL72); those of V100 and P100 boxes may lead nowhere."""
+
+
+_ASK_MODEL = (
+    "look up the model (nvidia-smi -L): on SXM boards all NVLinks are wired, so restart nvidia-fabricmanager where the"
+    " machine has NVSwitches, then reset the GPUs; PCIe cards have links up through a bridge alone"
+)
+_ASK_OTHERS = (
+    "compare with the other GPUs (nvidia-smi nvlink -s) and see what should be joined (nvidia-smi topo -m); where they"
+    " have more links up, check the kernel log for Xid 74, then reset the GPUs to retrain the links"
+)
+_SWITCHED = 8
+"""GPUs of these models that only NVSwitches join; four may be joined by NVLinks alone (HGX A100 4-GPU)."""
+
+
+def only_switches_join(box: Box) -> bool:
+    """Must there be NVSwitches, which what is known of the machine does not show?"""
+    models = [model_family(box, gpu) or "" for gpu in box.gpus]
+    return isinstance(box.snapshot.pci, Missing) and len(models) >= _SWITCHED and all(map(_ALL_WIRED.fullmatch, models))
+
+
+def states_of(box: Box, gpu: Device) -> Mapping[int, bool]:
+    """By link position: is it up? Without positions that did not answer."""
+    listed = rows(box.snapshot.nvlink)
+    return {row.link: row.up for row in listed if row.bdf == gpu.bdf and isinstance(row.up, bool)}
+
+
+def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> Judgement | None:
+    """Judged by the link states in imported text; None if links that are down may be unused, or some are not shown."""
+    states = states_of(box, gpu)
+    up, down = sum(states.values()), [link for link, state in states.items() if not state]
+    if mig_enabled(box, gpu.bdf) or guest(box) is not None:
+        return None
+    listed = [known for each in siblings(box, gpu) if (known := states_of(box, each))]
+    if not down:
+        return _all_up(box, gpu, up, [len(known) for known in listed], evidence)
+    others = [sum(known.values()) for known in listed]
+    links = f"{'link' if len(down) == 1 else 'links'} {', '.join(map(str, down))} down"
+    more = [other for other in others if other > up]
+    if 2 * len(more) > len(others):
+        most = max(more)
+        message = f"{counted(up, 'NVLink')} up, {most} at {counted(len(more), 'other GPU')} of the model; {links}"
+        status = Status.WARN if up else Status.FAIL
+        return Judgement(status, message, up, most, "links", evidence, fault=Fault.NVLINK_DOWN)
+    model = model_family(box, gpu)
+    if model is None and not up:
+        message = f"none of {counted(len(states), 'NVLink')} is up; whether they are wired depends on the model"
+        return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_ASK_MODEL)
+    if model is not None and up and not others and not _ALL_WIRED.fullmatch(model):
+        message = f"{up} of {counted(len(states), 'NVLink')} up ({links}); how many are wired depends on the machine"
+        return Judgement(Status.UNKNOWN, message, up, len(states), "links", evidence, remedy=_ASK_OTHERS)
+    if not _ALL_WIRED.fullmatch(model or "") or (up == len(states) and others):
+        return None
+    some = f"{up} of {counted(len(states), 'NVLink')} up ({links})" if up else "no NVLink up"
+    message = f"{some}, and all of this model are wired on its board"
+    status = Status.FAIL if up else Status.WARN
+    return Judgement(status, message, up, len(states), "links", evidence, fault=Fault.NVLINK_DOWN)
+
+
+def _all_up(box: Box, gpu: Device, up: int, others: Sequence[int], evidence: tuple[Evidence, ...]) -> Judgement | None:
+    """Every link that is shown is up; None where the model, or another GPU of it, has more: the text is cut."""
+    board = box.board(gpu)
+    number = board.numbers.get("nvlinks") if board is not None else None
+    due = max([*others, int(number.value) if number is not None else 0])
+    if not up or up < due:
+        return None
+    which = "all of this model" if number is not None else "none down"
+    return Judgement(Status.PASS, f"{counted(up, 'NVLink')} up, {which}", up, due or None, "links", evidence)
+
+
+def nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The NVLinks of the pair, or those to the far end of one link or of all links of a GPU; then the NVLink ports of
+    the GPUs, and the NVSwitch to which all of the links lead, or the one that is missing. The NVLink graph for a
+    finding about the host.
+    """
+    gpu = device_of(box, subject)
+    if gpu is None:
+        yield host_part("NVLink graph")
+        return
+    peer = device_of(box, subject.peer) if subject.peer is not None else None
+    if peer is None:
+        named = {int(subject.part)} if subject.part.isdecimal() else None
+        far = tuple(far_nvlinks(box, gpu, named or links_down(box, gpu) or None))
+        yield from (component for component in far if component.kind == "nvlink")
+        yield device_part(box, gpu, "NVLink")
+        yield from (component for component in far if component.kind == "nvswitch")
+        if links_down(box, gpu) and lacking(box):
+            yield missing_nvswitch(box)
+        return
+    yield nvlinks_between(box, gpu, peer)
+    yield device_part(box, gpu, "NVLink")
+    yield device_part(box, peer, "NVLink")
+
+
+def far_nvlinks(box: Box, gpu: Device, links: Collection[int] | None) -> Iterator[Component]:
+    """What these links of a GPU, or all of them, have at their far ends; where NVML does not say it, the NVLinks to
+    GPUs to which this one has fewer than in the reference machine's graph.
+    """
+    yield from nvlinks_of(box, gpu, links)
+    reference, ends = graph_of(box), ends_of(box)
+    if links and not {*links} <= {*far_ends(box, gpu)} and isinstance(reference, Reference) and isinstance(ends, dict):
+        graph = compare_graph(box, ends, reference)
+        for pair, number in () if graph is None else graph.links.items():
+            if gpu in pair and graph is not None and number < graph.expected[pair]:
+                yield nvlinks_between(box, *pair)
+
+
+def links_down(box: Box, gpu: Device) -> set[int]:
+    """The NVLinks of a GPU that NVML reports as down."""
+    return {row.link for row in rows(box.snapshot.nvlink) if row.bdf == gpu.bdf and row.up is False}
+
+
+def nvlinks_of_all(box: Box, subject: Subject, judgement: Judgement) -> Component:
+    """Where every GPU has its NVLinks down: what sets up the NVSwitches, else the driver's setting."""
+    return FABRIC_MANAGER if only_switches_join(box) else all_nvlinks(box)

@@ -1,0 +1,295 @@
+"""The PCIe link of each GPU: its width, its generation, and why a link is slower than both its ends."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Literal
+
+from dgxcheck.checks.engine.blame import device_of, host_if_all, own_link
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
+from dgxcheck.checks.engine.expected import siblings
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, as_evidence, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.pcie.isolation import config_space_of
+from dgxcheck.components.component import Component
+from dgxcheck.facts.gpu import GpuPcie
+from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.pci import Control
+from dgxcheck.facts.record import replace
+from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import Hop, hops_above, sharers
+
+
+def under_load(box: Box, bdf: str | None, member: str) -> tuple[int, Evidence] | None:
+    """``link_gen`` or ``link_width`` while the GPU was under load, with its evidence; None if it was not read.
+
+    A simulated load puts none on the link and does not count.
+    """
+    for row in rows(box.snapshot.measurement):
+        if (row.kind, row.a) == ("under-load", bdf) and row.how != "simulated":
+            value = row.more.get(member)
+            if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 32:
+                return value, Evidence(f"measure under-load {bdf}", {member: value})
+    return None
+
+
+_3D_CONTROLLER = 0x030200
+FEWEST = 2
+"""Other links of a kind that say what is usual."""
+
+
+def own_hop(box: Box, path: tuple[str, ...] | Missing) -> Hop | Judgement:
+    """The link that ends at a device, or why there is none to judge."""
+    if isinstance(path, Missing):
+        return unjudged(path)
+    hops = hops_above(path, box.topology.functions)
+    return hops[-1] if hops else skip("not-visible", "no bridge is visible above it, as in a virtual machine")
+
+
+def bridge(bdf: str) -> Subject:
+    """A port of a root complex or switch."""
+    return Subject(kind="pci", name=bdf, bdf=bdf)
+
+
+def _width(box: Box) -> Judged:
+    for gpu in box.gpus:
+        hop = own_hop(box, gpu.path)
+        if isinstance(hop, Judgement):
+            yield box.subject(gpu), _by_nvml(box, gpu) or _by_itself(box, gpu) or hop
+        else:
+            yield box.subject(gpu), _under_load(box, gpu, ruled(_own, box, gpu, hop))
+
+
+def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
+    """Where the PCI tree is not visible: a GPU with fewer lanes than it supports and most of its model have, by NVML;
+    None where that cannot be said, for the slot may have no more.
+    """
+    own, others = box.gpu(gpu).pcie, [box.gpu(other).pcie for other in siblings(box, gpu)]
+    if isinstance(own, Missing) or isinstance(own.link_width, Missing) or isinstance(own.max_link_width, Missing):
+        return None
+    width, most = own.link_width, own.max_link_width
+    widths = [each.link_width for each in others if not isinstance(each, Missing)]
+    wider = sum(isinstance(each, int) and each > width for each in widths)
+    if width >= most or len(widths) < FEWEST or 2 * wider <= len(widths):
+        return None
+    evidence = (
+        answered(width, "nvmlDeviceGetCurrPcieLinkWidth", own.bdf),
+        answered(most, "nvmlDeviceGetMaxPcieLinkWidth", own.bdf),
+    )
+    message = f"link at x{width}, GPU and slot support x{most}, as most other GPUs have"
+    return Judgement(Status.FAIL, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
+
+
+def _by_itself(box: Box, gpu: Device) -> Judgement | None:
+    """Of a text that does not show what is above the GPU: fewer lanes than the GPU supports; None for any other.
+
+    The slots of servers for data-center GPUs, which have no display (class 3D controller), are alike.
+    """
+    function = gpu.function
+    if function is None or not isinstance(gpu.path, Missing):
+        return None
+    width, most = function.link_width, function.max_link_width
+    if isinstance(width, Missing) or isinstance(most, Missing) or width >= most:
+        return None
+    base = f"/sys/bus/pci/devices/{gpu.bdf}"
+    evidence = (Evidence(f"{base}/current_link_width", width), Evidence(f"{base}/max_link_width", most))
+    message = f"link at x{width}, the GPU supports x{most}"
+    others = [each.function for each in box.topology.gpus if each.bdf != gpu.bdf and each.function is not None]
+    alike = [each.link_width for each in others if (each.class_code, each.max_link_width) == (_3D_CONTROLLER, most)]
+    if function.class_code != _3D_CONTROLLER:
+        alike = []
+    if len(alike) >= FEWEST and 2 * sum(each == most for each in alike) > len(alike):
+        message = f"{message}, as most other GPUs have"
+        return Judgement(Status.WARN, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
+    message = f"{message}; what its slot supports is not shown"
+    return Judgement(Status.UNKNOWN, message, width, most, "lanes", evidence)
+
+
+def _under_load(box: Box, gpu: Device, at_rest: Judgement) -> Judgement:
+    """A link that has its width at rest may lose lanes while copies run."""
+    loaded = under_load(box, gpu.bdf, "link_width")
+    if loaded is None or at_rest.status is not Status.PASS or not isinstance(at_rest.measured, int):
+        return at_rest
+    width, evidence = loaded
+    if width >= at_rest.measured:
+        return at_rest
+    status = Status.WARN if _expected_width(box) is None else Status.FAIL
+    message = f"link drops to x{width} while copies run, x{at_rest.measured} before"
+    return Judgement(
+        status, message, width, at_rest.measured, "lanes", (*at_rest.evidence, evidence), fault=Fault.LINK_NARROW
+    )
+
+
+def _own(box: Box, gpu: Device, hop: Hop) -> Judgement:
+    expected = _expected_width(box)
+    if expected is None or hop.skip_reason or isinstance(hop.width, Missing):
+        others = (own_hop(box, other.path) for other in siblings(box, gpu))
+        outdone = is_outdone(hop, [other for other in others if isinstance(other, Hop)], "width")
+        return trained_width(box, hop, Status.FAIL if outdone else Status.WARN)
+    both_ends = "" if isinstance(hop.max_width, Missing) else f"; both ends support x{hop.max_width}"
+    message = f"link {hop} trained at x{hop.width}, x{expected:g} expected{both_ends}"
+    return _judgement(box, hop, Status.FAIL if hop.width < expected else Status.PASS, message, expected)
+
+
+def is_outdone(hop: Hop, others: Collection[Hop], what: Literal["gen", "width"]) -> bool:
+    """Do most of at least two other links of this kind have more generations or lanes? Then it is no slot's design."""
+    own: int | Missing = getattr(hop, what)
+    values: list[int | Missing] = [getattr(other, what) for other in others]
+    if isinstance(own, Missing) or len(values) < FEWEST:
+        return False
+    return 2 * sum(isinstance(value, int) and value > own for value in values) > len(values)
+
+
+def _expected_width(box: Box) -> int | float | None:
+    number = box.choice.number("pcie.link_width") if box.choice else None
+    return None if number is None else number.value
+
+
+def trained_width(box: Box, hop: Hop, severity: Status) -> Judgement:
+    """Against what both ends support."""
+    narrow = need(hop.narrow)
+    names = sharers(hop, box.topology)
+    shared = f"; shared by {', '.join(names)}" if len(names) > 1 else ""
+    message = f"link {hop} trained at x{hop.width}, both ends support x{hop.max_width}{shared}"
+    return _judgement(box, hop, severity if narrow else Status.PASS, message, need(hop.max_width))
+
+
+def _judgement(box: Box, hop: Hop, status: Status, message: str, expected: float) -> Judgement:
+    evidence = tuple(
+        Evidence(f"/sys/bus/pci/devices/{bdf}/current_link_width", _width_of(box, bdf))
+        for bdf in (hop.port, hop.device)
+    )
+    fault = None if status is Status.PASS else Fault.LINK_NARROW
+    return Judgement(status, message, need(hop.width), expected, "lanes", evidence, fault=fault)
+
+
+def _width_of(box: Box, bdf: str) -> int | str:
+    function = box.topology.functions.get(bdf)
+    width = function.link_width if function is not None else "absent"
+    return width.reason if isinstance(width, Missing) else width
+
+
+def target_gen(box: Box, hop: Hop) -> int | None:
+    """The generation to which a setting limits the link: Target Link Speed of its upper end; None if unknown."""
+    space = config_space_of(box, hop.port)
+    control = None if isinstance(space, Missing) else space.control
+    return control.target_gen if isinstance(control, Control) and isinstance(control.target_gen, int) else None
+
+
+def slow_fault(box: Box, hop: Hop) -> Fault:
+    """Of a link that is slow: held by a setting, trained below it, or LINK_SLOW where the setting cannot be read."""
+    target = target_gen(box, hop)
+    if target is None or isinstance(hop.max_gen, Missing):
+        return Fault.LINK_SLOW
+    held = target < hop.max_gen and not isinstance(hop.gen, Missing) and target <= hop.gen
+    return Fault.LINK_LIMITED if held else Fault.LINK_DEGRADED
+
+
+def target_evidence(box: Box, hop: Hop) -> Iterator[Evidence]:
+    """The setting, where it can be read."""
+    if (target := target_gen(box, hop)) is not None:
+        yield Evidence(f"/sys/bus/pci/devices/{hop.port}/config", f"Target Link Speed gen{target}")
+
+
+def port_setting(hop: Hop) -> Component:
+    """The link speed setting of the port above a link."""
+    return Component(kind="bridge", name=hop.port, bdf=hop.port, part="PCIe setting")
+
+
+IDLE = 0x1
+"""``nvmlClocksEventReasonGpuIdle``"""
+
+
+def _trained(box: Box, gpu: Device) -> Judgement:
+    pcie = need(box.gpu(gpu).pcie)
+    supported = need(_supported(box, gpu, pcie))
+    number = box.choice.number("pcie.link_gen") if box.choice else None
+    evidence: tuple[Evidence, ...] = (
+        answered(as_evidence(pcie.max_link_gen), "nvmlDeviceGetMaxPcieLinkGeneration", pcie.bdf),
+        answered(as_evidence(pcie.link_gen), "nvmlDeviceGetCurrPcieLinkGeneration", pcie.bdf),
+    )
+    if number is not None and supported < number.value:
+        expected = int(number.value)
+        message = f"GPU and slot support only gen{supported} together, gen{expected} expected"
+        return Judgement(Status.WARN, message, supported, expected, "generation", evidence, fault=Fault.LINK_SLOW)
+    loaded = under_load(box, pcie.bdf, "link_gen")
+    gen = need(pcie.link_gen) if loaded is None else loaded[0]
+    evidence = evidence if loaded is None else (*evidence, loaded[1])
+    message = f"link at gen{gen}, GPU and slot support gen{supported}"
+    if gen >= supported:
+        return Judgement(Status.PASS, message, gen, supported, "generation", evidence)
+    if loaded is None and not _is_loaded(box, gpu):
+        return skip("not-in-level", f"{message}: not a fault while the GPU is not under load", *evidence)
+    message = f"link at gen{gen} under load, GPU and slot support gen{supported}"
+    hop = own_hop(box, gpu.path)
+    fault = Fault.LINK_SLOW if isinstance(hop, Judgement) else slow_fault(box, replace(hop, gen=gen))
+    return Judgement(Status.WARN, message, gen, supported, "generation", evidence, fault=fault)
+
+
+def _supported(box: Box, gpu: Device, pcie: GpuPcie) -> int | Missing:
+    """The lowest generation that NVML and both ends of the link support, without a profile: a card that supports more
+    than its host is not at fault.
+    """
+    hop = own_hop(box, gpu.path)
+    maxima = [pcie.max_link_gen]
+    if not isinstance(hop, Judgement) and not hop.skip_reason:
+        maxima.append(hop.max_gen)
+    known = [gen for gen in maxima if not isinstance(gen, Missing)]
+    return min(known) if known else maxima[0]
+
+
+def _is_loaded(box: Box, gpu: Device) -> bool:
+    """In P0, not idle, and with utilisation or a process: only then is the link at its full generation."""
+    view = box.gpu(gpu)
+    clocks, processes = view.clocks, view.processes
+    if isinstance(clocks, Missing) or isinstance(processes, Missing):
+        return False
+    reasons = clocks.reasons
+    if clocks.performance_state != 0 or isinstance(reasons, Missing) or reasons.mask & IDLE:
+        return False
+    used = not isinstance(processes.gpu_percent, Missing) and processes.gpu_percent > 0
+    return used or (not isinstance(processes.compute, Missing) and len(processes.compute) > 0)
+
+
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The GPU's own link; first the setting of the port above it, where that is what holds the link."""
+    gpu = device_of(box, subject)
+    hop = own_hop(box, gpu.path) if gpu is not None else None
+    if judgement.fault is Fault.LINK_LIMITED and isinstance(hop, Hop):
+        yield port_setting(hop)
+    yield from own_link(box, subject, judgement)
+
+
+WIDTH = (
+    Check(
+        id="pcie.width",
+        rule="Fails if a GPU's own link is trained at fewer lanes than the profile expects; without a profile, warns if"
+        " it has fewer lanes than both its ends support, and fails if most GPUs of its model have more. The same"
+        " applies if it loses lanes while copies are measured. On a K80 this is the link to the switch on the board."
+        " Where the PCI tree is not visible, fails if NVML reports fewer lanes than GPU and slot support and most GPUs"
+        " of the model have; of a text that shows no slots, warns if a data-center GPU has fewer lanes than"
+        " it supports and most others have, and is unknown for any other GPU with fewer.",
+        source="current_link_width against the profile's pcie.link_width, else max_link_width of both ends",
+        remedy="cold power cycle; if the fault persists, check the slot's settings in the firmware setup, then reseat"
+        " the GPU, its tray or riser (SXM: the vendor does)",
+        judge=_width,
+        blames=own_link,
+        shared=host_if_all("PCIe setting"),
+    ),
+)
+GENERATION = (
+    Check(
+        id="pcie.generation",
+        rule="Warns if GPU and slot together support a lower generation than the profile expects, and if the link is at"
+        " a lower generation than both support while the GPU is under load: in P0, not idle, with utilisation or a"
+        " process, or while copies are measured. A lower generation on an idle GPU is not judged.",
+        source="nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against"
+        " nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links",
+        remedy="set the slot's link speed to automatic in the firmware setup",
+        judge=per_listed_gpu(_trained),
+        blames=_blames,
+        shared=host_if_all("PCIe setting"),
+    ),
+)

@@ -1,0 +1,185 @@
+"""IOMMU and ACS: what keeps devices apart, and so blocks the traffic between two of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.host.virtual_machines import hypervisor_gaps
+from dgxcheck.checks.network.hcas import nics
+from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.locate import bridge_setting, device_part, is_below, nvlinks_between, peer_path
+from dgxcheck.facts.host import Host
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
+from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import shared_bridges
+
+PASS_THROUGH = "identity"
+BOOT_WITH_PASS_THROUGH = (
+    "boot with iommu=pt (Arm: iommu.passthrough=1), or disable VT-d or AMD-Vi in the firmware setup; the IOMMU then no"
+    " longer protects host memory from these devices"
+)
+
+
+def group_type(box: Box, bdf: str | None) -> str | Missing | None:
+    """The type of a device's IOMMU group: ``DMA``, ``DMA-FQ``, ``identity``; None without an IOMMU group."""
+    iommu = box.snapshot.iommu
+    functions = iommu if isinstance(iommu, Missing) else iommu.functions
+    if isinstance(functions, Missing):
+        return functions
+    unrecorded = Missing(Gap.UNRECORDED, f"/sys/bus/pci/devices/{bdf}/iommu_group")
+    group = next((function.group for function in functions if function.bdf == bdf), unrecorded)
+    if group is None or isinstance(group, Missing):
+        return group
+    if isinstance(group.type, Missing) and group.type.gap is Gap.ABSENT and _boots_with_pass_through(box):
+        return PASS_THROUGH  # kernels before 5.11 have no file of the type
+    return group.type
+
+
+def _boots_with_pass_through(box: Box) -> bool:
+    host = box.snapshot.host
+    return isinstance(host, Host) and isinstance(host.cmdline, str) and "iommu=pt" in host.cmdline.split()
+
+
+def passes_through(type_: str) -> bool:
+    """Does the IOMMU leave the addresses of a group of this type as they are?"""
+    return type_ == PASS_THROUGH
+
+
+def translated_devices(box: Box) -> list[Device]:
+    """GPUs and HCAs whose DMA addresses an IOMMU translates."""
+    types = [(device, group_type(box, device.bdf)) for device in (*box.topology.gpus, *nics(box))]
+    return [device for device, type_ in types if isinstance(type_, str) and not passes_through(type_)]
+
+
+def disable_translation(box: Box) -> str:
+    """The remedy. The type of a single group can be changed only while no driver is bound to its devices
+    (Linux Documentation/ABI/testing/sysfs-kernel-iommu_groups).
+    """
+    if _boots_with_pass_through(box):
+        return (
+            "the kernel runs with iommu=pt already, so the type of these groups alone was changed: unload the drivers"
+            " of their devices, write identity to /sys/kernel/iommu_groups/N/type and load the drivers again, or reboot"
+        )
+    return BOOT_WITH_PASS_THROUGH
+
+
+def reason_to_keep_acs(box: Box) -> str:
+    """Why ACS must not be disabled yet: IOMMU or virtual machines that may need it are not known; empty if known."""
+    for device in (*box.topology.gpus, *nics(box)):
+        type_ = group_type(box, device.bdf)
+        if isinstance(type_, Missing):
+            return f"whether an IOMMU translates addresses is unknown ({type_.where}: {type_})"
+    gap = next(hypervisor_gaps(box), None)
+    return "" if gap is None else f"whether virtual machines run here is unknown ({gap.where}: {gap})"
+
+
+REDIRECT = 0x3C
+"""Request and completion redirect, upstream forwarding, egress control."""
+
+
+def ports_between(box: Box, a: Device, b: Device) -> list[str] | Missing:
+    """Bdfs of the bridges whose ACS affects a pair: all below the nearest common one, and that one where it is not a
+    root port.
+    """
+    if isinstance(a.path, Missing):
+        return a.path
+    if isinstance(b.path, Missing):
+        return b.path
+    shared = shared_bridges(a.path, b.path)
+    common = [a.path[shared]] if shared and not _is_root_port(box, a.path[shared]) else []
+    return [*common, *a.path[1 + shared : -1], *b.path[1 + shared : -1]]
+
+
+def redirecting_ports(box: Box, a: Device, b: Device) -> list[str] | Missing:
+    """Bdfs of the ports between two devices that redirect; Missing where none does and one cannot be read."""
+    ports = ports_between(box, a, b)
+    if isinstance(ports, Missing):
+        return ports
+    redirecting = [port for port in ports if redirects(box, port)]
+    gap = next((acs for port in ports if isinstance(acs := acs_of(box, port), Missing)), None)
+    return redirecting if redirecting or gap is None else gap
+
+
+def redirects(box: Box, port: str) -> bool:
+    """Is one of the redirect bits known to be set?"""
+    acs = acs_of(box, port)
+    return isinstance(acs, Acs) and bool(acs.control & REDIRECT)
+
+
+def acs_of(box: Box, bdf: str) -> Acs | Missing | None:
+    """The ACS registers of a port; None without the capability, Missing where they cannot be read."""
+    space = config_space_of(box, bdf)
+    return space if isinstance(space, Missing) else space.acs
+
+
+def config_space_of(box: Box, bdf: str) -> ConfigSpace | Missing:
+    """The configuration space of a GPU, HCA, NVSwitch or bridge."""
+    rows = box.snapshot.config_space
+    if isinstance(rows, Missing):
+        return rows
+    unrecorded = Missing(Gap.UNRECORDED, f"/sys/bus/pci/devices/{bdf}/config")
+    return next((row for row in rows if row.bdf == bdf), unrecorded)
+
+
+def _is_root_port(box: Box, bdf: str) -> bool:
+    """By its PCI Express capability, else by its path: only the root bus is above it."""
+    space = config_space_of(box, bdf)
+    express = space if isinstance(space, Missing) else space.express
+    if isinstance(express, Missing) or isinstance(express.port_type, Missing):
+        function = box.topology.functions.get(bdf)
+        return function is not None and not isinstance(function.path, Missing) and len(function.path) == 2
+    return express.port_type is PortType.ROOT_PORT
+
+
+def disable_acs(box: Box, *ports: str) -> str:
+    """The remedy: commands that clear the redirect bits alone; no command where IOMMU or virtual machines may need
+    them (setpci(8)).
+    """
+    if reason := reason_to_keep_acs(box):
+        return f"do not disable ACS yet: {reason}; if neither is the case, disable ACS in the firmware setup"
+    commands = "; ".join(f"setpci -s {port} ECAP_ACS+0x6.w=0:3c" for port in ports)
+    return (
+        f"disable ACS in the firmware setup, or run at every boot: {commands}; this removes the isolation between the"
+        " devices below, so do not do it if any of them is to be passed to a virtual machine"
+    )
+
+
+def between(box: Box, a: Device, b: Device) -> Iterator[Component]:
+    """What joins two GPUs, their NVLinks or the settings and the path of PCIe, then the GPUs."""
+    if box.topology.link(a, b).nvlinks:
+        yield nvlinks_between(box, a, b)
+    else:
+        yield from blocking_settings(box, a, b)
+        yield peer_path(a, b)
+    yield device_part(box, a)
+    yield device_part(box, b)
+
+
+def blocking_settings(box: Box, a: Device, b: Device) -> Iterator[Component]:
+    """The settings between two GPUs, the IOMMU first: while it translates the kernel needs the ACS redirection."""
+    if {a, b} & {*translated_devices(box)}:
+        yield host_part("IOMMU setting")
+    ports = redirecting_ports(box, a, b)
+    if isinstance(ports, Missing) or not ports:
+        return
+    yield from map(bridge_setting, ports)
+    if _acs_above_all_gpus(box):
+        yield host_part("ACS setting")
+
+
+def _acs_above_all_gpus(box: Box) -> bool:
+    """Do the ports above all GPUs redirect? Then firmware or kernel enabled ACS everywhere."""
+    above = {gpu.path[-2] for gpu in box.topology.gpus if not isinstance(gpu.path, Missing) and len(gpu.path) > 2}
+    return all(redirects(box, port) for port in above)
+
+
+def most_blocking_settings(box: Box, bridge: str | None = None) -> list[Component]:
+    """The settings that block the most pairs first, of all pairs without NVLink, or of those below one bridge."""
+    gpus = [gpu for gpu in box.topology.gpus if bridge is None or is_below(gpu, bridge)]
+    pairs = [(a, b) for a, b in combinations(gpus, 2) if not box.topology.link(a, b).nvlinks]
+    counted = Counter(setting for a, b in pairs for setting in blocking_settings(box, a, b))
+    return [setting for setting, _ in counted.most_common()]

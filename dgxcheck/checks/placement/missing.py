@@ -1,0 +1,174 @@
+"""Devices that are missing: where they were, and since which run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine.box import HOST, Box, guest
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.profiles.model import Wiring
+from dgxcheck.topology.model import PCI_CLASSES, Device, PciClass
+from dgxcheck.topology.paths import NEAR
+
+DeviceType = Literal["GPU", "HCA"]
+_KINDS = {"GPU": "gpu", "HCA": "nic"}
+_OTHER: Mapping[DeviceType, DeviceType] = {"GPU": "HCA", "HCA": "GPU"}
+
+
+class _Place(Record):
+    """The switch or host bridge below which a device is missing."""
+
+    bridge: str
+    """Bus id of the switch's upstream port, or the root bus."""
+    is_switch: bool
+    neighbours: tuple[str, ...]
+    """Names of the devices below it that have fewer near them."""
+
+    @property
+    def name(self) -> str:
+        bridge = "switch" if self.is_switch else "host bridge"
+        return f"behind the {bridge} of {', '.join(self.neighbours)}"
+
+
+def missing(box: Box, what: DeviceType) -> Component:
+    """The place of a missing device; the place of a switch if GPUs and HCAs are missing below one host bridge."""
+    place = _place(box, what)
+    if place is None:
+        return Component(kind="slot", name="", part=f"missing {what}")
+    both = not place.is_switch and place == _place(box, _OTHER[what])
+    part = "missing PCIe switch" if both else f"missing {what}"
+    return Component(kind="slot", name=place.name, bdf=place.bridge, part=part)
+
+
+def _place(box: Box, what: DeviceType) -> _Place | None:
+    """Where it is missing; None if not known.
+
+    Found at the nearest class of which some GPUs have fewer than every wiring of the reference machine gives them; or
+    of which some HCAs have no GPU, if every GPU should have an HCA there.
+    """
+    wirings = box.choice.profile.wiring if box.choice is not None else ()
+    devices = [device for device in box.topology.devices if not isinstance(device.path, Missing)]
+    gpus, hcas = ([device for device in devices if device.kind == kind] for kind in _KINDS.values())
+    for near in PCI_CLASSES:
+        expected = min((_expected(wiring, what).get(near, 0) for wiring in wirings), default=0)
+        lacking = [gpu for gpu in gpus if _classes(box, gpu, what)[near] < expected]
+        if lacking and len(lacking) < len(gpus):
+            # what lacks a device at the other socket is not where the device is missing
+            return _below(lacking if near != "SOC" else [gpu for gpu in gpus if gpu not in lacking], near)
+        if what == "GPU" and near in NEAR and wirings and all(each.to_hcas.get(near) for each in wirings):
+            alone = [hca for hca in hcas if not _classes(box, hca, what)[near]]
+            if alone and len(alone) < len(hcas) and (place := _below(alone, near)) is not None:
+                return place
+    return None
+
+
+def _expected(wiring: Wiring, what: DeviceType) -> Mapping[PciClass, int]:
+    return wiring.to_gpus if what == "GPU" else wiring.to_hcas
+
+
+def _classes(box: Box, device: Device, what: DeviceType) -> Counter[PciClass]:
+    """How many devices of a type it reaches at each PCI class."""
+    others = [other for other in box.topology.devices if other.kind == _KINDS[what] and other is not device]
+    return Counter(pci for other in others if (pci := box.topology.link(device, other).pci) is not None)
+
+
+def _below(devices: Sequence[Device], near: PciClass) -> _Place | None:
+    """The switch or host bridge that the devices have in common."""
+    paths = [device.path for device in devices if not isinstance(device.path, Missing)]
+    common = [bridge for bridge in paths[0][:-2] if all(bridge in path for path in paths)]
+    is_switch = near in NEAR
+    if not common or (is_switch and len(common) < 2):
+        return None
+    names = tuple(device.name for device in devices)
+    return _Place(bridge=common[-1] if is_switch else common[0], is_switch=is_switch, neighbours=names)
+
+
+CHECK = "host.inventory"
+NO_EARLIER_RUN = skip("no-history", "no earlier run on this host")
+NOT_LIVE = skip("not-recorded", "only the live machine is compared with earlier runs")
+
+
+class _Kind(Record, kw_only=False):
+    name: str
+    unit: str
+    key: str
+    """What a profile says of it, which another check judges."""
+    status: Status
+    fault: Fault
+
+
+KINDS = (
+    _Kind("GPU", "GPUs", "gpu.count", Status.FAIL, Fault.GPU_MISSING),
+    _Kind("HCA", "HCAs", "network.hcas", Status.FAIL, Fault.HCA_MISSING),
+    _Kind("memory", "GiB", "host.memory", Status.WARN, Fault.MEMORY_MISSING),
+    _Kind("disk", "disks", "host.data", Status.WARN, Fault.DISK),
+)
+
+
+def _inventory(box: Box) -> Judged:
+    if not box.inventory:
+        yield HOST, NO_EARLIER_RUN if box.present else NOT_LIVE
+        return
+    for kind in KINDS:
+        if kind.name in box.inventory:
+            yield replace(HOST, part=kind.name), _of_kind(box, kind)
+
+
+def _of_kind(box: Box, kind: _Kind) -> Judgement:
+    was, now = box.inventory[kind.name], box.present.get(kind.name)
+    if now is None:
+        return skip("not-recorded", f"{kind.unit} were not counted in this run")
+    if visibility.in_container(box) or guest(box) is not None:
+        return skip("not-visible", "a container or virtual machine sees what is assigned to it")
+    evidence = (Evidence(f"state file, {was.date}", was.number), Evidence("this run", now))
+    if now >= was.number - _tolerance(box, kind, was.number):
+        return Judgement(Status.PASS, f"{_many(kind, now)} as on {was.date}", now, was.number, kind.unit, evidence)
+    known = box.choice if box.choice is not None and box.choice.how != "gpus" else None
+    reference = known.number(kind.key) if known is not None else None
+    if reference is not None and kind.name in ("GPU", "HCA") and now < reference.value:
+        return skip("dependency-failed", f"fewer {kind.unit} than the reference machine: see {kind.key}", *evidence)
+    message = f"{_many(kind, now)}, was {was.number} on {was.date}"
+    return Judgement(kind.status, message, now, was.number, kind.unit, evidence, fault=kind.fault)
+
+
+def _tolerance(box: Box, kind: _Kind, number: int) -> float:
+    """Of memory the kernel and the firmware reserve now more, now less."""
+    return number * box.settings.limit("host.memory-missing") / 100 if kind.name == "memory" else 0
+
+
+def _many(kind: _Kind, number: int) -> str:
+    return f"{number} GiB of memory" if kind.name == "memory" else counted(number, kind.name)
+
+
+def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    if subject.part == "GPU":
+        yield missing(box, "GPU")
+    elif subject.part == "HCA":
+        yield missing(box, "HCA")
+    else:
+        yield host_part("memory" if subject.part == "memory" else "disks")
+
+
+CHECKS = (
+    Check(
+        id=CHECK,
+        rule="Fails if the host has fewer GPUs or HCAs than in an earlier run, and warns if it has less memory (by more"
+        " than {host.memory-missing}) or fewer disks. Compared on the live machine with the highest numbers that the"
+        " state file holds of this host. Not judged in containers and virtual machines. A removal on purpose is"
+        " accepted with an acknowledgement of this check: the next run expects what there is then.",
+        source="the state file of earlier runs",
+        remedy="check the kernel log for the missing device; cold power cycle; if it stays missing, reseat it (SXM: the"
+        " vendor does); if it was removed on purpose, acknowledge host.inventory in the configuration",
+        judge=_inventory,
+        blames=_blame,
+    ),
+)

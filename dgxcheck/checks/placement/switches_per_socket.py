@@ -1,0 +1,110 @@
+"""Do the sockets of a machine have equally many PCIe switches above GPUs? A machine without a reference is its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.visibility import gpus_hidden
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import Component
+from dgxcheck.facts.host import Cpu, Host
+from dgxcheck.facts.missing import Gap, Missing, need, rows
+
+_DEVICES = "/sys/bus/pci/devices"
+_TWO = 2
+"""Sockets whose halves of the tree are compared."""
+
+
+def _switches(box: Box) -> Judged:
+    if why := gpus_hidden(box):
+        yield HOST, skip("not-visible", why)
+        return
+    judgement = ruled(_halves, box)
+    if judgement.status is Status.WARN and box.choice is not None and box.choice.number("gpu.count") is not None:
+        words = "the sockets' halves of the PCI tree are not alike: see gpu.count"
+        judgement = skip("dependency-failed", words, *judgement.evidence)
+    yield HOST, judgement
+
+
+def _halves(box: Box) -> Judgement | Missing:
+    by_socket = _by_socket(box)
+    if isinstance(by_socket, Missing):
+        return by_socket
+    below = {switch: gpus for switches in by_socket.values() for switch, gpus in switches.items()}
+    alike = len({len(gpus) for gpus in below.values()}) == 1 and len({_model(box, switch) for switch in below}) == 1
+    numbers = {socket: len(switches) for socket, switches in by_socket.items()}
+    if len(numbers) != _TWO or not alike:
+        return skip("no-reference", "no two sockets with equal PCIe switches above GPUs")
+    words = ", ".join(f"{counted(number, 'PCIe switch', 'PCIe switches')} below socket {socket}"
+                      for socket, number in sorted(numbers.items()))  # fmt: skip
+    least, most = min(numbers.values()), max(numbers.values())
+    evidence = tuple(Evidence(f"{_DEVICES}/{switch}", list(gpus)) for switch, gpus in below.items())
+    if least == most:
+        return Judgement(Status.PASS, words, least, most, "switches", evidence)
+    each = counted(len(next(iter(below.values()))), "GPU")
+    message = f"{words}, {each} below each: the sockets' halves of the PCI tree should be alike"
+    return Judgement(Status.WARN, message, least, most, "switches", evidence, fault=Fault.SWITCH_MISSING)
+
+
+def _by_socket(box: Box) -> Mapping[int, Mapping[str, Sequence[str]]] | Missing:
+    """Per socket the nearest switch above its GPUs, with their names; a gap where the tree does not tell."""
+    nodes_per_socket, boards = _nodes_per_socket(box), _sharing_a_board(box)
+    found: dict[int, dict[str, list[str]]] = {}
+    for gpu in box.topology.gpus:
+        path, node = rows(gpu.path), gpu.numa_node
+        switch = path[-3] if len(path) > 4 else None  # root bus, root port, upstream port, downstream port, GPU
+        if switch is None or not isinstance(node, int) or node < 0 or gpu.bdf in boards:
+            return Missing(Gap.ABSENT, f"{_DEVICES}/{gpu.bdf}", "no switch of the machine above it, or no NUMA node")
+        found.setdefault(node // nodes_per_socket, {}).setdefault(switch, []).append(gpu.name)
+    return found
+
+
+def _nodes_per_socket(box: Box) -> int:
+    """Firmware numbers the nodes of a socket one after another (NPS, SNC)."""
+    host, nodes = need(box.snapshot.host), need(box.snapshot.numa)
+    cpu = host.cpu if isinstance(host, Host) else None
+    sockets = cpu.sockets if isinstance(cpu, Cpu) and isinstance(cpu.sockets, int) else 0
+    with_cpus = sum(isinstance(node.cpulist, str) and node.cpulist != "" for node in nodes)
+    return with_cpus // sockets if sockets and with_cpus % sockets == 0 and with_cpus else 1
+
+
+def _sharing_a_board(box: Box) -> frozenset[str]:
+    """GPUs with one serial number behind one switch: a card with two brings its own, and a slot may be empty."""
+    rows = () if isinstance(box.nvml, Missing) else box.nvml.gpus
+    paths = {gpu.bdf: gpu.path for gpu in box.topology.gpus}
+    boards = {row.bdf: (row.serial, path[-3:-2]) for row in rows
+              if isinstance(row.serial, str) and isinstance(path := paths.get(row.bdf), tuple)}  # fmt: skip
+    times = Counter(boards.values())
+    return frozenset(bdf for bdf, place in boards.items() if times[place] > 1)
+
+
+def _model(box: Box, switch: str) -> object:
+    function = box.topology.functions.get(switch)
+    return None if function is None else (function.vendor, function.device)
+
+
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    by_socket = _by_socket(box)
+    numbers = {} if isinstance(by_socket, Missing) else {each: len(switches) for each, switches in by_socket.items()}
+    name = f"below socket {min(numbers, key=numbers.__getitem__)}" if numbers else ""
+    yield Component(kind="slot", name=name, part="missing PCIe switch")
+
+
+CHECKS = (
+    Check(
+        id="pcie.switches",
+        rule="Warns if one of two sockets has fewer PCIe switches above GPUs than"
+        " the other, where all these switches are of one model with equally many GPUs. Switches on the boards of GPUs"
+        " are not counted. With a reference machine gpu.count reports it.",
+        source="the PCI tree, whose halves are alike on servers with GPUs below both sockets",
+        remedy="compare with the machine's manual and with earlier recordings (dgxcheck diff): if a switch is missing"
+        " look for its root port in the kernel log and in the firmware setup (slot disabled, bifurcation)",
+        judge=_switches,
+        blames=_blames,
+    ),
+)

@@ -1,1 +1,0 @@
-"""Options and informational output of the health command."""

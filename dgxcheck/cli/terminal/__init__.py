@@ -1,1 +1,0 @@
-"""Progress and durations on the terminal."""

@@ -1,1 +1,0 @@
-"""Where the events of ``dgxcheck watch`` go."""

@@ -1,0 +1,29 @@
+"""What is typical of many values, without ``statistics``, whose import takes longer than reading a recording."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from typing import TypeVar
+
+    T = TypeVar("T", bound=Hashable)
+
+
+def median(values: Iterable[float]) -> float:
+    """The middle one in order of size, or the mean of the middle two; ValueError where there is none."""
+    ordered = sorted(values)
+    if not ordered:
+        raise ValueError("no value, no median")
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def multimode(values: Iterable[T]) -> list[T]:
+    """The most common ones, in order of appearance."""
+    counts = Counter(values)
+    most = max(counts.values(), default=0)
+    return [value for value, count in counts.items() if count == most]

@@ -1,0 +1,162 @@
+"""The cores, memory and HCA ports that belong to each GPU, and one process on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from dgxcheck.facts.bdf import is_unplaced
+from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.host import Cpu, Host
+from dgxcheck.facts.infiniband import IbPort, PortState
+from dgxcheck.facts.missing import BadInput, Missing, rows
+from dgxcheck.facts.record import Record
+from dgxcheck.survey import Snapshot
+from dgxcheck.topology.model import PCI_CLASSES, Device, Topology
+from dgxcheck.topology.paths import NEAR
+
+
+class Placement(Record, kw_only=False):
+    """What a process on one GPU should use."""
+
+    gpu: Device
+    ports: tuple[str, ...]
+    """The nearest ports of the compute fabric, ``mlx5_0:1``, its own one first; empty without any."""
+    cpulist: str | Missing
+    numa_node: int | Missing
+
+    @property
+    def port(self) -> str:
+        """Its own port: GPUs with the same ports take them in turn. Empty without one."""
+        return self.ports[0] if self.ports else ""
+
+
+def placements(snapshot: Snapshot, topology: Topology) -> tuple[Placement, ...]:
+    """One per GPU, in the order of the bus, which is CUDA's with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``.
+
+    A GPU that NVML does not open is left out, as CUDA does; so is one without a bus id, whose place is not known.
+    """
+    asked = any(gpu.index is not None for gpu in topology.gpus)
+    usable = [gpu for gpu in topology.gpus if not is_unplaced(gpu.bdf) and (gpu.index is not None or not asked)]
+    gpus = sorted(usable, key=lambda gpu: gpu.bdf or "")
+    fabric = compute_ports(snapshot, topology)
+    turns: Counter[tuple[str, ...]] = Counter()
+    found = []
+    for gpu in gpus:
+        near = _nearest(topology, gpu, fabric)
+        first = turns[near] % len(near) if near else 0
+        turns[near] += 1
+        found.append(Placement(gpu, near[first:] + near[:first], gpu.cpu_affinity, gpu.numa_node))
+    return tuple(found)
+
+
+def near_cpus(placed: Placement, permitted: Collection[int]) -> set[int]:
+    """The CPUs near a GPU that a process may run on, of those that its cgroup and affinity permit.
+
+    Empty where the near ones are unknown, or none of them is permitted.
+    """
+    near = ranges(placed.cpulist) if isinstance(placed.cpulist, str) else None
+    return {cpu for cpu in permitted if any(cpu in run for run in near or ())}
+
+
+def compute_ports(snapshot: Snapshot, topology: Topology) -> Mapping[str, tuple[str, ...]]:
+    """The ports of the compute fabric by HCA: ``{"mlx5_0": ("mlx5_0:1",)}``.
+
+    Storage and management ports are left out: where some HCAs share a PCIe switch with a GPU, only those count, and of
+    these the ports that are up and of the link layer that most of them have. No single fact tells the fabrics apart.
+    """
+    hcas = [device for device in topology.devices if device.kind == "nic" and device.bdf and device.is_vf is not True]
+    below = [hca for hca in hcas if _class(topology, hca) in NEAR]
+    up = {hca.name: tuple(_up(snapshot, hca.name)) for hca in below or hcas}
+    layers = Counter(port.link_layer for ports in up.values() for port in ports if isinstance(port.link_layer, str))
+    layer = layers.most_common(1)[0][0] if layers else None
+    return {
+        name: tuple(f"{name}:{port.port}" for port in ports if port.link_layer == layer)
+        for name, ports in up.items()
+        if any(port.link_layer == layer for port in ports)
+    }
+
+
+def _class(topology: Topology, hca: Device) -> str:
+    """The best way to any GPU; empty where none is known."""
+    known = {link.pci for gpu in topology.gpus if (link := topology.link(gpu, hca)).pci}
+    return next((each for each in PCI_CLASSES if each in known), "")
+
+
+def _up(snapshot: Snapshot, name: str) -> Iterator[IbPort]:
+    for device in rows(snapshot.ib_ports):
+        if device.device == name and not isinstance(device.ports, Missing):
+            yield from (port for port in device.ports if port.state is PortState.ACTIVE)
+
+
+def _nearest(topology: Topology, gpu: Device, fabric: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    classes = {
+        hca.name: PCI_CLASSES.index(link.pci)
+        for hca in topology.devices
+        if hca.name in fabric and (link := topology.link(gpu, hca)).pci
+    }
+    best = min(classes.values(), default=None)
+    return tuple(port for name, rank in classes.items() if rank == best for port in fabric[name])
+
+
+def cores_of_nodes(snapshot: Snapshot) -> Mapping[int, range]:
+    """By node that has CPUs; empty where it cannot be told: CPUs offline, or nodes of different size.
+
+    Nodes are in the order of their first CPU, which is that of the sockets; ``lstopo`` numbers cores (``Core L#``) so.
+    """
+    host, numa = snapshot.host, snapshot.numa
+    cpu = host.cpu if isinstance(host, Host) else None
+    if not isinstance(cpu, Cpu) or isinstance(cpu.cores, Missing) or isinstance(numa, Missing):
+        return {}
+    lists = {each.node: ranges(each.cpulist) for each in numa if isinstance(each.cpulist, str) and each.cpulist}
+    cpus = {node: runs for node, runs in lists.items() if runs}
+    sizes = {sum(map(len, runs)) for runs in cpus.values()}
+    if not cpus or len(sizes) != 1 or cpu.cores % len(cpus) or sizes.pop() * len(cpus) != cpu.threads:
+        return {}
+    each = cpu.cores // len(cpus)
+    ordered = sorted(cpus, key=lambda node: min(run.start for run in cpus[node]))
+    return {node: range(number * each, (number + 1) * each) for number, node in enumerate(ordered)}
+
+
+LOCAL_RANK = {
+    "LOCAL_RANK": "torchrun", "OMPI_COMM_WORLD_LOCAL_RANK": "Open MPI", "MPI_LOCALRANKID": "Intel MPI and MPICH",
+    "MV2_COMM_WORLD_LOCAL_RANK": "MVAPICH", "PALS_LOCAL_RANKID": "Cray PALS", "PMI_LOCAL_RANK": "Cray PMI",
+    "JSM_NAMESPACE_LOCAL_RANK": "IBM JSM", "FLUX_TASK_LOCAL_ID": "Flux", "SLURM_LOCALID": "Slurm",
+}  # fmt: skip
+"""Where launchers say it; the first that is set counts. Schedulers come last: a launcher that one task of a job starts
+leaves ``SLURM_LOCALID=0`` to all its processes."""
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def local_rank(environment: Mapping[str, str]) -> int | None:
+    """Of this process on its node; None where no launcher says it. Raises BadInput for what is no number."""
+    for name, launcher in LOCAL_RANK.items():
+        text = environment.get(name, "")
+        if text:
+            if not (text.isascii() and text.isdigit() and len(text) < 7):
+                raise BadInput(f"{name}={text[:40]}: not a local rank of {launcher}")
+            return int(text)
+    return None
+
+
+def of_rank(placed: Sequence[Placement], rank: int, visible: str | None) -> Placement:
+    """The GPU of a local rank among those of ``CUDA_VISIBLE_DEVICES`` (indexes or UUIDs); more ranks take turns.
+
+    Indexes are in the order of the bus: ``bind`` sets ``CUDA_DEVICE_ORDER``. Raises BadInput where it names none here.
+    """
+    seen = list(placed) if visible is None else [_named(placed, word) for word in visible.split(",") if word.strip()]
+    if not seen:
+        raise BadInput("CUDA_VISIBLE_DEVICES is empty: no GPU for this process" if visible is not None else
+                       "no GPU found; see dgxcheck health")  # fmt: skip
+    return seen[rank % len(seen)]
+
+
+def _named(placed: Sequence[Placement], word: str) -> Placement:
+    text = word.strip()
+    if text.isascii() and text.isdigit() and int(text) < len(placed):
+        return placed[int(text)]
+    found = [each for each in placed if text.startswith("GPU-") and isinstance(each.gpu.uuid, str)
+             and each.gpu.uuid.startswith(text)]  # fmt: skip
+    if len(found) != 1:
+        raise BadInput(f"{VISIBLE}={' '.join(text[:60].split())}: no GPU of this machine")
+    return found[0]

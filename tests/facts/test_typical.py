@@ -1,0 +1,27 @@
+"""The median and the most common values are those of the standard library."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgxcheck.facts.typical import median, multimode
+
+
+@given(st.lists(st.integers() | st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=1))
+def test_the_median_is_that_of_statistics(values: list[float]) -> None:
+    assert median(values) == statistics.median(values)
+    assert median(iter(values)) == median(values)
+
+
+@given(st.lists(st.sampled_from(["", "a", "b", None])))
+def test_the_most_common_values_are_those_of_statistics(values: list[str | None]) -> None:
+    assert multimode(values) == statistics.multimode(values)
+
+
+def test_nothing_has_no_median() -> None:
+    with pytest.raises(ValueError, match="no median"):
+        median([])
