@@ -6,7 +6,8 @@ above; the words are the driver's or the kernel's, as in its source (``dgxcheck/
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 
 GPU, HCA, PORT, NOWHERE = "0000:0a:00.0", "0000:0c:00.0", "0000:09:08.0", "0000:77:00.0"
 _X = "NVRM: Xid (PCI:0000:0a:00): "
@@ -17,7 +18,7 @@ _FRAME = " os_acquire_rwlock_write+0x30/0x40 [nvidia]"
 _HUNG = "INFO: task python3:4711 blocked for more than 120 seconds."
 Lines = tuple[str, ...]
 
-JUDGED: tuple[tuple[Lines, str, Fault], ...] = (
+JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     # the driver
     ((f"{_X}62, pid=12, name=python3, Internal micro-controller halt",), "kernel.xid", Fault.XID),
     (("nvidia-nvswitch0: SXid (PCI:0000:c7:00.0): 20034, Fatal, Link 02 LTSSM Fault Up",), "kernel.xid",

@@ -71,7 +71,7 @@ def within(name: str, value: object, depth: int = 4) -> Iterator[tuple[str, Expr
             yield from within(f"{name}[{number}]", each, depth - 1)
     elif isinstance(value, dict) and depth:
         for number, (key, each) in enumerate(value.items()):
-            yield from within(f"{name}.keys[{number}]", key, depth - 1)
+            yield from within(f"{name}[key {number}]", key, depth - 1)
             yield from within(f"{name}[{key!r}]" if isinstance(key, str) else f"{name}[{number}]", each, depth - 1)
 
 

@@ -8,7 +8,6 @@ from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import driver
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.kernel_log.device_log import (
@@ -22,6 +21,8 @@ from dgxcheck.checks.kernel_log.device_log import (
     reach,
 )
 from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
@@ -34,7 +35,7 @@ RECURS = 2
 
 
 class _Reason(Record, kw_only=False):
-    fault: Fault
+    fault: FaultKind
     text: str
     remedy: str
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.blame import device_of, host, itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
@@ -17,6 +16,7 @@ from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_below, links_at
 from dgxcheck.facts.bdf import gpu_at
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import IommuFault, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
