@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.bundles.section import Section
+from dgxcheck.readers.bundles.sections import Section
 from dgxcheck.source.kernel_log.kinds import Lines
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.saved import Times, times

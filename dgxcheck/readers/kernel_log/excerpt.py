@@ -6,21 +6,31 @@ An excerpt is a log of which anything may be left out: nobody knows how far back
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
-from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
 from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
-from dgxcheck.readers.kernel_log.hosts import ISO, SYSLOG, Rows, by_host
-from dgxcheck.readers.kernel_log.stamps import embedded
+from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Rows, by_host, embedded
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 from dgxcheck.source.kernel_log.kinds import is_relevant
 from dgxcheck.source.kernel_log.kmsg import NO_TIMES, line, relevant_lines
 from dgxcheck.source.kernel_log.records import BDF, OF_HOST
 from dgxcheck.source.kernel_log.saved import times
+
+DOMAIN = "stated iommu-domain"
+"""Key of that type."""
+_DOMAIN = re.compile(r"\] iommu: Default domain type: (Translated|Passthrough)\b")
+_TYPES = {"Translated": "DMA", "Passthrough": "identity"}
+
+
+def default_domain(lines: Iterable[str]) -> str:
+    """``DMA`` or ``identity``; empty where the log does not tell."""
+    words = {match[1] for line in lines if (match := _DOMAIN.search(line))}
+    return _TYPES[words.pop()] if len(words) == 1 else ""
+
 
 TOOL = "kernel log"
 _LEVEL = r"(?:[a-z0-9]{2,9} {0,9}:[a-z]{2,9} {0,9}: )?"
@@ -54,7 +64,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_excerpt(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The log, if it holds any line about a GPU, a fabric, PCIe or trouble of the host.
 
     Lines without any time are read only where none has one: a program can write such lines into its own record. A log
