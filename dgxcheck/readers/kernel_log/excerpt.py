@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
+from dgxcheck.kernel_messages.forms import is_certain, is_relevant
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
 from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Rows, by_host, embedded
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
-from dgxcheck.source.kernel_log.kinds import is_relevant
 from dgxcheck.source.kernel_log.kmsg import NO_TIMES, line, relevant_lines
-from dgxcheck.source.kernel_log.records import BDF, OF_HOST
+from dgxcheck.source.kernel_log.records import BDF
 from dgxcheck.source.kernel_log.saved import times
 
 DOMAIN = "stated iommu-domain"
@@ -51,8 +51,8 @@ _BOTH = LazyPattern(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>
 _EVENT = r"(?:(?:Warning|Normal) {1,20}\w{1,40} {1,20}\S.{0,60}? {1,20}kernel-monitor(?:, \S{1,255})? {1,20})?"
 _BARE = LazyPattern(rf"(?:\[\.{{2,4}}\] ?)?{_EVENT}(?:kernel: ?)?(?P<text>.*)")
 """Behind an event of Kubernetes (node-problem-detector's kernel-monitor), or behind nothing."""
-_OF_DRIVER = LazyPattern(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |[\w-]{{1,64}} {BDF}: |{OF_HOST}")
-"""What a line without a time must begin with."""
+_OF_DRIVER = LazyPattern(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |[\w-]{{1,64}} {BDF}: ")
+"""What a line without a time begins with, unless its form is certain."""
 _MASKED = LazyPattern(r"(?P<before>NVRM: Xid \()(?:PCI:)?(?P<bdf>[^()]{1,24})(?P<after>\): \d{1,4}\b)", "NVRM: Xid (")
 _PSTORE = LazyPattern(
     r"dmesg-\w{1,20}-\d{1,20}:?|(?:Panic|Oops|Emergency|Restart|Shutdown|Unknown)#\d{1,9} Part\d{1,9}",
@@ -166,7 +166,7 @@ def _untimed(lines: Rows) -> Iterator[tuple[int, str]]:
     for number, whole in lines:
         match = _BARE.fullmatch(whole.strip(" \t>"))
         text = "" if match is None else match["text"]
-        if not (_OF_DRIVER.match(text) and is_relevant(text)):
+        if not ((_OF_DRIVER.match(text) and is_relevant(text)) or is_certain(text)):
             text = embedded(whole)
         if text:
             seconds += 0 if _FOLLOWS.match(text) else _APART_S

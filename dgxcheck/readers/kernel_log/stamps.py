@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 
 from dgxcheck.facts.bdf import PATTERN
+from dgxcheck.kernel_messages.forms import is_relevant
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.source.kernel_log.kinds import is_relevant
 from dgxcheck.source.kernel_log.records import from_kernel
 
 ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
