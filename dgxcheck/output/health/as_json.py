@@ -79,7 +79,7 @@ def _finding(finding: Finding, remedy: str) -> Json:
         "peer": _subject(finding.subject.peer) if finding.subject.peer else None,
         "status": said.status.value,
         "reason": said.reason or None,
-        "fault": None if said.fault is None else said.fault.value,
+        "fault": None if said.fault is None else said.fault.word,
         "message": said.message,
         "measured": said.measured,
         "expected": said.expected,

@@ -34,7 +34,7 @@ def _item(finding: Finding, cause: str, step: str) -> Item:
     return Item(
         check=finding.id,
         subject=subject_name(finding.subject),
-        fault="" if said.fault is None else said.fault.value,
+        fault="" if said.fault is None else said.fault.word,
         figure=against(said.measured, said.expected, said.unit),
         cause=cause,
         step=step,

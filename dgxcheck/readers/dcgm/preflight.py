@@ -10,11 +10,11 @@ import json
 import re
 from collections.abc import Iterator
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
-from dgxcheck.readers.dcgm.faults import fault_of
-from dgxcheck.readers.model import Imported
-from dgxcheck.readers.reports import HOST, Reports
+from dgxcheck.readers.dcgm.diag import fault_of
+from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded
 
 TOOL = "preflight"
@@ -43,7 +43,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 reports.add(HOST, "summary", "pass")
     if failed > shown:
         text = f"{failed} of its tests failed, of which the text shows {shown}"
-        reports.add(HOST, "summary", "fail", "test-failed", text)
+        reports.add(HOST, "summary", "fail", Fault.TEST_FAILED, text)
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
 
 

@@ -1,0 +1,141 @@
+"""Errors of the host's memory and CPUs, by the kernel log: EDAC, machine checks and APEI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dgxcheck.checks.engine.blame import host
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules
+from dgxcheck.checks.kernel_log.device_log import DAY_S, lines, reach
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
+
+Rule = Callable[[Box, KernelLog, Sequence[HostEvent]], Judgement]
+
+
+def _by_part(trouble: HostTrouble, rule: Rule, nothing: str) -> Callable[[Box], Judged]:
+    """A judge of each controller, DIMM, CPU or socket that has such trouble, or of the host where none has.
+
+    ``nothing``: the message where the log has no such line.
+    """
+
+    def judge(box: Box) -> Judged:
+        log = box.snapshot.kernel_log
+        if isinstance(log, Missing):
+            yield HOST, unjudged(log)
+            return
+        parts: dict[str, list[HostEvent]] = {}
+        for event in log.host:
+            if event.trouble == trouble:
+                parts.setdefault(event.group or event.part, []).append(event)
+        for name, events in sorted(parts.items()):
+            yield replace(HOST, part=name), rule(box, log, events)
+        if not parts:
+            yield HOST, Judgement(Status.PASS, f"{nothing}{reach(log)}")
+
+    return judge
+
+
+def _most_in_a_day(events: Sequence[HostEvent]) -> int:
+    """The most errors within one day."""
+    most = total = first = 0
+    for event in events:
+        total += event.count
+        while event.seconds - events[first].seconds >= DAY_S:
+            total -= events[first].count
+            first += 1
+        most = max(most, total)
+    return most
+
+
+def _errors(what: str, limit: str, fault: FaultKind, uncorrected_remedy: str) -> Rule:
+    """Uncorrected errors of this boot fail, those of the last one warn, as do corrected ones above a rate."""
+
+    def rule(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+        bad = [event for event in events if event.corrected is False]
+        good = [event for event in events if event.corrected is not False]
+        numbers = [(each, sum(event.count for event in those)) for each, those in (("un", bad), ("", good)) if those]
+        totals = ", ".join(f"{number} {each}corrected" for each, number in numbers)
+        before = " before this boot" if all(event.past for event in events) else ""
+        message = f"{what} logged{before}{_parts(events)}: {totals}"
+        daily, most = _most_in_a_day(good), box.settings.limit(limit)
+        if not bad:
+            message = f"{message}, up to {daily} a day (limit {most:g}){reach(log)}"
+            status = Status.WARN if daily > most else Status.PASS
+            bad_fault = fault if status is Status.WARN else None
+            return Judgement(status, message, daily, most, "errors", lines(log, good), fault=bad_fault)
+        status = Status.FAIL if any(not event.past for event in bad) else Status.WARN
+        return Judgement(
+            status, f"{message}{reach(log)}", sum(event.count for event in bad), 0, "errors", lines(log, bad),
+            fault=fault, remedy=uncorrected_remedy,
+        )  # fmt: skip
+
+    return rule
+
+
+def _parts(events: Sequence[HostEvent]) -> str:
+    names = list(dict.fromkeys(event.part for event in events if event.part))
+    return f" of {first_of(names)}" if names else ""
+
+
+def _throttled(box: Box) -> Judged:
+    log = box.snapshot.kernel_log
+    if isinstance(log, Missing):
+        yield HOST, unjudged(log)
+        return
+    events = [event for event in log.host if event.trouble == "throttled"]
+    counts: dict[str, int] = {}
+    for event in events:
+        counts[event.part] = max(event.count, counts.get(event.part, 0))
+    most, limit = max(counts.values(), default=0), box.settings.limit("kernel.cpu-throttled")
+    if not events:
+        yield HOST, Judgement(Status.PASS, f"no CPU was throttled by temperature{reach(log)}")
+        return
+    message = f"{counted(len(counts), 'CPU')} throttled by temperature, up to {most} times{reach(log)}"
+    yield HOST, judged(Fault.CPU_THROTTLED, message, most, limit, "events", lines(log, events), warns=most > limit)
+
+
+_MEMORY = _errors("memory errors", "host.edac-corrected", Fault.DIMM_ERRORS, REPLACE_DIMM)
+_CPUS = _errors("machine checks", "kernel.machine-checks", Fault.MACHINE_CHECK, "")
+CHECKS = (
+    Check(
+        id="kernel.memory",
+        rule="Per memory controller, DIMM or socket that the kernel log names: fails on an uncorrected memory error;"
+        " warns on one that firmware kept from before this boot, and on more than {host.edac-corrected} corrected ones"
+        " within a day.",
+        source="EDAC, machine check and APEI records of the kernel (drivers/edac, drivers/acpi/apei)",
+        remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
+        " maintenance if errors continue",
+        judge=_by_part("memory", _MEMORY, "no memory errors logged"),
+        blames=memory_modules,
+        witness="log",
+    ),
+    Check(
+        id="kernel.machine-check",
+        rule="Per CPU and bank, or socket: fails on an uncorrected machine check that is no memory error; warns on one"
+        " that was kept from before this boot, and on more than {kernel.machine-checks} corrected ones within a day.",
+        source="machine check records of the kernel; Intel SDM volume 3B, machine-check architecture",
+        remedy="decode it (ras-mc-ctl --errors, mcelog, the BMC's event log), update firmware and microcode, check CPU"
+        " temperature and power; if it comes back, call the vendor",
+        judge=_by_part("machine check", _CPUS, "no machine checks logged"),
+        blames=host("CPUs"),
+        witness="log",
+    ),
+    Check(
+        id="kernel.cpu-throttled",
+        rule="Warns if temperature throttled a CPU more than {kernel.cpu-throttled} times since boot.",
+        source="Linux drivers/thermal/intel/therm_throt.c",
+        remedy="check fans, filters and inlet air; check the CPUs' heat sinks at the next maintenance",
+        judge=_throttled,
+        blames=host("cooling"),
+        witness="log",
+    ),
+)  # fmt: skip
