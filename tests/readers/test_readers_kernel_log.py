@@ -12,11 +12,11 @@ from readers_text import one, unread
 
 from dgxcheck.facts.bdf import nameless
 from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.kernel_messages.gpu import xid
 from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.kernel_log.forms import as_rows
 from dgxcheck.readers.layout.undo import undone
-from probes.kernel_log.log import facts as events
-from probes.kernel_log.parse_xid import xid
+from probes.kernel_log import facts as events
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=12, name=python, GPU has fallen off the bus."
 SXID = "nvidia-nvswitch2: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 28 LTSSM Fault Up"

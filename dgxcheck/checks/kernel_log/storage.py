@@ -1,4 +1,4 @@
-"""Disks with I/O errors and file systems with damage, by the kernel log."""
+"""Disks with I/O errors, file systems with damage, file servers that do not respond, by the kernel log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, s
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import events_of, lines, reach
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
@@ -55,8 +55,8 @@ def _of_controller(name: str, disks: Iterable[str]) -> str:
 
 
 def _is_own(name: str, disks: set[str]) -> bool:
-    """Is it a disk of the host, or an NVMe disk that is gone?"""
-    return name in disks or name.startswith("nvme")
+    """Is it a disk, volume or array of the host, or an NVMe disk that is gone?"""
+    return name in disks or name.startswith(("nvme", *_MAPPED))
 
 
 def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -102,7 +102,7 @@ def _file_systems(box: Box) -> Judged:
         return
     found: dict[str, list[HostEvent]] = {}
     for event in events_of(log, "file system"):
-        if disks is None or event.part in disks or event.part.startswith(_MAPPED):
+        if disks is None or _is_own(event.part, disks):
             found.setdefault(event.part, []).append(event)
     for name, events in sorted(found.items()):
         message = f"{counted(len(events), 'error')} of its file systems logged{reach(log)}"
@@ -110,11 +110,33 @@ def _file_systems(box: Box) -> Judged:
             Subject(kind="disk", name=name, bdf=None),
             Judgement(Status.WARN, message, len(events), 0, "errors", lines(log, events), fault=Fault.FILE_SYSTEM),
         )
+    servers = events_of(log, "file server")
+    silent = [event for event in servers if not event.past]
+    if servers:
+        yield HOST, _servers(log, servers, silent)
     nothing = f"no errors of file systems logged{reach(log)}"
-    if not found and isinstance(log.begins, Missing):
-        yield HOST, skip("no-history", nothing)
-    elif not found:
-        yield HOST, Judgement(Status.PASS, nothing)
+    if not found and not servers:
+        unknown = isinstance(log.begins, Missing)
+        yield HOST, skip("no-history", nothing) if unknown else Judgement(Status.PASS, nothing)
+
+
+def _servers(log: KernelLog, servers: Sequence[HostEvent], silent: Sequence[HostEvent]) -> Judgement:
+    """Those that responded again pass: a server that restarts is silent for a while."""
+    if not silent:
+        return Judgement(Status.PASS, f"file servers did not respond for a while, and do again{reach(log)}")
+    message = f"{counted(len(silent), 'file server')} stopped responding{reach(log)}"
+    return Judgement(
+        Status.WARN, message, len(silent), 0, evidence=lines(log, silent), fault=Fault.FILE_SERVER,
+        remedy="check the server and the network to it (showmount -e SERVER, ping), then what waits for it (ps -eo"
+        " pid,stat,wchan:32,comm): such tasks go on once it responds",
+    )  # fmt: skip
+
+
+def _blame_file_system(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    if judgement.fault is Fault.FILE_SERVER:
+        yield host_part("file server")
+    else:
+        yield from _blame_disk(box, at, judgement)
 
 
 CHECKS = (
@@ -131,12 +153,13 @@ CHECKS = (
     Check(
         id="kernel.file-system",
         rule="Warns if the kernel logged errors of a file system on a disk, volume or array of the host (ext4, XFS,"
-        " Btrfs), as when it becomes read-only. Removable disks are not judged.",
-        source="Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs",
+        " Btrfs), as when it becomes read-only, or that an NFS server does not respond and did not since. Removable"
+        " disks are not judged.",
+        source="Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs, net/sunrpc/clnt.c",
         remedy="check for earlier I/O errors of the disk (smartctl -a, nvme smart-log); at the next drain unmount the"
         " file system and check it (e2fsck -f, xfs_repair, btrfs check), from a rescue system if it is the root",
         judge=_file_systems,
-        blames=_blame_disk,
+        blames=_blame_file_system,
         witness="log",
     ),
 )

@@ -1,4 +1,4 @@
-"""Errors of memory and CPUs in the kernel log: EDAC, machine checks and APEI.
+"""Messages about errors of memory, CPUs and what else firmware reports: EDAC, machine checks, APEI and BERT.
 
 Linux drivers/edac/edac_mc.c, arch/x86/kernel/cpu/mce, drivers/edac/mce_amd.c, drivers/acpi/apei, drivers/firmware/efi.
 One error can be logged in several of these forms: EDAC's line names the DIMM and counts, so that what is logged within
@@ -8,57 +8,69 @@ a second of it is the same error. Each form begins with more bytes of its own th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
-from dgxcheck.facts.record import replace
+from dgxcheck.facts.bdf import PATTERN, is_bdf
+from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, PcieError, Severity
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.kernel_messages.form import Form, first_match
 
 SAME_S = 1.0
 BOOT_S = 30.0
 """Machine checks logged by then without an exception were kept by the CPU or firmware from before the boot."""
-_EDAC = re.compile(
-    r"EDAC MC(?P<mc>\d{1,3}): (?P<count>\d{1,9}) (?P<kind>[CU])E (?:[A-Za-z][\w /-]{0,60} )??on"
-    r" (?P<dimm>[^(]{1,80}?) \("
+_HARDWARE = r"(?:mce: )?\[Hardware Error\]: "
+_EDAC = Form(
+    "EDAC MC",
+    r"(?P<number>\d{1,3}): (?P<count>\d{1,9}) (?P<kind>[CU])E (?:[A-Za-z][\w /-]{0,60} )??on (?P<dimm>[^(]{1,80}?) \(",
 )
-_RAW = re.compile(
-    r"(?:mce: )?\[Hardware Error\]: CPU (?P<cpu>\d{1,5}): Machine Check(?: Exception| Event)?: (?P<mcg>[0-9a-f]{1,16})"
-    r" Bank (?P<bank>\d{1,3}): (?P<status>[0-9a-f]{1,16})"
+_MACHINE_CHECK = (
+    Form(
+        ": Machine Check", r"(?: Exception| Event)?: (?P<mcg>[0-9a-f]{1,16}) Bank (?P<bank>\d{1,3}): "
+        r"(?P<status>[0-9a-f]{1,16})", before=rf"{_HARDWARE}CPU (?P<cpu>\d{{1,5}})",
+    ),
+    Form(
+        "_STATUS[", r"[^\]]{0,80}\]: 0x(?P<status>[0-9a-f]{1,16})",
+        before=rf"{_HARDWARE}(?:CPU:(?P<cpu>\d{{1,5}}) \([0-9a-f:]{{1,20}}\) )?MC(?P<bank>\d{{1,3}})",
+    ),
+)  # fmt: skip
+"""Of Intel, and of AMD."""
+_AMD_MEMORY = (
+    Form("Unified Memory Controller", before=_HARDWARE),
+    Form("DRAM ECC error", before=rf"{_HARDWARE}(?:Northbridge Error [^:]{{0,20}}: )?"),
 )
-_AMD = re.compile(
-    r"(?:mce: )?\[Hardware Error\]: (?:CPU:(?P<cpu>\d{1,5}) \([0-9a-f:]{1,20}\) )?MC(?P<bank>\d{1,3})_STATUS"
-    r"\[[^\]]{0,80}\]: 0x(?P<status>[0-9a-f]{1,16})"
+_PROCESSOR = Form("PROCESSOR ", r"[0-9a-f]{1,4}:[0-9a-f]{1,8} TIME \d{1,20} SOCKET (?P<socket>\d{1,3}) ", _HARDWARE)
+_LOGGED = Form("Machine check events logged", before=_HARDWARE)
+_POISONED = (
+    Form("mce: Uncorrected hardware memory error in user-access at ", r"[0-9a-f]{1,16}"),
+    Form("Memory failure: 0x", r"[0-9a-f]{1,16}: (?:recovery action for|Sending SIGBUS|Killing) "),
 )
-_AMD_MEMORY = re.compile(
-    r"(?:mce: )?\[Hardware Error\]: (?:Unified Memory Controller|(?:Northbridge Error [^:]{0,20}: )?DRAM ECC error)"
-)
-_PROCESSOR = re.compile(
-    r"(?:mce: )?\[Hardware Error\]: PROCESSOR [0-9a-f]{1,4}:[0-9a-f]{1,8} TIME \d{1,20} SOCKET (?P<socket>\d{1,3}) "
-)
-_LOGGED = re.compile(r"(?:mce: )?\[Hardware Error\]: Machine check events logged")
-_POISONED = re.compile(
-    r"mce: Uncorrected hardware memory error in user-access at [0-9a-f]{1,16}"
-    r"|Memory failure: 0x[0-9a-f]{1,16}: (?:recovery action for|Sending SIGBUS|Killing) "
-)
-_APEI = re.compile(r"(?:\{(?P<number>\d{1,10})\})?\[Hardware Error\]: {1,8}(?P<rest>\S.*)", re.DOTALL)
+_APEI = Form("[Hardware Error]: ", r" {0,7}(?P<rest>\S.*)", before=r"(?:mce: |\{(?P<record>\d{1,10})\})?")
 _SEVERITY = re.compile(r"event severity: (?P<severity>[a-z]{1,20})")
 _SECTION = re.compile(r"section_?[ ]?type: (?P<section>[^\n]{1,60})")
+_AT = re.compile(rf"device_id: (?P<bdf>{PATTERN})$")
 _DIMM = re.compile(r"DIMM location: (?!not present)(?P<dimm>[^\n]{1,80})|fru_text: (?P<fru>[^\n]{1,40})")
 _MODULE = re.compile(r"node: ?(?P<node>\d{1,5}) card: ?(?P<card>\d{1,5}) module: ?(?P<module>\d{1,5})")
 _UNCORRECTED, _DEFERRED = 1 << 61, 1 << 44
 _MEMORY_MASK, _MEMORY = 0xEF80, 0x0080
 """Of MCACOD, compound error codes (Intel SDM, volume 3B, 17.9.2): memory controller errors."""
-_MEMORY_SECTION, _CPU_SECTION = "memory error", "processor error"
+_SEVERITIES: Mapping[str, Severity] = {"corrected": "corrected", "recoverable": "nonfatal", "fatal": "fatal"}
 Lines = Sequence[tuple[float, str]]
 
 
 def errors(lines: Lines) -> list[HostEvent]:
-    """Each error of memory or CPUs once, in the order of the log."""
+    """Each error of memory, CPUs or what else firmware reports once, in the order of the log."""
     edac = [event for seconds, message in lines if (event := _edac(seconds, message)) is not None]
     known = [event.seconds for event in edac]
-    others = [each for each in (*_machine_checks(lines), *_apei(lines)) if not _near(each.seconds, known)]
+    reported = (block.event for block in _blocks(lines) if block.event is not None)
+    others = [each for each in (*_machine_checks(lines), *reported) if not _near(each.seconds, known)]
     known += [event.seconds for event in others]
     unnamed = [each for each in _unnamed(lines) if not _near(each.seconds, known)]
     return sorted([*edac, *others, *unnamed], key=lambda each: each.seconds)
+
+
+def pcie_errors(lines: Lines) -> list[PcieError]:
+    """Errors of PCIe that firmware handled and reported: ``{8}[Hardware Error]:   section_type: PCIe error``."""
+    return [error for block in _blocks(lines) for error in block.pcie]
 
 
 def _near(seconds: float, known: Sequence[float]) -> bool:
@@ -71,7 +83,7 @@ def _edac(seconds: float, message: str) -> HostEvent | None:
     if match is None:
         return None
     return HostEvent(
-        trouble="memory", part=match["dimm"].strip(), group=f"mc{int(match['mc'])}", corrected=match["kind"] == "C",
+        trouble="memory", part=match["dimm"].strip(), group=f"mc{int(match['number'])}", corrected=match["kind"] == "C",
         count=max(int(match["count"]), 1), seconds=seconds, line=message,
     )  # fmt: skip
 
@@ -83,12 +95,12 @@ def _machine_checks(lines: Lines) -> Iterator[HostEvent]:
         if open_ is not None and seconds - open_.seconds > SAME_S:
             yield open_
             open_ = None
-        match = _RAW.match(message) or _AMD.match(message)
+        match = first_match(_MACHINE_CHECK, message)
         if match is not None:
             if open_ is not None:
                 yield open_
             open_ = _machine_check(seconds, message, match)
-        elif open_ is not None and _AMD_MEMORY.match(message):
+        elif open_ is not None and first_match(_AMD_MEMORY, message):
             open_ = replace(open_, trouble="memory")
         elif open_ is not None and (processor := _PROCESSOR.match(message)):
             open_ = replace(open_, group=f"socket {int(processor['socket'])}")
@@ -108,53 +120,67 @@ def _machine_check(seconds: float, message: str, match: re.Match[str]) -> HostEv
     )  # fmt: skip
 
 
-def _apei(lines: Lines) -> Iterator[HostEvent]:
-    """Blocks of ``{35}[Hardware Error]:``, and those without a number, which firmware kept from before the boot."""
+class _Block(Record):
+    """What one record of firmware says."""
+
+    event: HostEvent | None
+    pcie: tuple[PcieError, ...]
+
+
+def _blocks(lines: Lines) -> Iterator[_Block]:
+    """Of ``{35}[Hardware Error]:`` lines, and of those without a number, which firmware kept from before the boot."""
     blocks: dict[str, list[tuple[float, str, str]]] = {}
     unnumbered = 0
     for seconds, message in lines:
         match = _APEI.match(message)
-        if match is None:
+        if match is None or message.startswith("mce: "):
             continue
-        if match["number"] is None and _SEVERITY.match(match["rest"]):
+        if match["record"] is None and _SEVERITY.match(match["rest"]):
             unnumbered += 1
-        name = match["number"] or f"before {unnumbered}"
+        name = match["record"] or f"before {unnumbered}"
         blocks.setdefault(name, []).append((seconds, message, match["rest"]))
-    for name, block in blocks.items():
-        event = _block(block)
-        if event is not None:
-            yield replace(event, past=name.startswith("before"))
+    return (_block(block, name.startswith("before")) for name, block in blocks.items())
 
 
-def _block(block: Sequence[tuple[float, str, str]]) -> HostEvent | None:
-    severity = trouble = dimm = module = ""
-    for _, _, rest in block:
+def _block(block: Sequence[tuple[float, str, str]], past: bool) -> _Block:
+    """A section of memory or of PCIe says what it is; every other one is of the CPUs and the chips around them."""
+    severity = dimm = module = ""
+    sections, devices = [], []
+    for _, message, rest in block:
         if match := _SEVERITY.match(rest):
             severity = match["severity"]
         elif match := _SECTION.match(rest):
-            section = match["section"]
-            trouble = (
-                "memory" if _MEMORY_SECTION in section else "machine check" if _CPU_SECTION in section else trouble
-            )
+            sections.append(match["section"])
         elif match := _DIMM.match(rest):
             dimm = match["dimm"] or dimm or match["fru"]
         elif match := _MODULE.match(rest):
             module = f"node {match['node']} card {match['card']} module {match['module']}"
-    kinds: dict[str, HostTrouble] = {"memory": "memory", "machine check": "machine check"}
-    if trouble not in kinds or severity in ("", "info"):
-        return None
-    part = dimm.strip() or module
+        elif (match := _AT.match(rest)) and is_bdf(match["bdf"]):
+            devices.append((match["bdf"], message))
+    if severity not in _SEVERITIES or not sections:
+        return _Block(event=None, pcie=())
     seconds, line, _ = block[0]
-    return HostEvent(
-        trouble=kinds[trouble], part=part, group=part, corrected=severity == "corrected", seconds=seconds, line=line,
+    of_memory = any("memory error" in section for section in sections)
+    trouble: HostTrouble = "memory" if of_memory else "machine check"
+    part = (dimm.strip() or module) if of_memory or "processor" in " ".join(sections) else ""
+    event = HostEvent(
+        trouble=trouble, part=part, group=part, corrected=severity == "corrected", seconds=seconds, line=line, past=past
     )  # fmt: skip
+    only_pcie = all("PCIe" in section for section in sections)
+    return _Block(
+        event=None if only_pcie and (devices or event.corrected) else event,
+        pcie=tuple(
+            PcieError(bdf=bdf, severity=_SEVERITIES[severity], seconds=seconds, line=message, past=past)
+            for bdf, message in dict(devices).items()
+        ),
+    )
 
 
 def _unnamed(lines: Lines) -> Iterator[HostEvent]:
     """Errors of which the log has no details: those for mcelog, and pages that were taken out of use."""
     last: HostEvent | None = None
     for seconds, message in lines:
-        poisoned = _POISONED.match(message) is not None
+        poisoned = first_match(_POISONED, message) is not None
         if not poisoned and not _LOGGED.match(message):
             continue
         event = HostEvent(

@@ -1,10 +1,10 @@
-"""The kernel, or programs on it, gave up: panics, oopses, hung tasks and CPUs, memory that ran out, crashes."""
+"""The kernel, or programs on it, gave up: panics, oopses, hung tasks, memory and files that ran out, crashes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from dgxcheck.checks.engine.blame import host
+from dgxcheck.checks.engine.blame import driver, host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
@@ -15,6 +15,7 @@ from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
 
 _DRIVER = "nvidia"
 """Prefix of the driver's modules: nvidia, nvidia_uvm, nvidia_modeset, nvidia_peermem."""
@@ -79,6 +80,14 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     return Judgement(Status.WARN, message, len(events), 0, evidence=lines(log, events), fault=Fault.TASKS_HUNG)
 
 
+def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """A file server that does not respond, for which tasks wait; else the kernel."""
+    log = box.snapshot.kernel_log
+    if not isinstance(log, Missing) and any(not event.past for event in events_of(log, "file server")):
+        yield host_part("file server")
+    yield host_part("kernel")
+
+
 def _memory(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     """A process that reached the limit of its own cgroup (job, container) passes, unless it is a service of NVIDIA."""
     bad = [event for event in events if event.group != _BY_LIMIT or event.part.startswith(_SERVICES)]
@@ -88,6 +97,18 @@ def _memory(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     if not bad:
         return Judgement(Status.PASS, message, evidence=lines(log, events))
     return Judgement(Status.WARN, message, len(bad), 0, evidence=lines(log, bad), fault=Fault.OUT_OF_MEMORY)
+
+
+def _memory_and_files(box: Box) -> Judged:
+    yield from _of_host(_memory, "no process killed for lack of memory", "out of memory")(box)
+    log = box.snapshot.kernel_log
+    if not isinstance(log, Missing) and (events := events_of(log, "out of files")):
+        yield replace(HOST, part="open files"), Judgement(
+            Status.WARN, f"the limit of open files of the whole host was reached{reach(log)}", len(events), 0,
+            evidence=lines(log, events), fault=Fault.OUT_OF_FILES,
+            remedy="find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only"
+            " where that many are meant",
+        )  # fmt: skip
 
 
 def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -104,7 +125,24 @@ def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     return Judgement(Status.WARN, message, len(bad), 0, evidence=lines(log, bad), fault=Fault.PROGRAM_CRASHED)
 
 
+def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    names = first_of([*dict.fromkeys(event.part for event in events if event.part)])
+    message = f"tasks hung in the NVIDIA driver {counted(len(events), 'time')}: {names}{reach(log)}"
+    return Judgement(Status.WARN, message, len(events), 0, evidence=lines(log, events), fault=Fault.DRIVER_STUCK)
+
+
 CHECKS = (
+    Check(
+        id="kernel.driver-stuck",
+        rule="Warns if a task was blocked for minutes, or a CPU locked up, in a function of the NVIDIA driver. Tasks"
+        " that hang elsewhere are not judged.",
+        source="Linux kernel/hung_task.c and kernel/watchdog.c; the stack names the driver's module",
+        remedy="run nvidia-bug-report.sh --safe-mode --extra-system-data; look for an Xid at that time; if nvidia-smi"
+        " hangs, drain the node and reboot",
+        judge=_of_host(_stuck, "no task hung in the NVIDIA driver", "stuck"),
+        blames=driver,
+        witness="log",
+    ),
     Check(
         id="kernel.panic",
         rule="Fails if the kernel panicked or hit a bug of its own (oops). Blames the NVIDIA driver only"
@@ -125,17 +163,18 @@ CHECKS = (
         remedy="read the call trace below these lines: it names what the task waits for, often a file system over the"
         " network or a disk; check that, then the host's load",
         judge=_of_host(_hung, "no task or CPU hung elsewhere", "hung"),
-        blames=host("kernel"),
+        blames=_blame_hung,
         witness="log",
     ),
     Check(
         id="kernel.out-of-memory",
         rule="Warns if the kernel killed processes because host memory ran out, or a service of NVIDIA at a limit of"
-        " its own. Other processes that reach the limit of their job or container are not a fault.",
-        source="Linux mm/oom_kill.c; Documentation/admin-guide/mm/concepts.rst",
+        " its own, and if the limit of open files of the whole host was reached. Other processes that reach the limit"
+        " of their job or container are not a fault.",
+        source="Linux mm/oom_kill.c, fs/file_table.c; Documentation/admin-guide/mm/concepts.rst",
         remedy="restart the services that were killed (systemctl --failed); find what takes the memory (ps, slabtop,"
         " /dev/shm) and limit it, or give jobs less",
-        judge=_of_host(_memory, "no process killed for lack of memory", "out of memory"),
+        judge=_memory_and_files,
         blames=host("free memory"),
         witness="log",
     ),
