@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from dgxcheck.facts import bdf
 from dgxcheck.facts.missing import Gap, Missing, question
@@ -22,11 +22,11 @@ def garbled(where: str, value: Json) -> Missing:
 
 def as_number(value: Json | Missing, where: str, low: int = 0, high: int = U64) -> int | Missing:
     """An integer from ``low`` to ``high``."""
-    if isinstance(value, Missing):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
-        return value
-    return garbled(where, value)
+    return value if isinstance(value, Missing) or _is_number(value, low, high) else garbled(where, value)
+
+
+def _is_number(value: Json, low: int, high: int) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def as_text(value: Json | Missing, where: str) -> str | Missing:
@@ -54,7 +54,10 @@ def number(
     source: Source, function: str, subject: str = "", *args: int, low: int = 0, high: int = U64
 ) -> int | Missing:
     """The integer that a function answers."""
-    return as_number(source.nvml(function, subject, *args), question(function, subject, *args), low, high)
+    answer = source.nvml(function, subject, *args)
+    if isinstance(answer, Missing) or _is_number(answer, low, high):
+        return answer
+    return garbled(question(function, subject, *args), answer)
 
 
 def text(source: Source, function: str, subject: str = "", *args: int) -> str | Missing:
@@ -157,7 +160,6 @@ def plain(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _values(source: Source, quantity: Quantity, bdf: str, *first: int) -> tuple[Any, ...]:
     function, args = quantity.function, (*first, *quantity.args)
-    where = question(function, bdf, *args)
     if quantity.form == "text":
         return (text(source, function, bdf, *args),)
     values: tuple[int | Missing, ...]
@@ -166,5 +168,8 @@ def _values(source: Source, quantity: Quantity, bdf: str, *first: int) -> tuple[
     elif len(quantity.facts) > 1:
         values = outputs(source, function, bdf, *args, count=len(quantity.facts))
     else:
-        values = (as_number(source.nvml(function, bdf, *args), where, quantity.low, quantity.high),)
-    return tuple(is_on(value, where) for value in values) if quantity.form == "flag" else values
+        values = (number(source, function, bdf, *args, low=quantity.low, high=quantity.high),)
+    if quantity.form != "flag":
+        return values
+    where = question(function, bdf, *args)
+    return tuple(is_on(value, where) for value in values)
