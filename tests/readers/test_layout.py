@@ -29,7 +29,7 @@ from together import holds_for_each
 from dgxcheck.assessment.importing.recording import read
 from dgxcheck.assessment.importing.texts import text_of
 from dgxcheck.facts.missing import BadInput, Json
-from dgxcheck.readers.catalogue import READERS
+from dgxcheck.readers.any_text import READERS
 from dgxcheck.readers.layout.undo import undone
 
 LAYERS = HARMLESS.keys() - {"column", "table of one column"}
