@@ -13,6 +13,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from checkout import ROOT
@@ -175,6 +176,7 @@ def searched(name: str) -> bool:
     return re.search(use if "[" in name else rf"\b{label}{use}", source) is not None
 
 
+@cache
 def slowest(pattern: re.Pattern[str], anywhere: bool) -> tuple[float, str]:
     """Seconds and text of the slowest pumped text."""
     worst = (0.0, "")

@@ -86,7 +86,7 @@ _FORMS = (
     ("lsmod", re.compile(r"Module +Size +Used by"), 1),
     (
         "nvidia-smi",
-        re.compile(r"=+NVSMI LOG=+|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)"),
+        re.compile(r"={1,99}NVSMI LOG={1,99}|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)"),
         1,
     ),
     ("nvidia-smi topo -m", re.compile(r"[ \t]{1,40}(?:\x1b\[4m)?GPU0\s.{0,2000}"), 1),
