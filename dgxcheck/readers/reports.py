@@ -30,9 +30,7 @@ class Reports:
         """Is there a result with this fault?"""
         return any(fault is kind for _, _, _, fault, _ in self._found)
 
-    def add(
-        self, subject: str, topic: str, outcome: Outcome, fault: FaultKind | None = None, text: str = ""
-    ) -> None:
+    def add(self, subject: str, topic: str, outcome: Outcome, fault: FaultKind | None = None, text: str = "") -> None:
         """One result; no fault for one that is good."""
         key = (subject, topic, outcome, fault, " ".join(text.split())[:_MOST_TEXT])
         if key in self._found or len(self._found) < MOST:

@@ -304,7 +304,6 @@ def test_access_that_cuda_does_not_give() -> None:
     }  # fmt: skip
 
 
-
 def test_a_text_that_speaks_of_nccl_is_no_log() -> None:
     found: tuple[Json, ...] = (
         *map(str, log.read(("set NCCL_DEBUG=INFO", "box:1:2 [0] NCCL INFO Launch mode Parallel"))),
