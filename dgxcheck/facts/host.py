@@ -49,7 +49,7 @@ class Dmi(Record, where="/sys/class/dmi/id"):
     sys_vendor: str | Missing = nature.inventory("maker")
     product_name: str | Missing = nature.inventory("product")
     product_version: str | Missing = nature.inventory("product version")
-    product_serial: str | Missing = nature.identity("serial number of the machine", kept=True)
+    product_serial: str | Missing = nature.inventory("serial number of the machine")
     board_vendor: str | Missing = nature.inventory("maker of the board")
     board_name: str | Missing = nature.inventory("board")
     bios_vendor: str | Missing = nature.inventory("maker of the BIOS")
@@ -60,7 +60,7 @@ class Dmi(Record, where="/sys/class/dmi/id"):
 class Host(Record):
     """The machine that the GPUs are in."""
 
-    hostname: str | Missing = nature.identity("host name")
+    hostname: str | Missing = nature.identity("host name", any="a host has one; the last run is found by it")
     boot_id: str | Missing = nature.load("boot id")
     kernel_release: str | Missing = nature.version("kernel")
     kernel_version: str | Missing = nature.version("kernel build")
@@ -103,7 +103,7 @@ class Module(Record, where="/sys/module/{name}"):
     """One ``/sys/module/<name>``."""
 
     name: str = nature.key()
-    loaded: bool | Missing = nature.state("module loaded")
+    loaded: bool | Missing = nature.state("module loaded", differs="a module is loaded when something needs it")
     version: str | Missing = nature.version("module version")
     refcnt: int | Missing = nature.load("users of the module")
     state: str | Missing = nature.state("module state", good=("live",))
@@ -129,7 +129,7 @@ class Modules(Record):
 
     modules: tuple[Module, ...] = nature.holder()
     """Every module of interest, loaded or not."""
-    ib_core_holders: tuple[str, ...] | Missing = nature.state("users of ib_core")
+    ib_core_holders: tuple[str, ...] | Missing = nature.state("users of ib_core", differs="gdr.peer-memory judges it")
     """Modules that use ``ib_core``; a registered nvidia_peermem is one."""
     memory_peers: tuple[MemoryPeer, ...] | Missing = nature.holder()
     driver: NvidiaDriver | Missing = nature.holder("kernel driver")
@@ -275,7 +275,7 @@ class NetInterface(Record, where="/sys/class/net/{name}"):
     """ARPHRD number: 1 Ethernet, 32 InfiniBand, 772 loopback."""
     mac: str | Missing = nature.identity("MAC address", file="address")
     """6 octets, 20 for IP over InfiniBand."""
-    bdf: str | Missing = nature.place("PCI function")
+    bdf: str | Missing = nature.place("PCI function", any="a function may have several interfaces")
     """PCI function behind it; absent for virtual interfaces."""
 
 

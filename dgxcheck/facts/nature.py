@@ -54,10 +54,12 @@ if TYPE_CHECKING:
         any: str = "",
         file: str = "",
         kept: bool = ...,
+        zero: bool = ...,
+        card: bool = ...,
         default: Any = ...,
     ) -> Any:
         """No two devices of a kind have the same. ``shared``: who may; then two that share it among others that do
-        not are a finding, and all of them are none."""
+        not are a finding, and all of them are none. ``card``: the functions of one card do; ``zero``: 0 is a value."""
 
     def place(
         label: str = "", unit: str = "", *, any: str = "", file: str = "", kept: bool = ..., default: Any = ...

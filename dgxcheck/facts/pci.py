@@ -66,7 +66,7 @@ class Bar(Record):
     """0 to 5 as the kernel counts (a 64-bit one takes two), 6 the expansion ROM."""
     assigned: bool = nature.state("BAR assigned", good=(True,))
     """False where the firmware and the kernel found no room for it."""
-    start: int = nature.place("BAR start", "hex")
+    start: int = nature.identity("BAR start", "hex", card=True)
     size: int | Missing = nature.setting("BAR size", "bytes")
     is_io: bool = nature.capability("BAR of I/O space")
     is_64bit: bool = nature.capability("64-bit BAR")

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from test_health_checks import GPU2, NVML, changed
-from test_inventory import counts
 
 from dgxcheck.assessment.growth import Present, last_run
-from dgxcheck.assessment.inventory import remembered_values
+from dgxcheck.assessment.inventory import counts, remembered_values
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.checks.by_nature.last_run import CHECKS, kept
 from dgxcheck.checks.engine.box import Box
@@ -42,7 +41,9 @@ def ran(spec: str, file: Path, accepted: bool = False) -> list[Finding]:
 
 
 def words(found: list[Finding]) -> list[tuple[str, str, str]]:
-    return [(each.status.value, each.subject.name, each.judgement.message.partition(" in the run")[0]) for each in found]
+    return [
+        (each.status.value, each.subject.name, each.judgement.message.partition(" in the run")[0]) for each in found
+    ]
 
 
 @pytest.mark.parametrize(("facts", "due"), [
@@ -51,9 +52,7 @@ def words(found: list[Finding]) -> list[tuple[str, str, str]]:
     ({"text /proc/sys/kernel/numa_balancing": "1\n"}, ("host", "NUMA balancing 1, was 0")),
     ({"text /sys/class/block/sda/device/model": "OTHER\n"}, ("host", "")),
 ])  # fmt: skip
-def test_a_change_since_the_last_run_is_a_warning(
-    facts: dict[str, Json], due: tuple[str, str], tmp_path: Path
-) -> None:
+def test_a_change_since_the_last_run_is_a_warning(facts: dict[str, Json], due: tuple[str, str], tmp_path: Path) -> None:
     file = tmp_path / "counters.json"
     assert [each.judgement.reason for each in ran("dgx-1-v100", file)] == ["no-history"]
     assert [each.status.value for each in ran("dgx-1-v100", file)] == ["pass"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dgxcheck.checks.by_nature.records import held, keys, records
+from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import component_of, host
 from dgxcheck.checks.engine.box import HOST, Box, guest
@@ -16,15 +18,13 @@ from dgxcheck.facts.host import BlockDevice
 from dgxcheck.facts.ids import DISPLAY
 from dgxcheck.facts.inventory import Kept
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.facts.nature import Fact, rows_of
+from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.facts.record import Record, fields, replace
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.values import Leaf, as_json, described, label, leaves, said, text, where
 from dgxcheck.survey import Snapshot
 
 CHECK = "host.last-run"
-NO_DEVICES = ("pci_names", "kernel_log", "measurement", "stated", "tool_reports")
-"""Fields of the snapshot that hold events, figures and what other tools printed."""
 _NATURES = ("inventory", "version")
 _MOST, _MANY = 3, 4
 """Facts of one device that a message names; devices with the same change of which each is named."""
@@ -44,18 +44,16 @@ def kept(facts: Snapshot) -> dict[str, dict[str, Json]]:
 
 def _disks(facts: Snapshot) -> list[BlockDevice]:
     """Without removable ones; their names change from boot to boot."""
-    listed = _records(facts.storage)
+    listed = held(facts.storage)
     return [row for row in listed if isinstance(row, BlockDevice) and row.removable is not True]
 
 
 def _kept_leaves(facts: Snapshot) -> Iterator[tuple[str, Record, Leaf]]:
-    for name in [name for name in fields(facts) if name not in NO_DEVICES]:
-        for record in _records(getattr(facts, name)):
-            if isinstance(record, BlockDevice) or _is_bridge(record):
-                continue
-            keys = [str(getattr(record, row.name)) for row in rows_of(type(record)).values() if row.nature == "key"]
-            owner = " ".join((type(record).__name__, *keys))
-            yield from ((owner, record, leaf) for leaf in leaves(record, _is_kept))
+    for record in records(facts):
+        if not isinstance(record, BlockDevice) and not _is_bridge(record):
+            owner = " ".join((type(record).__name__, *keys(record)))
+            found = leaves(record, _is_kept)
+            yield from ((owner, record, leaf) for leaf in found if leaf[1][-1].nature != "holder")
 
 
 def _is_bridge(record: Record) -> bool:
@@ -67,18 +65,6 @@ def _is_bridge(record: Record) -> bool:
 def _is_kept(row: Fact) -> bool:
     inside = row.nature == "holder" and not row.record.__annotations__[row.name].startswith("tuple")
     return inside or row.nature in _NATURES or "kept" in row.more
-
-
-def _records(value: object) -> Iterator[Record]:
-    """The records of a field, and those in the tuples that they hold; a record in a field is part of its holder."""
-    if isinstance(value, tuple):
-        for each in value:
-            yield from _records(each)
-    elif isinstance(value, Record) and not isinstance(value, Missing):
-        yield value
-        for name, row in rows_of(type(value)).items():
-            if row.nature == "holder" and isinstance(held := getattr(value, name), tuple):
-                yield from _records(held)
 
 
 def _last_run(box: Box) -> Judged:
@@ -96,7 +82,7 @@ def _last_run(box: Box) -> Judged:
     for owner, record, leaf in _kept_leaves(box.snapshot):
         was = before.values.get(owner, {}).get(leaf[0])
         if was is not None and not _same(box, leaf, was):
-            by_name.setdefault(leaf[0], []).append((_subject(box, owner, record), (record, leaf, was)))
+            by_name.setdefault(leaf[0], []).append((subject_of(box, record), (record, leaf, was)))
     for those in by_name.values():
         for subject, change in those[:1] if len(those) > _MANY else those:
             everywhere = replace(HOST, part=f"{label(change[1][1])} of {counted(len(those), 'device')}")
@@ -118,18 +104,6 @@ def _same(box: Box, leaf: Leaf, was: Json) -> bool:
         return now == was
     slack: int = leaf[1][-1].more.get("slack", 0)
     return abs(now - was) <= max(now, was) * box.settings.limit(str(limit)) / 100 + slack
-
-
-def _subject(box: Box, owner: str, record: Record) -> Subject:
-    device = box.topology.device(getattr(record, "bdf", None) or "")
-    if device is not None and device.kind == "gpu":
-        return box.subject(device)
-    if device is not None:
-        return Subject(kind="hca", name=device.name, bdf=device.bdf)
-    bdf = getattr(record, "bdf", None)
-    return Subject(kind="pci", name=bdf, bdf=bdf) if isinstance(bdf, str) else replace(
-        HOST, part=owner.partition(" ")[2]
-    )  # fmt: skip
 
 
 def _changed(where_: str, those: list[_Change], date: str) -> Judgement:
