@@ -66,4 +66,4 @@ def test_the_peer_is_blamed_first_and_this_gpu_is_not_replaced(tmp_path: Path) -
     assert bad.blames[0].kind in ("nvlink", "nvswitch")
     steps = [action.step for cause in result.causes for action in cause.actions]
     assert "replace" not in steps
-    assert [step for step in steps if step != "drain"][0] == "inspect"
+    assert next(step for step in steps if step != "drain") == "inspect"

@@ -40,6 +40,7 @@ _OF_RECOVERY: Mapping[Recovery, FaultKind] = {
     "node-reboot": Fault.REBOOT_REQUIRED,
     "drain-p2p": Fault.DRAIN_REQUIRED,
     "drain-and-reset": Fault.RESET_REQUIRED,
+    "imex": Fault.IMEX_RECOVERY,
 }
 
 
