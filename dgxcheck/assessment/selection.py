@@ -16,6 +16,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.rootfs import decode, list_names, read_bytes
 from dgxcheck.settings import Settings
 from dgxcheck.suggestion import did_you_mean
@@ -48,7 +49,6 @@ def site_settings(config: str | None) -> Settings:
     return of_site(config, [check.id for check in CHECKS])
 
 
-_DEVICES = "/sys/bus/pci/devices"
 _FAULTS = {word: fault for word, fault in BY_WORD.items() if word not in {check.id for check in CHECKS}}
 
 
@@ -108,7 +108,7 @@ def _places(finding: Finding) -> tuple[str, ...]:
 
 def has_nvidia_gpu(root: str) -> bool:
     """Is there an NVIDIA function on the PCI bus of the live machine? Costs a few milliseconds."""
-    base = root.rstrip("/") + _DEVICES
+    base = root.rstrip("/") + PCI_DEVICES
     try:
         names = list_names(base)
     except OSError:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dgxcheck.facts.bdf import bus_order, is_unplaced, unplaced
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.lazy_pattern import LazyPattern
 
 INDEX = "nvml nvmlDeviceGetHandleByIndex"
 COUNT = "nvml nvmlDeviceGetCount"
@@ -19,11 +21,10 @@ ATTACHED = "stated attached-gpus"
 """The key of how many GPUs NVML lists, of a text that shows fewer."""
 OF_LIST = (INDEX, WITHOUT_NUMBER, ATTACHED)
 """Prefixes of the keys that describe NVML's list of GPUs."""
-_DEVICES = "/sys/bus/pci/devices"
 _UUID = "nvml nvmlDeviceGetUUID "
 _NOT_SHOWN: Json = {"missing": "unasked", "detail": "no text shows this GPU"}
-_OF_LINKS = re.compile(r"stated nvlink[a-z-]{0,20} GPU(\d{1,2})(?: |$)", re.ASCII)
-_GPU = re.compile(r"GPU\d{1,2}", re.ASCII)
+_OF_LINKS = LazyPattern(r"stated nvlink[a-z-]{0,20} GPU(\d{1,2})(?: |$)", "stated nvlink", flags=re.ASCII)
+_GPU = LazyPattern(r"GPU\d{1,2}", "GPU", flags=re.ASCII)
 
 
 def handles(facts: Mapping[str, Json]) -> dict[int, str]:
@@ -39,7 +40,7 @@ def numberless(facts: Mapping[str, Json]) -> list[str]:
 
 def gpu_function(bdf: str) -> dict[str, Json]:
     """The files by which a PCI function is one of NVIDIA's GPUs, for a text that tells its bus id alone."""
-    return {f"text {_DEVICES}/{bdf}/class": "0x030200\n", f"text {_DEVICES}/{bdf}/vendor": "0x10de\n"}
+    return {f"text {PCI_DEVICES}/{bdf}/class": "0x030200\n", f"text {PCI_DEVICES}/{bdf}/vendor": "0x10de\n"}
 
 
 def placed(outputs: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from weakref import WeakKeyDictionary
+
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import hexadecimal
-from probes.pci.tree import DEVICES, Path, behind_infiniband, class_codes, path_of, with_bridges
+from probes.pci.tree import Path, behind_infiniband, class_codes, path_of, with_bridges
 
 _INFINIBAND_CONTROLLER = 0x0207
 
@@ -19,7 +23,7 @@ class Roles(Record):
     gpus: tuple[str, ...]
     nvswitches: tuple[str, ...]
     hcas: tuple[str, ...]
-    paths: dict[str, Path | Missing]
+    paths: Mapping[str, Path | Missing]
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -33,8 +37,20 @@ class Roles(Record):
         return tuple(sorted(bdf for bdf in self.paths if bdf not in ends))
 
 
+_KNOWN: WeakKeyDictionary[Source, Roles | Missing] = WeakKeyDictionary()
+
+
 def roles(source: Source) -> Roles | Missing:
-    """Sorts ``/sys/bus/pci/devices``; RoCE HCAs are known by their ``/sys/class/infiniband`` device."""
+    """Sorts ``/sys/bus/pci/devices``; RoCE HCAs are known by their ``/sys/class/infiniband`` device.
+
+    Five probes ask for them, so those of a source are remembered while there is that source.
+    """
+    if source not in _KNOWN:
+        _KNOWN[source] = _roles(source)
+    return _KNOWN[source]
+
+
+def _roles(source: Source) -> Roles | Missing:
     codes = class_codes(source)
     if isinstance(codes, Missing):
         return codes
@@ -58,5 +74,5 @@ def roles(source: Source) -> Roles | Missing:
 
 
 def _is_nvidia(source: Source, bdf: str) -> bool:
-    vendor = ask(source, f"{DEVICES}/{bdf}/vendor", hexadecimal)
+    vendor = ask(source, f"{PCI_DEVICES}/{bdf}/vendor", hexadecimal)
     return not isinstance(vendor, Missing) and vendor == NVIDIA

@@ -13,6 +13,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing, need
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 
 _NVML_FAULTS = {
@@ -134,7 +135,7 @@ def _kernel_driver(gpu: Device) -> Judgement:
     name = need(bound(gpu))
     if name not in ("nvidia", "nouveau"):
         return skip("not-visible", f"bound to {name or 'no driver'}")
-    evidence = (Evidence(f"/sys/bus/pci/devices/{gpu.bdf}/driver", name),)
+    evidence = (Evidence(pci_file(gpu.bdf, "driver"), name),)
     if name == "nouveau":
         return Judgement(Status.FAIL, "bound to nouveau", name, "nvidia", "", evidence, fault=Fault.NOUVEAU)
     return Judgement(Status.PASS, "bound to nvidia", name, "nvidia", "", evidence)

@@ -34,6 +34,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.pci import Iommu
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import NEAR
 
@@ -70,7 +71,7 @@ def port_acs(box: Box, bdf: str, pairs: Sequence[Pair]) -> Precondition:
     bits = ", ".join(name for bit, name in BITS.items() if registers.control & bit)
     names = ", ".join(f"{gpu.name}-{nic.name}" for gpu, nic in pairs)
     message = f"ACS of {bdf} redirects traffic to the root complex ({bits}): {names}"
-    evidence = Evidence(f"/sys/bus/pci/devices/{bdf}/config", f"ACSCtl {registers.control:#06x}")
+    evidence = Evidence(pci_file(bdf, "config"), f"ACSCtl {registers.control:#06x}")
     if reason := hypervisor(box):
         return Precondition("no", skip("not-configured", f"{message}; virtual machines need this: {reason}", evidence))
     if translated_devices(box):
@@ -115,7 +116,7 @@ def _of_ports(box: Box, ports: Mapping[str, Precondition]) -> Judged:
     if unknown is not None:
         yield HOST, unknown.judgement
     elif not redirecting:
-        evidence = tuple(Evidence(f"/sys/bus/pci/devices/{port}/config", "no redirect") for port in list(ports)[:10])
+        evidence = tuple(Evidence(pci_file(port, "config"), "no redirect") for port in list(ports)[:10])
         message = f"none of {counted(len(ports), 'port')} with ACS between GPUs and the HCAs near them redirects"
         yield HOST, Judgement(Status.PASS, message, 0, 0, "ports", evidence)
 

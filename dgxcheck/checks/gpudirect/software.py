@@ -15,9 +15,9 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Flavour, JobDaemon, Limit, Memlock, Modules, Setting
 from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import MEMORY_PEERS
 from dgxcheck.topology.model import Device
 
-_PEERS = "/sys/kernel/mm/memory_peers"
 _CLIENTS = ("nv_mem", "nv_mem_nc")
 _TURING = (7, 5)
 _DMABUF_KERNEL, _DMABUF_CUDA = (5, 12), 11070
@@ -45,7 +45,7 @@ def _registered(modules: Modules, name: str, evidence: tuple[Evidence, ...]) -> 
     peers, holders = modules.memory_peers, modules.ib_core_holders
     clients = [] if isinstance(peers, Missing) else [client.name for client in peers if client.name in _CLIENTS]
     if clients or (not isinstance(holders, Missing) and name in holders):
-        where = f"{_PEERS}/{clients[0]}" if clients else "ib_core"
+        where = f"{MEMORY_PEERS}/{clients[0]}" if clients else "ib_core"
         message = f"{name} is loaded and registered with {where}"
         return Precondition("ready", Judgement(Status.PASS, message, evidence=evidence))
     for fact in (peers, holders):
@@ -54,7 +54,7 @@ def _registered(modules: Modules, name: str, evidence: tuple[Evidence, ...]) -> 
     others: Json = "absent" if isinstance(peers, Missing) else [client.name for client in peers]
     return Precondition("no", Judgement(
         Status.WARN, f"{name} is loaded, but not registered with ib_core",
-        evidence=(*evidence, Evidence(_PEERS, others)), fault=Fault.PEER_MEMORY,
+        evidence=(*evidence, Evidence(MEMORY_PEERS, others)), fault=Fault.PEER_MEMORY,
     ))  # fmt: skip
 
 

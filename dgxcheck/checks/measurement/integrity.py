@@ -23,11 +23,11 @@ from dgxcheck.checks.measurement.lookup import (
 )
 from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, blocker
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import MIB
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 
-MIB = 1 << 20
 _UNUSED = (
     "results of jobs that used P2P between them are suspect; end such jobs, or set NCCL_P2P_DISABLE=1, until this is"
     " done and dgxcheck health -e finds no wrong words"

@@ -26,6 +26,7 @@ from dgxcheck.components.locate import links_at, links_below
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import AerDevice, AerErrors
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.topology.model import Topology
 
 _WORST_FIRST = ("fatal", "nonfatal", "correctable")
@@ -79,7 +80,6 @@ KINDS = {"fatal": "fatal error", "nonfatal": "non-fatal error", "correctable": "
 """``aer_dev_*`` files, the worst first."""
 _BY_A_RESET = ("SDES",)
 """A link that goes down when its device is reset or powered off (Surprise Down) counts as fatal."""
-_DEVICES = "/sys/bus/pci/devices"
 _TOLD: Mapping[str, str] = {"correctable": "cor", "nonfatal": "nonfatal", "fatal": "fatal"}
 
 
@@ -117,20 +117,18 @@ def _many(box: Box, count: int, others: Collection[int], evidence: Evidence, ori
 
 def counters(row: AerDevice, kind: str, errors: AerErrors | Missing) -> Evidence:
     """What a device counts of one kind."""
-    where = f"{_DEVICES}/{row.bdf}/aer_dev_{kind}"
+    where = f"{PCI_DEVICES}/{row.bdf}/aer_dev_{kind}"
     return Evidence(where, errors.reason) if isinstance(errors, Missing) else Evidence(where, {**errors.counts})
 
 
 def told(port: AerDevice, kind: str) -> Evidence:
     """The messages of one kind that a root port received."""
-    return Evidence(f"{_DEVICES}/{port.bdf}/aer_rootport_total_err_{_TOLD[kind]}", getattr(port.root_port, kind))
+    return Evidence(f"{PCI_DEVICES}/{port.bdf}/aer_rootport_total_err_{_TOLD[kind]}", getattr(port.root_port, kind))
 
 
 def is_told(judgement: Judgement) -> bool:
     """Is it about messages that a root port received?"""
     return any("/aer_rootport_" in each.where for each in judgement.evidence)
-
-
 
 
 def _aer(box: Box) -> Judged:

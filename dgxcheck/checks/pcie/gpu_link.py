@@ -19,6 +19,7 @@ from dgxcheck.facts.gpu import GpuPcie
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import Control
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
@@ -159,7 +160,7 @@ def trained_width(box: Box, hop: Hop, severity: Status) -> Judgement:
 
 def _judgement(box: Box, hop: Hop, status: Status, message: str, expected: float) -> Judgement:
     evidence = tuple(
-        Evidence(f"/sys/bus/pci/devices/{bdf}/current_link_width", _width_of(box, bdf))
+        Evidence(pci_file(bdf, "current_link_width"), _width_of(box, bdf))
         for bdf in (hop.port, hop.device)
     )
     fault = None if status is Status.PASS else Fault.LINK_NARROW
@@ -191,7 +192,7 @@ def slow_fault(box: Box, hop: Hop) -> FaultKind:
 def target_evidence(box: Box, hop: Hop) -> Iterator[Evidence]:
     """The setting, where it can be read."""
     if (target := target_gen(box, hop)) is not None:
-        yield Evidence(f"/sys/bus/pci/devices/{hop.port}/config", f"Target Link Speed gen{target}")
+        yield Evidence(pci_file(hop.port, "config"), f"Target Link Speed gen{target}")
 
 
 def port_setting(hop: Hop) -> Component:

@@ -17,6 +17,7 @@ from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.profiles.model import Profile, SelectedProfile
 from dgxcheck.topology.model import Device, Machine
 from dgxcheck.topology.notes import ANCESTORS
@@ -221,7 +222,7 @@ def _host_bridge_node(devices: list[Device], vm: str | None) -> Judgement:
     evidence: list[Evidence] = []
     for device in devices:
         node = need(device.function.numa_node) if device.function is not None else 0
-        evidence.append(Evidence(f"/sys/bus/pci/devices/{device.bdf}/numa_node", node))
+        evidence.append(Evidence(pci_file(device.bdf, "numa_node"), node))
         if node < 0:
             without.append(device.name)
     if not without:

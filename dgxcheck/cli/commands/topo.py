@@ -17,8 +17,7 @@ from dgxcheck.topology.model import Topology
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ANSWERS = {
-    **{kind: ("whole_box", kind)
-       for kind in ("matrix", "matrix_pci", "p2p", "tree", "rings", "path", "rdma", "peers")},
+    **{kind: ("whole_box", kind) for kind in ("matrix", "matrix_pci", "p2p", "tree", "rings", "path", "rdma", "peers")},
     "cpu": ("one_gpu", "gpus_of_cpu"),
     "level": ("one_gpu", "nearest"),
     "gpu_path": ("one_gpu", "gpu_path"),

@@ -1,4 +1,6 @@
-"""Registers that ``lspci`` shows as words or as bytes: bridge windows, PCI Express link, extended capabilities.
+"""Registers that ``lspci`` shows as words or as bytes: regions, bridge windows, link, extended capabilities.
+
+Registers that ``lspci`` shows as words or as bytes: bridge windows, PCI Express link, extended capabilities.
 
 Offsets are those of the PCI Local Bus and PCI Express Base specifications (pciutils: lib/header.h).
 """
@@ -8,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dgxcheck.lazy_pattern import LazyPattern
+
 _BRIDGE = 1
 _EXPRESS = 0x10
 _LINK_CAPABILITY, _LINK_STATUS, _LINK_CAPABILITY_2 = 0x0C, 0x12, 0x2C
@@ -15,12 +19,14 @@ _SPEEDS = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
 _INTEGRATED = (9, 10)
 """Port types of endpoints and event collectors within the root complex, which have no link."""
 _ACS = 0x000D
-_SECONDARY = re.compile(r"Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}),")
-_LINK = re.compile(r"(?P<which>LnkCap|LnkSta):\s(?:Port #\d+, )?Speed (?P<speed>[\d.]{1,5})GT/s[^,]{0,20}, "
-                   r"Width x(?P<width>\d{1,2})\b.*", re.ASCII)  # fmt: skip
-_SUPPORTED = re.compile(r"LnkCap2: Supported Link Speeds: (?:[\d.]{1,5}-)?([\d.]{1,5})GT/s", re.ASCII)
-_CAPABILITY = re.compile(r"Capabilities: \[([0-9a-f]{3})(?: v(\d+))?\] (.*)", re.ASCII)
-_ACS_WORDS = re.compile(r"ACS(Cap|Ctl):\s(.*)")
+_SECONDARY = LazyPattern(r"Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}),", ", secondary=")
+_LINK = LazyPattern(r"(?P<which>LnkCap|LnkSta):\s(?:Port #\d+, )?Speed (?P<speed>[\d.]{1,5})GT/s[^,]{0,20}, "
+                   r"Width x(?P<width>\d{1,2})\b.*", ", Width x", flags=re.ASCII)  # fmt: skip
+_SUPPORTED = LazyPattern(
+    r"LnkCap2: Supported Link Speeds: (?:[\d.]{1,5}-)?([\d.]{1,5})GT/s", "LnkCap2: Supported Link", flags=re.ASCII
+)
+_CAPABILITY = LazyPattern(r"Capabilities: \[([0-9a-f]{3})(?: v(\d+))?\] (.*)", "Capabilities", flags=re.ASCII)
+_ACS_WORDS = LazyPattern(r"ACS(Cap|Ctl):\s(.*)", "ACSCap:", "ACSCtl:")
 _ACS_BITS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
 
 
@@ -118,3 +124,60 @@ def _express(config: bytes) -> int | None:
 
 def _word(config: bytes, at: int) -> int:
     return int.from_bytes(config[at : at + 2], "little")
+
+
+_REGION = LazyPattern(
+    r"(?:Region (?P<number>[0-5]): |(?P<rom>(?:\[virtual\] )?Expansion ROM) at |(?P<plain>))"
+    r"(?:(?P<memory>Memory at )|(?P<io>I/O ports at )|(?<= at ))"
+    r"(?P<at>[0-9a-f]{1,16}|<unassigned>|<ignored>|\[?virtual\]?)(?P<more>.*)",
+    flags=re.ASCII,
+)
+_UNKNOWN = LazyPattern(r"^Region \d|(?:Memory|I/O ports) at ", "I/O ports at", "Memory at ", "Region ")
+_SIZE = LazyPattern(r"\[size=(\d{1,4})([KMGT]?)\]", "[size=", flags=re.ASCII)
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_ROM = 6
+# include/linux/ioport.h
+_IO, _MEMORY, _PREFETCH, _READ_ONLY, _SIZE_ALIGN = 0x100, 0x200, 0x2000, 0x4000, 0x40000
+_MEM_64, _UNSET = 0x100000, 0x20000000
+
+
+def resource(details: Sequence[str], config: bytes) -> str | None:
+    """Seven lines ``start end flags``; None where a region cannot be placed, or the listing is not verbose."""
+    if not details or is_dead(config):
+        return None
+    rows = ["0x0000000000000000 0x0000000000000000 0x0000000000000000"] * (_ROM + 1)
+    for line in details:
+        match = _REGION.match(line)
+        if match is None or not (match["memory"] or match["io"] or match["rom"]):
+            if _UNKNOWN.search(line):
+                return None
+            continue
+        size = _SIZE.search(match["more"])
+        placed = "<" not in match["at"] and "v" not in match["at"]
+        start = int(match["at"], 16) if placed else 0
+        number = _ROM if match["rom"] else int(match["number"]) if match["number"] else _number(start, config)
+        if size is None or number is None:
+            return None
+        flags = _IO if match["io"] else _MEMORY | _SIZE_ALIGN | (0 if placed else _UNSET)
+        flags |= _READ_ONLY if match["rom"] else 0
+        flags |= _MEM_64 if "64-bit" in match["more"] else 0
+        flags |= _PREFETCH if " prefetchable" in match["more"] else 0
+        last = start + (int(size[1]) << _UNITS[size[2]]) - 1
+        rows[number] = f"0x{start:016x} 0x{last:016x} 0x{flags:016x}"
+    return "\n".join(rows) + "\n"
+
+
+def _number(start: int, config: bytes) -> int | None:
+    """Which base address register holds an address: ``-v`` alone does not number its regions."""
+    for number in range(6):
+        at = 0x10 + 4 * number
+        low = int.from_bytes(config[at : at + 4], "little")
+        if low & 1:
+            if low & ~0x3 == start:
+                return number
+        elif low & 0x4:
+            if int.from_bytes(config[at : at + 8], "little") & ~0xF == start:
+                return number
+        elif low and low & ~0xF == start:
+            return number
+    return None
