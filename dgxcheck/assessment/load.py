@@ -37,11 +37,11 @@ from dgxcheck.workers.cuda.supervisor import START, CudaStage
 
 FACT = "measure "
 Measurements = tuple[Measurement, ...] | Missing
-Judge = Callable[[Measurements], tuple[Finding, ...]]
+JudgeMeasurements = Callable[[Measurements], tuple[Finding, ...]]
 
 
 def measure(
-    facts: Snapshot, topology: Topology, gpus: tuple[Device, ...], judge: Judge, seconds: float, long: bool,
+    facts: Snapshot, topology: Topology, gpus: tuple[Device, ...], judge: JudgeMeasurements, seconds: float, long: bool,
     progress: Progress,
 ) -> tuple[dict[str, Json], bool]:  # fmt: skip
     """Measure every GPU and pair, and twice more what the checks of ``judge`` find low. ``seconds``: most for one step.

@@ -8,7 +8,7 @@ from typing import TypeGuard, TypeVar
 from dgxcheck.checks.engine.wording import against
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, Fault, Group, Result
+from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, LikeMachines, NodeFault, Result
 
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
 Word = TypeVar("Word", bound=str)
@@ -30,7 +30,7 @@ class NotAResult(ValueError):
     """The document is none, or breaks its schema; the text says where."""
 
 
-class Shared:
+class SharedStrings:
     """Sets that many results have in common, each kept once."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Shared:
         return self._sets.setdefault(items, items)
 
 
-def result_of(document: Json, shared: Shared) -> tuple[Result, Figures]:
+def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     """One result and its figures. Raises NotAResult."""
     if not isinstance(document, dict) or document.get("schema") not in (RESULT, HEALTH):
         raise NotAResult(f"not a result of 'dgxcheck health --format jsonl' ({RESULT})")
@@ -138,13 +138,13 @@ def _step(action: Json) -> str:
     return word if isinstance(word, str) else ""
 
 
-def _fault(finding: Mapping[str, Json], whole: bool, causes: Mapping[str, _Cause]) -> Fault:
+def _fault(finding: Mapping[str, Json], whole: bool, causes: Mapping[str, _Cause]) -> NodeFault:
     key = _text(finding, "key", "of a finding")
     cause = causes.get(key, _NO_CAUSE)
     figures = (finding.get(name) for name in ("measured", "expected"))
     measured, expected = (value if _is_figure(value) else None for value in figures)
     ends = [_named(each) for each in (finding.get("subject"), finding.get("peer")) if each]
-    return Fault(
+    return NodeFault(
         key=key,
         check=key.partition("/")[0],
         status=_word(finding, "status", VERDICTS),
@@ -166,12 +166,12 @@ def _named(subject: Json) -> str:
     return name if bdf in name else f"{name} {bdf}"
 
 
-def _group(document: Mapping[str, Json]) -> Group:
+def _group(document: Mapping[str, Json]) -> LikeMachines:
     profile, gpus = document.get("profile"), document.get("gpus")
     name = profile.get("name") if isinstance(profile, dict) else profile
     models = (f"{count} x {model}" for model, count in sorted(gpus.items())) if isinstance(gpus, dict) else ()
     driver = _versions(document).get("driver", ())
-    return Group(str(name or ""), ", ".join(models), ", ".join(driver))
+    return LikeMachines(str(name or ""), ", ".join(models), ", ".join(driver))
 
 
 def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:

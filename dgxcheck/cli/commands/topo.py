@@ -10,15 +10,14 @@ import click
 
 from dgxcheck.assessment.machine import LAUNCH, PEERS, RDMA, WIRING, LiveMachine, examine
 from dgxcheck.cli.options import emit, reading, width, writing
-from dgxcheck.cli.topo.question import Asked
+from dgxcheck.cli.topo.question import Question
 from dgxcheck.cli.topo.whole_box import CAPABILITIES
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Topology
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ANSWERS = {
-    **{kind: ("whole_box", kind)
-       for kind in ("matrix", "matrix_pci", "p2p", "tree", "rings", "path", "rdma", "peers")},
+    **{kind: ("whole_box", kind) for kind in ("matrix", "matrix_pci", "p2p", "tree", "rings", "path", "rdma", "peers")},
     "cpu": ("one_gpu", "gpus_of_cpu"),
     "level": ("one_gpu", "nearest"),
     "gpu_path": ("one_gpu", "gpu_path"),
@@ -116,7 +115,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     plan = "EVERYTHING" if given["form"] in _LAUNCH else _PLANS.get(kind, "TOPOLOGY")
     source = live.source(given["spec"], plan, given["deadline"])
     machine = examine(source, LAUNCH if given["form"] in _LAUNCH else _PROBES.get(kind, WIRING))
-    asked = Asked(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"] or "soc",
+    asked = Question(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"] or "soc",
                   width(given["output"]), given["nvme"])  # fmt: skip
     module, name = _ANSWERS[kind]
     if asked.form in _PICTURES:

@@ -6,7 +6,7 @@ import time
 
 from dgxcheck import __version__
 from dgxcheck.facts.missing import Json
-from dgxcheck.fleet.judge import Difference, Fleet, Kind
+from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Outlier
@@ -68,7 +68,7 @@ def _fault(found: OpenFault) -> Json:
     }
 
 
-def _kind(kind: Kind) -> Json:
+def _kind(kind: KindOfFault) -> Json:
     return {
         "check": kind.check,
         "fault": kind.word or None,
@@ -90,7 +90,7 @@ def _outlier(outlier: Outlier) -> Json:
     }
 
 
-def _difference(difference: Difference) -> Json:
+def _difference(difference: VersionDifference) -> Json:
     values: list[Json] = [
         {"value": value, "count": len(nodes), "nodes": folded(nodes)} for value, nodes in difference.nodes.items()
     ]

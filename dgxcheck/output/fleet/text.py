@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.fleet.judge import Difference, Fleet, Kind
+from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Outlier
@@ -23,13 +23,13 @@ def counts(fleet: Fleet) -> str:
     return f"{total} node{'s' * (total != 1)}: {', '.join(told) or 'no result'}"
 
 
-def example(kind: Kind) -> str:
+def example(kind: KindOfFault) -> str:
     """What is wrong at the first of its nodes."""
     first = next(iter(kind.nodes.values())).fault
     return f"{first.subject}: {first.message}" if first.subject else first.message
 
 
-def first_action(kind: Kind) -> str:
+def first_action(kind: KindOfFault) -> str:
     """At the first of its nodes; empty where none is known, and where the nodes have one reason."""
     return "" if kind.common else next(iter(kind.nodes.values())).fault.action
 
@@ -102,7 +102,7 @@ def _section(title: str, rows: Sequence[str], most: int | None) -> Iterator[str]
         yield f"  and {len(rows) - most} more; list them with -v"
 
 
-def _kind(kind: Kind) -> str:
+def _kind(kind: KindOfFault) -> str:
     one = len(kind.nodes) == 1
     what = example(kind)
     told = what if one else f"for example {what}"
@@ -119,6 +119,6 @@ def _unproven(node: Node, found: OpenFault) -> str:
     )
 
 
-def _difference(difference: Difference) -> str:
+def _difference(difference: VersionDifference) -> str:
     told = [f"{value or 'none'}: {folded(nodes)} ({len(nodes)})" for value, nodes in difference.nodes.items()]
     return f"{difference.name}: {'; '.join(told)}"

@@ -10,12 +10,12 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_nvlinks
 from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.output.health.finding_lines import component_name, subject_name, worst_first
-from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, Tone, box, link, node, pair
+from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, MarkTone, box, link, node, pair
 from dgxcheck.output.topo.picture import down_by_pair
 from dgxcheck.topology.model import Topology
 
 _TAGS = {"link": "PCIe link", "nvlink": "NVLinks", "path": "P2P", "port": "port", "slot": "slot"}
-_TONES: dict[Status, Tone] = {Status.FAIL: "fail", Status.UNKNOWN: "warn", Status.WARN: "warn"}
+_TONES: dict[Status, MarkTone] = {Status.FAIL: "fail", Status.UNKNOWN: "warn", Status.WARN: "warn"}
 
 
 def cause_marks(assessment: Assessment) -> list[Mark]:

@@ -57,17 +57,17 @@ def percent_of(of: float) -> str:
     return f"{100 * of:.0f}%"
 
 
-Cells = Mapping[tuple[str, str], Figure]
+FiguresByPair = Mapping[tuple[str, str], Figure]
 _LEAST, _WHOLE = 8, 24
 """Characters of a bar of 100 %."""
 
 
-def gpu_names(cells: Cells) -> list[str]:
+def gpu_names(cells: FiguresByPair) -> list[str]:
     """The GPUs of a matrix in their order."""
     return sorted({name for pair in cells for name in pair}, key=lambda name: (len(name), name))
 
 
-def shares(cells: Cells, width: int) -> list[str]:
+def shares(cells: FiguresByPair, width: int) -> list[str]:
     """The share of each pair, where one is low; else nothing, for a matrix of 100 % says nothing."""
     known = {pair: part for pair, figure in cells.items() if pair[0] != pair[1] and (part := share(figure)) is not None}
     if not known or min(known.values()) >= LOW:
@@ -201,7 +201,7 @@ def _gpus(figures: Sequence[Figure]) -> list[str]:
     return [*fit_columns(["", "", *map(visible, names)], body, [], WIDTH)[0], ""] if body else []
 
 
-def _matrix(cells: Cells, denied: set[tuple[str, str]]) -> list[str]:
+def _matrix(cells: FiguresByPair, denied: set[tuple[str, str]]) -> list[str]:
     gpus = gpu_names(cells)
     body = []
     for b in gpus:
