@@ -155,8 +155,8 @@ def _named(placed: Sequence[Placement], word: str) -> Placement:
     text = word.strip()
     if text.isascii() and text.isdigit() and int(text) < len(placed):
         return placed[int(text)]
-    found = [each for each in placed if text.startswith("GPU-") and isinstance(each.gpu.uuid, str)
-             and each.gpu.uuid.startswith(text)]  # fmt: skip
+    found = [placement for placement in placed if text.startswith("GPU-") and isinstance(placement.gpu.uuid, str)
+             and placement.gpu.uuid.startswith(text)]  # fmt: skip
     if len(found) != 1:
         raise BadInput(f"{VISIBLE}={' '.join(text[:60].split())}: no GPU of this machine")
     return found[0]

@@ -98,7 +98,7 @@ def save(facts: Snapshot, measured: Mapping[str, Json]) -> None:
 def _low(findings: tuple[Finding, ...]) -> set[str]:
     """Keys of the figures that a finding names as its evidence."""
     bad = (finding for finding in findings if finding.status in (Status.WARN, Status.FAIL))
-    return {each.where for finding in bad for each in finding.judgement.evidence if each.where.startswith(FACT)}
+    return {item.where for finding in bad for item in finding.judgement.evidence if item.where.startswith(FACT)}
 
 
 def _lines(measured: Mapping[str, Json]) -> GroupedFacts:

@@ -49,7 +49,7 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     findings = _list(document, "findings") if whole else _list(document, "found")
     passed, figures = _judged(findings) if whole else _passed(document)
     causes = _causes(document, findings, whole)
-    faults = tuple(_fault(each, whole, causes) for each in findings if _counts(each))
+    faults = tuple(_fault(finding, whole, causes) for finding in findings if _counts(finding))
     score = document.get("score")
     total = score.get("total") if isinstance(score, dict) else score
     return Result(
@@ -101,7 +101,7 @@ def _passed(document: Mapping[str, Json]) -> tuple[frozenset[str], Figures]:
 
 def _judged(findings: list[dict[str, Json]]) -> tuple[frozenset[str], Figures]:
     """The same out of the whole document."""
-    passed = [each for each in findings if each.get("status") == "pass"]
+    passed = [finding for finding in findings if finding.get("status") == "pass"]
     keys = {str(each.get("key")): each for each in passed}
     figures = {key: each.get("measured") for key, each in keys.items() if each.get("unit") in COMPARED}
     return frozenset(keys), {key: value for key, value in figures.items() if _is_figure(value)}
@@ -123,7 +123,7 @@ def _causes(document: Mapping[str, Json], findings: list[dict[str, Json]], whole
     found = [each for each in causes if isinstance(each, dict)] if isinstance(causes, list) else []
     if not whole:
         by_id = {str(each.get("id")): _Cause(str(each.get("id")), _step(each)) for each in found}
-        named = ((str(each.get("key")), str(each.get("cause"))) for each in findings)
+        named = ((str(finding.get("key")), str(finding.get("cause"))) for finding in findings)
         return {key: by_id[cause] for key, cause in named if cause in by_id}
     return {
         str(key): _Cause(str(each.get("id")), _step(each.get("action")))
@@ -195,4 +195,4 @@ def _skipped(document: Mapping[str, Json], findings: list[dict[str, Json]], whol
 
 
 def _ids(findings: list[dict[str, Json]]) -> Iterator[str]:
-    return (str(each.get("id")) for each in findings if each.get("status") == "skip")
+    return (str(finding.get("id")) for finding in findings if finding.get("status") == "skip")

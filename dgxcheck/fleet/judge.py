@@ -231,8 +231,8 @@ def _figures_of(numbers: Sequence[int], results: Sequence[Result]) -> int:
 def _kinds(nodes: Mapping[str, Node]) -> tuple[KindOfFault, ...]:
     found: dict[tuple[str, str], dict[str, OpenFault]] = {}
     for name, node in nodes.items():
-        for each in node.faults:
-            found.setdefault((each.fault.check, each.fault.word), {}).setdefault(name, each)
+        for open_fault in node.faults:
+            found.setdefault((open_fault.fault.check, open_fault.fault.word), {}).setdefault(name, open_fault)
     least = max(_COMMON_LEAST, COMMON_SHARE * len(nodes))
     kinds = (
         KindOfFault(check, word, _worst(faults.values()), faults, len(faults) > least)

@@ -85,7 +85,7 @@ def _by_distance(outlier: Outlier) -> tuple[float, str, str]:
 
 def farthest(figures: Iterable[FleetFigure]) -> tuple[Outlier, ...]:
     """The outliers of all figures, the farthest off first."""
-    return tuple(sorted((each for figure in figures for each in figure.outliers), key=_by_distance))
+    return tuple(sorted((outlier for figure in figures for outlier in figure.outliers), key=_by_distance))
 
 
 def _of(nodes: Mapping[int, str], numbers: array[int], values: array[float]) -> tuple[list[str], list[float]]:

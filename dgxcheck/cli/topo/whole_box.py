@@ -53,7 +53,7 @@ def p2p(asked: Question) -> Answer:
     if isinstance(statuses, Missing):
         text = f"Peer-to-peer status is not known: {visible(str(statuses))}\n"
         return asked.either(lambda: text, lambda: {"p2p": None, "p2p_reason": statuses.reason}), False
-    complete = not any(isinstance(getattr(each, capability), Missing) for each in statuses)
+    complete = not any(isinstance(getattr(status, capability), Missing) for status in statuses)
     return asked.either(
         lambda: (
             topo_peers.p2p_matrix(asked.topology, statuses, capability, asked.form == "nvidia-smi", asked.width)

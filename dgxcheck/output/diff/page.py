@@ -72,7 +72,7 @@ def _differences(comparison: Comparison) -> Iterator[Block]:
     if not comparison.differences:
         yield Paragraph("No differences.")
         return
-    rows = tuple(_row(each) for each in comparison.differences)
+    rows = tuple(_row(difference) for difference in comparison.differences)
     yield Table(head=("Device", "", "Before", "After", "What"), rows=rows)
 
 
@@ -113,7 +113,7 @@ MOST = 16
 
 def difference_marks(differences: Sequence[Difference], topology: Topology, before: bool) -> list[Mark]:
     """Those of one picture, numbered alike in both: what is gone in the picture before, the others in that after."""
-    drawn = [each for each in differences if each.area not in _NOT_DRAWN][:MOST]
+    drawn = [difference for difference in differences if difference.area not in _NOT_DRAWN][:MOST]
     return [_mark(number, each, topology) for number, each in enumerate(drawn, 1) if (each.change == "gone") == before]
 
 

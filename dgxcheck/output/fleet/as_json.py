@@ -17,7 +17,7 @@ from dgxcheck.output.report import FleetReport
 def render(report: FleetReport) -> str:
     """All nodes, each kind of fault, outliers and versions."""
     fleet = report.fleet
-    unread: list[Json] = [{"where": each.where, "why": each.why} for each in fleet.unread]
+    unread: list[Json] = [{"where": unreadable.where, "why": unreadable.why} for unreadable in fleet.unread]
     return compact(
         {
             "schema": "dgxcheck/fleet/1",
@@ -28,8 +28,8 @@ def render(report: FleetReport) -> str:
             "silent": [*fleet.silent],
             "nodes": [_node(node) for node in fleet.nodes.values()],
             "faults": [_kind(kind) for kind in fleet.kinds],
-            "outliers": [_outlier(each) for each in fleet.outliers],
-            "versions": [_difference(each) for each in fleet.differences],
+            "outliers": [_outlier(outlier) for outlier in fleet.outliers],
+            "versions": [_difference(difference) for difference in fleet.differences],
             "unread": unread,
         }
     )
@@ -50,7 +50,7 @@ def _node(node: Node) -> Json:
         "profile": newest.group.profile or None,
         "gpus": newest.group.gpus,
         "driver": newest.group.driver or None,
-        "faults": [_fault(each) for each in node.faults],
+        "faults": [_fault(fault) for fault in node.faults],
     }
 
 

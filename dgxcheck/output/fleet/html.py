@@ -81,7 +81,7 @@ def _lead(fleet: Fleet) -> str:
 
 def _facts(fleet: Fleet) -> Iterator[tuple[str, str]]:
     groups = dict.fromkeys(node.newest.group for node in fleet.nodes.values())
-    machines = [" ".join(filter(None, (each.gpus, f"driver {each.driver}" * bool(each.driver)))) for each in groups]
+    machines = [" ".join(filter(None, (group.gpus, f"driver {group.driver}" * bool(group.driver)))) for group in groups]
     if machines:
         more = f" and {len(machines) - 4} more" if len(machines) > 4 else ""
         yield "Machines", f"{'; '.join(machines[:4])}{more}"
@@ -111,7 +111,7 @@ def _tile(fleet: Fleet, name: str) -> Tile:
 
 def _unread(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
     """Silent nodes by reason, then files and lines."""
-    why = {each.where: each.why for each in fleet.unread}
+    why = {unreadable.where: unreadable.why for unreadable in fleet.unread}
     reasons: dict[str, list[str]] = {}
     for name in fleet.silent:
         reasons.setdefault(why.pop(name, "no result"), []).append(name)
@@ -162,7 +162,7 @@ def _figures(figures: Sequence[FleetFigure]) -> Iterator[Block]:
 def _figure(figure: FleetFigure) -> tuple[Cell, ...]:
     group = ", ".join(filter(None, (figure.group.gpus, figure.group.driver)))
     drawn = Spread(low=figure.low, high=figure.high, counts=figure.counts, median=figure.median, bound=figure.bound,
-                   off=tuple(each.value for each in figure.outliers))  # fmt: skip
+                   off=tuple(outlier.value for outlier in figure.outliers))  # fmt: skip
     low, high, middle = map(text.number, (figure.low, figure.high, figure.median))
     nodes = [
         f"{each.node} {text.number(each.value)} ({100 * each.off:+.0f} %)" for each in figure.outliers[:_MOST_NODES]
@@ -174,9 +174,9 @@ def _figure(figure: FleetFigure) -> tuple[Cell, ...]:
 
 def _versions(fleet: Fleet) -> Iterator[Block]:
     rows = [
-        (Cell(each.name), Cell(value or "none", note=each.gpus), Cell(str(len(nodes))), Cell(folded(nodes)))
-        for each in fleet.differences
-        for value, nodes in each.nodes.items()
+        (Cell(difference.name), Cell(value or "none", note=difference.gpus), Cell(str(len(nodes))), Cell(folded(nodes)))
+        for difference in fleet.differences
+        for value, nodes in difference.nodes.items()
     ]
     return iter(_rows(("Of", "Version", "Nodes", "Which"), rows))
 

@@ -72,13 +72,13 @@ def render(report: FleetReport) -> str:
         *_section("Found earlier, and not shown to be gone since",
                   [_unproven(*each) for each in unproven(fleet)], most),
         *_section("Off the median of the fleet",
-                  [f"{each.node} {each.key}: {off(each)}" for each in fleet.outliers], most),
-        *_section("Versions that differ", [_difference(each) for each in fleet.differences], None),
+                  [f"{outlier.node} {outlier.key}: {off(outlier)}" for outlier in fleet.outliers], most),
+        *_section("Versions that differ", [_difference(difference) for difference in fleet.differences], None),
         *_section("Lowest scores", [
             f"{node.name}: {score:g} of 100 against {node.newest.group.profile}"
             for score, node in lowest_scores(fleet)
         ], 5),
-        *_section("Not read", [f"{each.where}: {each.why}" for each in fleet.unread], most),
+        *_section("Not read", [f"{unreadable.where}: {unreadable.why}" for unreadable in fleet.unread], most),
     ])  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Fi
     component = cause.component
     at = tuple(at_component(assessment.topology, component, all_nvlinks(assessment)))
     explained = [found[key] for key in cause.explains if key in found]
-    at = at or tuple(dict.fromkeys(box(each.subject.bdf) for each in explained if each.subject.bdf))
+    at = at or tuple(dict.fromkeys(box(finding.subject.bdf) for finding in explained if finding.subject.bdf))
     lead = next(iter(explained), None)
     words = component_name(component) + (f": {lead.judgement.message}" if lead is not None else "")
     tag = component.part or _TAGS.get(component.kind) or next((fault.value for fault in cause.faults), "")

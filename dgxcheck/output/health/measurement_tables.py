@@ -148,16 +148,16 @@ BOTH_WAYS = ("p2p-both", "p2p-off-both")
 def tables(figures: Sequence[Figure]) -> list[str]:
     """All tables, with an empty line below each; nothing where nothing was measured."""
     told = _gpus(figures)
-    denied = {(each.a, each.b) for each in figures if each.row.kind == "access" and each.row.value is False}
+    denied = {(figure.a, figure.b) for figure in figures if figure.row.kind == "access" and figure.row.value is False}
     for kind, title in OF_A_PAIR.items():
-        cells = {(each.a, each.b): each for each in figures if each.row.kind == kind}
+        cells = {(figure.a, figure.b): figure for figure in figures if figure.row.kind == kind}
         if kind in BOTH_WAYS:
             cells = {(b, a): each for (a, b), each in cells.items()} | cells
         if any(a != b for a, b in cells):
             told += [f"{title}:", *_matrix(cells, denied), "", *shares(cells, WIDTH)]
     others = [_of_all(each) for each in figures if each.row.kind in ("collective", "ring") or is_rdma(each.row.kind)]
     told += [*others, *([""] if others else [])]
-    simulated = any(each.row.how == "simulated" for each in figures)
+    simulated = any(figure.row.how == "simulated" for figure in figures)
     notes = ["Simulated: no GPU gave these figures."] if simulated else []
     return [*told, *bars(figures, WIDTH), *legend("\n".join(told)), *notes, ""] if told else []
 
@@ -190,7 +190,7 @@ def _with_unit(figure: Figure) -> str:
 
 def _gpus(figures: Sequence[Figure]) -> list[str]:
     """A row for each GPU."""
-    alone = {(each.row.kind, each.a): each for each in figures if each.row.kind in OF_A_GPU}
+    alone = {(figure.row.kind, figure.a): figure for figure in figures if figure.row.kind in OF_A_GPU}
     kinds = [kind for kind in OF_A_GPU if any(kind == found for found, _ in alone)]
     names = list(dict.fromkeys(name for _, name in alone))
     body = []

@@ -14,34 +14,34 @@ Ranges = tuple[str, str]
 RangesOf = Callable[[Judgement, Settings], Ranges]
 
 
-def _never(_said: Judgement, _settings: Settings) -> Ranges:
+def _never(_judgement: Judgement, _settings: Settings) -> Ranges:
     return "", ""
 
 
-def _below_expected(said: Judgement, _settings: Settings) -> Ranges:
-    expected = number(said.expected)
+def _below_expected(judgement: Judgement, _settings: Settings) -> Ranges:
+    expected = number(judgement.expected)
     return ("" if expected is None else f"{plain(expected)}:"), ""
 
 
-def _as_found(said: Judgement, settings: Settings) -> Ranges:
+def _as_found(judgement: Judgement, settings: Settings) -> Ranges:
     """As severe below what is expected as it was found to be."""
-    low, _ = _below_expected(said, settings)
-    return ("", low) if said.status is Status.FAIL else (low, "")
+    low, _ = _below_expected(judgement, settings)
+    return ("", low) if judgement.status is Status.FAIL else (low, "")
 
 
-def _any(_said: Judgement, _settings: Settings) -> Ranges:
+def _any(_judgement: Judgement, _settings: Settings) -> Ranges:
     return "", "0"
 
 
-def _temperature(said: Judgement, settings: Settings) -> Ranges:
+def _temperature(judgement: Judgement, settings: Settings) -> Ranges:
     """``expected`` is the slowdown temperature, in whole degrees."""
-    slowdown = number(said.expected)
+    slowdown = number(judgement.expected)
     if slowdown is None:
         return "", ""
     return f"~:{plain(slowdown - settings.limit('thermal.margin'))}", f"~:{plain(slowdown - 1)}"
 
 
-def _pages(_said: Judgement, settings: Settings) -> Ranges:
+def _pages(_judgement: Judgement, settings: Settings) -> Ranges:
     return plain(settings.limit("ecc.retired-pages-warn")), plain(settings.limit("ecc.retired-pages-fail") - 1)
 
 

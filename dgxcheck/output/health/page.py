@@ -143,24 +143,24 @@ def _evidence(finding: Finding) -> Iterator[str]:
     """The finding, and below it each raw fact."""
     if finding.judgement.evidence:
         yield visible(f"{finding.id} {subject_name(finding.subject)}")
-        yield from (visible(f"  {each.where}: {each.value}") for each in finding.judgement.evidence)
+        yield from (visible(f"  {item.where}: {item.value}") for item in finding.judgement.evidence)
 
 
 def _listed(findings: Iterable[Finding]) -> Table:
     rows = tuple(
         (
-            Cell(each.id),
-            Cell(each.status.value.upper(), TONES[each.status]),
-            Cell(visible(subject_name(each.subject))),
-            Cell(visible(each.judgement.message)),
+            Cell(finding.id),
+            Cell(finding.status.value.upper(), TONES[finding.status]),
+            Cell(visible(subject_name(finding.subject))),
+            Cell(visible(finding.judgement.message)),
         )
-        for each in findings
+        for finding in findings
     )
     return Table(head=("Check", "Status", "Device", "Finding"), rows=rows)
 
 
 def _skipped(assessment: Assessment) -> Iterator[Block]:
-    skipped: Sequence[Finding] = [each for each in assessment.findings if each.status is Status.SKIP]
+    skipped: Sequence[Finding] = [finding for finding in assessment.findings if finding.status is Status.SKIP]
     if not skipped:
         return
     yield Paragraph(f"{counted(len(skipped), 'check')}: {skip_counts(skipped)}.")
@@ -207,7 +207,7 @@ def _cause(number: int, cause: Cause, found: Mapping[str, Finding], remedies: Re
     notes = [f"Confidence {confidence_text(cause.confidence)}."]
     notes += [f"{recurrence_text(cause.recurrence)}."] if cause.recurrence is not None else []
     findings = [sentence(found[key]) for key in cause.explains if key in found]
-    save = list(dict.fromkeys(preserve_text(each) for each in cause.preserve))
+    save = list(dict.fromkeys(preserve_text(evidence) for evidence in cause.preserve))
     disturbs = any(action.scope != "none" for action in cause.actions)
     more = len(findings) - 3
     blocks: list[Block] = [Paragraph(text, TONES[cause.severity]) for text in findings[:3]]

@@ -39,7 +39,7 @@ def render(page: Page) -> str:
         element("title", f"{page.status}: {page.title}"),
         element("style", Markup(css())),
     )
-    body = element("body", element("main", _top(page), *(_section(each, drawings) for each in page.sections)))
+    body = element("body", element("main", _top(page), *(_section(section, drawings) for section in page.sections)))
     return f"<!DOCTYPE html>\n{element('html', head, Markup(chr(10)), body, lang='en')}\n"
 
 
