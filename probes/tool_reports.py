@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.tool_report import Outcome, ToolReport
 from dgxcheck.source.protocol import Source
@@ -26,14 +27,15 @@ def _report(words: list[str], fact: Json) -> ToolReport | None:
     outcome = _OUTCOMES.get(str(fact.get("outcome"))) if isinstance(fact, dict) else None
     if outcome is None or not isinstance(fact, dict) or len(words) < 4:
         return None
-    count = fact.get("count")
+    count, word, text = fact.get("count"), _text(fact, "fault"), _text(fact, "text")
+    known = not word or word in BY_WORD
     return ToolReport(
         subject=words[2],
         tool=_text(fact, "tool"),
         topic=" ".join(words[3:]),
         outcome=outcome,
-        fault=_text(fact, "fault"),
-        text=_text(fact, "text"),
+        fault=BY_WORD.get(word) if known else Fault.TEST_FAILED,
+        text=text if known else f"unknown fault {word}: {text}"[:_MOST_TEXT],
         count=count if isinstance(count, int) and 0 < count < 10**9 else 1,
     )
 

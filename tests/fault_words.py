@@ -12,10 +12,11 @@ from pathlib import Path
 from textwrap import fill
 from typing import get_args
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.components.component import Kind
-from dgxcheck.diagnosis.action import Code, Scope, Step, Urgency
+from dgxcheck.diagnosis.action import Code, Scope
 from dgxcheck.diagnosis.confidence import Level, Reason
+from dgxcheck.facts.faults import EVERY_FAULT
+from dgxcheck.facts.faults.kind import Step, Urgency
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "man" / "dgxcheck-health.1"
@@ -23,7 +24,7 @@ SCHEMA = ROOT / "dgxcheck" / "schemas" / "health.schema.json"
 MARK = '.\\" faults: written by tests/fault_words.py\n'
 PLACE = re.compile(rf"(?<=^{re.escape(MARK)}).*?(?=^\.El$)", re.DOTALL | re.MULTILINE)
 WORDS: Mapping[str, list[str]] = {
-    "fault": [fault.value for fault in Fault],
+    "fault": [fault.word for fault in EVERY_FAULT],
     "step": [*get_args(Step)],
     "instruction": [*get_args(Code)],
     "scope": [*get_args(Scope)],
@@ -37,7 +38,7 @@ WORDS: Mapping[str, list[str]] = {
 
 def items() -> str:
     """The items of the list in the manual page, in the order of the code."""
-    return "".join(f".It Cm {fault.value}\n{fill(fault.meaning, 80, break_on_hyphens=False)}\n" for fault in Fault)
+    return "".join(f".It Cm {fault.word}\n{fill(fault.meaning, 80, break_on_hyphens=False)}\n" for fault in EVERY_FAULT)
 
 
 def in_page() -> str:

@@ -29,7 +29,7 @@ from dgxcheck.facts.missing import need
 
 
 def _rule(box: Box) -> Judgement:
-    """TODO: judge a fact of your own; a bad judgement has a fault (engine/fault.py)."""
+    """TODO: judge a fact of your own; a bad judgement has a fault (facts/faults)."""
     release = need(need(box.snapshot.host).kernel_release)
     evidence = (Evidence("/proc/sys/kernel/osrelease", release),)
     return Judgement(Status.PASS, f"Linux {release}", release, evidence=evidence)
@@ -60,7 +60,7 @@ from dgxcheck.facts.missing import need
 
 
 def _rule(box: Box, board: GpuBoard) -> Judgement:
-    """TODO: judge a fact of your own; a bad judgement has a fault (engine/fault.py)."""
+    """TODO: judge a fact of your own; a bad judgement has a fault (facts/faults)."""
     number = need(board.part_number)
     evidence = (answered(number, "nvmlDeviceGetBoardPartNumber", board.bdf),)
     return Judgement(Status.PASS, f"part number {number}", number, evidence=evidence)

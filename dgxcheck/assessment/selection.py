@@ -8,13 +8,15 @@ from dgxcheck.assessment.request import Request
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.configuration import of_site
+from dgxcheck.facts.faults import BY_WORD
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.rootfs import decode, list_names, read_bytes
 from dgxcheck.settings import Settings
 from dgxcheck.suggestion import did_you_mean
@@ -47,8 +49,7 @@ def site_settings(config: str | None) -> Settings:
     return of_site(config, [check.id for check in CHECKS])
 
 
-_DEVICES = "/sys/bus/pci/devices"
-_FAULTS = {fault.value: fault for fault in Fault if fault.value not in {check.id for check in CHECKS}}
+_FAULTS = {word: fault for word, fault in BY_WORD.items() if word not in {check.id for check in CHECKS}}
 
 
 class Topic(Record):
@@ -57,7 +58,7 @@ class Topic(Record):
     word: str
     checks: tuple[Check, ...] = ()
     """Empty for a fault."""
-    fault: Fault | None = None
+    fault: FaultKind | None = None
     key: bool = False
     """Is the word the key of one finding? Its check is the only one then."""
 
@@ -107,7 +108,7 @@ def _places(finding: Finding) -> tuple[str, ...]:
 
 def has_nvidia_gpu(root: str) -> bool:
     """Is there an NVIDIA function on the PCI bus of the live machine? Costs a few milliseconds."""
-    base = root.rstrip("/") + _DEVICES
+    base = root.rstrip("/") + PCI_DEVICES
     try:
         names = list_names(base)
     except OSError:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.kernel_log.sxid import sxid_fault
 from dgxcheck.checks.kernel_log.xid_fault import fault_of
 from dgxcheck.components.component import Component
-from dgxcheck.diagnosis.action import Step
 from dgxcheck.diagnosis.escalation import escalation
+from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.xid.architecture import AMPERE, architecture_of
@@ -39,7 +38,7 @@ class Explanation(Record):
     investigation: str
     products: tuple[str, ...]
     causes: tuple[str, ...]
-    fault: Fault | None
+    fault: FaultKind | None
     """None where it asks for no action."""
     remedy: str
     """The first step in words."""

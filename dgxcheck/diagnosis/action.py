@@ -8,18 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from dgxcheck.facts.faults.kind import Step, Urgency
 from dgxcheck.facts.record import Record
 
-Step = Literal[
-    "watch", "inspect", "check-program", "restart-program", "drain", "stop-jobs", "restart-service", "load-module",
-    "change-setting", "reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace", "contact-vendor",
-]  # fmt: skip
-"""What is done, roughly from the least disruptive up."""
 Scope = Literal["none", "programs", "jobs", "traffic", "fabric", "device", "host"]
 """What a step disturbs: jobs on the GPUs named, traffic of the HCAs or ports named, new connections in the fabric, the
 devices named, or everything on the host."""
-Urgency = Literal["now", "next-drain", "next-maintenance", "watch"]
-"""When a step is due; ``watch``: when it gets worse."""
 Code = Literal[
     "finding-remedy",  # the remedy of the finding ``remedy_of``
     # before anything that disturbs

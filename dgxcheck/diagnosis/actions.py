@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis import by_hand
-from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Step, Urgency
+from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope
 from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import escalation, for_a_warning, without_reset
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
@@ -25,6 +24,8 @@ from dgxcheck.diagnosis.steps import (
     stop_programs,
 )
 from dgxcheck.diagnosis.urgency import urgency_of
+from dgxcheck.facts.faults import DEVICE_DEAD, Fault
+from dgxcheck.facts.faults.kind import FaultKind, Step, Urgency
 from dgxcheck.facts.record import replace
 
 _DRAINED: tuple[Scope, ...] = ("jobs", "traffic", "host")
@@ -70,7 +71,7 @@ def actions(
 
 
 def _drained(
-    box: Box, component: Component, planned: list[Action], faults: Collection[Fault | None], acute: bool
+    box: Box, component: Component, planned: list[Action], faults: Collection[FaultKind | None], acute: bool
 ) -> list[Action]:
     """With the drain before the first step that disturbs jobs or traffic, and before a change that the reboot after it
     brings into effect. ``acute``: a failure that is due now, whose drain comes before an inspection too, and before the
@@ -183,7 +184,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     return Action(step=step, instruction=Instruction(code=plain.get(step, "check-program")))
 
 
-def _by_hand(box: Box, component: Component, step: Step, faults: Collection[Fault | None]) -> Action:
+def _by_hand(box: Box, component: Component, step: Step, faults: Collection[FaultKind | None]) -> Action:
     """Cables outside and disks can be changed while the machine runs, and those of a port that is down disturb nothing,
     as does a call to the vendor.
     """

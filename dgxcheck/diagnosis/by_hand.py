@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import is_nvswitch
-from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
+from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, has_fabric_elsewhere, is_station
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.host import Host, MdArray, Storage
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import Device
@@ -86,7 +87,7 @@ def _bars_elsewhere(box: Box, gpus: Collection[Device]) -> bool:
 
 
 def inspection(
-    box: Box, component: Component, faults: Collection[Fault | None] = ()
+    box: Box, component: Component, faults: Collection[FaultKind | None] = ()
 ) -> tuple[tuple[tuple[str, ...], ...], Instruction | None]:
     """Commands and instruction of the step ``inspect``; None where the finding's remedy says what to look at."""
     code = _INSPECT.get((component.kind, component.part))
@@ -115,7 +116,7 @@ def reseating(box: Box, component: Component) -> Instruction:
     return Instruction(code=code) if code is not None else _hardware(box, component, "reseat")
 
 
-def replacing(box: Box, component: Component, faults: Collection[Fault | None]) -> Instruction:
+def replacing(box: Box, component: Component, faults: Collection[FaultKind | None]) -> Instruction:
     """What to replace. Data on an array without redundancy can be saved until a disk of it is lost."""
     if component.kind == "disk" and _without_redundancy(box, component.name):
         if {*faults} <= {Fault.DISK_ERRORS}:

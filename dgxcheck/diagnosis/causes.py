@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import HOST, Component, Key
 from dgxcheck.components.containment import containers
@@ -21,6 +20,8 @@ from dgxcheck.diagnosis.set_cover import set_cover
 from dgxcheck.diagnosis.slow_paths import candidates, is_slow
 from dgxcheck.diagnosis.switch_ports import with_ports
 from dgxcheck.diagnosis.urgency import ORDER, urgency_of
+from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, GPU_DEAD, Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 
 Causes = dict[Component, list[str]]
@@ -33,7 +34,7 @@ class Cause(Record):
     component: Component
     explains: tuple[str, ...]
     """Keys of the findings, the worst first."""
-    faults: tuple[Fault, ...]
+    faults: tuple[FaultKind, ...]
     severity: Status
     confidence: Confidence
     actions: tuple[Action, ...]

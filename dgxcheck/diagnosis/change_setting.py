@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.gpu.clocks import can_lock_clocks
 from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
@@ -16,6 +15,8 @@ from dgxcheck.components.component import PEER_TRAFFIC, Component
 from dgxcheck.diagnosis.action import Code, Instruction
 from dgxcheck.diagnosis.reset_domain import gpus_of
 from dgxcheck.facts.bdf import for_smi
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.gpu import GpuClocks, GpuMemory, GpuModes, GpuPower
 from dgxcheck.facts.host import Modules, NvidiaDriver
 from dgxcheck.facts.missing import Missing
@@ -33,7 +34,7 @@ _BY_ITS_REMEDY = frozenset({Fault.CLOCKS_LIMITED, Fault.BAR1_MISMATCH})
 """Not mended by the command for their component: a ceiling is the VBIOS's, a wrong report the driver's."""
 
 
-def setting(box: Box, component: Component, faults: Collection[Fault | None]) -> Setting | None:
+def setting(box: Box, component: Component, faults: Collection[FaultKind | None]) -> Setting | None:
     """What to type or to set; None where the finding's own remedy says it."""
     if Fault.PORT_DISABLED in faults and component.bdf is not None:
         return (("mlxlink", "-d", component.bdf, "--port_state", "UP"),), Instruction(code="enable-port")

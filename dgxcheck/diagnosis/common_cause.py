@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import DEVICE_DEAD
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component, Key
 from dgxcheck.components.containment import above, board, containing
 from dgxcheck.diagnosis.same_moment import same_moment
+from dgxcheck.facts.faults import DEVICE_DEAD
 from dgxcheck.facts.record import replace
 
 _AIR_AND_POWER = ("cooling", "power supply")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding, Witness
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 
 Level = Literal["high", "fair", "low"]
@@ -56,7 +56,7 @@ def _is_blamed(component: Component, findings: Sequence[Finding]) -> bool:
     return any(each.key == component.key for finding in findings for each in finding.blames)
 
 
-def _fact(finding: Finding) -> tuple[frozenset[str], Fault | None, Witness]:
+def _fact(finding: Finding) -> tuple[frozenset[str], FaultKind | None, Witness]:
     """Which devices have which fault, by what kind of witness: findings that agree in all rest on one fact."""
     ends = (finding.subject, finding.subject.peer)
     devices = frozenset(end.bdf or end.name for end in ends if end is not None)

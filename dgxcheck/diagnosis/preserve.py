@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.record import Record
@@ -39,7 +40,7 @@ class Preserve(Record, kw_only=False):
     """The file that takes its standard output; empty where it writes files of its own."""
 
 
-def preserve_evidence(box: Box, component: Component, faults: Collection[Fault]) -> tuple[Preserve, ...]:
+def preserve_evidence(box: Box, component: Component, faults: Collection[FaultKind]) -> tuple[Preserve, ...]:
     """Commands for this machine and component, in the order in which they are run."""
     return tuple(dict.fromkeys(_commands(box, component, faults)))
 
@@ -51,7 +52,7 @@ def together(commands: Iterable[Preserve]) -> list[Preserve]:
     return [each for each in every if each.command not in longer]
 
 
-def _commands(box: Box, component: Component, faults: Collection[Fault]) -> Iterator[Preserve]:
+def _commands(box: Box, component: Component, faults: Collection[FaultKind]) -> Iterator[Preserve]:
     yield Preserve(("dgxcheck", "record", "before.json"))
     yield Preserve(("dmesg",), "dmesg.txt")
     nvlinks = component.kind in ("nvlink", "nvswitch") or component.part.startswith(_OF_NVLINKS)

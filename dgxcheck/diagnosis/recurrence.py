@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.box import Box, row_of
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding
-from dgxcheck.diagnosis.action import Step
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.gpu import GpuEcc
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog
@@ -93,7 +93,7 @@ def _waits(box: Box, bdf: str) -> bool:
     return isinstance(row, GpuEcc) and (row.retirement_pending is True or row.remap_pending is True)
 
 
-def _numbers(log: KernelLog, fault: Fault | None, bdf: str) -> set[int]:
+def _numbers(log: KernelLog, fault: FaultKind | None, bdf: str) -> set[int]:
     """The Xids that a finding of this fault reports for the GPU since its last reset."""
     if fault not in _OF_XIDS:
         return {OFF_BUS} if fault is Fault.GPU_LOST else set()

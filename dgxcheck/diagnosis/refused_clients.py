@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.checks.engine.fault import GPU_DEAD, Fault
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import GPU_DEAD, Fault
 
 _LEADING = GPU_DEAD | {
     Fault.LIBRARY_MISSING, Fault.LIBRARY_BROKEN, Fault.DRIVER_NOT_LOADED, Fault.DRIVER_MISMATCH, Fault.NOUVEAU,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import DEVICE_DEAD
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above
 from dgxcheck.components.locate import far_ends
+from dgxcheck.facts.faults import DEVICE_DEAD
 from dgxcheck.xid.relations import WINDOW_S
 
 _POWER = host_part("power supply")

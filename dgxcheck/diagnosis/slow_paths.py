@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import SETTINGS, Component, Key
+from dgxcheck.facts.faults import Fault
 
 
 def is_slow(finding: Finding) -> bool:

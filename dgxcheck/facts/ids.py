@@ -9,6 +9,7 @@ DISPLAY = 0x03
 OTHER_BRIDGE = 0x0680
 """PCI base class and subclass of an NVSwitch, where the vendor is NVIDIA."""
 
+MIB = 1 << 20
 MOST_GPUS = 256  # far above what a driver takes (NV_MAX_DEVICES); a garbled count must not become that many questions
 NVLINK_MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS of R610; older drivers answer InvalidArgument beyond their own
 

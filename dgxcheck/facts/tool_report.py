@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 
 Outcome = Literal["pass", "warn", "fail", "unknown", "note"]
@@ -26,8 +27,8 @@ class ToolReport(Record, nature="event"):
     topic: str
     """The tool's own test, or the kind of its error: ``memory``, ``ib-completion``."""
     outcome: Outcome
-    fault: str
-    """A word of ``checks/engine/fault.py``; empty where nothing is wrong."""
+    fault: FaultKind | None
+    """None where nothing is wrong, and of an outcome that names none."""
     text: str
     """What is wrong, for people, in one line."""
     count: int = 1

@@ -104,6 +104,6 @@ def _entry(each: Explanation) -> dict[str, Json]:
         "kind": each.kind, "number": each.number, "applies_to": each.applies_to, "mnemonic": each.mnemonic,
         "text": each.text, "severity": each.severity, "about": each.about, "fatality": each.fatality,
         "action": each.action, "investigation": each.investigation, "products": [*each.products],
-        "causes": [*each.causes], "fault": "" if each.fault is None else each.fault.value, "remedy": each.remedy,
+        "causes": [*each.causes], "fault": "" if each.fault is None else each.fault.word, "remedy": each.remedy,
         "steps": [*each.steps],
     }  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
 
@@ -10,13 +12,13 @@ class Completion(Record, kw_only=False):
     """What a status says of the machine."""
 
     words: str
-    fault: str
+    fault: FaultKind
     outcome: Outcome = "fail"
     follows: bool = False
     """Something else failed before it, here or at the other end."""
 
 
-_ACCESS, _UNANSWERED, _FAILED = "rdma-access", "transfer-unanswered", "transfer-failed"
+_ACCESS, _UNANSWERED, _FAILED = Fault.RDMA_ACCESS, Fault.TRANSFER_UNANSWERED, Fault.TRANSFER_FAILED
 COMPLETIONS = {
     1: Completion("local length error", _FAILED),
     2: Completion("local queue pair error", _FAILED),

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import bus_order, is_unplaced
 from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import STATED_CONTAINER
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES
 from dgxcheck.readers.kernel_log.domain import DOMAIN
 from dgxcheck.readers.listing import (
     COUNT,
@@ -19,21 +21,19 @@ from dgxcheck.readers.listing import (
     handles,
     numberless,
 )
-from dgxcheck.readers.lspci.files import DEVICES, SERIAL
+from dgxcheck.readers.lspci.files import SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
 from dgxcheck.readers.network.port_counters import COUNTERS, files_of
 from dgxcheck.readers.onto import nvml_gpus
 from dgxcheck.readers.reports import Reports
 
 _OF_DRIVER = "text /proc/driver/nvidia/gpus/"
-_OF_PCI = (_OF_DRIVER, f"link {DEVICES}/", f"text {DEVICES}/", f"names {DEVICES}")
+_OF_PCI = (_OF_DRIVER, f"link {PCI_DEVICES}/", f"text {PCI_DEVICES}/", f"names {PCI_DEVICES}")
 _LOST = ("GPU is lost", "Unknown Error")
-_INFINIBAND = "/sys/class/infiniband"
 _ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ", f"{COUNTERS} ")
 """Beginnings of keys that serve to put outputs together."""
-_LINK = f"link {DEVICES}/"
-_CLASS = (f"text {DEVICES}/", "/class")
-_NODES = "/sys/devices/system/node"
+_LINK = f"link {PCI_DEVICES}/"
+_CLASS = (f"text {PCI_DEVICES}/", "/class")
 _MOST_NODES = 1024
 
 
@@ -65,10 +65,10 @@ def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
     before, after = _CLASS
     shown = {key[len(before) : -len(after)] for key in facts if key.startswith(before) and key.endswith(after)}
     listed = {bdf for bdf in (*nvml_gpus(facts), *numberless(facts)) if not is_unplaced(bdf)}
-    gpus = {bdf for bdf in shown if str(facts[f"text {DEVICES}/{bdf}/class"]).startswith("0x03")}
-    if not (gpus or (shown and listed)) or f"names {DEVICES}" in facts:
+    gpus = {bdf for bdf in shown if str(facts[f"text {PCI_DEVICES}/{bdf}/class"]).startswith("0x03")}
+    if not (gpus or (shown and listed)) or f"names {PCI_DEVICES}" in facts:
         return {}  # of adapters alone nobody says that there is no GPU
-    return {f"names {DEVICES}": [*sorted(shown | listed)]}
+    return {f"names {PCI_DEVICES}": [*sorted(shown | listed)]}
 
 
 def _functions_of_hcas(facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -77,24 +77,24 @@ def _functions_of_hcas(facts: Mapping[str, Json]) -> dict[str, Json]:
     for key, fact in facts.items():
         if key.startswith(f"stated {SERIAL} ") and isinstance(fact, str):
             bdfs.setdefault(fact, []).append(key.rpartition(" ")[2])
-    names = facts.get(f"names {_INFINIBAND}")
+    names = facts.get(f"names {INFINIBAND}")
     found: dict[str, Json] = {}
     for name in names if isinstance(names, list) else []:
-        guid = facts.get(f"text {_INFINIBAND}/{name}/node_guid")
+        guid = facts.get(f"text {INFINIBAND}/{name}/node_guid")
         same = bdfs.get(guid.strip().replace(":", ""), []) if isinstance(guid, str) else []
         listed = facts.get(f"{PCI_OF} {name}")
         if isinstance(listed, str) or len(same) == 1:
-            found[f"link {_INFINIBAND}/{name}/device"] = f"../../../{listed if isinstance(listed, str) else same[0]}"
+            found[f"link {INFINIBAND}/{name}/device"] = f"../../../{listed if isinstance(listed, str) else same[0]}"
     return found
 
 
 def _nodes(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The NUMA nodes that are online, where nothing lists them one by one."""
-    online = facts.get(f"text {_NODES}/online")
-    numbers = ranges(online.strip()) if isinstance(online, str) and f"names {_NODES}" not in facts else None
+    online = facts.get(f"text {NODES}/online")
+    numbers = ranges(online.strip()) if isinstance(online, str) and f"names {NODES}" not in facts else None
     if not numbers or sum(map(len, numbers)) > _MOST_NODES:
         return {}
-    return {f"names {_NODES}": [f"node{node}" for run in numbers for node in run]}
+    return {f"names {NODES}": [f"node{node}" for run in numbers for node in run]}
 
 
 def _domains(facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -110,7 +110,7 @@ def _bound(facts: Mapping[str, Json]) -> set[str]:
     """The GPUs that the driver is bound to."""
     bound = (key.split("/")[-2] for key, fact in facts.items()
              if key.startswith(_LINK) and key.endswith("/driver") and str(fact).endswith("/nvidia"))  # fmt: skip
-    return {bdf for bdf in bound if str(facts.get(f"text {DEVICES}/{bdf}/class")).startswith("0x03")}
+    return {bdf for bdf in bound if str(facts.get(f"text {PCI_DEVICES}/{bdf}/class")).startswith("0x03")}
 
 
 def _container(facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -153,7 +153,7 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
         reports = Reports("nvidia-smi")
         for bdf, why in lost.items():
             if why.startswith(_LOST):
-                reports.add(bdf, "handle", "fail", "gpu-lost", f"cannot open GPU {bdf}: {why[:80]}")
+                reports.add(bdf, "handle", "fail", Fault.GPU_LOST, f"cannot open GPU {bdf}: {why[:80]}")
         if reports:
             opened = {number: bdf for number, bdf in numbers.items() if bdf not in lost}
             return reports.facts() | (answers(opened, without, attached) if isinstance(attached, int) else {})

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dgxcheck.facts.bdf import bus_order, is_unplaced, unplaced
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import PCI_DEVICES
 
 INDEX = "nvml nvmlDeviceGetHandleByIndex"
 COUNT = "nvml nvmlDeviceGetCount"
@@ -19,7 +20,6 @@ ATTACHED = "stated attached-gpus"
 """The key of how many GPUs NVML lists, of a text that shows fewer."""
 OF_LIST = (INDEX, WITHOUT_NUMBER, ATTACHED)
 """Prefixes of the keys that describe NVML's list of GPUs."""
-_DEVICES = "/sys/bus/pci/devices"
 _UUID = "nvml nvmlDeviceGetUUID "
 _NOT_SHOWN: Json = {"missing": "unasked", "detail": "no text shows this GPU"}
 _OF_LINKS = re.compile(r"stated nvlink[a-z-]{0,20} GPU(\d{1,2})(?: |$)", re.ASCII)
@@ -39,7 +39,7 @@ def numberless(facts: Mapping[str, Json]) -> list[str]:
 
 def gpu_function(bdf: str) -> dict[str, Json]:
     """The files by which a PCI function is one of NVIDIA's GPUs, for a text that tells its bus id alone."""
-    return {f"text {_DEVICES}/{bdf}/class": "0x030200\n", f"text {_DEVICES}/{bdf}/vendor": "0x10de\n"}
+    return {f"text {PCI_DEVICES}/{bdf}/class": "0x030200\n", f"text {PCI_DEVICES}/{bdf}/vendor": "0x10de\n"}
 
 
 def placed(outputs: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 
@@ -20,17 +21,19 @@ class Reports:
         self.tool = prefix
         """With its version once that is known."""
         self._prefix = prefix.replace(" ", "-")
-        self._found: dict[tuple[str, str, Outcome, str, str], int] = {}
+        self._found: dict[tuple[str, str, Outcome, FaultKind | None, str], int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._found)
 
-    def has_fault(self, word: str) -> bool:
+    def has_fault(self, kind: FaultKind) -> bool:
         """Is there a result with this fault?"""
-        return any(fault == word for _, _, _, fault, _ in self._found)
+        return any(fault is kind for _, _, _, fault, _ in self._found)
 
-    def add(self, subject: str, topic: str, outcome: Outcome, fault: str = "", text: str = "") -> None:
-        """One result; ``fault`` is a word of ``checks/engine/fault.py``, empty for one that is good."""
+    def add(
+        self, subject: str, topic: str, outcome: Outcome, fault: FaultKind | None = None, text: str = ""
+    ) -> None:
+        """One result; no fault for one that is good."""
         key = (subject, topic, outcome, fault, " ".join(text.split())[:_MOST_TEXT])
         if key in self._found or len(self._found) < MOST:
             self._found[key] = self._found.get(key, 0) + 1
@@ -39,7 +42,8 @@ class Reports:
         """By key; several texts on one topic of one subject are numbered."""
         facts: dict[str, Json] = {}
         for (subject, topic, outcome, fault, text), count in self._found.items():
-            result: Json = {"tool": self.tool, "outcome": outcome, "fault": fault, "text": text, "count": count}
+            word = fault.word if fault else ""
+            result: Json = {"tool": self.tool, "outcome": outcome, "fault": word, "text": text, "count": count}
             add_report(facts, f"{REPORT}{subject} {self._prefix}-{topic}", result)
         return facts
 

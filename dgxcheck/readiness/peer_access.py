@@ -8,7 +8,6 @@ from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.precondition import Precondition, State, deciding, undetermined
 from dgxcheck.checks.host.virtual_machines import in_guest
@@ -16,6 +15,7 @@ from dgxcheck.checks.measurement import integrity, p2p_copies
 from dgxcheck.checks.pcie.isolation import redirecting_ports
 from dgxcheck.checks.peer_access.cuda import blocker
 from dgxcheck.checks.peer_access.status import statuses
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import Device

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.fabric.parse_guid import guid, node_type
 from probes.parse_scalar import line, natural
-from probes.pci.tree import DEVICES, function_behind
-
-_DEVICES = "/sys/class/infiniband"
+from probes.pci.tree import function_behind
 
 
 def probe(source: Source) -> tuple[IbDevice, ...] | Missing:
     """``/sys/class/infiniband``, ``mlx5_10`` after ``mlx5_9``."""
-    names = source.names(_DEVICES)
+    names = source.names(INFINIBAND)
     if isinstance(names, Missing):
         return names
     return tuple(_device(source, name) for name in sorted(names, key=natural))
 
 
 def _device(source: Source, name: str) -> IbDevice:
-    base = f"{_DEVICES}/{name}"
+    base = f"{INFINIBAND}/{name}"
     bdf = function_behind(source, f"{base}/device")
     return IbDevice(
         name=name,
@@ -39,7 +38,7 @@ def _device(source: Source, name: str) -> IbDevice:
 
 
 def _is_vf(source: Source, bdf: str) -> bool | Missing:
-    target = source.link(f"{DEVICES}/{bdf}/physfn")
+    target = source.link(f"{PCI_DEVICES}/{bdf}/physfn")
     if isinstance(target, Missing):
         return False if target.gap is Gap.ABSENT else target
     return True

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from dgxcheck.facts.infiniband import IbDevicePorts, IbPort
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, numbered
 from probes.fabric.parse_ib import counter, phys_state, port_state, rate
 from probes.parse_scalar import hexadecimal, line, natural
 
-_DEVICES = "/sys/class/infiniband"
 _NO_COUNTER = "lifespan"  # how long the driver caches hw_counters, in ms
 
 
 def probe(source: Source) -> tuple[IbDevicePorts, ...] | Missing:
     """``/sys/class/infiniband/<device>/ports`` of every device, in natural order."""
-    devices = source.names(_DEVICES)
+    devices = source.names(INFINIBAND)
     if isinstance(devices, Missing):
         return devices
     return tuple(IbDevicePorts(device=name, ports=_ports(source, name)) for name in sorted(devices, key=natural))
 
 
 def _ports(source: Source, device: str) -> tuple[IbPort, ...] | Missing:
-    numbers = numbered(source, f"{_DEVICES}/{device}/ports", "")
+    numbers = numbered(source, f"{INFINIBAND}/{device}/ports", "")
     return numbers if isinstance(numbers, Missing) else tuple(_port(source, device, port) for port in numbers)
 
 
 def _port(source: Source, device: str, port: int) -> IbPort:
-    base = f"{_DEVICES}/{device}/ports/{port}"
+    base = f"{INFINIBAND}/{device}/ports/{port}"
     return IbPort(
         device=device,
         port=port,

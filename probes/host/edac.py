@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from dgxcheck.facts.host import MemoryController
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.sysfs import EDAC
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, numbered
 from probes.parse_scalar import decimal, line
 
-_EDAC = "/sys/devices/system/edac/mc"
-
 
 def probe(source: Source) -> tuple[MemoryController, ...] | Missing:
     """``/sys/devices/system/edac/mc``, by number."""
-    numbers = numbered(source, _EDAC, "mc")
+    numbers = numbered(source, EDAC, "mc")
     return numbers if isinstance(numbers, Missing) else tuple(_memory_controller(source, f"mc{n}") for n in numbers)
 
 
 def _memory_controller(source: Source, name: str) -> MemoryController:
-    base = f"{_EDAC}/{name}"
+    base = f"{EDAC}/{name}"
     return MemoryController(
         name=name,
         mc_name=ask(source, f"{base}/mc_name", line),

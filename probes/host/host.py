@@ -6,6 +6,7 @@ import re
 
 from dgxcheck.facts.host import STATED_CONTAINER, Cpu, CpuPolicy, Dmi, Host
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.sysfs import DMI
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, numbered
 from probes.host.parse_cpuinfo import cpuinfo
@@ -15,7 +16,6 @@ from probes.parse_scalar import cpulist, decimal, garbled, line
 
 _UPTIME = re.compile(r"(\d{1,10}(?:\.\d{1,6})?)\s", re.ASCII)
 _KERNEL = "/proc/sys/kernel"
-_DMI = "/sys/class/dmi/id"
 _CPU = "/sys/devices/system/cpu"
 
 
@@ -121,13 +121,13 @@ def _container(source: Source) -> str | Missing | None:
 
 def _dmi(source: Source) -> Dmi:
     return Dmi(
-        sys_vendor=ask(source, f"{_DMI}/sys_vendor", line),
-        product_name=ask(source, f"{_DMI}/product_name", line),
-        product_version=ask(source, f"{_DMI}/product_version", line),
-        product_serial=ask(source, f"{_DMI}/product_serial", line),
-        board_vendor=ask(source, f"{_DMI}/board_vendor", line),
-        board_name=ask(source, f"{_DMI}/board_name", line),
-        bios_vendor=ask(source, f"{_DMI}/bios_vendor", line),
-        bios_version=ask(source, f"{_DMI}/bios_version", line),
-        bios_date=ask(source, f"{_DMI}/bios_date", line),
+        sys_vendor=ask(source, f"{DMI}/sys_vendor", line),
+        product_name=ask(source, f"{DMI}/product_name", line),
+        product_version=ask(source, f"{DMI}/product_version", line),
+        product_serial=ask(source, f"{DMI}/product_serial", line),
+        board_vendor=ask(source, f"{DMI}/board_vendor", line),
+        board_name=ask(source, f"{DMI}/board_name", line),
+        bios_vendor=ask(source, f"{DMI}/bios_vendor", line),
+        bios_version=ask(source, f"{DMI}/bios_version", line),
+        bios_date=ask(source, f"{DMI}/bios_date", line),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.facts.host import MemoryPeer, Module, Modules
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.sysfs import MEMORY_PEERS
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.host.parse_driver import driver_params, driver_version
@@ -32,7 +33,6 @@ WATCHED = (
     "nvidia_vgpu_vfio",
 )
 _MODULES = "/sys/module"
-_PEERS = "/sys/kernel/mm/memory_peers"
 _DRIVER = "/proc/driver/nvidia"
 
 
@@ -65,7 +65,7 @@ def _module(source: Source, name: str, loaded: frozenset[str] | Missing) -> Modu
 
 
 def _peers(source: Source) -> tuple[MemoryPeer, ...] | Missing:
-    names = source.names(_PEERS)
+    names = source.names(MEMORY_PEERS)
     if isinstance(names, Missing):
         return names
-    return tuple(MemoryPeer(name=name, version=ask(source, f"{_PEERS}/{name}/version", line)) for name in names)
+    return tuple(MemoryPeer(name=name, version=ask(source, f"{MEMORY_PEERS}/{name}/version", line)) for name in names)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.sysfs import NODES
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, numbered
 from probes.parse_scalar import cpulist
-
-NODES = "/sys/devices/system/node"
 
 
 def probe(source: Source) -> tuple[NumaNode, ...] | Missing:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dgxcheck.facts.host import NumaMemory
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.sysfs import NODES
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
-from probes.host.numa import NODES, node_numbers
+from probes.host.numa import node_numbers
 from probes.host.parse_meminfo import mem_total_kb
 from probes.parse_scalar import garbled, is_decimal
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dgxcheck.facts.host import BlockDevice, MdArray, Storage
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.sysfs import BLOCK
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import decimal, flag, line, natural
 
-_BLOCK = "/sys/class/block"
 _SECTOR = 512  # the unit of ``size``, whatever the device's own sectors are
 _NO_DISK = ("loop", "ram", "zram")
 
 
 def probe(source: Source) -> Storage:
     """``/sys/class/block``, in natural order."""
-    names = source.names(_BLOCK)
+    names = source.names(BLOCK)
     if isinstance(names, Missing):
         return Storage(disks=names, arrays=names)
     whole = sorted(whole_devices(names), key=natural)
@@ -46,7 +46,7 @@ def _is_partition(name: str, known: frozenset[str]) -> bool:
 
 
 def _disk(source: Source, name: str) -> BlockDevice:
-    base = f"{_BLOCK}/{name}"
+    base = f"{BLOCK}/{name}"
     return BlockDevice(
         name=name,
         size_bytes=ask(source, f"{base}/size", size_bytes),
@@ -58,7 +58,7 @@ def _disk(source: Source, name: str) -> BlockDevice:
 
 
 def _array(source: Source, name: str) -> MdArray:
-    base = f"{_BLOCK}/{name}"
+    base = f"{BLOCK}/{name}"
     return MdArray(
         name=name,
         level=ask(source, f"{base}/md/level", line),

@@ -6,11 +6,11 @@ from functools import lru_cache
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import AerDevice, AerErrors, RootPortErrors
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import decimal, garbled, is_decimal
 from probes.pci.roles import Roles, roles
-from probes.pci.tree import DEVICES
 
 # Kernels before 5.7 print the names of the ABI document, later ones the tokens of the kernel log.
 _SHORT = {
@@ -81,7 +81,7 @@ def _root_ports(known: Roles) -> tuple[str, ...]:
 
 
 def _device(source: Source, bdf: str, is_root_port: bool) -> AerDevice:
-    base = f"{DEVICES}/{bdf}"
+    base = f"{PCI_DEVICES}/{bdf}"
     return AerDevice(
         bdf=bdf,
         correctable=ask(source, f"{base}/aer_dev_correctable", errors),

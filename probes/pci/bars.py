@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import ROM, Bar, PciBars
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import garbled, hexadecimal
 from probes.pci.roles import roles
-from probes.pci.tree import DEVICES
 
 # include/linux/ioport.h
 _IO, _MEMORY, _PREFETCH, _MEM_64, _UNSET = 0x100, 0x200, 0x2000, 0x100000, 0x20000000
@@ -23,7 +23,7 @@ def probe(source: Source) -> tuple[PciBars, ...] | Missing:
 
 
 def _device(source: Source, bdf: str) -> PciBars:
-    where = f"{DEVICES}/{bdf}/resource"
+    where = f"{PCI_DEVICES}/{bdf}/resource"
     bars = ask(source, where, resource)
     return PciBars(bdf=bdf, bars=bars, bar1=bars if isinstance(bars, Missing) else bar1(bars, where))
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import ConfigSpace
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import garbled, line
 from probes.pci.capabilities import acs, express
 from probes.pci.parse_control import control
 from probes.pci.roles import roles
-from probes.pci.tree import DEVICES
 
 _HEADER = 64
 _CONVENTIONAL = 256
@@ -37,8 +37,8 @@ def usable(config: bytes, where: str) -> bytes | Missing:
 
 
 def _device(source: Source, bdf: str) -> ConfigSpace:
-    where = f"{DEVICES}/{bdf}/config"
-    power_state = ask(source, f"{DEVICES}/{bdf}/power_state", line)
+    where = f"{PCI_DEVICES}/{bdf}/config"
+    power_state = ask(source, f"{PCI_DEVICES}/{bdf}/power_state", line)
     config = _config(source, where, power_state)
     if isinstance(config, Missing):
         return ConfigSpace(bdf=bdf, power_state=power_state, express=config, acs=config, control=config)

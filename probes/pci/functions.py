@@ -5,11 +5,12 @@ from __future__ import annotations
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import cpulist, hexadecimal, signed
 from probes.pci.parse_link import link_gen, link_width
-from probes.pci.tree import DEVICES, Path, behind_infiniband, class_codes, path_of, with_bridges
+from probes.pci.tree import Path, behind_infiniband, class_codes, path_of, with_bridges
 
 _ENDS = frozenset((0x01, 0x02, 0x03, 0x0B, 0x12))  # storage, network, display, processor, accelerator
 
@@ -23,7 +24,7 @@ def probe(source: Source) -> tuple[PciFunction, ...] | Missing:
     vendors: dict[str, int | Missing] = {}
     for bdf, code in codes.items():
         if isinstance(code, Missing) or code >> 16 in _ENDS or code >> 8 == OTHER_BRIDGE or bdf in hcas:
-            vendors[bdf] = ask(source, f"{DEVICES}/{bdf}/vendor", hexadecimal)
+            vendors[bdf] = ask(source, f"{PCI_DEVICES}/{bdf}/vendor", hexadecimal)
     ends = {bdf: path_of(source, bdf) for bdf, vendor in vendors.items() if bdf in hcas or _wanted(codes[bdf], vendor)}
     paths = with_bridges(ends)
     order = [bdf for bdf in codes if bdf in paths] + [bdf for bdf in paths if bdf not in codes]
@@ -40,7 +41,7 @@ def _wanted(code: int | Missing, vendor: int | Missing) -> bool:
 def _function(
     source: Source, bdf: str, path: Path | Missing, code: int | Missing | None, vendor: int | Missing | None
 ) -> PciFunction:
-    base = f"{DEVICES}/{bdf}"
+    base = f"{PCI_DEVICES}/{bdf}"
     return PciFunction(
         bdf=bdf,
         path=path,

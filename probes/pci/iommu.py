@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Iommu, IommuFunction, IommuGroup
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import garbled, is_decimal, line
 from probes.pci.roles import roles
-from probes.pci.tree import DEVICES
 
 _UNITS = "/sys/class/iommu"
 _GROUPS = "/sys/kernel/iommu_groups"
@@ -30,7 +30,7 @@ def _functions(source: Source) -> tuple[IommuFunction, ...] | Missing:
     if isinstance(known, Missing):
         return known
     bdfs = (*known.devices, *known.bridges)
-    numbers = {bdf: _number(source, f"{DEVICES}/{bdf}/iommu_group") for bdf in bdfs}
+    numbers = {bdf: _number(source, f"{PCI_DEVICES}/{bdf}/iommu_group") for bdf in bdfs}
     groups = {
         number: IommuGroup(number=number, type=ask(source, f"{_GROUPS}/{number}/type", line))
         for number in sorted({number for number in numbers.values() if isinstance(number, int)})

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import hexadecimal
-from probes.pci.tree import DEVICES, Path, behind_infiniband, class_codes, path_of, with_bridges
+from probes.pci.tree import Path, behind_infiniband, class_codes, path_of, with_bridges
 
 _INFINIBAND_CONTROLLER = 0x0207
 
@@ -58,5 +59,5 @@ def roles(source: Source) -> Roles | Missing:
 
 
 def _is_nvidia(source: Source, bdf: str) -> bool:
-    vendor = ask(source, f"{DEVICES}/{bdf}/vendor", hexadecimal)
+    vendor = ask(source, f"{PCI_DEVICES}/{bdf}/vendor", hexadecimal)
     return not isinstance(vendor, Missing) and vendor == NVIDIA

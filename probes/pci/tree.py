@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dgxcheck.facts.bdf import is_bdf, is_root_bus
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import garbled, hexadecimal
 
-DEVICES = "/sys/bus/pci/devices"
-INFINIBAND = "/sys/class/infiniband"
 Path = tuple[str, ...]
 
 _PATH_MAX = 4096
@@ -17,15 +16,15 @@ _PATH_MAX = 4096
 
 def class_codes(source: Source) -> dict[str, int | Missing] | Missing:
     """``class`` of every PCI function, in the order of the names."""
-    names = source.names(DEVICES)
+    names = source.names(PCI_DEVICES)
     if isinstance(names, Missing):
         return names
-    return {name: ask(source, f"{DEVICES}/{name}/class", hexadecimal) for name in names if is_bdf(name)}
+    return {name: ask(source, f"{PCI_DEVICES}/{name}/class", hexadecimal) for name in names if is_bdf(name)}
 
 
 def path_of(source: Source, bdf: str) -> Path | Missing:
     """Root bus, bridges and the function itself, from the link ``/sys/bus/pci/devices/<bdf>``."""
-    where = f"{DEVICES}/{bdf}"
+    where = f"{PCI_DEVICES}/{bdf}"
     target = source.link(where)
     return target if isinstance(target, Missing) else path(target, bdf, where)
 

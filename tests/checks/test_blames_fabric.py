@@ -13,12 +13,13 @@ from test_checks_nvlink import ALL_DOWN, DOWN, GPU3, OUTER, STATE, both, ends_at
 from test_checks_pcie import BUSY, NVML, PORT, SWITCH, aer, bar1, grown, speed
 from test_health_checks import GPU2, changed
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import BAD
 from dgxcheck.checks.pcie.isolation import disable_translation
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Key
 from dgxcheck.components.containment import NVSWITCHES
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.source.recording.binary import to_rows
 from dgxcheck.source.recording.shipped import open_source
@@ -48,13 +49,13 @@ def max_payload(bdf: str, code: int) -> Facts:
     return {f"data {PCI}/{bdf}/config": to_rows(bytes(space))}
 
 
-def blamed(spec: str, check: str, reference: str = "dgx-1-v100") -> list[tuple[Fault | None, list[Key]]]:
+def blamed(spec: str, check: str, reference: str = "dgx-1-v100") -> list[tuple[FaultKind | None, list[Key]]]:
     """Fault and keys of the components of each bad finding of a check."""
     bad = [each for each in findings(box(spec, reference), check) if each.status in BAD]
     return [(each.judgement.fault, [component.key for component in each.blames]) for each in bad]
 
 
-CHANGED: dict[str, tuple[str, Facts, Fault, list[Key]]] = {
+CHANGED: dict[str, tuple[str, Facts, FaultKind, list[Key]]] = {
     "narrow": ("pcie.width", speed(GPU2, "current_link_width", "8"), Fault.LINK_NARROW, [LINK]),
     "narrow uplink": ("pcie.path", speed(SWITCH, "current_link_width", "8"), Fault.LINK_NARROW, [PARENT]),
     "below the profile": ("pcie.generation", {NVML.format("MaxPcieLinkGeneration"): 2}, Fault.LINK_SLOW, [LINK]),
@@ -83,7 +84,7 @@ def test_a_state_blames(case: str, tmp_path: Path) -> None:
     assert blamed(changed(tmp_path, facts), check) == [(fault, keys)]
 
 
-GROWN: dict[str, tuple[str, Facts, Fault, list[Key]]] = {
+GROWN: dict[str, tuple[str, Facts, FaultKind, list[Key]]] = {
     "replays": ("pcie.replay", {NVML.format("PcieReplayCounter"): {"": 9}}, Fault.PCIE_REPLAYS, [LINK]),
     "fatal": ("pcie.aer", aer("fatal", "DLP", 1), Fault.AER_UNCORRECTABLE, [LINK]),
     "non-fatal": ("pcie.aer", aer("nonfatal", "CmpltTO", 1), Fault.AER_UNCORRECTABLE, [LINK]),
@@ -172,7 +173,7 @@ def test_an_iommu_that_translates_is_blamed_before_acs(tmp_path: Path) -> None:
     assert (fault, keys[:2]) == (Fault.P2P_BLOCKED, [host("IOMMU setting"), ("bridge", "0000:09:08.0", "ACS setting")])
 
 
-SHIPPED: dict[str, tuple[str, Fault, Key]] = {
+SHIPPED: dict[str, tuple[str, FaultKind, Key]] = {
     "bar1-unassigned": ("pcie.bar1", Fault.BAR1_SMALL, ("gpu", "0000:8a:00.0", "BAR1")),
     "bar1-full": ("gdr.bar1", Fault.BAR1_FULL, ("gpu", "0000:86:00.0", "BAR1")),
     "verbs-shut": ("gdr.stack", Fault.VERBS, host("verbs device nodes")),

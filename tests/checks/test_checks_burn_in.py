@@ -9,10 +9,10 @@ from test_health_checks import box
 
 from dgxcheck.assessment.load import as_facts
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.measurement.burn_in import CHECKS
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings

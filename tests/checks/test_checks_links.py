@@ -10,8 +10,9 @@ from fabric_box import PROFILES, bad, box, findings, said
 from test_health_checks import GPU2, changed
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import BAD
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
@@ -37,7 +38,7 @@ def target(base: str, bdf: str, gen: int) -> dict[str, Json]:
     return word(base, bdf, LINK_CONTROL_2, 0xF, gen)
 
 
-def faults(spec: str, check: str, base: str) -> list[tuple[str, Fault | None, str]]:
+def faults(spec: str, check: str, base: str) -> list[tuple[str, FaultKind | None, str]]:
     """Status, fault, and kind of the likeliest component of each bad finding."""
     found = [each for each in findings(box(spec, PROFILES[base]), check) if each.status in BAD]
     return [(each.status.value, each.judgement.fault, each.blames[0].kind) for each in found]
@@ -62,7 +63,7 @@ def faults(spec: str, check: str, base: str) -> list[tuple[str, Fault | None, st
     ],
 )  # fmt: skip
 def test_links_that_keep_their_speed(
-    base: str, facts: dict[str, Json], check: str, due: tuple[str, Fault, str], tmp_path: Path
+    base: str, facts: dict[str, Json], check: str, due: tuple[str, FaultKind, str], tmp_path: Path
 ) -> None:
     assert faults(changed(tmp_path, facts, base), check, base) == [due]
 
@@ -180,7 +181,7 @@ def fabric(**members: Json) -> Json:
         ({"healthMask": 0x1AA | 0x8000}, "warn", Fault.FABRIC_DEGRADED),
     ],
 )  # fmt: skip
-def test_fabric_health(members: dict[str, Json], status: str, fault: Fault | None, tmp_path: Path) -> None:
+def test_fabric_health(members: dict[str, Json], status: str, fault: FaultKind | None, tmp_path: Path) -> None:
     good = fabric(healthMask=0x1AA, healthSummary=1)
     facts: dict[str, Json] = {FABRIC.format(bdf): good for bdf in A100} | {FABRIC.format(A100[2]): fabric(**members)}
     found = findings(box(changed(tmp_path, facts, "dgx-a100")), "driver.fabric-health")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, of_box, said
 from test_measurement import FACTS, JSON
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace

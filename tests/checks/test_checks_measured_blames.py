@@ -11,12 +11,13 @@ import pytest
 from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, of_box, overlay, words
 from test_checks_burn_in import GPU, burnt
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.measurement.burn_in import CHECKS as BURN_IN
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.slow_paths import exonerated
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.source.recording.shipped import open_source
 
@@ -38,7 +39,7 @@ def load(mask: int) -> dict[str, Json]:
     return {f"compute {A}": slow, f"under-load {A}": fact(None, "", reasons=mask, sm_clock=1000)}
 
 
-FAILED: list[tuple[Mapping[str, Json], str, str, Fault, list[str]]] = [
+FAILED: list[tuple[Mapping[str, Json], str, str, FaultKind, list[str]]] = [
     ({f"host-to-device {A}": DEAD}, "host-bandwidth", "GPU2", Fault.MEASUREMENT_FAILED, [f"gpu/{A}"]),
     ({f"device-copy {A}": HUNG}, "memory-bandwidth", "GPU2", Fault.MEASUREMENT_FAILED, [f"gpu/{A}"]),
     ({f"memory-integrity {A}": words(3)}, "memory-integrity", "GPU2", Fault.WRONG_DATA, [f"gpu/{A}/memory"]),
@@ -71,7 +72,7 @@ FAILED: list[tuple[Mapping[str, Json], str, str, Fault, list[str]]] = [
 
 @pytest.mark.parametrize(("facts", "check", "subject", "fault", "blames"), FAILED)
 def test_a_failed_measurement_has_a_fault_and_blames(
-    facts: dict[str, Json], check: str, subject: str, fault: Fault, blames: list[str], tmp_path: Path
+    facts: dict[str, Json], check: str, subject: str, fault: FaultKind, blames: list[str], tmp_path: Path
 ) -> None:
     finding = found(measured(tmp_path, dgx1_p100() | facts), f"measure.{check}")[subject]
     assert (finding.judgement.fault, ids(finding.blames)) == (fault, blames)
@@ -89,7 +90,7 @@ def test_a_power_limit_is_to_blame_where_it_was_lowered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("base", "fault"), [("dgx-a100", Fault.FABRIC_MANAGER_DOWN), ("k80-x8", Fault.NOT_READY)])
 def test_a_system_that_is_not_ready_lacks_the_fabric_manager_where_it_needs_one(
-    base: str, fault: Fault, tmp_path: Path
+    base: str, fault: FaultKind, tmp_path: Path
 ) -> None:
     finding = found(measured(tmp_path, {"cuda all": NOT_READY}, base), "measure.host-bandwidth")["host"]
     assert (finding.judgement.fault, ids(finding.blames)) == (
@@ -202,7 +203,7 @@ def test_fast_memory_exonerates_a_gpu_for_copies_alone(tmp_path: Path) -> None:
     ],
 )
 def test_a_burn_in_blames_the_part_that_its_fault_names(
-    row: dict[str, Json], fault: Fault | None, blames: list[str]
+    row: dict[str, Json], fault: FaultKind | None, blames: list[str]
 ) -> None:
     (finding,) = [each for each in run(burnt(gpu=row), BURN_IN) if each.subject.bdf == GPU]
     assert (finding.judgement.fault, ids(finding.blames)) == (fault, blames)
@@ -215,7 +216,7 @@ def test_a_burn_in_blames_the_part_that_its_fault_names(
         ("near-slowdown", Fault.OVERHEATING), ("slowdown", Fault.HARDWARE_SLOWDOWN), ("xid", Fault.BURN_IN),
     ],
 )  # fmt: skip
-def test_why_a_burn_in_stopped_is_the_fault(stopped: str, fault: Fault) -> None:
+def test_why_a_burn_in_stopped_is_the_fault(stopped: str, fault: FaultKind) -> None:
     findings = run(burnt({"stopped": stopped, "gpu": GPU, "detail": "x"}), BURN_IN)
     assert [each.judgement.fault for each in findings if each.subject.bdf == GPU] == [fault]
     unnamed = run(burnt({"stopped": stopped, "gpu": "0000:ff:00.0", "detail": "x"}), BURN_IN)[-1]

@@ -8,7 +8,7 @@ import pytest
 from measured_box import fact, found, imported, measured, said
 from test_health_checks import box as plain
 
-from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 
 RDMA = "measure.rdma-bandwidth"

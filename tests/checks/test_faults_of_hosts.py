@@ -14,11 +14,12 @@ from test_health_checks import box, changed
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Key
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
@@ -85,7 +86,7 @@ def pci(bdf: str) -> Subject:
         ("kernel.port-module", AT_PORT, Fault.PORT_MODULE, [PORT_KEY]),
     ],
 )  # fmt: skip
-def test_components_to_blame(check: str, at: Subject, fault: Fault | None, due: list[Key]) -> None:
+def test_components_to_blame(check: str, at: Subject, fault: FaultKind | None, due: list[Key]) -> None:
     made = box("dgx-1-v100")
     judgement = Judgement(Status.WARN, "", fault=fault)
     assert [*dict.fromkeys(component.key for component in BY_ID[check].blames(made, at, judgement))] == due
@@ -96,7 +97,7 @@ def test_components_to_blame(check: str, at: Subject, fault: Fault | None, due: 
     [(Fault.PORT_DOWN, "fabric"), (Fault.PORT_SLOW, "fabric"), (Fault.PORT_ERRORS, "fabric"),
      (Fault.NO_SUBNET_MANAGER, "subnet-manager"), (Fault.PORT_DISABLED, None)],
 )  # fmt: skip
-def test_what_all_ports_have_comes_from_the_fabric(fault: Fault, kind: str | None) -> None:
+def test_what_all_ports_have_comes_from_the_fabric(fault: FaultKind, kind: str | None) -> None:
     made = box("dgx-1-v100")
     for check in ("network.port-state", "network.port-rate", "network.port-errors"):
         shared = BY_ID[check].shared(made, AT_PORT, Judgement(Status.WARN, "", fault=fault))
@@ -121,7 +122,7 @@ def test_what_all_ports_have_comes_from_the_fabric(fault: Fault, kind: str | Non
     ],
 )
 def test_a_port_that_is_not_up(
-    facts: dict[str, Json], settings: Settings, fault: Fault, remedy: str, tmp_path: Path
+    facts: dict[str, Json], settings: Settings, fault: FaultKind, remedy: str, tmp_path: Path
 ) -> None:
     (bad,) = bad_findings(fabric_box(changed(tmp_path, facts), settings=settings), "network.port-state")
     assert bad.judgement.fault is fault
@@ -146,7 +147,9 @@ def test_an_adapter_in_flash_recovery_is_no_other_firmware(tmp_path: Path) -> No
          "2 of 2 sockets, 44 of 40 cores; CPU 11 is offline"),
     ],
 )  # fmt: skip
-def test_conditions_of_the_host(check: str, facts: dict[str, Json], fault: Fault, message: str, tmp_path: Path) -> None:
+def test_conditions_of_the_host(
+    check: str, facts: dict[str, Json], fault: FaultKind, message: str, tmp_path: Path
+) -> None:
     (bad,) = bad_findings(held(changed(tmp_path, facts), DGX_1), check)
     assert (bad.judgement.fault, bad.judgement.message) == (fault, message)
 
@@ -160,7 +163,7 @@ def test_conditions_of_the_host(check: str, facts: dict[str, Json], fault: Fault
          "raid0 of sdb, sdc is inactive, configured for 3 disks"),
     ],
 )  # fmt: skip
-def test_conditions_of_an_array(facts: dict[str, Json], fault: Fault, message: str, tmp_path: Path) -> None:
+def test_conditions_of_an_array(facts: dict[str, Json], fault: FaultKind, message: str, tmp_path: Path) -> None:
     made = held(changed(tmp_path, facts, "dgx-station-v100"), NUMBERS["dgx-station-v100"])
     (bad,) = bad_findings(made, "host.disks")
     assert (bad.judgement.fault, bad.judgement.message) == (fault, message)

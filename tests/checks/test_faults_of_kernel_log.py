@@ -9,9 +9,10 @@ from test_checks_kernel import BOARD, MLX5, X, logged
 from test_faults_of_hosts import BY_ID, GPU, SWITCH, bad_findings
 from test_health_checks import box
 
-from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
 from dgxcheck.checks.kernel_log.xid_fault import OF_RESPONSE
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.faults import DEVICE_DEAD, Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.xid.entry import REMEDIES
 
 
@@ -103,7 +104,7 @@ def application_xids(gpu: str, *names: str) -> list[tuple[float, str]]:
     ids=["of several programs", "of one program", "of programs that fail elsewhere too"],
 )
 def test_programs_that_fail_on_one_gpu_alone(
-    here: tuple[str, ...], there: tuple[str, ...], fault: Fault, tmp_path: Path
+    here: tuple[str, ...], there: tuple[str, ...], fault: FaultKind, tmp_path: Path
 ) -> None:
     lines = [*application_xids(GPU, *here), *application_xids("0000:0b:00.0", *there)]
     (bad,) = bad_findings(box(logged(tmp_path, *lines)), "kernel.xid")
@@ -115,7 +116,7 @@ def test_programs_that_fail_on_one_gpu_alone(
     [((48, 94), Fault.XID_CONTAINED), ((171, 94), Fault.XID_CONTAINED), ((48,), Fault.XID), ((48, 94, 95), Fault.XID)],
 )
 def test_a_memory_error_that_is_contained_waits_for_a_drain(
-    numbers: tuple[int, ...], fault: Fault, tmp_path: Path
+    numbers: tuple[int, ...], fault: FaultKind, tmp_path: Path
 ) -> None:
     lines = [(100.0 + n, f"NVRM: Xid (PCI:0000:47:00): {number}, x") for n, number in enumerate(numbers)]
     (bad,) = bad_findings(box(logged(tmp_path, *lines, base="dgx-a100")), "kernel.xid")
@@ -135,7 +136,7 @@ def test_a_memory_error_that_is_contained_waits_for_a_drain(
         ("99999, Fatal, x", Fault.NVSWITCH, "reset all GPUs"),
     ],
 )
-def test_an_sxid_is_the_nvswitch_s(text: str, fault: Fault, words: str, tmp_path: Path) -> None:
+def test_an_sxid_is_the_nvswitch_s(text: str, fault: FaultKind, words: str, tmp_path: Path) -> None:
     spec = logged(tmp_path, (100.0, f"nvidia-nvswitch0: SXid (PCI:{SWITCH}): {text}"), base="dgx-a100")
     (bad,) = bad_findings(box(spec), "kernel.xid")
     assert (bad.judgement.fault, [each.key for each in bad.blames]) == (fault, [("nvswitch", SWITCH, "")])

@@ -12,7 +12,6 @@ from test_checks_gpu import said as finding_of
 from test_health_checks import GPU2, NVML, box, changed
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import BAD as BAD_STATUSES
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
@@ -20,6 +19,8 @@ from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Component
 from dgxcheck.difference.compare import compare
 from dgxcheck.difference.model import Side
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import NOT_LOADABLE, Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import SelectedProfile
@@ -99,12 +100,12 @@ def shared(finding: Finding) -> tuple[str, str] | None:
     ],
 )  # fmt: skip
 def test_fault_and_component(
-    check: str, bdf: str | None, facts: dict[str, Json], fault: Fault, blamed: tuple[str, str, str], tmp_path: Path
+    check: str, bdf: str | None, facts: dict[str, Json], fault: FaultKind, blamed: tuple[str, str, str], tmp_path: Path
 ) -> None:
     assert blame(box(changed(tmp_path, facts)), check, bdf) == (fault, blamed)
 
 
-def blame(facts: Box, check: str, bdf: str | None = GPU2) -> tuple[Fault | None, tuple[str, str, str]]:
+def blame(facts: Box, check: str, bdf: str | None = GPU2) -> tuple[FaultKind | None, tuple[str, str, str]]:
     """The fault of the first bad finding of a check about this device, and what it blames first."""
     (wanted,) = [each for each in CHECKS if each.id == check]
     findings = [finding for finding in run(facts, [wanted]) if finding.subject.bdf == bdf]
@@ -131,7 +132,7 @@ def blame(facts: Box, check: str, bdf: str | None = GPU2) -> tuple[Fault | None,
     ],
 )  # fmt: skip
 def test_fault_and_component_from_ampere_on(
-    check: str, facts: dict[str, Json], fault: Fault, blamed: tuple[str, str, str], tmp_path: Path
+    check: str, facts: dict[str, Json], fault: FaultKind, blamed: tuple[str, str, str], tmp_path: Path
 ) -> None:
     assert blame(box(changed(tmp_path, facts, "dgx-a100")), check, A100_GPU) == (fault, blamed)
 

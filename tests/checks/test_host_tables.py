@@ -8,11 +8,12 @@ import pytest
 from gpu_box import choice
 from test_health_checks import box, changed
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.command_line import parameters
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number
@@ -77,7 +78,7 @@ def test_values_of_one_parameter() -> None:
         ({f"text {NODE}/node1/meminfo": "Node 1 MemTotal: 0 kB\n", f"text {NODE}/node1/cpulist": "\n"}, None, ""),
     ],
 )  # fmt: skip
-def test_numa_tables(facts: dict[str, Json], fault: Fault | None, blamed: str, tmp_path: Path) -> None:
+def test_numa_tables(facts: dict[str, Json], fault: FaultKind | None, blamed: str, tmp_path: Path) -> None:
     bad = [each for each in findings(tmp_path, "host.numa", facts) if each.status is Status.WARN]
     assert [(each.judgement.fault, each.blames[0].part) for each in bad] == ([(fault, blamed)] if fault else [])
 

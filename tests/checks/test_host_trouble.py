@@ -8,10 +8,10 @@ import pytest
 from test_checks_kernel import logged
 from test_health_checks import box
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.faults import Fault
 
 HE = "mce: [Hardware Error]: "
 DAY = 86400.0

@@ -7,8 +7,9 @@ from judging import judged
 from sample import BY_NAME, FAULTS
 from wording_rules import LONGEST, TOO_LONG, broken_rules
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.faults import EVERY_FAULT
+from dgxcheck.facts.faults.kind import FaultKind
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -35,8 +36,8 @@ def test_texts_of_checks_keep_the_rules(check: object) -> None:
         assert (text, broken) == (text, set())
 
 
-@pytest.mark.parametrize("fault", Fault, ids=lambda fault: str(fault.value))
-def test_meanings_of_faults_keep_the_rules(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", EVERY_FAULT, ids=lambda fault: str(fault.word))
+def test_meanings_of_faults_keep_the_rules(fault: FaultKind) -> None:
     assert broken_rules(fault.meaning) == []
 
 

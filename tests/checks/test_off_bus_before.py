@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from dgxcheck.assessment import Assessment, Request, assess
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.kernel_log.earlier_boots import boots_since
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 
 BOOT = "[    0.000000] Linux version 6.2\n[  204.{:03}000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.113.01\n"
 FALL = "[  220.{:03}000] NVRM: GPU 0000:0a:00.0: GPU has fallen off the bus.\n"
@@ -35,7 +36,9 @@ def judged(boots: str, folder: Path) -> Assessment:
         ("x.x.x.....x", "fail", Fault.GPU_LOST, "now"),
     ],
 )
-def test_a_fault_of_the_past_is_watched(boots: str, status: str, fault: Fault | None, due: str, tmp_path: Path) -> None:
+def test_a_fault_of_the_past_is_watched(
+    boots: str, status: str, fault: FaultKind | None, due: str, tmp_path: Path
+) -> None:
     found = judged(boots, tmp_path)
     finding = next(each for each in found.findings if each.id == "kernel.off-bus")
     assert (finding.status.value, finding.judgement.fault) == (status, fault)

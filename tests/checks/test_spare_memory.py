@@ -8,10 +8,11 @@ import pytest
 from test_health_checks import NVML, box, changed
 
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.gpu import GpuEcc
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import replace
@@ -27,7 +28,7 @@ def finding(machine: Box, check: str, bdf: str) -> Finding:
     return found
 
 
-def judged(machine: Box, check: str, bdf: str) -> tuple[str, Fault | None]:
+def judged(machine: Box, check: str, bdf: str) -> tuple[str, FaultKind | None]:
     found = finding(machine, check, bdf)
     return " ".join((found.status.value, found.judgement.reason)).rstrip(), found.judgement.fault
 
@@ -56,7 +57,7 @@ def judged(machine: Box, check: str, bdf: str) -> tuple[str, Fault | None]:
         ("ecc.sram", {"SramEccErrorStatus {}": {"missing": "unrecorded"}}, ("skip not-recorded", None)),
     ],
 )  # fmt: skip
-def test_rows(check: str, facts: dict[str, Json], expected: tuple[str, Fault | None], tmp_path: Path) -> None:
+def test_rows(check: str, facts: dict[str, Json], expected: tuple[str, FaultKind | None], tmp_path: Path) -> None:
     spec = changed(tmp_path, {f"{NVML}{key.format(A100)}": fact for key, fact in facts.items()}, base="dgx-a100")
     assert judged(box(spec), check, A100) == expected
 
@@ -71,7 +72,7 @@ def test_rows(check: str, facts: dict[str, Json], expected: tuple[str, Fault | N
     ],
     ids=["once a month", "two in a week", "two in a week of fifteen", "times not known"],
 )
-def test_pages_within_a_week(times: list[int], expected: tuple[str, Fault], tmp_path: Path) -> None:
+def test_pages_within_a_week(times: list[int], expected: tuple[str, FaultKind], tmp_path: Path) -> None:
     pages: list[Json] = [{"address": n, "timestamp": time} for n, time in enumerate(times)]
     spec = changed(tmp_path, {f"{NVML}RetiredPages {V100} 1": pages})
     assert judged(box(spec), "ecc.retired-pages", V100) == expected
@@ -95,7 +96,7 @@ def grown(tmp_path: Path, old: dict[str, Json], new: dict[str, Json], seconds: f
     ],
 )
 def test_new_pages_between_two_readings(
-    before: int, seconds: float, expected: tuple[str, Fault], tmp_path: Path
+    before: int, seconds: float, expected: tuple[str, FaultKind], tmp_path: Path
 ) -> None:
     question = "RetiredPages {} 1"
     old: list[Json] = [{"address": n} for n in range(before)]
@@ -113,7 +114,7 @@ def test_new_pages_between_two_readings(
         (60_000_000, DAY, ("fail", Fault.ECC_FLOOD)),
     ],
 )
-def test_corrected_errors(new: int, seconds: float, expected: tuple[str, Fault | None], tmp_path: Path) -> None:
+def test_corrected_errors(new: int, seconds: float, expected: tuple[str, FaultKind | None], tmp_path: Path) -> None:
     question = "TotalEccErrors {} 0 0"
     machine = grown(tmp_path, {question: 1000}, {question: new}, seconds)
     assert judged(machine, "ecc.corrected", V100) == expected
@@ -142,7 +143,7 @@ def test_sram_of_a_recording_made_before_it_was_asked(tmp_path: Path) -> None:
     ],
 )
 def test_what_the_second_reading_of_a_window_finds(
-    check: str, question: str, later: Json, expected: tuple[str, Fault], tmp_path: Path
+    check: str, question: str, later: Json, expected: tuple[str, FaultKind], tmp_path: Path
 ) -> None:
     """The box itself is that of the first reading."""
     machine = grown(tmp_path, {}, {question: later}, 60.0)

@@ -14,7 +14,6 @@ from sample import BOXES
 from switches import switch_above
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_gpus, links_above, nvlinks_between
@@ -25,6 +24,8 @@ from dgxcheck.diagnosis.form_factor import form_factor
 from dgxcheck.diagnosis.gpu_clients import services
 from dgxcheck.diagnosis.reset_domain import is_before_ampere
 from dgxcheck.diagnosis.sources import SOURCES
+from dgxcheck.facts.faults import DEVICE_DEAD, EVERY_FAULT, Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import Storage, Unit
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import replace
@@ -88,7 +89,7 @@ def test_every_action_can_be_typed_or_read(name: str) -> None:
     """Whatever is wrong with whatever: real argument lists, a whole sentence, and the host drained in time."""
     box = box_of(name)
     for component in dict.fromkeys(components(box)):
-        for fault in Fault:
+        for fault in EVERY_FAULT:
             for acts in (planned(box, component, fault), planned(box, component, fault, status=Status.WARN)):
                 assert acts
                 for action in acts:
@@ -359,7 +360,7 @@ def test_the_boot_mirror_of_a_dgx_is_changed_with_the_power_off() -> None:
         (Fault.LINK_NARROW, Status.WARN, "next-drain"),
     ],
 )
-def test_urgency_is_the_faults_and_the_severitys(fault: Fault, status: Status, urgency: str) -> None:
+def test_urgency_is_the_faults_and_the_severitys(fault: FaultKind, status: Status, urgency: str) -> None:
     box = box_of("dgx-1-v100")
     assert {action.urgency for action in planned(box, gpu_part(box, 2), fault, status=status)} == {urgency}
 
@@ -407,7 +408,7 @@ def test_every_code_step_and_urgency_has_its_words() -> None:
         action.instruction.code
         for name in [*BOXES, "dgx-1-v100-memlock-jobs"]
         for component in components(box_of(name))
-        for fault in Fault
+        for fault in EVERY_FAULT
         for action in planned(box_of(name), component, fault)
     }
     elsewhere = {"stop-gpu-clients-and-display", "default-power-limit", "take-back-setting", "reset-all-with-switches",
@@ -507,7 +508,7 @@ def test_the_vendor_disturbs_nothing() -> None:
         (Component(kind="port", name="mlx5_1/1", bdf="0000:0c:00.0", part="link layer"), Fault.LINK_LAYER),
     ],
 )
-def test_the_host_is_drained_before_a_change_that_waits_for_the_reboot(component: Component, fault: Fault) -> None:
+def test_the_host_is_drained_before_a_change_that_waits_for_the_reboot(component: Component, fault: FaultKind) -> None:
     for status in (Status.FAIL, Status.WARN):
         acts = planned(box_of("dgx-1-v100"), component, fault, status=status)
         assert steps(acts) == ["drain", "change-setting", "reboot"]

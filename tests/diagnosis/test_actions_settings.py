@@ -6,11 +6,11 @@ import pytest
 from hand_made import box_of, gpu_part, planned, steps
 from test_actions import ecc, with_facts
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.diagnosis.action import PREPARATORY, first_remedy
+from dgxcheck.facts.faults import Fault
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,17 @@ from hand_made import box_of, finding, gpu_part
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding, Witness
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.confidence import by_agreement
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import replace
 
 GPU: Component = gpu_part(box_of("dgx-1-v100"), 2)
 FAULTS = (Fault.GPU_LOST, Fault.XID, Fault.LINK_NARROW)
 WITNESSES: tuple[Witness, ...] = ("state", "log", "measurement")
-Fact = tuple[Fault, Witness]
+Fact = tuple[FaultKind, Witness]
 
 
 def made(facts: Sequence[Fact]) -> list[Finding]:

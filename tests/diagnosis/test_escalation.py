@@ -7,17 +7,15 @@ from typing import get_args
 
 import pytest
 
-from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
 from dgxcheck.components.component import Component, Kind
-from dgxcheck.diagnosis.action import Step
 from dgxcheck.diagnosis.escalation import (
-    OF_ALL_FAULTS,
     OF_COMPONENT,
-    OF_FAULT,
     escalation,
     for_a_warning,
     without_reset,
 )
+from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, EVERY_FAULT, Fault
+from dgxcheck.facts.faults.kind import FaultKind, Step
 
 GPU = ["reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace"]
 HARDWARE = {"reseat", "replace", "contact-vendor"}
@@ -30,7 +28,7 @@ PARTS: list[tuple[Kind, str]] = [
 ]  # fmt: skip
 
 
-def of(kind: Kind, part: str, *faults: Fault) -> list[Step]:
+def of(kind: Kind, part: str, *faults: FaultKind) -> list[Step]:
     return [*escalation(Component(kind=kind, name="x", bdf="0000:0a:00.0", part=part), faults)]
 
 
@@ -73,7 +71,9 @@ def of(kind: Kind, part: str, *faults: Fault) -> list[Step]:
         ("host", "programs with another driver library", {Fault.CLIENT_MISMATCH}, ["stop-jobs"]),
     ],
 )  # fmt: skip
-def test_steps_follow_from_component_and_fault(kind: Kind, part: str, faults: set[Fault], steps: list[Step]) -> None:
+def test_steps_follow_from_component_and_fault(
+    kind: Kind, part: str, faults: set[FaultKind], steps: list[Step]
+) -> None:
     assert of(kind, part, *faults) == steps
 
 
@@ -81,7 +81,7 @@ def test_steps_follow_from_component_and_fault(kind: Kind, part: str, faults: se
 def test_no_fault_leads_to_a_replacement_without_a_diagnostic(key: tuple[Kind, str]) -> None:
     """Of what has GPUs; cables, disks and DIMMs have no such diagnostic."""
     kind, part = key
-    for fault in Fault:
+    for fault in EVERY_FAULT:
         taken = of(kind, part, fault)
         assert taken
         assert len({*taken}) == len(taken)
@@ -100,7 +100,7 @@ def test_what_is_dead_or_absent_is_not_reset(key: tuple[Kind, str]) -> None:
 
 
 def test_the_order_of_faults_does_not_matter() -> None:
-    for one, other in combinations(Fault, 2):
+    for one, other in combinations(EVERY_FAULT, 2):
         assert of("gpu", "memory", one, other) == of("gpu", "memory", other, one)
 
 
@@ -120,8 +120,3 @@ def test_a_warning_replaces_nothing_but_a_disk_and_is_watched_where_it_can_wait(
     assert for_a_warning(gpu, ("power-cycle", "replace"), watched=False) == ("power-cycle",)
     assert for_a_warning(gpu, ("power-cycle", "replace"), watched=True) == ("watch", "power-cycle")
     assert for_a_warning(disk, ("reseat", "replace"), watched=False) == ("reseat", "replace")
-
-
-def test_every_particular_fault_is_documented() -> None:
-    assert {*OF_FAULT} | {*OF_ALL_FAULTS} <= {*Fault}
-    assert not {*OF_FAULT} & {*OF_ALL_FAULTS}

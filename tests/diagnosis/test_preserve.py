@@ -6,16 +6,17 @@ import pytest
 from hand_made import box_of, gpu_part
 from sample import BOXES
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_nvlinks
 from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.output.health.instructions import preserve_text
 
 PLAIN, SAFE = ("nvidia-bug-report.sh",), ("nvidia-bug-report.sh", "--safe-mode", "--extra-system-data")
 
 
-def programs(name: str, component: Component, *faults: Fault) -> list[str]:
+def programs(name: str, component: Component, *faults: FaultKind) -> list[str]:
     return [each.command[0] for each in preserve_evidence(box_of(name), component, faults)]
 
 
@@ -26,7 +27,7 @@ def programs(name: str, component: Component, *faults: Fault) -> list[str]:
         (Fault.XID, PLAIN), (Fault.ECC_UNCORRECTED, PLAIN),
     ],
 )  # fmt: skip
-def test_the_bug_report_does_not_ask_a_driver_that_hangs(fault: Fault, command: tuple[str, ...]) -> None:
+def test_the_bug_report_does_not_ask_a_driver_that_hangs(fault: FaultKind, command: tuple[str, ...]) -> None:
     box = box_of("dgx-1-v100")
     for component in (gpu_part(box, 2), DRIVER):
         saved = preserve_evidence(box, component, [fault])

@@ -13,9 +13,9 @@ from seam import run
 from test_checks_kernel import DAY, logged
 from test_diagnosis import health
 
-from dgxcheck.diagnosis.action import Step
 from dgxcheck.diagnosis.escalation import OF_COMPONENT
 from dgxcheck.diagnosis.recurrence import Recurrence, escalates, remaining_steps
+from dgxcheck.facts.faults.kind import Step
 from dgxcheck.output.health.instructions import recurrence_text
 
 GPU2 = "NVRM: Xid (PCI:0000:0a:00): "

@@ -9,10 +9,10 @@ from hand_made import box_of
 from judging import judged
 from measured_box import fact, overlay
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import peer_path
 from dgxcheck.diagnosis.change_setting import setting
+from dgxcheck.facts.faults import Fault
 
 SLOW_RUNS = {"collective all_reduce 8": fact(62.0), "collective broadcast 8": fact(56.8)}
 

@@ -9,8 +9,8 @@ from seam import run
 
 from dgxcheck.assessment import assess
 from dgxcheck.assessment.selection import findings_of, has_nvidia_gpu, topic, words
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.faults import Fault
 from dgxcheck.output.health.explanation import on_box
 
 NARROW = "dgx-1-v100-gpu-x8"

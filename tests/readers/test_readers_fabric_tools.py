@@ -81,7 +81,7 @@ def bad(text: str, folder: Path) -> list[tuple[str, str, str]]:
     path = folder / "text.txt"
     path.write_text(text)
     findings = assess(str(path), Request()).findings
-    return [(each.id, each.subject.name, each.judgement.fault.value) for each in findings if each.judgement.fault]
+    return [(each.id, each.subject.name, each.judgement.fault.word) for each in findings if each.judgement.fault]
 
 
 @pytest.mark.parametrize(

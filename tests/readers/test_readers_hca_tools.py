@@ -54,7 +54,7 @@ def faults(text: str, folder: Path) -> list[tuple[str, str]]:
     path = folder / "text.txt"
     path.write_text(text)
     findings = assess(str(path), Request()).findings
-    return [(each.subject.name, each.judgement.fault.value) for each in findings if each.judgement.fault]
+    return [(each.subject.name, each.judgement.fault.word) for each in findings if each.judgement.fault]
 
 
 def test_counters_of_every_port() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from readers_text import one, unread
 
-from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.facts.faults import EVERY_FAULT
 from dgxcheck.readers.host import fabric_manager
 from dgxcheck.readers.logs import carrier, containers, cuda_errors, dcgm_log
 from dgxcheck.readers.model import Imported, Reader
@@ -189,4 +189,4 @@ SEEDS = [*TRAINING.split("\n"), *SERVICES.split("\n"), *INFO.split("\n"), NETWOR
 def test_any_text_gives_known_faults_of_its_own_lines(lines: list[str], reader: Reader) -> None:
     for found in reader(tuple(lines)):
         assert found.understood <= {*range(len(lines))}
-        assert {fault for _, _, fault in results(found)} <= {"", *(fault.value for fault in Fault)}
+        assert {fault for _, _, fault in results(found)} <= {"", *(fault.word for fault in EVERY_FAULT)}

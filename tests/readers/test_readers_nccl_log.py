@@ -7,12 +7,8 @@ from typing import Any
 import pytest
 from readers_text import one, unread
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.completions import COMPLETIONS
-from dgxcheck.readers.dcgm.faults import _FORMS as DCGM
 from dgxcheck.readers.nccl import log
-from dgxcheck.readers.nccl.error_forms import FORMS
 from dgxcheck.readers.nccl.gpus import bdf_of
 
 IB = "/sys/class/infiniband"
@@ -307,11 +303,6 @@ def test_access_that_cuda_does_not_give() -> None:
         "value": False, "unit": "", "method": "channel of NCCL", "tool": "NCCL", "how": "imported", "from": "line 1",
     }  # fmt: skip
 
-
-def test_every_form_names_a_fault_that_there_is() -> None:
-    words = {fault.value for fault in Fault}
-    assert {form.fault for form in FORMS} | {each.fault for each in COMPLETIONS.values()} <= words
-    assert {fault for fault, _ in DCGM} | {"test-failed"} <= words
 
 
 def test_a_text_that_speaks_of_nccl_is_no_log() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.assessment.importing.bundle import Opened, as_source
 from dgxcheck.facts.bdf import is_bdf
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.onto import nvml_gpus
@@ -103,7 +104,7 @@ def contradictions(imported: Mapping[str, Json], own: Mapping[str, Json]) -> dic
             continue
         if fact.strip() != before.strip():
             text = f"{path} is {before.strip()} on the box, {fact.strip()} in the imported output"
-            reports.add(_subject(path), name.replace("_", "-"), "warn", "contradiction", text)
+            reports.add(_subject(path), name.replace("_", "-"), "warn", Fault.CONTRADICTION, text)
     return reports.facts()
 
 
@@ -124,7 +125,7 @@ def _answer(reports: Reports, question: str, before: Json, fact: Json) -> None:
     link = f" of link {words[1]}" if function.endswith("NvLinkState") and len(words) > 1 else ""
     old, new = (_state_word(states, each) for each in _pair(before, fact))
     text = f"{what}{link} is {old} on the box, {new} in the imported output"
-    reports.add(subject, what.replace(" ", "-").lower(), "warn", "contradiction", text)
+    reports.add(subject, what.replace(" ", "-").lower(), "warn", Fault.CONTRADICTION, text)
 
 
 def _differ(before: Json, fact: Json) -> bool:

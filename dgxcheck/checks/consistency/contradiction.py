@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json, question
 from dgxcheck.facts.nvml_quantities import GROUPS
 from dgxcheck.facts.record import Record

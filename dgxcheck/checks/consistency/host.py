@@ -14,8 +14,8 @@ from dgxcheck.facts.cpulist import first_shared, ranges
 from dgxcheck.facts.host import Host, MemoryController
 from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
 from dgxcheck.facts.missing import Json, Missing, rows
+from dgxcheck.facts.sysfs import NODES
 
-_NODES = "/sys/devices/system/node"
 _KB_IN_MB = 1024
 
 
@@ -50,7 +50,7 @@ def nodes(box: Box) -> Iterator[Contradiction]:
     members = {node: ranges(text) or () for node, text in lists.items()}
     for a, b in combinations(sorted(members), 2):
         if (shared := first_shared(members[a], members[b])) is not None:
-            evidence = tuple(Evidence(f"{_NODES}/node{node}/cpulist", lists[node]) for node in (a, b))
+            evidence = tuple(Evidence(f"{NODES}/node{node}/cpulist", lists[node]) for node in (a, b))
             yield Contradiction(f"CPU {shared} is in NUMA nodes {a} and {b}", evidence)
     for device in box.topology.devices:
         function = device.function

@@ -8,6 +8,7 @@ from dgxcheck.checks.consistency.contradiction import Contradiction, Facts, numb
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.architecture import architecture_of
 
@@ -43,7 +44,7 @@ def model(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     own = reading(facts, "gpu.name", gpu.bdf)
     board = box.board(gpu)
     if board is not None and _architecture(board.name) not in (None, named):
-        id_ = Evidence(f"/sys/bus/pci/devices/{gpu.bdf}/device", board.id)
+        id_ = Evidence(pci_file(gpu.bdf, "device"), board.id)
         yield Contradiction(f"NVML names it {name}, its PCI id is that of {board.name}", (own, id_))
     known = number(facts, "gpu_board.architecture")
     if known is not None and known in VBIOS and known != named:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import component_of, host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.pcie.isolation import between
@@ -16,6 +15,7 @@ from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part, links_at
 from dgxcheck.difference.model import Difference
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.record import replace
 
 ID = "baseline.drift"

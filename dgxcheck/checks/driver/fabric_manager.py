@@ -9,7 +9,6 @@ from dgxcheck.checks.engine.blame import component_of, driver, part
 from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
@@ -17,6 +16,7 @@ from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import all_nvlinks, is_nvswitch
 from dgxcheck.facts import fabric_health as health
 from dgxcheck.facts.fabric_health import STATUSES
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import Fabric, GpuModes
 from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.facts.nvlink import NvLink

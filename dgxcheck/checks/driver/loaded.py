@@ -5,14 +5,15 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import driver
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, per_host, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import is_driver_query, unjudged
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing, need
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 
 _NVML_FAULTS = {
@@ -134,7 +135,7 @@ def _kernel_driver(gpu: Device) -> Judgement:
     name = need(bound(gpu))
     if name not in ("nvidia", "nouveau"):
         return skip("not-visible", f"bound to {name or 'no driver'}")
-    evidence = (Evidence(f"/sys/bus/pci/devices/{gpu.bdf}/driver", name),)
+    evidence = (Evidence(pci_file(gpu.bdf, "driver"), name),)
     if name == "nouveau":
         return Judgement(Status.FAIL, "bound to nouveau", name, "nvidia", "", evidence, fault=Fault.NOUVEAU)
     return Judgement(Status.PASS, "bound to nvidia", name, "nvidia", "", evidence)

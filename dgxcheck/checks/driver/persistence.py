@@ -7,9 +7,9 @@ import re
 from dgxcheck.checks.engine.blame import part, setting_of_all
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_gpu
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
 from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import Gpu, GpuBoard, GpuModes
 from dgxcheck.facts.ids import BRANDS
 from dgxcheck.facts.missing import Missing, need

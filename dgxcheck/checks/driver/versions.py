@@ -8,11 +8,11 @@ from dgxcheck.checks.driver.loaded import RELOAD
 from dgxcheck.checks.engine.blame import component_of, host, itself, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, per_host, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import DeviceNode, Modules
 from dgxcheck.facts.ids import NvmlReturn

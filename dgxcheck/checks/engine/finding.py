@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Literal, TypeVar
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json, Missing, question
 from dgxcheck.facts.record import Record
 from dgxcheck.settings import Acknowledgement
@@ -98,7 +98,7 @@ class Judgement(Record, kw_only=False):
     """Why it was skipped; empty for every other status."""
     remedy: str = ""
     """What to do in this case; empty if the check's remedy applies."""
-    fault: Fault | None = None
+    fault: FaultKind | None = None
     """What is wrong, for causes and actions; None if nothing is, or if it could not be read."""
     events: tuple[LogEvent, ...] = ()
     """Of a bad finding of the kernel log: when what it is about was logged."""
@@ -159,7 +159,7 @@ def answered(value: Json, function: str, bdf: str, *args: int) -> Evidence:
 
 
 def judged(
-    fault: Fault, message: str, measured: bool | int | float | str | None = None,
+    fault: FaultKind, message: str, measured: bool | int | float | str | None = None,
     expected: bool | int | float | str | None = None, unit: str = "", evidence: tuple[Evidence, ...] = (), *,
     warns: bool = False, fails: bool = False, remedy: str = "",
 ) -> Judgement:  # fmt: skip

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import component_of, host_if_all, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check, per_gpu
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judged,
@@ -22,6 +21,7 @@ from dgxcheck.checks.engine.finding import (
 from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth, per_gpu_growth
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import ClockPair, Clocks, GpuBoard, GpuClocks, GpuCounters, GpuPower
 from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.profiles.model import Board

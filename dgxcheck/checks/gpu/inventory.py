@@ -10,7 +10,6 @@ from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, per_gpu, per_host, ruled
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
@@ -18,14 +17,14 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import GpuBoard, GpuMemory
-from dgxcheck.facts.ids import NvmlReturn
+from dgxcheck.facts.ids import MIB, NvmlReturn
 from dgxcheck.facts.missing import Gap, Json, Missing, need
+from dgxcheck.facts.sysfs import PCI_DEVICES, pci_file
 from dgxcheck.topology.model import Device
 
 NO_REFERENCE = skip("no-reference", "no matching reference machine")
-MIB = 1 << 20
-_PCI = "/sys/bus/pci/devices"
 
 
 def expected_by(box: Box, worst: Status) -> Status:
@@ -36,7 +35,7 @@ def expected_by(box: Box, worst: Status) -> Status:
 def count(box: Box) -> int | Missing:
     """GPUs of the machine, those of another driver too; Missing if a container or virtual machine hides some."""
     if why := visibility.gpus_hidden(box):
-        return Missing(Gap.ABSENT, _PCI, why)
+        return Missing(Gap.ABSENT, PCI_DEVICES, why)
     if isinstance(box.snapshot.pci, Missing) and not _listed(box):
         return box.snapshot.pci
     return max(len(_with_driver(box)), _listed(box))
@@ -68,7 +67,7 @@ def _count_judgement(box: Box) -> Judgement:
             return skip("dependency-failed", f"NVML is not available: {nvml}")
         if (gap := box.topology.nameless) is not None:
             return unjudged(gap)
-        none = Evidence(_PCI, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU")
+        none = Evidence(PCI_DEVICES, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU")
         message = "no NVIDIA GPU is visible, and no profile was named"
         return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,))
     if choice is None or choice.how == "gpus" or (number := choice.number("gpu.count")) is None:
@@ -79,7 +78,7 @@ def _count_judgement(box: Box) -> Judgement:
     unbound = [str(gpu.bdf) for gpu in box.topology.gpus if gpu not in _with_driver(box)]
     on_pci: list[Json] = [gpu.bdf for gpu in box.topology.gpus]
     evidence = (
-        Evidence(_PCI, on_pci),
+        Evidence(PCI_DEVICES, on_pci),
         Evidence("nvmlDeviceGetCount", listed if not isinstance(nvml, Missing) else nvml.reason),
     )
     note = f"; bound to no driver: {', '.join(unbound)}" if unbound else ""
@@ -115,7 +114,7 @@ def _model_judgement(box: Box, gpu: Device) -> Judgement:
 
 def _pci_id(box: Box, gpu: Device) -> Evidence:
     """``10de:1db1``, from sysfs, else from NVML."""
-    where = f"{_PCI}/{gpu.bdf}/device"
+    where = pci_file(gpu.bdf, "device")
     function = gpu.function
     if function is not None and not isinstance(function.vendor, Missing) and not isinstance(function.device, Missing):
         return Evidence(where, f"{function.vendor:04x}:{function.device:04x}")

@@ -9,13 +9,13 @@ from dgxcheck.checks.driver.loaded import bound, gpu_nodes
 from dgxcheck.checks.engine.blame import device_of, itself, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, per_gpu
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.locate import all_gpus, device_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn

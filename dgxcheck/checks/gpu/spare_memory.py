@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from dgxcheck.checks.engine.blame import component_of, part
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_gpu
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.ecc import FIELD_DIAGNOSTIC, REMAPPING, RESET, earlier, latest
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import GpuEcc, GpuMemory, RetiredPage
 from dgxcheck.facts.missing import Json, Missing, need, rows
 from dgxcheck.facts.record import replace

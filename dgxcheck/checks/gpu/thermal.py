@@ -8,11 +8,11 @@ from dgxcheck.checks.engine.blame import host_if_all, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, per_gpu, ruled
 from dgxcheck.checks.engine.expected import has_problem, siblings
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import GpuPower, GpuThermal
 from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need

@@ -6,17 +6,19 @@ from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.ports import file_of, gbit_per_s, name_of, port_subject, ports
-from dgxcheck.checks.pcie.bar1 import MIB, bars_of, expected_bar1_mib
+from dgxcheck.checks.pcie.bar1 import bars_of, expected_bar1_mib
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import MIB
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 
 
@@ -44,7 +46,7 @@ def bar1(box: Box, gpu: Device) -> Precondition:
     expected = expected_bar1_mib(box, gpu)
     if expected is not None and mib < expected:
         return judged_elsewhere("no", f"BAR1 has only {mib} MiB, {expected:g} MiB expected", "pcie.bar1")
-    evidence = Evidence(f"/sys/bus/pci/devices/{gpu.bdf}/resource", size)
+    evidence = Evidence(pci_file(gpu.bdf, "resource"), size)
     used = _used(box, gpu)
     percent = box.settings.limit("gdr.bar1-used")
     most = size * percent / 100

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.engine.wording import counted
@@ -29,9 +28,11 @@ from dgxcheck.checks.pcie.isolation import (
 )
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.pci import Iommu
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import NEAR
 
@@ -65,7 +66,7 @@ def port_acs(box: Box, bdf: str, pairs: Sequence[Pair]) -> Precondition:
     bits = ", ".join(name for bit, name in BITS.items() if registers.control & bit)
     names = ", ".join(f"{gpu.name}-{nic.name}" for gpu, nic in pairs)
     message = f"ACS of {bdf} redirects traffic to the root complex ({bits}): {names}"
-    evidence = Evidence(f"/sys/bus/pci/devices/{bdf}/config", f"ACSCtl {registers.control:#06x}")
+    evidence = Evidence(pci_file(bdf, "config"), f"ACSCtl {registers.control:#06x}")
     if reason := hypervisor(box):
         return Precondition("no", skip("not-configured", f"{message}; virtual machines need this: {reason}", evidence))
     if translated_devices(box):
@@ -108,7 +109,7 @@ def _of_ports(box: Box, ports: Mapping[str, Precondition]) -> Judged:
     if unknown is not None:
         yield HOST, unknown.judgement
     elif not redirecting:
-        evidence = tuple(Evidence(f"/sys/bus/pci/devices/{port}/config", "no redirect") for port in list(ports)[:10])
+        evidence = tuple(Evidence(pci_file(port, "config"), "no redirect") for port in list(ports)[:10])
         message = f"none of {counted(len(ports), 'port')} with ACS between GPUs and the HCAs near them redirects"
         yield HOST, Judgement(Status.PASS, message, 0, 0, "ports", evidence)
 

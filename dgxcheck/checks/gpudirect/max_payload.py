@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.engine.wording import counted
@@ -16,7 +15,9 @@ from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged
 from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.checks.pcie.isolation import config_space_of
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import shared_bridges
 
@@ -82,7 +83,7 @@ def _payload(box: Box) -> Judged:
     for sizes in paths:
         different, usual = _different(sizes)
         for bdf, size in different.items():
-            evidence = (Evidence(f"/sys/bus/pci/devices/{bdf}/config", f"MaxPayload {size}"),)
+            evidence = (Evidence(pci_file(bdf, "config"), f"MaxPayload {size}"),)
             message = f"MaxPayload is {size} bytes here, {usual} bytes along the rest of the path"
             judgements[bdf] = Judgement(Status.WARN, message, size, usual, "bytes", evidence, fault=Fault.MAX_PAYLOAD)
     for bdf, judgement in judgements.items():

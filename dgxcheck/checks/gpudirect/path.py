@@ -9,7 +9,6 @@ from dgxcheck.bandwidth.links import as_it_is, narrowest
 from dgxcheck.checks.engine.blame import device_of, host, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
@@ -17,7 +16,9 @@ from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.hcas import MELLANOX, nics
 from dgxcheck.checks.pcie.gpu_link import own_hop, port_setting, slow_fault, target_evidence
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import need
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device, PciClass
 from dgxcheck.topology.paths import NEAR, Hop, hops_between, pci_class
 
@@ -121,8 +122,8 @@ def _trained(box: Box, hop: Hop, port: float | None) -> Judgement:
     at_port = "" if port is None else f", the port {port:.1f} GB/s"
     message = f"link {hop} trained at gen{gen} x{width} ({gbs:.1f} GB/s{at_port})"
     evidence = (
-        Evidence(f"/sys/bus/pci/devices/{hop.device}/current_link_width", width),
-        Evidence(f"/sys/bus/pci/devices/{hop.device}/current_link_speed", gen),
+        Evidence(pci_file(hop.device, "current_link_width"), width),
+        Evidence(pci_file(hop.device, "current_link_speed"), gen),
     )
     if not narrow and not slow:
         return Judgement(Status.PASS, message, round(gbs, 2), unit="GB/s", evidence=evidence)

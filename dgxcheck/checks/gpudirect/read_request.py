@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.isolation import config_space_of
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 
 Sizes = Mapping[str, "int | Missing"]
@@ -33,7 +34,7 @@ def _judge(box: Box) -> Judged:
 
 def _read_request(box: Box, nic: Device) -> Judgement:
     size = need(_size(box, nic))
-    evidence = (Evidence(f"/sys/bus/pci/devices/{nic.bdf}/config", f"MaxReadReq {size}"),)
+    evidence = (Evidence(pci_file(nic.bdf, "config"), f"MaxReadReq {size}"),)
     least = box.settings.limit("gdr.read-request")
     usual = _of_siblings(box, nic)
     message = f"MaxReadReq is {size} bytes"

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import PEER_MODULES, of_host, rdma_configured
 from dgxcheck.checks.host.virtual_machines import loaded
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Flavour, JobDaemon, Limit, Memlock, Modules, Setting
 from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import MEMORY_PEERS
 from dgxcheck.topology.model import Device
 
-_PEERS = "/sys/kernel/mm/memory_peers"
 _CLIENTS = ("nv_mem", "nv_mem_nc")
 _TURING = (7, 5)
 _DMABUF_KERNEL, _DMABUF_CUDA = (5, 12), 11070
@@ -45,7 +45,7 @@ def _registered(modules: Modules, name: str, evidence: tuple[Evidence, ...]) -> 
     peers, holders = modules.memory_peers, modules.ib_core_holders
     clients = [] if isinstance(peers, Missing) else [client.name for client in peers if client.name in _CLIENTS]
     if clients or (not isinstance(holders, Missing) and name in holders):
-        where = f"{_PEERS}/{clients[0]}" if clients else "ib_core"
+        where = f"{MEMORY_PEERS}/{clients[0]}" if clients else "ib_core"
         message = f"{name} is loaded and registered with {where}"
         return Precondition("ready", Judgement(Status.PASS, message, evidence=evidence))
     for fact in (peers, holders):
@@ -54,7 +54,7 @@ def _registered(modules: Modules, name: str, evidence: tuple[Evidence, ...]) -> 
     others: Json = "absent" if isinstance(peers, Missing) else [client.name for client in peers]
     return Precondition("no", Judgement(
         Status.WARN, f"{name} is loaded, but not registered with ib_core",
-        evidence=(*evidence, Evidence(_PEERS, others)), fault=Fault.PEER_MEMORY,
+        evidence=(*evidence, Evidence(MEMORY_PEERS, others)), fault=Fault.PEER_MEMORY,
     ))  # fmt: skip
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_host
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.checks.engine.host_limits import (
     COMMAND_LINE,
@@ -16,6 +15,7 @@ from dgxcheck.checks.engine.host_limits import (
     NUMA_PARAMETERS,
     command_line,
 )
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import need
 
 _ANY = ""

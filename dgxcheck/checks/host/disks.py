@@ -9,16 +9,16 @@ from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.sysfs import BLOCK
 from dgxcheck.profiles.model import Number
 
-_BLOCK = "/sys/class/block"
 _DOWN = ("inactive", "broken")
 """Of ``array_state``: https://docs.kernel.org/admin-guide/md.html"""
 _REDUNDANT = ("raid1", "raid4", "raid5", "raid6", "raid10")
@@ -55,7 +55,7 @@ def _array(array: MdArray) -> Judgement:
     if not isinstance(array.level, Missing) and array.level in _CONTAINER:
         return skip("not-supported", "holds the metadata of other arrays")
     state, degraded, members = need(array.state), array.degraded, array.members
-    evidence = [Evidence(f"{_BLOCK}/{array.name}/md/array_state", state)]
+    evidence = [Evidence(f"{BLOCK}/{array.name}/md/array_state", state)]
     if state == "clear":
         return skip("not-visible", "no array is configured under this name", *evidence)
     if isinstance(degraded, Missing):
@@ -64,12 +64,12 @@ def _array(array: MdArray) -> Judgement:
             return unjudged(degraded)  # levels without redundancy have no such file
     else:
         missing = degraded
-        evidence.append(Evidence(f"{_BLOCK}/{array.name}/md/degraded", degraded))
+        evidence.append(Evidence(f"{BLOCK}/{array.name}/md/degraded", degraded))
     disks = "" if isinstance(members, Missing) or not members else f" of {', '.join(members)}"
     name = f"{'array' if isinstance(array.level, Missing) else array.level}{disks}"
     size = "" if isinstance(array.raid_disks, Missing) else f", configured for {counted(array.raid_disks, 'disk')}"
     if not isinstance(members, Missing):
-        evidence.append(Evidence(f"{_BLOCK}/{array.name}/slaves", list(members)))
+        evidence.append(Evidence(f"{BLOCK}/{array.name}/slaves", list(members)))
     redundant = array.level in _REDUNDANT
     gone = 0 if redundant else _members_gone(array)
     if state in _DOWN or gone:
@@ -100,7 +100,7 @@ def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict
     sizes = {disk.name: disk.size_bytes for disk in disks if not isinstance(disk.size_bytes, Missing)}
     if not sizes:
         return next(
-            (disk.size_bytes for disk in disks if isinstance(disk.size_bytes, Missing)), Missing(Gap.ABSENT, _BLOCK)
+            (disk.size_bytes for disk in disks if isinstance(disk.size_bytes, Missing)), Missing(Gap.ABSENT, BLOCK)
         )
     in_array = set[str]()
     usable = dict(sizes)
@@ -159,7 +159,7 @@ def _volume(
     name = max(usable, key=lambda each: usable[each], default="")
     size = usable.get(name, 0)
     least = smallest_data_volume(box, reference.value) * 1e12
-    evidence = (Evidence(f"{_BLOCK}/{name}/size", sizes.get(name, 0) // 512),) if name else ()
+    evidence = (Evidence(f"{BLOCK}/{name}/size", sizes.get(name, 0) // 512),) if name else ()
     message = f"largest volume {name}: {size / 1e12:.2f} TB, expected {reference.value:g} TB"
     if size >= least:
         return Judgement(Status.PASS, message, round(size / 1e12, 2), reference.value, "TB", evidence)

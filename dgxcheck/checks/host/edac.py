@@ -7,16 +7,17 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S, counter_growth, flood, is_short, rate
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.host.memory import EDAC, controllers_of, name_of
+from dgxcheck.checks.host.memory import controllers_of, name_of
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import MemoryController
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import EDAC
 
 _SOCKET = re.compile(r"(?:SrcID|Socket) ?#(\d{1,3})(?!\d)", re.IGNORECASE)
 """In the names that EDAC drivers give to controllers and DIMMs: ``Skylake Socket#0 IMC#1``, ``CPU_SrcID#1_Ha#0``."""

@@ -7,9 +7,9 @@ from collections import Counter
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.missing import Missing, need
 

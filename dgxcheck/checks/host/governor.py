@@ -5,8 +5,8 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_host
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import need
 
 _CPUFREQ = "/sys/devices/system/cpu/cpu0/cpufreq"

@@ -10,7 +10,6 @@ from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, as_evidence, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import (
@@ -24,16 +23,17 @@ from dgxcheck.checks.engine.host_limits import (
 )
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Cpu, Host, MemoryController, NumaMemory, NumaNode
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import EDAC, NODES
 
 _KB = 1 << 20
 """kB in a GiB; the kernel's kB has 1024 bytes."""
 _MEMMAP = 1 / 64
 """A ``struct page`` of 64 bytes for each of 4096, which MemTotal leaves out:
 https://docs.kernel.org/mm/memory-model.html"""
-EDAC = "/sys/devices/system/edac/mc"
 
 
 def _kb(box: Box) -> int | Missing:
@@ -104,7 +104,6 @@ def _blame_missing(box: Box, at: Subject, judgement: Judgement) -> Iterator[Comp
     yield from missing_socket(box)
 
 
-_NODES = "/sys/devices/system/node"
 _SELF = 10
 """``LOCAL_DISTANCE`` of ACPI's SLIT."""
 Wrong = Iterator[tuple[str, Evidence]]
@@ -125,11 +124,11 @@ def _tables(box: Box) -> Judged:
         evidence = tuple(fact for _, fact in wrong)
         yield HOST, Judgement(Status.WARN, message, len(wrong), 0, "", evidence, fault=Fault.NUMA_TABLES)
     else:
-        evidence = tuple(Evidence(f"{_NODES}/node{each.node}/cpulist", as_evidence(each.cpulist)) for each in nodes)
+        evidence = tuple(Evidence(f"{NODES}/node{each.node}/cpulist", as_evidence(each.cpulist)) for each in nodes)
         message = f"{counted(len(nodes), 'NUMA node')} in agreement with the PCI tree"
         yield HOST, Judgement(Status.PASS, message, 0, 0, "", evidence)
     for node in nodes_without_memory(box):
-        fact = Evidence(f"{_NODES}/node{node}/meminfo", "MemTotal: 0 kB")
+        fact = Evidence(f"{NODES}/node{node}/meminfo", "MemTotal: 0 kB")
         text = f"node {node} has CPUs and no memory"
         yield replace(HOST, part=f"node {node}"), Judgement(
             Status.WARN, text, 0, None, "kB", (fact,), fault=Fault.NODE_EMPTY
@@ -143,7 +142,7 @@ def _fewer_than_sockets(box: Box, nodes: tuple[NumaNode, ...]) -> Wrong:
     sockets = cpu.sockets if isinstance(cpu, Cpu) else None
     if isinstance(sockets, int) and len(nodes) < sockets:
         text = f"{counted(len(nodes), 'NUMA node')} for {counted(sockets, 'socket')}"
-        yield text, Evidence(_NODES, [each.node for each in nodes])
+        yield text, Evidence(NODES, [each.node for each in nodes])
 
 
 def _below_one_root(box: Box) -> Wrong:
@@ -159,7 +158,7 @@ def _distances(rows: tuple[NumaMemory, ...]) -> Wrong:
     known = {row.node: row.distances for row in rows if not isinstance(row.distances, Missing)}
     nodes = [row.node for row in rows]
     for node, distances in known.items():
-        where = Evidence(f"{_NODES}/node{node}/distance", " ".join(map(str, distances)))
+        where = Evidence(f"{NODES}/node{node}/distance", " ".join(map(str, distances)))
         if len(distances) != len(rows):
             yield f"node {node} has {counted(len(distances), 'distance')} for {counted(len(rows), 'node')}", where
             return
@@ -171,7 +170,7 @@ def _distances(rows: tuple[NumaMemory, ...]) -> Wrong:
             there, back = known[one][b], known[other][a]
             if there != back:
                 text = f"distance of nodes {one} and {other}: {there} one way, {back} the other"
-                yield text, Evidence(f"{_NODES}/node{one}/distance", " ".join(map(str, known[one])))
+                yield text, Evidence(f"{NODES}/node{one}/distance", " ".join(map(str, known[one])))
 
 
 def _list(numbers: list[int]) -> str:

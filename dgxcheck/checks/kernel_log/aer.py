@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.blame import device_of, itself, own_link
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.kernel_log.device_log import DAY_S, happened, lines, per_device, reach
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.topology.model import Device
 

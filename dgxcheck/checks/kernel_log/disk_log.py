@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import events_of, lines, reach
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
 from dgxcheck.facts.missing import Missing, rows

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
 from dgxcheck.checks.kernel_log.device_log import gpu_itself, lines, per_device, reach
 from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.kernel_log.device_log import happened, lines, reach
 from dgxcheck.checks.network.hcas import hcas, subject
 from dgxcheck.checks.network.ports import port_subject, ports
+from dgxcheck.facts.faults import DEVICE_DEAD, Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
@@ -22,7 +23,7 @@ _NO_HCAS = skip("not-supported", "no InfiniBand devices")
 
 class _Meaning(Record, kw_only=False):
     status: Status
-    fault: Fault
+    fault: FaultKind
     text: str
     remedy: str
 

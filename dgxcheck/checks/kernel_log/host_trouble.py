@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import driver, itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
@@ -16,6 +15,7 @@ from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_below, links_at
 from dgxcheck.facts.bdf import gpu_at
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 
 WINDOW_S = 10.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import lines, reach
 from dgxcheck.facts.bdf import gpu_at
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import IommuFault
 from dgxcheck.facts.missing import Missing
 

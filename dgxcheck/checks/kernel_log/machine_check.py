@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules
 from dgxcheck.checks.kernel_log.device_log import DAY_S, lines, reach
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
@@ -55,7 +56,7 @@ def _most_in_a_day(events: Sequence[HostEvent]) -> int:
     return most
 
 
-def _errors(what: str, limit: str, fault: Fault, uncorrected_remedy: str) -> Rule:
+def _errors(what: str, limit: str, fault: FaultKind, uncorrected_remedy: str) -> Rule:
     """Uncorrected errors of this boot fail, those of the last one warn, as do corrected ones above a rate."""
 
     def rule(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.kernel_log.device_log import gpu_itself, happened, lines, per_device, reach
 from dgxcheck.checks.kernel_log.earlier_boots import boots_since, earlier_xids
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import lines, reach
 from dgxcheck.checks.kernel_log.xid_fault import OF_RESPONSE, most_drastic
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import KernelLog, SXid
 from dgxcheck.xid.entry import REMEDIES, Response
 from dgxcheck.xid.line import link_of
@@ -40,7 +41,7 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
     )  # fmt: skip
 
 
-def sxid_fault(response: Response) -> Fault:
+def sxid_fault(response: Response) -> FaultKind:
     """The fault of an NVSwitch by what the table asks for."""
     fault = OF_RESPONSE[response]
     return Fault.NVSWITCH_WATCHED if fault is Fault.XID_NOTICE else fault

@@ -10,7 +10,6 @@ from typing import get_args
 from dgxcheck.checks.engine.blame import device_of, own_link
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import gpu_itself, lines, per_device, reach
@@ -23,6 +22,7 @@ from dgxcheck.checks.nvlink.links import far_nvlinks, links_down
 from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.gpu_view import architecture
 from dgxcheck.components.locate import device_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import KernelLog, Xid
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.xid.entry import REMEDIES, Response, XidEntry
 from dgxcheck.xid.line import ANNOUNCES_RECOVERY, Recovery, recovery_of
 
-OF_RESPONSE: Mapping[Response, Fault] = {
+OF_RESPONSE: Mapping[Response, FaultKind] = {
     "off-bus": Fault.GPU_LOST,
     "recovery": Fault.RECOVERY_REQUIRED,
     "fabric-reboot": Fault.NVSWITCH_FATAL,
@@ -29,7 +30,7 @@ OF_RESPONSE: Mapping[Response, Fault] = {
 """Every other response asks for a reset of the GPU: Fault.XID."""
 _NOT_FATAL = re.compile(r"\bnon-?fatal\b", re.IGNORECASE)
 """In the lines of NVLink 5 units: ``149, NETIR_LINK_DOWN Nonfatal XC0 i0 Link 17 (0x..)``."""
-_OF_RECOVERY: Mapping[Recovery, Fault] = {
+_OF_RECOVERY: Mapping[Recovery, FaultKind] = {
     "gpu-reset": Fault.RESET_REQUIRED,
     "node-reboot": Fault.REBOOT_REQUIRED,
     "drain-p2p": Fault.DRAIN_REQUIRED,
@@ -47,7 +48,7 @@ def most_drastic(responses: Iterable[Response]) -> Response:
     return min(responses, key=[*REMEDIES].index)
 
 
-def fault_of(entries: Iterable[tuple[XidEntry, str]]) -> Fault:
+def fault_of(entries: Iterable[tuple[XidEntry, str]]) -> FaultKind:
     """Of Xids with the texts of their lines, the fault of the one that asks for most; at least one is given."""
     pairs = [*entries]
     response = most_drastic(response_of(entry, text) for entry, text in pairs)

@@ -8,7 +8,6 @@ from typing import Any
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import BAD, Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration
@@ -17,6 +16,8 @@ from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.compute import FAULTS
 from dgxcheck.checks.measurement.failures import skip_reason
 from dgxcheck.checks.measurement.lookup import ALL, gpu_name
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
@@ -42,7 +43,7 @@ class Problem(Record, kw_only=False):
     """One thing that is wrong with a GPU under load."""
 
     status: Status
-    fault: Fault
+    fault: FaultKind
     text: str
     remedy: str = ""
     """Empty where the check's own remedy holds."""

@@ -7,7 +7,6 @@ from typing import TypeGuard
 from dgxcheck.bandwidth.links import copies_gbs
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
@@ -15,6 +14,7 @@ from dgxcheck.checks.measurement.comparisons import over_network, runs_differ
 from dgxcheck.checks.measurement.expectations import against_expected, figure_text, pair_link, quantity, slow
 from dgxcheck.checks.measurement.failures import measured_figures, without_figure
 from dgxcheck.checks.measurement.lookup import Figures, evidence, gpu_name, label
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace

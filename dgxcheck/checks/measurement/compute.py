@@ -5,7 +5,6 @@ from __future__ import annotations
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.gpu.clocks import HELD_BACK, can_lock_clocks, slowdown
 from dgxcheck.checks.measurement import paths
@@ -14,6 +13,8 @@ from dgxcheck.checks.measurement.expectations import far_below, quantity
 from dgxcheck.checks.measurement.failures import without_figure
 from dgxcheck.checks.measurement.host_copies import per_gpu
 from dgxcheck.checks.measurement.lookup import Figures, device, evidence
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.gpu import GpuPower
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
@@ -31,7 +32,7 @@ FAULTS = {
 """By name of the reason, the one that says most first: 0x8 is set along with the others."""
 
 
-def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str, Fault] | None:
+def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str, FaultKind] | None:
     """What holds the clocks down, in words, and its fault; None where nothing does.
 
     ``power``: the GPU's. A power limit is a setting to blame only where it is below its default: a GPU that reaches the
@@ -94,7 +95,9 @@ def _far_below_peak(box: Box, row: Measurement) -> tuple[float, float] | None:
     return least, float(peak.value)
 
 
-def _reason(box: Box, figures: Figures, row: Measurement, alike: list[Measurement], least: float) -> tuple[str, Fault]:
+def _reason(
+    box: Box, figures: Figures, row: Measurement, alike: list[Measurement], least: float
+) -> tuple[str, FaultKind]:
     """What holds its clocks down, by the reasons that NVML gave under load; else whether lower clocks explain it."""
     own, clocks = _clock(row), [clock for other in alike if (clock := _clock(other)) is not None]
     at = ""
@@ -109,7 +112,7 @@ def _reason(box: Box, figures: Figures, row: Measurement, alike: list[Measuremen
     return (at, Fault.SLOW) if held is None else (f"{at}; clocks held down: {held[0]}", held[1])
 
 
-def _held_back(box: Box, figures: Figures, row: Measurement) -> tuple[str, Fault] | None:
+def _held_back(box: Box, figures: Figures, row: Measurement) -> tuple[str, FaultKind] | None:
     load = figures.get("under-load", row.a)
     mask = load.more.get("reasons") if load is not None else None
     if not isinstance(mask, int) or isinstance(mask, bool):
@@ -117,7 +120,7 @@ def _held_back(box: Box, figures: Figures, row: Measurement) -> tuple[str, Fault
     return held_back(mask, box.gpu(row.a).power, can_lock_clocks(box, row.a))
 
 
-def _ceiling(box: Box, row: Measurement) -> tuple[str, Fault] | None:
+def _ceiling(box: Box, row: Measurement) -> tuple[str, FaultKind] | None:
     """The GPU's highest clock, where it is below that of its siblings: its VBIOS sets it, no nvidia-smi command."""
     gpu = device(box, row.a)
     own = None if gpu is None else _highest(box, gpu)

@@ -6,10 +6,10 @@ from dgxcheck.bandwidth.expected import Expected, between, to_host
 from dgxcheck.bandwidth.links import LineRate, as_supported
 from dgxcheck.bandwidth.rate import Direction
 from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.gpu.inventory import expected_by
 from dgxcheck.checks.measurement.lookup import P2P, STAGED, device, evidence, label, link_between
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record

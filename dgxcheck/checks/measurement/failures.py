@@ -7,10 +7,11 @@ from typing import get_args
 
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import BAD, Judgement, SkipReason, Status, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.measurement.lookup import ALL, PAIRS, SINGLE, Figures, collect, evidence, label
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.measurement import INTERRUPTED, WITHHELD, Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 
@@ -82,7 +83,7 @@ def measured_figures(box: Box, check: str) -> Figures | Judgement:
 
 
 def _by_first_check(
-    check: str, message: str, row: Measurement, fault: Fault | None = Fault.NOT_READY, remedy: str = ""
+    check: str, message: str, row: Measurement, fault: FaultKind | None = Fault.NOT_READY, remedy: str = ""
 ) -> Judgement:
     """Nothing could be measured: the first check fails, or is unknown without a fault, and the others refer to it."""
     first = next(iter(SINGLE))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.wording import counted, extended
 from dgxcheck.checks.measurement import paths
@@ -23,11 +22,12 @@ from dgxcheck.checks.measurement.lookup import (
     pairs,
 )
 from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, blocker
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import MIB
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 
-MIB = 1 << 20
 _UNUSED = (
     "results of jobs that used P2P between them are suspect; end such jobs, or set NCCL_P2P_DISABLE=1, until this is"
     " done and dgxcheck health -e finds no wrong words"

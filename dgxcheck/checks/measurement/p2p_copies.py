@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.checks.measurement import paths
@@ -39,6 +38,7 @@ from dgxcheck.checks.measurement.lookup import (
     pair_subject,
     pairs,
 )
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.record import replace
 

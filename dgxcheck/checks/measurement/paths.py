@@ -10,7 +10,6 @@ from itertools import combinations
 
 from dgxcheck.checks.engine.blame import component_of, device_of
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.measurement.comparisons import over_network
 from dgxcheck.checks.pcie.isolation import blocking_settings, most_blocking_settings
@@ -26,6 +25,8 @@ from dgxcheck.components.locate import (
     nvlinks_between,
     peer_path,
 )
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_between
@@ -130,7 +131,7 @@ def nccl_or_nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterato
         yield host_part("results of NCCL", subject.part)
 
 
-def _not_ready(fault: Fault | None) -> Component:
+def _not_ready(fault: FaultKind | None) -> Component:
     """What keeps CUDA from starting."""
     return FABRIC_MANAGER if fault is Fault.FABRIC_MANAGER_DOWN else DRIVER
 
@@ -168,12 +169,12 @@ def between_pair(box: Box, subject: Subject, judgement: Judgement) -> Iterator[C
         yield device_part(box, gpu)
 
 
-_PARTS: Mapping[Fault | None, str] = {
+_PARTS: Mapping[FaultKind | None, str] = {
     Fault.POWER_BRAKE: "power supply", Fault.POWER_CAPPED: "power limit", Fault.CLOCKS_LOWERED: "clock setting",
     Fault.ECC_UNCORRECTED: "memory", Fault.OVERHEATING: "cooling", Fault.THERMAL_SLOWDOWN: "cooling",
     Fault.HARDWARE_SLOWDOWN: "cooling", Fault.CLOCKS_LIMITED: "versions and settings",
 }  # fmt: skip
-_LESS_LIKELY: Mapping[Fault | None, str] = {
+_LESS_LIKELY: Mapping[FaultKind | None, str] = {
     Fault.SLOW: "cooling", Fault.POWER_REACHED: "cooling", Fault.WRONG_DATA: "memory",
 }  # fmt: skip
 

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject
 from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, none_here, subject
 from dgxcheck.checks.siblings.compare import Compared, compared
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.sysfs import pci_file
 
 _OF_ALL = "firmware of HCAs"
 _NUMBERS = re.compile(r"\d+(\.\d+)+", re.ASCII)
@@ -24,7 +25,7 @@ def _firmware(box: Box) -> Judged:
     for function in in_flash_recovery(box):
         yield Subject(kind="hca", name=function.bdf, bdf=function.bdf), Judgement(
             Status.FAIL, "in flash recovery: the adapter runs no firmware", fault=Fault.HCA_FLASH_RECOVERY,
-            evidence=(Evidence(f"/sys/bus/pci/devices/{function.bdf}/device", f"{function.device:#06x}"),),
+            evidence=(Evidence(pci_file(function.bdf, "device"), f"{function.device:#06x}"),),
             remedy=f"burn the firmware image of its board (mstflint -d {function.bdf} -i IMAGE burn), then cold power"
             " cycle; replace the adapter if it stays in flash recovery",
         )  # fmt: skip

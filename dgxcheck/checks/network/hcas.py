@@ -8,7 +8,6 @@ from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, per_host
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
@@ -25,9 +24,11 @@ from dgxcheck.checks.placement.placement import (
     wrong_gpus,
 )
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import NEAR
 
@@ -48,7 +49,6 @@ RECOVERY = frozenset({
 """Adapters that wait for their firmware: "Flash Recovery" and "Secure Flash Recovery" of vendor 15b3 in
 https://pci-ids.ucw.cz/v2.2/pci.ids, without the switch chips of the same name; other ids between these are working
 adapters (0262 and 0263 are a ConnectX-4 Lx)."""
-_CLASS = "/sys/class/infiniband"
 
 
 def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
@@ -75,7 +75,7 @@ def none_here(gap: Missing) -> Judgement:
 def count(box: Box) -> int | Missing:
     """Number of HCAs, those in flash recovery (network.firmware) included; Missing where a container hides them."""
     if why := visibility.hcas_hidden(box):
-        return Missing(Gap.ABSENT, _CLASS, why)
+        return Missing(Gap.ABSENT, INFINIBAND, why)
     devices = hcas(box)
     if isinstance(devices, Missing) and devices.gap is not Gap.ABSENT:
         return devices
@@ -123,7 +123,7 @@ def _number(box: Box) -> Judgement:
     if few:
         message += f"; too few behind the PCIe switch of {', '.join(gpu.name for gpu in few)}"
     bad = present + len(not_started) < expected or bool(few)
-    evidence = (Evidence(_CLASS, names),)
+    evidence = (Evidence(INFINIBAND, names),)
     fault = Fault.HCA_MISSING if bad else None
     return Judgement(Status.FAIL if bad else Status.PASS, message, present, expected, "HCAs", evidence, fault=fault)
 

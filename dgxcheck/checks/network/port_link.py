@@ -7,7 +7,6 @@ from collections import Counter
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.network.hcas import MELLANOX, hcas, none_here, subject
@@ -23,6 +22,7 @@ from dgxcheck.checks.network.ports import (
     role,
     twins,
 )
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice, IbPort, IbRate
 from dgxcheck.facts.missing import Gap, Missing, need
 

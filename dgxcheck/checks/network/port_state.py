@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.network.ports import (
     LEAST,
@@ -22,6 +21,8 @@ from dgxcheck.checks.network.ports import (
     twins,
 )
 from dgxcheck.components.component import SUBNET_MANAGER, Component
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PhysState, PortState
 from dgxcheck.facts.missing import Missing, need
 
@@ -142,7 +143,7 @@ def _addressed(
     )  # fmt: skip
 
 
-def _fault(port: IbPort) -> Fault:
+def _fault(port: IbPort) -> FaultKind:
     """The fault of a port that is not up: with a physical link it waits for the subnet manager, which can also be
     configured to leave the port of a virtual function down."""
     waits = port.state in (PortState.INIT, PortState.ARMED) or port.phys_state is PhysState.LINK_UP
@@ -151,7 +152,7 @@ def _fault(port: IbPort) -> Fault:
     return Fault.PORT_DISABLED if port.phys_state is PhysState.DISABLED else Fault.PORT_DOWN
 
 
-def _remedy(fault: Fault, device: IbDevice, port: IbPort) -> str:
+def _remedy(fault: FaultKind, device: IbDevice, port: IbPort) -> str:
     if fault is Fault.NO_SUBNET_MANAGER:
         manager = f"check that a subnet manager runs, on a node or in a switch (sminfo -C {port.device} -P {port.port})"
         virtual = port.state in _DOWN and (device.is_vf is True or isinstance(device.is_vf, Missing))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.checks.engine.growth import HOUR_S, flood
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.ports import file_of, name_of, ports
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import IbPort
 
 
 def judge_total(
-    box: Box, port: IbPort, which: str, names: Collection[str], limit: float, fault: Fault, compared: bool = True
+    box: Box, port: IbPort, which: str, names: Collection[str], limit: float, fault: FaultKind, compared: bool = True
 ) -> Judgement | None:
     """A warning where one of these counters, of ``counters`` or ``hw_counters``, counted more than ``limit`` an hour
     over all the time since boot; None where none did. ``compared``: with the other ports where that time is not known.

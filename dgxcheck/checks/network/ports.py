@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.growth import is_short
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.components.component import SUBNET_MANAGER, Component
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import replace

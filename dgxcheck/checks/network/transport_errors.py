@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, rate
@@ -14,6 +13,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.port_errors import counters_of
 from dgxcheck.checks.network.port_totals import judge_total
 from dgxcheck.checks.network.ports import fabric, file_of, per_port_growth
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing, need
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, NO_EARLIER_READING, counter_growth, flood, is_short
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import links_down, nvlinks
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvlink import NvLinkErrors
 from dgxcheck.facts.record import replace

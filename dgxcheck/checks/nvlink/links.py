@@ -9,12 +9,12 @@ from itertools import combinations
 from dgxcheck.checks.engine.blame import device_of
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.expected import model_family, siblings
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.nvswitches import lacking, missing_nvswitch
 from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
 from dgxcheck.components.locate import all_nvlinks, device_part, far_ends, nvlinks_between, nvlinks_of
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device

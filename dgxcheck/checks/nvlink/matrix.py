@@ -8,10 +8,10 @@ from itertools import combinations
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import nvlinks
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 

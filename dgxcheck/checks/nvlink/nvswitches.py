@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import driver
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, per_host, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_nvswitch, missing_nvswitches
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.sysfs import PCI_DEVICES, pci_file
 
 DRIVER = "nvidia-nvswitch"
-_DEVICES = "/sys/bus/pci/devices"
 
 
 def nvswitches(box: Box) -> list[PciFunction]:
@@ -36,7 +36,7 @@ def _number(box: Box) -> Judgement:
         why = "no reference number of NVSwitches" if present else "no NVSwitch is present"
         return skip("no-reference" if present else "not-supported", why)
     due = max(int(expected or 0), len(present) + len(lost))
-    evidence = (Evidence(_DEVICES, ", ".join(each.bdf for each in present) or "none"),)
+    evidence = (Evidence(PCI_DEVICES, ", ".join(each.bdf for each in present) or "none"),)
     if len(present) >= due:
         return Judgement(
             Status.PASS, counted(len(present), "NVSwitch", "NVSwitches"), len(present), due, "NVSwitches", evidence
@@ -90,7 +90,7 @@ def _bound(box: Box, function: PciFunction) -> Judgement:
     if in_container(box):
         return skip("not-visible", "a container need not see drivers")
     name = need(function.driver)
-    evidence = (Evidence(f"{_DEVICES}/{function.bdf}/driver", name or "none"),)
+    evidence = (Evidence(pci_file(function.bdf, "driver"), name or "none"),)
     if name == DRIVER:
         return Judgement(Status.PASS, f"NVSwitch bound to {name}", name, DRIVER, evidence=evidence)
     if name is not None:

@@ -9,11 +9,11 @@ from dgxcheck.checks.engine.blame import host_if_all
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import model_family
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import nvlinks
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace

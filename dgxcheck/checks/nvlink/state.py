@@ -13,7 +13,6 @@ from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.wording import counted
@@ -34,6 +33,7 @@ from dgxcheck.checks.nvlink.links import (
     switched,
     without_reference,
 )
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import End

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dgxcheck.checks.engine.blame import itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import (
@@ -24,8 +23,10 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.pcie.control import subject_of
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at, links_below
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import AerDevice, AerErrors
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.topology.model import Topology
 
 _WORST_FIRST = ("fatal", "nonfatal", "correctable")
@@ -79,7 +80,6 @@ KINDS = {"fatal": "fatal error", "nonfatal": "non-fatal error", "correctable": "
 """``aer_dev_*`` files, the worst first."""
 _BY_A_RESET = ("SDES",)
 """A link that goes down when its device is reset or powered off (Surprise Down) counts as fatal."""
-_DEVICES = "/sys/bus/pci/devices"
 _TOLD: Mapping[str, str] = {"correctable": "cor", "nonfatal": "nonfatal", "fatal": "fatal"}
 
 
@@ -117,13 +117,13 @@ def _many(box: Box, count: int, others: Collection[int], evidence: Evidence, ori
 
 def counters(row: AerDevice, kind: str, errors: AerErrors | Missing) -> Evidence:
     """What a device counts of one kind."""
-    where = f"{_DEVICES}/{row.bdf}/aer_dev_{kind}"
+    where = f"{PCI_DEVICES}/{row.bdf}/aer_dev_{kind}"
     return Evidence(where, errors.reason) if isinstance(errors, Missing) else Evidence(where, {**errors.counts})
 
 
 def told(port: AerDevice, kind: str) -> Evidence:
     """The messages of one kind that a root port received."""
-    return Evidence(f"{_DEVICES}/{port.bdf}/aer_rootport_total_err_{_TOLD[kind]}", getattr(port.root_port, kind))
+    return Evidence(f"{PCI_DEVICES}/{port.bdf}/aer_rootport_total_err_{_TOLD[kind]}", getattr(port.root_port, kind))
 
 
 def is_told(judgement: Judgement) -> bool:

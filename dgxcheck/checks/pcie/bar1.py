@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, row_of
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import MIB
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import PciBars
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
-
-MIB = 1 << 20
 
 
 def bars_of(box: Box, gpu: Device) -> PciBars | Missing:
@@ -71,7 +71,7 @@ def _bar1(box: Box) -> Judged:
 
 def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) -> Judgement:
     row = need(bars_of(box, gpu))
-    resource = f"/sys/bus/pci/devices/{gpu.bdf}/resource"
+    resource = pci_file(gpu.bdf, "resource")
     alone = _ALONE if others_have_bar1(box, gpu, largest) else ""
     if row.bars == ():
         zeros = (Evidence(resource, 0),)

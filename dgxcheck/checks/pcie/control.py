@@ -5,12 +5,13 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import ConfigSpace
+from dgxcheck.facts.sysfs import pci_file
 
 PASSED_ON = frozenset(("vfio-pci", "pci-stub", "xen-pciback", "nouveau"))
 """Drivers that leave a device to a guest, or need not start it."""
@@ -54,7 +55,7 @@ def _in_use(box: Box) -> set[str]:
 
 
 def _enabled(row: ConfigSpace) -> Judgement:
-    where = f"/sys/bus/pci/devices/{row.bdf}/config"
+    where = pci_file(row.bdf, "config")
     if isinstance(row.power_state, str) and row.power_state not in (AWAKE, "unknown"):
         return skip("not-supported", f"asleep: {row.power_state}")
     control = need(row.control)

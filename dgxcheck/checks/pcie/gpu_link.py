@@ -9,15 +9,17 @@ from dgxcheck.checks.engine.blame import device_of, host_if_all, own_link
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, as_evidence, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.gpu import GpuPcie
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import Control
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
@@ -158,7 +160,7 @@ def trained_width(box: Box, hop: Hop, severity: Status) -> Judgement:
 
 def _judgement(box: Box, hop: Hop, status: Status, message: str, expected: float) -> Judgement:
     evidence = tuple(
-        Evidence(f"/sys/bus/pci/devices/{bdf}/current_link_width", _width_of(box, bdf))
+        Evidence(pci_file(bdf, "current_link_width"), _width_of(box, bdf))
         for bdf in (hop.port, hop.device)
     )
     fault = None if status is Status.PASS else Fault.LINK_NARROW
@@ -178,7 +180,7 @@ def target_gen(box: Box, hop: Hop) -> int | None:
     return control.target_gen if isinstance(control, Control) and isinstance(control.target_gen, int) else None
 
 
-def slow_fault(box: Box, hop: Hop) -> Fault:
+def slow_fault(box: Box, hop: Hop) -> FaultKind:
     """Of a link that is slow: held by a setting, trained below it, or LINK_SLOW where the setting cannot be read."""
     target = target_gen(box, hop)
     if target is None or isinstance(hop.max_gen, Missing):
@@ -190,7 +192,7 @@ def slow_fault(box: Box, hop: Hop) -> Fault:
 def target_evidence(box: Box, hop: Hop) -> Iterator[Evidence]:
     """The setting, where it can be read."""
     if (target := target_gen(box, hop)) is not None:
-        yield Evidence(f"/sys/bus/pci/devices/{hop.port}/config", f"Target Link Speed gen{target}")
+        yield Evidence(pci_file(hop.port, "config"), f"Target Link Speed gen{target}")
 
 
 def port_setting(hop: Hop) -> Component:

@@ -14,6 +14,7 @@ from dgxcheck.components.locate import bridge_setting, device_part, is_below, nv
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import shared_bridges
 
@@ -30,7 +31,7 @@ def group_type(box: Box, bdf: str | None) -> str | Missing | None:
     functions = iommu if isinstance(iommu, Missing) else iommu.functions
     if isinstance(functions, Missing):
         return functions
-    unrecorded = Missing(Gap.UNRECORDED, f"/sys/bus/pci/devices/{bdf}/iommu_group")
+    unrecorded = Missing(Gap.UNRECORDED, pci_file(bdf, "iommu_group"))
     group = next((function.group for function in functions if function.bdf == bdf), unrecorded)
     if group is None or isinstance(group, Missing):
         return group
@@ -121,7 +122,7 @@ def config_space_of(box: Box, bdf: str) -> ConfigSpace | Missing:
     rows = box.snapshot.config_space
     if isinstance(rows, Missing):
         return rows
-    unrecorded = Missing(Gap.UNRECORDED, f"/sys/bus/pci/devices/{bdf}/config")
+    unrecorded = Missing(Gap.UNRECORDED, pci_file(bdf, "config"))
     return next((row for row in rows if row.bdf == bdf), unrecorded)
 
 

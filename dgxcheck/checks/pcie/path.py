@@ -11,14 +11,15 @@ from typing import Literal
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.pcie.gpu_link import bridge, is_outdone, port_setting, slow_fault, target_evidence, trained_width
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_nvswitch, link_of
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 _CLASSES = frozenset((0x01, 0x02, 0x0B, 0x12))
@@ -68,7 +69,7 @@ def _path(box: Box) -> Judged:
 def _trained(box: Box, hop: Hop) -> Judgement:
     if need(hop.narrow) and _is_wired_so(box, hop):
         message = f"link {hop} trained at x{hop.width}, as boards wire such devices"
-        evidence = Evidence(f"/sys/bus/pci/devices/{hop.device}/current_link_width", need(hop.width))
+        evidence = Evidence(pci_file(hop.device, "current_link_width"), need(hop.width))
         return skip("no-reference", message, evidence)
     if need(hop.narrow) or not need(hop.slow):
         return trained_width(box, hop, _severity(box, hop, "width"))
@@ -78,7 +79,7 @@ def _trained(box: Box, hop: Hop) -> Judgement:
     held = ", limited by a setting of the port above it" if fault is Fault.LINK_LIMITED else ""
     message = f"link {hop} trained at gen{hop.gen}, both ends support gen{hop.max_gen}{held}{shared}"
     shown = tuple(
-        Evidence(f"/sys/bus/pci/devices/{bdf}/current_link_speed", _gen_of(box, bdf)) for bdf in (hop.port, hop.device)
+        Evidence(pci_file(bdf, "current_link_speed"), _gen_of(box, bdf)) for bdf in (hop.port, hop.device)
     )
     return Judgement(
         _severity(box, hop, "gen"), message, need(hop.gen), need(hop.max_gen), "generation",

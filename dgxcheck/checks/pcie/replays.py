@@ -9,7 +9,6 @@ from math import ceil
 from dgxcheck.checks.engine.blame import own_link
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, judged
 from dgxcheck.checks.engine.growth import (
     COUNTER_RESET,
@@ -24,6 +23,7 @@ from dgxcheck.checks.engine.growth import (
 )
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.topology.model import Device
 

@@ -7,7 +7,6 @@ from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.precondition import AS_ROOT
 from dgxcheck.checks.host.virtual_machines import hypervisor
@@ -18,6 +17,7 @@ from dgxcheck.checks.pcie.isolation import (
     passes_through,
     redirecting_ports,
 )
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device

@@ -9,7 +9,6 @@ from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.blame import device_of
 from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.pcie.gpu_link import bridge
@@ -17,6 +16,7 @@ from dgxcheck.checks.pcie.isolation import between, most_blocking_settings
 from dgxcheck.checks.peer_access import cuda
 from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, DRIVER_KEYS, blocker
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES, P2pStatus
 from dgxcheck.facts.record import Record

@@ -9,10 +9,11 @@ from typing import Literal
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.model import Wiring
@@ -103,7 +104,7 @@ class _Kind(Record, kw_only=False):
     key: str
     """What a profile says of it, which another check judges."""
     status: Status
-    fault: Fault
+    fault: FaultKind
 
 
 KINDS = (

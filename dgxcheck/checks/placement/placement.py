@@ -8,15 +8,16 @@ from collections.abc import Iterable, Iterator
 from dgxcheck.checks.engine.blame import Blames, driver
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.misplaced import Misplaced, all_in_place, misplaced, numa_explains
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.profiles.model import Profile, SelectedProfile
 from dgxcheck.topology.model import Device, Machine
 from dgxcheck.topology.notes import ANCESTORS
@@ -221,7 +222,7 @@ def _host_bridge_node(devices: list[Device], vm: str | None) -> Judgement:
     evidence: list[Evidence] = []
     for device in devices:
         node = need(device.function.numa_node) if device.function is not None else 0
-        evidence.append(Evidence(f"/sys/bus/pci/devices/{device.bdf}/numa_node", node))
+        evidence.append(Evidence(pci_file(device.bdf, "numa_node"), node))
         if node < 0:
             without.append(device.name)
     if not without:

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.visibility import gpus_hidden
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.sysfs import PCI_DEVICES
 
-_DEVICES = "/sys/bus/pci/devices"
 _TWO = 2
 """Sockets whose halves of the tree are compared."""
 
@@ -43,7 +43,7 @@ def _halves(box: Box) -> Judgement | Missing:
     words = ", ".join(f"{counted(number, 'PCIe switch', 'PCIe switches')} below socket {socket}"
                       for socket, number in sorted(numbers.items()))  # fmt: skip
     least, most = min(numbers.values()), max(numbers.values())
-    evidence = tuple(Evidence(f"{_DEVICES}/{switch}", list(gpus)) for switch, gpus in below.items())
+    evidence = tuple(Evidence(f"{PCI_DEVICES}/{switch}", list(gpus)) for switch, gpus in below.items())
     if least == most:
         return Judgement(Status.PASS, words, least, most, "switches", evidence)
     each = counted(len(next(iter(below.values()))), "GPU")
@@ -59,7 +59,7 @@ def _by_socket(box: Box) -> Mapping[int, Mapping[str, Sequence[str]]] | Missing:
         path, node = rows(gpu.path), gpu.numa_node
         switch = path[-3] if len(path) > 4 else None  # root bus, root port, upstream port, downstream port, GPU
         if switch is None or not isinstance(node, int) or node < 0 or gpu.bdf in boards:
-            return Missing(Gap.ABSENT, f"{_DEVICES}/{gpu.bdf}", "no switch of the machine above it, or no NUMA node")
+            return Missing(Gap.ABSENT, f"{PCI_DEVICES}/{gpu.bdf}", "no switch of the machine above it, or no NUMA node")
         found.setdefault(node // nodes_per_socket, {}).setdefault(switch, []).append(gpu.name)
     return found
 

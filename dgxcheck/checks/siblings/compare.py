@@ -7,7 +7,6 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import cache
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import DEVICE_DEAD
 from dgxcheck.checks.engine.finding import BAD, Evidence
 from dgxcheck.checks.siblings.kinds import Kind, Sibling, siblings
 from dgxcheck.checks.siblings.leaves import UNREAD, Leaf, Value, leaves
@@ -24,6 +23,7 @@ from dgxcheck.checks.siblings.natural import (
     TOLERANCE,
 )
 from dgxcheck.checks.siblings.where import where
+from dgxcheck.facts.faults import DEVICE_DEAD
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import multimode

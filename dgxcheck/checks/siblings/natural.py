@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 
 
 def _all(reason: str, *facts: str) -> dict[str, str]:
@@ -82,7 +83,7 @@ TOLERANCE: Mapping[str, str] = {
 SLACK: Mapping[str, int] = {"NumaMemory.memory_kb": 5 << 19}
 """Differences that are none, in the unit of the fact: what firmware and kernel keep of the first node's memory, 1.5 GiB
 on a Supermicro 4029GP with 48 GiB in each node."""
-COVERED: Mapping[str, frozenset[Fault]] = {
+COVERED: Mapping[str, frozenset[FaultKind]] = {
     "GpuMemory.total": frozenset({Fault.ECC_OFF, Fault.MEMORY_SIZE}),
     "GpuPcie.link_width": frozenset({Fault.LINK_NARROW}),
     "GpuPcie.max_link_gen": frozenset({Fault.LINK_SLOW}),

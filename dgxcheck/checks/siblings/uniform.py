@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, Judge
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
@@ -17,6 +16,7 @@ from dgxcheck.checks.siblings.leaves import UNREAD
 from dgxcheck.checks.siblings.remedies import remedy
 from dgxcheck.checks.siblings.wording import described, label, text
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 

@@ -10,6 +10,7 @@ from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import question
 from dgxcheck.facts.nvml_quantities import GROUPS
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import PCI_DEVICES
 
 _GROUPS: Mapping[str, str] = {
     "identity": "Gpu", "board": "GpuBoard", "pcie": "GpuPcie", "memory": "GpuMemory", "clocks": "GpuClocks",
@@ -23,7 +24,6 @@ _READ_BY_A_PROBE: Mapping[str, str] = {
     "GpuModes.fabric": "nvmlDeviceGetGpuFabricInfo",
     "NvLink.generation": "nvmlDeviceGetNvLinkVersion",
 }
-_PCI = "/sys/bus/pci/devices"
 _FILES: Mapping[str, str] = {
     "PciFunction.class_code": "class", "PciFunction.link_gen": "current_link_speed",
     "PciFunction.link_width": "current_link_width", "PciFunction.max_link_gen": "max_link_speed",
@@ -33,7 +33,7 @@ _FILES: Mapping[str, str] = {
 }  # fmt: skip
 """Files that are not named as the field."""
 _FOLDERS: Mapping[str, tuple[str, str]] = {
-    "PciFunction": (_PCI, "bdf"), "IbDevice": ("/sys/class/infiniband", "name"),
+    "PciFunction": (PCI_DEVICES, "bdf"), "IbDevice": ("/sys/class/infiniband", "name"),
     "NetInterface": ("/sys/class/net", "name"), "BlockDevice": ("/sys/class/block", "name"),
     "MemoryController": ("/sys/devices/system/edac/mc", "name"),
     "NumaMemory": ("/sys/devices/system/node/node", "node"), "NumaNode": ("/sys/devices/system/node/node", "node"),
@@ -46,7 +46,7 @@ def where(row: Record, leaf: Leaf) -> str:
     record, _, rest = leaf.fact.partition(".")
     field = rest.partition(".")[0]
     if record in _ONE_FILE:
-        return f"{_PCI}/{getattr(row, 'bdf', '')}/{_ONE_FILE[record]}"
+        return f"{PCI_DEVICES}/{getattr(row, 'bdf', '')}/{_ONE_FILE[record]}"
     if isinstance(row, IbPort):
         return f"/sys/class/infiniband/{row.device}/ports/{row.port}/{field}"
     if record in _FOLDERS:

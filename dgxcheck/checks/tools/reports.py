@@ -9,78 +9,17 @@ from dgxcheck.checks.driver.fabric_manager import needed
 from dgxcheck.checks.engine.blame import component_of, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import only_switches_join
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, SUBNET_MANAGER, Component, host_part
 from dgxcheck.facts.bdf import gpu_at
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_report import CONFIGURED, NOT_STARTED, OF_SERVICE, ToolReport
 
-_FAULTS = {fault.value: fault for fault in Fault}
-_PARTS = {
-    Fault.ECC_UNCORRECTED: "memory", Fault.ECC_CORRECTED: "memory", Fault.REMAP_PENDING: "memory",
-    Fault.RETIREMENT_PENDING: "memory", Fault.REMAP_FAILED: "memory", Fault.THERMAL_SLOWDOWN: "cooling",
-    Fault.OVERHEATING: "cooling", Fault.POWER_VIOLATION: "power supply", Fault.INFOROM: "InfoROM",
-    Fault.NVLINK_DOWN: "NVLink", Fault.NVLINK_REPORTED: "NVLink", Fault.NVLINK_ERRORS: "NVLink",
-    Fault.FABRIC_FAILED: "fabric", Fault.PERSISTENCE_OFF: "persistence mode",
-    Fault.ECC_OFF: "ECC mode", Fault.XID_CONTAINED: "memory",
-}  # fmt: skip
-"""What of a GPU such a result is about."""
-_OF_HOST = {
-    Fault.GDR_UNUSED: "peer memory module", Fault.TCP_FALLBACK: "network of NCCL", Fault.P2P_BLOCKED: "P2P setting",
-    Fault.NO_CONNECTION: "transfers to other hosts",
-    Fault.TRANSFER_FAILED: "transfers to other hosts", Fault.TRANSFER_UNANSWERED: "path to other hosts",
-    Fault.RDMA_ACCESS: "GPUDirect RDMA", Fault.TOOL_ERROR: "results of NCCL",
-    Fault.PROGRAM_ERROR: "results of NCCL", Fault.COLLECTIVE_TIMEOUT: "results of NCCL", Fault.MEMLOCK: "memlock limit",
-    Fault.TEST_FAILED: "results of diagnostics", Fault.NVSWITCH_FATAL: "NVSwitches",
-    Fault.NVSWITCH_NOTICE: "NVSwitches", Fault.NVSWITCH_WATCHED: "NVSwitches", Fault.DIMM_SPEED: "memory",
-    Fault.MEMORY_MISSING: "memory", Fault.CONTAINER_RUNTIME: "container runtime", Fault.PROGRAM_CRASHED: "programs",
-}  # fmt: skip
-_REMEDIES = {
-    Fault.NO_CONNECTION: "check that the program still runs at that address, then the interface that it chose"
-    " (NCCL_SOCKET_IFNAME), routes and firewalls between the two hosts",
-    Fault.TRANSFER_FAILED: "look for the first error of all hosts in their logs: the others follow from it; in"
-    " a test of two ends give both the same options",
-    Fault.TRANSFER_UNANSWERED: "check at both ends the state of the ports (ibstat), their error counters (perfquery"
-    " -x), cables and transceivers (mlxlink -m), then the switch ports between them; with RoCE also GID index, MTU and"
-    " flow control; then measure the path with ib_write_bw",
-    Fault.RDMA_ACCESS: "repeat the transfer with host memory: where that works, load nvidia-peermem at both ends, and"
-    " look for ACS and an IOMMU in the way with dgxcheck health; else check the limit of locked memory",
-    Fault.TCP_FALLBACK: "check the state of the HCAs' ports, NCCL_IB_DISABLE, NCCL_IB_HCA and NCCL_NET",
-    Fault.GDR_UNUSED: "load nvidia-peermem (or use a kernel with DMA-BUF) and start the job again; then compare"
-    " NCCL_NET_GDR_LEVEL with the distance of GPUs and HCAs: dgxcheck topo",
-    Fault.NVLINK_REPORTED: "confirm it with nvidia-smi nvlink -s: DCGM before 2.4.7 also reports boards without"
-    " NVLinks",
-    Fault.PORT_SLOW: "ask both ends for the speeds and widths that they support and enable (ibportstate LID PORT"
-    " query), then clean, reseat or replace the cable",
-    Fault.HCA_NOT_STARTED: "compare lspci, ibstat and ls /sys/class/infiniband on the host: a container sees HCAs of"
-    " its host that it was not given; where it is missing there too, modprobe mlx5_ib and read what mlx5_core logged",
-    Fault.FABRIC_MANAGER_DOWN: "compare nv-fabricmanager --version with the driver's",
-    Fault.FABRIC_MANAGER_ERROR: "read the lines around it in /var/log/fabricmanager.log, and the kernel log of the same"
-    " time (SXid)",
-    Fault.CONTAINER_RUNTIME: "install nvidia-container-toolkit, run nvidia-ctk runtime configure and restart the"
-    " container runtime; then check the output of nvidia-container-cli -k -d /dev/tty info",
-    Fault.PORT_ERRORS: "reseat or replace the cable or transceiver (mlxlink -m shows it), then look at its error"
-    " counters and at the port at the other end",
-    Fault.PROGRAM_CRASHED: "check the program (compute-sanitizer, CUDA_LAUNCH_BLOCKING=1) and that it was built for"
-    " these GPUs; suspect a GPU only if several programs fail on it, and then by its Xids",
-    Fault.DRIVER_MISMATCH: "compare the versions of driver, its library and CUDA (nvidia-smi, cat"
-    " /proc/driver/nvidia/version), in containers those inside too; then reload the driver or update the older one",
-    Fault.NOT_READY: "check whether CUDA_VISIBLE_DEVICES or the container hides the GPUs, and whether nvidia-smi lists"
-    " them; else read the kernel log",
-    Fault.DIMM_SPEED: "compare the DIMMs and their slots with the board's manual, and the memory speed in the firmware"
-    " setup: dmidecode -t memory",
-    Fault.MEMORY_MISSING: "look at that channel's slots (the BMC's event log), then reseat or replace the DIMM",
-    Fault.PROGRAM_ERROR: "check the program, its ranks and its NCCL_ variables; run all_reduce_perf of nccl-tests on"
-    " the same GPUs: if that works, the machine is not at fault",
-    Fault.COLLECTIVE_TIMEOUT: "on the host of the rank that is missing or behind check for Xids, a lost GPU, ports that"
-    " are down and a program that ended (dgxcheck health), and where that rank hangs (py-spy dump); then run"
-    " all_reduce_perf over the same hosts",
-    Fault.TOOL_ERROR: "read the lines around it in the log, and the kernel log of the same time",
-}
+_SERVICES = {"fabric-manager": FABRIC_MANAGER, "subnet-manager": SUBNET_MANAGER}
 _OF_NETWORK = (
     "confirm it with ibstat and mlxlink for this port alone; then compare perfquery -x and the kernel log of that time"
 )
@@ -102,12 +41,12 @@ def _reports(box: Box) -> Judged:
         for note in (result for result in results if result.outcome == "note"):
             yield _subject(box, subject, note.topic), skip("no-history", f"{tool}: {note.text}"[:280], _evidence(note))
         for fault in dict.fromkeys(result.fault for result in bad):
-            of_fault = [result for result in bad if result.fault == fault]
-            refuted = fault == Fault.NVLINK_REPORTED and _has_no_nvlinks(box, subject)
+            of_fault = [result for result in bad if result.fault is fault]
+            refuted = fault is Fault.NVLINK_REPORTED and _has_no_nvlinks(box, subject)
             judgement = skip("not-supported", _NO_NVLINKS, *map(_evidence, of_fault)) if refuted else _bad(of_fault)
-            if fault == Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
+            if fault is Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
                 judgement = _of_service(box, of_fault, judgement)
-            about = _subject(box, subject, fault)
+            about = _subject(box, subject, fault.word if fault else "")
             of_network = about.kind in ("hca", "port") and not (refuted or judgement.remedy)
             yield about, replace(judgement, remedy=_OF_NETWORK) if of_network else judgement
         good = [result for result in results if result.outcome == "pass"]
@@ -124,7 +63,7 @@ def _of_service(box: Box, results: list[ToolReport], judgement: Judgement) -> Ju
     behind = needed(box) or only_switches_join(box)
     if behind and any(result.topic == NOT_STARTED for result in results):
         down = Fault.FABRIC_MANAGER_DOWN
-        return replace(judgement, status=Status.FAIL, fault=down, remedy=_REMEDIES[down])
+        return replace(judgement, status=Status.FAIL, fault=down, remedy=down.remedy)
     shown = bool(box.gpus) and not any(result.topic == CONFIGURED for result in _all_reports(box))
     if shown and not behind and all(result.topic in OF_SERVICE for result in results):
         return replace(judgement, status=Status.UNKNOWN, fault=None, remedy=_ASK_NVSWITCHES)
@@ -153,8 +92,8 @@ def _bad(results: list[ToolReport]) -> Judgement:
     times = sum(result.count for result in results if result.text == first.text)
     again = f" ({counted(times, 'time')})" if times > 1 else ""
     text = f"{first.tool}: {first.text}{again}" + (f", and {counted(more, 'other result')}" if more else "")
-    fault = None if worst is Status.UNKNOWN else _FAULTS.get(first.fault, Fault.TEST_FAILED)
-    remedy = _REMEDIES.get(fault, "") if fault else ""
+    fault = None if worst is Status.UNKNOWN else (first.fault or Fault.TEST_FAILED)
+    remedy = fault.remedy if fault else ""
     return Judgement(worst, text[:280], evidence=tuple(map(_evidence, results)), fault=fault, remedy=remedy)
 
 
@@ -182,17 +121,15 @@ def _subject(box: Box, name: str, part: str) -> Subject:
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """The part of the device that the fault is of; of the host its setting, driver or fabric."""
-    fault = judgement.fault or Fault.TEST_FAILED
-    if subject.kind == "gpu" and fault in (Fault.LINK_NARROW, Fault.LINK_DEGRADED, Fault.PCIE_REPLAYS):
+    whose, part = (judgement.fault or Fault.TEST_FAILED).about
+    if whose == "link" and subject.kind == "gpu":
         yield from own_link(box, subject, judgement)
-    elif fault in (Fault.FABRIC_MANAGER_DOWN, Fault.FABRIC_MANAGER_ERROR):
-        yield FABRIC_MANAGER
-    elif fault is Fault.NO_SUBNET_MANAGER:
-        yield SUBNET_MANAGER
+    elif whose in _SERVICES:
+        yield _SERVICES[whose]
     elif subject.kind == "host":
-        yield DRIVER if fault not in _OF_HOST else host_part(_OF_HOST[fault])
+        yield host_part(part) if whose == "host" else DRIVER
     else:
-        yield component_of(box, subject, _PARTS.get(fault, ""))
+        yield component_of(box, subject, part if whose == "gpu" else "")
 
 
 CHECKS = (

@@ -79,7 +79,7 @@ def _finding(finding: Finding, remedy: str) -> Json:
         "peer": _subject(finding.subject.peer) if finding.subject.peer else None,
         "status": judgement.status.value,
         "reason": judgement.reason or None,
-        "fault": None if judgement.fault is None else judgement.fault.value,
+        "fault": None if judgement.fault is None else judgement.fault.word,
         "message": judgement.message,
         "measured": judgement.measured,
         "expected": judgement.expected,

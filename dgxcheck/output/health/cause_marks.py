@@ -61,7 +61,7 @@ def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Fi
     at = at or tuple(dict.fromkeys(box(finding.subject.bdf) for finding in explained if finding.subject.bdf))
     lead = next(iter(explained), None)
     words = component_name(component) + (f": {lead.judgement.message}" if lead is not None else "")
-    tag = component.part or _TAGS.get(component.kind) or next((fault.value for fault in cause.faults), "")
+    tag = component.part or _TAGS.get(component.kind) or next((fault.word for fault in cause.faults), "")
     down = max((down_by_pair(assessment.topology).get(each, 0) for each in at if each[0] == "pair"), default=0)
     return Mark(
         number=number,

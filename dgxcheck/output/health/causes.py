@@ -6,16 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding, Judgement
 from dgxcheck.components.component import Component
-from dgxcheck.diagnosis.action import PREPARATORY, Action, Urgency, first_remedy
+from dgxcheck.diagnosis.action import PREPARATORY, Action, first_remedy
 from dgxcheck.diagnosis.causes import Cause, Diagnosis
 from dgxcheck.diagnosis.confidence import Confidence
 from dgxcheck.diagnosis.preserve import together
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.diagnosis.sources import SOURCES
 from dgxcheck.facts.bdf import shown
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import Urgency
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.finding_lines import component_name, sentence
 from dgxcheck.output.health.instructions import (
@@ -201,7 +202,7 @@ def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
         "id": cause.component.id,
         "component": _component(cause.component),
         "explains": list(cause.explains),
-        "faults": [fault.value for fault in cause.faults],
+        "faults": [fault.word for fault in cause.faults],
         "severity": cause.severity.value,
         "confidence": _confidence(cause.confidence),
         "recurrence": None if cause.recurrence is None else _recurrence(cause.recurrence),

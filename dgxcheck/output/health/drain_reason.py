@@ -34,7 +34,7 @@ def _item(finding: Finding, cause: str, step: str) -> Item:
     return Item(
         check=finding.id,
         subject=subject_name(finding.subject),
-        fault="" if judgement.fault is None else judgement.fault.value,
+        fault="" if judgement.fault is None else judgement.fault.word,
         figure=against(judgement.measured, judgement.expected, judgement.unit),
         cause=cause,
         step=step,

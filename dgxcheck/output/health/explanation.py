@@ -59,7 +59,7 @@ def on_box(
 ) -> str:  # fmt: skip
     """The rules, every finding in a line, and the worst of them in full."""
     ids = {each.id for each in found} if about.fault is not None else {check.id for check in about.checks}
-    told = [f"{about.fault.value}: {about.fault.meaning}", ""] if about.fault is not None else []
+    told = [f"{about.fault.word}: {about.fault.meaning}", ""] if about.fault is not None else []
     for check in CHECKS:
         if check.id in ids:
             told += [*explained(check, settings).splitlines(), ""]
@@ -87,7 +87,7 @@ def _in_full(finding: Finding, assessment: Assessment) -> list[str]:
         title = assessment.choice.profile.title
         told.append(f"  Compared:  {visible(f'{assessment.choice.profile.name}, {title}')}")
     if judgement.fault is not None:
-        told.append(f"  Fault:     {judgement.fault.value}: {judgement.fault.meaning}")
+        told.append(f"  Fault:     {judgement.fault.word}: {judgement.fault.meaning}")
     for number, each in enumerate(judgement.evidence[:_MOST_EVIDENCE]):
         told.append(f"  {'Evidence:' if not number else '         '}  {visible(f'{each.where} = {each.value}')}")
     told += _blame(finding, assessment)

@@ -78,7 +78,7 @@ def _finding(finding: Finding, cause: str | None, remedy: str) -> Json:
     return {
         "key": finding.key,
         "status": said.status.value,
-        "fault": None if said.fault is None else said.fault.value,
+        "fault": None if said.fault is None else said.fault.word,
         "subject": subject_name(finding.subject),
         "message": said.message,
         "measured": said.measured,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.typical import median
-from dgxcheck.readers.logs.cuda_errors import fault_of
+from dgxcheck.readers.logs.cuda_errors import error_of_host
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import bounded, gpu
@@ -102,25 +103,25 @@ def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
 def _judged(gpus: dict[int, _Gpu], why: str) -> Reports:
     reports = Reports(TOOL)
     because = f" ({why})" if why else ""
-    if not any(one.done or one.errors for one in gpus.values()) and (fault := fault_of(why)) is not None:
+    if not any(one.done or one.errors for one in gpus.values()) and (error := error_of_host(why)) is not None:
         text = f"nothing was computed on any GPU{because}, whatever is called OK"
-        reports.add(HOST, "run", "fail" if fault else "unknown", fault, text)
+        reports.add(HOST, "run", "fail" if error.fault else "unknown", error.fault, text)
         return reports
     computed = any(one.done for one in gpus.values())
     for index, one in sorted(gpus.items()):
         subject = f"GPU{index}"
         if one.errors:
-            reports.add(subject, "compare", "fail", "wrong-data", "wrong results under load")
+            reports.add(subject, "compare", "fail", Fault.WRONG_DATA, "wrong results under load")
         elif one.died:
-            reports.add(subject, "run", "fail", "test-failed", f"its process ended{because}: see the kernel log")
+            reports.add(subject, "run", "fail", Fault.TEST_FAILED, f"its process ended{because}: see the kernel log")
         elif one.verdict == "FAULTY":
-            reports.add(subject, "verdict", "fail", "test-failed", f"called FAULTY{because}")
+            reports.add(subject, "verdict", "fail", Fault.TEST_FAILED, f"called FAULTY{because}")
         elif not one.done and (computed or one.verdict):
             text = f"nothing was computed on it{because}" + (", though it is called OK" if one.verdict == "OK" else "")
-            reports.add(subject, "run", "unknown" if computed or not why else "fail", "test-failed", text)
+            reports.add(subject, "run", "unknown" if computed or not why else "fail", Fault.TEST_FAILED, text)
         elif (others := _others(gpus, index)) and one.rate < SLOW * median(others):
             text = f"{one.rate} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
-            reports.add(subject, "rate", "warn", "slow", text)
+            reports.add(subject, "rate", "warn", Fault.SLOW, text)
         else:
             reports.add(subject, "compare", "pass")
     return reports

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.typical import median
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import Reports
@@ -26,7 +28,7 @@ _CHATTER = re.compile(
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated report GPU3 gpu-fryer-..``: throttled, slower than the others, or neither."""
     rates: dict[int, float] = {}
-    throttled: dict[int, str] = {}
+    throttled: dict[int, FaultKind | None] = {}
     understood: set[int] = set()
     chatter: set[int] = set()
     index: int | None = None
@@ -36,7 +38,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             rates[index] = float(match["rate"])
         elif index is not None and (held := _THROTTLING.fullmatch(line)):
             thermal = "true" in (held["sw"], held["hot"])
-            throttled[index] = "thermal-slowdown" if thermal else "hardware-slowdown" if held["hw"] == "true" else ""
+            by_hardware = Fault.HARDWARE_SLOWDOWN if held["hw"] == "true" else None
+            throttled[index] = Fault.THERMAL_SLOWDOWN if thermal else by_hardware
         else:
             chatter |= {number} if _CHATTER.fullmatch(line) else set()
             continue
@@ -50,11 +53,11 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood | chatter)),)
 
 
-def _judge(reports: Reports, subject: str, rate: float, others: list[float], fault: str | None) -> None:
+def _judge(reports: Reports, subject: str, rate: float, others: list[float], fault: FaultKind | None) -> None:
     if fault:
         reports.add(subject, "throttling", "warn", fault, "its clocks were held down under load")
     elif len(others) > 1 and rate < SLOW * median(others):
         text = f"{rate:.0f} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
-        reports.add(subject, "rate", "warn", "slow", text)
+        reports.add(subject, "rate", "warn", Fault.SLOW, text)
     else:
         reports.add(subject, "rate", "pass")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.readers.completions import completion
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
@@ -31,7 +32,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             ended, text = completion(int(match["code"]))
             reports.add(HOST, "status", ended.outcome, ended.fault, text)
         elif _NO_MEMORY.fullmatch(line):
-            reports.add(HOST, "memory", "fail", "rdma-access", "memory cannot be registered with the HCA")
+            reports.add(HOST, "memory", "fail", Fault.RDMA_ACCESS, "memory cannot be registered with the HCA")
         elif _CHATTER.fullmatch(line):
             chatter.add(number)
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.readers import any_text
 from dgxcheck.readers.bundles.section import Section
 from dgxcheck.readers.bundles.wanted import KERNEL_LOG, reader_of
@@ -10,7 +11,6 @@ from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.layout.model import Layout
 from dgxcheck.readers.layout.undo import undone
 from dgxcheck.readers.lspci import text as lspci
-from dgxcheck.readers.lspci.files import DEVICES
 from dgxcheck.readers.lspci.tree import tree
 from dgxcheck.readers.model import Imported
 
@@ -43,7 +43,7 @@ class Loose(Record):
         if reader == KERNEL_LOG:
             title = self.section.title if reader_of(self.section.title) == KERNEL_LOG else _LOG
             return [self._section(title, tuple(row for _, row in excerpt.rows_of(self.layout.lines)))]
-        whole = any(f"names {DEVICES}" in part.facts for _, part in self.found if part.tool in _TOOLS[reader])
+        whole = any(f"names {PCI_DEVICES}" in part.facts for _, part in self.found if part.tool in _TOOLS[reader])
         listing = [self._section(lspci.TOOL if whole else _A_PART, self.layout.lines)]
         return listing + [self._section(lspci.TREE, self.layout.lines)] * bool(tree(self.layout.lines)[0].roots)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.readers.bundles.outputs import NO_NVLINKS, Output
 from dgxcheck.readers.combine import Part, combine
 from dgxcheck.readers.derived import completed
 from dgxcheck.readers.listing import OF_LIST, with_numbers, without_unplaced
-from dgxcheck.readers.lspci.files import DEVICES
 from dgxcheck.readers.onto import mismatch, nvml_gpus, printed_bdfs, rebase_indexes
 
 _INVALID: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no such link", "code": 2}
@@ -24,7 +24,8 @@ def machine_facts(found: Sequence[Output]) -> tuple[dict[str, Json], tuple[str, 
     What names GPUs by their index belongs to those of nvidia-smi's dump.
     """
     combined = combine([Part(output.title, output.found) for output in found], one_box=True)
-    facts = without_unplaced(combined.facts) if f"names {DEVICES}" in combined.facts else with_numbers(combined.facts)
+    facts = combined.facts
+    facts = without_unplaced(facts) if f"names {PCI_DEVICES}" in facts else with_numbers(facts)
     gpus = nvml_gpus(facts) or printed_bdfs(facts)
     if gpus and not mismatch(facts, gpus):
         own = {key: fact for key, fact in facts.items() if key.startswith(("nvml ", *OF_LIST))}

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section
@@ -71,11 +72,12 @@ _WORDS = {"persistence mode": ("Disabled", "Enabled"), f"{_ROWS}pending": ("No",
           f"{_PAGES}pending": ("No", "Yes"), f"{_ROWS}remapping failure occurred": ("No", "Yes")}  # fmt: skip
 _RECOVERY_WORDS = {code: words for words, code in RECOVERY_ACTIONS.items()}
 _OF_RESPONSE = {
-    "off-bus": "gpu-lost", "contained": "xid-contained", "pcie": "xid-pcie", "vm": "xid-software",
-    "update": "xid-software", "watch": "xid-notice", "report": "xid-notice", "recovery": "recovery-required",
-    "field-diagnostic": "retirement-failed", "memory": "ecc-uncorrected", "nvlink": "nvlink-errors",
+    "off-bus": Fault.GPU_LOST, "contained": Fault.XID_CONTAINED, "pcie": Fault.XID_PCIE, "vm": Fault.XID_SOFTWARE,
+    "update": Fault.XID_SOFTWARE, "watch": Fault.XID_NOTICE, "report": Fault.XID_NOTICE,
+    "recovery": Fault.RECOVERY_REQUIRED, "field-diagnostic": Fault.RETIREMENT_FAILED, "memory": Fault.ECC_UNCORRECTED,
+    "nvlink": Fault.NVLINK_ERRORS,
 }  # fmt: skip
-"""Words of ``checks/engine/fault.py``; every other response asks for a reset: ``xid``."""
+"""Every other response asks for a reset."""
 
 
 class Gpu(Record):
@@ -109,11 +111,11 @@ def report(reports: Reports, gpu: Gpu) -> None:
     for path, value in gpu.values.items():
         if path.startswith(_NVLINK) and value:
             text = f"NVLink {path.removeprefix(_NVLINK)} since the last reset: {value:.0f}"
-            reports.add(f"GPU{gpu.index}", path.replace(" ", "-").lower(), "note", "", text)
+            reports.add(f"GPU{gpu.index}", path.replace(" ", "-").lower(), "note", None, text)
     if number := int(gpu.values.get(XID, 0)):
         entry = meaning(number, _architecture(gpu.model))
         harmless = entry.severity in ("application", "information")
-        fault = "" if harmless else _OF_RESPONSE.get(entry.response, "xid")
+        fault = None if harmless else _OF_RESPONSE.get(entry.response, Fault.XID)
         text = f"last Xid: {number} ({entry.text})"
         reports.add(f"GPU{gpu.index}", f"xid-{number}", "note" if harmless else "warn", fault, text)
 

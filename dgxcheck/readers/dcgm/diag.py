@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.dcgm.cells import Cell, cells, is_rule
-from dgxcheck.readers.dcgm.faults import TEST_FAILED, fault_of, judged
+from dgxcheck.readers.dcgm.faults import fault_of, judged
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import bounded
@@ -77,7 +78,7 @@ def _results(cell: Cell) -> Iterator[tuple[str, str]]:
 def _unexplained(reports: Reports, test: str, outcome: str, names: list[str]) -> None:
     """Of those that no message is about."""
     for name in names:
-        reports.add(name, _topic(test), OUTCOMES[outcome], "test-failed", f"test {test} ended with {outcome}")
+        reports.add(name, _topic(test), OUTCOMES[outcome], Fault.TEST_FAILED, f"test {test} ended with {outcome}")
 
 
 def _explain(
@@ -93,13 +94,13 @@ def _explain(
     if test:
         of_test = OUTCOMES.get(outcome, "pass")
     else:
-        of_test = _ALONE.get(message["kind"], "pass") if named and fault != TEST_FAILED else "pass"
+        of_test = _ALONE.get(message["kind"], "pass") if named and fault is not Fault.TEST_FAILED else "pass"
     if message["kind"] == "Info" or of_test == "pass":
         return []
-    of_test, fault = judged(of_test, text)
+    of_test, known = judged(of_test, text)
     ran = " did not run" if of_test == "unknown" else ""
     for subject in subjects:
-        reports.add(subject, _topic(test), of_test, fault, f"test {test}{ran}: {text}" if test else text)
+        reports.add(subject, _topic(test), of_test, known, f"test {test}{ran}: {text}" if test else text)
     return subjects
 
 

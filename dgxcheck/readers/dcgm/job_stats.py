@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
@@ -11,8 +12,8 @@ from dgxcheck.readers.values import bounded
 
 STATS, POLICY = "dcgmi stats", "dcgmi policy"
 _GPU = re.compile(r"\|\s{0,4}(?:GPU ID: (?P<gpu>\d{1,2})|Summary)\s{1,100}\|")
-_ERRORS = {"Double Bit ECC Errors": ("ecc-uncorrected", "double-bit ECC errors"),
-           "Critical XID Errors": ("xid", "critical Xids")}  # fmt: skip
+_ERRORS = {"Double Bit ECC Errors": (Fault.ECC_UNCORRECTED, "double-bit ECC errors"),
+           "Critical XID Errors": (Fault.XID, "critical Xids")}  # fmt: skip
 _ROWS = re.compile(
     r"(?:Start Time|End Time|Total Execution Time \(sec\)|No\. of (?:Conflicting )?Processes|Energy Consumed \(Joules\)"
     r"|Power Usage \(Watts\)|Max GPU Memory Used \(bytes\)|(?:SM|Memory) (?:Clock \(MHz\)|Utilization \(%\))"
@@ -29,8 +30,10 @@ _EVENT = re.compile(
     r"|The maximum (?P<thermal>thermal) limit|The maximum (?P<power>power) limit|(?P<nvlink>NVLink) Counter .{1,60})"
     r" has violated policy manager values\.|XID error (?P<xid>\d{1,4}) detected\."
 )
-_FAULTS = {"dbe": "ecc-uncorrected", "pcie": "pcie-replays", "pages": "pages-many", "thermal": "thermal-slowdown",
-           "power": "power-violation", "nvlink": "nvlink-errors", "xid": "xid"}  # fmt: skip
+_FAULTS = {
+    "dbe": Fault.ECC_UNCORRECTED, "pcie": Fault.PCIE_REPLAYS, "pages": Fault.PAGES_MANY, "nvlink": Fault.NVLINK_ERRORS,
+    "thermal": Fault.THERMAL_SLOWDOWN, "power": Fault.POWER_VIOLATION, "xid": Fault.XID,
+}  # fmt: skip
 _VALUE = re.compile(r"(?:Timestamp|DBE error count|PCIe replay count|[SD]BE page retirement count|Temperature|Power"
                     r"|NVLink Counter value): .{1,60}")  # fmt: skip
 
@@ -54,7 +57,7 @@ def _stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         understood.update(cell.lines)
         known = known or cell.left.rstrip(" *") in _FIRST
-        fault, words = _ERRORS.get(cell.left, ("", ""))
+        fault, words = _ERRORS.get(cell.left, (None, ""))
         if words and cell.right.isdecimal():
             count = int(cell.right)
             topic = words.replace(" ", "-").lower()

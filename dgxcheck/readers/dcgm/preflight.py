@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.dcgm.faults import fault_of
@@ -43,7 +44,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 reports.add(HOST, "summary", "pass")
     if failed > shown:
         text = f"{failed} of its tests failed, of which the text shows {shown}"
-        reports.add(HOST, "summary", "fail", "test-failed", text)
+        reports.add(HOST, "summary", "fail", Fault.TEST_FAILED, text)
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
 
 

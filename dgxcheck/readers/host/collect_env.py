@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import unplaced
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported
@@ -74,5 +75,5 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     reports = Reports(TOOL)
     if available == "False" and names and built[:1].isdigit():
         text = "PyTorch cannot use CUDA although the driver lists GPUs"
-        reports.add(HOST, "cuda", "unknown", "test-failed", text)
+        reports.add(HOST, "cuda", "unknown", Fault.TEST_FAILED, text)
     return (Imported(tool=TOOL, facts=facts | reports.facts(), understood=frozenset(understood | rest)),)

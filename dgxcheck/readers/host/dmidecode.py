@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import DMI
 from dgxcheck.readers.host.memory_devices import report
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import bounded
 
 TOOL = "dmidecode"
-_DMI = "/sys/class/dmi/id"
 _FILES = {
     ("BIOS Information", "Vendor"): "bios_vendor",
     ("BIOS Information", "Version"): "bios_version",
@@ -68,7 +68,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if member is not None and table == _MEMORY:
                 slots[-1].setdefault(member[1], member[2].strip())
             elif member is not None and table not in done and (table, member[1]) in _FILES:
-                facts.setdefault(f"text {_DMI}/{_FILES[table, member[1]]}", f"{member[2].rstrip()}\n")
+                facts.setdefault(f"text {DMI}/{_FILES[table, member[1]]}", f"{member[2].rstrip()}\n")
         elif _CHATTER.fullmatch(line):
             understood.add(number)
         else:

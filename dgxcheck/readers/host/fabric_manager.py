@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import NOT_STARTED, Outcome
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
@@ -42,16 +44,16 @@ _SXID = re.compile(r"error (?P<number>\d{5})\b")
 _NOT_STARTED = NOT_STARTED.removeprefix(f"{TOOL.replace(' ', '-')}-")
 _CONFIGURED = re.compile(r"Successfully configured all the available")
 """It found NVSwitches, then or before."""
-_FORMS: tuple[tuple[re.Pattern[str], str, Outcome, str], ...] = (
-    (re.compile(r"NV_WARN_NOTHING_TO_DO"), NONE, "pass", ""),
-    (_CONFIGURED, "configured", "pass", ""),
-    (re.compile(r"NVSwitch fatal error", re.IGNORECASE), "nvswitch-fatal", "fail", "nvswitch-fatal"),
-    (re.compile(r"NVSwitch non-?fatal error", re.IGNORECASE), _NON_FATAL, "warn", "nvswitch-watched"),
+_FORMS: tuple[tuple[re.Pattern[str], str, Outcome, FaultKind | None], ...] = (
+    (re.compile(r"NV_WARN_NOTHING_TO_DO"), NONE, "pass", None),
+    (_CONFIGURED, "configured", "pass", None),
+    (re.compile(r"NVSwitch fatal error", re.IGNORECASE), "nvswitch-fatal", "fail", Fault.NVSWITCH_FATAL),
+    (re.compile(r"NVSwitch non-?fatal error", re.IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
     (re.compile(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", re.IGNORECASE),
-     "nvlink", "fail", "nvlink-down"),
+     "nvlink", "fail", Fault.NVLINK_DOWN),
     (re.compile(r"version.{0,80}(?:mismatch|(?:don't|does not|do not) match)", re.IGNORECASE), "version", "fail",
-     "fabric-manager-down"),
-    (re.compile(r"fail|error|abort|not supported", re.IGNORECASE), "error", "warn", "fabric-manager-error"),
+     Fault.FABRIC_MANAGER_DOWN),
+    (re.compile(r"fail|error|abort|not supported", re.IGNORECASE), "error", "warn", Fault.FABRIC_MANAGER_ERROR),
 )  # fmt: skip
 _ERROR = re.compile(r"\bfail|\berror\b|\babort|mismatch|(?:don't|does not|do not) match", re.IGNORECASE)
 _BDF = re.compile(
@@ -83,18 +85,19 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         unit, entries = [], []
     for level, text in entries:
         _take(reports, level, text)
+    down = Fault.FABRIC_MANAGER_DOWN
     bad = [text for text in unit if text.lower() == "fail" or _STOPPED.search(text)]
-    if bad and not reports.has_fault("fabric-manager-down"):
+    if bad and not reports.has_fault(down):
         text = next((each for each in bad if each.lower() != "fail"), "")
-        reports.add(HOST, "service", "fail", "fabric-manager-down", f"the service failed: {text}".rstrip(": "))
+        reports.add(HOST, "service", "fail", down, f"the service failed: {text}".rstrip(": "))
     last = next((text.lower() for text in reversed(unit) if text.lower() in ("start", "stopp", "fail")), "")
-    if any(text.startswith("Job for ") for text in unit) and not reports.has_fault("fabric-manager-down"):
+    if any(text.startswith("Job for ") for text in unit) and not reports.has_fault(down):
         configured, again = any(_CONFIGURED.search(text) for _, text in entries), last == "start"
         how: Outcome = "fail" if configured and not again else "unknown"
         topic = "service" if again else _NOT_STARTED
-        reports.add(HOST, topic, how, "fabric-manager-down", "systemctl could not start the service")
-    elif last == "stopp" and not reports.has_fault("fabric-manager-down"):
-        reports.add(HOST, "service", "unknown", "fabric-manager-down", "the service was stopped and not started again")
+        reports.add(HOST, topic, how, down, "systemctl could not start the service")
+    elif last == "stopp" and not reports.has_fault(down):
+        reports.add(HOST, "service", "unknown", down, "the service was stopped and not started again")
     if understood and not reports:
         reports.add(HOST, "log", "pass")
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
@@ -108,16 +111,16 @@ def _take(reports: Reports, level: str, text: str) -> None:
             if topic == _NON_FATAL:
                 outcome, fault = _of_sxid(text)
             named = _BDF.search(text)
-            bdf = as_bdf(named["bdf"]) if named and fault == "nvlink-down" else None
+            bdf = as_bdf(named["bdf"]) if named and fault is Fault.NVLINK_DOWN else None
             reports.add(bdf or HOST, topic, outcome, fault, text if outcome != "pass" else "")
             return
 
 
-def _of_sxid(text: str) -> tuple[Outcome, str]:
+def _of_sxid(text: str) -> tuple[Outcome, FaultKind | None]:
     """By the table of the guide; of one that is not in it as of those that ask for no action."""
     match = _SXID.search(text)
     known = sxids().get(int(match["number"])) if match else None
     if known is not None and known.severity == "information":
-        return "pass", ""
+        return "pass", None
     asks = known is not None and known.response in ("cooling", "mechanical")
-    return "warn", "nvswitch-notice" if asks else "nvswitch-watched"
+    return "warn", Fault.NVSWITCH_NOTICE if asks else Fault.NVSWITCH_WATCHED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.dcgm.faults import fault_of
 from dgxcheck.readers.model import Imported
@@ -42,8 +43,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             understood.add(number)
         elif result := _RESULT.fullmatch(text):
             outcome = _OUTCOMES[result["word"].lower()]
-            fault, shown = ("", "") if outcome == "pass" else ("test-failed", f"result {result['word'].upper()}")
-            if outcome != "fail" or not reports.has_fault("test-failed"):
+            fault, shown = (None, "") if outcome == "pass" else (Fault.TEST_FAILED, f"result {result['word'].upper()}")
+            if outcome != "fail" or not reports.has_fault(Fault.TEST_FAILED):
                 reports.add(HOST, "result", outcome, fault, shown)
             understood.add(number)
         elif _REST.fullmatch(text):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
-from dgxcheck.readers.dcgm.faults import TEST_FAILED, fault_of
+from dgxcheck.readers.dcgm.faults import fault_of
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
@@ -23,8 +24,9 @@ _GPU = re.compile(r"GPU (?P<bdf>[0-9A-Fa-f:.]{7,16}) #(?P<index>\d{1,3}) : .{1,1
 _TEST = re.compile(rf"(?P<name>[A-Z][\w /-]{{2,60}}?)(?:(?:: ?| )\[?(?P<word>{_WORDS})\]?)?")
 _RESULT = re.compile(rf"Result: \[?(?P<word>{_WORDS})\]?")
 _OF_TEST = (
-    ("slow", "bandwidth"), ("link-narrow", "width"), ("link-slow", "generation"), ("overheating", "temperature"),
-    ("inforom", "inforom"), ("nouveau", "blacklist"), ("gpu-missing", "count"), ("ecc-uncorrected", "ecc"),
+    (Fault.SLOW, "bandwidth"), (Fault.LINK_NARROW, "width"), (Fault.LINK_SLOW, "generation"),
+    (Fault.OVERHEATING, "temperature"), (Fault.INFOROM, "inforom"), (Fault.NOUVEAU, "blacklist"),
+    (Fault.GPU_MISSING, "count"), (Fault.ECC_UNCORRECTED, "ecc"),
 )  # fmt: skip
 """Fault by a word of the test's name, if its message names none."""
 _SUM = re.compile(
@@ -79,6 +81,6 @@ def _add(reports: Reports, subject: str, test: str, word: str, text: str) -> Non
         reports.add(subject, topic, outcome)
     elif outcome is not None:
         fault = fault_of(text)
-        if fault == TEST_FAILED:
+        if fault is Fault.TEST_FAILED:
             fault = next((fault for fault, part in _OF_TEST if part in topic.replace("-", "")), fault)
         reports.add(subject, topic, outcome, fault, f"test {test}: {text or word}")

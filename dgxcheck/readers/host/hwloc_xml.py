@@ -12,18 +12,16 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.cpulist import cpulist
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.masks import bits
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.network.files import CLASS as INFINIBAND
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GPUS, bounded
 
 TOOL = "hwloc"
 MOST_DEPTH = 64
 MOST_DEVICES = 4096
-_DEVICES = "/sys/bus/pci/devices"
-_NODES = "/sys/devices/system/node"
 _TAG = re.compile(r"<(?P<end>/)?(?P<name>object|topology|root)\b(?P<members>[^<>]{0,4000}?)(?P<leaf>/)?>")
 _HEAD = re.compile(r"<\?xml [^<>]{1,100}\?>|<!DOCTYPE topology SYSTEM [^<>]{1,60}>")
 _MEMBER = re.compile(r'([a-z_]{1,24})="([^"<>]{0,600})"')
@@ -75,7 +73,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if [*sorted(order)] == [*range(len(order))]:
         facts |= {f"{INDEX} {index}": bdf for index, bdf in sorted(order.items())}
     facts |= {f"names {INFINIBAND}": [*hcas]} if hcas else {}
-    facts |= {f"names {_NODES}": [*nodes]} if nodes else {}
+    facts |= {f"names {NODES}": [*nodes]} if nodes else {}
     inside = range(min(numbers), max(numbers) + 1)
     head = {number for number, line in enumerate(lines[: inside.start]) if _HEAD.fullmatch(line.strip())}
     understood = head | {number for number in inside if lines[number].strip()}
@@ -87,7 +85,7 @@ def _pci(stack: list[_Object], found: _Object) -> Iterator[tuple[str, Json]]:
     bdf = as_bdf(found.members.get("pci_busid", ""))
     if kind is None or bdf is None:
         return
-    base = f"text {_DEVICES}/{bdf}"
+    base = f"text {PCI_DEVICES}/{bdf}"
     yield f"{base}/class", f"0x{kind['class'].lower()}00\n"
     yield f"{base}/vendor", f"0x{kind['vendor'].lower()}\n"
     yield f"{base}/device", f"0x{kind['device'].lower()}\n"
@@ -99,7 +97,7 @@ def _pci(stack: list[_Object], found: _Object) -> Iterator[tuple[str, Json]]:
     bridges = [as_bdf(each.members.get("pci_busid", "")) for each in above[1:]]
     if root is not None and above[0].members.get("bridge_type") == "0-1" and None not in bridges:
         path = "/".join([f"pci{root[1].lower()}:{root[2].lower()}", *map(str, bridges), bdf])
-        yield f"link {_DEVICES}/{bdf}", f"../../../devices/{path}"
+        yield f"link {PCI_DEVICES}/{bdf}", f"../../../devices/{path}"
     place = next((each.members for each in reversed(stack) if "nodeset" in each.members), {})
     near = bits(place.get("nodeset", ""))
     if near is not None and sum(map(len, near)) == 1:
@@ -115,7 +113,7 @@ def _node(found: _Object, nodes: dict[str, None]) -> Iterator[tuple[str, Json]]:
     nodes[f"node{index}"] = None
     cpus = bits(found.members.get("cpuset", ""))
     if cpus is not None:
-        yield f"text {_NODES}/node{index}/cpulist", f"{cpulist(cpus)}\n"
+        yield f"text {NODES}/node{index}/cpulist", f"{cpulist(cpus)}\n"
 
 
 def _device(

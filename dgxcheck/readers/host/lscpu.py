@@ -6,11 +6,11 @@ import re
 
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import NODES
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bare, bounded, integer
 
 TOOL = "lscpu"
-_NODES = "/sys/devices/system/node"
 _MEMBER = re.compile(r"(?P<name>[A-Z][\w ().,/-]{1,50}?):\s{0,60}(?P<value>.{0,4000})")
 _NODE = re.compile(r"NUMA node(?P<node>\d{1,4}) CPU\(s\)")
 _LABELS = re.compile(
@@ -42,7 +42,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         understood.add(number)
         if (node := _NODE.fullmatch(name)) and ranges(value) is not None:
             nodes.append(f"node{node['node']}")
-            facts[f"text {_NODES}/node{node['node']}/cpulist"] = f"{value}\n"
+            facts[f"text {NODES}/node{node['node']}/cpulist"] = f"{value}\n"
         elif name == "NUMA node(s)":
             count = integer(value, 1024)
         elif name == "On-line CPU(s) list" and ranges(value):
@@ -50,5 +50,5 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if not facts:
         return ()
     if nodes and count == len(set(nodes)):
-        facts[f"names {_NODES}"] = [*dict.fromkeys(nodes)]
+        facts[f"names {NODES}"] = [*dict.fromkeys(nodes)]
     return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.readers.reports import HOST, Reports
 
 Members = Mapping[str, str]
@@ -35,20 +36,20 @@ def report(devices: Sequence[Members], reports: Reports) -> None:
     if len({*speeds.values()}) == 1:
         speed = next(iter(speeds.values()))
         text = f"{text} at {speed} MT/s" + (f", rated {max(rated)}" if rated and max(rated) != speed else "")
-    reports.add(HOST, "memory", "pass", "", f"{text}; {empty} slots empty" if empty else text)
+    reports.add(HOST, "memory", "pass", None, f"{text}; {empty} slots empty" if empty else text)
     counted = Counter(speeds.values())
     if len(counted) > 1:
         usual = counted.most_common(1)[0][0]
         odd = [f"{name} at {speed}" for name, speed in speeds.items() if speed != usual]
         more = f" and {len(odd) - 4} more" if len(odd) > 4 else ""
         text = f"DIMMs run at different speeds: {', '.join(odd[:4])}{more}, the others at {usual} MT/s"
-        reports.add(HOST, "memory-speed", "warn", "dimm-speed", text)
+        reports.add(HOST, "memory-speed", "warn", Fault.DIMM_SPEED, text)
     filled = {channel for each in dimms if (channel := _channel(each))}
     channels = {channel for each in devices if (channel := _channel(each))}
     without = sorted(channels - filled)
     if len(without) == 1 and len(channels) >= FEWEST_CHANNELS:
         text = f"no DIMM in channel {without[0]}, some in each of the {len(filled)} others"
-        reports.add(HOST, "memory-channels", "warn", "memory-missing", text)
+        reports.add(HOST, "memory-channels", "warn", Fault.MEMORY_MISSING, text)
 
 
 def _mib(device: Members) -> int:

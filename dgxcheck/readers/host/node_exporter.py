@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import EDAC
 from dgxcheck.readers import prometheus
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import NAME, device_files, listed, port_files
@@ -33,7 +34,6 @@ _COUNTERS = {
     "port_constraint_errors_transmitted_total": "port_xmit_constraint_errors",
 }  # fmt: skip
 """Names of sysfs below ``counters`` by those of the collector, without ``node_infiniband_``."""
-_EDAC = "/sys/devices/system/edac/mc"
 _EDAC_FILES = {"node_edac_correctable_errors_total": "ce_count", "node_edac_uncorrectable_errors_total": "ue_count"}
 _DMI = ("product_name", "system_vendor", "board_name", "board_vendor", "bios_version")
 _DMI_FILES = {"system_vendor": "sys_vendor"}
@@ -57,7 +57,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 facts |= _infiniband(name.removeprefix("node_infiniband_"), labels, value, ports)
             elif name in _EDAC_FILES and labels.get("controller", "").isdecimal() and value is not None:
                 controllers.add(f"mc{labels['controller']}")
-                facts[f"text {_EDAC}/mc{labels['controller']}/{_EDAC_FILES[name]}"] = f"{value}\n"
+                facts[f"text {EDAC}/mc{labels['controller']}/{_EDAC_FILES[name]}"] = f"{value}\n"
             elif name == "node_dmi_info":
                 facts |= {f"text /sys/class/dmi/id/{_DMI_FILES.get(key, key)}": f"{labels[key]}\n"
                           for key in _DMI if labels.get(key)}  # fmt: skip
@@ -65,7 +65,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         return ()
     facts |= listed(ports)
     if controllers:
-        facts[f"names {_EDAC}"] = [*sorted(controllers)]
+        facts[f"names {EDAC}"] = [*sorted(controllers)]
     return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers import values
 from dgxcheck.readers.dcgm.faults import fault_of
@@ -69,7 +70,7 @@ def _figures(line: str, number: int) -> Iterator[tuple[str, Json]]:
 
 def _add(reports: Reports, check: str, text: str) -> None:
     if port := _PORT.search(text):
-        reports.add(f"{port['device']}/{port['port']}", check, "fail", "port-down", f"{check}: {text}")
+        reports.add(f"{port['device']}/{port['port']}", check, "fail", Fault.PORT_DOWN, f"{check}: {text}")
         return
     if named := _GPU.search(text):
         reports.add(f"GPU{int(named['gpu'])}", check, "fail", fault_of(text), f"{check}: {text}")

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import NODES
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bare, bounded
 
 TOOL = "numactl -H"
-_NODES = "/sys/devices/system/node"
 _HEAD = re.compile(r"available: (\d{1,4}) nodes? \(.{1,200}\)", re.ASCII)
 _CPUS = re.compile(r"node (\d{1,4}) cpus:((?: \d{1,5}){0,8192})", re.ASCII)
 _SIZE = re.compile(r"node (\d{1,4}) size: (\d{1,12}) MB", re.ASCII)
@@ -32,21 +32,21 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             said = int(match[1])
         elif match := _CPUS.fullmatch(line):
             nodes.append(f"node{match[1]}")
-            facts[f"text {_NODES}/node{match[1]}/cpulist"] = f"{','.join(_ranges(match[2].split()))}\n"
+            facts[f"text {NODES}/node{match[1]}/cpulist"] = f"{','.join(_ranges(match[2].split()))}\n"
         elif match := _SIZE.fullmatch(line):
             kib = int(match[2]) * 1024
-            facts[f"text {_NODES}/node{match[1]}/meminfo"] = f"Node {match[1]} MemTotal: {kib} kB\n"
+            facts[f"text {NODES}/node{match[1]}/meminfo"] = f"Node {match[1]} MemTotal: {kib} kB\n"
         elif nodes and _TITLES.fullmatch(line):
             below = True
         elif below and (match := _DISTANCES.fullmatch(line)):
-            facts[f"text {_NODES}/node{match[1]}/distance"] = f"{' '.join(match[2].split())}\n"
+            facts[f"text {NODES}/node{match[1]}/distance"] = f"{' '.join(match[2].split())}\n"
         elif not (nodes and _FREE.fullmatch(line)):
             continue
         understood.add(number)
     if not nodes:
         return ()
     if said is None or said == len(set(nodes)):
-        facts[f"names {_NODES}"] = [*dict.fromkeys(nodes)]
+        facts[f"names {NODES}"] = [*dict.fromkeys(nodes)]
     return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)
 
 

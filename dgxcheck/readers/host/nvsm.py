@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import PATTERN, as_bdf
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.dcgm.faults import fault_of
 from dgxcheck.readers.model import Imported
@@ -31,7 +32,7 @@ _TARGET = re.compile(r"/(?:systems|chassis)/[\w./-]{3,200}/(?P<name>[\w.-]{1,64}
 _PROPERTY = re.compile(r"(?P<name>[A-Za-z]\w{1,60}) = (?P<value>.{0,600})")
 _BDF = re.compile(PATTERN, re.IGNORECASE)
 _GPU = re.compile(r"GPU[ _]?(\d{1,2})", re.IGNORECASE)
-_LINKS = (("link-narrow", "width"), ("link-degraded", "speed"))
+_LINKS = ((Fault.LINK_NARROW, "width"), (Fault.LINK_DEGRADED, "speed"))
 _OVER = frozenset(("cleared", "resolved", "closed"))
 """States of an alert that is no longer one."""
 
@@ -75,9 +76,9 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _greeting(reports: Reports, critical: int, warnings: int) -> None:
     if critical:
         text = f"critical alerts: {critical}; list them with nvsm show alerts"
-        reports.add(HOST, "alerts", "fail", "test-failed", text)
+        reports.add(HOST, "alerts", "fail", Fault.TEST_FAILED, text)
     if warnings:
-        reports.add(HOST, "warnings", "note", "", f"warnings: {warnings}; list them with nvsm show alerts")
+        reports.add(HOST, "warnings", "note", None, f"warnings: {warnings}; list them with nvsm show alerts")
     if not critical and not warnings:
         reports.add(HOST, "alerts", "pass")
 
@@ -100,6 +101,7 @@ def _add(reports: Reports, text: str, outcome: Outcome, topic: str) -> None:
     subject = HOST
     if text.startswith("GPU") or gpu:
         subject = f"GPU{int(gpu[1])}" if gpu else (as_bdf(bdf[0]) or HOST) if bdf else HOST
-    fault = next((word for word, part in _LINKS if f"link {part}" in text), "") or fault_of(text)
+    fault = next((kind for kind, part in _LINKS if f"link {part}" in text), None) or fault_of(text)
+    good = outcome in ("pass", "note")
     name = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-") or "check"
-    reports.add(subject, name, outcome, "" if outcome in ("pass", "note") else fault, "" if outcome == "pass" else text)
+    reports.add(subject, name, outcome, None if good else fault, "" if outcome == "pass" else text)

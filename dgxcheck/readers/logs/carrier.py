@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import bounded
@@ -44,9 +45,9 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for name, states in events.items():
         lost = states.count(False)
         if not states[-1]:
-            reports.add(name, "carrier", "fail", "port-down", f"its carrier is lost, {lost} times in this log")
+            reports.add(name, "carrier", "fail", Fault.PORT_DOWN, f"its carrier is lost, {lost} times in this log")
         elif lost >= _FLAPS:
-            reports.add(name, "carrier", "warn", "port-errors", f"its carrier was lost {lost} times and came back")
+            reports.add(name, "carrier", "warn", Fault.PORT_ERRORS, f"its carrier was lost {lost} times and came back")
     if not understood:
         return ()
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood | others)),)

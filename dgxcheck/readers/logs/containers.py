@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.listing import INDEX
@@ -24,15 +26,15 @@ _NO_TOOLKIT = re.compile(
     r"could not select device driver [\"'\\]{0,4}(?:nvidia)?[\"'\\]{0,4} with capabilities: \[\[.{0,40}gpu"
 )
 _NO_RUNTIME = re.compile(r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? \"?nvidia\"?")
-_MEANINGS: tuple[tuple[re.Pattern[str], Outcome, str], ...] = (
-    (re.compile(r"driver/library version mismatch"), "fail", "driver-mismatch"),
-    (re.compile(r"driver not loaded|nvidia-driver.{0,40}not loaded"), "fail", "driver-not-loaded"),
-    (re.compile(r"load library failed: libnvidia-ml"), "fail", "library-missing"),
-    (re.compile(r"unsatisfied condition: (?:cuda|driver)"), "warn", "driver-mismatch"),
-    (re.compile(r"GPU is lost|nvml error: gpu is lost", re.IGNORECASE), "fail", "driver-unresponsive"),
-    (re.compile(r"driver rpc error: timed out"), "fail", "driver-unresponsive"),
-    (re.compile(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error"), "fail", "driver-failed"),
-    (re.compile(r""), "warn", "container-runtime"),
+_MEANINGS: tuple[tuple[re.Pattern[str], Outcome, FaultKind], ...] = (
+    (re.compile(r"driver/library version mismatch"), "fail", Fault.DRIVER_MISMATCH),
+    (re.compile(r"driver not loaded|nvidia-driver.{0,40}not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
+    (re.compile(r"load library failed: libnvidia-ml"), "fail", Fault.LIBRARY_MISSING),
+    (re.compile(r"unsatisfied condition: (?:cuda|driver)"), "warn", Fault.DRIVER_MISMATCH),
+    (re.compile(r"GPU is lost|nvml error: gpu is lost", re.IGNORECASE), "fail", Fault.DRIVER_UNRESPONSIVE),
+    (re.compile(r"driver rpc error: timed out"), "fail", Fault.DRIVER_UNRESPONSIVE),
+    (re.compile(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error"), "fail", Fault.DRIVER_FAILED),
+    (re.compile(r""), "warn", Fault.CONTAINER_RUNTIME),
 )
 _FIELD = re.compile(
     r"(?P<name>NVRM version|CUDA version|Device Index|Device Minor|Model|Brand|GPU UUID|Bus Location|Architecture):"
@@ -48,11 +50,11 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, line in enumerate(bounded(lines)):
         if match := _ERROR.search(line):
             text = match["text"].strip().rstrip(":")
-            outcome, fault = next((how, word) for form, how, word in _MEANINGS if form.search(text))
+            outcome, fault = next((how, kind) for form, how, kind in _MEANINGS if form.search(text))
             reports.add(HOST, match["kind"], outcome, fault, f"{match['kind']} error: {text}")
         elif _NO_TOOLKIT.search(line) or _NO_RUNTIME.search(line):
             reports.add(
-                HOST, "runtime", "fail", "container-runtime", "the container runtime does not know NVIDIA's GPUs"
+                HOST, "runtime", "fail", Fault.CONTAINER_RUNTIME, "the container runtime does not know NVIDIA's GPUs"
             )
         else:
             if field := _FIELD.fullmatch(line.strip()):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import nameless
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.model import Imported
@@ -18,49 +20,49 @@ from dgxcheck.readers.values import bounded
 TOOL = "CUDA"
 
 
-class _Error(Record, kw_only=False):
+class CudaError(Record, kw_only=False):
     number: int
     names: str
     """Of the driver API and of the runtime API, without what they begin with."""
     text: str
     """As cudaGetErrorString gives it."""
     outcome: Outcome
-    fault: str
+    fault: FaultKind | None
     of_gpu: bool = False
 
 
 _ERRORS = (
-    _Error(35, "InsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", "warn",
-           "driver-mismatch"),
-    _Error(46, "DevicesUnavailable|DEVICE_UNAVAILABLE",
-           "all CUDA-capable devices are busy or unavailable", "unknown", ""),
-    _Error(98, "InvalidDeviceFunction", "invalid device function", "warn", "program-crashed"),
-    _Error(100, "NO_DEVICE|NoDevice", "no CUDA-capable device is detected", "warn", "not-ready"),
-    _Error(101, "INVALID_DEVICE|InvalidDevice", "invalid device ordinal", "warn", "program-crashed"),
-    _Error(200, "INVALID_IMAGE|InvalidKernelImage", "device kernel image is invalid", "warn", "program-crashed"),
-    _Error(209, "NO_BINARY_FOR_GPU|NoKernelImageForDevice", "no kernel image is available for execution on the device",
-           "warn", "program-crashed"),
-    _Error(214, "ECC_UNCORRECTABLE|ECCUncorrectable", "uncorrectable ECC error encountered", "fail", "ecc-uncorrected",
-           True),
-    _Error(220, "NVLINK_UNCORRECTABLE|NvlinkUncorrectable",
-           "uncorrectable NVLink error detected during the execution", "fail", "nvlink-errors", True),
-    _Error(226, "CONTAINED|Contained", "Invalid access of peer GPU memory over nvlink or a hardware error", "fail",
-           "nvlink-errors", True),
-    _Error(700, "ILLEGAL_ADDRESS|IllegalAddress", "an illegal memory access was encountered", "warn",
-           "program-crashed"),
-    _Error(701, "LAUNCH_OUT_OF_RESOURCES|LaunchOutOfResources", "too many resources requested for launch", "warn",
-           "program-crashed"),
-    _Error(710, "ASSERT|Assert", "device-side assert triggered", "warn", "program-crashed"),
-    _Error(715, "ILLEGAL_INSTRUCTION|IllegalInstruction", "an illegal instruction was encountered", "warn",
-           "program-crashed"),
-    _Error(716, "MISALIGNED_ADDRESS|MisalignedAddress", "misaligned address", "warn", "program-crashed"),
-    _Error(719, "LAUNCH_FAILED|LaunchFailure", "unspecified launch failure", "warn", "program-crashed"),
-    _Error(802, "SYSTEM_NOT_READY|SystemNotReady", "system not yet initialized", "fail", "fabric-manager-down"),
-    _Error(803, "SYSTEM_DRIVER_MISMATCH|SystemDriverMismatch",
-           "system has unsupported display driver / cuda driver combination", "fail", "driver-mismatch"),
-    _Error(804, "COMPAT_NOT_SUPPORTED_ON_DEVICE|CompatNotSupportedOnDevice",
-           "forward compatibility was attempted on non supported HW", "fail", "driver-mismatch"),
-    _Error(999, "UNKNOWN|Unknown", "unknown error", "warn", "driver-failed"),
+    CudaError(35, "InsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", "warn",
+              Fault.DRIVER_MISMATCH),
+    CudaError(46, "DevicesUnavailable|DEVICE_UNAVAILABLE",
+              "all CUDA-capable devices are busy or unavailable", "unknown", None),
+    CudaError(98, "InvalidDeviceFunction", "invalid device function", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(100, "NO_DEVICE|NoDevice", "no CUDA-capable device is detected", "warn", Fault.NOT_READY),
+    CudaError(101, "INVALID_DEVICE|InvalidDevice", "invalid device ordinal", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(200, "INVALID_IMAGE|InvalidKernelImage", "device kernel image is invalid", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(209, "NO_BINARY_FOR_GPU|NoKernelImageForDevice",
+              "no kernel image is available for execution on the device", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(214, "ECC_UNCORRECTABLE|ECCUncorrectable", "uncorrectable ECC error encountered", "fail",
+              Fault.ECC_UNCORRECTED, True),
+    CudaError(220, "NVLINK_UNCORRECTABLE|NvlinkUncorrectable",
+              "uncorrectable NVLink error detected during the execution", "fail", Fault.NVLINK_ERRORS, True),
+    CudaError(226, "CONTAINED|Contained", "Invalid access of peer GPU memory over nvlink or a hardware error", "fail",
+              Fault.NVLINK_ERRORS, True),
+    CudaError(700, "ILLEGAL_ADDRESS|IllegalAddress", "an illegal memory access was encountered", "warn",
+              Fault.PROGRAM_CRASHED),
+    CudaError(701, "LAUNCH_OUT_OF_RESOURCES|LaunchOutOfResources", "too many resources requested for launch", "warn",
+              Fault.PROGRAM_CRASHED),
+    CudaError(710, "ASSERT|Assert", "device-side assert triggered", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(715, "ILLEGAL_INSTRUCTION|IllegalInstruction", "an illegal instruction was encountered", "warn",
+              Fault.PROGRAM_CRASHED),
+    CudaError(716, "MISALIGNED_ADDRESS|MisalignedAddress", "misaligned address", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(719, "LAUNCH_FAILED|LaunchFailure", "unspecified launch failure", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(802, "SYSTEM_NOT_READY|SystemNotReady", "system not yet initialized", "fail", Fault.FABRIC_MANAGER_DOWN),
+    CudaError(803, "SYSTEM_DRIVER_MISMATCH|SystemDriverMismatch",
+              "system has unsupported display driver / cuda driver combination", "fail", Fault.DRIVER_MISMATCH),
+    CudaError(804, "COMPAT_NOT_SUPPORTED_ON_DEVICE|CompatNotSupportedOnDevice",
+              "forward compatibility was attempted on non supported HW", "fail", Fault.DRIVER_MISMATCH),
+    CudaError(999, "UNKNOWN|Unknown", "unknown error", "warn", Fault.DRIVER_FAILED),
 )  # fmt: skip
 _SIGN = re.compile(r"cuda|-> ", re.IGNORECASE)
 """In every line about a CUDA error; searched for first, because it is cheap."""
@@ -110,7 +112,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood | around)),)
 
 
-def _error(text: str) -> _Error | None:
+def _error(text: str) -> CudaError | None:
     if not _SAID.search(text):
         return None
     for forms in (_BY_NAME, _BY_TEXT):
@@ -121,14 +123,14 @@ def _error(text: str) -> _Error | None:
     return next((error for error in _ERRORS if match is not None and error.number == int(match["number"])), None)
 
 
-def fault_of(text: str) -> str | None:
-    """What an error of CUDA says of the host when nothing ran on any GPU: a fault word, empty for a busy GPU.
+def error_of_host(text: str) -> CudaError | None:
+    """What an error of CUDA says of the host when nothing ran on any GPU, without a fault for a busy GPU.
 
     None for an error of a GPU itself, of memory or program, and where the text names none that is known.
     """
     error = _error(text)
-    return None if error is None or error.of_gpu or error.fault == "program-crashed" else error.fault
+    return None if error is None or error.of_gpu or error.fault is Fault.PROGRAM_CRASHED else error
 
 
-def _spelled(error: _Error) -> str:
+def _spelled(error: CudaError) -> str:
     return f"error {error.number}: {error.text}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from dgxcheck.readers.dcgm.faults import TEST_FAILED, fault_of
+from dgxcheck.facts.faults import Fault
+from dgxcheck.readers.dcgm.faults import fault_of
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import bounded
@@ -33,8 +34,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         understood.add(number)
         named = _GPU.search(match["text"])
         fault = fault_of(match["text"])
-        if match["level"] in ("ERROR", "FATAL") and named and fault != TEST_FAILED:
-            reports.add(f"GPU{int(named['gpu'])}", fault, "warn", fault, match["text"])
+        if match["level"] in ("ERROR", "FATAL") and named and fault is not Fault.TEST_FAILED:
+            reports.add(f"GPU{int(named['gpu'])}", fault.word, "warn", fault, match["text"])
     if not understood:
         return ()
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),)

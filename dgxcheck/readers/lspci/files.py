@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
 from dgxcheck.readers.lspci.bars import resource
 from dgxcheck.readers.lspci.listing import Function
 from dgxcheck.readers.lspci.registers import extended, is_dead, link, secondary_bus
@@ -13,8 +15,6 @@ from dgxcheck.readers.lspci.tree import Bus, Tree
 from dgxcheck.readers.reports import REPORT, add_report
 from dgxcheck.source.recording.binary import to_rows
 
-DEVICES = "/sys/bus/pci/devices"
-SLOTS = "/sys/bus/pci/slots"
 SERIAL = "serial-number"
 """Kind of the fact that holds a function's Device Serial Number, which is the node GUID of a ConnectX adapter."""
 _BRIDGE = 0x0604
@@ -53,22 +53,23 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut
     slots: dict[str, str] = {}
     for bdf, function in functions.items():
         for name, fact in _function(function, grouped, noded, bdf != cut):
-            facts[name.replace(" ", f" {DEVICES}/{bdf}/", 1)] = fact
+            facts[name.replace(" ", f" {PCI_DEVICES}/{bdf}/", 1)] = fact
         if (path := _path(bdf, bridges, roots)) is not None:
-            facts[f"link {DEVICES}/{bdf}"] = path
+            facts[f"link {PCI_DEVICES}/{bdf}"] = path
         if slot := _first(_SLOT, function):
             slots.setdefault(slot.strip(), bdf.rpartition(".")[0])
         facts |= dict(_name(function))
         if _is_lost_gpu(function):
-            result: Json = {"tool": "lspci", "outcome": "fail", "fault": "gpu-lost", "text": _ALL_ONES, "count": 1}
+            word = Fault.GPU_LOST.word
+            result: Json = {"tool": "lspci", "outcome": "fail", "fault": word, "text": _ALL_ONES, "count": 1}
             add_report(facts, f"{REPORT}{bdf} lspci-ones", result)
         if serial := _first(_SERIAL, function):
             facts[f"stated {SERIAL} {bdf}"] = serial.replace("-", "")
     if whole and functions:
-        facts[f"names {DEVICES}"] = [*sorted(functions)]
+        facts[f"names {PCI_DEVICES}"] = [*sorted(functions)]
         if any(_BEGINS.match(line) for function in functions.values() for line in function.details):
-            facts[f"names {SLOTS}"] = [*sorted(slots)]
-            facts |= {f"text {SLOTS}/{slot}/address": f"{address}\n" for slot, address in slots.items()}
+            facts[f"names {PCI_SLOTS}"] = [*sorted(slots)]
+            facts |= {f"text {PCI_SLOTS}/{slot}/address": f"{address}\n" for slot, address in slots.items()}
     return facts
 
 

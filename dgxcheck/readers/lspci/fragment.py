@@ -48,7 +48,7 @@ def unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, ...]
         if narrow:
             of = "more lanes" if most is None else f"x{most}"
             text = f"{text}; it supports {of}, what its slot supports is not shown"
-        reports.add(HOST, "link", "unknown" if narrow else "pass", "", text)
+        reports.add(HOST, "link", "unknown" if narrow else "pass", None, text)
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.lspci.files import DEVICES, files
+from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.readers.lspci.files import files
 from dgxcheck.readers.lspci.fragment import unnamed
 from dgxcheck.readers.lspci.listing import Function, functions, of_leaf
 from dgxcheck.readers.lspci.tree import Tree, tree
@@ -47,7 +48,7 @@ def _of_numbers(drawn: Tree, of_tree: frozenset[int], lines: tuple[str, ...]) ->
         return ()
     facts = {key: fact for key, fact in files({bdf: Function(bdf=bdf) for bdf in drawn.bdfs}, drawn, False).items()
              if key.startswith("link ")}  # fmt: skip
-    listed: dict[str, Json] = {f"names {DEVICES}": [*sorted(drawn.bdfs)]}
+    listed: dict[str, Json] = {f"names {PCI_DEVICES}": [*sorted(drawn.bdfs)]}
     return (Imported(tool=TREE, facts=facts | listed, understood=of_tree | _commands(lines)),) if facts else ()
 
 

@@ -8,16 +8,16 @@ from itertools import combinations
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.cpulist import cpulist
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.masks import bits
-from dgxcheck.readers.network.files import CLASS as INFINIBAND
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import MOST_GPUS, integer
 
-_DEVICES = "/sys/bus/pci/devices"
 _HEX = re.compile(r"0x[0-9a-f]{4}", re.ASCII | re.IGNORECASE)
 _UNKNOWN_IDS = ("0x0000", "0xffff")
 """Providers write these for a virtual machine's switches and cards."""
@@ -50,7 +50,7 @@ def facts(cards: Sequence[Card], whole: bool) -> dict[str, Json]:
     """
     found: dict[str, Json] = {}
     for card in cards:
-        found |= {f"text {_DEVICES}/{card.bdf}/{name}": f"{text}\n" for name, text in _files(card)}
+        found |= {f"text {PCI_DEVICES}/{card.bdf}/{name}": f"{text}\n" for name, text in _files(card)}
     found |= _gpu_order([card for card in cards if card.is_gpu])
     names = _nic_names([card for card in cards if not card.is_gpu])
     found |= {f"link {INFINIBAND}/{name}/device": f"../../../{bdf}" for name, bdf in names.items()}
@@ -70,7 +70,7 @@ def _contradictions(gpus: Sequence[Card]) -> dict[str, Json]:
         if there != back and fewer.nvlinks:
             few, many = min(there, back), max(there, back)
             text = f"{few} NVLink{'s' if few != 1 else ''} to {other.bdf}, which shows {many} to it"
-            reports.add(fewer.bdf, "nvlink", "warn", "contradiction", text)
+            reports.add(fewer.bdf, "nvlink", "warn", Fault.CONTRADICTION, text)
     return reports.facts()
 
 

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.nccl.gpus import Gpus
 from dgxcheck.readers.nccl.graph import Graph
@@ -106,7 +107,7 @@ class Channels:
             else:
                 continue
             text = f"{self._gpus.words(a)} and {self._gpus.words(b)} talk over host memory, {because}"
-            reports.add(HOST, "shm", "warn", "p2p-blocked", f"{text}; {why}" if why else text)
+            reports.add(HOST, "shm", "warn", Fault.P2P_BLOCKED, f"{text}; {why}" if why else text)
 
     def _reads(self, gpu: str) -> int:
         """From how many GPUs it reads, or is read."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.reports import HOST
-
-_PROGRAM, _TOOL, _TRANSFER, _UNANSWERED = "program-error", "tool-error", "transfer-failed", "transfer-unanswered"
 
 
 class Form(Record, kw_only=False):
@@ -21,7 +21,7 @@ class Form(Record, kw_only=False):
     words: re.Pattern[str]
     topic: str
     outcome: Outcome
-    fault: str
+    fault: FaultKind
     text: str
     """May name groups of ``words``."""
     of_host: bool = False
@@ -32,15 +32,15 @@ class Form(Record, kw_only=False):
     """Where it is not about a GPU: the host, or an HCA or port in names of groups."""
 
 
-def _host(words: str, topic: str, outcome: Outcome, fault: str, text: str, follows: bool = False) -> Form:
+def _host(words: str, topic: str, outcome: Outcome, fault: FaultKind, text: str, follows: bool = False) -> Form:
     return Form(re.compile(words), topic, outcome, fault, text, True, follows)
 
 
 def _program(words: str, topic: str, text: str) -> Form:
-    return _host(words, topic, "warn", _PROGRAM, text)
+    return _host(words, topic, "warn", Fault.PROGRAM_ERROR, text)
 
 
-def _cuda(words: str, topic: str, fault: str, text: str) -> Form:
+def _cuda(words: str, topic: str, fault: FaultKind, text: str) -> Form:
     """About the GPU of the rank."""
     return Form(re.compile(rf"Cuda failure (?:\d{{1,4}} )?'{words}"), topic, "fail", fault, text)
 
@@ -50,51 +50,54 @@ _EVENT = rf"NET/IB ?: {_PORT}(?:Got (?:non-fatal )?async event|async fatal event
 _HCA = (
     Form(re.compile(r"NET/IB(?:/GIN)? ?: ?Got completion.{0,120}?with (?:error|status=)\D{0,40}(?P<status>\d{1,3})"
                     rf"(?:.{{1,300}} hca (?P<hca>{NAME}))?"),
-         "ib-completion", "fail", _TRANSFER, "", True),
-    Form(re.compile(rf"{_EVENT}port error"), "ib-port", "warn", "port-down", "the link of the port went down", True,
+         "ib-completion", "fail", Fault.TRANSFER_FAILED, "", True),
+    Form(re.compile(rf"{_EVENT}port error"), "ib-port", "warn", Fault.PORT_DOWN, "the link of the port went down", True,
          subject="{hca}/{port}"),
     Form(re.compile(rf"{_EVENT}(?:local catastrophic error|device fatal)"),
-         "ib-fatal", "fail", "hca-unresponsive", "the HCA reported a fatal error", True, subject="{hca}"),
+         "ib-fatal", "fail", Fault.HCA_UNRESPONSIVE, "the HCA reported a fatal error", True, subject="{hca}"),
     Form(re.compile(rf"{_EVENT}(?P<event>[\w ]{{1,60}})"),
-         "ib-event", "warn", _TRANSFER, "an HCA stopped a transfer: {event}", True, True),
+         "ib-event", "warn", Fault.TRANSFER_FAILED, "an HCA stopped a transfer: {event}", True, True),
     Form(re.compile(rf"NET/IB ?: Unable to (?P<what>open|query) (?:device|port) (?P<hca>{NAME})"),
-         "ib-open", "fail", "verbs", "cannot {what} the HCA", True, subject="{hca}"),
-    _host(r"NET/IB ?: Unable to query port", "ib-open", "fail", "verbs", "cannot query a port of an HCA"),
+         "ib-open", "fail", Fault.VERBS, "cannot {what} the HCA", True, subject="{hca}"),
+    _host(r"NET/IB ?: Unable to query port", "ib-open", "fail", Fault.VERBS, "cannot query a port of an HCA"),
     _host(r"NET/IB ?: (?:Device \d{1,3} marked as failed|Fatal error\. Detected \d)",
-          "ib-failed", "warn", _TRANSFER, "NCCL gave up on an HCA after errors of its transfers", True),
+          "ib-failed", "warn", Fault.TRANSFER_FAILED, "NCCL gave up on an HCA after errors of its transfers", True),
     _program(r"(?:[Rr]emote|connect|merge) .{0,20}(?:device is incompatible|incompatible devices)", "link-layer",
              "the HCAs at the two ends run different link layers: choose those of one kind with NCCL_IB_HCA"),
     _host(r"Call to (?P<call>ibv_(?:reg_mr|create_qp|create_cq)\w{0,20}) failed with error Cannot allocate", "memlock",
-          "fail", "memlock", "{call} failed: cannot allocate memory, as where the limit of locked memory is low"),
+          "fail", Fault.MEMLOCK, "{call} failed: cannot allocate memory, as where the limit of locked memory is low"),
     _host(r"Call to (?P<call>ibv_reg_\w{1,30}) failed(?: with error (?P<why>[\w ]{1,60}))?", "ib-register",
-          "fail", "rdma-access", "{call} failed: {why}"),
+          "fail", Fault.RDMA_ACCESS, "{call} failed: {why}"),
     _host(r"Call to (?P<call>ibv_modify_qp\w{0,20}) failed.{0,60}(?P<why>timed out|No route to host|unreachable)",
-          "ib-path", "fail", _UNANSWERED, "{call} failed: {why}"),
+          "ib-path", "fail", Fault.TRANSFER_UNANSWERED, "{call} failed: {why}"),
     _host(r"Call to (?P<call>ibv_\w{1,40})(?:\(\))? (?:failed|returned)(?: with error (?P<why>[\w ]{1,60}))?",
-          "ib-call", "fail", _TRANSFER, "{call} failed: {why}"),
-    _host(r"NET/(?:OFI|AWS Libfabric|gIB|FastSocket)\b.{0,200}(?:fail|error|[Uu]nable)", "plug-in", "warn", _TRANSFER,
-          "the network plug-in reports an error, see the log"),
-    _host(r"Failed to initialize any NET plugin", "plug-in", "fail", "tcp-fallback", "no network plug-in could start"),
+          "ib-call", "fail", Fault.TRANSFER_FAILED, "{call} failed: {why}"),
+    _host(r"NET/(?:OFI|AWS Libfabric|gIB|FastSocket)\b.{0,200}(?:fail|error|[Uu]nable)", "plug-in", "warn",
+          Fault.TRANSFER_FAILED, "the network plug-in reports an error, see the log"),
+    _host(r"Failed to initialize any NET plugin", "plug-in", "fail", Fault.TCP_FALLBACK,
+          "no network plug-in could start"),
 )  # fmt: skip
 _GPU = (
     _host(r"P2P is disabled between NVLINK connected GPUs (?P<a>\d{1,3}) and (?P<b>\d{1,3})", "p2p", "fail",
-          "p2p-blocked", "P2P is disabled between GPU{a} and GPU{b}, which NVLinks join"),
+          Fault.P2P_BLOCKED, "P2P is disabled between GPU{a} and GPU{b}, which NVLinks join"),
     _host(r"failed to peer with device \d{1,3}(?:\(=\w{1,16}\))?: \d{1,4} (?P<why>[\w ,-]{1,80})", "p2p", "fail",
-          "p2p-blocked", "CUDA gives no access to another GPU: {why}"),
-    _cuda("uncorrectable ECC error encountered", "ecc", "ecc-uncorrected", "CUDA reports an uncorrectable ECC error"),
+          Fault.P2P_BLOCKED, "CUDA gives no access to another GPU: {why}"),
+    _cuda("uncorrectable ECC error encountered", "ecc", Fault.ECC_UNCORRECTED,
+          "CUDA reports an uncorrectable ECC error"),
     _host(r"Cuda failure (?:\d{1,4} )?'system not yet initialized|Cuda failure 802\b", "fabric", "fail",
-          "fabric-manager-down", "CUDA reports that the NVSwitch fabric is not initialised"),
-    _cuda("(?:uncorrectable NVLink error|Invalid access of peer GPU memory over nvlink)", "nvlink", "nvlink-errors",
+          Fault.FABRIC_MANAGER_DOWN, "CUDA reports that the NVSwitch fabric is not initialised"),
+    _cuda("(?:uncorrectable NVLink error|Invalid access of peer GPU memory over nvlink)", "nvlink", Fault.NVLINK_ERRORS,
           "CUDA reports an error of NVLink"),
-    Form(re.compile(r"nvml\w{1,60}(?:\(\))? failed: GPU is lost"), "lost", "fail", "gpu-lost", "NVML has lost the GPU"),
-    Form(re.compile(r"nvml\w{1,60}(?:\(\))? failed: GPU requires (?:a )?reset"), "reset", "fail", "reset-required",
+    Form(re.compile(r"nvml\w{1,60}(?:\(\))? failed: GPU is lost"), "lost", "fail", Fault.GPU_LOST,
+         "NVML has lost the GPU"),
+    Form(re.compile(r"nvml\w{1,60}(?:\(\))? failed: GPU requires (?:a )?reset"), "reset", "fail", Fault.RESET_REQUIRED,
          "NVML reports that the GPU needs a reset"),
-    _host(r"nvml\w{1,60}(?:\(\))? failed: Driver/library version mismatch", "driver", "fail", "driver-mismatch",
+    _host(r"nvml\w{1,60}(?:\(\))? failed: Driver/library version mismatch", "driver", "fail", Fault.DRIVER_MISMATCH,
           "the NVIDIA driver's library and its kernel module do not match"),
-    _host(r"MNNVL .{0,80}not working|Check the IMEX (?:channel )?configuration", "imex", "fail", "tool-error",
+    _host(r"MNNVL .{0,80}not working|Check the IMEX (?:channel )?configuration", "imex", "fail", Fault.TOOL_ERROR,
           "NVLinks between hosts (MNNVL) cannot be used: check nvidia-imex and its channels on all hosts"),
     Form(re.compile(r"transport/nvls\.cc|NVLink SHARP"),
-         "nvls", "warn", "fabric-failed", "multicast memory of NVLink SHARP cannot be bound to this GPU"),
+         "nvls", "warn", Fault.FABRIC_FAILED, "multicast memory of NVLink SHARP cannot be bound to this GPU"),
 )  # fmt: skip
 _ENVIRONMENT = (
     _program(r"Cuda failure (?:\d{1,4} )?'out of memory'|Failed to CUDA (?:host )?(?:m|c)?alloc", "memory-full",
@@ -109,18 +112,18 @@ _ENVIRONMENT = (
     _program(r"CUDA [Dd]river version .{0,60}(?:[Mm]inimum|insufficient)|Cuda failure (?:\d{1,4} )?'(?:CUDA driver"
              r" version is insufficient|API call is not supported|no kernel image|device kernel image)", "cuda-version",
              "driver, CUDA and NCCL of the program do not fit together"),
-    _host(r"Cuda failure (?:(?P<number>\d{1,4}) )?'(?P<words>[\w ,.'-]{1,120})'", "cuda", "warn", _TOOL,
+    _host(r"Cuda failure (?:(?P<number>\d{1,4}) )?'(?P<words>[\w ,.'-]{1,120})'", "cuda", "warn", Fault.TOOL_ERROR,
           "CUDA failure: {words}"),
     _host(r"(?:creating|attaching to|opening) shared memory segment|[Cc]all to (?:posix_fallocate|ftruncate|shm_open)"
           r" failed|No space left on device|failed to (?:create|extend) (?:\S{1,20} )?shared memory", "shm", "fail",
-          _TOOL, "shared memory cannot be allocated: /dev/shm is too small"),
+          Fault.TOOL_ERROR, "shared memory cannot be allocated: /dev/shm is too small"),
     _program(r"Duplicate GPU detected : rank (?P<a>\d{1,7}) and rank (?P<b>\d{1,7})", "launch",
              "ranks {a} and {b} were started on the same GPU"),
     _program(r"Bootstrap Root ?: (?:mismatch in info|rank \d{1,7} of \d{1,7} ranks has already)", "launch",
              "the ranks of the job do not agree on their number, or a rank was started twice"),
     _program(r"Mismatched NCCL version detected|NCCL version mismatch|compiled with (?:too old )?(?:version of )?NCCL",
              "version", "the ranks use different versions of NCCL"),
-    _host(r"[Nn]o (?:usable listening |socket |IP )?interface found", "interface", "fail", _TRANSFER,
+    _host(r"[Nn]o (?:usable listening |socket |IP )?interface found", "interface", "fail", Fault.TRANSFER_FAILED,
           "NCCL finds no network interface: check NCCL_SOCKET_IFNAME and the addresses of the host"),
     _program(r"has no transport for|Could not find any local path from gpu", "transport",
              "no transport is left between two ranks: check NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET"),
@@ -136,11 +139,11 @@ _OTHERS = (
           r"|(?:socketPollConnect: )?connect returned |[Cc]all to connect(?: to (?P<other>\S{1,60}?))?"
           r" .{0,60}(?:failed|returned)"
           r"[ :]{1,3})(?:\d{1,4}\()?(?P<why>[A-Z][a-z]{1,20}(?: [a-z]{2,20}){0,4})",
-          "socket", "fail", "no-connection", "no TCP connection to {peer}{other}: {why}"),
+          "socket", "fail", Fault.NO_CONNECTION, "no TCP connection to {peer}{other}: {why}"),
     _host(r"[Cc]onnection closed by (?:remote )?peer|socketProgress: |[Cc]onnection reset by peer|Broken pipe"
           r"|[Ss]ocket recv failed|is in abort state|\[(?:Proxy|Service)|[Ff]ailed to execute operation|proxy"
-          r"|NET/Socket : socket progress error", "peer-gone", "warn", _TRANSFER, "another rank closed its connection",
-          True),
+          r"|NET/Socket : socket progress error", "peer-gone", "warn", Fault.TRANSFER_FAILED,
+          "another rank closed its connection", True),
 )  # fmt: skip
 FORMS = (*_HCA, *_GPU, *_ENVIRONMENT, *_OTHERS)
 HARMLESS = re.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.record import replace
 from dgxcheck.readers.completions import completion
 from dgxcheck.readers.nccl.error_forms import FORMS, HARMLESS, Form
@@ -13,7 +14,7 @@ from dgxcheck.readers.reports import HOST, Reports
 
 _LONGEST = 600
 _SHOWN = 140
-_OTHER = Form(re.compile(""), "warning", "warn", "tool-error", "", True, True)
+_OTHER = Form(re.compile(""), "warning", "warn", Fault.TOOL_ERROR, "", True, True)
 _PLACE = re.compile(r"[\w./-]{1,120}:\d{1,6} ")
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.readers.nccl.gpus import Gpus
 from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import gpu
@@ -30,4 +31,4 @@ class Multicast:
         """It belongs to the fabric: where some GPUs have it, those that do not have lost theirs."""
         for number in sorted(self._without - self._with) if self._with else ():
             text = "no multicast over NVSwitches, which other GPUs of the host have"
-            reports.add(gpus.of_cuda(number) or f"GPU{number}", "nvls", "warn", "fabric-failed", text)
+            reports.add(gpus.of_cuda(number) or f"GPU{number}", "nvls", "warn", Fault.FABRIC_FAILED, text)

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.readers.nccl.channels import GDR, Channels
-from dgxcheck.readers.network.files import CLASS, NAME, listed, port_files
+from dgxcheck.readers.network.files import NAME, listed, port_files
 from dgxcheck.readers.reports import HOST, Reports
 
 _USING = re.compile(r"NET/IB(?:ext(?:_v\d{1,2})?)? ?: Using (?P<ports>.{1,2000})")
@@ -83,7 +85,7 @@ class Network:
             yield from port_files(name, port, {"state": "4: ACTIVE", "link_layer": link_layer}).items()
         yield from listed(ports).items()
         for name, bdf in self._bdfs.items():
-            yield f"link {CLASS}/{name}/device", f"../../../{bdf}"
+            yield f"link {INFINIBAND}/{name}/device", f"../../../{bdf}"
 
     def report(self, channels: Channels, settings: Mapping[str, str], reports: Reports) -> None:
         """Data from other hosts: with GPUDirect RDMA, without it, or over TCP beside HCAs.
@@ -97,14 +99,14 @@ class Network:
             self._direct(channels, direct, reports)
         elif verbs and not (self._enabled or self._too_far):
             why = ", as no HCA has it enabled" if self._disabled else ""
-            reports.add(HOST, "gdr", "warn", "gdr-unused", f"no channel between hosts uses GPUDirect RDMA{why}")
+            reports.add(HOST, "gdr", "warn", Fault.GDR_UNUSED, f"no channel between hosts uses GPUDirect RDMA{why}")
         elif self._enabled and not channels.received:
             reports.add(HOST, "gdr", "pass", text="HCAs have GPUDirect RDMA enabled")
         over_tcp = "NET/Socket" in {*channels.received, *channels.sent}
         disabled = settings.get(_DISABLED, "0") != "0"
         if over_tcp and (self._layers or disabled):
             why = f": {_DISABLED} is set to {settings[_DISABLED]}" if disabled else " beside HCAs"
-            reports.add(HOST, "tcp", "warn", "tcp-fallback", f"channels between hosts use TCP sockets{why}")
+            reports.add(HOST, "tcp", "warn", Fault.TCP_FALLBACK, f"channels between hosts use TCP sockets{why}")
         self._note(reports)
 
     def _direct(self, channels: Channels, direct: int, reports: Reports) -> None:

@@ -10,6 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Collection
 
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nccl.errors import report
@@ -38,13 +40,13 @@ _CHATTER = re.compile(
     r".{0,160}(?:ProcessGroupNCCL\.cpp:\d{1,6}\]|TORCH_NCCL_\w{3,60}|NCCL_ASYNC_ERROR_HANDLING).{0,600}"
     r"|.{0,120}: Test failure \S{1,80}:\d{1,6}"
 )
-_KINDS: dict[str, tuple[str, Outcome, str, str]] = {
-    "ncclInternalError": ("internal", "warn", "tool-error", "an internal check of NCCL failed"),
-    "ncclInvalidUsage": ("usage", "warn", "program-error", "the program used NCCL in a wrong way"),
-    "ncclInvalidArgument": ("usage", "warn", "program-error", "the program called NCCL with a wrong argument"),
-    "ncclSystemError": ("system", "warn", "transfer-failed", "a system call or library that NCCL used failed"),
-    "ncclUnhandledCudaError": ("cuda", "warn", "tool-error", "a call of CUDA failed in NCCL"),
-    "ncclRemoteError": ("peer-gone", "warn", "transfer-failed", "another rank ended, or the network to it failed"),
+_KINDS: dict[str, tuple[str, Outcome, FaultKind, str]] = {
+    "ncclInternalError": ("internal", "warn", Fault.TOOL_ERROR, "an internal check of NCCL failed"),
+    "ncclInvalidUsage": ("usage", "warn", Fault.PROGRAM_ERROR, "the program used NCCL in a wrong way"),
+    "ncclInvalidArgument": ("usage", "warn", Fault.PROGRAM_ERROR, "the program called NCCL with a wrong argument"),
+    "ncclSystemError": ("system", "warn", Fault.TRANSFER_FAILED, "a system call or library that NCCL used failed"),
+    "ncclUnhandledCudaError": ("cuda", "warn", Fault.TOOL_ERROR, "a call of CUDA failed in NCCL"),
+    "ncclRemoteError": ("peer-gone", "warn", Fault.TRANSFER_FAILED, "another rank ended, or the network to it failed"),
 }  # fmt: skip
 _WORDS = {
     "unhandled cuda error": "ncclUnhandledCudaError", "unhandled system error": "ncclSystemError",
@@ -116,7 +118,7 @@ class _Job:
         found = Reports(tool)
         report([(None, text) for text in self.warnings], Gpus(), found)
         if self._waits or self._silent:
-            found.add(HOST, "timeout", "warn", "collective-timeout", self._text())
+            found.add(HOST, "timeout", "warn", Fault.COLLECTIVE_TIMEOUT, self._text())
         for kind in self._kinds if not self.warnings else ():
             topic, outcome, fault, text = _KINDS[kind]
             found.add(HOST, topic, outcome, fault, text)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
@@ -39,9 +41,9 @@ _CHATTER = re.compile(
     r"|\[could not find information .{1,60}\]|The missing (?:rank|process).{0,60}"
     r"|The outlier nodes?:|Node \S{1,80} running process.{0,200}|Gathering data about .{0,80}"
 )
-_FOUND: dict[str, tuple[Outcome, str]] = {
-    "DEAD": ("fail", "collective-timeout"), "INCOMPLETE": ("warn", "collective-timeout"),
-    "ERROR": ("fail", "tool-error"), "MISMATCH": ("unknown", "collective-timeout"),
+_FOUND: dict[str, tuple[Outcome, FaultKind]] = {
+    "DEAD": ("fail", Fault.COLLECTIVE_TIMEOUT), "INCOMPLETE": ("warn", Fault.COLLECTIVE_TIMEOUT),
+    "ERROR": ("fail", Fault.TOOL_ERROR), "MISMATCH": ("unknown", Fault.COLLECTIVE_TIMEOUT),
 }  # fmt: skip
 """A running job shows ranks at different operations for a moment: ask again whether the same ones stay behind."""
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import INFINIBAND
 
-CLASS = "/sys/class/infiniband"
 NAME = r"[A-Za-z][\w.-]{0,63}"
 """How a device is called: ``mlx5_0``, ``mlx5_bond_0``, ``ibp12s0``."""
 _STATES = ("NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")  # enum ib_port_state
@@ -59,7 +59,7 @@ def rate(lanes: int, gbit_per_lane: float) -> str | None:
 
 def device_files(device: str, files: Mapping[str, str | None]) -> dict[str, Json]:
     """Facts of one device's files; those that are None are left out."""
-    return {f"text {CLASS}/{device}/{name}": f"{text}\n" for name, text in files.items() if text is not None}
+    return {f"text {INFINIBAND}/{device}/{name}": f"{text}\n" for name, text in files.items() if text is not None}
 
 
 def port_files(device: str, port: int, files: Mapping[str, str | None]) -> dict[str, Json]:
@@ -70,6 +70,7 @@ def port_files(device: str, port: int, files: Mapping[str, str | None]) -> dict[
 def listed(ports: Mapping[str, Sequence[int]], whole: bool = True) -> dict[str, Json]:
     """The directories: of the devices (where all of them are shown) and of each one's ports."""
     facts: dict[str, Json] = {
-        f"names {CLASS}/{name}/ports": [*map(str, dict.fromkeys(numbers))] for name, numbers in ports.items() if numbers
-    }
-    return facts | ({f"names {CLASS}": [*sorted(ports)]} if whole and ports else {})
+        f"names {INFINIBAND}/{name}/ports": [*map(str, dict.fromkeys(numbers))]
+        for name, numbers in ports.items() if numbers
+    }  # fmt: skip
+    return facts | ({f"names {INFINIBAND}": [*sorted(ports)]} if whole and ports else {})

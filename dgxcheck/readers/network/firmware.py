@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.model import Imported
@@ -91,7 +92,7 @@ def _compared(adapters: list[Adapter]) -> Reports:
         usual, count = versions.most_common(1)[0]
         if adapter.version != usual and 2 * count > versions.total():
             text = f"firmware {adapter.version}, other adapters of board {adapter.psid} run {usual}"
-            reports.add(_subject(place), "firmware", "warn", "hca-firmware", text)
+            reports.add(_subject(place), "firmware", "warn", Fault.HCA_FIRMWARE, text)
         else:
             reports.add(_subject(place), "firmware", "pass")
     return reports

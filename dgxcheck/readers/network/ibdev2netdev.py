@@ -36,7 +36,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             facts |= port_files(device, port, {"state": state(match["state"] or active)})
             if match["interface"] == "Down" and not match["state"]:
                 text = f"its network interface {match['name']} is down, which says nothing of the port itself"
-                reports.add(f"{device}/{port}", "interface", "note", "", text)
+                reports.add(f"{device}/{port}", "interface", "note", None, text)
             understood.add(number)
     facts |= reports.facts() | listed(ports)
     return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),) if ports else ()

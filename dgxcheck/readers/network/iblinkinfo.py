@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import state
 from dgxcheck.readers.reports import HOST, Reports
@@ -56,11 +57,11 @@ def _take(reports: Reports, link: re.Match[str], node: str) -> None:
     runs = f"{link['lanes']}X {link['speed']}" if link["lanes"] else ""
     if of_link in ("2: INIT", "3: ARMED") and words == "LinkUp":
         text = f"the link {peer} is {of_link[3:]}: no subnet manager configured it"
-        reports.add(where, "state", "warn", "no-subnet-manager", text)
+        reports.add(where, "state", "warn", Fault.NO_SUBNET_MANAGER, text)
     elif "ould be" in could:
         text = f"the link {peer} runs at {runs}: {could[0].lower()}{could[1:]}"
-        reports.add(where, "rate", "warn", "port-slow", text)
+        reports.add(where, "rate", "warn", Fault.PORT_SLOW, text)
     elif words in ("LinkErrorRecovery", "Link Error Recovery"):
-        reports.add(where, "state", "warn", "port-errors", f"the link {peer} is recovering from errors")
+        reports.add(where, "state", "warn", Fault.PORT_ERRORS, f"the link {peer} is recovering from errors")
     elif of_link == "4: ACTIVE":
         reports.add(HOST, "links", "pass")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import NAME, device_files, guid, lid, listed, physical, port_files, state
@@ -36,7 +37,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             device, port = match[1], 0
             ports.setdefault(device, [])
         elif match := _GONE.fullmatch(line):
-            reports.add(match["device"], "device", "warn", "hca-not-started", match["what"])
+            reports.add(match["device"], "device", "warn", Fault.HCA_NOT_STARTED, match["what"])
         elif device and (match := _PORT.fullmatch(line)):
             port = int(match[1])
             ports[device].append(port)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import NAME, listed, physical, port_files, rate, state
@@ -103,7 +104,7 @@ def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
     code = integer(members.get("Status Opcode", ""), 1 << 16)
     if code:
         text = f"status {code}: {members.get('Recommendation', '')}"
-        reports.add(device, "status", "unknown" if code in _UNUSED else "warn", "port-module", text)
+        reports.add(device, "status", "unknown" if code in _UNUSED else "warn", Fault.PORT_MODULE, text)
     elif members["State"] == "Active":
         reports.add(device, "status", "pass")
     else:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.network.files import CLASS
 from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import bare, bounded
 
@@ -48,7 +48,7 @@ _PORT = re.compile(
     re.ASCII,
 )
 _COUNTER = re.compile(r"\[(?P<name>\w{2,40}) == (?P<value>\d{1,20})")
-_LID = re.compile(rf"text (?P<path>{CLASS}/[^/]{{1,64}}/ports/(?P<port>\d{{1,3}}))/lid")
+_LID = re.compile(rf"text (?P<path>{INFINIBAND}/[^/]{{1,64}}/ports/(?P<port>\d{{1,3}}))/lid")
 _HEX = re.compile(r"0x[0-9a-f]{1,4}", re.ASCII)
 _REST = re.compile(
     r"Link info:.{0,300}|##|## (?:Summary|Data Counters|Suppressed).{0,200}|Suppressing: .{1,200}"
@@ -135,6 +135,6 @@ def _note(reports: Reports, where: str, node: str, counters: dict[str, int]) -> 
     if events:
         whose = f" of {node}" if node else ""
         text = f"{', '.join(events)}{whose} since the counters were cleared; clear them and read them again in an hour"
-        reports.add(where, "counters", "note", "", text)
+        reports.add(where, "counters", "note", None, text)
     elif counters.keys() & _ERRORS:
         reports.add(where, "counters", "pass")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.network.files import CLASS, NAME, listed
+from dgxcheck.readers.network.files import NAME, listed
 from dgxcheck.readers.values import bare, bounded, integer
 
 TOOL = "rdma statistic"
@@ -27,7 +28,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if row is None or _COUNTER.sub("", row["rest"]).strip():
             continue
         counters = {each["name"]: integer(each["count"], MOST) for each in _COUNTER.finditer(row["rest"])}
-        base = f"{CLASS}/{row['device']}/ports/{int(row['port'])}/hw_counters"
+        base = f"{INFINIBAND}/{row['device']}/ports/{int(row['port'])}/hw_counters"
         facts[f"names {base}"] = [*sorted(counters)]
         facts |= {f"text {base}/{name}": f"{count}\n" for name, count in counters.items() if count is not None}
         ports.setdefault(row["device"], []).append(int(row["port"]))

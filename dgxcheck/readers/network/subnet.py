@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
@@ -23,9 +25,10 @@ _STAGE = re.compile(
 )
 _LINE = re.compile(r"-(?P<kind>[EW])- (?P<text>\S.{2,300})")
 _CHATTER = re.compile(r"-I- .{1,300}|-{10,120}|Summary|[A-Z][\w /()-]{2,40}|Loading IBDIAGNET from: .{0,120}")
-_STAGES: tuple[tuple[str, str], ...] = (
-    ("speed", "port-slow"), ("width", "port-slow"), ("subnet manager", "no-subnet-manager"),
-    ("port counters", "port-errors"), ("cable", "port-module"), ("ber", "port-errors"), ("link", "port-down"),
+_STAGES: tuple[tuple[str, FaultKind], ...] = (
+    ("speed", Fault.PORT_SLOW), ("width", Fault.PORT_SLOW), ("subnet manager", Fault.NO_SUBNET_MANAGER),
+    ("port counters", Fault.PORT_ERRORS), ("cable", Fault.PORT_MODULE), ("ber", Fault.PORT_ERRORS),
+    ("link", Fault.PORT_DOWN),
 )  # fmt: skip
 """Words of a stage's name, and what an error in it stands for."""
 
@@ -44,9 +47,9 @@ def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if answer := _MASTER.fullmatch(line):
             master = answer["state"] == "MASTER"
             text = "" if master else f"the subnet manager that answers is {answer['state']}"
-            reports.add(HOST, "state", "pass" if master else "warn", "" if master else "no-subnet-manager", text)
+            reports.add(HOST, "state", "pass" if master else "warn", None if master else Fault.NO_SUBNET_MANAGER, text)
         elif _NONE.fullmatch(line):
-            reports.add(HOST, "state", "warn", "no-subnet-manager", "no subnet manager answers")
+            reports.add(HOST, "state", "warn", Fault.NO_SUBNET_MANAGER, "no subnet manager answers")
         elif _TIMEOUT.fullmatch(line):
             warnings.add(number)
             continue
@@ -81,7 +84,7 @@ def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if not reports:
         begun = any(raw.strip().startswith("-I- ") for raw in lines)
         for kind, text in logged if begun else ():
-            reports.add(HOST, "line", "warn" if kind == "E" else "note", _fault(text) if kind == "E" else "", text)
+            reports.add(HOST, "line", "warn" if kind == "E" else "note", _fault(text) if kind == "E" else None, text)
     if not reports:
         return ()
     return (Imported(tool=IBDIAGNET, facts=reports.facts(), understood=frozenset(understood | chatter)),)
@@ -91,9 +94,9 @@ def _judge(reports: Reports, stage: str, warnings: int, errors: int) -> None:
     topic = re.sub(r"\W+", "-", stage.lower()).strip("-")
     outcome: Outcome = "warn" if errors else "note" if warnings else "pass"
     text = f"{stage}: {errors} errors, {warnings} warnings" if errors or warnings else ""
-    reports.add(HOST, topic, outcome, _fault(stage) if errors else "", text)
+    reports.add(HOST, topic, outcome, _fault(stage) if errors else None, text)
 
 
-def _fault(words: str) -> str:
+def _fault(words: str) -> FaultKind:
     lower = words.lower()
-    return next((fault for word, fault in _STAGES if word in lower), "test-failed")
+    return next((fault for word, fault in _STAGES if word in lower), Fault.TEST_FAILED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
 from dgxcheck.readers.reports import Reports
@@ -52,7 +53,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 before = hottest.setdefault(index, values)
                 hottest[index] = max(before, values, key=_heat)
                 if values.get(_HELD_DOWN):
-                    reports.add(f"GPU{index}", "tviol", "warn", "thermal-slowdown", "thermal violation (tviol)")
+                    reports.add(f"GPU{index}", "tviol", "warn", Fault.THERMAL_SLOWDOWN, "thermal violation (tviol)")
                 understood |= begun | {at}
         else:
             columns = ()

@@ -1,0 +1,27 @@
+"""What can be wrong, in one table: causes, actions and urgency follow from its rows, never from a message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dgxcheck.facts.faults.gpu import Gpu
+from dgxcheck.facts.faults.host import Host
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.faults.links import Links
+
+
+class Fault(Gpu, Links, Host):
+    """Every kind of fault by its name: ``Fault.GPU_LOST``."""
+
+
+EVERY_FAULT: tuple[FaultKind, ...] = tuple(
+    kind for table in Fault.__bases__ for kind in vars(table).values() if isinstance(kind, FaultKind)
+)
+"""In the order of the manual page; of several steps for one component those of the first count."""
+BY_WORD: Mapping[str, FaultKind] = {kind.word: kind for kind in EVERY_FAULT}
+
+GPU_DEAD = frozenset({Fault.GPU_LOST, Fault.GPU_NOT_STARTED, Fault.GPU_UNPOWERED})
+DEVICE_DEAD = GPU_DEAD | {Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE}
+"""The device as a whole does not work: nothing resets it, and what else is wrong with it follows from that."""
+DEVICE_ABSENT = frozenset({Fault.GPU_MISSING, Fault.HCA_MISSING})
+"""A device that should be present is not."""

@@ -1,0 +1,126 @@
+"""Faults of the driver and of GPUs."""
+
+from __future__ import annotations
+
+from dgxcheck.facts.faults.kind import LINK_STEPS, RESET_STEPS, RMA_STEPS, FaultKind
+
+
+class Gpu:
+    """The first of those, in the order of the manual page."""
+
+    # fmt: off
+    # the driver and its library
+    LIBRARY_MISSING = FaultKind("library-missing", "libnvidia-ml.so.1 is not installed or not found", "software",
+        steps=("change-setting",))
+    LIBRARY_BROKEN = FaultKind("library-broken", "libnvidia-ml.so.1 is there and cannot be loaded", "software",
+        steps=("change-setting",))
+    DRIVER_NOT_LOADED = FaultKind("driver-not-loaded", "NVIDIA GPUs are present and no NVIDIA kernel module is loaded",
+        "software", steps=("load-module", "reboot"))
+    DRIVER_FAILED = FaultKind("driver-failed", "NVML cannot be initialised for another reason", "software")
+    DRIVER_UNRESPONSIVE = FaultKind("driver-unresponsive", "a driver call hung or ended the process that made it",
+        "software", steps=("reboot", "power-cycle"))
+    DRIVER_MISMATCH = FaultKind("driver-mismatch", "driver library and loaded kernel module are of different versions",
+        "software", steps=("load-module", "reboot"),
+        remedy="compare the versions of driver, its library and CUDA (nvidia-smi, cat /proc/driver/nvidia/version),"
+        " in containers those inside too; then reload the driver or update the older one")
+    CLIENT_MISMATCH = FaultKind("client-mismatch",
+        "the driver refused programs that use another version of its library", "software")
+    NOUVEAU = FaultKind("nouveau", "the nouveau driver is bound to an NVIDIA GPU", "software",
+        steps=("change-setting", "reboot"))
+    PERSISTENCE_OFF = FaultKind("persistence-off", "persistence mode is off", "setting",
+        about=("gpu", "persistence mode"))
+    PERSISTENCE_UNSET = FaultKind("persistence-unset",
+        "persistence mode is off on workstation boards, which is their default", "setting", warns="next-maintenance",
+        fails="next-maintenance")
+    DEVICE_NODE = FaultKind("device-node", "a /dev/nvidia* node is missing or cannot be opened", "software")
+    FABRIC_MANAGER_DOWN = FaultKind("fabric-manager-down",
+        "the NVSwitch fabric is not initialised: fabric manager not running", "software", about=("fabric-manager", ""),
+        steps=("inspect", "restart-service", "reboot"), remedy="compare nv-fabricmanager --version with the driver's")
+    FABRIC_MANAGER_ERROR = FaultKind("fabric-manager-error", "fabric manager logged an error that names no device",
+        "software", about=("fabric-manager", ""),
+        remedy="read the lines around it in /var/log/fabricmanager.log, and the kernel log of the same time (SXid)")
+    FABRIC_FAILED = FaultKind("fabric-failed", "a GPU failed to register with the NVSwitch fabric", "hardware",
+        about=("gpu", "fabric"), steps=("reset-gpu", "restart-service", "reboot"))
+    NOT_READY = FaultKind("not-ready", "CUDA is not ready on this machine, so that nothing could be measured",
+        "software",
+        remedy="check whether CUDA_VISIBLE_DEVICES or the container hides the GPUs, and whether nvidia-smi lists"
+        " them; else read the kernel log")
+    # presence and identity of devices
+    GPU_LOST = FaultKind("gpu-lost", "a GPU stopped responding or fell off the bus", "hardware")
+    GPU_LOST_BEFORE = FaultKind("gpu-lost-before",
+        "a GPU fell off the bus in earlier boots, but not for many boots since", "hardware", warns="watch",
+        steps=("watch", *LINK_STEPS), alone=True)
+    GPU_NOT_STARTED = FaultKind("gpu-not-started", "the driver could not initialise a GPU", "hardware")
+    GPU_UNPOWERED = FaultKind("gpu-unpowered", "the driver reports that a GPU's auxiliary power is not connected",
+        "hardware", steps=("inspect", *LINK_STEPS))
+    GPU_STARTED_LATE = FaultKind("gpu-started-late", "the driver initialised a GPU only after a failed attempt",
+        "hardware", warns="watch", steps=("watch", *LINK_STEPS), alone=True)
+    GPU_MISSING = FaultKind("gpu-missing", "fewer GPUs than the reference machine has", "hardware")
+    WRONG_MODEL = FaultKind("wrong-model", "a GPU of another model than the reference machine's", "hardware",
+        warns="next-maintenance", fails="next-maintenance")
+    DISAGREEMENT = FaultKind("disagreement", "NVML and sysfs report different PCI paths", "software")
+    CONTRADICTION = FaultKind("contradiction", "readings that cannot be true together", "software")
+    UNEQUAL = FaultKind("unequal", "a version, size, limit or setting differs from the other devices of its kind",
+        "setting", warns="next-maintenance", fails="next-maintenance")
+    DRIFT = FaultKind("drift", "differs from the baseline recording", "setting")
+    VERSION = FaultKind("version", "a driver, firmware or VBIOS version differs from the one that the site pins",
+        "software", warns="next-maintenance", fails="next-maintenance")
+    MISPLACED = FaultKind("misplaced", "a device is in another place than in the reference machine", "hardware",
+        warns="next-maintenance", fails="next-maintenance")
+    # a GPU's own parts
+    RESET_REQUIRED = FaultKind("reset-required", "the GPU needs a reset", "hardware")
+    REBOOT_REQUIRED = FaultKind("reboot-required", "the GPU needs a reboot of the system or node", "hardware",
+        steps=("reboot", "power-cycle", *RMA_STEPS))
+    COMPUTE_PROHIBITED = FaultKind("compute-prohibited", "compute mode is PROHIBITED", "setting")
+    MIG_PENDING = FaultKind("mig-pending", "a MIG mode change waits for a GPU reset", "setting", fails="next-drain")
+    INFOROM = FaultKind("inforom", "the InfoROM is corrupted or unreadable", "hardware", about=("gpu", "InfoROM"),
+        warns="next-maintenance", fails="next-maintenance")
+    ECC_OFF = FaultKind("ecc-off", "ECC is disabled", "setting", about=("gpu", "ECC mode"))
+    ECC_PENDING = FaultKind("ecc-pending", "an ECC mode change waits for a GPU reset", "setting", fails="next-drain")
+    ECC_UNCORRECTED = FaultKind("ecc-uncorrected", "uncorrected memory errors", "hardware", about=("gpu", "memory"))
+    ECC_CORRECTED = FaultKind("ecc-corrected", "corrected memory errors above the threshold rate", "hardware",
+        about=("gpu", "memory"), warns="watch", steps=("watch", *RMA_STEPS), alone=True)
+    ECC_FLOOD = FaultKind("ecc-flood", "very many corrected memory errors", "hardware", steps=RMA_STEPS)
+    SRAM_EXCEEDED = FaultKind("sram-exceeded", "uncorrected SRAM errors at NVIDIA's threshold for an RMA", "hardware",
+        steps=RMA_STEPS)
+    RETIREMENT_PENDING = FaultKind("retirement-pending", "a page retirement waits for a GPU reset", "hardware",
+        about=("gpu", "memory"), fails="next-drain", steps=RESET_STEPS, alone=True)
+    PAGES_MANY = FaultKind("pages-many", "pages retired for double-bit errors, or many in all, but not at the limit",
+        "hardware", warns="watch", steps=("watch", *RMA_STEPS), alone=True)
+    PAGES_GROWING = FaultKind("pages-growing",
+        "many pages retired for double-bit errors, several of them within a week", "hardware", steps=RMA_STEPS)
+    PAGES_EXHAUSTED = FaultKind("pages-exhausted", "retired pages at the limit at which the board is replaced",
+        "hardware", steps=RMA_STEPS)
+    REPAIR_PENDING = FaultKind("repair-pending", "a repair of a memory channel or TPC waits for a GPU reset",
+        "hardware", fails="next-drain", steps=RESET_STEPS, alone=True)
+    REMAP_PENDING = FaultKind("remap-pending", "a row remapping waits for a GPU reset", "hardware",
+        about=("gpu", "memory"), fails="next-drain", steps=RESET_STEPS, alone=True)
+    REMAP_FAILED = FaultKind("remap-failed", "a row remapping failed: no spare rows left", "hardware",
+        about=("gpu", "memory"), steps=RMA_STEPS)
+    RETIREMENT_FAILED = FaultKind("retirement-failed",
+        "the driver logged that a page retirement or row remapping failed", "hardware", steps=RMA_STEPS)
+    ROWS_EXHAUSTED = FaultKind("rows-exhausted", "remapped rows at the limit at which the board is replaced",
+        "hardware", steps=RMA_STEPS)
+    ROWS_LOW = FaultKind("rows-low", "a memory bank has few or no spare rows left", "hardware", warns="watch",
+        steps=("watch", *RMA_STEPS), alone=True)
+    RECOVERY_REQUIRED = FaultKind("recovery-required", "the driver requires another recovery action for the GPU",
+        "hardware", steps=("inspect", *RESET_STEPS))
+    DRAIN_REQUIRED = FaultKind("drain-required", "the driver asks to drain peer-to-peer traffic of the GPU", "hardware",
+        fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True)
+    MEMORY_SIZE = FaultKind("memory-size", "less memory than the model has", "hardware")
+    OVERHEATING = FaultKind("overheating", "temperature at or near the slowdown threshold", "environment",
+        about=("gpu", "cooling"))
+    HOTTER = FaultKind("hotter", "much hotter than the other GPUs at similar power", "environment", fails="next-drain")
+    THERMAL_SLOWDOWN = FaultKind("thermal-slowdown", "clocks are held down by temperature", "environment",
+        about=("gpu", "cooling"))
+    POWER_BRAKE = FaultKind("power-brake", "clocks are held down by the external power brake", "environment")
+    HARDWARE_SLOWDOWN = FaultKind("hardware-slowdown", "clocks are held down by hardware: temperature or power",
+        "hardware")
+    POWER_CAPPED = FaultKind("power-capped", "the power limit is below the default", "setting")
+    POWER_REACHED = FaultKind("power-reached",
+        "a power limit that was not lowered holds clocks below those of other GPUs", "hardware",
+        steps=("inspect", *RMA_STEPS))
+    POWER_VIOLATION = FaultKind("power-violation", "clocks are held down by lack of power", "environment",
+        about=("gpu", "power supply"))
+    CLOCKS_LOWERED = FaultKind("clocks-lowered", "application clocks are below the default", "setting")
+    CLOCKS_LIMITED = FaultKind("clocks-limited", "the highest clock is below that of the model", "setting")

@@ -1,0 +1,50 @@
+"""What is known of a kind of fault, whoever finds it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dgxcheck.facts.record import Record
+
+Category = Literal["hardware", "setting", "software", "program", "environment"]
+"""Whose it is to put right. Environment: air, power, cables, switches and other hosts."""
+Step = Literal[
+    "watch", "inspect", "check-program", "restart-program", "drain", "stop-jobs", "restart-service", "load-module",
+    "change-setting", "reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace", "contact-vendor",
+]  # fmt: skip
+"""What is done, roughly from the least disruptive up."""
+Steps = tuple[Step, ...]
+Urgency = Literal["now", "next-drain", "next-maintenance", "watch"]
+"""When a step is due; ``watch``: when it gets worse."""
+About = Literal["", "gpu", "host", "link", "fabric-manager", "subnet-manager"]
+
+RMA_STEPS: Steps = ("field-diagnostic", "replace")
+"""Nothing is replaced before a field diagnostic (https://docs.nvidia.com/deploy/rma-process/index.html)."""
+HARDWARE_STEPS: Steps = ("reseat", *RMA_STEPS)
+LINK_STEPS: Steps = ("power-cycle", *HARDWARE_STEPS)
+ADAPTER_STEPS: Steps = ("power-cycle", "reseat", "replace")
+RESET_STEPS: Steps = ("reset-gpu", "reboot")
+NVSWITCH_STEPS: Steps = ("reboot", "power-cycle", "field-diagnostic", "contact-vendor")
+
+
+class FaultKind(Record, kw_only=False):
+    """One row of the table. Each kind exists once, as a constant of ``Fault``, and is compared as such."""
+
+    word: str
+    """As in the JSON member ``fault``; dgxcheck-health(1) lists all."""
+    meaning: str
+    category: Category
+    about: tuple[About, str] = ("", "")
+    """Whose, and which part of it, where another tool reports the fault of a GPU or host as a whole."""
+    warns: Urgency = "next-drain"
+    """When it is due where it only warns."""
+    fails: Urgency = "now"
+    steps: Steps = ()
+    """Empty: those of the component to blame."""
+    alone: bool = False
+    """Do the steps hold only where nothing else is wrong with the component?"""
+    remedy: str = ""
+    """Empty: that of the check."""
+
+    def __hash__(self) -> int:
+        return hash(self.word)
