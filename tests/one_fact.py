@@ -17,16 +17,17 @@ from traced_reads import traced
 from dgxcheck.assessment import assess
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.assessment.request import Request
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.checks.siblings.kinds import Kind, siblings
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.profiles.library import boards_for
-from dgxcheck.survey import WIRING
+from dgxcheck.survey import WIRING, Snapshot
 
 NO_DEVICES = ("pci_names", "slots", "modules", "host", "memlock", "units", "kernel_log", "measurement", "stated")
 """Fields of the snapshot that hold no facts of devices."""
@@ -61,6 +62,7 @@ class Changeable:
         )  # fmt: skip
         self._readers: dict[tuple[int, str], set[str]] = defaultdict(set)
         self._found: dict[str, list[Finding]] = {}
+        self._roles: dict[int, tuple[str, Hashable]] = {}
         last = [check for check in CHECKS if check.last]
         for check in (*(check for check in CHECKS if not check.last), *last):
             self._found[check.id] = self._traced(self._with_others(self._found, check), check)
@@ -92,13 +94,22 @@ class Changeable:
                         fact=fact, device=_device(row), how=how, path=at, value=new, alone=role is None or len(rows) < 2
                     )
 
-    def sees(self, change: Change) -> bool:
+    def roles(self) -> dict[int, tuple[str, Hashable]]:
+        """Kind and role of each record of a device that has siblings, by the record's id."""
+        if not self._roles:
+            kinds: tuple[Kind, ...] = get_args(Kind)
+            self._roles = {id(row): (each.kind, each.role) for each in siblings(self.box, kinds) for row in each.rows}
+        return self._roles
+
+    def sees(self, change: Any, growth: Growth | None = None) -> bool:
         """Does a check find more than in the box as it is?"""
-        snapshot = _put(self.box.snapshot, change.path, change.value)
+        snapshot = put(self.box.snapshot, change.path, change.value)
         topology = topology_of(snapshot) if change.path[0] in WIRING else self.box.topology
         changed = replace(self.box, snapshot=snapshot, topology=topology, gpus=topology.gpus)
         rewired = topology is not self.box.topology and _wiring(topology) != _wiring(self.box.topology)
         checks = [check for check in CHECKS if rewired or check.id in self._readers_of(change.path)]
+        if growth is not None:
+            changed, checks = replace(changed, growth=growth), [*CHECKS]
         found = dict(self._found)
         for check in (*(check for check in checks if not check.last), *(check for check in checks if check.last)):
             found[check.id] = list(run(self._with_others(found, check, changed), [check]))
@@ -109,6 +120,25 @@ class Changeable:
     def _with_others(self, found: dict[str, list[Finding]], check: Check, box: Box | None = None) -> Box:
         others = tuple(each for findings in found.values() for each in findings) if check.last else ()
         return replace(box or self.box, found=others)
+
+    def rows_of(self, path: Path) -> tuple[Fact, ...]:
+        """The rows of the fields on the way to a value."""
+        found: list[Fact] = []
+        at: Any = self.box.snapshot
+        for step in path:
+            if isinstance(at, Record) and not isinstance(at, Snapshot):
+                found.append(rows_of(type(at))[str(step)])
+            at = getattr(at, str(step)) if isinstance(at, Record) else at[step]
+        return tuple(found)
+
+    def kind_of(self, path: Path) -> str:
+        """The kind of the device that the value is of; empty where it has no siblings."""
+        roles, kind = self.roles(), ""
+        at: Any = self.box.snapshot
+        for step in path:
+            at = getattr(at, str(step)) if isinstance(at, Record) else at[step]
+            kind = roles.get(id(at), (kind,))[0]
+        return kind
 
     def _readers_of(self, path: Path) -> set[str]:
         owner, field = self._owner(path)
@@ -124,6 +154,8 @@ class Changeable:
         owner: Record = self.box.snapshot
         field = str(path[0])
         for step in path:
+            if isinstance(at, Mapping):
+                break
             if isinstance(at, Record):
                 owner, field = at, str(step)
                 at = getattr(at, field)
@@ -133,8 +165,7 @@ class Changeable:
 
     def _alike(self) -> dict[tuple[str, str, Hashable], list[tuple[Path, Record]]]:
         """Rows of the snapshot, each with its path, by field and role of the device."""
-        kinds: tuple[Kind, ...] = get_args(Kind)
-        roles = {id(row): (each.kind, each.role) for each in siblings(self.box, kinds) for row in each.rows}
+        roles = self.roles()
         groups: dict[tuple[str, str, Hashable], list[tuple[Path, Record]]] = defaultdict(list)
         for name in [name for name in fields(self.box.snapshot) if name not in NO_DEVICES]:
             for path, row in _rows(getattr(self.box.snapshot, name), (name,)):
@@ -187,14 +218,16 @@ def _others(value: object, annotation: str, gap: Missing) -> Iterator[tuple[str,
         yield "gap", gap
 
 
-def _put(whole: Any, path: Path, value: object) -> Any:
+def put(whole: Any, path: Path, value: object) -> Any:
     """The whole with another value at the end of the path."""
     if not path:
         return value
     step, *rest = path
     if isinstance(step, int):
-        return (*whole[:step], _put(whole[step], tuple(rest), value), *whole[step + 1 :])
-    return replace(whole, **{step: _put(getattr(whole, step), tuple(rest), value)})
+        return (*whole[:step], put(whole[step], tuple(rest), value), *whole[step + 1 :])
+    if isinstance(whole, Mapping):
+        return {**whole, step: put(whole[step], tuple(rest), value)}
+    return replace(whole, **{step: put(getattr(whole, step), tuple(rest), value)})
 
 
 def _wiring(topology: Any) -> object:

@@ -24,7 +24,7 @@ from dgxcheck.checks.kernel_log import (
     xid,
 )
 from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copies, integrity, p2p_copies, rdma_ports
-from dgxcheck.checks.network import firmware, hcas, port_errors, port_link, port_state, transport_errors
+from dgxcheck.checks.network import firmware, hcas, port_counters, port_link, port_state
 from dgxcheck.checks.nvlink import errors as nvlink_errors
 from dgxcheck.checks.nvlink import matrix, nvswitches, speed
 from dgxcheck.checks.nvlink import state as nvlink
@@ -69,8 +69,7 @@ CHECKS: tuple[Check, ...] = (
     *firmware.CHECKS,
     *port_state.CHECKS,
     *port_link.CHECKS,
-    *port_errors.CHECKS,
-    *transport_errors.CHECKS,
+    *port_counters.CHECKS,
     *readings.CHECKS,
     *software.CHECKS,
     *bar1_and_port.CHECKS,

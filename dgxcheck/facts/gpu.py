@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts import nature
+from dgxcheck.facts.ids import COMPUTE_MODES
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 
@@ -55,9 +56,9 @@ class GpuBoard(Record, where="nvml board"):
     pci_subsystem_id: int | Missing = nature.inventory("PCI subsystem id", "hex")
     brand: int | Missing = nature.inventory()
     """``nvmlBrandType_t``: 2 Tesla, 5 GeForce, 14 NVIDIA, 0 unknown."""
-    architecture: int | Missing = nature.capability()
+    architecture: int | Missing = nature.capability(asked="DeviceGetArchitecture")
     """``nvmlDeviceArchitecture_t``: 2 Kepler, 4 Pascal, 5 Volta, 7 Ampere, 9 Hopper."""
-    compute_capability: tuple[int, int] | Missing = nature.capability()
+    compute_capability: tuple[int, int] | Missing = nature.capability(asked="DeviceGetCudaComputeCapability")
     """Major, minor."""
     board_id: int | Missing = nature.identity("board id", shared="the two GPUs of a K80 board")
     """Equal for both GPUs of a K80 on bare metal."""
@@ -110,12 +111,14 @@ class GpuClocks(Record, where="nvml clocks"):
 
     bdf: str = nature.key()
     current: Clocks = nature.load()
-    max: Clocks = nature.holder("highest")
-    application: ClockPair = nature.holder("application")
+    max: Clocks = nature.holder(prefix="highest")
+    application: ClockPair = nature.setting(prefix="application", fix="-rac")
     """Without a getter from CUDA 14 on."""
-    default_application: ClockPair = nature.holder("default application")
-    max_customer_boost: ClockPair = nature.holder("highest customer boost")
-    supported: tuple[SupportedClocks, ...] | Missing = nature.capability("supported clocks")
+    default_application: ClockPair = nature.holder(prefix="default application")
+    max_customer_boost: ClockPair = nature.holder(prefix="highest customer boost")
+    supported: tuple[SupportedClocks, ...] | Missing = nature.capability(
+        "supported clocks", asked="DeviceGetSupportedMemoryClocks"
+    )
     auto_boost: bool | Missing = nature.setting(fix="--auto-boost-default={:d}")
     auto_boost_default: bool | Missing = nature.capability(fix="--auto-boost-default={:d}")
     reasons: EventReasons | Missing = nature.load("clock event reasons")
@@ -181,11 +184,15 @@ class GpuEcc(Record, where="nvml ecc"):
         "pages retired for double-bit errors", limit=0, of_life=True
     )
     retirement_pending: bool | Missing = nature.state("page retirement pending", good=(False,))
-    remapped_corrected: int | Missing = nature.counter("rows remapped for corrected errors", limit=0, of_life=True)
+    remapped_corrected: int | Missing = nature.counter(
+        "rows remapped for corrected errors", limit=0, of_life=True, asked="DeviceGetRemappedRows"
+    )
     """Rows remapped for corrected errors; from Ampere on, unsupported while MIG instances are active."""
-    remapped_uncorrected: int | Missing = nature.counter("rows remapped for uncorrected errors", limit=0, of_life=True)
-    remap_pending: bool | Missing = nature.state("row remapping pending", good=(False,))
-    remap_failed: bool | Missing = nature.state("row remapping failed", good=(False,))
+    remapped_uncorrected: int | Missing = nature.counter(
+        "rows remapped for uncorrected errors", limit=0, of_life=True, asked="DeviceGetRemappedRows"
+    )
+    remap_pending: bool | Missing = nature.state("row remapping pending", good=(False,), asked="DeviceGetRemappedRows")
+    remap_failed: bool | Missing = nature.state("row remapping failed", good=(False,), asked="DeviceGetRemappedRows")
     sram_exceeded: bool | Missing = nature.state("SRAM error threshold exceeded", good=(False,))
     """Have uncorrected SRAM errors reached NVIDIA's threshold for an RMA? From Ampere and R550 on."""
     channel_repair_pending: bool | Missing = nature.state("channel repair pending", good=(False,))
@@ -245,7 +252,7 @@ class GpuModes(Record, where="nvml modes"):
 
     bdf: str = nature.key()
     persistence: bool | Missing = nature.setting("persistence", fix="-pm {:d}")
-    compute_mode: int | Missing = nature.setting(fix="-c {:d}")
+    compute_mode: int | Missing = nature.setting(fix="-c {:d}", words=COMPUTE_MODES)
     """``nvmlComputeMode_t``: 0 default, 1 exclusive thread, 2 prohibited, 3 exclusive process."""
     operation_mode: int | Missing = nature.setting(fix="--gom={:d}")
     """``nvmlGpuOperationMode_t``: 0 all on, 1 compute, 2 low double precision."""
@@ -260,7 +267,7 @@ class GpuModes(Record, where="nvml modes"):
     )
     """0 none, 1 reset, 2 reboot, 3 drain P2P, 4 drain and reset, 5 recover IMEX domain, 6 bus reset,
     7 system reboot."""
-    fabric: Fabric | Missing = nature.holder()
+    fabric: Fabric | Missing = nature.holder(asked="DeviceGetGpuFabricInfo")
 
 
 class GpuPcie(Record, where="nvml pcie"):

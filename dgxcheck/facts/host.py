@@ -233,7 +233,7 @@ class BlockDevice(Record, where="/sys/class/block/{name}"):
     """One ``/sys/class/block/<name>`` that is a whole device; partitions, loop, ram and zram devices are left out."""
 
     name: str = nature.key()
-    size_bytes: int | Missing = nature.inventory("size", "bytes", file="size")
+    size_bytes: int | Missing = nature.inventory("size", "bytes", file="size", shown=("GB", 1e-9))
     rotational: bool | Missing = nature.capability(file="queue/rotational")
     removable: bool | Missing = nature.capability()
     model: str | Missing = nature.inventory("disk model", file="device/model")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import cache
 from typing import Any
 
 from dgxcheck.facts import nature
@@ -108,8 +109,24 @@ COUNTERS: Mapping[str, Any] = {
 }  # fmt: skip
 """``counters`` and ``hw_counters`` of a port, by name: what it blames, how much growth is allowed, and where the
 specification's width ends (``ceiling``)."""
-UNKNOWN_COUNTER = nature.counter(limit="network.transport", blames="path")
-"""A counter without a row."""
+DOWNED = "link_downed"
+OF_THE_LINK = (DOWNED, *(name for name, row in COUNTERS.items() if row[2].get("blames") == "cable" and name != DOWNED))
+"""Counters of this end of the cable; those of congestion, of the far end and port_xmit_wait are no fault of it."""
+OF_THE_PATH = tuple(name for name, row in COUNTERS.items() if row[2].get("blames") == "path")
+_UNKNOWN = nature.counter(limit="network.transport", blames="path")
+_HARMLESS = nature.counter(any="traffic, by its name")
+_OF_TRAFFIC = ("bytes", "octets", "data", "packets", "pkts", "frames", "requests", "reqs", "msgs", "wrs", "qps", "sent")
+"""How names of counters that other drivers have end where they count what was done."""
+
+
+@cache
+def counter_row(name: str) -> nature.Fact:
+    """The row of a port's counter; one that nobody has declared harmless is judged."""
+    known = nature.by_name(COUNTERS, name)
+    if known is not None:
+        return known
+    row: Any = _HARMLESS if name.rpartition("_")[2] in _OF_TRAFFIC else _UNKNOWN
+    return nature.Fact(IbPort, name, row)
 
 
 class IbPort(Record, where="/sys/class/infiniband/{device}/ports/{port}"):

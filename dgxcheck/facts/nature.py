@@ -41,8 +41,10 @@ if TYPE_CHECKING:
     def key() -> Any:
         """Which device a record is of."""
 
-    def holder(label: str = "", *, default: Any = ...) -> Any:
-        """Records that have rows of their own, or the gap in place of them."""
+    def holder(label: str = "", *, prefix: str = "", asked: str = "", default: Any = ...) -> Any:
+        """Records that have rows of their own, or the gap in place of them. ``prefix``: of the labels of these rows.
+        Here and below ``asked`` is the NVML function where a probe reads it by itself, ``file`` the file where it is
+        not named as the field."""
 
     def identity(
         label: str = "", unit: str = "", *, shared: str = "", any: str = "", file: str = "", default: Any = ...
@@ -55,7 +57,8 @@ if TYPE_CHECKING:
 
     def inventory(
         label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ...,
-        tolerance: str = "", slack: int = 0, low: float = ..., high: float = ..., file: str = "", default: Any = ...,
+        tolerance: str = "", slack: int = 0, low: float = ..., high: float = ..., file: str = "",
+        shown: tuple[str, float] = ..., default: Any = ...,
     ) -> Any:  # fmt: skip
         """What was built in: alike among siblings, the same as in the last run."""
 
@@ -67,21 +70,21 @@ if TYPE_CHECKING:
     def setting(
         label: str = "", unit: str = "", *, differs: str = "", among: Among = "", good: tuple[object, ...] = (),
         most: str = "", low: float = ..., high: float = ..., fix: str = "", source: str = "", file: str = "",
-        default: Any = ...,
+        words: tuple[str, ...] = (), prefix: str = "", default: Any = ...,
     ) -> Any:  # fmt: skip
         """What somebody chose: alike among siblings. ``fix``: the option of nvidia-smi that sets it."""
 
     def state(
         label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ..., among: Among = "",
         good: tuple[object, ...] = (), most: str = "", low: float = ..., high: float = ..., source: str = "",
-        file: str = "", default: Any = ...,
+        file: str = "", asked: str = "", default: Any = ...,
     ) -> Any:  # fmt: skip
         """How it is now: one of the values that are ``good``, where they are known, and alike among siblings."""
 
     def capability(
         label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ..., among: Among = "",
         any_order: bool = False, most: str = "", low: float = ..., high: float = ..., fix: str = "", file: str = "",
-        default: Any = ...,
+        asked: str = "", default: Any = ...,
     ) -> Any:  # fmt: skip
         """What it can do: alike among siblings."""
 
@@ -93,7 +96,7 @@ if TYPE_CHECKING:
     def counter(
         label: str = "", unit: str = "", *, limit: str | float = ..., per: Literal["hour", "day"] = ...,
         any: str = "", grown: bool = ..., names: Mapping[str, Any] = ..., blames: str = "", ceiling: int = ...,
-        most: str = "", of_life: bool = ..., file: str = "", source: str = "", default: Any = ...,
+        most: str = "", of_life: bool = ..., file: str = "", source: str = "", asked: str = "", default: Any = ...,
     ) -> Any:  # fmt: skip
         """What only grows: no more than its ``limit``, a threshold or number, in each hour or day; ``any`` is why any
         number is harmless, or with ``grown`` any total. ``names``: rows of the counters of a mapping; one that has no
@@ -118,10 +121,10 @@ else:
 def row(field: object) -> Fact:
     """The row of a field, by its address: ``row(GpuPower.limit_mw)``."""
     record, name = field.__objclass__, field.__name__  # type: ignore[attr-defined]
-    return rows(record)[name]
+    return rows_of(record)[name]
 
 
-def rows(record: type[Any]) -> Mapping[str, Fact]:
+def rows_of(record: type[Any]) -> Mapping[str, Fact]:
     """The rows of a record by field; of one that holds an event none has more than that nature."""
     known = _ROWS.get(record)
     if known is None:

@@ -14,7 +14,7 @@ class NvLink(Record, where="nvml nvlink"):
     link: int = nature.key()
     up: bool | Missing = nature.state("NVLink up", differs="nvlink.state judges it by the wiring")
     generation: int | Missing = nature.capability(
-        "NVLink generation", differs="nvlink.generation compares it with the board's"
+        "NVLink generation", differs="nvlink.generation compares it with the board's", asked="DeviceGetNvLinkVersion"
     )
     """1 on P100, 2 on V100, 3 on A100, 4 on H100; NVML's version enum counts the half generations 2.2 and 3.1 too."""
     remote_bdf: str | Missing = nature.place("far end of the NVLink")

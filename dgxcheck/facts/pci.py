@@ -170,7 +170,7 @@ class Control(Record):
     relaxed_ordering: bool | Missing = nature.setting("relaxed ordering")
     extended_tag: bool | Missing = nature.setting("extended tags", among="place")
     no_snoop: bool | Missing = nature.setting("no snoop")
-    aspm: int | Missing = nature.setting("ASPM", among="place")
+    aspm: int | Missing = nature.setting("ASPM", among="place", words=("off", "L0s", "L1", "L0s and L1"))
     """0 off, 1 L0s, 2 L1, 3 both."""
     link_disabled: bool | Missing = nature.setting("link disable")
     target_gen: int | Missing = nature.setting("target link generation", among="place")

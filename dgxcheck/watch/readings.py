@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.network.port_errors import CEILING, DOWNED, OF_THE_LINK
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
-from dgxcheck.facts.infiniband import IbPort, PortState
+from dgxcheck.facts.infiniband import DOWNED, OF_THE_LINK, IbPort, PortState, counter_row
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import AerDevice, AerErrors, PciFunction
 from dgxcheck.survey import Snapshot
@@ -72,7 +71,7 @@ def _ports(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
 
 def _errors(port: IbPort) -> Iterator[tuple[str, int | Missing]]:
     counters = {} if isinstance(port.counters, Missing) else port.counters
-    return ((name, counters[name]) for name in (DOWNED, *OF_THE_LINK) if name in counters)
+    return ((name, counters[name]) for name in OF_THE_LINK if name in counters)
 
 
 def _memory(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
@@ -116,7 +115,8 @@ def _change(name: str, old: int, new: int, logged: Collection[tuple[str, str]]) 
         text = f"{counted(more, f'new {what} memory error')} at {where[0]}, {new} in all"
         status = Status.FAIL if what == "uncorrected" else Status.PASS
     else:
-        text = f"{where[0]}: {what} grew by {more} to {new}{' (saturated)' if new == CEILING.get(what) else ''}"
+        saturated = " (saturated)" if new == counter_row(what).more.get("ceiling") else ""
+        text = f"{where[0]}: {what} grew by {more} to {new}{saturated}"
         status = Status.WARN if what == DOWNED else Status.PASS
     code = f"{group} {what}" if bdf and group == "aer" else f"{group} {what} {where[0]}"
     return Event(kind=kind, status=status, bdf=bdf, code=code, text=text, count=more)

@@ -13,7 +13,7 @@ import pytest
 from one_fact import Change, Changeable
 from sample import BOXES
 
-from dgxcheck.checks.siblings.natural import NATURAL, NATURAL_OF
+from dgxcheck.facts.nature import COMPARED
 
 MOST_UNSEEN = 0.05
 QUICK = ("pcie-x4",)
@@ -30,17 +30,21 @@ UNSEEN = {
     "GpuClocks.auto_boost_default": "a board may support it only with some application clocks",
 }  # fmt: skip
 """Facts of which a change may go unseen, each with the reason; of the first kind, by a device that leaves its role."""
-NATURALLY = {*NATURAL, *(fact for facts in NATURAL_OF.values() for fact in facts)}
 
 
-def is_natural(fact: str) -> bool:
-    """Is the fact, or one that holds it, listed as one that differs between healthy devices?"""
-    words = fact.split(".")
-    return f"*.{words[-1]}" in NATURALLY or any(".".join(words[:n]) in NATURALLY for n in range(1, len(words) + 1))
+def is_natural(box: Changeable, change: Change) -> bool:
+    """Do healthy devices of a kind differ in it by nature, or for the reason that its row gives?"""
+    of, kind = box.rows_of(change.path), box.kind_of(change.path)
+    own = next((row for row in of if row.nature != "holder"), None)
+    if own is None:
+        return False
+    natures = {row.nature for row in of}
+    reasons = any({"differs", "any"} & row.more.keys() or kind in row.more.get("differs_in", ()) for row in of)
+    return reasons or own.nature not in COMPARED or not natures <= {*COMPARED, "holder"}
 
 
 def outcome(box: Changeable, change: Change) -> str:
-    if is_natural(change.fact):
+    if is_natural(box, change):
         return "naturally different"
     if box.sees(change):
         return "found"

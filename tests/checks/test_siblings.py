@@ -14,24 +14,16 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.checks.siblings import natural
-from dgxcheck.checks.siblings.compare import compared
+from dgxcheck.checks.siblings.compare import _picked, compared
 from dgxcheck.checks.siblings.kinds import NO_DEVICES, Kind, siblings
-from dgxcheck.checks.siblings.leaves import leaves
-from dgxcheck.checks.siblings.where import where
-from dgxcheck.facts import gpu, host, infiniband, nvlink, pci
+from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import Record, fields, replace
+from dgxcheck.facts.values import leaves, where
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import Snapshot
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-RECORDS = {
-    name: each
-    for module in (gpu, host, infiniband, nvlink, pci)
-    for name, each in vars(module).items()
-    if isinstance(each, type) and issubclass(each, Record) and each is not Record
-}
 ONE_OF_A_KIND = {
     "gpu_pairs": "pairs: p2p.status", "pci_names": "names for people", "slots": "names of slots",
     "modules": "the host has each once", "host": "the host itself", "device_nodes": "driver.device-nodes",
@@ -45,8 +37,8 @@ ONE_OF_A_KIND = {
 class Vent(Record):
     """A record that no check knows."""
 
-    bdf: str
-    flap: int
+    bdf: str = nature.key()
+    flap: int = nature.setting()
 
 
 def odd(facts: dict[str, Json], folder: Path, base: str = "dgx-1-v100") -> list[tuple[str, str, str]]:
@@ -91,32 +83,18 @@ def _records(value: object) -> list[Record]:
     return [each for row in rows if isinstance(row, Record) for each in (row, *_records(row))]
 
 
-LISTED = sorted({
-    *natural.NATURAL, *natural.COVERED, *natural.TOLERANCE, *natural.SLACK, *natural.BY_PLACE, *natural.BY_BOARD,
-    *natural.BY_IMAGE, *natural.IN_ANY_ORDER, *natural.BLAMED,
-    *(fact for facts in natural.NATURAL_OF.values() for fact in facts),
-})  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LISTED)
-def test_a_listed_fact_exists(name: str) -> None:
-    record, _, rest = name.partition(".")
-    field = rest.partition(".")[0]
-    assert record == "*" or (record in RECORDS and (not field or field in fields(RECORDS[record])))
-
-
 @pytest.mark.parametrize("shipped", BOXES)
 def test_every_value_that_is_compared_says_where_it_stands(shipped: str) -> None:
     made = box(shipped)
-    places = {where(row, leaf) for each in siblings(made, KINDS) for row in each.rows
-              for leaf in leaves(row, frozenset(natural.NATURAL))}  # fmt: skip
+    places = {where(row, of) for each in siblings(made, KINDS) for row in each.rows
+              for _, of, _ in leaves(row, _picked(each.kind))}  # fmt: skip
     assert places
     assert {place for place in places if not place.startswith(("/sys/", "nvml"))} == set()
 
 
 @pytest.mark.parametrize("shipped", BOXES)
 def test_a_healthy_box_has_no_odd_one(shipped: str) -> None:
-    assert [each for each in compared(box(shipped), KINDS) if each.odd] == []
+    assert compared(box(shipped), KINDS).odd == {}
 
 
 @pytest.mark.parametrize(("facts", "due"), [

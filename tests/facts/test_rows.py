@@ -20,7 +20,7 @@ from dgxcheck.facts import (
     pci,
     tool_report,
 )
-from dgxcheck.facts.nature import COMPARED, rows
+from dgxcheck.facts.nature import COMPARED, rows_of
 from dgxcheck.facts.record import Record, fields
 from dgxcheck.settings import THRESHOLDS
 
@@ -30,12 +30,12 @@ RECORDS = {
     for name, each in vars(module).items()
     if isinstance(each, type) and issubclass(each, Record) and each.__module__ == module.__name__
 }
-ROWS = {f"{name}.{field}": row for name, record in RECORDS.items() for field, row in rows(record).items()}
+ROWS = {f"{name}.{field}": row for name, record in RECORDS.items() for field, row in rows_of(record).items()}
 
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_every_field_has_a_row(name: str) -> None:
-    assert [*rows(RECORDS[name])] == [*fields(RECORDS[name])]
+    assert [*rows_of(RECORDS[name])] == [*fields(RECORDS[name])]
 
 
 def test_a_row_is_found_by_the_field_itself() -> None:

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject
 from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, none_here, subject
-from dgxcheck.checks.siblings.compare import Compared, compared
+from dgxcheck.checks.siblings.compare import Odd, compared
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice
@@ -33,10 +33,10 @@ def _firmware(box: Box) -> Judged:
     if isinstance(devices, Missing):
         yield HOST, none_here(devices)
         return
-    versions = {each.sibling.subject: each for each in compared(box, ["hca"], ["IbDevice.fw_ver"])}
+    odd = compared(box, ["hca"], IbDevice.fw_ver).odd
     for device in devices:
         at = subject(device)
-        yield at, ruled(_version, device, versions.get(at), devices)
+        yield at, ruled(_version, device, next(iter(odd.get(at, ())), None), devices)
 
 
 def _newest(device: IbDevice, devices: Sequence[IbDevice]) -> tuple[str, list[IbDevice]] | None:
@@ -64,13 +64,13 @@ def _burn(version: str, devices: Sequence[IbDevice]) -> str:
     return f"{first}burn {version} on {names} ({burn}) while no job uses these adapters, then reset them ({reset})"
 
 
-def _version(device: IbDevice, among: Compared | None, devices: Sequence[IbDevice]) -> Judgement:
+def _version(device: IbDevice, among: Odd | None, devices: Sequence[IbDevice]) -> Judgement:
     version, files = need(device.fw_ver), f"/sys/class/infiniband/{device.name}"
     evidence: tuple[Evidence, ...] = (Evidence(f"{files}/fw_ver", version),)
     board = "this model"
     if isinstance(device.board_id, str):
         board, evidence = f"board {device.board_id}", (*evidence, Evidence(f"{files}/board_id", device.board_id))
-    if among is None or not among.odd:
+    if among is None:
         return Judgement(Status.PASS, f"firmware {version}", version, version, evidence=evidence)
     newest = _newest(device, devices)
     if not among.majority and newest is not None and version == newest[0]:

@@ -131,8 +131,6 @@ def is_told(judgement: Judgement) -> bool:
     return any("/aer_rootport_" in each.where for each in judgement.evidence)
 
 
-
-
 def _aer(box: Box) -> Judged:
     """By growth between two readings, and of readings that are not an hour apart by the totals."""
     growth = box.growth

@@ -1,4 +1,5 @@
-"""Which device differs from its siblings, and in which fact: one comparison for every kind of device."""
+"""Which device differs from its siblings, and in which fact: one comparison for every kind of device, by the rows of
+the facts alone."""
 
 from __future__ import annotations
 
@@ -7,74 +8,129 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import cache
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import BAD, Evidence
+from dgxcheck.checks.engine.finding import BAD, Evidence, Subject
 from dgxcheck.checks.siblings.kinds import Kind, Sibling, siblings
-from dgxcheck.checks.siblings.leaves import UNREAD, Leaf, Value, leaves
-from dgxcheck.checks.siblings.natural import (
-    BLAMED,
-    BY_BOARD,
-    BY_IMAGE,
-    BY_PLACE,
-    COVERED,
-    IN_ANY_ORDER,
-    NATURAL,
-    NATURAL_OF,
-    SLACK,
-    TOLERANCE,
-)
-from dgxcheck.checks.siblings.where import where
-from dgxcheck.facts.faults import DEVICE_DEAD
-from dgxcheck.facts.gpu import GpuModes
+from dgxcheck.facts.faults import DEVICE_DEAD, Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.gpu import GpuMemory, GpuModes, GpuPcie, GpuPower
+from dgxcheck.facts.host import NumaMemory
+from dgxcheck.facts.nature import COMPARED, Fact, row
+from dgxcheck.facts.pci import ConfigSpace, Control, PciBars, PciFunction
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import multimode
+from dgxcheck.facts.values import UNREAD, Leaf, Picked, Rows, Value, as_json, is_of, leaves, said, where
 
 OF_THE_DRIVER = ("Gpu", "NvLink")
 """Beginnings of the names of NVML's records: what one GPU does not answer is reported by driver.answers."""
+COVERED: Mapping[object, frozenset[FaultKind]] = {
+    GpuMemory.total: frozenset({Fault.ECC_OFF, Fault.MEMORY_SIZE}),
+    GpuPcie.link_width: frozenset({Fault.LINK_NARROW}),
+    GpuPcie.max_link_gen: frozenset({Fault.LINK_SLOW}),
+    GpuPcie.bar1_total: frozenset({Fault.BAR1_SMALL, Fault.BAR1_MISMATCH}),
+    GpuPower.limit_mw: frozenset({Fault.POWER_CAPPED}),
+    PciBars.bars: frozenset({Fault.BAR1_SMALL, Fault.BAR1_MISMATCH}),
+    PciBars.bar1: frozenset({Fault.BAR1_SMALL, Fault.BAR1_MISMATCH}),
+    PciFunction.link_width: frozenset({Fault.LINK_NARROW}),
+    PciFunction.max_link_gen: frozenset({Fault.LINK_SLOW}),
+    Control.target_gen: frozenset({Fault.LINK_SLOW}),
+    NumaMemory.memory_kb: frozenset({Fault.MEMORY_MISSING}),
+}
+"""Faults, of the same device or of what a bridge leads to, that a difference follows from. What is evidence of a bad
+finding needs no entry."""
+BLAMED: Mapping[object, str] = {ConfigSpace.acs: "ACS setting"}
+"""Parts of the device: where a finding blames one, the difference is known."""
 _Value = tuple[Sibling, Leaf, Record]
 
 
-class Compared(Record, kw_only=False):
-    """One fact of one device, and the value that most of its siblings have."""
+class Odd(Record, kw_only=False):
+    """One fact of one device that differs, and the value that most of its siblings have."""
 
     sibling: Sibling
     leaf: Leaf
-    row: Record
+    record: Record
     usual: Value
     majority: bool
-    """False where no value is that of more than half."""
-    odd: bool
-    """Does it differ? Without a majority every value does."""
+    """False where no value is that of more than half: then every value is odd."""
+
+    @property
+    def rows(self) -> Rows:
+        return self.leaf[1]
+
+    @property
+    def value(self) -> Value:
+        return self.leaf[2]
 
     @property
     def evidence(self) -> Evidence:
         """The file or query, and the value."""
-        return Evidence(where(self.row, self.leaf), self.leaf.json)
+        return Evidence(where(self.record, self.rows), as_json(self.value))
 
 
-def compared(box: Box, kinds: Collection[Kind], facts: Collection[str] = ()) -> Iterator[Compared]:
-    """Every fact of every device of these kinds that has siblings; of ``facts`` alone where some are named.
+class Comparison(Record, kw_only=False):
+    """What differs, by device; and the devices of which at least one fact is as usual, with their kinds."""
+
+    odd: Mapping[Subject, list[Odd]]
+    alike: Mapping[Subject, Kind]
+
+
+def compared(box: Box, kinds: Collection[Kind], only: object = None) -> Comparison:
+    """Every fact of every device of these kinds that has siblings, or ``only`` one field.
 
     A fact is left out where another check reports it: where it is evidence of a bad finding, or follows from its
     fault. A device that is dead is not compared.
     """
+    odd: dict[Subject, list[Odd]] = {}
+    alike: dict[Subject, Kind] = {}
+    reported = _reported(box)
+    for group in _whatever_position(_grouped(box, kinds, only)):
+        first = group[0][1][2]
+        if any(leaf[2] != first for _, leaf, _ in group):
+            group = [each for each in group if not _is_reported(box, *each, reported)]
+            found, as_usual = _of_group(box, group)
+            for each in found:
+                odd.setdefault(each.sibling.subject, []).append(each)
+            alike.update((sibling.subject, sibling.kind) for sibling in as_usual)
+        elif len(group) > 1 and first != UNREAD:
+            alike.update((sibling.subject, sibling.kind) for sibling, _, _ in group)
+    return Comparison(odd, alike)
+
+
+def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[Hashable, ...], list[_Value]]:
+    """Values by what devices have in common whose values are compared; first the position on their boards."""
     dead = {each.subject.bdf for each in box.found if each.judgement.fault in DEVICE_DEAD}
     groups: dict[tuple[Hashable, ...], list[_Value]] = defaultdict(list)
     for sibling in siblings(box, kinds):
-        if sibling.subject.bdf is None or sibling.subject.bdf not in dead:
-            for row in sibling.rows:
-                from_files = not type(row).__name__.startswith(OF_THE_DRIVER)
-                for leaf in leaves(row, _skipped(sibling.kind), gaps=from_files):
-                    if not facts or leaf.fact in facts:
-                        groups[_group(sibling, leaf)].append((sibling, leaf, row))
-    reported = _reported(box)
-    for group in _whatever_position(groups):
-        yield from _of_group(box, group, reported)
+        if sibling.subject.bdf is not None and sibling.subject.bdf in dead:
+            continue
+        picked = _picked(sibling.kind) if only is None else _only(only)
+        within = {"": None, "place": sibling.place, "board": sibling.board, "image": sibling.image}
+        for record in sibling.rows:
+            from_files = not type(record).__name__.startswith(OF_THE_DRIVER)
+            for leaf in leaves(record, picked, gaps=from_files):
+                among = said(leaf[1], "among") or ""
+                board = sibling.board if among == "board" else None
+                place = within[str(among)] if among != "board" else None
+                groups[board, sibling.kind, sibling.role, leaf[0], place].append((sibling, leaf, record))
+    return groups
 
 
 @cache
-def _skipped(kind: Kind) -> frozenset[str]:
-    """The facts that are not compared between devices of a kind."""
-    return frozenset(NATURAL.keys() | NATURAL_OF.get(kind, {}).keys())
+def _only(field: object) -> Picked:
+    wanted = row(field)
+    return lambda each: each is wanted
+
+
+@cache
+def _picked(kind: Kind) -> Picked:
+    """Is a fact compared between devices of a kind? What is known to be good or bad is judged as such."""
+
+    def picked(row: Fact) -> bool:
+        if row.nature not in COMPARED:
+            return row.nature == "holder"
+        other = "differs" in row.more or (row.nature == "state" and "good" in row.more)
+        return not other and kind not in row.more.get("differs_in", ())
+
+    return picked
 
 
 def _whatever_position(groups: Mapping[tuple[Hashable, ...], list[_Value]]) -> Iterator[list[_Value]]:
@@ -85,51 +141,40 @@ def _whatever_position(groups: Mapping[tuple[Hashable, ...], list[_Value]]) -> I
     for (_, *rest), group in groups.items():
         together[tuple(rest)].append(group)
     for those in together.values():
-        usual = [{*multimode(leaf.value for _, leaf, _ in group)} for group in those]
-        if set.intersection(*usual):
-            yield [each for group in those for each in group]
-        else:
+        if len(those) == 1 or not set.intersection(*({*multimode(leaf[2] for _, leaf, _ in each)} for each in those)):
             yield from those
+        else:
+            yield [each for group in those for each in group]
 
 
-def _group(sibling: Sibling, leaf: Leaf) -> tuple[Hashable, ...]:
-    """What devices have in common whose values of this fact are compared; first the position on their boards."""
-    place = sibling.place if leaf.fact in BY_PLACE else None
-    board = sibling.board if leaf.fact in BY_BOARD else None
-    image = sibling.image if leaf.fact in BY_IMAGE else None
-    return board, sibling.kind, sibling.role, leaf.name, place, image
-
-
-def _of_group(box: Box, group: list[_Value], reported: Collection[str]) -> Iterator[Compared]:
+def _of_group(box: Box, group: list[_Value]) -> tuple[list[Odd], list[Sibling]]:
     """What could not be read has no vote, and is odd where at least as many siblings could be read."""
-    alike = len({leaf.value for _, leaf, _ in group}) == 1
-    if not alike:
-        group = [each for each in group if not _is_reported(box, *each, reported)]
-    unread = [each for each in group if each[1].value == UNREAD]
-    group = [each for each in group if each[1].value != UNREAD]
+    unread = [each for each in group if each[1][2] == UNREAD]
+    group = [each for each in group if each[1][2] != UNREAD]
     if not group or len(group) + len(unread) < 2:
-        return
-    counts = [len(group) if alike else sum(_equal(box, one, other) for other in group) for one in group]
+        return [], []
+    counts = [sum(_equal(box, one, other) for other in group) for one in group]
     most = max(counts)
     usual = group[counts.index(most)]
     majority = 2 * most > len(group)
-    for one in group:
-        odd = most < len(group) and not (majority and _equal(box, one, usual))
-        yield Compared(*one, usual[1].value, majority, odd)
-    for one in unread if len(unread) <= len(group) else ():
-        yield Compared(*one, usual[1].value, True, True)
+    odd = [] if most == len(group) else [each for each in group if not (majority and _equal(box, each, usual))]
+    found = [Odd(*each, usual[1][2], majority) for each in odd]
+    if len(unread) <= len(group):
+        found += [Odd(*each, usual[1][2], True) for each in unread]
+    return found, [each[0] for each in group if each not in odd]
 
 
 def _equal(box: Box, one: _Value, other: _Value) -> bool:
-    fact, a, b = one[1].fact, one[1].value, other[1].value
+    of, a, b = one[1][1], one[1][2], other[1][2]
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return sorted(map(str, a)) == sorted(map(str, b)) if fact in IN_ANY_ORDER else a == b
-    limit = TOLERANCE.get(fact)
+        return sorted(map(str, a)) == sorted(map(str, b)) if said(of, "any_order") else a == b
+    limit = said(of, "tolerance")
     if a == b or limit is None or not isinstance(a, int | float) or not isinstance(b, int | float):
         return a == b
-    if fact == "GpuMemory.total" and (_has_display(box, one[0]) or _has_display(box, other[0])):
+    if of[-1] is row(GpuMemory.total) and (_has_display(box, one[0]) or _has_display(box, other[0])):
         limit = "gpu.uniform-display"
-    return abs(a - b) <= max(max(a, b) * box.settings.limit(limit) / 100, SLACK.get(fact, 0))
+    slack: int = of[-1].more.get("slack", 0)
+    return abs(a - b) <= max(max(a, b) * box.settings.limit(str(limit)) / 100, slack)
 
 
 def _has_display(box: Box, gpu: Sibling) -> bool:
@@ -144,13 +189,13 @@ def _reported(box: Box) -> frozenset[str]:
     return frozenset(each.where for found in bad for each in found.judgement.evidence)
 
 
-def _is_reported(box: Box, sibling: Sibling, leaf: Leaf, row: Record, reported: Collection[str]) -> bool:
-    if where(row, leaf) in reported:
+def _is_reported(box: Box, sibling: Sibling, leaf: Leaf, record: Record, reported: Collection[str]) -> bool:
+    if where(record, leaf[1]) in reported:
         return True
-    faults = {fault for fact in COVERED if f"{leaf.fact}.".startswith(f"{fact}.") for fault in COVERED[fact]}
+    faults = {fault for field, those in COVERED.items() if is_of(leaf[1], frozenset({field})) for fault in those}
     bdfs = {sibling.subject.bdf, *sibling.below}
     if any(each.judgement.fault in faults and each.subject.bdf in bdfs for each in box.found):
         return True
-    parts = {BLAMED[fact] for fact in BLAMED if f"{leaf.fact}.".startswith(f"{fact}.")}
+    parts = {part for field, part in BLAMED.items() if is_of(leaf[1], frozenset({field}))}
     blamed = (component for each in box.found for component in each.blames)
     return any(each.part in parts and each.bdf == sibling.subject.bdf for each in blamed)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
@@ -10,15 +12,16 @@ from dgxcheck.checks.engine.check import Check, Judge
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.siblings.compare import Compared, compared
+from dgxcheck.checks.siblings.compare import Comparison, Odd, compared
 from dgxcheck.checks.siblings.kinds import Kind
-from dgxcheck.checks.siblings.leaves import UNREAD
-from dgxcheck.checks.siblings.remedies import remedy
-from dgxcheck.checks.siblings.wording import described, label, text
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.gpu import GpuPcie
+from dgxcheck.facts.host import BlockDevice
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.pci import ConfigSpace, PciFunction
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.values import UNREAD, described, is_of, label, said, text
 
 MOST = 3
 """Facts of one device that its message names; all of them are evidence."""
@@ -37,28 +40,28 @@ _OF_MEMORY = ("memory-controller", "node")
 
 def _gpus(box: Box) -> Judged:
     """A judgement for each GPU asked about, and for each of its NVLinks that differs; all GPUs are compared."""
-    by_device = _by_device(compared(box, ["gpu"]))
+    found = compared(box, ["gpu"])
     for gpu in box.gpus:
         subject = box.subject(gpu)
-        yield subject, gpu_unavailable(box, gpu) or _judgement(by_device.get(subject, ()))
-    links = _by_device(compared(box, ["nvlink"]))
+        yield subject, gpu_unavailable(box, gpu) or _judgement(found, subject)
+    links = compared(box, ["nvlink"])
     asked = {gpu.bdf for gpu in box.gpus}
-    yield from ((at, _judgement(own)) for at, own in links.items() if _alone(own) and at.bdf in asked)
-    yield from _without_majority({**by_device, **links})
+    yield from ((at, _judgement(links, at)) for at in links.odd if _alone(links, at) and at.bdf in asked)
+    yield from _without_majority({**found.odd, **links.odd})
 
 
 def _devices(*kinds: Kind) -> Judge:
     """A judge that reports each device of these kinds that differs; the host passes where none does."""
 
     def judge(box: Box) -> Judged:
-        by_device = _by_device(compared(box, kinds))
+        found = compared(box, kinds)
         others = {gpu.bdf for gpu in box.topology.gpus} - {gpu.bdf for gpu in box.gpus}
-        alone = {subject: own for subject, own in by_device.items() if _alone(own) and subject.bdf not in others}
-        split = [*_without_majority(by_device)]
-        yield from ((subject, _judgement(own)) for subject, own in alone.items())
+        alone = [subject for subject in found.odd if _alone(found, subject) and subject.bdf not in others]
+        split = [*_without_majority(found.odd)]
+        yield from ((subject, _judgement(found, subject)) for subject in alone)
         yield from split
         if not alone and not split:
-            yield HOST, _unread(box, kinds, bool(by_device)) or _all_alike(by_device)
+            yield HOST, _unread(box, kinds, bool(found.alike)) or _all_alike(found)
 
     return judge
 
@@ -76,66 +79,78 @@ def _unread(box: Box, kinds: Collection[Kind], any_compared: bool) -> Judgement 
     return judged[0] if judged and not any_compared else None
 
 
-def _by_device(facts: Iterable[Compared]) -> Mapping[Subject, list[Compared]]:
-    by_device: dict[Subject, list[Compared]] = {}
-    for each in facts:
-        by_device.setdefault(each.sibling.subject, []).append(each)
-    return by_device
+def _alone(found: Comparison, subject: Subject) -> list[Odd]:
+    return [each for each in found.odd.get(subject, ()) if each.majority]
 
 
-def _alone(own: Iterable[Compared]) -> list[Compared]:
-    return [each for each in own if each.odd and each.majority]
-
-
-def _judgement(own: Collection[Compared]) -> Judgement:
+def _judgement(found: Comparison, subject: Subject) -> Judgement:
     """Of the facts of one device."""
-    odd = _alone(own)
+    odd = _alone(found, subject)
     if odd:
-        shown = [f"{described(each.leaf)}, others {text(each.leaf.fact, each.usual)}" for each in odd[:MOST]]
+        shown = [f"{described(each.rows, each.value)}, others {text(each.rows, each.usual)}" for each in odd[:MOST]]
         more = [f"and {counted(len(odd) - MOST, 'other fact')}"] if len(odd) > MOST else []
-        sibling = odd[0].sibling
-        which = {"nvlink": f"NVLink {sibling.subject.part}: ", "memory-controller": f"{sibling.subject.part}: "}
-        prefix = which.get(sibling.kind, f"{sibling.subject.part}: " if sibling.kind == "node" else "")
-        unread = all(each.leaf.value == UNREAD for each in odd)
+        kind = odd[0].sibling.kind
+        prefix = f"NVLink {subject.part}: " if kind == "nvlink" else f"{subject.part}: " if kind in _OF_MEMORY else ""
+        unread = all(each.value == UNREAD for each in odd)
         status, fault = (Status.UNKNOWN, None) if unread else (Status.WARN, Fault.UNEQUAL)
         evidence = tuple(each.evidence for each in odd)
         message = prefix + "; ".join((*shown, *more))
         return Judgement(status, message, evidence=evidence, fault=fault, remedy=remedy(odd))
-    if all(each.odd for each in own):
+    if subject not in found.alike:
         return skip("no-reference", "no other device of its kind reports comparable values")
     return Judgement(Status.PASS, "the same as the others of its kind")
 
 
-def _all_alike(by_device: Mapping[Subject, Collection[Compared]]) -> Judgement:
-    if not by_device:
+def _all_alike(found: Comparison) -> Judgement:
+    kinds = Counter(found.alike.values())
+    if not kinds:
         return skip("no-reference", "no two devices of one kind and role to compare")
-    kinds: dict[str, int] = {}
-    for own in by_device.values():
-        kind = next(iter(own)).sibling.kind
-        kinds[kind] = kinds.get(kind, 0) + 1
     numbers = ", ".join(counted(number, NOUNS[kind], _plural(kind)) for kind, number in kinds.items())
     return Judgement(Status.PASS, f"{numbers}: each the same as the others of its kind")
 
 
-def _without_majority(by_device: Mapping[Subject, Iterable[Compared]]) -> Judged:
+def _without_majority(odd: Mapping[Subject, Iterable[Odd]]) -> Judged:
     """Values that differ while none is that of more than half: every device is named, none is blamed."""
-    kinds: dict[str, dict[str, list[Compared]]] = {}
-    for own in by_device.values():
-        for each in own:
-            if each.odd and not each.majority:
-                kinds.setdefault(each.sibling.kind, {}).setdefault(each.leaf.name, []).append(each)
+    kinds: dict[str, dict[str, list[Odd]]] = {}
+    for each in chain.from_iterable(odd.values()):
+        if not each.majority:
+            kinds.setdefault(each.sibling.kind, {}).setdefault(each.leaf[0], []).append(each)
     for kind, facts in kinds.items():
-        values: list[str] = []
-        for differing in [*facts.values()][:1]:
-            holders: dict[str, list[str]] = {}
-            for each in differing:
-                holders.setdefault(text(each.leaf.fact, each.leaf.value), []).append(_name(each.sibling.subject))
-            values = [f"{value} ({first_of(names)})" for value, names in holders.items()]
-        names = first_of([*dict.fromkeys(label(each[0].leaf.fact) for each in facts.values())])
-        message = f"{_plural(kind)} of one kind differ in {names}, and no value has a majority: {first_of(values)}"
+        holders: dict[str, list[str]] = {}
+        for each in next(iter(facts.values())):
+            holders.setdefault(text(each.rows, each.value), []).append(_name(each.sibling.subject))
+        values = first_of([f"{value} ({first_of(names)})" for value, names in holders.items()])
+        names = first_of([*dict.fromkeys(label(each[0].rows) for each in facts.values())])
+        message = f"{_plural(kind)} of one kind differ in {names}, and no value has a majority: {values}"
         evidence = tuple(each.evidence for differing in facts.values() for each in differing)
         subject = HOST if kind == "gpu" else replace(HOST, part=kind)
         yield subject, Judgement(Status.WARN, message, evidence=evidence, fault=Fault.UNEQUAL)
+
+
+_LINK = frozenset((
+    PciFunction.link_width, PciFunction.link_gen, PciFunction.max_link_gen, PciFunction.max_link_width,
+    GpuPcie.link_width, GpuPcie.max_link_gen, GpuPcie.max_link_width,
+))  # fmt: skip
+_ADVICE = (
+    (_LINK, "compare LnkCap and LnkSta with the others (lspci -vv -s BDF) and the slot's lane and speed settings in the"
+            " firmware setup; reseat it at the next maintenance if they are the same"),
+    (frozenset((ConfigSpace.control, ConfigSpace.express)),
+     "compare its control words with those of the others (lspci -vvv -s BDF); look for a script that sets them (setpci,"
+     " udev), for pcie_aspm and pci= on the kernel command line, and in the firmware setup"),
+    (frozenset((BlockDevice.size_bytes, BlockDevice.rotational, BlockDevice.removable)),
+     "compare it with the others (smartctl -i, hdparm -N); restore its full size before it is used in an array"),
+)  # fmt: skip
+"""What to do where all facts that differ are of these: lspci(8), hdparm(8)."""
+
+
+def remedy(odd: Collection[Odd]) -> str:
+    """How a device is made like its siblings again; empty where the remedy of the check serves."""
+    fixes = [said(each.rows, "fix") for each in odd]
+    if all(isinstance(fix, str) for fix in fixes):
+        commands = (f"nvidia-smi -i {each.sibling.subject.bdf} {fix}" for fix, each in zip(fixes, odd, strict=True))
+        filled = (command.format(each.usual) for command, each in zip(commands, odd, strict=True))
+        return f"if this was not intended, set it as on the others: {', '.join(dict.fromkeys(filled))}"
+    return next((words for facts, words in _ADVICE if all(is_of(each.rows, facts) for each in odd)), "")
 
 
 def _name(subject: Subject) -> str:

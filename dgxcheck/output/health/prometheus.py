@@ -9,13 +9,11 @@ from dgxcheck import __version__
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import counts
-from dgxcheck.checks.network import transport_errors
-from dgxcheck.checks.network.port_errors import DOWNED, OF_THE_LINK
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.diagnosis.causes import Diagnosis
 from dgxcheck.facts.gpu import GpuCounters, GpuEcc
-from dgxcheck.facts.infiniband import IbDevicePorts
+from dgxcheck.facts.infiniband import OF_THE_LINK, OF_THE_PATH, IbDevicePorts
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvlink import NvLinkErrors
 from dgxcheck.facts.nvml_quantities import LINK_ERRORS
@@ -131,7 +129,6 @@ def _measured(findings: Iterable[Finding], gpus: _Gpus) -> list[Family]:
 
 
 _KINDS = ("correctable", "nonfatal", "fatal")
-_PORT_COUNTERS = (DOWNED, *OF_THE_LINK)
 
 
 def error_counters(assessment: Assessment) -> list[Family]:
@@ -196,7 +193,7 @@ def _ports(listed: Iterable[IbDevicePorts]) -> Iterator[Series]:
     for device in listed:
         for port in rows(device.ports):
             labels = {"device": device.device, "port": str(port.port)}
-            for names, counters in ((_PORT_COUNTERS, port.counters), (transport_errors.COUNTERS, port.hw_counters)):
+            for names, counters in ((OF_THE_LINK, port.counters), (OF_THE_PATH, port.hw_counters)):
                 known = {} if isinstance(counters, Missing) else counters
                 for name in names:
                     if (number := known.get(name)) is not None and not isinstance(number, Missing):

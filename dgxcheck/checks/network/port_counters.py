@@ -1,0 +1,224 @@
+"""Counters of the HCAs' ports by their rows in ``facts/infiniband.py``: what grows, and totals that are a flood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, as_evidence, judged, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, flood, rate
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.network.ports import fabric, file_of, name_of, per_port_growth, ports
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.infiniband import DOWNED, IbPort, counter_row
+from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.nature import Fact
+from dgxcheck.survey import Snapshot
+
+Counts = dict[str, "int | Missing"]
+"""By file below the port: ``counters/symbol_error``."""
+Picked = Callable[[Fact], bool]
+_FOLDERS = ("counters", "hw_counters")
+_AT_BOOT = 10
+"""Times the limit that a total since boot may have: peers that came and went, a fabric that was set up."""
+PROGRAM = "program"
+_OF_PROGRAMS = (
+    "find the program whose work requests fail (rdma statistic qp show link DEVICE/PORT, the jobs' logs); adapter and"
+    " cable need nothing"
+)
+_OF_KEYS = "compare the partition keys of this port with those of its switch port and far end (smpquery pkeys)"
+
+
+def _of_cable(row: Fact) -> bool:
+    return row.more.get("blames") == "cable"
+
+
+def _of_others(row: Fact) -> bool:
+    return "any" not in row.more and not _of_cable(row)
+
+
+def _counts(port: IbPort, picked: Picked) -> Counts:
+    """The counters of a port whose rows are picked."""
+    read = {folder: counters for folder in _FOLDERS if isinstance(counters := getattr(port, folder), Mapping)}
+    return {
+        f"{folder}/{name}": count
+        for folder, counters in read.items() for name, count in counters.items() if picked(counter_row(name))
+    }  # fmt: skip
+
+
+def _row(file: str) -> Fact:
+    return counter_row(file.partition("/")[2])
+
+
+def _name(file: str) -> str:
+    return file.partition("/")[2]
+
+
+def _port(snapshot: Snapshot, port: IbPort) -> IbPort | None:
+    for device in need(snapshot.ib_ports):
+        if device.device == port.device and not isinstance(device.ports, Missing):
+            return next((each for each in device.ports if each.port == port.port), None)
+    return None
+
+
+def _grown(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, int], Counts] | Judgement:
+    """New events by file, those that grew alone, and the new counts; the skip where nothing can be compared."""
+    later, earlier = _port(growth.new, port), _port(growth.old, port)
+    if later is None or earlier is None:
+        return skip("no-history", "its counters were not read before")
+    for folder in _FOLDERS if picked is _of_others else _FOLDERS[:1]:
+        if isinstance(gap := getattr(later, folder), Missing) and not _counts(later, picked):
+            return unjudged(gap)
+    new, old = _counts(later, picked), _counts(earlier, picked)
+    if new and not old:
+        return skip("no-history", "its counters were not read before")
+    events: dict[str, int] = {}
+    unread: list[Judgement] = []
+    for file in [file for file in new if file in old]:
+        more, ceiling = counter_growth(old[file], new[file]), _row(file).more.get("ceiling")
+        if more is None or isinstance(more, Missing):
+            unread.append(COUNTER_RESET if more is None else unjudged(more))
+        elif not more and new[file] == ceiling:
+            unread.append(skip("no-history", f"{_name(file)} is saturated at {ceiling}: growth cannot be seen"))
+        else:
+            events[file] = more
+    if unread and not any(events.values()) and (picked is _of_cable or not events):
+        return unread[0]
+    most_first = sorted(events.items(), key=lambda each: (_name(each[0]) != DOWNED, -each[1]))
+    return ({file: more for file, more in most_first if more}, new) if events else skip(
+        "not-supported", "the port has none of these counters"
+    )  # fmt: skip
+
+
+def _of_link(box: Box, growth: Growth, port: IbPort) -> Judgement:
+    grown = _grown(growth, port, _of_cable)
+    if isinstance(grown, Judgement):
+        return grown
+    events, new = grown
+    if not events:
+        return Judgement(Status.PASS, f"no new errors {growth.how}", 0, 0, "errors")
+    most = max((more for file, more in events.items() if _name(file) != DOWNED), default=0)
+    hourly = rate(most, growth, HOUR_S)
+    steady = growth.seconds >= HOUR_S and hourly >= box.settings.limit("network.errors")
+    often = hourly >= box.settings.limit("network.errors-warn")
+    status = Status.PASS if most < MIN_EVENTS else Status.FAIL if steady else Status.WARN if often else Status.PASS
+    if f"counters/{DOWNED}" in events:
+        status = Status.FAIL
+    total = sum(events.values())
+    by_name = ", ".join(f"{_name(file)} {more}{_saturated(file, new)}" for file, more in events.items())
+    message = f"{counted(total, 'new error')} {growth.how}: {by_name}"
+    fault = None if status is Status.PASS else Fault.PORT_ERRORS
+    return Judgement(status, message, total, 0, "errors", _evidence(port, events, new), fault=fault)
+
+
+def _saturated(file: str, new: Counts) -> str:
+    return " (saturated)" if new[file] == _row(file).more.get("ceiling") else ""
+
+
+def _evidence(port: IbPort, files: Mapping[str, int], new: Counts) -> tuple[Evidence, ...]:
+    return tuple(Evidence(file_of(port, file), as_evidence(new[file])) for file in files)
+
+
+def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
+    grown = _grown(growth, port, _of_others)
+    if isinstance(grown, Judgement):
+        return grown
+    events, new = grown
+    if not events:
+        return Judgement(Status.PASS, f"no new retransmissions, timeouts or discards {growth.how}", 0, 0, "errors")
+    limits = {file: box.settings.limit(str(_row(file).more["limit"])) for file in events}
+    bad = [
+        file for file, more in events.items() if more >= MIN_EVENTS and rate(more, growth, HOUR_S) >= limits[file]
+    ]  # fmt: skip
+    shown = bad or [*events]
+    worst = max(shown, key=lambda file: events[file] / max(limits[file], 1))
+    by_name = ", ".join(f"{_name(file)} {events[file]}" for file in shown)
+    message = f"{by_name} {growth.how} ({limits[worst]:g} an hour{' of each' if len(shown) > 1 else ''} allowed)"
+    hourly, evidence = rate(events[worst], growth, HOUR_S), _evidence(port, events, new)
+    blamed = {str(_row(file).more.get("blames")) for file in bad}
+    fault = Fault.PROGRAM_ERROR if blamed == {PROGRAM} else Fault.TRANSPORT_ERRORS
+    remedy = _OF_PROGRAMS if blamed == {PROGRAM} else _OF_KEYS if blamed == {"partition keys"} else ""
+    return judged(
+        fault, message, round(hourly, 2), limits[worst], "an hour", evidence, warns=bool(bad), remedy=remedy
+    )  # fmt: skip
+
+
+def _link_total(box: Box, port: IbPort) -> Judgement | None:
+    often, rarely = box.settings.limit("network.errors"), box.settings.limit("network.errors-warn")
+    return _total(box, port, _of_cable, lambda row: rarely if row.name == DOWNED else often, Fault.PORT_ERRORS)
+
+
+def _transport_total(box: Box, port: IbPort) -> Judgement | None:
+    """What programs do wrong is judged while it grows alone."""
+
+    def limit(row: Fact) -> float:
+        name = str(row.more["limit"])
+        return box.settings.limit("network.transport-total") if name == "network.transport" else (
+            _AT_BOOT * box.settings.limit(name)
+        )  # fmt: skip
+
+    return _total(
+        box, port, lambda row: _of_others(row) and row.more.get("blames") != PROGRAM, limit, Fault.TRANSPORT_ERRORS
+    )
+
+
+def _total(
+    box: Box, port: IbPort, picked: Picked, limit: Callable[[Fact], float], fault: FaultKind
+) -> Judgement | None:  # fmt: skip
+    """A warning where one of these counters counted more than its limit an hour over all the time since boot."""
+    read = {file: count for file, count in _counts(port, picked).items() if isinstance(count, int)}
+    for file, count in sorted(read.items(), key=lambda each: -each[1]):
+        allowed, name = limit(_row(file)), _name(file)
+        others = None if name == DOWNED else _elsewhere(box, port, file, picked)
+        since = flood(box, count, others, allowed, HOUR_S)
+        if since is not None:
+            message = f"{name}: {counted(count, 'event')} {since} ({allowed:g} an hour allowed)"
+            evidence = (Evidence(file_of(port, file), count),)
+            return Judgement(Status.WARN, message, count, allowed, "an hour", evidence, fault=fault)
+    return None
+
+
+def _elsewhere(box: Box, port: IbPort, file: str, picked: Picked) -> Iterator[int]:
+    """The same counter of the other ports; looked up only where ``flood`` asks."""
+    listed = ports(box)
+    for _, other in [] if isinstance(listed, Judgement) else listed:
+        if name_of(other) != name_of(port) and isinstance(count := _counts(other, picked).get(file), int):
+            yield count
+
+
+CHECKS = (
+    Check(
+        id="network.port-errors",
+        rule="Fails if a link went down since the counters were first read (link_downed). Warns if symbol errors, link"
+        " recoveries, local integrity errors, buffer overruns or receive errors grew by 3 or more and by at least"
+        " {network.errors-warn}; fails from {network.errors} on, observed over an hour or more. Without a second"
+        " reading an hour or more later, also warns above {network.errors}, for links that went down above"
+        " {network.errors-warn}, over the whole time since boot. The growth of a saturated counter is not judged, and"
+        " port_xmit_wait never is.",
+        source="counters of /sys/class/infiniband/*/ports/*; widths of the InfiniBand specification; thresholds of"
+        " ibcheckerrors",
+        remedy="clean, reseat or replace the cable or transceiver, then watch the counters of both ports (perfquery)",
+        judge=per_port_growth(_of_link, _link_total),
+        witness="counters",
+        shared=fabric,
+    ),
+    Check(
+        id="network.transport-errors",
+        rule="Warns if any other counter of a port, of timeouts, sequence errors, retransmissions, discards or of what"
+        " is not known, grew by 3 or more and by at least {network.transport} (what the fabric discards or refuses:"
+        " {network.fabric}; failed work requests of programs: {network.programs}): peers that end or reboot leave some"
+        " behind. Traffic, congestion control and flushed requests are not judged. Without a second reading an hour or"
+        " more later, also warns above {network.transport-total} (of the fabric: ten times its limit) over the whole"
+        " time since boot.",
+        source="counters and hw_counters of /sys/class/infiniband/*/ports/* (mlx5); error_thresholds of"
+        " infiniband-diags; NVSentinel's and DCGM's watches of the same",
+        remedy="compare with the port's error counters and with those of the switch port and of the far end (perfquery;"
+        " on RoCE ethtool -S, PFC and ECN settings); if only this port has them, reseat or replace its cable",
+        judge=per_port_growth(_of_transport, _transport_total),
+        witness="counters",
+        shared=fabric,
+    ),
+)

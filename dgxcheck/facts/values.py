@@ -1,0 +1,151 @@
+"""The single values of a record with the rows of the table that say what they are; their names and origins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from functools import cache
+
+from dgxcheck.facts.missing import Gap, Json, Missing, question
+from dgxcheck.facts.nature import Fact, rows_of
+from dgxcheck.facts.record import Record
+
+Scalar = bool | int | float | str | None
+Value = Scalar | tuple[Scalar, ...]
+Rows = tuple[Fact, ...]
+"""Of a value in a record that a record holds: the row of the outer field, then that of the inner."""
+Leaf = tuple[str, Rows, Value]
+"""The name, ``PciBars.bars[1].size``, the rows and the value."""
+Picked = Callable[[Fact], bool]
+
+PRESENT, UNREAD = "present", "not readable"
+_NOT_ASKED = (Gap.UNASKED, Gap.UNRECORDED, Gap.ABSENT)
+"""A file that is absent may be absent from a copy of the tree only; sysfs has the same files for devices of a kind."""
+_LONGEST = 40
+"""Characters of a value in a message; longer ones are in the evidence."""
+_SHOWN: Mapping[str, tuple[str, float]] = {
+    "mW": ("W", 1e-3), "kB": ("GiB", 1 / (1 << 20)), "bytes": ("MiB", 1 / (1 << 20)), "ns": ("s", 1e-9),
+}  # fmt: skip
+"""Unit of a fact to the unit for people, and its factor."""
+
+
+def leaves(record: Record, picked: Picked, gaps: bool = False) -> Iterator[Leaf]:
+    """Every value of a record and of the records in it whose rows, the outer ones too, are all ``picked``.
+
+    A record in a field that may hold something else gives a value of its own, ``PRESENT``. With ``gaps`` what could not
+    be read gives ``UNREAD``, but not what was not asked or is absent.
+    """
+    return _of_record(record, type(record).__name__, (), picked, gaps)
+
+
+def _of_record(record: Record, name: str, above: Rows, picked: Picked, gaps: bool) -> Iterator[Leaf]:
+    kind = type(record)
+    for field, row in rows_of(kind).items():
+        if not picked(row):
+            continue
+        value, inside = getattr(record, field), (*above, row)
+        if isinstance(value, Missing):
+            if gaps and value.gap not in _NOT_ASKED:
+                yield f"{name}.{field}", inside, UNREAD
+            continue
+        if isinstance(value, Record) and "|" in kind.__annotations__[field]:
+            yield f"{name}.{field}", inside, PRESENT
+        yield from _of_value(value, f"{name}.{field}", inside, picked, gaps)
+
+
+def _of_value(value: object, name: str, inside: Rows, picked: Picked, gaps: bool) -> Iterator[Leaf]:
+    if isinstance(value, Record):
+        yield from _of_record(value, name, inside, picked, gaps)
+    elif isinstance(value, tuple) and any(isinstance(each, Record) for each in value):
+        yield name, inside, len(value)
+        for number, each in enumerate(value):
+            if isinstance(each, Record):
+                yield from _of_record(each, f"{name}[{number}]", inside, picked, gaps)
+    elif isinstance(value, Enum):
+        yield name, inside, value.value
+    elif value is None or isinstance(value, bool | int | float | str | tuple):
+        yield name, inside, value
+
+
+def said(of: Rows, what: str) -> object:
+    """What the outermost row that says it says; None where none does."""
+    return next((row.more[what] for row in of if what in row.more), None)
+
+
+def is_of(of: Rows, fields: frozenset[object]) -> bool:
+    """Is it one of these fields, or held by one?"""
+    return any(getattr(row.record, row.name) in fields for row in of)
+
+
+def label(of: Rows) -> str:
+    """What a value is called: ``highest SM clock``."""
+    own = of[-1].label or of[-1].name.replace("_", " ")
+    return " ".join((*(row.more["prefix"] for row in of[:-1] if "prefix" in row.more), own))
+
+
+def described(of: Rows, value: Value) -> str:
+    """Label and value."""
+    return f"{label(of)} {text(of, value)}"
+
+
+def text(of: Rows, value: Value) -> str:
+    """A value with its unit, cut where it is long."""
+    row = of[-1]
+    if value is None or value in ("", ()):
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple):
+        value = " ".join(map(str, value))
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST else f"{value[:_LONGEST].rstrip()}..."
+    words = row.more.get("words", ())
+    if isinstance(value, int) and 0 <= value < len(words):
+        return str(words[value])
+    if row.unit == "hex" and isinstance(value, int):
+        return f"{value:#06x}"
+    unit, factor = row.more.get("shown") or _SHOWN.get(row.unit, (row.unit, 1))
+    return f"{value * factor:.6g} {unit}".rstrip()
+
+
+def as_json(value: Value) -> Json:
+    """A value as evidence."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def where(record: Record, of: Rows) -> str:
+    """The file or query that a value of a record was read from."""
+    place: str = type(record)._where  # type: ignore[attr-defined]
+    field = of[0]
+    if place.startswith("/"):
+        folder = place.format_map(_Fields(record))
+        one_file = place.endswith(("/config", "/resource", "/iommu_group"))
+        return folder if one_file else f"{folder}/{field.more.get('file', field.name)}"
+    link, bdf = getattr(record, "link", None), getattr(record, "bdf", "")
+    function, args = _query(place.removeprefix("nvml "), ".".join(row.name for row in of), field)
+    return question(function, bdf, *([link] if isinstance(link, int) else []), *args)
+
+
+class _Fields(dict):  # type: ignore[type-arg]
+    """The fields of a record, for a format."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    def __missing__(self, name: str) -> object:
+        return getattr(self._record, name)
+
+
+def _query(group: str, fact: str, field: Fact) -> tuple[str, tuple[int, ...]]:
+    known = _queries(group)
+    asked = f"nvml{field.more['asked']}" if "asked" in field.more else f"{field.record.__name__}.{fact}"
+    return known.get(fact) or known.get(field.name) or (asked, ())
+
+
+@cache
+def _queries(group: str) -> Mapping[str, tuple[str, tuple[int, ...]]]:
+    """NVML function and arguments by fact."""
+    from dgxcheck.facts.nvml_quantities import GROUPS
+
+    asked = GROUPS.get(group, ())
+    return {fact: (quantity.function, quantity.args) for quantity in asked for fact in quantity.facts}
