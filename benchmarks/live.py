@@ -45,6 +45,7 @@ def main() -> None:
         box = serve(shipped("dgx-1-v100"), Path(directory))
         fill(box.tree)
         os.environ.update(box.environment(nvml.build(Path(directory))))
+        os.chdir(directory)  # an interpreter takes modules from where it stands
         run = f"import sys; sys.argv[0] = 'dgxcheck'; from dgxcheck.__main__ import run; run({str(box.tree)!r})"
         live = [sys.executable, "-c", run]
         commands = {

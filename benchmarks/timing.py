@@ -41,12 +41,12 @@ def compare(commands: dict[str, list[str]], rounds: int) -> None:
     for turn in range(rounds):
         for place in range(len(order)) if turn % 2 == 0 else reversed(range(len(order))):
             runs[place].append(once(commands[order[place]]))
-    print(f"{'command':34}{'wall ms':>9}{'ratio':>7}{'cpu ms':>9}{'ratio':>7}{'MiB':>7}{'ratio':>7}   {rounds} rounds")
+    print(f"{'command':48}{'wall ms':>9}{'ratio':>7}{'cpu ms':>9}{'ratio':>7}{'MiB':>7}{'ratio':>7}   {rounds} rounds")
     first = [statistics.median(values) for values in zip(*runs[0], strict=True)]
     for place, name in enumerate(order):
         wall, cpu, rss = (statistics.median(values) for values in zip(*runs[place], strict=True))
         label = f"{name} (again: A/A)" if place == 1 else name
         print(
-            f"{label:34}{wall * 1e3:9.1f}{wall / first[0]:7.2f}{cpu * 1e3:9.1f}{cpu / first[1]:7.2f}"
+            f"{label:48}{wall * 1e3:9.1f}{wall / first[0]:7.2f}{cpu * 1e3:9.1f}{cpu / first[1]:7.2f}"
             f"{rss / 1024:7.1f}{rss / first[2]:7.2f}"
         )

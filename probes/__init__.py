@@ -30,7 +30,7 @@ MODULES = {
     "device_nodes": "host.device_nodes",
     "memlock": "host.memlock",
     "units": "host.units",
-    "kernel_log": "kernel_log.log",
+    "kernel_log": "kernel_log",
     "gpu": "gpu.identity",
     "nvlink": "gpu.nvlink",
     "gpu_pairs": "gpu.pairs",

@@ -70,8 +70,9 @@ def within(name: str, value: object, depth: int = 4) -> Iterator[tuple[str, Expr
         for number, each in enumerate(value):
             yield from within(f"{name}[{number}]", each, depth - 1)
     elif isinstance(value, dict) and depth:
-        for key, each in value.items():
-            yield from within(f"{name}[{key!r}]", each, depth - 1)
+        for number, (key, each) in enumerate(value.items()):
+            yield from within(f"{name}[key {number}]", key, depth - 1)
+            yield from within(f"{name}[{key!r}]" if isinstance(key, str) else f"{name}[{number}]", each, depth - 1)
 
 
 def of_bytes(pattern: re.Pattern[bytes]) -> re.Pattern[str]:

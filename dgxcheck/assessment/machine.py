@@ -11,8 +11,6 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.survey import WIRING as WIRING
 from dgxcheck.survey import Snapshot, survey
-from dgxcheck.topology.build import build
-from dgxcheck.topology.model import Topology
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
 
     from dgxcheck.source.live import LiveSource
     from dgxcheck.source.protocol import Origin, Source
+    from dgxcheck.topology.model import Topology
     from dgxcheck.workers.nvml.supervisor import NvmlStage
 
     Given: TypeAlias = str | os.PathLike[str] | Source | None
@@ -129,4 +128,6 @@ def examine(
 
 def topology_of(facts: Snapshot) -> Topology:
     """How the machine of these facts is wired."""
+    from dgxcheck.topology.build import build
+
     return build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa, facts.stated)

@@ -1,22 +1,14 @@
-"""A recording of a machine, and a profile made of one."""
+"""A machine as a recording: all that it says, anonymized."""
 
 from __future__ import annotations
 
-import re
 import time
 from contextlib import nullcontext
 
 from dgxcheck import __version__
-from dgxcheck.assessment.machine import topology_of
 from dgxcheck.assessment.progress import SILENT, Progress
-from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.registry import PROBES
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Json, Missing
 from dgxcheck.facts.record import Record
-from dgxcheck.profiles import library
-from dgxcheck.profiles.model import Profile
-from dgxcheck.score.new_profile import profile_of
 from dgxcheck.source.protocol import Source
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.load import SCHEMA
@@ -126,30 +118,3 @@ def _later(recorder: RecordingSource, window: float | None, progress: Progress) 
         raise BadInput(f"--window: the counters cannot be read again: {later}")
     survey(later, COUNTERS)
     return True
-
-
-NAME = re.compile("[a-z0-9][a-z0-9._-]*")
-
-
-def check_name(name: str) -> None:
-    """BadInput for what is no name of a profile."""
-    if not NAME.fullmatch(name):
-        raise BadInput(f"--new {name!r}: a name may contain only lower-case letters, digits, '.', '-' and '_'")
-
-
-def new_profile(source: Source, name: str) -> tuple[Profile, str]:
-    """What this machine has as the profile for those like it, and where its numbers were read.
-
-    BadInput where NVML lists no GPU.
-    """
-    facts = survey(source, PROBES)
-    topology = topology_of(facts)
-    if not any(gpu.index is not None for gpu in topology.gpus):
-        raise BadInput("--new: NVML lists no GPU, so no profile can be made")
-    host = facts.host
-    firmware_name = host.dmi.product_name if isinstance(host, Host) else host
-    product = "" if isinstance(firmware_name, Missing) else firmware_name.strip()
-    date = source.origin.recorded_at[:10] or time.strftime("%Y-%m-%d", time.gmtime())
-    read = f"read from {source.origin.name or 'the box'} on {date}"
-    box = Box(snapshot=facts, topology=topology, gpus=topology.gpus, boards=library.boards_for(None))
-    return profile_of(box, name, product or name, product, read), read

@@ -11,18 +11,13 @@ from dgxcheck.checks.gpu import clocks, ecc, inventory, presence, spare_memory, 
 from dgxcheck.checks.gpudirect import bar1_and_port, isolation, max_payload, read_request, software
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import command_line, cpu, disks, edac, ethernet, governor, memory, report
-from dgxcheck.checks.kernel_log import (
-    aer,
-    disk_log,
-    gpu_start,
-    hca,
-    host_trouble,
-    iommu_fault,
-    kernel_crash,
-    machine_check,
-    off_bus,
-    xid,
-)
+from dgxcheck.checks.kernel_log import gpu as gpu_log
+from dgxcheck.checks.kernel_log import hca as hca_log
+from dgxcheck.checks.kernel_log import host as host_log
+from dgxcheck.checks.kernel_log import memory as memory_log
+from dgxcheck.checks.kernel_log import pcie as pcie_log
+from dgxcheck.checks.kernel_log import storage as storage_log
+from dgxcheck.checks.kernel_log import xid
 from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copies, integrity, p2p_copies, rdma_ports
 from dgxcheck.checks.network import firmware, hcas, port_counters, port_link, port_state
 from dgxcheck.checks.nvlink import errors as nvlink_errors
@@ -89,15 +84,12 @@ CHECKS: tuple[Check, ...] = (
     *governor.CHECKS,
     *cpu.CPU_CLOCK,
     *xid.CHECKS,
-    *off_bus.CHECKS,
-    *aer.CHECKS,
-    *gpu_start.CHECKS,
-    *hca.CHECKS,
-    *machine_check.CHECKS,
-    *host_trouble.CHECKS,
-    *disk_log.CHECKS,
-    *kernel_crash.CHECKS,
-    *iommu_fault.CHECKS,
+    *gpu_log.CHECKS,
+    *pcie_log.CHECKS,
+    *hca_log.CHECKS,
+    *memory_log.CHECKS,
+    *storage_log.CHECKS,
+    *host_log.CHECKS,
     *reports.CHECKS,
     *versions.SITE_VERSIONS,
     *baseline.CHECKS,

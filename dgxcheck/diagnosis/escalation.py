@@ -87,6 +87,8 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "container runtime"): ("inspect",),
     ("host", "free memory"): ("inspect",),
     ("host", "programs"): ("inspect",),
+    ("host", "open files"): ("inspect",),
+    ("host", "file server"): ("inspect",),
     ("host", "burn-in"): ("inspect",),
     ("host", "results of NCCL"): ("inspect",),
     ("host", "network of NCCL"): ("inspect",),

@@ -10,21 +10,30 @@ from dgxcheck.facts.record import Record
 EARLIER_DAYS = 30
 """An Xid that is longer ago counts as another event, not as a recurrence."""
 Severity = Literal["corrected", "nonfatal", "fatal"]
-HcaTrouble = Literal["not started", "firmware", "module", "temperature", "power"]
-"""Driver gave up, firmware does not respond, module or cable of a port, too hot, insufficient slot power."""
-
+HcaTrouble = Literal["not started", "off bus", "firmware", "health", "module", "temperature", "power", "stalled"]
+"""Driver gave up, no answer on PCIe, firmware does not respond or reports an error that it survived, module or cable of
+a port, too hot, insufficient slot power, a transmit queue that timed out."""
 
 HostTrouble = Literal[
     "memory", "machine check", "throttled", "stuck", "disk", "array", "file system", "unplugged", "panic", "oops",
-    "hung", "out of memory", "crashed",
+    "hung", "out of memory", "crashed", "file server", "out of files", "no BAR", "nvlink",
 ]  # fmt: skip
 """Memory error, another machine check, CPU too hot, a task stuck in the NVIDIA driver, I/O error, array that lost a
 disk, damaged file system, PCIe slot that lost its device; the kernel panicked, hit a bug, or saw a task or CPU hang
-elsewhere; a process was killed for lack of memory, or crashed in a library of NVIDIA."""
+elsewhere; a process was killed for lack of memory, or crashed in a library of NVIDIA; a file server does not respond,
+no file can be opened any more, no address space for a BAR, NVLinks that the driver could not detect."""
 
 
-NoStart = Literal["", "power", "bars"]
-"""Why the driver could not start a GPU: power cables are not connected, firmware gave a BAR no or a wrong address."""
+NoStart = Literal["", "power", "bars", "firmware", "unsupported", "not-open", "needs-open", "claimed"]
+"""Why the driver could not start a GPU: power cables are not connected, firmware gave a BAR no or a wrong address, the
+image of the GPU's own firmware is missing, this release does not support it, the open modules do not, only the open
+ones do, another driver holds it."""
+ModuleTrouble = Literal["kernel", "symbols", "signature"]
+"""Why the kernel did not load a module: it was built for another kernel, lacks another module, is not signed."""
+
+
+IommuRefusal = Literal["memory", "interrupt", "smmu"]
+"""An access to memory, by Intel's or AMD's IOMMU; an interrupt; whatever an SMMU of Arm reports."""
 
 
 class Xid(Record, nature="event"):
@@ -120,6 +129,8 @@ class PcieError(Record, nature="event"):
     """Of the bits, as the kernel has them: ``BadTLP``."""
     unrecovered: bool = False
     """The kernel could not recover the device."""
+    past: bool = False
+    """Kept by firmware from before this boot."""
 
 
 class HostEvent(Record, nature="event"):
@@ -130,9 +141,9 @@ class HostEvent(Record, nature="event"):
     """DIMM, CPU and bank, task, disk, array, bus id of the port above the slot, process, or reason of a panic; empty
     where the line names none."""
     group: str
-    """Of memory the controller (``mc1``), socket or module, of an array the disk that failed, of a port its slot, of an
-    oops the kernel module, of a crash the library; ``hardware`` of a panic that hardware asked for, ``cgroup`` of a
-    process that its own limit of memory ended."""
+    """Of memory the controller (``mc1``), socket or module, of an array the disk that failed, of a port its slot, of a
+    BAR its number, of an oops the kernel module, of a crash the library; ``hardware`` of a panic that hardware asked
+    for, ``cgroup`` of a process that its own limit of memory ended."""
     corrected: bool | None
     """Of memory and machine checks."""
     seconds: float
@@ -140,7 +151,7 @@ class HostEvent(Record, nature="event"):
     count: int = 1
     """Errors of this one line."""
     past: bool = False
-    """Kept by firmware or CPU from before this boot; of a slot: a device is there again."""
+    """Kept by firmware or CPU from before this boot; of a slot, server or BAR: it is there again."""
 
 
 class EarlierXid(Record, nature="event"):
@@ -160,10 +171,23 @@ class EarlierXid(Record, nature="event"):
     """Of the GPU; empty where it was not reported. The two GPUs of a K80 share a serial number."""
 
 
+class ModuleRefused(Record, nature="event"):
+    """The kernel did not load a module of the driver: ``nvidia: version magic '..' should be '..'``."""
+
+    module: str
+    """Empty where the line names none."""
+    why: ModuleTrouble
+    seconds: float
+    line: str
+    past: bool
+
+
 class IommuFault(Record, nature="event"):
     """An IOMMU refused a device's access to memory: ``DMAR: [DMA Write] Request device [07:00.0] fault addr ..``."""
 
     bdf: str
+    """Empty where the line names no device."""
+    what: IommuRefusal
     seconds: float
     line: str
 
@@ -181,6 +205,7 @@ class KernelLog(Record, nature="event"):
     pcie: tuple[PcieError, ...]
     not_started: tuple[NotStarted, ...] = ()
     refused: tuple[Refused, ...] = ()
+    modules: tuple[ModuleRefused, ...] = ()
     hcas: tuple[HcaEvent, ...] = ()
     host: tuple[HostEvent, ...] = ()
     iommu: tuple[IommuFault, ...] = ()

@@ -10,7 +10,7 @@ from dgxcheck.assessment.importing.recording import TextsRead
 from dgxcheck.assessment.importing.texts import InputText
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.readers.alarming import alarming
-from dgxcheck.readers.bundles.section import Section
+from dgxcheck.readers.bundles.sections import Section
 
 SHOWN = 60
 """Characters of a title."""

@@ -2,17 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dgxcheck.readers.catalogue import READERS
-from dgxcheck.readers.layout.model import Layout
-from dgxcheck.readers.model import Imported
+from dgxcheck.readers.benchmarks import (
+    cuda_samples,
+    gpu_burn,
+    nccl_tests,
+    nvbandwidth,
+    p2p_bandwidth_latency,
+    perftest,
+    tartan,
+)
+from dgxcheck.readers.dcgm import devices, diag, fields, health, preflight
+from dgxcheck.readers.host import cuda, dmidecode, health_checks, hwloc_xml, node_exporter, services, system
+from dgxcheck.readers.kernel_log import excerpt
+from dgxcheck.readers.layout.undo import Layout
+from dgxcheck.readers.lspci import text as lspci
+from dgxcheck.readers.model import Imported, Reader
+from dgxcheck.readers.nccl import log, programs, topology_xml
+from dgxcheck.readers.network import adapters, counters, fabric, hcas
+from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
+
+Signs = tuple[str, ...]
+BENCHMARKS: Mapping[Reader, Signs] = {
+    p2p_bandwidth_latency.read_p2p_bandwidth_latency: ("p2p=", "connectivity", "peer device=", "pcibusid"),
+    cuda_samples.read_bandwidth: ("bandwidth,", "bandwidthtest-"),
+    cuda_samples.read_simple_p2p: ("peer",),
+    nvbandwidth.read_text: ("gpu(column)", "nvbandwidth", "memcpy"),
+    nvbandwidth.read_json: ("nvbandwidth", "testcases", "bandwidth_matrix"),
+    nccl_tests.read: ("float", "half", "double", "int", "fp8", "f8e", "_perf", "_test", "device", "busbw", "bytes"),
+    tartan.read_tartan: ("=====", "op,"),
+    gpu_burn.read_burn: ("proc'd", "tested"),
+    gpu_burn.read_fryer: ("gflops/s",),
+    perftest.read_perftest: ("#iterations", "cuda device", "picking", "device name"),
+    perftest.read_failures: ("failed status", "allocate mr", "create mr"),
+}
+_DCGM: Mapping[Reader, Signs] = {
+    diag.read_diag: ("|",),
+    diag.read_json: ("test_categories", "gpu_id", "entity_id"),
+    health.read_health: ("overall health", "in health system"),
+    devices.read_nvlink: ("gpuid ", "nvlink error counts"),
+    devices.read_discovery: ("pci bus id",),
+    devices.read_topo: ("topology information",),
+    fields.read_metrics: ("dcgm_",),
+    fields.read_dmon: ("entity",),
+    health.read_stats: ("start time", "end time", "energy consumed", "listening for violations"),
+    preflight.read: ("preflight",),
+    devices.read_known: ("policy information", "| group", "list modules", "field group", '"header"'),
+}
+_MACHINE: Mapping[Reader, Signs] = {
+    lspci.read_text: (*(f".{function} " for function in range(8)), "-[", "lnkcap", "lnksta"),
+    dmidecode.read_dmidecode: ("bios information", "system information", "base board information", "memory device"),
+    system.read_driver_version: ("nvrm version",),
+    system.read_modules: (
+        "module", " live", "loading", "nvidia", "nv_peer_mem", "gdrdrv", "nouveau", "mlx", "ib_", "rdma_", "knem",
+        "xpmem",
+    ),
+    system.read_numactl: ("cpus:",),
+    system.read_lscpu: ("numa node", "on-line cpu"),
+    services.read_fabric_manager: ("[tid ", "fabricmanager", "fabric manager", "nv-imex", "nvlsm:"),
+    hwloc_xml.read: ("pci_busid", "numanode"),
+    health_checks.read_healthmon: ("loading config:", "global tests", " #"),
+    health_checks.read_config: tuple(health_checks.REPLACED_BY),
+    health_checks.read_node_health: ("nhc:", "andwidth is", "ib bw"),
+    node_exporter.read_node_exporter: ("node_",),
+    cuda.read_collect_env: ("collecting environment information", "pytorch version"),
+    services.read_nvsm: ("...", "overall system status", "the system has", "/systems/", "/chassis/"),
+    health_checks.read_field_diagnostic: ("diag", "nvqual", "mods"),
+    node_exporter.read_known: (" mb", "nvitop", "pcie gen", "mhz mem", "nvidia_smi_", "nvidia_gpu_", "nvml_"),
+    excerpt.read_excerpt: ("",),
+}  # fmt: skip
+_NETWORK: Mapping[Reader, Signs] = {
+    hcas.read_ibstat: ("ca '", "ibpanic"),
+    hcas.read_ibstatus: ("infiniband device",),
+    hcas.read_ibv_devinfo: ("hca_id", "guid"),
+    counters.read_link: ("physical_state",),
+    hcas.read_ibdev2netdev: ("==>",),
+    adapters.read_mlxlink: ("operational info",),
+    adapters.read_mst: ("(rev:",),
+    fabric.read_iblinkinfo: ("==(",),
+    counters.read_port_counters: ("counters: lid", " == "),
+    fabric.read_known: (
+        "ofed", "mlnx_en", "n_gids", "index", "device", "portinfo", "port info", "ca ", "sw ", "rt ", "vendid=",
+        "topology file", "(ibnetdiscover",
+    ),
+    counters.read_statistic: ("link ",),
+    adapters.read_firmware: ("image type:", "device #"),
+    fabric.read_subnet: ("sminfo", "iberror:", "stage", "-e- ", "-w- "),
+}  # fmt: skip
+_NCCL: Mapping[Reader, Signs] = {
+    topology_xml.read_topology_xml: ("<pci",),
+    log.read_log: ("nccl",),
+    programs.read_programs: ("nccl", "watchdog", "eartbeat", "last error", ": test ", "dump signal", "backenderror"),
+    programs.read_ras: ("incomplete", "dead", "error", "mismatch", "timeout", "ok"),
+}
+_LOGS: Mapping[Reader, Signs] = {
+    cuda.read_cuda_errors: ("cuda", "-> "),
+    cuda.read_containers: ("nvidia-container-cli", "select device driver", "nknown", "device index"),
+    health.read_log: (" [",),
+    fabric.read_carrier: ("systemd-networkd[", "networkmanager[", "mlx5_core "),
+}
+SIGNS: Mapping[Reader, Signs] = {**BENCHMARKS, **nvidia_smi.SIGNS, **_DCGM, **_MACHINE, **_NETWORK, **_NCCL, **_LOGS}
+"""All readers, in the order in which they look at a text; of a text in which, in small letters, none of a reader's
+signs occurs, it understands nothing."""
+READERS: tuple[Reader, ...] = tuple(SIGNS)
 
 
 def outputs(layout: Layout) -> Iterator[tuple[str, Imported]]:
     """Host and output of everything recognised; the lines of each host are read separately."""
     for owner, lines in by_host(layout):
-        yield from ((owner, output) for reader in READERS for output in reader(lines))
+        text = "\n".join(lines).lower()
+        for reader, signs in SIGNS.items():
+            if any(sign in text for sign in signs):
+                yield from ((owner, output) for output in reader(lines))
 
 
 def by_host(layout: Layout) -> Iterator[tuple[str, tuple[str, ...]]]:

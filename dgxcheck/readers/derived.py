@@ -10,7 +10,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import STATED_CONTAINER
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES
-from dgxcheck.readers.kernel_log.domain import DOMAIN
+from dgxcheck.readers.kernel_log.excerpt import DOMAIN
 from dgxcheck.readers.listing import (
     COUNT,
     NO_HANDLE,
@@ -22,10 +22,10 @@ from dgxcheck.readers.listing import (
     numberless,
 )
 from dgxcheck.readers.lspci.files import SERIAL
-from dgxcheck.readers.network.mst import PCI_OF
-from dgxcheck.readers.network.port_counters import COUNTERS, files_of
+from dgxcheck.readers.model import Reports
+from dgxcheck.readers.network.adapters import PCI_OF
+from dgxcheck.readers.network.counters import COUNTERS, files_of
 from dgxcheck.readers.onto import nvml_gpus
-from dgxcheck.readers.reports import Reports
 
 _OF_DRIVER = "text /proc/driver/nvidia/gpus/"
 _OF_PCI = (_OF_DRIVER, f"link {PCI_DEVICES}/", f"text {PCI_DEVICES}/", f"names {PCI_DEVICES}")

@@ -1,11 +1,15 @@
-"""The result of a reader of another tool's output."""
+"""The result of a reader of another tool's output: facts, and what the tool found wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.readers.values import bounded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,3 +33,107 @@ class Imported(Record):
     """Line numbers, from 0, of all lines that the reader recognises: data, headings, separators, status messages."""
     host: str = ""
     """Whose lines they are, where an output that several hosts write into names the writer."""
+
+
+HOST = "host"
+REPORT = "stated report "
+"""Begins the key of a result."""
+MOST = 256
+"""Different results of one text; a box has some hundred."""
+_MOST_TEXT = 200
+
+
+class Reports:
+    """The results of one tool in one text."""
+
+    def __init__(self, prefix: str) -> None:
+        self.tool = prefix
+        """With its version once that is known."""
+        self._prefix = prefix.replace(" ", "-")
+        self._found: dict[tuple[str, str, Outcome, FaultKind | None, str], int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def has_fault(self, kind: FaultKind) -> bool:
+        """Is there a result with this fault?"""
+        return any(fault is kind for _, _, _, fault, _ in self._found)
+
+    def add(self, subject: str, topic: str, outcome: Outcome, fault: FaultKind | None = None, text: str = "") -> None:
+        """One result; no fault for one that is good."""
+        key = (subject, topic, outcome, fault, " ".join(text.split())[:_MOST_TEXT])
+        if key in self._found or len(self._found) < MOST:
+            self._found[key] = self._found.get(key, 0) + 1
+
+    def facts(self) -> dict[str, Json]:
+        """By key; several texts on one topic of one subject are numbered."""
+        facts: dict[str, Json] = {}
+        for (subject, topic, outcome, fault, text), count in self._found.items():
+            word = fault.word if fault else ""
+            result: Json = {"tool": self.tool, "outcome": outcome, "fault": word, "text": text, "count": count}
+            add_report(facts, f"{REPORT}{subject} {self._prefix}-{topic}", result)
+        return facts
+
+
+def add_report(facts: dict[str, Json], key: str, result: Json) -> None:
+    """A result beside others on the same topic of the same subject; the same one again is counted."""
+    base, number = key, 2
+    while (before := facts.get(key)) is not None:
+        if isinstance(before, dict) and isinstance(result, dict) and _without_count(before) == _without_count(result):
+            facts[key] = {**before, "count": _count(before) + _count(result)}
+            return
+        key, number = f"{base}-{number}", number + 1
+    facts[key] = result
+
+
+def _without_count(result: dict[str, Json]) -> dict[str, Json]:
+    return {name: member for name, member in result.items() if name != "count"}
+
+
+def _count(result: dict[str, Json]) -> int:
+    count = result.get("count")
+    return count if isinstance(count, int) else 1
+
+
+_MOST_ABOVE = 8
+
+
+class Form(Record, kw_only=False):
+    """How an output begins, and what its lines look like until another one comes."""
+
+    tool: str
+    head: re.Pattern[str]
+    row: re.Pattern[str]
+    ends: bool = True
+    """At an empty line."""
+    instead: str = ""
+    """A command that says more of the machine."""
+
+
+def recognised(lines: tuple[str, ...], forms: Sequence[Form]) -> tuple[Imported, ...]:
+    """Which lines are theirs, without facts."""
+    found: dict[str, set[int]] = {}
+    form: Form | None = None
+    lines = bounded(lines)
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if begun := next((each for each in forms if each.head.fullmatch(text)), None) if text else None:
+            form = begun
+            found.setdefault(_title(form), set()).update(_above(lines, number, form))
+        elif form is None or not text or not form.row.fullmatch(text):
+            form = form if form is not None and not text and not form.ends else None
+            continue
+        found.setdefault(_title(form), set()).add(number)
+    return tuple(Imported(tool=title, facts={}, understood=frozenset(at)) for title, at in found.items())
+
+
+def _above(lines: tuple[str, ...], head: int, form: Form) -> Iterator[int]:
+    """Rows of the table that stand directly above its head: its upper rule."""
+    for number in range(head - 1, max(head - _MOST_ABOVE, 0) - 1, -1):
+        if not form.row.fullmatch(lines[number].strip()):
+            return
+        yield number
+
+
+def _title(form: Form) -> str:
+    return f"{form.tool} (not used; {form.instead} says more)" if form.instead else f"{form.tool} (not used)"

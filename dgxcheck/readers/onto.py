@@ -10,7 +10,7 @@ from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.readers.listing import COUNT, INDEX, INIT, OF_LIST, numberless
-from dgxcheck.readers.nvidia_smi.nvlink_errors import KIND as NVLINK_ERRORS
+from dgxcheck.readers.nvidia_smi.nvlink import KIND as NVLINK_ERRORS
 
 TYPE_CHECKING = False
 

@@ -36,6 +36,9 @@ class Origin(Record, kw_only=False):
 class Source(Protocol):
     """Raw answers of one machine. Paths are absolute, under the source's root; each answer is a value or a gap."""
 
+    def __hash__(self) -> int:
+        """Of the object itself: what was asked of one source is remembered for that one alone."""
+
     @property
     def origin(self) -> Origin: ...
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from weakref import WeakKeyDictionary
+
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
@@ -20,7 +23,7 @@ class Roles(Record):
     gpus: tuple[str, ...]
     nvswitches: tuple[str, ...]
     hcas: tuple[str, ...]
-    paths: dict[str, Path | Missing]
+    paths: Mapping[str, Path | Missing]
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -34,8 +37,20 @@ class Roles(Record):
         return tuple(sorted(bdf for bdf in self.paths if bdf not in ends))
 
 
+_KNOWN: WeakKeyDictionary[Source, Roles | Missing] = WeakKeyDictionary()
+
+
 def roles(source: Source) -> Roles | Missing:
-    """Sorts ``/sys/bus/pci/devices``; RoCE HCAs are known by their ``/sys/class/infiniband`` device."""
+    """Sorts ``/sys/bus/pci/devices``; RoCE HCAs are known by their ``/sys/class/infiniband`` device.
+
+    Five probes ask for them, so those of a source are remembered while there is that source.
+    """
+    if source not in _KNOWN:
+        _KNOWN[source] = _roles(source)
+    return _KNOWN[source]
+
+
+def _roles(source: Source) -> Roles | Missing:
     codes = class_codes(source)
     if isinstance(codes, Missing):
         return codes

@@ -159,6 +159,12 @@ def test_a_recording_is_judged_without_modules_that_are_slow_to_import() -> None
     assert {name for name in used if name.startswith("dgxcheck.source.kernel_log.")} == set(), "a recording is filtered"
 
 
+def test_a_machine_is_recorded_without_what_would_judge_it() -> None:
+    used = modules("from dgxcheck.cli import main; main(['record', '/dev/null', '--from', 'dgx-1-v100'])")
+    judging = ("dgxcheck.checks.", "dgxcheck.diagnosis.", "dgxcheck.profiles.", "dgxcheck.score.", "dgxcheck.topology.")
+    assert {name for name in used if name.startswith(judging)} == set()
+
+
 def test_signals_are_left_alone_in_other_threads() -> None:
     ran: list[bool] = []
 

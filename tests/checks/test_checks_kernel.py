@@ -19,7 +19,7 @@ from dgxcheck.source.kernel_log.kmsg import MARK, RESTRICTED, line, read
 from dgxcheck.source.live import LiveSource
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.xid.table import is_listed, meaning
-from probes.kernel_log.log import facts, probe
+from probes.kernel_log import facts, probe
 
 X = "NVRM: Xid (PCI:0000:0a:00): "
 DAY = 86400.0

@@ -5,15 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_checks_kernel import BOARD, MLX5, X, logged
-from test_faults_of_hosts import BY_ID, GPU, SWITCH, bad_findings
+from kernel_lines import GPU, JUDGED, NOWHERE, UNJUDGED, Lines
+from test_checks_kernel import MLX5, X, logged
+from test_faults_of_hosts import BY_ID, SWITCH, bad_findings
 from test_health_checks import box
 
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.kernel_log.xid_fault import OF_RESPONSE
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.diagnosis.escalation import escalation
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.source.kernel_log.kmsg import relevant_lines
+from dgxcheck.source.kernel_log.saved import times
 from dgxcheck.xid.entry import REMEDIES
+from probes.kernel_log import facts
 
 
 def test_the_xids_of_a_gpu_name_its_part(tmp_path: Path) -> None:
@@ -29,54 +37,76 @@ def test_only_checks_of_the_kernel_log_have_it_as_witness() -> None:
     }
 
 
-LOGGED = {
-    f"{BOARD}RmInitAdapter failed! (0x26:0xffff:1290)": ("kernel.gpu-start", Fault.GPU_STARTED_LATE),
-    "NVRM: GPU 0000:77:00.0: RmInitAdapter failed! (0x1:0x2:3)": ("kernel.gpu-start", Fault.GPU_NOT_STARTED),
-    "NVRM: GPU 0000:77:00.0: GPU does not have the necessary power cables connected.":
-        ("kernel.gpu-start", Fault.GPU_UNPOWERED),
-    "NVRM: RmInitAdapter failed! (0x26:0xffff:1290)": ("kernel.gpu-start", Fault.GPU_NOT_STARTED),
-    f"{BOARD}GPU has fallen off the bus.": ("kernel.off-bus", Fault.GPU_LOST),
-    f"{X}62, x": ("kernel.xid", Fault.XID),
-    f"nvidia {GPU}: PCIe Bus Error: severity=Uncorrected (Fatal), type=x": ("kernel.aer", Fault.AER_LOGGED),
-    f"{MLX5}mlx5_load_one failed with error code -22": ("kernel.hca", Fault.HCA_NOT_STARTED),
-    f"{MLX5}poll_health:174: device's health compromised - reached miss count.": ("kernel.hca", Fault.HCA_UNRESPONSIVE),
-    f"{MLX5}wait_func:1084:(pid 81): ACCESS_REG(0x805) timeout. Will cause a leak of a command resource":
-        ("kernel.hca", Fault.HCA_UNRESPONSIVE),
-    f"{MLX5}temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1":
-        ("kernel.hca", Fault.HCA_OVERHEATING),
-    f"{MLX5}mlx5_pcie_event:299:(pid 1): Detected insufficient power on the PCIe slot (27W).":
-        ("kernel.hca", Fault.HCA_POWER),
-    f"{MLX5}Port module event[error]: module 0, Cable error, High Temperature":
-        ("kernel.port-module", Fault.PORT_MODULE),
-    "EDAC MC1: 262 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1":
-        ("kernel.memory", Fault.DIMM_ERRORS),
-    "mce: [Hardware Error]: CPU 20: Machine Check Exception: 5 Bank 7: be00000000800400":
-        ("kernel.machine-check", Fault.MACHINE_CHECK),
-    "CPU12: Package temperature above threshold, cpu clock throttled (total events = 812)":
-        ("kernel.cpu-throttled", Fault.CPU_THROTTLED),
-    "blk_update_request: I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0": ("kernel.disk", Fault.DISK_ERRORS),
-    "EXT4-fs error (device sda2): ext4_lookup:1785: inode #2: comm ls: bad": ("kernel.file-system", Fault.FILE_SYSTEM),
-    "EXT4-fs (sda2): Remounting filesystem read-only": ("kernel.file-system", Fault.FILE_SYSTEM),
-    "Aborting journal on device sda2-8.": ("kernel.file-system", Fault.FILE_SYSTEM),
-    "XFS (dm-0): Metadata corruption detected at xfs_dir3_block_read_verify+0x5e/0x110 [xfs], xfs_dir3_block":
-        ("kernel.file-system", Fault.FILE_SYSTEM),
-    "BTRFS error (device sda1 state EA): parent transid verify failed": ("kernel.file-system", Fault.FILE_SYSTEM),
-    "pcieport 0000:00:02.0: DPC: containment event, status:0x1f01 source:0x0000": ("kernel.aer", Fault.AER_LOGGED),
-    "pcieport 0000:00:02.0: pciehp: Slot(5): Link Down": ("kernel.hot-plug", Fault.UNPLUGGED),
-}  # fmt: skip
+def with_log(machine: Box, lines: Lines) -> Box:
+    """The box with this kernel log, read from what dmesg prints."""
+    log = times("".join(f"[{100 + number / 20:12.6f}] {text}\n" for number, text in enumerate(lines)))
+    assert log is not None
+    return replace(machine, snapshot=replace(machine.snapshot, kernel_log=facts(relevant_lines(log), "/dev/kmsg")))
 
 
-@pytest.mark.parametrize("text", LOGGED)
-def test_faults_of_the_kernel_log(text: str, tmp_path: Path) -> None:
-    check, fault = LOGGED[text]
-    (bad,) = bad_findings(box(logged(tmp_path, (100.0, text))), check)
-    assert bad.judgement.fault is fault
-    assert bad.witness == "log"
+def test_each_line_of_the_kernel_log_is_judged() -> None:
+    machine = box("dgx-1-v100")
+    for lines, check, fault in JUDGED:
+        found = bad_findings(with_log(machine, lines), check)
+        assert {bad.judgement.fault for bad in found} == {fault}, lines
+        assert {bad.witness for bad in found} == {"log"}
+        assert all(bad.blames and escalation(bad.blames[0], [fault]) for bad in found), lines
+
+
+def test_the_reason_of_a_refused_gpu_leads_to_its_own_remedy() -> None:
+    machine = box("dgx-1-v100")
+    remedies = {
+        bad.judgement.remedy: lines
+        for lines, check, fault in JUDGED if fault in (Fault.GPU_REFUSED, Fault.MODULE_REFUSED)
+        for bad in bad_findings(with_log(machine, lines), check)
+    }  # fmt: skip
+    assert len(remedies) == 7  # open only, not open, another release, firmware, another driver; kernel, symbols
+    assert all("reset" not in remedy and "replace" not in remedy for remedy in remedies)
+
+
+@pytest.mark.parametrize("text", [lines[0] for lines in UNJUDGED if "oad" in lines[0] and "NVRM" not in lines[0]])
+def test_a_refused_signature_counts_where_the_driver_is_not_loaded(text: str) -> None:
+    machine = box("dgx-1-v100")
+    assert not bad_findings(with_log(machine, (text,)), "kernel.gpu-start")
+    without = replace(machine, snapshot=replace(machine.snapshot, gpu=Missing(Gap.ABSENT, "nvmlInit", code=9)))
+    (bad,) = bad_findings(with_log(without, (text,)), "kernel.gpu-start")
+    assert bad.judgement.fault is Fault.MODULE_REFUSED
+    assert "signature" in bad.judgement.message
+
+
+@pytest.mark.parametrize("text", [lines[0] for lines in UNJUDGED if "no space" in lines[0]])
+def test_a_bar_without_a_place_counts_for_a_gpu_that_nvml_does_not_list(text: str) -> None:
+    machine = box("dgx-1-v100")
+    here = text.replace(NOWHERE, GPU)
+    assert not bad_findings(with_log(machine, (here,)), "kernel.gpu-start")
+    gpus = tuple(replace(gpu, index=None) if gpu.bdf == GPU else gpu for gpu in machine.gpus)
+    unlisted = replace(machine, gpus=gpus, topology=replace(machine.topology, devices=gpus))
+    (bad,) = bad_findings(with_log(unlisted, (here,)), "kernel.gpu-start")
+    assert bad.judgement.fault is Fault.BAR1_SMALL
+
+
+def test_a_gpu_that_another_driver_was_given_is_no_fault() -> None:
+    machine = box("dgx-1-v100")
+    lines = ("NVRM: The NVIDIA probe routine was not called for 1 device(s).",)
+    (gpu, *others) = machine.gpus
+    function = gpu.function
+    assert function is not None
+    given = replace(gpu, index=None, function=replace(function, driver="vfio-pci"))
+    gpus = (given, *others)
+    made = replace(machine, gpus=gpus, topology=replace(machine.topology, devices=gpus))
+    assert not bad_findings(with_log(made, lines), "kernel.gpu-start")
+    taken = replace(given, function=replace(function, driver="nouveau"))
+    made = replace(machine, gpus=(taken, *others), topology=replace(machine.topology, devices=(taken, *others)))
+    assert [bad.judgement.fault for bad in bad_findings(with_log(made, lines), "kernel.gpu-start")] == [
+        Fault.GPU_REFUSED
+    ]
 
 
 @pytest.mark.parametrize(
     "text",
     [
+        "nfs: server 10.1.2.3 OK",
+        f"{MLX5}print_health_info:428:(pid 0): Health issue observed, firmware internal error, severity(5) NOTICE:",
         "EXT4-fs (sda2): mounted filesystem with ordered data mode. Opts: errors=remount-ro",
         "EXT4-fs error (device loop3): ext4_lookup:1785: inode #2: comm ls: bad",
         "XFS (sdb1): Ending clean mount",

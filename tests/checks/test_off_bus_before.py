@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dgxcheck.assessment import Assessment, Request, assess
-from dgxcheck.checks.kernel_log.earlier_boots import boots_since
+from dgxcheck.checks.kernel_log.device_log import boots_since
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 

@@ -21,8 +21,8 @@ from dgxcheck.source import state_file
 from dgxcheck.source.kernel_log.kmsg import earlier
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import Snapshot, survey
-from probes.kernel_log import parse_earlier
-from probes.kernel_log.log import facts
+from probes.kernel_log import earlier as earlier_of
+from probes.kernel_log import facts
 
 DATE = "2026-11-21T00:00:00Z"
 GPU2 = "0000:0a:00.0"
@@ -53,14 +53,14 @@ def box_with(*lines: tuple[float, str], boot: str = "b1", where: str = "/dev/kms
     )
 )  # fmt: skip
 def test_a_line_of_the_state_file_reads_as_it_was_written(xid: EarlierXid) -> None:
-    assert parse_earlier.earlier(earlier(xid)) == xid
+    assert earlier_of(earlier(xid)) == xid
 
 
 @given(st.text())
 def test_any_line_is_an_xid_or_none(text: str) -> None:
     for each in (text, f"dgxcheck: earlier: {text}", f"dgxcheck: earlier: boot b1, begun 0: NVRM: Xid {text}",
                  f"dgxcheck: earlier: boot b1, begun {text}: {XID}"):  # fmt: skip
-        found = parse_earlier.earlier(each)
+        found = earlier_of(each)
         assert found is None or found.number < 10000
 
 
@@ -76,7 +76,7 @@ def test_a_garbled_state_keeps_nothing_from_being_written(lines: list[str]) -> N
 
 def test_it_keeps_who_what_and_when_and_no_process() -> None:
     (line,) = remembered((), box_with((5.0, LOADED[0]), (5.5, LOADED[1]), (100.0, XID), (101.0, XID)), DATE)
-    assert parse_earlier.earlier(line) == seen(begun_s=5.5, uuid=UUID)
+    assert earlier_of(line) == seen(begun_s=5.5, uuid=UUID)
     assert "alicetool" not in line
 
 

@@ -288,7 +288,7 @@ CAUSES = {
     "dgx-a100-iommu-refuses-gpu": ("host/host/IOMMU setting", "change-setting"),
     "dgx-1-v100-memory-ran-out": ("host/host/free memory", "inspect"),
     "dgx-1-v100-panic-in-driver": ("driver/NVIDIA driver", "inspect"),
-    "dgx-2-tasks-hung": ("host/host/kernel", "inspect"),
+    "dgx-2-tasks-hung": ("host/host/file server", "inspect"),
     "dgx-a100-service-crashed": ("host/host/programs", "inspect"),
 }  # fmt: skip
 """By kind, bus id and part; a fault that is not here has no finding that counts."""

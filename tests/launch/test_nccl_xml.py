@@ -10,7 +10,7 @@ from nccl_shape import shape
 from test_placement import BOXES, box
 
 from dgxcheck.cli import main
-from dgxcheck.readers.nccl.topology_xml import read
+from dgxcheck.readers.nccl.topology_xml import read_topology_xml
 
 _A100_SIDE = (
     "1x switch(1x switch(1x nic 1x switch(1x gpu[2* 2* 2* 2* 2* 2*])) 1x switch(1x nic)"
@@ -70,4 +70,4 @@ def test_our_own_reader_finds_the_same_wiring_in_ncclss_file(name: str, capsys: 
     }
     links = Counter(int(link.get("count", "")) for link in root.iter("nvlink"))
     assert bool(links) == any(link.nvlinks for link in topology.nvlinked())
-    assert read(tuple(text.splitlines()))
+    assert read_topology_xml(tuple(text.splitlines()))

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import Missing
+from dgxcheck.kernel_messages import host
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.saved import times
-from probes.kernel_log import parse_crash
-from probes.kernel_log.log import facts
+from probes.kernel_log import facts
 
 HUNG = "INFO: task kworker/3:2:471 blocked for more than 120 seconds."
 LOCKUP = "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [rsync:812]"
@@ -80,5 +80,5 @@ def test_the_name_of_a_program_is_no_such_event(name: str) -> None:
 
 @given(st.lists(st.one_of(st.text(max_size=60), st.sampled_from([HUNG, LOCKUP, OOPS, TAIL, CRASH])), max_size=8))
 def test_any_text_gives_events_or_none(messages: list[str]) -> None:
-    events = parse_crash.events([(float(number), message) for number, message in enumerate(messages)])
+    events = host.events([(float(number), message) for number, message in enumerate(messages)])
     assert all(event.line in messages for event in events)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from dgxcheck.facts.kernel_log import HostEvent
 from dgxcheck.facts.missing import Missing
+from dgxcheck.kernel_messages import host, memory, pcie, storage
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.saved import times
-from probes.kernel_log import parse_host, parse_machine_check
-from probes.kernel_log.log import facts
+from probes.kernel_log import facts
 
 HE = "mce: [Hardware Error]: "
 BROADWELL = (  # illinois-scicomp/machine-shop-maintenance issue 66
@@ -88,7 +88,7 @@ def seen(event: HostEvent) -> Seen:
          "no details", "poisoned page", "no errors"],
 )  # fmt: skip
 def test_errors_of_memory_and_cpus(lines: tuple[tuple[float, str], ...], expected: list[Seen]) -> None:
-    assert [seen(event) for event in parse_machine_check.errors(lines)] == expected
+    assert [seen(event) for event in memory.errors(lines)] == expected
 
 
 FRAME = " os_acquire_rwlock_write+0x30/0x40 [nvidia]"
@@ -128,12 +128,14 @@ BACK = "pcieport 0000:3a:00.0: pciehp: Slot(5): Card present"
         (["pciehp 0000:3a:00.0:pcie004: Slot(5): Link Down"], [("unplugged", "0000:3a:00.0", 1, False)]),
         (["pcieport 0000:3a:00.0: pciehp: Slot(5): Attention button pressed", DOWN], []),
         ([BACK], []),
-        (["Out of memory: Killed process 4711 (python3) total-vm:1kB", "oom-kill:constraint=CONSTRAINT_NONE"], []),
+        (["Out of memory: Killed process 4711 (python3) total-vm:1kB", "oom-kill:constraint=CONSTRAINT_NONE"],
+         [("out of memory", "python3", 1, False)]),
     ],
 )  # fmt: skip
 def test_other_trouble(messages: list[str], expected: list[tuple[str, str, int, bool]]) -> None:
     lines = [(60.0 + number / 1000, message) for number, message in enumerate(messages)]
-    events = parse_host.events(lines)
+    found = (*storage.events(lines), *host.events(lines), *pcie.unplugged(lines))
+    events = [event for event in found if event.trouble != "hung"]
     assert [(event.trouble, event.part, event.count, event.past) for event in events] == expected
 
 
@@ -143,13 +145,13 @@ def test_other_trouble(messages: list[str], expected: list[tuple[str, str, int, 
      ("mmcblk0p1", "mmcblk0")],
 )  # fmt: skip
 def test_the_disk_of_a_partition(partition: str, disk: str) -> None:
-    assert parse_host.whole_disk(partition) == disk
+    assert storage.whole_disk(partition) == disk
 
 
 @given(st.lists(st.text(max_size=80), max_size=8))
 def test_any_text_gives_events_or_none(messages: list[str]) -> None:
     lines = [(float(number), message) for number, message in enumerate(messages)]
-    assert all(event.line in messages for event in (*parse_machine_check.errors(lines), *parse_host.events(lines)))
+    assert all(event.line in messages for event in (*memory.errors(lines), *storage.events(lines), *host.events(lines)))
 
 
 def test_a_log_s_text_keeps_what_is_read_of_it() -> None:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.kernel_messages import gpu, hca, pcie
 from dgxcheck.source.kernel_log.kmsg import MARK, line, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
-from probes.kernel_log import parse_aer, parse_iommu, parse_mlx5, parse_xid
-from probes.kernel_log.log import facts
+from probes.kernel_log import facts
 
 GPU = "0000:06:00.0"
 XID = "NVRM: Xid (PCI:0000:06:00): 79, pid=12, name=python3, GPU has fallen off the bus."
@@ -48,7 +48,7 @@ def of_text(text: str) -> KernelLog:
     ],
 )  # fmt: skip
 def test_xid(message: str, due: tuple[object, ...]) -> None:
-    said = parse_xid.xid(message)
+    said = gpu.xid(message)
     assert said is not None
     assert (said.bdf, said.number, said.pid, said.process, said.part, said.text) == due
 
@@ -59,7 +59,7 @@ def test_xid(message: str, due: tuple[object, ...]) -> None:
      "NVRM: Xid (PCI:0000:06:00): 12345, x", "python: NVRM: Xid (PCI:0000:06:00): 13"],
 )  # fmt: skip
 def test_no_xid(message: str) -> None:
-    assert parse_xid.xid(message) is None
+    assert gpu.xid(message) is None
 
 
 @given(st.text())
@@ -70,23 +70,23 @@ def test_a_parser_takes_any_text(text: str) -> None:
         f"mlx5_core 0000:05:00.0: Port module event[error]: module {text}", f"pcieport 0000:00:02.0: AER: {text}",
     ):  # fmt: skip
         for parser in (
-            parse_xid.xid,
-            parse_xid.sxid,
-            parse_xid.off_bus,
-            parse_xid.named,
-            parse_xid.probed,
-            parse_xid.not_started,
-            parse_xid.refused,
-            parse_aer.error,
-            parse_aer.announced,
-            parse_aer.error_bit,
-            parse_aer.given_up,
-            parse_mlx5.trouble,
-            parse_mlx5.begins,
-            parse_mlx5.plugged,
+            gpu.xid,
+            gpu.sxid,
+            gpu.off_bus,
+            gpu.named,
+            gpu.probed,
+            gpu.not_started,
+            gpu.refused,
+            pcie.error,
+            pcie.announced,
+            pcie.error_bit,
+            pcie.given_up,
+            hca.trouble,
+            hca.begins,
+            hca.plugged,
         ):
             parser(each)
-    said = parse_xid.xid(f"NVRM: Xid (PCI:0000:06:00): 13, pid=3, name=a, {text}")
+    said = gpu.xid(f"NVRM: Xid (PCI:0000:06:00): 13, pid=3, name=a, {text}")
     assert said is not None
     assert (said.bdf, said.number, said.pid, said.text) == (GPU, 13, 3, text.lstrip(" "))
 
@@ -101,7 +101,7 @@ def test_a_parser_takes_any_text(text: str) -> None:
     ],
 )
 def test_off_the_bus(message: str, due: str | None) -> None:
-    assert parse_xid.off_bus(message) == due
+    assert gpu.off_bus(message) == due
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_off_the_bus(message: str, due: str | None) -> None:
     ],
 )
 def test_sxid(message: str, due: object) -> None:
-    assert parse_xid.sxid(message) == due
+    assert gpu.sxid(message) == due
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_sxid(message: str, due: object) -> None:
     ],
 )
 def test_pcie_error(message: str, due: object) -> None:
-    assert parse_aer.error(message) == due
+    assert pcie.error(message) == due
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_pcie_error(message: str, due: object) -> None:
     ],
 )
 def test_pcie_error_announced(message: str, due: object) -> None:
-    assert parse_aer.announced(message) == due
+    assert pcie.announced(message) == due
 
 
 @pytest.mark.parametrize(
@@ -168,13 +168,13 @@ def test_pcie_error_announced(message: str, due: object) -> None:
     ],
 )
 def test_a_gpu_that_did_not_start(message: str, due: object) -> None:
-    assert parse_xid.not_started(message) == due
+    assert gpu.not_started(message) == due
 
 
 def test_a_gpu_that_does_not_wake_up_is_off_the_bus() -> None:
     cold = f"nvidia {GPU}: Unable to change power state from D3cold to D0, device inaccessible"
-    assert parse_xid.off_bus(cold) == GPU
-    assert parse_xid.off_bus(cold.replace("nvidia", "xhci_hcd")) is None
+    assert gpu.off_bus(cold) == GPU
+    assert gpu.off_bus(cold.replace("nvidia", "xhci_hcd")) is None
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_gpu_that_does_not_wake_up_is_off_the_bus() -> None:
     ],
 )
 def test_an_access_that_an_iommu_refused(message: str, due: str | None) -> None:
-    assert parse_iommu.refused(message) == due
+    assert [fault.bdf for fault in pcie.iommu_faults([(1.0, message)])] == ([due] if due else [])
 
 
 def test_a_silent_system_processor_is_an_xid_119_of_a_numbered_gpu() -> None:
@@ -211,7 +211,7 @@ def test_a_silent_system_processor_is_an_xid_119_of_a_numbered_gpu() -> None:
     ],
 )  # fmt: skip
 def test_a_program_that_was_turned_away(message: str, due: object) -> None:
-    assert parse_xid.refused(message) == due
+    assert gpu.refused(message) == due
 
 
 HCA = "0000:05:00.0"
@@ -248,7 +248,7 @@ MODULE = f"mlx5_core {HCA}: Port module event[error]: module 0, Cable error, Hig
     ],
 )  # fmt: skip
 def test_mlx5(message: str, due: object) -> None:
-    said = parse_mlx5.trouble(message)
+    said = hca.trouble(message)
     assert (None if said is None else (said.trouble, said.module)) == due
     assert said is None or said.bdf == HCA
 

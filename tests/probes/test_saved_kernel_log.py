@@ -14,7 +14,7 @@ from dgxcheck.facts.limits import LOG_LINE_CHARACTERS, LOG_LINES
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.kernel_log.kmsg import MARK, line, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
-from probes.kernel_log.log import facts
+from probes.kernel_log import facts
 
 FORMS = {
     "kmsg": "6,339,5140900,-;{}\n SUBSYSTEM=pci\n DEVICE=+pci:0000:06:00.0\n",

@@ -19,8 +19,7 @@ from test_import_bundles import outputs, tarred
 from dgxcheck.assessment.importing.bundle import opened
 from dgxcheck.assessment.importing.recording import facts_of, read
 from dgxcheck.assessment.importing.texts import text_of
-from dgxcheck.readers.bundles.tar import Blocks
-from dgxcheck.readers.bundles.zip import Member, members
+from dgxcheck.readers.bundles.archives import Blocks, ZipMember, zip_members
 
 XID = "[  900.100000] NVRM: Xid (PCI:0000:0a:00): 48, pid=1, An uncorrectable double bit error (DBE) has been detected"
 TEXTS = {
@@ -164,7 +163,7 @@ def test_any_bytes_in_a_zip(noise: bytes, at: int, stream: bool) -> None:
     whole = zipped({"a.txt": b"hello\n" * 30, "b/c.txt": b"world\n" * 30}, stream=stream)
     data = whole[:at] + noise + whole[at + len(noise) :]
     total = 0
-    for member in members(Blocks(iter([data]))):
-        while isinstance(member, Member) and (part := member.read(4096)):
+    for member in zip_members(Blocks(iter([data]))):
+        while isinstance(member, ZipMember) and (part := member.read(4096)):
             total += len(part)
     assert total <= 1100 * (len(data) + 1)

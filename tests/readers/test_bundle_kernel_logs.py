@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dgxcheck.readers.bundles.kernel_logs import kernel_log
-from dgxcheck.readers.bundles.section import Section
+from dgxcheck.readers.bundles.sections import Section
 
 XID = "NVRM: Xid (PCI:0000:0f:00): 79, pid=1, GPU has fallen off the bus."
 LOADS = "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.113.01"

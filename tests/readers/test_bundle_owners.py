@@ -12,8 +12,8 @@ from test_import_bundles import tarred
 
 from dgxcheck.assessment.importing.bundle import opened
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.readers.bundles.owners import with_hosts
-from dgxcheck.readers.bundles.section import Section
+from dgxcheck.readers.bundles.bug_report import with_hosts
+from dgxcheck.readers.bundles.sections import Section
 from dgxcheck.source.recording.shipped import open_source
 
 IBSTAT = b"CA 'mlx5_0'\n\tCA type: MT4123\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 200\n"

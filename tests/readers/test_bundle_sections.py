@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.readers.bundles import bug_report, supportconfig
-from dgxcheck.readers.bundles.section import Section
+from dgxcheck.readers.bundles import bug_report
+from dgxcheck.readers.bundles.sections import Section, supportconfig_sections
 
 LINE = "_" * 44
 
@@ -76,5 +76,5 @@ def test_supportconfig() -> None:
         "=====\n#==[ Command ]======================================#\n# /usr/bin/dmesg\n[ 1.0] a\n\n"
         "#==[ Configuration File ]===========================#\n# /proc/cmdline\nquiet\n"
     )
-    found = [*supportconfig.sections((row.encode() + b"\n" for row in text.split("\n")), lambda _: True)]
+    found = [*supportconfig_sections((row.encode() + b"\n" for row in text.split("\n")), lambda _: True)]
     assert [(each.title, each.is_file) for each in found] == [("/usr/bin/dmesg", False), ("/proc/cmdline", True)]

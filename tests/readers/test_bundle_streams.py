@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.readers.bundles import streams, tar
+from dgxcheck.readers.bundles import archives, streams
 from dgxcheck.readers.bundles.streams import Budget, Stream, rows
 
 
@@ -103,8 +103,8 @@ def archive(*files: tuple[str, bytes], form: int = tarfile.PAX_FORMAT) -> bytes:
 
 def members(data: bytes) -> list[tuple[str, bytes]]:
     found = []
-    for member in tar.members(tar.Blocks(iter([data[n : n + 700] for n in range(0, len(data), 700)]))):
-        if isinstance(member, tar.Member):
+    for member in archives.tar_members(archives.Blocks(iter([data[n : n + 700] for n in range(0, len(data), 700)]))):
+        if isinstance(member, archives.TarMember):
             found.append((member.name, member.read(1 << 20)))
     return found
 
@@ -120,7 +120,7 @@ FILES = (
 @pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
 def test_members_are_those_of_tarfile(form: int) -> None:
     data = archive(*FILES, form=form)
-    assert tar.is_tar(data)
+    assert archives.is_tar(data)
     assert members(data) == [*FILES]
 
 
@@ -132,7 +132,7 @@ def test_a_damaged_archive_ends(at: int, junk: bytes) -> None:
 
 
 def test_a_member_is_skipped_unread() -> None:
-    names = [each.name for each in tar.members(tar.Blocks(iter([archive(*FILES)])))]
+    names = [each.name for each in archives.tar_members(archives.Blocks(iter([archive(*FILES)])))]
     assert names == [*(name for name, _ in FILES), "a link"]
 
 

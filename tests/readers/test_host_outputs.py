@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from readers_text import one, unread
 
-from dgxcheck.readers.host import dmidecode, driver_version, modules, numactl, uname
-from dgxcheck.readers.network import ibstat, mst
-from dgxcheck.readers.nvidia_smi import failure, nvlink_errors
+from dgxcheck.readers.host import dmidecode, system
+from dgxcheck.readers.network import adapters, hcas
+from dgxcheck.readers.nvidia_smi import nvlink, table
 
 INIT = "nvml nvmlInit"
 IB = "/sys/class/infiniband/mlx5_0"
@@ -36,7 +36,7 @@ Handle 0x0010, DMI type 17, 40 bytes
 Memory Device
 \tManufacturer: Samsung
 """
-    found = one(dmidecode.read, text)
+    found = one(dmidecode.read_dmidecode, text)
     assert found.facts == {
         "text /sys/class/dmi/id/sys_vendor": "NVIDIA\n",
         "text /sys/class/dmi/id/product_name": "DGXA100 920-23687-2530-000\n",
@@ -58,8 +58,8 @@ node   0   1
   0:  10  21
   1:  21  10
 """
-    facts = one(numactl.read, text).facts
-    assert unread([one(numactl.read, text)], text) == []
+    facts = one(system.read_numactl, text).facts
+    assert unread([one(system.read_numactl, text)], text) == []
     assert facts[f"names {NODE}"] == ["node0", "node1"]
     assert facts[f"text {NODE}/node0/cpulist"] == "0-2,8-9\n"
     assert facts[f"text {NODE}/node1/cpulist"] == "\n"
@@ -79,18 +79,18 @@ CA 'mlx5_0'
 \t\tSM lid: 12
 \t\tLink layer: InfiniBand
 """
-    facts = one(ibstat.read, text).facts
+    facts = one(hcas.read_ibstat, text).facts
     assert facts[f"text {IB}/node_guid"] == "b859:9f03:00d1:e2f4\n"
     assert facts[f"text {IB}/ports/1/state"] == "4: ACTIVE\n"
     assert facts[f"text {IB}/ports/1/sm_lid"] == "0xc\n"
     assert f"text {IB}/ports/1/rate" not in facts  # the text has neither lanes nor generation
     row = "ConnectX7(rev:0)        /dev/mst/mt4129_pciconf0      5e:00.0   mlx5_0          net-ibp94s0      0"
-    assert one(mst.read, f"{row}\nMST modules:").facts == {"stated pci-function mlx5_0": "0000:5e:00.0"}
+    assert one(adapters.read_mst, f"{row}\nMST modules:").facts == {"stated pci-function mlx5_0": "0000:5e:00.0"}
 
 
 def test_modules() -> None:
     row = "nvidia 100 3 nvidia_uvm,nvidia_modeset, Live 0xffffffffc0a01000 (PO)"
-    facts = one(modules.read, f"Module  Size  Used by\n{row}").facts
+    facts = one(system.read_modules, f"Module  Size  Used by\n{row}").facts
     assert facts["names /sys/module"] == ["nvidia"]
     assert facts["names /sys/module/nvidia/holders"] == ["nvidia_modeset", "nvidia_uvm"]
     assert facts["text /sys/module/nvidia/initstate"] == "live\n"
@@ -98,10 +98,10 @@ def test_modules() -> None:
 
 def test_uname() -> None:
     line = "uname: Linux box 5.4.0-generic #1 SMP Thu Dec 17 22:57:08 UTC 2015 x86_64 GNU/Linux"
-    assert uname.read(line) == {
+    assert system.read_uname(line) == {
         "text /proc/sys/kernel/hostname": "box\n", "text /proc/sys/kernel/osrelease": "5.4.0-generic\n",
     }  # fmt: skip
-    assert uname.read("FreeBSD box 14") == {}
+    assert system.read_uname("FreeBSD box 14") == {}
 
 
 @pytest.mark.parametrize(
@@ -115,17 +115,17 @@ def test_uname() -> None:
     ],
 )
 def test_a_failure_has_nvmls_code(words: str, code: int) -> None:
-    fact: Any = one(failure.read, words).facts[INIT]
+    fact: Any = one(table.read_failure, words).facts[INIT]
     assert fact["code"] == code
 
 
 def test_no_devices() -> None:
-    assert one(failure.read, "No devices were found").facts == {INIT: True, "nvml nvmlDeviceGetCount": 0}
+    assert one(table.read_failure, "No devices were found").facts == {INIT: True, "nvml nvmlDeviceGetCount": 0}
 
 
 def test_a_mismatch_with_both_versions() -> None:
     text = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 570.124"
-    fact: Any = one(failure.read, text).facts[INIT]
+    fact: Any = one(table.read_failure, text).facts[INIT]
     assert fact["detail"].endswith("mismatch, library 570.124")
 
 
@@ -134,11 +134,11 @@ MODULE = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {}  Mon Jan 27 02:37:4
 
 def test_the_module_that_is_loaded() -> None:
     text = f"{MODULE.format('570.86.15')}\nGCC version:  gcc version 12.3.0"
-    found = one(driver_version.read, text)
+    found = one(system.read_driver_version, text)
     assert found.facts == {"text /proc/driver/nvidia/version": f"{MODULE.format('570.86.15')}\n"}
     assert unread([found], text) == []
-    assert driver_version.read((MODULE.format("570.86.15"), MODULE.format("570.124.06"))) == ()
-    assert driver_version.read(("NVRM version: 570.86.15",)) == ()
+    assert system.read_driver_version((MODULE.format("570.86.15"), MODULE.format("570.124.06"))) == ()
+    assert system.read_driver_version(("NVRM version: 570.86.15",)) == ()
 
 
 @pytest.mark.parametrize(
@@ -151,16 +151,24 @@ def test_the_module_that_is_loaded() -> None:
     ],
 )
 def test_a_gpu_without_a_handle(words: str) -> None:
-    assert one(failure.read, words).facts == {"stated no-handle 0000:0f:00.0": "Unknown Error"}
+    assert one(table.read_failure, words).facts == {"stated no-handle 0000:0f:00.0": "Unknown Error"}
 
 
 def test_error_counters() -> None:
     text = "GPU 0: Tesla (UUID: GPU-1)\n\t Link 3: Replay Errors: 7\n\t Link 3: CRC Errors: 2\n"
-    facts = one(nvlink_errors.read, text).facts
+    facts = one(nvlink.read_errors, text).facts
     assert facts == {"stated nvlink-errors GPU0 3 0": 7, "stated nvlink-errors GPU0 3 2": 2}
 
 
 @given(st.lists(st.text(max_size=60), max_size=12))
 def test_any_text(rows: list[str]) -> None:
-    for read in (dmidecode.read, numactl.read, ibstat.read, mst.read, modules.read, failure.read, nvlink_errors.read):
+    for read in (
+        dmidecode.read_dmidecode,
+        system.read_numactl,
+        hcas.read_ibstat,
+        adapters.read_mst,
+        system.read_modules,
+        table.read_failure,
+        nvlink.read_errors,
+    ):
         read(tuple(rows))

@@ -26,7 +26,7 @@ from test_readers_perftest import CUDA, WRITE
 from dgxcheck.assessment.importing.recording import read
 from dgxcheck.assessment.importing.texts import text_of
 from dgxcheck.facts.missing import BadInput, Json
-from dgxcheck.readers.catalogue import READERS
+from dgxcheck.readers.any_text import READERS
 from dgxcheck.readers.layout.undo import undone
 
 LAYERS = HARMLESS.keys() - {"column", "table of one column"}

@@ -6,7 +6,7 @@ import pytest
 
 from dgxcheck.assessment.importing.recording import read
 from dgxcheck.assessment.importing.texts import text_of
-from dgxcheck.readers.layout.cuts import is_cut
+from dgxcheck.readers.layout.lines import is_cut
 
 MARKS = ("[...]", "         [snip]", "<cut>", "...", "\u2026", "(truncated)", "--- snip ---", "12 more lines")
 HEAD = "GPU 2: NVIDIA H100 80GB HBM3 (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)"

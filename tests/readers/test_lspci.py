@@ -14,11 +14,9 @@ from seam import run
 
 from dgxcheck.readers.derived import completed
 from dgxcheck.readers.lspci import text as pasted
-from dgxcheck.readers.lspci.bars import resource
 from dgxcheck.readers.lspci.files import files
-from dgxcheck.readers.lspci.listing import functions, merged
-from dgxcheck.readers.lspci.registers import extended, link, secondary_bus
-from dgxcheck.readers.lspci.tree import tree
+from dgxcheck.readers.lspci.listing import functions, merged, tree
+from dgxcheck.readers.lspci.registers import extended, link, resource, secondary_bus
 
 SAMPLES = next(
     (up / "shared/recordings/sysfs-raw" for up in Path(__file__).parents if (up / "shared/recordings").is_dir()),
@@ -149,7 +147,7 @@ $ lspci -tv
 
 
 def test_a_tree_with_names_alone() -> None:
-    found = one(pasted.read, NAMED)
+    found = one(pasted.read_text, NAMED)
     assert found.tool == "lspci -t"
     assert unread([found], NAMED) == []
     assert found.facts[f"link {D}/0000:43:00.0"] == (
@@ -171,7 +169,7 @@ $ sudo lspci -vvv -s 19:00.0
 
 
 def test_one_device_in_words() -> None:
-    found = one(pasted.read, ONE)
+    found = one(pasted.read_text, ONE)
     assert unread([found], ONE) == []
     told = {key.rpartition("/")[2]: fact for key, fact in found.facts.items() if "0000:19:00.0/" in key}
     assert told["class"] == "0x030200\n"
@@ -182,12 +180,12 @@ def test_one_device_in_words() -> None:
 
 def test_functions_shown_are_there_beside_the_gpus_that_nvml_lists() -> None:
     nvml = {"nvml nvmlDeviceGetHandleByIndex 0": "0000:19:00.0", "nvml nvmlDeviceGetHandleByIndex 1": "0000:1a:00.0"}
-    facts = completed({**one(pasted.read, ONE).facts, **nvml})
+    facts = completed({**one(pasted.read_text, ONE).facts, **nvml})
     assert facts[f"names {D}"] == ["0000:19:00.0", "0000:1a:00.0"]
 
 
 def test_prose_with_a_bus_id_is_no_listing() -> None:
-    assert pasted.read(("19:00.0 is the GPU that fails", "00:1f.0 was reset")) == ()
+    assert pasted.read_text(("19:00.0 is the GPU that fails", "00:1f.0 was reset")) == ()
 
 
 def naive(text: str) -> dict[str, dict[str, str]]:
@@ -211,7 +209,7 @@ def naive(text: str) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("form", sorted(LSPCI.keys() - {"lspci -t", "lspci -tv", "LnkSta alone"}))
 def test_every_form_says_what_a_naive_reader_sees(form: str) -> None:
-    found = one(pasted.read, LSPCI[form])
+    found = one(pasted.read_text, LSPCI[form])
     seen = naive(LSPCI[form])
     shown = {key.split("/")[5] for key in found.facts if key.startswith((f"text {D}/", f"link {D}/"))}
     assert {bdf for bdf, told in seen.items() if told} <= shown
@@ -225,10 +223,12 @@ def test_every_form_says_what_a_naive_reader_sees(form: str) -> None:
 def test_lines_that_grep_chose_do_not_say_that_others_are_missing() -> None:
     """No BAR and no driver is what a whole listing says, not one of LnkSta alone, nor one that is cut."""
     for text in (LSPCI["grep LnkSta"], LSPCI["lspci -vv"].partition("\tKernel driver in use: nvidia")[0]):
-        keys = {key for part in pasted.read(tuple(text.splitlines())) for key in part.facts if "0000:4b:00.0/" in key}
+        keys = {
+            key for part in pasted.read_text(tuple(text.splitlines())) for key in part.facts if "0000:4b:00.0/" in key
+        }
         assert keys
         assert not [key for key in keys if key.endswith(("/driver", "/resource", "/iommu_group"))]
-    whole = one(pasted.read, LSPCI["lspci -vv"]).facts
+    whole = one(pasted.read_text, LSPCI["lspci -vv"]).facts
     assert f"text {D}/0000:4b:00.0/resource" in whole
 
 
@@ -246,7 +246,7 @@ CAP, STA = "\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM L1", "\t\tLnkSta
     ([CAP], []),
 ])  # fmt: skip
 def test_a_link_without_its_device(lines: list[str], due: list[str]) -> None:
-    found = pasted.read(tuple(lines))
+    found = pasted.read_text(tuple(lines))
     outcomes = [fact["outcome"] for part in found for fact in part.facts.values() if isinstance(fact, dict)]
     assert outcomes == due
     assert unread(found, "\n".join(lines)) == ([] if "LnkS" in str(lines) or "LnkC" in str(lines) else [1])
@@ -258,7 +258,7 @@ def test_a_gpu_that_reads_all_ones_is_lost(details: list[str]) -> None:
     head = "{}:00.0 3D controller: NVIDIA Corporation GV100GL [Tesla V100 SXM2 16GB] (rev {})"
     bridge = "00:02.0 PCI bridge: Intel Corporation Device 6f04 (rev ff)"
     lines = [head.format("06", "a1"), head.format("07", "a1"), head.format("0a", "ff"), *details, bridge]
-    facts = one(pasted.read, "\n".join(lines)).facts
+    facts = one(pasted.read_text, "\n".join(lines)).facts
     reports = {key.split(" ")[2]: fact for key, fact in facts.items() if key.startswith("stated report ")}
     assert [*reports] == ["0000:0a:00.0"]
     assert isinstance(fact := reports["0000:0a:00.0"], dict)
@@ -267,7 +267,7 @@ def test_a_gpu_that_reads_all_ones_is_lost(details: list[str]) -> None:
 
 
 def test_a_tree_of_numbers_alone_names_no_device() -> None:
-    found = one(pasted.read, LSPCI["lspci -t"])
+    found = one(pasted.read_text, LSPCI["lspci -t"])
     assert found.facts[f"link {D}/0000:4b:00.0"] == "../../../devices/pci0000:4a/0000:4a:02.0/0000:4b:00.0"
     assert all(key.startswith(("link ", "names ")) for key in found.facts)
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgxcheck.facts.limits import LINE_CHARACTERS
-from dgxcheck.readers.catalogue import READERS
+from dgxcheck.readers.any_text import READERS
 from dgxcheck.readers.model import Imported
 from dgxcheck.source.recording.keys import place
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from readers_text import numbers as all_of
 from readers_text import sane
 
-from dgxcheck.readers.benchmarks.catalogue import READERS
-from dgxcheck.readers.merge import merge_runs
+from dgxcheck.readers.any_text import BENCHMARKS as READERS
+from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported
 
 TEXTS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from readers_text import member, one, unread, values
 
-from dgxcheck.readers.benchmarks import cuda_bandwidth_test, simple_p2p
+from dgxcheck.readers.benchmarks import cuda_samples
 
 OLD = """\
 [CUDA Bandwidth Test] - Starting...
@@ -56,19 +56,19 @@ Test passed
 
 
 def test_mb_of_old_samples_are_1024000_bytes() -> None:
-    found = one(cuda_bandwidth_test.read, OLD)
+    found = one(cuda_samples.read_bandwidth, OLD)
     assert values(found) == {"host-to-device 3": 10.24, "device-to-host 3": 11.2645, "device-copy 3": 204.8}
     assert member(found, "host-to-device 3", "name") == "Tesla Example"
     assert unread([found], OLD) == []
 
 
 def test_gb_of_new_samples_are_gb() -> None:
-    found = one(cuda_bandwidth_test.read, OLD.replace("MB/s", "GB/s").replace("10000.0", "25.8"))
+    found = one(cuda_samples.read_bandwidth, OLD.replace("MB/s", "GB/s").replace("10000.0", "25.8"))
     assert values(found)["host-to-device 3"] == 25.8
 
 
 def test_two_runs_of_one_gpu_are_kept_apart_in_one_fact() -> None:
-    found = one(cuda_bandwidth_test.read, OLD + OLD.replace("10000.0", "3000.0"))
+    found = one(cuda_samples.read_bandwidth, OLD + OLD.replace("10000.0", "3000.0"))
     assert member(found, "host-to-device 3", "runs") == [
         {"value": 10.24, "from": "line 10"},
         {"value": 3.072, "from": "line 34"},
@@ -77,26 +77,26 @@ def test_two_runs_of_one_gpu_are_kept_apart_in_one_fact() -> None:
 
 def test_another_gpu_under_the_same_index_tells_its_name() -> None:
     other_gpu = OLD.replace("Tesla Example", "Tesla Other").replace("10000.0", "3000.0")
-    found = one(cuda_bandwidth_test.read, OLD + other_gpu)
+    found = one(cuda_samples.read_bandwidth, OLD + other_gpu)
     other = {"value": 3.072, "from": "line 34", "name": "Tesla Other"}
     assert member(found, "host-to-device 3", "also") == [other]
 
 
 def test_pageable_copies_are_another_kind() -> None:
-    found = one(cuda_bandwidth_test.read, OLD.replace("PINNED", "PAGEABLE"))
+    found = one(cuda_samples.read_bandwidth, OLD.replace("PINNED", "PAGEABLE"))
     assert set(values(found)) == {"pageable-host-to-device 3", "pageable-device-to-host 3", "device-copy 3"}
 
 
 def test_of_a_range_the_largest_size_counts_and_all_are_kept() -> None:
     text = OLD.replace("   33554432\t\t\t10000.0", "   1000000\t9000.0\n  33554432\t9500.0\n  2000000\t9900.0")
-    found = one(cuda_bandwidth_test.read, text)
+    found = one(cuda_samples.read_bandwidth, text)
     assert member(found, "host-to-device 3", "value") == 9.728
     assert member(found, "host-to-device 3", "sizes") == [[1000000, 9.216], [2000000, 10.1376], [33554432, 9.728]]
 
 
 def test_the_sum_of_all_devices_is_of_no_single_one() -> None:
     text = OLD.replace(" Device 3: Tesla Example", " Device 0: A\n Device 1: B").replace("1 Device(s)", "2 Device(s)")
-    assert set(values(one(cuda_bandwidth_test.read, text))) == {
+    assert set(values(one(cuda_samples.read_bandwidth, text))) == {
         "host-to-device all",
         "device-to-host all",
         "device-copy all",
@@ -109,7 +109,7 @@ def test_csv_mode() -> None:
         "bandwidthTest-D2H-Paged, Bandwidth = 5.0 GB/s, Time = 0.00640 s, Size = 32000000 bytes, NumDevsUsed = 1\n"
         "bandwidthTest-D2D, Bandwidth = 500.5 GB/s, Time = 0.00006 s, Size = 32000000 bytes, NumDevsUsed = 1\n"
     )
-    found = one(cuda_bandwidth_test.read, text)
+    found = one(cuda_samples.read_bandwidth, text)
     assert values(found) == {"host-to-device 0": 12.1, "pageable-device-to-host 0": 5.0, "device-copy 0": 500.5}
     assert unread([found], text) == []
 
@@ -117,13 +117,13 @@ def test_csv_mode() -> None:
 @pytest.mark.parametrize("word", ["nan", "inf", "-1.0", "10000", "99999999999.0", "N/A", "1e4"])
 def test_a_rate_that_is_none_is_no_fact_and_its_line_is_named(word: str) -> None:
     text = OLD.replace("10000.0", word)
-    found = one(cuda_bandwidth_test.read, text)
+    found = one(cuda_samples.read_bandwidth, text)
     assert set(values(found)) == {"device-to-host 3", "device-copy 3"}
     assert unread([found], text) == [10]
 
 
 def test_simple_p2p_measures_in_gib_and_proves_both_directions() -> None:
-    found = one(simple_p2p.read, P2P)
+    found = one(cuda_samples.read_simple_p2p, P2P)
     assert values(found) == {
         "access 0 1": True,
         "access 1 0": True,
@@ -138,7 +138,7 @@ def test_simple_p2p_measures_in_gib_and_proves_both_directions() -> None:
 def test_simple_p2p_with_wrong_data() -> None:
     errors = "".join(f"Verification error @ element {n}: val = nan, ref = {n}.000000\n" for n in range(1, 13))
     text = P2P.replace("Disabling", errors + "Disabling").replace("Test passed", "Test failed!")
-    found = one(simple_p2p.read, text)
+    found = one(cuda_samples.read_simple_p2p, text)
     assert values(found)["p2p-integrity 1 0"] == 12
     assert member(found, "p2p-integrity 0 1", "first") == 4
     assert unread([found], text) == []
@@ -154,4 +154,4 @@ def test_simple_p2p_with_wrong_data() -> None:
     ],
 )
 def test_a_verdict_that_is_missing_or_contradicts_the_errors_is_none(text: str) -> None:
-    assert not {key for key in values(one(simple_p2p.read, text)) if key.startswith("p2p-integrity")}
+    assert not {key for key in values(one(cuda_samples.read_simple_p2p, text)) if key.startswith("p2p-integrity")}

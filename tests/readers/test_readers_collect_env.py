@@ -9,7 +9,7 @@ from readers_text import one, unread
 
 from dgxcheck.assessment.importing.recording import read
 from dgxcheck.assessment.importing.texts import text_of
-from dgxcheck.readers.host import collect_env, modules
+from dgxcheck.readers.host import cuda, system
 
 GPUS = [f"GPU {number}: NVIDIA H100 80GB HBM3" for number in range(4)]
 PLAIN = "\n".join((
@@ -37,7 +37,7 @@ GPU3\tNV18\tNV18\tNV18\t X \t56-111\t1\t\tN/A
 @pytest.mark.parametrize("form", [PLAIN, PADDED])
 def test_driver_and_gpus(form: str) -> None:
     text = form.format("True")
-    found = one(collect_env.read, text)
+    found = one(cuda.read_collect_env, text)
     assert unread([found], text) == []
     assert found.facts["nvml nvmlSystemGetDriverVersion"] == "550.54.15"
     named = [fact for key, fact in found.facts.items() if "GetName" in key]
@@ -46,7 +46,7 @@ def test_driver_and_gpus(form: str) -> None:
 
 def test_a_single_gpu_stands_beside_its_title() -> None:
     text = PLAIN.format("True").replace("\n".join(("configuration: ", *GPUS)), "configuration: GPU 0: NVIDIA L4")
-    named = [fact for key, fact in one(collect_env.read, text).facts.items() if "GetName" in key]
+    named = [fact for key, fact in one(cuda.read_collect_env, text).facts.items() if "GetName" in key]
     assert named == ["NVIDIA L4"]
 
 
@@ -56,7 +56,7 @@ def test_a_single_gpu_stands_beside_its_title() -> None:
 )
 def test_a_pytorch_that_cannot_use_cuda(build: str, answer: str, reported: bool) -> None:
     text = PLAIN.format(answer).replace("build PyTorch: 12.4", f"build PyTorch: {build}")
-    assert ("stated report host collect_env-cuda" in one(collect_env.read, text).facts) == reported
+    assert ("stated report host collect_env-cuda" in one(cuda.read_collect_env, text).facts) == reported
 
 
 @pytest.mark.parametrize("form", [PLAIN, PADDED])
@@ -70,7 +70,7 @@ def test_the_matrix_below_it_is_read_and_nothing_is_refused(form: str) -> None:
 
 def test_modules_that_were_taken_out_of_the_list() -> None:
     text = "nvidia_peermem         16384  0\nib_core              397312  9 rdma_cm,ib_ipoib,nvidia_peermem,mlx5_ib\n"
-    (report, other) = one(modules.read, text).facts.values()
+    (report, other) = one(system.read_modules, text).facts.values()
     assert isinstance(report, dict)
     assert isinstance(other, dict)
     assert (report["text"], report["outcome"], other["text"]) == (
@@ -78,7 +78,7 @@ def test_modules_that_were_taken_out_of_the_list() -> None:
         "pass",
         "ib_core is loaded",
     )
-    assert modules.read(("some words 16384 0", "nvidia 123")) == ()
+    assert system.read_modules(("some words 16384 0", "nvidia 123")) == ()
 
 
 def test_lines_of_another_host_that_nobody_reads_are_named(tmp_path: Path) -> None:

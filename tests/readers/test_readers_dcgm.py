@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from readers_text import one, unread
 
-from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, nvlink, topo
+from dgxcheck.readers.dcgm import devices, diag, health
 from dgxcheck.readers.model import Imported
 
 TABLE = """\
@@ -48,7 +48,7 @@ def bad(found: Imported) -> dict[str, str]:
 
 
 def test_the_table() -> None:
-    found = one(diag.read, TABLE)
+    found = one(diag.read_diag, TABLE)
     assert unread([found], TABLE) == []
     assert bad(found) == {
         "GPU2 dcgmi-diag-gpu-memory": "remap-pending",
@@ -60,19 +60,19 @@ def test_the_table() -> None:
 
 
 def test_the_message_is_put_together_again() -> None:
-    fact: Any = one(diag.read, TABLE).facts["stated report GPU2 dcgmi-diag-gpu-memory"]
+    fact: Any = one(diag.read_diag, TABLE).facts["stated report GPU2 dcgmi-diag-gpu-memory"]
     assert fact["text"].endswith("uncorrectable memory errors and row remappings are pending")
 
 
 def test_dcgm_4_names_gpus_below_the_test() -> None:
-    assert bad(one(diag.read, FOUR)) == {"GPU1 dcgmi-diag-memory": "thermal-slowdown"}
+    assert bad(one(diag.read_diag, FOUR)) == {"GPU1 dcgmi-diag-memory": "thermal-slowdown"}
 
 
 @pytest.mark.parametrize("cut", range(200, len(TABLE), 53))
 def test_a_cut_table_blames_no_gpu_that_the_whole_does_not(cut: int) -> None:
-    gpus = {key.split()[0] for key in bad(one(diag.read, TABLE))}
+    gpus = {key.split()[0] for key in bad(one(diag.read_diag, TABLE))}
     for text in (TABLE[:cut], TABLE[cut:]):
-        for part in diag.read(tuple(text.splitlines())):
+        for part in diag.read_diag(tuple(text.splitlines())):
             assert {key.split()[0] for key in bad(part)} <= gpus
 
 
@@ -93,7 +93,7 @@ def test_a_test_that_something_kept_from_running_blames_no_gpu(message: str, out
     result = {"gpu_id": "0", "status": "Fail", "warnings": [{"warning": message}]}
     tests = [{"category": "Hardware", "tests": [{"name": "GPU Memory", "results": [result]}]}]
     document = json.dumps({"DCGM Diagnostic": {"test_categories": tests}})
-    for found in (one(diag.read, text), one(diag_json.read, document)):
+    for found in (one(diag.read_diag, text), one(diag.read_json, document)):
         (told,) = [fact for fact in found.facts.values() if isinstance(fact, dict)]
         assert (told["outcome"], told["fault"]) == (outcome, fault)
 
@@ -103,14 +103,14 @@ def test_json_of_3_and_4() -> None:
     four = {"entity_group": "GPU", "entity_id": 5, "status": "Fail", "warnings": [{"warning": "PCIe replay count"}]}
     tests = [{"name": "PCIe", "results": [three, four, {"gpu_ids": "0,1", "status": "PASS"}]}]
     text = json.dumps({"DCGM Diagnostic": {"test_categories": [{"category": "Integration", "tests": tests}]}}, indent=1)
-    found = one(diag_json.read, text)
+    found = one(diag.read_json, text)
     assert bad(found) == {"GPU2 dcgmi-diag-pcie": "nvlink-reported", "GPU5 dcgmi-diag-pcie": "pcie-replays"}
     assert unread([found], text) == []
 
 
 def test_nvlinks() -> None:
     text = "+---+\n|  NvLink Link Status  |\nGPUs:\n    gpuId 0:\n        U D X _\n    gpuId 1:\n        _ _ _ _\n"
-    facts = one(nvlink.read, text).facts
+    facts = one(devices.read_nvlink, text).facts
     assert facts == {
         "stated nvlink GPU0 0": "up", "stated nvlink GPU0 1": "<inactive>", "stated nvlink GPU0 2": "<inactive>",
         "stated nvlink GPU1": "none",
@@ -126,10 +126,10 @@ def test_health_as_table_and_in_a_log() -> None:
 |       -> PCIe system      | Warning                                                  |
 |                           | Detected more than 8 PCIe replays per minute for GPU 3   |
 """
-    assert bad(one(health.read, "| Overall Health            | Healthy     |")) == {}
-    assert bad(one(health.read, table)) == {"GPU3 dcgmi-health-pcie": "pcie-replays"}
+    assert bad(one(health.read_health, "| Overall Health            | Healthy     |")) == {}
+    assert bad(one(health.read_health, table)) == {"GPU3 dcgmi-health-pcie": "pcie-replays"}
     logged = "ERROR Detected a WARNING in health system Thermal: 'clocks event due to thermal violation in GPU 2.'"
-    assert bad(one(health.read, logged)) == {"GPU2 dcgmi-health-thermal": "thermal-slowdown"}
+    assert bad(one(health.read_health, logged)) == {"GPU2 dcgmi-health-thermal": "thermal-slowdown"}
 
 
 def test_discovery() -> None:
@@ -141,7 +141,7 @@ def test_discovery() -> None:
 | 1      | Name: Tesla V100-SXM2-16GB                                           |
 |        | PCI Bus ID: 00000000:0A:00.0                                         |
 """
-    found = one(discovery.read, text)
+    found = one(devices.read_discovery, text)
     assert found.facts["nvml nvmlDeviceGetHandleByIndex 1"] == "0000:0a:00.0"
     assert unread([found], text) == []
 
@@ -184,19 +184,19 @@ FRAGMENT = """\
 
 
 def test_error_counts_of_nvlinks_are_those_of_nvidia_smi() -> None:
-    found = one(nvlink.read, COUNTS)
+    found = one(devices.read_nvlink, COUNTS)
     assert unread([found], COUNTS) == []
     assert found.facts == {"stated nvlink-errors GPU3 0 2": 7, "stated nvlink-errors GPU3 0 0": 2}
 
 
 def test_paths_of_one_gpu() -> None:
-    found = one(topo.read, PATHS)
+    found = one(devices.read_topo, PATHS)
     assert unread([found], PATHS) == []
     assert found.facts == {"stated label-pci GPU0 GPU1": "PIX", "stated label GPU0 GPU1": "NV2"}
 
 
 def test_json_that_is_none_gives_the_results_that_are_whole() -> None:
-    found = one(diag_json.read, FRAGMENT)
+    found = one(diag.read_json, FRAGMENT)
     assert unread([found], FRAGMENT) == []
     assert bad(found) == {"GPU5 dcgmi-diag-gpu-memory": "ecc-uncorrected"}
     assert "stated report GPU0 dcgmi-diag-gpu-memory" in found.facts
@@ -207,7 +207,7 @@ def test_health_as_json(overall: str) -> None:
     gpu = {"value": overall, "children": {"NVLINK system": {"value": overall, "children": {
         "Failure": {"value": "GPU 2's NvLink link 0 is currently down"}}}}}  # fmt: skip
     body = {"Overall Health": {"value": overall}, **({} if overall == "Healthy" else {"GPU ID: 2": gpu})}
-    found = one(health.read, json.dumps({"body": body, "header": ["Health Monitor Report"]}, indent=1))
+    found = one(health.read_health, json.dumps({"body": body, "header": ["Health Monitor Report"]}, indent=1))
     assert bad(found) == ({} if overall == "Healthy" else {"GPU2 dcgmi-health-nvlink-system": "nvlink-reported"})
 
 
@@ -216,11 +216,11 @@ def test_rows_below_each_other_have_an_end() -> None:
     for _ in range(50):
         row = {"value": "Healthy", "children": {"GPU ID: 2": row}}
     body = {"Overall Health": {"value": "Healthy"}, "GPU ID: 1": row}
-    assert bad(one(health.read, json.dumps({"body": body}))) == {}
+    assert bad(one(health.read_health, json.dumps({"body": body}))) == {}
 
 
 def test_a_short_row_ends_at_a_blank_and_a_full_one_within_a_word() -> None:
     full = "| Warning                   | GPU 1 has uncorrectable errors and temperatur  |"
-    text = one(diag.read, f"{FOUR.rpartition('| Warning')[0]}{full}\n|                           | es above |")
+    text = one(diag.read_diag, f"{FOUR.rpartition('| Warning')[0]}{full}\n|                           | es above |")
     (fact,) = [value for value in text.facts.values() if isinstance(value, dict) and value["outcome"] == "fail"]
     assert str(fact["text"]).endswith("temperatures above")

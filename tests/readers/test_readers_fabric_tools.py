@@ -8,8 +8,8 @@ import pytest
 from readers_text import one, unread
 
 from dgxcheck.assessment import Request, assess
-from dgxcheck.readers.catalogue import READERS
-from dgxcheck.readers.network import ibdev2netdev, iblinkinfo, ibstat, known, mlxlink, port_counters
+from dgxcheck.readers.any_text import READERS
+from dgxcheck.readers.network import adapters, counters, fabric, hcas
 
 LINKS = """\
 CA: gpu01 mlx5_0:
@@ -86,8 +86,9 @@ def bad(text: str, folder: Path) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(
     ("read", "text"),
-    [(iblinkinfo.read, LINKS), (port_counters.read, COUNTERS), (port_counters.read, ERRORS),
-     (ibdev2netdev.read, INTERFACES), (known.read, QUERY), (known.read, PORTS), (known.read, WIRING)],
+    [(fabric.read_iblinkinfo, LINKS), (counters.read_port_counters, COUNTERS), (counters.read_port_counters, ERRORS),
+     (hcas.read_ibdev2netdev, INTERFACES), (fabric.read_known, QUERY), (fabric.read_known, PORTS),
+     (fabric.read_known, WIRING)],
 )  # fmt: skip
 def test_every_line_is_read_and_by_one_reader(read: object, text: str) -> None:
     found = [part for reader in READERS for part in reader(tuple(text.splitlines()))]
@@ -134,7 +135,7 @@ def test_a_device_that_the_class_lists_and_that_is_gone(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_mlxlink_of_a_port_that_is_no_rdma_device(text: str, name: str, outcome: str) -> None:
-    found = one(mlxlink.read, text)
+    found = one(adapters.read_mlxlink, text)
     assert unread([found], text) == []
     ((key, report),) = found.facts.items()
     assert key == f"stated report {name} mlxlink-status"
@@ -144,10 +145,10 @@ def test_mlxlink_of_a_port_that_is_no_rdma_device(text: str, name: str, outcome:
 
 def test_counters_that_are_zero_pass_and_details_are_no_files() -> None:
     text = "# PortRcvErrorDetails counters: Lid 7 port 1\nPortLocalPhysicalErrors:.........{}\n"
-    (report,) = one(port_counters.read, text.format(0)).facts.values()
+    (report,) = one(counters.read_port_counters, text.format(0)).facts.values()
     assert isinstance(report, dict)
     assert report["outcome"] == "pass"
-    ((key, report),) = one(port_counters.read, text.format(3)).facts.items()
+    ((key, report),) = one(counters.read_port_counters, text.format(3)).facts.items()
     assert key.startswith("stated report lid7/1")
     assert isinstance(report, dict)
     assert "PortLocalPhysicalErrors 3" in str(report["text"])
@@ -158,7 +159,7 @@ def test_totals_alone_are_no_fault(tmp_path: Path) -> None:
 
 
 def test_totals_are_noted_with_their_port() -> None:
-    ((key, report),) = one(port_counters.read, ERRORS).facts.items()
+    ((key, report),) = one(counters.read_port_counters, ERRORS).facts.items()
     assert key.startswith("stated report 0x1070fd0300370ea2/1 ")
     assert isinstance(report, dict)
     assert report["outcome"] == "note"
@@ -166,16 +167,16 @@ def test_totals_are_noted_with_their_port() -> None:
 
 
 def test_counters_are_those_of_the_port_with_that_lid() -> None:
-    facts = {**one(ibstat.read, PORT).facts, **one(port_counters.read, COUNTERS).facts}
-    files = port_counters.files_of(facts)
+    facts = {**one(hcas.read_ibstat, PORT).facts, **one(counters.read_port_counters, COUNTERS).facts}
+    files = counters.files_of(facts)
     base = "/sys/class/infiniband/mlx5_3/ports/1/counters"
     assert files[f"text {base}/symbol_error"] == "900000\n"
     assert files[f"names {base}"] == ["link_downed", "symbol_error"]
-    assert port_counters.files_of({key: "0xd\n" if key.endswith("/lid") else fact for key, fact in facts.items()}) == {}
+    assert counters.files_of({key: "0xd\n" if key.endswith("/lid") else fact for key, fact in facts.items()}) == {}
 
 
 def test_what_mlxlink_says_as_json_of_a_device_of_mst() -> None:
-    found = one(mlxlink.read, LINK_JSON)
+    found = one(adapters.read_mlxlink, LINK_JSON)
     assert unread([found], LINK_JSON) == []
     (report,) = found.facts.values()
     assert isinstance(report, dict)
@@ -183,7 +184,7 @@ def test_what_mlxlink_says_as_json_of_a_device_of_mst() -> None:
 
 
 def test_an_interface_that_is_down_says_nothing_of_its_port() -> None:
-    facts = one(ibdev2netdev.read, INTERFACES).facts
+    facts = one(hcas.read_ibdev2netdev, INTERFACES).facts
     states = {key.split("/")[4]: fact for key, fact in facts.items() if key.endswith("/state")}
     assert states == {"mlx5_0": "4: ACTIVE\n", "mlx5_2": "1: DOWN\n"}
 

@@ -10,7 +10,7 @@ from readers_text import one, unread
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.readers.model import Reader
-from dgxcheck.readers.network import firmware, rdma_statistic, subnet
+from dgxcheck.readers.network import adapters, counters, fabric
 
 STATISTIC = """\
 link mlx5_0/1 rx_write_requests 12 rx_read_requests 0 out_of_sequence 4 packet_seq_err 0 local_ack_timeout_err {}
@@ -59,14 +59,14 @@ def faults(text: str, folder: Path) -> list[tuple[str, str]]:
 
 def test_counters_of_every_port() -> None:
     text = STATISTIC.format(7)
-    found = one(rdma_statistic.read, text)
+    found = one(counters.read_statistic, text)
     assert unread([found], text) == []
     base = "/sys/class/infiniband/mlx5_0/ports/1/hw_counters"
     assert found.facts[f"text {base}/local_ack_timeout_err"] == "7\n"
     assert found.facts[f"names {base}"] == [
         "local_ack_timeout_err", "out_of_sequence", "packet_seq_err", "rx_read_requests", "rx_write_requests",
     ]  # fmt: skip
-    assert rdma_statistic.read(("link mlx5_0/1 state ACTIVE physical_state LINK_UP",)) == ()
+    assert counters.read_statistic(("link mlx5_0/1 state ACTIVE physical_state LINK_UP",)) == ()
 
 
 def test_a_port_that_timed_out_more_than_the_others(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_port_that_timed_out_more_than_the_others(tmp_path: Path) -> None:
 def test_firmware_of_rdma_devices_is_compared_as_that_of_the_machine(tmp_path: Path) -> None:
     versions = ["28.39.1002", "28.39.1002", "28.35.2000"]
     text = "".join(FLINT.format(f"mlx5_{at}", version, "MT_0000000838") for at, version in enumerate(versions))
-    found = one(firmware.read, text)
+    found = one(adapters.read_firmware, text)
     assert found.facts["text /sys/class/infiniband/mlx5_2/fw_ver"] == "28.35.2000\n"
     assert found.facts["text /sys/class/infiniband/mlx5_2/board_id"] == "MT_0000000838\n"
     assert faults(text, tmp_path) == [("mlx5_2", "hca-firmware")]
@@ -86,7 +86,7 @@ def test_firmware_of_rdma_devices_is_compared_as_that_of_the_machine(tmp_path: P
 @pytest.mark.parametrize(("board", "odd"), [("MT_0000000838", 1), ("MT_0000000840", 0)])
 def test_adapters_by_bus_id_are_compared_within_their_board(board: str, odd: int) -> None:
     first = "".join(FLINT.format(place, "28.39.1002", "MT_0000000838") for place in ("18:00.0", "3b:00.0"))
-    found = reports(first + FLINT.format("9a:00.0", "28.35.2000", board), firmware.read)
+    found = reports(first + FLINT.format("9a:00.0", "28.35.2000", board), adapters.read_firmware)
     assert [fact["fault"] for fact in found.values() if fact["outcome"] == "warn"] == ["hca-firmware"] * odd
     assert len(found) == 3
 
@@ -100,26 +100,26 @@ def test_adapters_by_bus_id_are_compared_within_their_board(board: str, odd: int
     ],
 )
 def test_the_subnet_manager(line: str, outcome: str) -> None:
-    (found,) = reports(line, subnet.read).values()
+    (found,) = reports(line, fabric.read_subnet).values()
     assert found["outcome"] == outcome
     assert (found["fault"] == "no-subnet-manager") == (outcome == "warn")
 
 
 def test_the_stages_of_ibdiagnet() -> None:
-    found = reports(SUMMARY.format(0, 0), subnet.read)
+    found = reports(SUMMARY.format(0, 0), fabric.read_subnet)
     assert {key: fact["outcome"] for key, fact in found.items() if fact["outcome"] != "pass"} == {
         "host ibdiagnet-port-counters": "note"
     }
-    bad = reports(SUMMARY.format(1, 2), subnet.read)
+    bad = reports(SUMMARY.format(1, 2), fabric.read_subnet)
     assert {fact["fault"] for fact in bad.values()} == {"", "no-subnet-manager", "port-slow"}
-    assert unread([one(subnet.read, SUMMARY.format(1, 2))], SUMMARY.format(1, 2)) == []
+    assert unread([one(fabric.read_subnet, SUMMARY.format(1, 2))], SUMMARY.format(1, 2)) == []
 
 
 def test_errors_of_ibdiagnet_without_its_summary() -> None:
     text = "-I- Discovering ...\n-E- Subnet Manager: no master was found\n-W- lid=0x1: some warning\n"
-    found = reports(text, subnet.read)
+    found = reports(text, fabric.read_subnet)
     assert [(fact["outcome"], fact["fault"]) for fact in found.values()] == [
         ("warn", "no-subnet-manager"),
         ("note", ""),
     ]
-    assert subnet.read(("-E- something of another tool",)) == ()
+    assert fabric.read_subnet(("-E- something of another tool",)) == ()

@@ -9,7 +9,7 @@ from readers_text import one, unread
 
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.profiles.model import BOX_KEYS
-from dgxcheck.readers.host import fabric_manager, healthmon, healthmon_config, node_health
+from dgxcheck.readers.host import health_checks, services
 from dgxcheck.readers.layout.undo import undone
 from dgxcheck.settings import THRESHOLDS
 
@@ -37,7 +37,7 @@ One or more tests didn't run.
 
 
 def test_results_of_host_and_gpu() -> None:
-    found = one(healthmon.read, TEXT)
+    found = one(health_checks.read_healthmon, TEXT)
     assert unread([found], TEXT) == []
     bad = {key: fact["fault"] for key, fact in found.facts.items() if isinstance(fact, dict) and fact["fault"]}
     assert bad == {"stated report GPU0 nvidia-healthmon-ecc": "ecc-uncorrected"}
@@ -57,7 +57,7 @@ def test_results_of_host_and_gpu() -> None:
 @pytest.mark.parametrize("form", ["{}: ERROR", "{} [ERROR]", "{}\n      Result: ERROR"])
 def test_a_failed_test_that_gives_no_reason_is_known_by_its_name(form: str, test: str, fault: str) -> None:
     text = f"Global Tests\nGPU 0000:02:00.0 #0 : Tesla K80 (Serial: 0320000000001)\n   {form.format(test)}\n"
-    found = one(healthmon.read, text)
+    found = one(health_checks.read_healthmon, text)
     assert unread([found], text) == []
     assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == [fault]
 
@@ -79,7 +79,7 @@ bandwidth.min = 9000
 
 
 def test_the_old_configuration_names_what_replaces_each_key() -> None:
-    found = healthmon_config.read(tuple(CONFIG.splitlines()))
+    found = health_checks.read_config(tuple(CONFIG.splitlines()))
     assert unread(found, CONFIG) == []
     assert [part.tool.partition(": now ")[0].partition("(")[2] for part in found] == [
         "devices.tesla.count", "bandwidth.warn", "bandwidth.min", "pci.width",
@@ -88,30 +88,30 @@ def test_the_old_configuration_names_what_replaces_each_key() -> None:
 
 
 def test_replacements_are_checks_thresholds_and_keys_that_exist() -> None:
-    words = " ".join(healthmon_config.REPLACED_BY.values())
+    words = " ".join(health_checks.REPLACED_BY.values())
     names = set(re.findall(r"[a-z]+\.[a-z0-9-]+", words))
     assert names <= {check.id for check in CHECKS} | THRESHOLDS.keys() | BOX_KEYS.keys()
 
 
 def test_another_ini_file_is_none() -> None:
-    assert healthmon_config.read(("[global]", "workgroup = HOME", "pci = 1")) == ()
+    assert health_checks.read_config(("[global]", "workgroup = HOME", "pci = 1")) == ()
 
 
 def test_headings_alone_are_no_output() -> None:
-    assert healthmon.read(("Global Tests", "and more", "Memory", "Result: ERROR")) == ()
+    assert health_checks.read_healthmon(("Global Tests", "and more", "Memory", "Result: ERROR")) == ()
 
 
 def test_fabric_manager() -> None:
     row = "[Feb 25 2025 13:59:45] [{}] [tid 1803] {}"
-    quiet = one(fabric_manager.read, row.format("INFO", "multicast group 0 is freed."))
+    quiet = one(services.read_fabric_manager, row.format("INFO", "multicast group 0 is freed."))
     assert [fact["outcome"] for fact in quiet.facts.values() if isinstance(fact, dict)] == ["pass"]
     error = "detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 0 port 61"
-    found = one(fabric_manager.read, row.format("ERROR", error))
+    found = one(services.read_fabric_manager, row.format("ERROR", error))
     assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == ["nvswitch-fatal"]
     none = "nv-fabricmanager[4177]: request failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"
-    assert [fact["outcome"] for fact in one(fabric_manager.read, none).facts.values() if isinstance(fact, dict)] == [
-        "pass"
-    ]
+    assert [
+        fact["outcome"] for fact in one(services.read_fabric_manager, none).facts.values() if isinstance(fact, dict)
+    ] == ["pass"]
 
 
 NONE = "request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do"
@@ -136,7 +136,7 @@ def test_the_unit_of_fabric_manager_in_the_journal(entry: str, faults: list[str]
     """Without NVSwitches it ends at once, which systemd calls a failure."""
     text = UNIT.format(entry)
     layout = undone(tuple(text.splitlines()))
-    found = one(fabric_manager.read, "\n".join(layout.lines))
+    found = one(services.read_fabric_manager, "\n".join(layout.lines))
     assert unread([found], text) == []
     told = [fact for fact in found.facts.values() if isinstance(fact, dict)]
     assert [fact["fault"] for fact in told if fact["outcome"] != "pass"] == faults
@@ -148,7 +148,7 @@ def test_the_unit_of_fabric_manager_in_the_journal(entry: str, faults: list[str]
 def test_a_non_fatal_error_of_an_nvswitch_is_judged_by_the_table(number: int, fault: str) -> None:
     text = (f"[Feb 27 2025 15:10:02] [ERROR] [tid 12727] detected NVSwitch non-fatal error {number} on fid 0 on"
             " NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61")  # fmt: skip
-    (fact,) = one(fabric_manager.read, text).facts.values()
+    (fact,) = one(services.read_fabric_manager, text).facts.values()
     assert isinstance(fact, dict)
     assert (fact["fault"], fact["outcome"]) == (fault, "warn" if fault else "pass")
 
@@ -166,7 +166,7 @@ NHC = "ERROR:  nhc:  Health check failed:  "
     ],
 )
 def test_a_check_of_nhc_that_failed_is_said_of_what_it_names(text: str, subject: str, fault: str) -> None:
-    found = one(node_health.read, f"{NHC}{text}")
+    found = one(health_checks.read_node_health, f"{NHC}{text}")
     ((key, fact),) = found.facts.items()
     assert isinstance(fact, dict)
     assert (key.split()[2], fact["fault"]) == (subject, fault)

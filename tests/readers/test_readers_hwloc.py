@@ -6,7 +6,7 @@ import pytest
 from readers_text import one, unread
 
 from dgxcheck.readers.host import hwloc_xml
-from dgxcheck.readers.masks import bits
+from dgxcheck.readers.values import bits
 
 D = "/sys/bus/pci/devices"
 GPU = (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.json_text import document, documents
+from dgxcheck.readers.formats import document, documents
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=9),

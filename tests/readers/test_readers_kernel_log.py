@@ -12,11 +12,11 @@ from readers_text import one, unread
 
 from dgxcheck.facts.bdf import nameless
 from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.kernel_messages.gpu import xid
 from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.kernel_log.forms import as_rows
 from dgxcheck.readers.layout.undo import undone
-from probes.kernel_log.log import facts as events
-from probes.kernel_log.parse_xid import xid
+from probes.kernel_log import facts as events
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=12, name=python, GPU has fallen off the bus."
 SXID = "nvidia-nvswitch2: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 28 LTSSM Fault Up"
@@ -94,7 +94,7 @@ ENTRIES = (_as_json, _pretty, _export, _verbose, _of_dmesg)
 
 def log(text: str) -> tuple[list[tuple[str, int]], list[str], bool]:
     """Xids, SXids, and whether it is known where the log begins."""
-    found = one(excerpt.read, text)
+    found = one(excerpt.read_excerpt, text)
     read = events([str(fact) for key, fact in found.facts.items() if key.startswith("kmsg")], "log")
     assert isinstance(read, KernelLog)
     return [(xid.bdf, xid.number) for xid in read.xids], [each.bdf for each in read.sxids], read.begins == 0.0
@@ -105,7 +105,7 @@ def log(text: str) -> tuple[list[tuple[str, int]], list[str], bool]:
 def test_every_form_gives_the_same_events(form: str, before: str) -> None:
     text = "\n".join(before + form.format(line) for line in (XID, SXID))
     assert log(text) == ([("0000:3b:00.0", 79)], ["0000:c4:00.0"], False)
-    assert unread([one(excerpt.read, text)], text) == []
+    assert unread([one(excerpt.read_excerpt, text)], text) == []
 
 
 @pytest.mark.parametrize("form", ENTRIES)
@@ -114,7 +114,7 @@ def test_every_kind_of_entry_gives_the_same_events(form: Callable[[str], str], l
     text = "\n".join(form(line) for line in (XID, "usb 1-1: new device", SXID))
     text = "\n".join(undone(tuple(text.split("\n"))).lines) if laid_out else text
     assert log(text)[:2] == ([("0000:3b:00.0", 79)], ["0000:c4:00.0"])
-    assert unread([one(excerpt.read, text)], text) == []
+    assert unread([one(excerpt.read_excerpt, text)], text) == []
 
 
 OF_A_PROGRAM = f"user: warning: [2026-04-22T21:26:20.599716692Z]: {XID}"
@@ -133,14 +133,16 @@ SHORT = "NVRM: Xid (PCI:0000:01:00): 79"
     ],
 )  # fmt: skip
 def test_sentences_about_an_xid_are_none(row: str) -> None:
-    assert not any(found.facts for found in excerpt.read((row,)))
+    assert not any(found.facts for found in excerpt.read_excerpt((row,)))
 
 
 @pytest.mark.parametrize("form", ENTRIES[:4])
 def test_an_entry_of_a_program_is_not_the_kernel_s(form: Callable[[str], str]) -> None:
-    assert not any(found.facts for found in excerpt.read(tuple(form(XID).replace("kernel", "stdout").split("\n"))))
+    assert not any(
+        found.facts for found in excerpt.read_excerpt(tuple(form(XID).replace("kernel", "stdout").split("\n")))
+    )
     forged = form("a program\n" + XID) if form in (_as_json, _pretty) else form("a program")
-    assert "79" not in str([found.facts for found in excerpt.read(tuple(forged.split("\n")))])
+    assert "79" not in str([found.facts for found in excerpt.read_excerpt(tuple(forged.split("\n")))])
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_an_entry_of_a_program_is_not_the_kernel_s(form: Callable[[str], str]) -
     [f"<12>1 2025-02-23T16:24:18Z n kernel - - - {XID}", f"12,1,2,-;{XID}", f"<12>Feb 23 16:24:18 n kernel: {XID}"],
 )
 def test_what_a_user_wrote_to_the_log_is_not_the_kernel_s(row: str) -> None:
-    assert not any(found.facts for found in excerpt.read((row,)))
+    assert not any(found.facts for found in excerpt.read_excerpt((row,)))
 
 
 @given(
@@ -170,10 +172,10 @@ def test_any_text_is_taken_apart_without_a_wrong_line(lines: list[str]) -> None:
 
 def test_a_log_of_persistent_storage_is_known_with_its_heads() -> None:
     text = "Panic#1 Part1\n<0>[   12.345678] Kernel panic - not syncing: Fatal exception\n<4>[   12.345699] ---[ end"
-    read = events([str(fact) for fact in one(excerpt.read, text).facts.values()], "log")
+    read = events([str(fact) for fact in one(excerpt.read_excerpt, text).facts.values()], "log")
     assert isinstance(read, KernelLog)
     assert [(each.trouble, each.part) for each in read.host] == [("panic", "Fatal exception")]
-    assert unread([one(excerpt.read, text)], text) == []
+    assert unread([one(excerpt.read_excerpt, text)], text) == []
 
 
 def test_a_whole_log_reaches_back_to_boot() -> None:
@@ -184,14 +186,14 @@ def test_a_whole_log_reaches_back_to_boot() -> None:
 def test_seconds_after_the_row_before() -> None:
     text = f"[Feb23 16:24] nvidia 0000:3b:00.0: enabled\n[  +0.000012] {XID}\nThat was all."
     assert log(text)[0] == [("0000:3b:00.0", 79)]
-    assert unread([one(excerpt.read, text)], text) == [3]
+    assert unread([one(excerpt.read_excerpt, text)], text) == [3]
 
 
 def test_a_log_that_says_nothing_of_gpus_is_known_and_states_nothing() -> None:
     text = "[ 1234.567890] usb 1-1: new device\n2025-02-23 16:24:18 INFO step 100"
-    found = one(excerpt.read, text)
+    found = one(excerpt.read_excerpt, text)
     assert (found.facts, unread([found], text)) == ({}, [2])
-    assert excerpt.read(("2025-02-23 16:24:18 INFO step 100",)) == ()
+    assert excerpt.read_excerpt(("2025-02-23 16:24:18 INFO step 100",)) == ()
 
 
 def test_a_program_cannot_write_a_line_of_its_own() -> None:
@@ -202,7 +204,7 @@ def test_a_program_cannot_write_a_line_of_its_own() -> None:
 
 
 def test_lines_without_a_time_are_not_of_one_moment() -> None:
-    found = one(excerpt.read, f"{XID}\n{XID.replace('3b', '5e')}")
+    found = one(excerpt.read_excerpt, f"{XID}\n{XID.replace('3b', '5e')}")
     first, second = (str(found.facts[f"kmsg {number}"]).partition(";")[0] for number in (1, 2))
     assert float(second) - float(first) >= 3600
 
@@ -223,7 +225,7 @@ def test_a_gpu_that_fails_while_the_driver_loads_is_not_of_the_load_before() -> 
 [ 1843.439662] NVRM: The NVIDIA probe routine failed for 1 device(s).
 [ 1843.439669] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.158.01
 """
-    read = events([str(fact) for fact in one(excerpt.read, text).facts.values()], "log")
+    read = events([str(fact) for fact in one(excerpt.read_excerpt, text).facts.values()], "log")
     assert isinstance(read, KernelLog)
     assert [(each.bdf, each.past) for each in read.off_bus] == [("0000:b3:00.0", False)]
 
@@ -236,13 +238,17 @@ def test_a_gpu_that_fails_while_the_driver_loads_is_not_of_the_load_before() -> 
 ])  # fmt: skip
 def test_a_bus_id_that_was_made_unreadable_is_of_a_gpu_that_is_not_named(address: str, due: str) -> None:
     row = f"[  812.117000] NVRM: Xid ({address}): 79, pid=1, GPU has fallen off the bus."
-    kept = [str(fact).partition(";")[2] for key, fact in one(excerpt.read, row).facts.items() if key.startswith("kmsg")]
+    kept = [
+        str(fact).partition(";")[2]
+        for key, fact in one(excerpt.read_excerpt, row).facts.items()
+        if key.startswith("kmsg")
+    ]
     assert [found.bdf for line in kept if (found := xid(line)) is not None] == [due]
 
 
 def test_masks_that_differ_are_different_gpus() -> None:
     rows = [f"[  81{n}.117000] NVRM: Xid (PCI:0000:{each}:00): 48" for n, each in enumerate(("xx", "yy", "xx"))]
-    facts = one(excerpt.read, "\n".join(rows)).facts
+    facts = one(excerpt.read_excerpt, "\n".join(rows)).facts
     found = [xid(str(fact).partition(";")[2]) for key, fact in sorted(facts.items()) if key.startswith("kmsg")]
     assert [each.bdf for each in found if each is not None] == [nameless(0), nameless(1), nameless(0)]
 
@@ -254,8 +260,8 @@ def test_a_log_of_several_hosts_is_read_by_host() -> None:
         "Feb 23 16:24:20 node7 kernel: NVRM: Xid (PCI:0000:5e:00): 48, pid=1, DBE",
         "Feb 23 16:20:00 localhost kernel: Linux version 6.8",
     ))  # fmt: skip
-    seven, eight = excerpt.read(tuple(text.splitlines()))
+    seven, eight = excerpt.read_excerpt(tuple(text.splitlines()))
     assert (seven.host, eight.host) == ("node7", "node8")
     assert "SXid" not in str(seven.facts)
     assert "SXid" in str(eight.facts)
-    assert one(excerpt.read, text.replace("node8.example.org", "node7")).host == ""
+    assert one(excerpt.read_excerpt, text.replace("node8.example.org", "node7")).host == ""

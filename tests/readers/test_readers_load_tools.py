@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from readers_text import one, unread, values
 
-from dgxcheck.readers.benchmarks import gpu_burn, gpu_fryer
-from dgxcheck.readers.host import node_health
+from dgxcheck.readers.benchmarks import gpu_burn
+from dgxcheck.readers.host import health_checks
 from dgxcheck.readers.model import Reader
 
 BURN = """\
@@ -63,17 +63,17 @@ def reports(text: str, reader: Reader) -> dict[str, Any]:
 )
 def test_gpu_burn(progress: str, errors: str, verdict: str, wrong: dict[str, tuple[str, str]]) -> None:
     text = BURN.format(progress, errors, verdict)
-    found = reports(text, gpu_burn.read)
+    found = reports(text, gpu_burn.read_burn)
     assert {subject: told for subject, told in found.items() if told[0] != "pass"} == wrong
     assert [*found] == ["GPU0", "GPU1", "GPU2", "GPU3"]
     names = [at + 1 for at, line in enumerate(text.splitlines()) if "UUID" in line]
-    assert unread([one(gpu_burn.read, text)], text) == names
+    assert unread([one(gpu_burn.read_burn, text)], text) == names
 
 
 def test_gpus_of_different_models_are_not_compared() -> None:
     text = BURN.format(SOUND.replace("20 (9050", "20 (3000"), "0 - 0 - 0 - 0", "OK")
     other = text.replace("GPU 2: NVIDIA A100-SXM4-40GB", "GPU 2: Quadro M4000")
-    assert {told[0] for told in reports(other, gpu_burn.read).values()} == {"pass"}
+    assert {told[0] for told in reports(other, gpu_burn.read_burn).values()} == {"pass"}
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_a_verdict_of_ok_where_nothing_was_computed(why: str, found: dict[str, t
     idle = " - ".join(["0 (0 Gflop/s)"] * 4)
     text = f"Couldn't init a GPU test: Error: {why}\n{BURN.format(idle, '0 - 0 - 0 - 0', 'OK')}"
     text = text.replace("10 (9100 Gflop/s)", "0 (0 Gflop/s)").replace("10 (9000 Gflop/s)", "0 (0 Gflop/s)")
-    assert reports(text, gpu_burn.read) == found
+    assert reports(text, gpu_burn.read_burn) == found
 
 
 def test_progress_of_several_seconds_in_one_line() -> None:
     row = f"10.0%  proc'd: {SOUND}   errors: 0 - 0 - 0 - 3  (WARNING!)  temps: 50 C - 51 C - 52 C - 53 C "
-    assert reports(row * 3, gpu_burn.read)["GPU3"] == ("fail", "wrong-data")
+    assert reports(row * 3, gpu_burn.read_burn)["GPU3"] == ("fail", "wrong-data")
 
 
 FRYER = """\
@@ -109,8 +109,8 @@ def test_gpu_fryer() -> None:
     rows = [(0, 51000, "false", "false"), (1, 51100, "true", "false"), (2, 30000, "false", "false"),
             (3, 51000, "false", "true"), (4, 50900, "false", "false")]  # fmt: skip
     text = "".join(FRYER.format(*row) for row in rows) + "All GPUs seem healthy\n"
-    assert unread([one(gpu_fryer.read, text)], text) == []
-    assert {subject: fault for subject, (_, fault) in reports(text, gpu_fryer.read).items()} == {
+    assert unread([one(gpu_burn.read_fryer, text)], text) == []
+    assert {subject: fault for subject, (_, fault) in reports(text, gpu_burn.read_fryer).items()} == {
         "GPU0": "", "GPU1": "hardware-slowdown", "GPU2": "slow", "GPU3": "thermal-slowdown", "GPU4": "",
     }  # fmt: skip
 
@@ -121,7 +121,7 @@ Device 0 Device to Host reported bandwidth is 55 GB/s
 Device 0 Host to Device reported bandwidth is 54.5 GB/s
 IB devices=mlx5_ib0, mlx5_ib4: numa domains=0,1, Measured IB BW 390.4 Gbps
 """
-    found = one(node_health.read, text)
+    found = one(health_checks.read_node_health, text)
     assert values(found) == {
         "device-to-host 0": 55, "host-to-device 0": 54.5, "rdma-write mlx5_ib0": 48.8, "rdma-write mlx5_ib4": 48.8,
     }  # fmt: skip

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from readers_text import one, unread
 
 from dgxcheck.facts.faults import EVERY_FAULT
-from dgxcheck.readers.host import fabric_manager
-from dgxcheck.readers.logs import carrier, containers, cuda_errors, dcgm_log
+from dgxcheck.readers.dcgm import health
+from dgxcheck.readers.host import cuda, services
 from dgxcheck.readers.model import Imported, Reader
+from dgxcheck.readers.network import fabric
 
-READERS = (cuda_errors.read, containers.read, dcgm_log.read, carrier.read)
+READERS = (cuda.read_cuda_errors, cuda.read_containers, health.read_log, fabric.read_carrier)
 TRAINING = """\
 Traceback (most recent call last):
   File "/srv/job/train.py", line 41, in <module>
@@ -63,13 +64,13 @@ def results(found: Imported) -> list[tuple[str, str, str]]:
     ],
 )  # fmt: skip
 def test_an_error_of_the_host_or_of_the_program(line: str, outcome: str, fault: str) -> None:
-    assert results(one(cuda_errors.read, line)) == [("host", outcome, fault)]
+    assert results(one(cuda.read_cuda_errors, line)) == [("host", outcome, fault)]
 
 
 @pytest.mark.parametrize(("named", "subject"), [("", "unnamed"), (" on cuda:3", "GPU3"), (" (GPU 5)", "GPU5")])
 def test_an_error_of_a_gpu_is_of_the_one_that_the_line_names(named: str, subject: str) -> None:
     text = TRAINING.replace("encountered", f"encountered{named}")
-    found = one(cuda_errors.read, text)
+    found = one(cuda.read_cuda_errors, text)
     ((who, outcome, fault),) = results(found)
     assert (who if who.startswith("GPU") else "unnamed", outcome, fault) == (subject, "fail", "ecc-uncorrected")
     assert unread([found], text) == []
@@ -80,7 +81,7 @@ def test_an_error_of_a_gpu_is_of_the_one_that_the_line_names(named: str, subject
     ["unknown error", "no CUDA error was found", "n1:1:2 [0] NCCL WARN Cuda failure 'unknown error'", "error 802"],
 )
 def test_other_lines_are_no_errors_of_cuda(line: str) -> None:
-    assert cuda_errors.read((line,)) == ()
+    assert cuda.read_cuda_errors((line,)) == ()
 
 
 @pytest.mark.parametrize(
@@ -101,23 +102,23 @@ def test_other_lines_are_no_errors_of_cuda(line: str) -> None:
     ],
 )  # fmt: skip
 def test_errors_of_containers(line: str, outcome: str, fault: str) -> None:
-    assert results(one(containers.read, line)) == [("host", outcome, fault)]
+    assert results(one(cuda.read_containers, line)) == [("host", outcome, fault)]
 
 
 def test_the_gpus_that_a_container_would_get() -> None:
-    found = one(containers.read, INFO)
+    found = one(cuda.read_containers, INFO)
     assert found.facts["nvml nvmlDeviceGetHandleByIndex 0"] == "0000:0f:00.0"
     assert found.facts["nvml nvmlDeviceGetName 0000:0f:00.0"] == "NVIDIA A100-SXM4-80GB"
     assert found.facts["nvml nvmlSystemGetDriverVersion"] == "550.54.14"
     assert unread([found], INFO) == []
-    assert containers.read(("Model: something else",)) == ()
+    assert cuda.read_containers(("Model: something else",)) == ()
 
 
 def test_of_dcgm_s_logs_only_what_names_a_fault_of_a_gpu_counts() -> None:
-    found = one(dcgm_log.read, SERVICES)
+    found = one(health.read_log, SERVICES)
     assert results(found) == [("GPU3", "warn", "ecc-uncorrected")]
     assert unread([found], SERVICES) == []
-    quiet = one(dcgm_log.read, "\n".join(SERVICES.splitlines()[::2]))
+    quiet = one(health.read_log, "\n".join(SERVICES.splitlines()[::2]))
     assert quiet.facts == {}
 
 
@@ -134,11 +135,11 @@ NETWORKD = "Aug 17 06:18:01 node7 systemd-networkd[539]: {}: {} carrier"
     ],
 )
 def test_carriers(events: list[tuple[str, str]], expected: list[tuple[str, str, str]]) -> None:
-    assert results(one(carrier.read, "\n".join(NETWORKD.format(*each) for each in events))) == expected
+    assert results(one(fabric.read_carrier, "\n".join(NETWORKD.format(*each) for each in events))) == expected
 
 
 def test_interfaces_of_containers_come_and_go() -> None:
-    assert carrier.read((NETWORKD.format("veth01", "Lost"), NETWORKD.format("eth0", "Lost"))) == ()
+    assert fabric.read_carrier((NETWORKD.format("veth01", "Lost"), NETWORKD.format("eth0", "Lost"))) == ()
 
 
 UNIT = "Jan 05 14:4{}:41 node7 systemd[1]: {} nvidia-fabricmanager.service - NVIDIA fabric manager service."
@@ -154,7 +155,7 @@ UNIT = "Jan 05 14:4{}:41 node7 systemd[1]: {} nvidia-fabricmanager.service - NVI
 )
 def test_a_service_that_was_stopped(words: list[str], expected: tuple[str, str, str]) -> None:
     text = "\n".join(UNIT.format(number, word) for number, word in enumerate(words))
-    assert results(one(fabric_manager.read, text)) == [expected]
+    assert results(one(services.read_fabric_manager, text)) == [expected]
 
 
 JOB = "Job for nvidia-fabricmanager.service failed because the control process exited with error code."
@@ -171,15 +172,15 @@ FOUND = "Jan 05 14:45:28 node7 nv-fabricmanager[7]: Successfully configured all 
     ],
 )
 def test_a_service_that_did_not_start_is_missed_where_it_found_nvswitches(lines: list[str], outcome: str) -> None:
-    found = {fault: how for _, how, fault in results(one(fabric_manager.read, "\n".join(lines)))}
+    found = {fault: how for _, how, fault in results(one(services.read_fabric_manager, "\n".join(lines)))}
     assert found["fabric-manager-down"] == outcome
 
 
 def test_what_starts_fabric_manager_in_a_container() -> None:
     quiet = "2026/01/02 03:04:05 nvidia-fabricmanager-wrapper: found NVSwitch LPF: device=mlx5_8\nnvlsm: OpenSM 2025"
-    assert results(one(fabric_manager.read, quiet)) == [("host", "pass", "")]
+    assert results(one(services.read_fabric_manager, quiet)) == [("host", "pass", "")]
     failed = f"{quiet}\nnvidia-fabricmanager-wrapper: failed to find an NVSwitch management port"
-    assert results(one(fabric_manager.read, failed)) == [("host", "warn", "fabric-manager-error")]
+    assert results(one(services.read_fabric_manager, failed)) == [("host", "warn", "fabric-manager-error")]
 
 
 SEEDS = [*TRAINING.split("\n"), *SERVICES.split("\n"), *INFO.split("\n"), NETWORKD.format("ib0", "Lost")]

@@ -34,7 +34,7 @@ def memory(slots: list[Slot], *, kind: str = "DDR4", clock: str = "Configured Me
 
 def outcomes(text: str) -> dict[str, str]:
     """Outcome of each result by its topic."""
-    facts = one(dmidecode.read, text).facts
+    facts = one(dmidecode.read_dmidecode, text).facts
     return {key.rpartition("dmidecode-")[2]: str(fact["outcome"]) for key, fact in facts.items()
             if isinstance(fact, dict)}  # fmt: skip
 
@@ -58,7 +58,7 @@ def slots(count: int = 8, empty: tuple[int, ...] = (), odd: tuple[int, ...] = ()
     (memory(slots(empty=tuple(range(8)))), {}),
 ])  # fmt: skip
 def test_what_is_judged(text: str, due: dict[str, str]) -> None:
-    found = dmidecode.read(tuple(text.splitlines()))
+    found = dmidecode.read_dmidecode(tuple(text.splitlines()))
     assert (outcomes(text) if found else {}) == due
     assert not found or unread(found, text) == []
 
@@ -72,7 +72,7 @@ def test_optane_beside_dimms_is_no_odd_dimm() -> None:
 
 def test_every_figure_is_what_a_naive_reader_counts() -> None:
     text = memory(slots(empty=(1, 3, 5), odd=()))
-    facts: dict[str, Json] = dict(one(dmidecode.read, text).facts)
+    facts: dict[str, Json] = dict(one(dmidecode.read_dmidecode, text).facts)
     (said,) = (fact["text"] for fact in facts.values() if isinstance(fact, dict))
     lines = [line.strip() for line in text.splitlines()]
     sizes = Counter(line.removeprefix("Size: ") for line in lines if line.startswith("Size: "))
@@ -84,5 +84,5 @@ def test_every_figure_is_what_a_naive_reader_counts() -> None:
 
 def test_a_fragment_without_heads() -> None:
     text = memory(slots(1)).partition("Memory Device\n")[2].partition("\nHandle")[0]
-    found = one(dmidecode.read, f"Memory Device\n{text}")
+    found = one(dmidecode.read_dmidecode, f"Memory Device\n{text}")
     assert unread([found], f"Memory Device\n{text}") == []

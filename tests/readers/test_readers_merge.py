@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.combine import Part, combine
-from dgxcheck.readers.merge import merge_runs
+from dgxcheck.readers.combine import Part, combine, merge_runs
 from dgxcheck.readers.model import Imported
 
 

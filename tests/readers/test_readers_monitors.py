@@ -7,11 +7,11 @@ from readers_text import one, unread
 
 from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.dcgm import dmon, metrics, preflight
-from dgxcheck.readers.dcgm.device_fields import NAMES, TAGS
+from dgxcheck.readers.dcgm import fields, preflight
+from dgxcheck.readers.dcgm.fields import NAMES, TAGS
 from dgxcheck.readers.host import node_exporter
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi import known, monitors
+from dgxcheck.readers.nvidia_smi import catalogue, table
 
 
 def _answers(found: Imported, bdf: str) -> dict[str, Json]:
@@ -42,7 +42,7 @@ DMON = """\
 
 
 def test_the_hottest_sample_of_each_gpu_counts() -> None:
-    found = one(monitors.read, DMON)
+    found = one(table.read_dmon, DMON)
     assert unread([found], DMON) == []
     first, second = _answers(found, unplaced(0)), _answers(found, unplaced(1))
     assert (first["Temperature 0"], first["PowerUsage"], first["ClockInfo 1"]) == (61, 290_000, 1530)
@@ -53,7 +53,7 @@ def test_the_hottest_sample_of_each_gpu_counts() -> None:
 
 def test_time_and_missing_values() -> None:
     text = "#Time        gpu    pwr  gtemp\n#HH:MM:SS    Idx      W      C\n 10:11:12      3      -     41\n"
-    found = one(monitors.read, text)
+    found = one(table.read_dmon, text)
     assert unread([found], text) == []
     assert _answers(found, unplaced(3)) == {"Temperature 0": 41}
 
@@ -71,7 +71,7 @@ KNOWN = (
 
 @pytest.mark.parametrize("lines", KNOWN)
 def test_what_holds_no_fact_is_known_line_by_line(lines: tuple[str, ...]) -> None:
-    found = known.read(lines)
+    found = catalogue.read_known(lines)
     assert unread(found, "\n".join(lines)) == []
     assert [part.facts for part in found] == [{}]
 
@@ -88,7 +88,7 @@ GPU 1     37     60.2   95     2      1    1         345
 
 
 def test_dcgmi_dmon() -> None:
-    found = one(dmon.read, DCGMI)
+    found = one(fields.read_dmon, DCGMI)
     assert unread([found], DCGMI) == []
     sick = _answers(found, unplaced(1))
     assert sick == {
@@ -100,7 +100,7 @@ def test_dcgmi_dmon() -> None:
 
 def test_dcgmi_dmon_of_old_releases() -> None:
     text = "# Entity       TMPTR       POWER\n      Id            C           W\n     0             40        51.2\n"
-    found = one(dmon.read, text)
+    found = one(fields.read_dmon, text)
     assert unread([found], text) == []
     assert _answers(found, unplaced(0)) == {"Temperature 0": 40, "PowerUsage": 51_200}
 
@@ -123,7 +123,7 @@ METRICS = "\n".join([
 
 
 def test_metrics_of_dcgm_exporter() -> None:
-    found = one(metrics.read, METRICS)
+    found = one(fields.read_metrics, METRICS)
     assert unread([found], METRICS) == []
     assert found.host == "gpu07"
     first, second = _answers(found, "0000:1b:00.0"), _answers(found, "0000:2b:00.0")
@@ -140,13 +140,13 @@ def test_metrics_of_dcgm_exporter() -> None:
 
 def test_metrics_of_two_hosts_are_two_machines() -> None:
     text = "\n".join(_sample("DCGM_FI_DEV_GPU_TEMP", 0, "34", host) for host in ("gpu07.example.org", "gpu08"))
-    assert [found.host for found in metrics.read(tuple(text.splitlines()))] == ["gpu07", "gpu08"]
+    assert [found.host for found in fields.read_metrics(tuple(text.splitlines()))] == ["gpu07", "gpu08"]
 
 
 def test_metrics_of_the_first_exporter() -> None:
     labels = 'gpu="0",uuid="GPU-12345678-0000-0000-0000-000000000000"'
     text = f"dcgm_gpu_temp{{{labels}}} 41\ndcgm_xid_errors{{{labels}}} 79\n"
-    found = one(metrics.read, text)
+    found = one(fields.read_metrics, text)
     assert _answers(found, unplaced(0))["Temperature 0"] == 41
     assert _reports(found) == {"GPU0 dcgm-exporter-xid-79": "gpu-lost"}
 
@@ -202,7 +202,7 @@ node_load1 0.21
 
 
 def test_metrics_of_node_exporter_are_the_files_that_it_read() -> None:
-    found = one(node_exporter.read, NODE)
+    found = one(node_exporter.read_node_exporter, NODE)
     assert unread([found], NODE) == []
     port, edac = "text /sys/class/infiniband/mlx5_0/ports/1", "/sys/devices/system/edac/mc"
     assert found.facts == {

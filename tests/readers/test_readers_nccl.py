@@ -193,7 +193,7 @@ SWEEP = "".join(
 
 
 def test_a_sweep_gives_bandwidth_at_the_largest_and_latency_at_16_bytes() -> None:
-    found = one(tartan.read, SWEEP)
+    found = one(tartan.read_tartan, SWEEP)
     assert {key: value for key, value in values(found).items() if key[-3:] != "0 0" and key[-3:] != "1 1"} == {
         "p2p 1 0": 18.0,
         "p2p 0 1": 19.0,
@@ -218,7 +218,7 @@ all_gather_perf,1048576,7.87
 
 
 def test_tartans_csv() -> None:
-    found = one(tartan.read, CSV)
+    found = one(tartan.read_tartan, CSV)
     assert values(found) == {
         "collective all_reduce 8": 62.24,
         "collective-latency all_reduce 8": 45.0,
@@ -228,7 +228,7 @@ def test_tartans_csv() -> None:
 
 
 def test_a_csv_without_its_first_line_is_nobodys() -> None:
-    assert tartan.read(("all_reduce_perf,8,62.24",)) == ()
+    assert tartan.read_tartan(("all_reduce_perf,8,62.24",)) == ()
 
 
 def test_rows_of_today_without_a_heading() -> None:

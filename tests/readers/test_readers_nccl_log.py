@@ -9,7 +9,7 @@ from readers_text import one, unread
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.nccl import log
-from dgxcheck.readers.nccl.gpus import bdf_of
+from dgxcheck.readers.nccl.warnings import bdf_of
 
 IB = "/sys/class/infiniband"
 INFO = """\
@@ -27,7 +27,7 @@ SOCKET = "box:10:20 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/Soc
 
 
 def reports(text: str) -> dict[str, Any]:
-    (found,) = log.read(tuple(text.splitlines()))
+    (found,) = log.read_log(tuple(text.splitlines()))
     return {key.removeprefix("stated report "): fact for key, fact in found.facts.items() if "stated report" in key}
 
 
@@ -37,7 +37,7 @@ def warn(text: str, where: str = "misc/ibvwrap.cc:10", device: int = 3) -> dict[
 
 def test_lines_that_lost_who_wrote_them() -> None:
     bare = "\n".join(line.partition("[0] ")[2] for line in INFO.splitlines()[1:2])
-    found = one(log.read, f"{bare}\nNCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\nNCCL INFO is a setting\n")
+    found = one(log.read_log, f"{bare}\nNCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\nNCCL INFO is a setting\n")
     assert found.facts[f"names {IB}"] == ["mlx5_0", "mlx5_3"]
     assert found.understood == {0, 1}
 
@@ -45,13 +45,13 @@ def test_lines_that_lost_who_wrote_them() -> None:
 def test_a_warning_without_its_writer_behind_ranks() -> None:
     version = "[1] n2:5:6 [0] NCCL INFO cudaDriverVersion 12080"
     text = f"{version}\nNCCL WARN socketProgress: Connection closed by remote peer n3<4>"
-    assert [fact["fault"] for fact in one(log.read, text).facts.values() if isinstance(fact, dict)] == [
+    assert [fact["fault"] for fact in one(log.read_log, text).facts.values() if isinstance(fact, dict)] == [
         "transfer-failed"
     ]
 
 
 def test_gpus_and_ports_of_one_host() -> None:
-    found = one(log.read, INFO)
+    found = one(log.read_log, INFO)
     assert found.tool == "NCCL 2.21.5"
     assert unread([found], INFO) == []
     assert found.facts["nvml nvmlDeviceGetHandleByIndex 1"] == "0000:9b:00.0"
@@ -61,16 +61,18 @@ def test_gpus_and_ports_of_one_host() -> None:
 
 def test_each_host_has_its_own_gpus() -> None:
     both = INFO + "other:1:2 [1] NCCL WARN Cuda failure 'uncorrectable ECC error encountered'\n"
-    box, other = log.read(tuple(both.splitlines()))
+    box, other = log.read_log(tuple(both.splitlines()))
     assert (box.host, other.host) == ("box", "other")
-    assert box.facts == one(log.read, INFO).facts
+    assert box.facts == one(log.read_log, INFO).facts
     assert [*other.facts] == ["stated report GPU1 NCCL-ecc"]
     assert unread([box, other], both) == []
 
 
 def test_a_part_of_the_gpus_keeps_its_numbers() -> None:
     part = "\n".join(line for line in INFO.splitlines() if "nvmlDev 0" not in line)
-    assert [key for key in one(log.read, part).facts if key.startswith("nvml")] == ["nvml nvmlDeviceGetHandleByIndex 1"]
+    assert [key for key in one(log.read_log, part).facts if key.startswith("nvml")] == [
+        "nvml nvmlDeviceGetHandleByIndex 1"
+    ]
 
 
 def test_numbers_of_cuda_are_no_list() -> None:
@@ -80,7 +82,7 @@ box:1:2 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 busId 87000 - Init COMP
 box:1:3 [1] NCCL INFO comm 0x6 rank 1 nranks 2 cudaDev 1 busId 90000 - Init COMPLETE
 box:1:3 [1] init.cc:1 NCCL WARN Cuda failure 'uncorrectable ECC error encountered'
 """
-    found = one(log.read, text).facts
+    found = one(log.read_log, text).facts
     assert not [key for key in found if key.startswith("nvml")]
     assert [key for key in found if "report" in key] == ["stated report 0000:90:00.0 NCCL-ecc"]
 
@@ -126,7 +128,7 @@ def test_bus_ids_without_separators(bus: str, bdf: str | None) -> None:
 )
 def test_how_data_moves(lines: list[str], wanted: dict[str, str]) -> None:
     text = "\n".join(lines)
-    found = log.read(tuple(text.splitlines()))
+    found = log.read_log(tuple(text.splitlines()))
     outcomes = {
         key.split()[-2] + " " + key.split()[-1].rpartition("-")[2]: fact["outcome"]
         for part in found
@@ -211,7 +213,7 @@ def test_warnings(text: str, key: str, fault: str) -> None:
     ],
 )
 def test_what_working_machines_log(text: str) -> None:
-    assert log.read((f"box:1:2 [0] transport/net_ib.cc:1 NCCL WARN {text}",)) == ()
+    assert log.read_log((f"box:1:2 [0] transport/net_ib.cc:1 NCCL WARN {text}",)) == ()
 
 
 def test_the_hca_of_a_transfer_is_named() -> None:
@@ -259,7 +261,7 @@ box:1:2 [0] NCCL INFO GPU/0-2a000 :GPU/0-2a000 (0/5000.0/LOC) GPU/0-ab000 (3/10.
 
 
 def test_the_system_graph() -> None:
-    found = one(log.read, GRAPH)
+    found = one(log.read_log, GRAPH)
     assert unread([found], GRAPH) == []
     gpus = sorted(key.split("/")[5] for key in found.facts if key.endswith("/class"))
     assert gpus == ["0000:2a:00.0", "0000:3b:00.0", "0000:ab:00.0"]  # none of another host
@@ -298,16 +300,15 @@ def test_host_memory_between_gpus_that_could_do_without(lines: list[str], warned
 
 def test_access_that_cuda_does_not_give() -> None:
     text = "box:1:2 [0] NCCL INFO Could not enable P2P between dev 0(=18000) and dev 1(=9b000)"
-    found = one(log.read, text)
+    found = one(log.read_log, text)
     assert found.facts["measure access 0000:18:00.0 0000:9b:00.0"] == {
         "value": False, "unit": "", "method": "channel of NCCL", "tool": "NCCL", "how": "imported", "from": "line 1",
     }  # fmt: skip
 
 
-
 def test_a_text_that_speaks_of_nccl_is_no_log() -> None:
     found: tuple[Json, ...] = (
-        *map(str, log.read(("set NCCL_DEBUG=INFO", "box:1:2 [0] NCCL INFO Launch mode Parallel"))),
+        *map(str, log.read_log(("set NCCL_DEBUG=INFO", "box:1:2 [0] NCCL INFO Launch mode Parallel"))),
     )
     assert found == ()
 
@@ -319,7 +320,7 @@ pci0000:37/0000:37:01.0/0000:38:00.0 ar=0
 box:1:2 [0] NCCL INFO NET/IBext_v8 : Using [0]mlx5_0:1/IB/SHARP [1]mlx5_bond_0:1/RoCE [RO]; OOB eno1:10.0.0.1<0>
 box:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_8:1:0:/IB ; OOB eno1:10.0.0.1<0>
 """
-    found = one(log.read, text)
+    found = one(log.read_log, text)
     assert found.facts[f"names {IB}"] == ["mlx5_0", "mlx5_4", "mlx5_8", "mlx5_bond_0"]
     assert found.facts[f"link {IB}/mlx5_4/device"] == "../../../0000:38:00.0"
     assert found.facts[f"text {IB}/mlx5_bond_0/ports/1/link_layer"] == "Ethernet\n"
@@ -335,7 +336,7 @@ def test_a_connection_that_is_tried_again_is_told_as_info() -> None:
 
 
 def test_an_hca_that_is_named_alone() -> None:
-    found = one(log.read, GDR)
+    found = one(log.read_log, GDR)
     assert found.facts[f"names {IB}"] == ["mlx5_0"]
     assert [fact["outcome"] for fact in reports(GDR).values()] == ["pass"]
 
@@ -344,4 +345,4 @@ def test_multicast_that_other_gpus_have() -> None:
     line = "box:1:2 [{0}] NCCL INFO NVLS multicast support is {1}available on dev {0} (NVLS_NCHANNELS 24)"
     lost = "\n".join(line.format(number, "not " if number == 2 else "") for number in range(4))
     assert {key: fact["fault"] for key, fact in reports(lost).items()} == {"GPU2 NCCL-nvls": "fabric-failed"}
-    assert log.read((line.format(0, "not "), line.format(1, "not "))) == ()  # no NVSwitches
+    assert log.read_log((line.format(0, "not "), line.format(1, "not "))) == ()  # no NVSwitches

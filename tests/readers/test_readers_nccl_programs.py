@@ -8,7 +8,7 @@ import pytest
 from readers_text import one, unread
 
 from dgxcheck.readers.model import Reader
-from dgxcheck.readers.nccl import programs, ras
+from dgxcheck.readers.nccl import programs
 
 WAIT = (
     "[rank{0}]:[E101 00:00:00.1 ProcessGroupNCCL.cpp:600] [{2}Rank {0}] Watchdog caught collective operation timeout:"
@@ -26,7 +26,7 @@ def wait(rank: int, number: int = 7, operation: str = "ALLREDUCE", group: str = 
     return WAIT.format(rank, number, group, operation)
 
 
-def reports(text: str, reader: Reader = programs.read) -> dict[str, Any]:
+def reports(text: str, reader: Reader = programs.read_programs) -> dict[str, Any]:
     found = one(reader, text)
     assert unread([found], text) == []
     return {key.removeprefix("stated report host "): fact for key, fact in found.facts.items()}
@@ -86,7 +86,7 @@ def test_the_kind_counts_where_nothing_more_is_told() -> None:
     ],
 )  # fmt: skip
 def test_failures_of_nccl_tests(line: str, fault: str) -> None:
-    found = one(programs.read, f"{line}\n .. box pid 4242: Test failure common.cu:891\n")
+    found = one(programs.read_programs, f"{line}\n .. box pid 4242: Test failure common.cu:891\n")
     assert found.tool == "nccl-tests"
     assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == [fault]
 
@@ -132,13 +132,13 @@ Warnings
 
 
 def test_ras_of_a_job_that_runs() -> None:
-    assert {key: fact["outcome"] for key, fact in reports(JOB.format("OK"), ras.read).items()} == {
+    assert {key: fact["outcome"] for key, fact in reports(JOB.format("OK"), programs.read_ras).items()} == {
         "ncclras-communicators": "pass"
     }
 
 
 def test_ras_of_a_job_with_a_dead_process() -> None:
-    found = reports(JOB.format("INCOMPLETE") + DEAD, ras.read)
+    found = reports(JOB.format("INCOMPLETE") + DEAD, programs.read_ras)
     assert {key: (fact["outcome"], fact["fault"]) for key, fact in found.items()} == {
         "ncclras-dead": ("fail", "collective-timeout"), "ncclras-incomplete": ("warn", "collective-timeout"),
         "ncclras-mismatch": ("unknown", "collective-timeout"),
@@ -149,4 +149,4 @@ def test_ras_of_a_job_with_a_dead_process() -> None:
 
 
 def test_sections_alone_are_no_output_of_ras() -> None:
-    assert ras.read(("Errors", "======", "Warnings", "1 2 3")) == ()
+    assert programs.read_ras(("Errors", "======", "Warnings", "1 2 3")) == ()

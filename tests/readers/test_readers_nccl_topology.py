@@ -7,7 +7,7 @@ from readers_text import one, unread
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.nccl import topology_xml
-from dgxcheck.readers.nvidia_smi import query_xml
+from dgxcheck.readers.nvidia_smi import query
 
 D = "/sys/bus/pci/devices"
 
@@ -42,7 +42,7 @@ TEXT = f'<system version="1">\n{cpu(0, OUTER)}\n{cpu(1, gpu("0000:87:00.0", 2) +
 
 
 def labels(text: str, kind: str = "label-pci") -> dict[str, Json]:
-    found = one(topology_xml.read, text).facts
+    found = one(topology_xml.read_topology_xml, text).facts
     return {
         key.removeprefix(f"stated {kind} "): fact for key, fact in found.items() if key.startswith(f"stated {kind} ")
     }
@@ -86,7 +86,9 @@ def test_a_pair_that_shows_more_nvlinks_at_one_end(there: int, back: int, told: 
         "0000:07:00.0", 1, ("0000:06:00.0", back, "0x030200")
     )
     assert labels(cpu(0, both), "label")["0000:06:00.0 0000:07:00.0"] == f"NV{min(there, back)}"
-    reports = [key for key in one(topology_xml.read, cpu(0, both)).facts if key.startswith("stated report")]
+    reports = [
+        key for key in one(topology_xml.read_topology_xml, cpu(0, both)).facts if key.startswith("stated report")
+    ]
     fewer = "0000:06:00.0" if there < back else "0000:07:00.0"
     assert reports == [f"stated report {fewer} NCCL-topology-nvlink"] * told
 
@@ -98,17 +100,17 @@ def test_a_cut_or_snipped_file_does_not_tell_that_a_gpu_shows_fewer_nvlinks() ->
     text = cpu(0, both)
     at = text.rindex("<nvlink")
     for cut in (text[:at], f"{text[:at]}\n...\n{text[text.index('>', at) + 1 :]}"):
-        assert not [key for key in one(topology_xml.read, cut).facts if key.startswith("stated report")]
-    assert [key for key in one(topology_xml.read, text).facts if key.startswith("stated report")]
+        assert not [key for key in one(topology_xml.read_topology_xml, cut).facts if key.startswith("stated report")]
+    assert [key for key in one(topology_xml.read_topology_xml, text).facts if key.startswith("stated report")]
 
 
 def test_every_line_is_read_and_nvidia_smis_reader_leaves_it_alone() -> None:
-    assert unread([one(topology_xml.read, TEXT)], TEXT) == []
-    assert query_xml.read(tuple(TEXT.splitlines())) == ()
+    assert unread([one(topology_xml.read_topology_xml, TEXT)], TEXT) == []
+    assert query.read_xml(tuple(TEXT.splitlines())) == ()
 
 
 def test_files_and_order_of_the_gpus() -> None:
-    facts = one(topology_xml.read, TEXT).facts
+    facts = one(topology_xml.read_topology_xml, TEXT).facts
     assert facts[f"text {D}/0000:87:00.0/numa_node"] == "1\n"
     assert facts[f"text {D}/0000:07:00.0/current_link_width"] == "16\n"
     assert facts["nvml nvmlDeviceGetHandleByIndex 2"] == "0000:87:00.0"
@@ -119,7 +121,7 @@ def test_files_and_order_of_the_gpus() -> None:
 def test_a_cut_file_gives_no_label_that_the_whole_does_not(cut: int) -> None:
     whole = labels(TEXT)  # without the names of a NIC whose tags are cut off
     for text in (TEXT[:cut], TEXT[cut:]):
-        for part in topology_xml.read(tuple(text.splitlines())):
+        for part in topology_xml.read_topology_xml(tuple(text.splitlines())):
             for key, fact in part.facts.items():
                 pair = key.removeprefix("stated label-pci ")
                 assert not isinstance(fact, str) or pair == key or whole.get(pair, fact) == fact

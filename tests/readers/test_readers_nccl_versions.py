@@ -39,7 +39,7 @@ BOX: Box = [(0, "1b", 4), (1, "43", 5), (2, "c3", 6), (3, "e1", 7)]
 @pytest.mark.parametrize("era", ERAS)
 def test_every_version_names_the_same_gpus(era: str) -> None:
     text = written(era, BOX)
-    found = one(log.read, text)
+    found = one(log.read_log, text)
     assert unread([found], text) == []
     listed = {int(key.split()[-1]): fact for key, fact in found.facts.items() if key.startswith("nvml")}
     assert listed == ({nvml: f"0000:{bus}:00.0" for _, bus, nvml in BOX} if "nvmlDev" in ERAS[era][0] else {})

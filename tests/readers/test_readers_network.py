@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from readers_text import one, unread
 
-from dgxcheck.readers.catalogue import READERS
+from dgxcheck.readers.any_text import READERS
 from dgxcheck.readers.combine import Part, combine
-from dgxcheck.readers.network import ibstat, ibstatus, ibv_devinfo, rdma_link
+from dgxcheck.readers.network import counters, hcas
 from dgxcheck.readers.network.files import physical, state
 
 IB = "/sys/class/infiniband"
@@ -53,7 +53,12 @@ PORT = {
     "state": "4: ACTIVE\n", "phys_state": "5: LinkUp\n", "lid": "0x2a\n", "sm_lid": "0x1\n",
     "link_layer": "InfiniBand\n",
 }  # fmt: skip
-TEXTS = ((ibstatus.read, STATUS), (ibv_devinfo.read, DEVINFO), (rdma_link.read, LINK), (ibv_devinfo.read, DEVICES))
+TEXTS = (
+    (hcas.read_ibstatus, STATUS),
+    (hcas.read_ibv_devinfo, DEVINFO),
+    (counters.read_link, LINK),
+    (hcas.read_ibv_devinfo, DEVICES),
+)
 
 
 @pytest.mark.parametrize(("read", "text"), TEXTS)
@@ -70,7 +75,7 @@ def test_the_same_port_has_the_same_files(read: object, text: str) -> None:
     files = {name: facts[f"text {IB}/mlx5_0/ports/1/{name}"] for name in PORT}
     assert files == PORT
     rate = facts.get(f"text {IB}/mlx5_0/ports/1/rate")
-    assert rate == (None if read is rdma_link.read else "200 Gb/sec (4X HDR)\n")
+    assert rate == (None if read is counters.read_link else "200 Gb/sec (4X HDR)\n")
 
 
 def test_what_several_tools_list_is_put_together() -> None:
@@ -84,7 +89,10 @@ def test_what_several_tools_list_is_put_together() -> None:
 
 def test_the_second_host_of_the_same_tool_is_another_machine() -> None:
     other = STATUS.replace("0x2a", "0x2b")
-    assert len(combine([Part("a", one(ibstatus.read, STATUS)), Part("b", one(ibstatus.read, other))]).refused) == 1
+    assert (
+        len(combine([Part("a", one(hcas.read_ibstatus, STATUS)), Part("b", one(hcas.read_ibstatus, other))]).refused)
+        == 1
+    )
 
 
 @pytest.mark.parametrize("text", ["", "N/A", "PORT_", "4", "9: NONE", "up", "(5)"])
@@ -95,6 +103,6 @@ def test_words_that_name_no_state(text: str) -> None:
 
 def test_a_label_that_follows_other_text_is_not_the_ports() -> None:
     text = "CA 'mlx5_0'\n\tPort 1:\n\t\tState: Active\nour switch:\n\t\tPhysical state: Disabled\n"
-    found = one(ibstat.read, text)
+    found = one(hcas.read_ibstat, text)
     assert f"text {IB}/mlx5_0/ports/1/phys_state" not in found.facts
     assert unread([found], text) == [4, 5]

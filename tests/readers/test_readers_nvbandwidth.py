@@ -7,7 +7,7 @@ import json
 import pytest
 from readers_text import member, one, unread, values
 
-from dgxcheck.readers.benchmarks import nvbandwidth, nvbandwidth_json
+from dgxcheck.readers.benchmarks import nvbandwidth
 
 TEXT = """\
 nvbandwidth Version: v0.8
@@ -127,7 +127,7 @@ EXPECTED = {
 
 
 def test_every_line_of_a_whole_output_is_understood() -> None:
-    found = one(nvbandwidth.read, TEXT)
+    found = one(nvbandwidth.read_text, TEXT)
     assert found.tool == "nvbandwidth v0.8"
     assert values(found) == EXPECTED
     assert unread([found], TEXT) == []
@@ -136,12 +136,12 @@ def test_every_line_of_a_whole_output_is_understood() -> None:
 
 def test_a_read_copies_against_its_arrow() -> None:
     """``GPU(row) -> GPU(column)`` of the read test: the row pulls from the column."""
-    assert member(one(nvbandwidth.read, TEXT), "p2p 1 0", "method") == "copy engine, pulled by the receiver"
+    assert member(one(nvbandwidth.read_text, TEXT), "p2p 1 0", "method") == "copy engine, pulled by the receiver"
 
 
 def test_copies_by_kernel_and_by_engine_stand_side_by_side() -> None:
     """They differ on healthy boxes, so they are not two runs of one thing."""
-    found = one(nvbandwidth.read, TEXT)
+    found = one(nvbandwidth.read_text, TEXT)
     assert member(found, "p2p 0 1", "also") == [
         {"value": 260.01, "from": "line 30", "method": "SM kernel, pushed by the sender"}
     ]
@@ -151,24 +151,24 @@ def test_copies_by_kernel_and_by_engine_stand_side_by_side() -> None:
 
 def test_headings_alone_are_enough() -> None:
     lines = [line for line in TEXT.splitlines() if not line.startswith(("Running", "SUM"))]
-    found = values(one(nvbandwidth.read, "\n".join(lines)))
+    found = values(one(nvbandwidth.read_text, "\n".join(lines)))
     told = {key: value for key, value in EXPECTED.items() if "contended" not in key and "shared" not in key}
     assert found == told | {"device-to-host 0": 12.0, "device-to-host 1": 12.1}
 
 
 def test_the_sum_below_names_a_test_that_lost_its_first_line() -> None:
     lines = [line for line in TEXT.splitlines() if not line.startswith("Running")]
-    assert values(one(nvbandwidth.read, "\n".join(lines))) == EXPECTED
+    assert values(one(nvbandwidth.read_text, "\n".join(lines))) == EXPECTED
 
 
 def test_peer_latency_before_0_8_was_the_hosts() -> None:
-    found = one(nvbandwidth.read, TEXT.replace("v0.8", "v0.7"))
+    found = one(nvbandwidth.read_text, TEXT.replace("v0.8", "v0.7"))
     assert not {key for key in values(found) if key.startswith("latency-sm")}
     assert unread([found], TEXT) == []
 
 
 def test_each_version_is_an_output_of_its_own() -> None:
-    parts = nvbandwidth.read(tuple((TEXT + TEXT.replace("v0.8", "v0.6")).splitlines()))
+    parts = nvbandwidth.read_text(tuple((TEXT + TEXT.replace("v0.8", "v0.6")).splitlines()))
     assert [part.tool for part in parts] == ["nvbandwidth v0.8", "nvbandwidth v0.6"]
     assert unread(parts, TEXT + TEXT) == []
 
@@ -178,7 +178,7 @@ def test_wrong_data_fails_the_test_that_was_running() -> None:
         "Running device_to_device_memcpy_read_ce.\n Invalid value when checking the pattern at 0x70a640000000\n"
         " Current offset : 11136 \nASSERT in expression h_errorFlag == 0 in void memcmpPatternHelper()\n"
     )
-    found = one(nvbandwidth.read, text)
+    found = one(nvbandwidth.read_text, text)
     assert values(found) == {"p2p all": "integrity", "p2p-integrity all": 1}
     assert member(found, "p2p-integrity all", "first") == 11136
     assert "offset 11136" in str(member(found, "p2p all", "detail"))
@@ -187,24 +187,24 @@ def test_wrong_data_fails_the_test_that_was_running() -> None:
 
 def test_wrong_data_of_a_host_copy_says_nothing_of_pairs() -> None:
     text = "Running host_to_device_memcpy_ce.\n Invalid value when checking the pattern at 0x70a640000000\n"
-    assert values(one(nvbandwidth.read, text)) == {"host-to-device all": "integrity"}
+    assert values(one(nvbandwidth.read_text, text)) == {"host-to-device all": "integrity"}
 
 
 def test_an_error_of_the_driver_is_named() -> None:
     text = "Running host_to_device_memcpy_ce.\n"
     text += "[CUDA_ERROR_ECC_UNCORRECTABLE] uncorrectable in expression cuMemcpy() in f\n"
-    assert values(one(nvbandwidth.read, text)) == {"host-to-device all": "CUDA_ERROR_ECC_UNCORRECTABLE"}
+    assert values(one(nvbandwidth.read_text, text)) == {"host-to-device all": "CUDA_ERROR_ECC_UNCORRECTABLE"}
 
 
 def test_a_waived_test_is_skipped() -> None:
-    found = one(nvbandwidth.read, "Waiving device_to_device_memcpy_read_ce.\n")
+    found = one(nvbandwidth.read_text, "Waiving device_to_device_memcpy_read_ce.\n")
     assert member(found, "p2p all", "skipped") == "not-supported"
 
 
 @pytest.mark.parametrize("word", ["nan", "inf", "-26.03", "26.0", "9999999.00"])
 def test_a_cell_that_is_no_bandwidth_is_no_fact_and_its_line_is_named(word: str) -> None:
     text = TEXT.replace("26.03", word)
-    found = one(nvbandwidth.read, text)
+    found = one(nvbandwidth.read_text, text)
     assert "host-to-device 0" not in values(found)
     assert values(found)["host-to-device 1"] == 25.94
     assert unread([found], text) == [15]
@@ -257,7 +257,7 @@ JSON = _json()
 
 
 def test_json_says_the_same() -> None:
-    found = one(nvbandwidth_json.read, "some log line\n" + JSON + "\nanother\n")
+    found = one(nvbandwidth.read_json, "some log line\n" + JSON + "\nanother\n")
     assert found.tool == "nvbandwidth v0.8"
     assert values(found) == {
         "device 0": None,
@@ -275,7 +275,7 @@ def test_json_says_the_same() -> None:
 
 def test_tests_of_a_json_that_was_cut_are_read_one_by_one() -> None:
     text = JSON[: JSON.index('"device_to_device_latency_sm"')]
-    parts = nvbandwidth_json.read(tuple(text.splitlines()))
+    parts = nvbandwidth.read_json(tuple(text.splitlines()))
     assert {key: value for part in parts for key, value in values(part).items()} == {
         "host-to-device 0": 26.0312,
         "host-to-device 1": 25.94,
@@ -297,12 +297,12 @@ def test_tests_of_a_json_that_was_cut_are_read_one_by_one() -> None:
     ],
 )
 def test_json_that_is_none_says_nothing(text: str) -> None:
-    assert nvbandwidth_json.read((text,)) == ()
+    assert nvbandwidth.read_json((text,)) == ()
 
 
 def test_json_numbers_beyond_reason_are_no_facts() -> None:
     text = JSON.replace('"26.0312"', '"1e999"').replace('"25.94"', '"NaN"').replace('"270.01"', "270.01")
-    found = values(one(nvbandwidth_json.read, text))
+    found = values(one(nvbandwidth.read_json, text))
     assert "host-to-device 0" not in found
     assert "host-to-device 1" not in found
     assert "p2p 1 0" not in found

@@ -81,7 +81,7 @@ P2P=Enabled Latency Matrix (us)
 
 
 def test_every_line_of_a_whole_output_is_understood() -> None:
-    found = one(p2p_bandwidth_latency.read, TODAY)
+    found = one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, TODAY)
     assert found.tool == "p2pBandwidthLatencyTest"
     assert unread([found], TODAY) == []
     assert values(found) == {
@@ -123,13 +123,13 @@ def test_every_line_of_a_whole_output_is_understood() -> None:
 
 
 def test_a_device_is_known_by_its_bus_id() -> None:
-    found = one(p2p_bandwidth_latency.read, TODAY)
+    found = one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, TODAY)
     assert (member(found, "device 0", "bdf"), member(found, "device 1", "bdf")) == ("0000:06:00.0", "0001:0a:00.0")
     assert member(found, "device 1", "name") == "NVIDIA Example"
 
 
 def test_reads_run_from_the_column_to_the_row() -> None:
-    found = one(p2p_bandwidth_latency.read, TODAY)
+    found = one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, TODAY)
     assert member(found, "p2p 0 1", "from") == "line 20"
     assert member(found, "p2p 0 1", "also") == [
         {"value": 47.01, "from": "line 25", "method": "cudaMemcpyPeerAsync, pulled by the receiver"}
@@ -137,14 +137,14 @@ def test_reads_run_from_the_column_to_the_row() -> None:
 
 
 def test_samples_before_p2p_writes_copied_from_the_column_to_the_row() -> None:
-    found = values(one(p2p_bandwidth_latency.read, OLD))
+    found = values(one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, OLD))
     assert (found["p2p 1 0"], found["p2p 0 1"]) == (18.01, 18.1)
     assert (found["p2p-off 1 0"], found["latency-off 1 0"], found["latency 1 0"]) == (9.01, 19.01, 9.01)
 
 
 def test_each_of_two_outputs_in_a_text_has_its_own_era() -> None:
     for text in (OLD + TODAY, TODAY + OLD):
-        found = one(p2p_bandwidth_latency.read, text)
+        found = one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, text)
         assert member(found, "p2p-off 0 1", "value") == 11.01
         also = member(found, "p2p-off 0 1", "also")
         assert isinstance(also, list)
@@ -154,7 +154,7 @@ def test_each_of_two_outputs_in_a_text_has_its_own_era() -> None:
 
 def test_the_same_table_twice_is_two_runs_and_the_best_is_the_value() -> None:
     again = OLD.replace("18.10", "12.50").replace("  9.10 ", "  8.00 ")
-    found = one(p2p_bandwidth_latency.read, OLD + again)
+    found = one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, OLD + again)
     assert member(found, "p2p 0 1", "value") == 18.1
     assert member(found, "latency 0 1", "value") == 8.0
     assert member(found, "p2p 0 1", "runs") == [{"value": 18.1, "from": "line 8"}, {"value": 12.5, "from": "line 24"}]
@@ -162,7 +162,7 @@ def test_the_same_table_twice_is_two_runs_and_the_best_is_the_value() -> None:
 
 def test_without_access_the_enabled_table_went_through_the_host() -> None:
     text = TODAY.replace("Device=1 CAN ", "Device=1 CANNOT ").replace("     1\t     1     1", "     1\t     0     1")
-    found = one(p2p_bandwidth_latency.read, text)
+    found = one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, text)
     assert values(found)["access 1 0"] is False
     assert values(found)["access 0 1"] is True
     assert member(found, "p2p 0 1", "access") is False
@@ -172,12 +172,14 @@ def test_without_access_the_enabled_table_went_through_the_host() -> None:
 
 def test_a_quoted_output_reads_the_same() -> None:
     quoted = "\n".join(f"> {line}" for line in TODAY.splitlines())
-    assert values(one(p2p_bandwidth_latency.read, quoted)) == values(one(p2p_bandwidth_latency.read, TODAY))
+    assert values(one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, quoted)) == values(
+        one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, TODAY)
+    )
 
 
 def test_a_number_that_lost_digits_at_the_end_of_the_file_is_not_taken() -> None:
     cut = OLD[: OLD.index("18.10") + 4]
-    found = one(p2p_bandwidth_latency.read, cut)
+    found = one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, cut)
     assert "p2p 0 1" not in values(found)
     assert values(found)["p2p 0 0"] == 501.0
     assert unread([found], cut) == [8]
@@ -186,7 +188,7 @@ def test_a_number_that_lost_digits_at_the_end_of_the_file_is_not_taken() -> None
 @pytest.mark.parametrize("word", ["nan", "inf", "-18.10", "N/A", "1e5", "999999.00", "18.1", "١٨.١٠"])
 def test_a_cell_that_is_no_bandwidth_is_no_fact_and_its_line_is_named(word: str) -> None:
     text = OLD.replace("18.10", word)
-    found = one(p2p_bandwidth_latency.read, text)
+    found = one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, text)
     assert "p2p 0 1" not in values(found)
     assert values(found)["p2p 1 0"] == 18.01
     assert unread([found], text) == [8]
@@ -194,23 +196,28 @@ def test_a_cell_that_is_no_bandwidth_is_no_fact_and_its_line_is_named(word: str)
 
 def test_rows_without_a_heading_say_nothing() -> None:
     rows = "     3 424.06 425.21\n     4 426.58 426.96\n"
-    assert p2p_bandwidth_latency.read(tuple(rows.splitlines())) == ()
-    assert unread([one(p2p_bandwidth_latency.read, rows + OLD)], rows + OLD) == [1, 2]
+    assert p2p_bandwidth_latency.read_p2p_bandwidth_latency(tuple(rows.splitlines())) == ()
+    assert unread([one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, rows + OLD)], rows + OLD) == [1, 2]
 
 
 def test_more_cells_than_columns_are_no_row() -> None:
     text = OLD.replace("     1  18.10 501.11", "     1  18.10 501.11 7.00")
-    found = one(p2p_bandwidth_latency.read, text)
+    found = one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, text)
     assert "p2p 0 1" not in values(found)
     assert unread([found], text) == [8]
 
 
 def test_indexes_beyond_any_box_are_garbled() -> None:
-    assert p2p_bandwidth_latency.read(tuple(OLD.replace("D\\D     0      1", "D\\D     0    640").splitlines())) == ()
+    assert (
+        p2p_bandwidth_latency.read_p2p_bandwidth_latency(
+            tuple(OLD.replace("D\\D     0      1", "D\\D     0    640").splitlines())
+        )
+        == ()
+    )
 
 
 def test_a_table_under_another_programs_heading_is_not_taken() -> None:
     other = "Uni-PCIe-Bandwidth\n   D\\D     0      1\n     0 500.00  77.77\n     1  77.77 500.00\n"
-    found = one(p2p_bandwidth_latency.read, OLD + other)
+    found = one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, OLD + other)
     assert 77.77 not in values(found).values()
     assert unread([found], OLD + other) == [17, 18, 19, 20]

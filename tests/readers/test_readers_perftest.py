@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from readers_text import member, one, unread, values
 
-from dgxcheck.readers.benchmarks import perftest, perftest_failures
+from dgxcheck.readers.benchmarks import perftest
 
 WRITE = """\
 ---------------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ WRITE = """\
 
 
 def test_ib_write_bw() -> None:
-    found = one(perftest.read, WRITE)
+    found = one(perftest.read_perftest, WRITE)
     assert values(found) == {"rdma-write mlx5_0": 12.1}
     assert member(found, "rdma-write mlx5_0", "sizes") == [[2, 0.0075], [65536, 12.1]]
     rest = [line for line in unread([found], WRITE) if line > 1]
@@ -44,23 +44,23 @@ def test_ib_write_bw() -> None:
 @pytest.mark.parametrize("unit", ["MB/sec", "MiB/sec"])
 def test_ib_write_bw_counts_2_to_20_bytes(unit: str) -> None:
     text = WRITE.replace("Gb/sec", unit).replace("96.80 ", "11500.00 ")
-    assert values(one(perftest.read, text)) == {"rdma-write mlx5_0": 12.0586}
+    assert values(one(perftest.read_perftest, text)) == {"rdma-write mlx5_0": 12.0586}
 
 
 def test_both_directions_and_latency_are_other_kinds() -> None:
     both = WRITE.replace("RDMA_Write BW", "Send Bidirectional BW")
-    assert values(one(perftest.read, both)) == {"rdma-send-both mlx5_0": 12.1}
+    assert values(one(perftest.read_perftest, both)) == {"rdma-send-both mlx5_0": 12.1}
     latency = WRITE.replace("RDMA_Write BW", "RDMA_Read Latency").replace(
         "BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]",
         "t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]",
     )
     rows = latency.replace("0.06               0.06                 3.700000", "1.01 9.00 1.04 1.05 0.10")
-    assert values(one(perftest.read, rows)) == {"rdma-read-latency mlx5_0": 1.04}
+    assert values(one(perftest.read_perftest, rows)) == {"rdma-read-latency mlx5_0": 1.04}
 
 
 def test_rates_without_a_device_are_nobodys() -> None:
     rows = WRITE[WRITE.index(" #bytes") :]
-    assert perftest.read(tuple(rows.splitlines())) == ()
+    assert perftest.read_perftest(tuple(rows.splitlines())) == ()
 
 
 CUDA = """\
@@ -79,14 +79,14 @@ allocated GPU buffer address at 00007f0000000000 pointer=0x7f0000000000
 
 
 def test_memory_of_a_gpu() -> None:
-    found = one(perftest.read, CUDA + WRITE)
+    found = one(perftest.read_perftest, CUDA + WRITE)
     assert unread([found], CUDA) == []
     assert member(found, "rdma-write mlx5_0", "memory") == 1
     assert member(found, "device 0", "bdf") == "0000:1b:00.0"
     assert member(found, "device 1", "name") == "NVIDIA L40S"
-    assert values(one(perftest.read, CUDA)) == {"device 0": None, "device 1": None}
+    assert values(one(perftest.read_perftest, CUDA)) == {"device 0": None, "device 1": None}
     host = WRITE.replace("mlx5_0", "mlx5_1")
-    both = one(perftest.read, CUDA + WRITE + "deallocating GPU buffer 00007f0000000000\n" + host)
+    both = one(perftest.read_perftest, CUDA + WRITE + "deallocating GPU buffer 00007f0000000000\n" + host)
     assert isinstance(fact := both.facts["measure rdma-write mlx5_1"], dict)
     assert "memory" not in fact
 
@@ -103,7 +103,7 @@ def test_memory_of_a_gpu() -> None:
 )
 def test_a_command_names_what_a_cut_head_does_not(call: str, key: str) -> None:
     text = call + "\n" + WRITE[WRITE.index(" #bytes") :]
-    found = perftest.read(tuple(text.splitlines()))
+    found = perftest.read_perftest(tuple(text.splitlines()))
     assert [values(part) for part in found] == ([{key: 12.1}] if key else [])
 
 
@@ -113,7 +113,7 @@ ib_write_lat -d mlx5_4 -D 10 host
  #bytes        #iterations       t_avg[usec]    tps average
  2             4761905           2.10           476190.44
 """
-    found = one(perftest.read, text)
+    found = one(perftest.read_perftest, text)
     assert values(found) == {"rdma-write-latency mlx5_4": 2.1}
     assert "mean" in str(member(found, "rdma-write-latency mlx5_4", "method"))
 
@@ -125,7 +125,7 @@ def test_perftest_that_failed() -> None:
 scnt=128, ccnt=0
  Failed to complete run_iter_bw function successfully
 """
-    found = one(perftest_failures.read, text)
+    found = one(perftest.read_failures, text)
     assert unread([found], text) == []
     (fact,) = found.facts.values()
     assert isinstance(fact, dict)
@@ -135,6 +135,6 @@ scnt=128, ccnt=0
 def test_small_messages_show_no_rate_of_the_port() -> None:
     """A run over all sizes (``-a``) that was cut after its first rows."""
     cut = "\n".join(line for line in WRITE.splitlines() if not line.startswith(" 65536"))
-    found = one(perftest.read, cut)
+    found = one(perftest.read_perftest, cut)
     assert values(found) == {"rdma-write mlx5_0": None}
     assert member(found, "rdma-write mlx5_0", "skipped") == "no-reference"

@@ -7,7 +7,7 @@ from checkout import ROOT
 from readers_text import sane, unread, values
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.benchmarks.catalogue import READERS
+from dgxcheck.readers.any_text import BENCHMARKS as READERS
 from dgxcheck.readers.model import Imported
 
 RECORDINGS = ROOT.parent / "shared" / "recordings" / "bench"

@@ -6,9 +6,8 @@ import pytest
 from readers_text import one, unread
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.dcgm import health, job_stats
-from dgxcheck.readers.dcgm import known as of_dcgmi
-from dgxcheck.readers.host import field_diagnostic, known, nvsm
+from dgxcheck.readers.dcgm import devices, health
+from dgxcheck.readers.host import health_checks, node_exporter, services
 from dgxcheck.readers.model import Imported
 
 HEALTH = """\
@@ -67,7 +66,7 @@ def bad(found: Imported) -> dict[str, tuple[Json, Json]]:
 
 
 def test_the_checks_of_nvsm() -> None:
-    found = one(nvsm.read, HEALTH)
+    found = one(services.read_nvsm, HEALTH)
     assert unread([found], HEALTH) == []
     assert bad(found) == {"0000:0f:00.0 nvsm-gpu-link-width-0000-0f-00-0-x16": ("fail", "link-narrow")}
     assert len(results(found)) == 4
@@ -75,28 +74,28 @@ def test_the_checks_of_nvsm() -> None:
 
 def test_a_summary_alone() -> None:
     text = "Health Summary\n--------------\n1 check is unhealthy\nOverall system status is unhealthy\n"
-    assert bad(one(nvsm.read, text)) == {"host nvsm-status": ("fail", "test-failed")}
-    assert not bad(one(nvsm.read, "205 out of 205 checks are Healthy\nOverall system status is Healthy\n"))
+    assert bad(one(services.read_nvsm, text)) == {"host nvsm-status": ("fail", "test-failed")}
+    assert not bad(one(services.read_nvsm, "205 out of 205 checks are Healthy\nOverall system status is Healthy\n"))
 
 
 @pytest.mark.parametrize(("state", "alerts"), [("active", ["host nvsm-nv-drive-09"]), ("cleared", [])])
 def test_alerts_of_nvsm(state: str, alerts: list[str]) -> None:
-    found = nvsm.read(tuple(f"{ALERT.format(state)}Overall system status is healthy".splitlines()))
+    found = services.read_nvsm(tuple(f"{ALERT.format(state)}Overall system status is healthy".splitlines()))
     assert [[*bad(part)] for part in found] == [alerts]
 
 
 @pytest.mark.parametrize(("health", "outcomes"), [("OK", ["pass"]), ("Warning", ["warn"]), ("Critical", ["fail"])])
 def test_components_of_nvsm(health: str, outcomes: list[str]) -> None:
-    found = one(nvsm.read, FANS.format(health))
+    found = one(services.read_nvsm, FANS.format(health))
     assert unread([found], FANS.format(health)) == []
     assert [outcome for outcome, _ in results(found).values()] == outcomes
 
 
 def test_the_greeting_of_dgx_os() -> None:
     line = "The system has {} critical alerts and {} warnings. Use 'sudo nvsm show alerts' for more details."
-    assert bad(one(nvsm.read, line.format(0, 5))) == {"host nvsm-warnings": ("note", "")}
-    assert bad(one(nvsm.read, line.format(2, 0))) == {"host nvsm-alerts": ("fail", "test-failed")}
-    assert not bad(one(nvsm.read, line.format(0, 0)))
+    assert bad(one(services.read_nvsm, line.format(0, 5))) == {"host nvsm-warnings": ("note", "")}
+    assert bad(one(services.read_nvsm, line.format(2, 0))) == {"host nvsm-alerts": ("fail", "test-failed")}
+    assert not bad(one(services.read_nvsm, line.format(0, 0)))
 
 
 @pytest.mark.parametrize(
@@ -111,13 +110,13 @@ def test_the_greeting_of_dgx_os() -> None:
     ],
 )  # fmt: skip
 def test_field_diagnostic(text: str, expected: dict[str, tuple[Json, Json]]) -> None:
-    found = one(field_diagnostic.read, text)
+    found = one(health_checks.read_field_diagnostic, text)
     assert unread([found], text) == []
     assert bad(found) == expected
 
 
 def test_a_result_of_another_program_is_none() -> None:
-    assert field_diagnostic.read(("make test", "Result: FAIL", "Error Code = 000000000083")) == ()
+    assert health_checks.read_field_diagnostic(("make test", "Result: FAIL", "Error Code = 000000000083")) == ()
 
 
 STATS = """\
@@ -138,18 +137,18 @@ Successfully retrieved statistics for job: 12.
 
 
 def test_stats_of_a_job() -> None:
-    sick = one(job_stats.read, STATS.format(3, 2))
+    sick = one(health.read_stats, STATS.format(3, 2))
     assert unread([sick], STATS.format(3, 2)) == []
     assert bad(sick) == {"GPU3 dcgmi-stats-double-bit-ecc-errors": ("warn", "ecc-uncorrected")}
-    assert not bad(one(job_stats.read, STATS.format(3, 0)))
+    assert not bad(one(health.read_stats, STATS.format(3, 0)))
 
 
 def test_violations_of_a_policy() -> None:
     text = "Listening for violations.\nTimestamp: Mon Mar  2 10:00:00 2026\nXID error 79 detected.\n"
-    found = one(job_stats.read, text)
+    found = one(health.read_stats, text)
     assert unread([found], text) == []
     assert bad(found) == {"host dcgmi-policy-violation-xid": ("warn", "xid")}
-    assert not bad(one(job_stats.read, "Listening for violations."))
+    assert not bad(one(health.read_stats, "Listening for violations."))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +161,7 @@ def test_violations_of_a_policy() -> None:
     ],
 )
 def test_monitors_are_known(text: str) -> None:
-    found = known.read(tuple(text.splitlines()))
+    found = node_exporter.read_known(tuple(text.splitlines()))
     assert unread(found, text) == []
     assert all(part.tool.endswith("(not used; nvidia-smi -q says more)") and not part.facts for part in found)
 
@@ -175,12 +174,12 @@ def test_monitors_are_known(text: str) -> None:
     ],
 )
 def test_what_dcgmi_prints_of_itself_is_known(text: str, tool: str) -> None:
-    found = of_dcgmi.read(tuple(text.splitlines()))
+    found = devices.read_known(tuple(text.splitlines()))
     assert unread(found, text) == []
     assert [(part.tool, part.facts) for part in found] == [(tool, {})]
 
 
 def test_the_health_as_json_is_read_and_not_only_known() -> None:
     text = '{"body" : {"Overall Health" : {"value" : "Healthy"}}, "header" : ["Health Monitor Report"]}'
-    assert of_dcgmi.read((text,)) == ()
-    assert one(health.read, text).facts
+    assert devices.read_known((text,)) == ()
+    assert one(health.read_health, text).facts

@@ -8,7 +8,7 @@ from readers_text import one, unread
 from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi import query_csv, retired_pages
+from dgxcheck.readers.nvidia_smi import query_csv
 
 
 def answer(found: Imported, function: str, number: int, *args: str) -> Json:
@@ -24,7 +24,7 @@ def test_separators_and_decimal_commas(separator: str, point: str, unit: str) ->
     head = separator.join(("index", "name", "temperature.gpu", "power.draw [W]"))
     rows = [separator.join((str(n), "Tesla V100-SXM2-16GB", f"{34 + n}", f"5{n}{point}25{unit}")) for n in range(3)]
     text = "\n".join((head, *rows))
-    found = one(query_csv.read, text)
+    found = one(query_csv.read_csv, text)
     assert unread([found], text) == []
     assert [answer(found, "PowerUsage", n) for n in range(3)] == [50_250, 51_250, 52_250]
     assert [answer(found, "Temperature", n, "0") for n in range(3)] == [34, 35, 36]
@@ -41,7 +41,7 @@ timestamp, index, temperature.gpu, clocks_throttle_reasons.active, ecc.errors.un
 
 
 def test_of_several_samples_the_hottest_then_the_last_counts() -> None:
-    found = one(query_csv.read, SAMPLES)
+    found = one(query_csv.read_csv, SAMPLES)
     assert unread([found], SAMPLES) == []
     assert [answer(found, "Temperature", n, "0") for n in (0, 1)] == [88, 36]
     assert answer(found, "CurrentClocksEventReasons", 0) == 0x40
@@ -57,22 +57,22 @@ def test_of_several_samples_the_hottest_then_the_last_counts() -> None:
 )  # fmt: skip
 def test_errors_in_cells_are_gaps(cell: str, gap: str) -> None:
     text = f"index, name, temperature.gpu\n0, Tesla V100-SXM2-16GB, 34\n1, Tesla V100-SXM2-16GB, {cell}\n"
-    value = answer(one(query_csv.read, text), "Temperature", 1, "0")
+    value = answer(one(query_csv.read_csv, text), "Temperature", 1, "0")
     assert isinstance(value, dict)
     assert value["missing"] == gap
 
 
 def test_a_sample_in_which_the_gpu_was_lost_counts() -> None:
     text = "index, temperature.gpu\n0, 80\n0, [GPU is lost]\n0, 30\n"
-    value = answer(one(query_csv.read, text), "Temperature", 0, "0")
+    value = answer(one(query_csv.read_csv, text), "Temperature", 0, "0")
     assert isinstance(value, dict)
 
 
 def test_the_help_of_nvidia_smi_and_lines_far_below_a_table_are_no_rows() -> None:
     lines = ["POWER_SMOOTHING, POWER_PROFILES", "Flags can be combined", "Tesla V100 and others, which have ECC"]
-    assert query_csv.read(tuple(lines)) == ()
+    assert query_csv.read_csv(tuple(lines)) == ()
     table = ["index, name", "0, Tesla V100-SXM2-16GB", *["a sentence"] * 9, "1, Tesla V100-SXM2-16GB"]
-    assert len(one(query_csv.read, "\n".join(table)).understood) == 2
+    assert len(one(query_csv.read_csv, "\n".join(table)).understood) == 2
 
 
 ROWS = """\
@@ -83,7 +83,7 @@ $ nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_row
 
 
 def test_remapped_rows() -> None:
-    found = one(query_csv.read, ROWS)
+    found = one(query_csv.read_csv, ROWS)
     assert unread([found], ROWS) == [1]  # the prompt belongs to the layout
     assert found.facts["nvml nvmlDeviceGetRemappedRows 0000:07:00.0"] == [None, None, 1, 0]
     assert found.facts["nvml nvmlDeviceGetRemappedRows 0000:0f:00.0"] == [None, None, 0, 1]
@@ -99,9 +99,9 @@ gpu_bus_id, gpu_uuid, retired_pages.address, retired_pages.cause
 
 
 def test_retired_pages_by_gpu_and_cause() -> None:
-    found = one(retired_pages.read, PAGES)
+    found = one(query_csv.read_pages, PAGES)
     assert unread([found], PAGES) == []
-    assert query_csv.read(tuple(PAGES.splitlines())) == ()
+    assert query_csv.read_csv(tuple(PAGES.splitlines())) == ()
     assert {key.rpartition("Pages ")[2]: fact for key, fact in found.facts.items() if "RetiredPages" in key} == {
         "0000:07:00.0 1": [{"address": 0x12345}, {"address": 0x12346}],
         "0000:07:00.0 0": [{"address": 0x12347}],
@@ -114,10 +114,10 @@ def test_retired_pages_by_uuid_below_the_command() -> None:
         "nvidia-smi --query-retired-pages=gpu_uuid,retired_pages.address,retired_pages.cause --format=csv,noheader",
         "GPU-11111111-1111-1111-1111-111111111111, 0x0000000000012345, Double Bit ECC",
     )
-    found = one(retired_pages.read, "\n".join(lines))
+    found = one(query_csv.read_pages, "\n".join(lines))
     assert unread([found], "\n".join(lines)) == []
     assert [fact for key, fact in found.facts.items() if "RetiredPages" in key] == [[{"address": 0x12345}]]
 
 
 def test_a_list_of_addresses_of_something_else_is_none() -> None:
-    assert retired_pages.read(("address, cause", "0x1, double")) == ()
+    assert query_csv.read_pages(("address, cause", "0x1, double")) == ()

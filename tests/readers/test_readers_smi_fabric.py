@@ -7,7 +7,7 @@ import pytest
 from dgxcheck.facts import fabric_health as health
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.nvidia_smi.answers import answers
-from dgxcheck.readers.nvidia_smi.fabric import fabric
+from dgxcheck.readers.nvidia_smi.fields import fabric
 
 REGISTERED = {"fabric/state": "Completed", "fabric/status": "Success", "fabric/cliqueid": "2"}
 HEALTHY = {

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from readers_text import one, unread
 from smi_texts import STATION, matrix
 
-from dgxcheck.readers.nvidia_smi import p2p as smi_p2p
-from dgxcheck.readers.nvidia_smi import topo as smi_topo
+from dgxcheck.readers.nvidia_smi import topo
 
 PAIR = {("GPU0", "GPU1"): "NV2", ("GPU1", "GPU0"): "NV2"}
 CELLS = {"stated label GPU0 GPU0": "X", "stated label GPU0 GPU1": "NV2",
@@ -18,7 +17,7 @@ LABELS = st.sampled_from(("PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "NV1", "NV1
 
 
 def test_labels_affinities_and_the_names_of_nics_are_read() -> None:
-    found = one(smi_topo.read, f"{STATION}\n")
+    found = one(topo.read_labels, f"{STATION}\n")
     assert found.tool == "nvidia-smi topo -m"
     assert unread([found], STATION) == []
     assert found.facts["stated label GPU0 GPU3"] == "NV2"
@@ -41,7 +40,7 @@ def test_labels_affinities_and_the_names_of_nics_are_read() -> None:
     "GPU0 GPU1 CPU Affinity NUMA Affinity\nGPU0 X NV2 0-9 0\n\nGPU1 NV2 X 10-19 1\n",
 ])  # fmt: skip
 def test_a_matrix_is_read_however_it_was_pasted(text: str) -> None:
-    found = one(smi_topo.read, text)
+    found = one(topo.read_labels, text)
     assert {key: fact for key, fact in found.facts.items() if "label" in key} == CELLS
     assert unread([found], text) == []
 
@@ -57,14 +56,14 @@ def test_a_matrix_is_read_however_it_was_pasted(text: str) -> None:
 ])  # fmt: skip
 def test_a_matrix_tells_of_nvlinks_only_where_it_would_show_them(before: str, cell: str, after: str, kind: str) -> None:
     text = before + matrix({("GPU0", "GPU1"): cell, ("GPU1", "GPU0"): cell}, ("GPU0", "GPU1")) + after
-    found = one(smi_topo.read, text)
+    found = one(topo.read_labels, text)
     assert found.facts[f"stated {kind} GPU0 GPU1"] == cell
     assert unread([found], text) == []
 
 
 def test_a_broken_row_is_named_and_its_good_cells_are_kept() -> None:
     text = "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV1\t?!\nGPU1\tNV1\nsegmentation fault\nGPU2\tPHB\tPHB\t X \n"
-    found = one(smi_topo.read, text)
+    found = one(topo.read_labels, text)
     assert unread([found], text) == [2, 3, 4]
     assert found.facts["stated label GPU0 GPU1"] == "NV1"
     assert found.facts["stated label GPU0 GPU2"] == {"missing": "garbled", "detail": "?!"}
@@ -75,7 +74,7 @@ def test_a_broken_row_is_named_and_its_good_cells_are_kept() -> None:
 
 def test_no_cut_says_what_the_whole_does_not() -> None:
     p2p = " \tGPU0\tGPU1\t\n GPU0\tX\tGNS\t\n GPU1\tCNS\tX\t\n"
-    for reader, text in ((smi_topo.read, STATION), (smi_p2p.read, p2p)):
+    for reader, text in ((topo.read_labels, STATION), (topo.read_p2p, p2p)):
         whole = one(reader, text).facts
         for cut in range(len(text)):
             for part in reader(tuple(text[:cut].split("\n"))):
@@ -87,7 +86,7 @@ def test_two_matrices_are_two() -> None:
     text = f"$ nvidia-smi topo -m\n{STATION}\n$ nvidia-smi topo -mp\n" + matrix(
         {("GPU0", "GPU1"): "PHB", ("GPU1", "GPU0"): "PHB"}, ("GPU0", "GPU1")
     )
-    found = smi_topo.read(tuple(text.splitlines()))
+    found = topo.read_labels(tuple(text.splitlines()))
     assert [part.tool for part in found] == ["nvidia-smi topo -m", "nvidia-smi topo -mp"]
     assert unread(found, text) == []
 
@@ -99,11 +98,11 @@ def test_peer_to_peer_status_is_of_the_capability_that_the_command_names(command
     text = (
         f"{command} \tGPU0\tGPU1\t\n GPU0\tX\tGNS\t\n GPU1\tOK\tX\t\n\nLegend:\n\n  X    = Self\n  OK   = Status Ok\n"
     )
-    found = one(smi_p2p.read, text)
+    found = one(topo.read_p2p, text)
     assert found.facts[f"stated {kind} GPU0 GPU1"] == "GNS"
     assert found.facts[f"stated {kind} GPU1 GPU0"] == "OK"
     assert unread([found], text) == []
-    assert smi_topo.read(tuple(text.splitlines())) == ()
+    assert topo.read_labels(tuple(text.splitlines())) == ()
 
 
 @given(
@@ -117,7 +116,7 @@ def test_what_is_printed_is_read_again(drawn: tuple[int, list[str], str]) -> Non
     pairs = [(a, b) for a in names for b in names if a != b]
     labels = {pair: cells[at % len(cells)] for at, pair in enumerate(pairs)}
     text = matrix(labels, names, gap=gap if gap == "\t" else "   ")
-    found = one(smi_topo.read, text)
+    found = one(topo.read_labels, text)
     kind = "label" if any(label.startswith("NV") for label in labels.values()) else "label-pci"
     read = {tuple(key.split()[2:]): fact for key, fact in found.facts.items() if fact != "X"}
     assert {key.split()[1] for key in found.facts} == {kind}
@@ -133,7 +132,7 @@ WORDS = st.sampled_from(
 
 @given(st.lists(st.lists(WORDS, max_size=8).map("".join) | st.text(max_size=30), max_size=20))
 def test_no_text_breaks_the_readers(lines: list[str]) -> None:
-    for reader in (smi_topo.read, smi_p2p.read):
+    for reader in (topo.read_labels, topo.read_p2p):
         for found in reader(tuple(lines)):
             assert found.facts
             assert all(0 <= number < len(lines) for number in found.understood)
@@ -143,7 +142,7 @@ def test_no_text_breaks_the_readers(lines: list[str]) -> None:
 @pytest.mark.parametrize("cut", ["8-15,", "8-15,24-"])
 def test_an_affinity_that_is_cut_is_unknown(cut: str) -> None:
     text = f"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t0-7,16-23\nGPU1\tSYS\t X \t{cut}\n"
-    found = one(smi_topo.read, text).facts
+    found = one(topo.read_labels, text).facts
     assert found["stated cpu-affinity GPU0"] == "0-7,16-23"
     assert "stated cpu-affinity GPU1" not in found
     assert found["stated label-pci GPU1 GPU0"] == "SYS"

@@ -16,7 +16,7 @@ from smi_texts import LINKS, QUERY, STATION
 
 from dgxcheck.facts.bdf import is_unplaced, unplaced
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.nvidia_smi import gpu_list, query_csv, query_text, query_xml, table, topo
+from dgxcheck.readers.nvidia_smi import nvlink, query, query_csv, table, topo
 
 NEW = """\
 +-----------------------------------------------------------------------------------------+
@@ -51,11 +51,11 @@ index, name, pci.bus_id, memory.total [MiB], ecc.errors.uncorrected.volatile.tot
 
 
 def fact(text: str, key: str) -> Json:
-    return one(table.read, text).facts.get(f"nvml nvmlDeviceGet{key}")
+    return one(table.read_table, text).facts.get(f"nvml nvmlDeviceGet{key}")
 
 
 def test_a_table_of_today_is_read_by_its_bars() -> None:
-    assert unread([one(table.read, NEW)], NEW) == []
+    assert unread([one(table.read_table, NEW)], NEW) == []
     assert fact(NEW, "HandleByIndex 2") == A
     assert fact(NEW, "HandleByIndex 5") == unplaced(5), "no bus id, and no other than the printed number"
     assert fact(NEW, f"TotalEccErrors {A} 1 0") is None, "On says that MIG is on, and counts nothing"
@@ -78,13 +78,13 @@ def test_a_gpu_that_tells_not_even_its_name_does_not_respond() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 120))
 def test_a_table_cut_on_the_right_says_nothing_else(width: int) -> None:
-    whole = one(table.read, NEW).facts
-    for part in table.read(tuple(line[:width] for line in NEW.split("\n"))):
+    whole = one(table.read_table, NEW).facts
+    for part in table.read_table(tuple(line[:width] for line in NEW.split("\n"))):
         assert all(whole[key] == each for key, each in part.facts.items())
 
 
 def test_csv_with_any_columns() -> None:
-    found = one(query_csv.read, CSV).facts
+    found = one(query_csv.read_csv, CSV).facts
     assert found["nvml nvmlDeviceGetHandleByIndex 4"] == A
     assert found[f"nvml nvmlDeviceGetPowerUsage {A}"] == 55500
     assert found[f"nvml nvmlDeviceGetTotalEccErrors {A} 1 0"] == 0
@@ -95,34 +95,34 @@ def test_csv_with_any_columns() -> None:
 
 def test_csv_without_a_head_is_read_by_its_command() -> None:
     rows = "\n".join(CSV.splitlines()[1:]).replace(" MiB", "").replace(" W", "")
-    assert query_csv.read(tuple(rows.split("\n"))) == ()
+    assert query_csv.read_csv(tuple(rows.split("\n"))) == ()
     columns = re.sub(r" \[\w+\]", "", CSV.splitlines()[0]).replace(" ", "")
     text = f"$ nvidia-smi --query-gpu={columns} --format=csv,noheader,nounits\n{rows}\n"
-    assert one(query_csv.read, text).facts == one(query_csv.read, CSV).facts
+    assert one(query_csv.read_csv, text).facts == one(query_csv.read_csv, CSV).facts
 
 
 def test_a_list_has_numbers_and_no_bus_ids() -> None:
-    found = one(gpu_list.read, LINKS).facts
+    found = one(nvlink.read_list, LINKS).facts
     assert found["nvml nvmlDeviceGetHandleByIndex 2"] == unplaced(2)
     assert found[f"nvml nvmlDeviceGetName {unplaced(2)}"] == "Example"
-    assert gpu_list.read(("GPU 3: it fell off the bus yesterday",)) == ()
+    assert nvlink.read_list(("GPU 3: it fell off the bus yesterday",)) == ()
 
 
 def test_the_command_says_which_gpu_it_was() -> None:
     text = "$ nvidia-smi -i 3 -q\n" + QUERY[: QUERY.index("GPU 00000000:07")]
-    assert one(query_text.read, text).facts["nvml nvmlDeviceGetHandleByIndex 3"] == "0000:06:00.0"
+    assert one(query.read_text, text).facts["nvml nvmlDeviceGetHandleByIndex 3"] == "0000:06:00.0"
 
 
 def test_other_programs_write_gpu_elements_too() -> None:
-    assert query_xml.read(('<system version="1">', '<gpu dev="0" sm="90" gdr="1">', "</gpu>")) == ()
+    assert query.read_xml(('<system version="1">', '<gpu dev="0" sm="90" gdr="1">', "</gpu>")) == ()
 
 
 @pytest.mark.parametrize("width", range(14, 96, 3))
 def test_a_wrapped_matrix_says_nothing_else(width: int) -> None:
     text = STATION.replace("\x1b[4m", "").replace("\x1b[0m", "").expandtabs()
-    (whole,) = (found.facts for found in topo.read(tuple(text.split("\n"))))
+    (whole,) = (found.facts for found in topo.read_labels(tuple(text.split("\n"))))
     halves = [line[at : at + width] for line in text.split("\n") for at in range(0, max(len(line), 1), width)]
-    for part in topo.read(tuple(halves)):
+    for part in topo.read_labels(tuple(halves)):
         assert all(isinstance(each, dict) or whole.get(key) == each for key, each in part.facts.items())
 
 
@@ -134,7 +134,7 @@ def cells(text: str) -> dict[tuple[str, str], str]:
 
 
 def test_every_cell_of_a_matrix() -> None:
-    found = one(topo.read, STATION).facts
+    found = one(topo.read_labels, STATION).facts
     naive = cells(STATION.replace("\x1b[4m", "").replace("\x1b[0m", ""))
     assert len(naive) == 25
     assert {key: label for key, label in found.items() if " label " in key} == {
@@ -227,7 +227,7 @@ def test_what_is_stated_is_judged(text: str, due: dict[str, str], judged: Any) -
     "POWER_SMOOTHING, POWER_PROFILES\nThe NVIDIA driver, as a word\n",
 ])  # fmt: skip
 def test_a_list_of_words_is_no_table_of_one_column(text: str) -> None:
-    assert query_csv.read(tuple(text.split("\n"))) == ()
+    assert query_csv.read_csv(tuple(text.split("\n"))) == ()
 
 
 @pytest.mark.parametrize(("text", "gpus"), [
@@ -236,5 +236,5 @@ def test_a_list_of_words_is_no_table_of_one_column(text: str) -> None:
     ("power.draw [W]\n68.21 W\n70.00 W\nN/A\n", 3),
 ])  # fmt: skip
 def test_a_table_of_one_column(text: str, gpus: int) -> None:
-    (found,) = query_csv.read(tuple(text.split("\n")))
+    (found,) = query_csv.read_csv(tuple(text.split("\n")))
     assert sum("HandleByIndex" in key for key in found.facts) == gpus

@@ -17,13 +17,11 @@ from smi_texts import LINKS, QUERY, TABLE
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.listing import ATTACHED, WITHOUT_NUMBER
 from dgxcheck.readers.model import Reader
-from dgxcheck.readers.nvidia_smi import nvlink as smi_nvlink
-from dgxcheck.readers.nvidia_smi import query_json, query_text, query_xml
-from dgxcheck.readers.nvidia_smi import table as smi_table
+from dgxcheck.readers.nvidia_smi import nvlink, query, table
 from dgxcheck.source.recording.keys import place
 
 A, B = "0000:06:00.0", "0000:07:00.0"
-READERS = (query_text.read, query_xml.read, query_json.read, smi_table.read, smi_nvlink.read)
+READERS = (query.read_text, query.read_xml, query.read_json, table.read_table, nvlink.read_nvlink)
 TOLD: dict[str, Json] = {
     "nvml nvmlSystemGetDriverVersion": "550.1.2",
     "nvml nvmlSystemGetCudaDriverVersion": 12040,
@@ -77,14 +75,14 @@ def as_xml() -> str:
 
 
 def test_the_text_is_what_nvml_would_have_answered() -> None:
-    found = one(query_text.read, QUERY)
+    found = one(query.read_text, QUERY)
     assert found.tool == "nvidia-smi -q 550.1.2"
     assert {key: found.facts[key] for key in TOLD} == TOLD
     assert unread([found], QUERY) == []
 
 
 def test_the_xml_is_what_nvml_would_have_answered() -> None:
-    found = one(query_xml.read, as_xml())
+    found = one(query.read_xml, as_xml())
     same = {key: fact for key, fact in TOLD.items() if "HwThermal" not in key and "EventReasons" not in key}
     assert {key: found.facts[key] for key in same} == same
     assert unread([found], as_xml()) == []
@@ -95,7 +93,7 @@ def test_xml_that_was_turned_into_json_is_read() -> None:
     text = json.dumps(
         {"nvidia_smi_log": {"driver_version": "550.1.2", "gpu": [gpu, {**gpu, "@id": f"0000{B}"}]}}, indent=1
     )
-    found = one(query_json.read, text)
+    found = one(query.read_json, text)
     assert found.facts[f"nvml nvmlDeviceGetName {B}"] == "Example"
     assert found.facts[f"nvml nvmlDeviceGetEccMode {A}"] == {"missing": "unsupported", "detail": "nvidia-smi: N/A"}
     assert found.facts["nvml nvmlSystemGetDriverVersion"] == "550.1.2"
@@ -103,7 +101,7 @@ def test_xml_that_was_turned_into_json_is_read() -> None:
 
 
 def test_the_plain_table_is_read_and_a_name_that_it_cuts_is_left_out() -> None:
-    found = one(smi_table.read, TABLE)
+    found = one(table.read_table, TABLE)
     assert unread([found], TABLE) == []
     assert found.facts[f"nvml nvmlDeviceGetName {A}"] == "Example SXM2-16GB"
     assert f"nvml nvmlDeviceGetName {B}" not in found.facts
@@ -114,7 +112,7 @@ def test_the_plain_table_is_read_and_a_name_that_it_cuts_is_left_out() -> None:
 
 
 def test_nvlink_states_are_those_of_each_gpu() -> None:
-    found = one(smi_nvlink.read, f"$ nvidia-smi nvlink -s\n{LINKS}")
+    found = one(nvlink.read_nvlink, f"$ nvidia-smi nvlink -s\n{LINKS}")
     assert found.facts == {
         "stated nvlink GPU0 0": "25.781 GB/s", "stated nvlink GPU0 1": "<inactive>",
         "stated nvlink GPU1": "all inactive", "stated nvlink GPU2": "none",
@@ -126,14 +124,14 @@ def test_the_other_ends_of_nvlinks_are_read() -> None:
     text = (
         "GPU 3: x (UUID: GPU-0)\n\tLink 2: Remote Device 00000000:0A:00.0: Link 46\n\tLink 3: Remote Device nowhere\n"
     )
-    found = one(smi_nvlink.read, text)
+    found = one(nvlink.read_nvlink, text)
     assert found.facts == {"stated nvlink-remote GPU3 2": "00000000:0a:00.0"}
     assert unread([found], text) == [3]
 
 
 def test_a_piece_without_its_gpus_line_has_the_address_of_nowhere() -> None:
     piece = QUERY[QUERY.index("    Ecc Mode") : QUERY.index("GPU 00000000:07")]
-    found = one(query_text.read, piece)
+    found = one(query.read_text, piece)
     assert found.facts[f"{WITHOUT_NUMBER} ffffffff:00:00.0"] is True
     assert found.facts["nvml nvmlDeviceGetTemperature ffffffff:00:00.0 0"] == 41
 
@@ -142,30 +140,30 @@ def test_notes_behind_the_lines_of_a_piece_change_nothing() -> None:
     piece = QUERY[QUERY.index("    ECC Errors") : QUERY.index("    Retired Pages")]
     noted = piece.replace("Volatile", "Volatile      # since the last boot").replace(": 3", ": 3   # in its life")
     assert noted != piece
-    assert one(query_text.read, noted).facts == one(query_text.read, piece).facts
-    assert unread([one(query_text.read, noted)], noted) == unread([one(query_text.read, piece)], piece)
+    assert one(query.read_text, noted).facts == one(query.read_text, piece).facts
+    assert unread([one(query.read_text, noted)], noted) == unread([one(query.read_text, piece)], piece)
 
 
 def test_few_lines_with_colons_are_no_dump() -> None:
-    assert query_text.read(("    Temperature", "        GPU Current Temp : 41 C", "  a : b", "c : d")) == ()
+    assert query.read_text(("    Temperature", "        GPU Current Temp : 41 C", "  a : b", "c : d")) == ()
 
 
 def test_a_dump_of_a_gpu_that_comes_again_is_another() -> None:
     body = QUERY[QUERY.index("GPU 0000") :]
-    found = query_text.read(tuple((QUERY + body).splitlines()))
+    found = query.read_text(tuple((QUERY + body).splitlines()))
     assert [sum("ByIndex" in key for key in part.facts) for part in found] == [2, 2]
     assert unread(found, QUERY + body) == []
 
 
 def test_text_around_a_dump_belongs_to_nobody() -> None:
     text = f"hello there\n{QUERY}bye : now\n"
-    assert unread(query_text.read(tuple(text.splitlines())), text) == [1, len(text.splitlines())]
+    assert unread(query.read_text(tuple(text.splitlines())), text) == [1, len(text.splitlines())]
 
 
 @pytest.mark.parametrize("cut", range(0, len(as_xml()), 97))
 def test_cut_xml_tells_what_it_holds(cut: int) -> None:
     text = as_xml()[:cut]
-    for found in query_xml.read(tuple(text.splitlines())):
+    for found in query.read_xml(tuple(text.splitlines())):
         assert all(found.facts[key] == TOLD.get(key, found.facts[key]) for key in found.facts if "Name" in key)
 
 
@@ -187,7 +185,7 @@ def test_no_cut_says_what_the_whole_does_not(reader: Reader) -> None:
 
 def test_entities_are_not_expanded() -> None:
     bomb = ('<!DOCTYPE a [<!ENTITY b "bbbb">]>', "<nvidia_smi_log>", '<gpu id="0:06:00.0">')
-    (found,) = query_xml.read((*bomb, "<product_name>&b;&lt;</product_name>"))
+    (found,) = query.read_xml((*bomb, "<product_name>&b;&lt;</product_name>"))
     assert found.facts[f"nvml nvmlDeviceGetName {A}"] == "&b;<"
 
 
@@ -209,6 +207,6 @@ VALUES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), 
 @given(st.sampled_from([key for _, key, value in tree() if value is not None]), VALUES)
 def test_any_value_is_an_answer_or_a_gap(label: str, value: str) -> None:
     text = re.sub(rf"({re.escape(label)} +: ).*", lambda found: found[1] + value, QUERY)
-    for found in query_text.read(tuple(text.split("\n"))):
+    for found in query.read_text(tuple(text.split("\n"))):
         json.dumps(dict(found.facts), allow_nan=False)
         assert all(abs(fact) < 1e19 for fact in found.facts.values() if isinstance(fact, int))

@@ -13,7 +13,7 @@ from report_writer import nvidia_smi
 from smi_texts import QUERY, TABLE
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.nvidia_smi import query_text, table
+from dgxcheck.readers.nvidia_smi import query, table
 from dgxcheck.source.recording.shipped import open_source
 
 SHIPPED = sorted(path.stem for path in (ROOT / "fixtures").glob("*.json"))
@@ -49,7 +49,7 @@ def texts() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "text"), [*texts()], ids=lambda each: each if len(each) < 40 else "")
 def test_every_figure_of_a_dump_is_the_printed_one(name: str, text: str) -> None:
-    (found,) = query_text.read(tuple(text.split("\n")))
+    (found,) = query.read_text(tuple(text.split("\n")))
     naive = dict(blocks(text))
     assert naive
     for bdf, rows in naive.items():
@@ -59,7 +59,7 @@ def test_every_figure_of_a_dump_is_the_printed_one(name: str, text: str) -> None
 @pytest.mark.parametrize("path", sorted(RECORDED.glob("*table*.txt")), ids=lambda path: path.stem)
 def test_every_cell_of_a_recorded_table_is_the_printed_one(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    (found,) = table.read(tuple(text.split("\n")))
+    (found,) = table.read_table(tuple(text.split("\n")))
     for bdf, number, cells in of_table(text):
         assert found.facts[f"nvml nvmlDeviceGetHandleByIndex {number}"] == bdf
         assert told(answers(found.facts, bdf)) == told(cells)
@@ -67,7 +67,7 @@ def test_every_cell_of_a_recorded_table_is_the_printed_one(path: Path) -> None:
 
 def test_every_cell_of_a_table_is_the_printed_one() -> None:
     text = TABLE.partition("|   1  ")[0]
-    (found,) = table.read(tuple(text.split("\n")))
+    (found,) = table.read_table(tuple(text.split("\n")))
     ((bdf, number, cells),) = of_table(text)
     assert (bdf, number) == ("0000:06:00.0", 0)
     assert told(answers(found.facts, bdf)) == told(cells)

@@ -7,7 +7,7 @@ from unrelated_texts import TEXTS
 
 from dgxcheck.assessment.importing.texts import text_of
 from dgxcheck.assessment.importing.unread import nearest
-from dgxcheck.readers.catalogue import READERS
+from dgxcheck.readers.any_text import READERS
 
 
 @pytest.mark.parametrize("name", TEXTS)

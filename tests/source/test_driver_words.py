@@ -10,12 +10,14 @@ import pytest
 from checkout import ROOT
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.kernel_messages.forms import named
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.driver_words import is_word
 from dgxcheck.source.recording.keys import flatten, insert
 
-PARSERS = ("parse_aer", "parse_host", "parse_machine_check", "parse_mlx5", "parse_xid")
-_OWN = re.compile(r"name=[^,]*|GPU-[\w-]+|dgxcheck|(?:task |stuck for \d+s! \[|SIGBUS to |Killing ).{1,16}:\d+"
+PARSERS = ("gpu", "hca", "host", "memory", "pcie", "storage")
+_OWN = re.compile(r"nfs: server \S+"
+                  r"|name=[^,]*|GPU-[\w-]+|dgxcheck|(?:task |stuck for \d+s! \[|SIGBUS to |Killing ).{1,16}:\d+"
                   r"|[Cc]omm:? \w+|\b[0-9a-f]{12,16}\b|[\w.-]+\[\d+\]: segfault|#\d+-Ubuntu")  # fmt: skip
 NUMBER = re.compile(r"x[0-9a-f]+|[a-z_]+\d+\w*|[a-z]{1,2}", re.ASCII)
 HOST = "text /proc/sys/kernel/hostname"
@@ -42,12 +44,11 @@ def words(text: str) -> set[str]:
 
 
 def literals(module: str) -> set[str]:
-    """Whole words that a parser looks for, between characters that end a word."""
+    """Whole words that the forms of a subject look for, between characters that end a word."""
     found: set[str] = set()
-    for value in vars(importlib.import_module(f"probes.kernel_log.{module}")).values():
-        if isinstance(value, re.Pattern):
-            plain = re.sub(r"\(\?P<\w+>|\\[a-zA-Z]|\[[^]]*\]", "|", value.pattern)
-            found |= set(re.findall(r"(?<![\w)?])[A-Za-z]{2,}(?![\w(?])", plain))
+    for form in named(importlib.import_module(f"dgxcheck.kernel_messages.{module}")):
+        plain = re.sub(r"\\ ", " ", re.sub(r"\(\?P<\w+>|\\[a-zA-Z]|\[[^]]*\]", "|", form.expression))
+        found |= set(re.findall(r"(?<![\w)?])[A-Za-z]{2,}(?![\w(?])", plain))
     return {word.lower() for word in found}
 
 

@@ -11,7 +11,7 @@ from dgxcheck.facts.limits import LOG_LINES as MOST
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.kernel_log.kmsg import EARLIER, MARK, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
-from probes.kernel_log.log import facts
+from probes.kernel_log import facts
 
 GPU = "0000:06:00.0"
 XID = "NVRM: Xid (PCI:0000:06:00): 79, pid=12, name=python3, GPU has fallen off the bus."

@@ -20,7 +20,7 @@ from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.kernel_log.kmsg import read, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
-from probes.kernel_log.log import facts
+from probes.kernel_log import facts
 
 KMSG = "/dev/kmsg"
 NOBODY = 65534

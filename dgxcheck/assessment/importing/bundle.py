@@ -6,10 +6,9 @@ from dgxcheck.assessment.importing.texts import of_host
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.readers.alarming import alarming
+from dgxcheck.readers.bundles.bug_report import with_hosts
 from dgxcheck.readers.bundles.contents import Bundle, load
-from dgxcheck.readers.bundles.machine import machine_facts
-from dgxcheck.readers.bundles.outputs import Found, Output, outputs
-from dgxcheck.readers.bundles.owners import with_hosts
+from dgxcheck.readers.bundles.outputs import Found, Output, machine_facts, outputs
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource

@@ -9,8 +9,8 @@ from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.readers.model import HOST, Reports
 from dgxcheck.readers.onto import nvml_gpus
-from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.source.protocol import Source
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten

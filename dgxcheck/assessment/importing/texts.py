@@ -12,9 +12,8 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input, too_large
 from dgxcheck.readers.bundles.sniff import is_bundle
-from dgxcheck.readers.encoding import utf16
-from dgxcheck.readers.layout.model import Layout
-from dgxcheck.readers.layout.undo import undone
+from dgxcheck.readers.formats import utf16
+from dgxcheck.readers.layout.undo import Layout, undone
 
 KNOWN = (
     "the output of nvidia-smi, dmesg, lspci, dcgmi, NCCL, ibstat, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P,"

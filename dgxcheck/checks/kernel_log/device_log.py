@@ -1,8 +1,10 @@
-"""What the kernel log reports of one device: the judge of every GPU, and the forms that these checks share."""
+"""What the kernel log reports of one device, in this boot and earlier ones: the judge of every GPU, and what these
+checks share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import device_of, itself
@@ -12,11 +14,13 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import gpu_at, is_unplaced
 from dgxcheck.facts.kernel_log import (
+    EarlierXid,
     HcaEvent,
     HostEvent,
     HostTrouble,
     IommuFault,
     KernelLog,
+    ModuleRefused,
     NotStarted,
     OffBus,
     PcieError,
@@ -29,8 +33,11 @@ from dgxcheck.topology.model import Device
 DAY_S = 86400.0
 _AT_BOOT_S = 1.0
 _SHOWN = 10
+LEAST_FREE = 3
+"""Fewer boots without the fault do not show that an intermittent one is gone."""
+_BEFORE = re.compile(r"-[1-9]\d{0,3}", re.ASCII)
 
-Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent | IommuFault
+Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent | IommuFault | ModuleRefused
 Rule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
 """From the log to the judgement of the device of that bdf; None where the log has nothing about it."""
 
@@ -101,3 +108,21 @@ def gpu_itself(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
 def events_of(log: KernelLog, *troubles: HostTrouble) -> list[HostEvent]:
     """The events of the host of these kinds."""
     return [event for event in log.host if event.trouble in troubles]
+
+
+def earlier_xids(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
+    """Xids of earlier boots in the log itself, of one device or of all. Those of a state file are left out: they may be
+    of a board that was replaced."""
+    return [each for each in log.earlier if not each.uuid and not each.date and each.bdf == (bdf or each.bdf)]
+
+
+def boots_since(boots: Collection[str]) -> int:
+    """Number of boots since the last of ``boots``, if it exceeds the span of boots with the fault; else 0.
+
+    A fault that stayed away for longer than it lasted was probably repaired: board, power or driver were changed.
+    """
+    numbers = [-int(boot) for boot in boots if _BEFORE.fullmatch(boot)]
+    if not numbers or len(numbers) < len(boots):
+        return 0
+    since, span = min(numbers), max(numbers) - min(numbers) + 1
+    return since if since > max(span, LEAST_FREE) else 0

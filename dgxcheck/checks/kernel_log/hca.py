@@ -34,9 +34,24 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
         "bind this adapter alone to its driver again (echo {bdf} > /sys/bus/pci/drivers/mlx5_core/bind) and read the"
         " kernel log; if the fault persists, cold power cycle, then burn the firmware again or replace the adapter",
     ),
+    "off bus": _Meaning(
+        Status.FAIL, Fault.HCA_UNRESPONSIVE, "it does not respond on PCIe",
+        "check for PCIe errors above it (kernel.aer); cold power cycle, then reseat it; if the fault persists, replace"
+        " it",
+    ),
     "firmware": _Meaning(
         Status.FAIL, Fault.HCA_UNRESPONSIVE, "its firmware stopped responding",
         "save its state (mstdump or mstregdump), reset it (mlxfwreset) or cold power cycle, then update its firmware",
+    ),
+    "health": _Meaning(
+        Status.WARN, Fault.HCA_HEALTH, "its firmware reported an error and goes on",
+        "save its state (devlink health dump show, mstdump); compare its firmware with that of the other HCAs and"
+        " update it at the next maintenance; if the error comes back, send the dump to the vendor",
+    ),
+    "stalled": _Meaning(
+        Status.WARN, Fault.HCA_STALLED, "a transmit queue timed out",
+        "look for pause frames and discards at port and switch (ethtool -S), and for CPUs that lock up at that time"
+        " (kernel.hung-task); the driver restarts such a queue by itself; if it recurs, update driver and firmware",
     ),
     "temperature": _Meaning(
         Status.WARN, Fault.HCA_OVERHEATING, "its temperature sensors reached their limit",
@@ -127,10 +142,11 @@ def _module(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
 CHECKS = (
     Check(
         id="kernel.hca",
-        rule="Fails if mlx5_core logged, since it last took over an adapter, that it could not start it or that its"
-        " firmware stopped responding; warns if it is too hot or the slot reports insufficient power. Registers that"
-        " may not be read (ACCESS_REG) are not a fault.",
-        source="Linux drivers/net/ethernet/mellanox/mlx5/core: main.c, health.c, events.c",
+        rule="Fails if mlx5_core logged, since it last took over an adapter, that it could not start it, that its PCI"
+        " slot is unavailable or that its firmware stopped responding (a health issue of severity 0 to 2); warns on one"
+        " of severity 3, on a transmit queue that timed out, and if it is too hot or the slot reports insufficient"
+        " power. Registers that may not be read (ACCESS_REG) are not a fault.",
+        source="Linux drivers/net/ethernet/mellanox/mlx5/core: main.c, health.c, events.c, en_main.c",
         remedy="read these lines of the kernel log; reset the adapter (mlxfwreset) or cold power cycle",
         judge=_hcas,
         witness="log",

@@ -12,8 +12,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.kernel_log.device_log import gpu_itself, lines, per_device, reach
-from dgxcheck.checks.kernel_log.earlier_boots import boots_since, earlier_xids
+from dgxcheck.checks.kernel_log.device_log import boots_since, earlier_xids, gpu_itself, lines, per_device, reach
 from dgxcheck.checks.kernel_log.sxid import FAULTS, judge_sxids
 from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic, response_of
 from dgxcheck.checks.kernel_log.xid_status import xid_status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dgxcheck.assessment.machine import LiveMachine
-from dgxcheck.assessment.recording import check_name, new_profile
+from dgxcheck.assessment.new_profile import check_name, new_profile
 from dgxcheck.cli.options import emit, output_file, reading
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import profile_text

@@ -20,7 +20,7 @@ EVERY_FAULT: tuple[FaultKind, ...] = tuple(
 """In the order of the manual page; of several steps for one component those of the first count."""
 BY_WORD: Mapping[str, FaultKind] = {kind.word: kind for kind in EVERY_FAULT}
 
-GPU_DEAD = frozenset({Fault.GPU_LOST, Fault.GPU_NOT_STARTED, Fault.GPU_UNPOWERED})
+GPU_DEAD = frozenset({Fault.GPU_LOST, Fault.GPU_NOT_STARTED, Fault.GPU_UNPOWERED, Fault.GPU_REFUSED})
 DEVICE_DEAD = GPU_DEAD | {Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE}
 """The device as a whole does not work: nothing resets it, and what else is wrong with it follows from that."""
 DEVICE_ABSENT = frozenset({Fault.GPU_MISSING, Fault.HCA_MISSING})

@@ -40,6 +40,7 @@ class Host:
         "software", warns="watch")
     OUT_OF_MEMORY = FaultKind("out-of-memory", "the kernel killed processes because memory ran out", "program",
         warns="watch")
+    OUT_OF_FILES = FaultKind("out-of-files", "the limit of open files of the whole host was reached", "program")
     PROGRAM_CRASHED = FaultKind("program-crashed", "a program failed by itself, or crashed in an NVIDIA library",
         "program", about=("host", "programs"), warns="watch",
         remedy="check the program (compute-sanitizer, CUDA_LAUNCH_BLOCKING=1) and that it was built for these GPUs;"
@@ -48,6 +49,7 @@ class Host:
         steps=("inspect", "replace"))
     FILE_SYSTEM = FaultKind("file-system", "the kernel logged errors of a file system of the host", "hardware",
         steps=("inspect",), alone=True)
+    FILE_SERVER = FaultKind("file-server", "the kernel logged that a file server does not respond", "environment")
     UNPLUGGED = FaultKind("unplugged", "a PCIe slot lost its device while the system was running", "hardware",
         steps=("inspect", "power-cycle", "reseat", "contact-vendor"), alone=True)
     DISK = FaultKind("disk", "a disk is missing or an array is degraded", "hardware")

@@ -38,6 +38,9 @@ class Links:
     NVLINK_REPORTED = FaultKind("nvlink-reported", "another tool reports NVLinks as down, which nothing else confirms",
         "hardware", about=("gpu", "NVLink"), steps=("inspect", "reset-gpu", "reboot", *RMA_STEPS), alone=True,
         remedy="confirm it with nvidia-smi nvlink -s: DCGM before 2.4.7 also reports boards without NVLinks")
+    NVLINK_UNDETECTED = FaultKind("nvlink-undetected",
+        "the driver could not detect which NVLinks of a GPU are connected", "hardware",
+        steps=("inspect", "reset-gpu", "load-module", "reboot"))
     NVLINK_MISWIRED = FaultKind("nvlink-miswired", "NVLinks lead to another GPU than in the reference machine",
         "hardware", steps=("inspect", "power-cycle", "field-diagnostic", "reseat", "contact-vendor"))
     NVLINK_ONE_SIDED = FaultKind("nvlink-one-sided", "an NVLink is up at one end only", "hardware")
@@ -75,6 +78,10 @@ class Links:
         " that it was not given; where it is missing there too, modprobe mlx5_ib and read what mlx5_core logged")
     HCA_UNRESPONSIVE = FaultKind("hca-unresponsive", "the firmware of an HCA stopped responding", "hardware",
         steps=ADAPTER_STEPS)
+    HCA_HEALTH = FaultKind("hca-health", "the firmware of an HCA reported an error that it survived", "software",
+        warns="watch", steps=("inspect", "contact-vendor"))
+    HCA_STALLED = FaultKind("hca-stalled", "a transmit queue of an HCA timed out", "environment", warns="watch",
+        steps=("inspect",))
     HCA_FLASH_RECOVERY = FaultKind("hca-flash-recovery", "an HCA is in flash recovery: it runs no firmware", "software",
         steps=("change-setting", *ADAPTER_STEPS))
     HCA_OVERHEATING = FaultKind("hca-overheating", "the temperature sensors of an HCA reached their limit",
@@ -111,6 +118,8 @@ class Links:
     BAR1_FULL = FaultKind("bar1-full", "BAR1 has too little free space", "program", steps=("stop-jobs",))
     ACS = FaultKind("acs", "ACS redirects peer-to-peer traffic to the root complex", "setting")
     IOMMU = FaultKind("iommu", "an IOMMU translates the DMA of GPUs or HCAs", "setting")
+    IOMMU_BLOCKED = FaultKind("iommu-blocked", "an IOMMU blocked an access or interrupt that no driver set up",
+        "software", warns="watch", steps=("inspect",))
     READ_REQUEST = FaultKind("read-request", "MaxReadReq of an HCA is small", "setting", warns="next-maintenance",
         fails="next-maintenance")
     MAX_PAYLOAD = FaultKind("max-payload", "MaxPayload differs along the path", "setting")

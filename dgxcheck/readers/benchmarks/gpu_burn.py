@@ -1,7 +1,11 @@
-"""gpu_burn: the verdict of each GPU, wrong results, and how fast each computed (https://github.com/wilicc/gpu-burn).
+"""``gpu_burn`` and ``gpu-fryer``: load on every GPU, and wrong results.
+
+gpu_burn: the verdict of each GPU, wrong results, and how fast each computed (https://github.com/wilicc/gpu-burn).
 
 It prints ``OK`` even for a GPU that computed nothing, and numbers GPUs as ``nvidia-smi -L`` does. If none of them
 computed anything, CUDA itself did not start: that is a fault of the host, whichever GPUs the verdicts name.
+
+gpu-fryer: how fast each GPU computed, and what held its clocks down (https://github.com/huggingface/gpu-fryer).
 """
 
 from __future__ import annotations
@@ -9,14 +13,14 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.typical import median
-from dgxcheck.readers.logs.cuda_errors import error_of_host
-from dgxcheck.readers.model import Imported
-from dgxcheck.readers.reports import HOST, Reports
+from dgxcheck.readers.host.cuda import error_of_host
+from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded, gpu
 
-TOOL = "gpu_burn"
-SLOW = 0.5
+BURN_TOOL = "gpu_burn"
+BURN_SLOW = 0.5
 """Of the median of the other GPUs of the same name."""
 FEWEST = 3
 """GPUs of one name that can be compared."""
@@ -30,7 +34,7 @@ _TESTED = re.compile(r"Tested \d{1,3} GPUs?:")
 _VERDICT = re.compile(r"GPU (?P<gpu>\d{1,3}): (?P<verdict>OK|FAULTY)")
 _NAME = re.compile(r"GPU (?P<gpu>\d{1,3}): (?P<name>.{1,100}?) \(UUID: .{1,80}\)")
 _FAILED = re.compile(r"(?:Couldn't init a GPU test|Failure during compute): (?P<why>.{1,200})")
-_CHATTER = re.compile(
+_BURN_CHATTER = re.compile(
     r"Summary at: .{0,80}|Initialized device \d{1,3} with .{1,120}|Results are \d{1,12} bytes each, .{1,80}"
     r"|Using compare file: .{1,120}|Burning for \d{1,9} seconds\.?|Run length not specified .{0,120}|Uninitted cublas"
     r"|Killing processes.{0,200}|Freed memory for dev \d{1,3}|done|read\[\d{1,3}\] error \d{1,6}"
@@ -52,7 +56,7 @@ class _Gpu:
         self.name = ""
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated report GPU3 gpu_burn-..`` for every GPU with a line of progress or a verdict."""
     gpus: dict[int, _Gpu] = {}
     names: dict[int, str] = {}
@@ -78,14 +82,14 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif failed := _FAILED.fullmatch(line):
             why = why or failed["why"].strip(" :")
             chatter.add(number)
-        elif _CHATTER.fullmatch(line):
+        elif _BURN_CHATTER.fullmatch(line):
             chatter.add(number)
     if not gpus:
         return ()
     for index, name in names.items():
         if index in gpus:
             gpus[index].name = name
-    return (Imported(tool=TOOL, facts=_judged(gpus, why).facts(), understood=frozenset(understood | chatter)),)
+    return (Imported(tool=BURN_TOOL, facts=_judged(gpus, why).facts(), understood=frozenset(understood | chatter)),)
 
 
 def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
@@ -101,7 +105,7 @@ def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
 
 
 def _judged(gpus: dict[int, _Gpu], why: str) -> Reports:
-    reports = Reports(TOOL)
+    reports = Reports(BURN_TOOL)
     because = f" ({why})" if why else ""
     if not any(one.done or one.errors for one in gpus.values()) and (error := error_of_host(why)) is not None:
         text = f"nothing was computed on any GPU{because}, whatever is called OK"
@@ -119,7 +123,7 @@ def _judged(gpus: dict[int, _Gpu], why: str) -> Reports:
         elif not one.done and (computed or one.verdict):
             text = f"nothing was computed on it{because}" + (", though it is called OK" if one.verdict == "OK" else "")
             reports.add(subject, "run", "unknown" if computed or not why else "fail", Fault.TEST_FAILED, text)
-        elif (others := _others(gpus, index)) and one.rate < SLOW * median(others):
+        elif (others := _others(gpus, index)) and one.rate < BURN_SLOW * median(others):
             text = f"{one.rate} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
             reports.add(subject, "rate", "warn", Fault.SLOW, text)
         else:
@@ -131,3 +135,55 @@ def _others(gpus: dict[int, _Gpu], index: int) -> list[int]:
     """Gflop/s of the other GPUs of the same name; none where these are too few."""
     rates = [one.rate for other, one in gpus.items() if other != index and one.name == gpus[index].name and one.rate]
     return rates if len(rates) >= FEWEST - 1 else []
+
+
+FRYER_TOOL = "gpu-fryer"
+FRYER_SLOW = 0.85
+"""Of the median of the other GPUs; the tool itself takes 90 % of the fastest."""
+_RATE = re.compile(r"GPU #(?P<gpu>\d{1,3}): {1,4}(?P<rate>\d{1,9}(?:\.\d{1,3})?) Gflops/s \(min: .{1,120}\)")
+_THROTTLING = re.compile(
+    r"Throttling HW: (?P<hw>true|false), Thermal SW: (?P<sw>true|false), Thermal HW: (?P<hot>true|false)"
+)
+_FRYER_CHATTER = re.compile(
+    r"Temperature: .{1,80}|All GPUs seem healthy|Detected \d{1,3} GPUs?.{0,80}|Burning .{0,120}|.{0,60}Creating"
+    r" random .{0,80}"
+    r"|.{0,60}Matrices created.{0,40}"
+)
+
+
+def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``stated report GPU3 gpu-fryer-..``: throttled, slower than the others, or neither."""
+    rates: dict[int, float] = {}
+    throttled: dict[int, FaultKind | None] = {}
+    understood: set[int] = set()
+    chatter: set[int] = set()
+    index: int | None = None
+    for number, raw in enumerate(bounded(lines)):
+        line = raw.strip()
+        if (match := _RATE.fullmatch(line)) and (index := gpu(match["gpu"])) is not None:
+            rates[index] = float(match["rate"])
+        elif index is not None and (held := _THROTTLING.fullmatch(line)):
+            thermal = "true" in (held["sw"], held["hot"])
+            by_hardware = Fault.HARDWARE_SLOWDOWN if held["hw"] == "true" else None
+            throttled[index] = Fault.THERMAL_SLOWDOWN if thermal else by_hardware
+        else:
+            chatter |= {number} if _FRYER_CHATTER.fullmatch(line) else set()
+            continue
+        understood.add(number)
+    if not rates:
+        return ()
+    reports = Reports(FRYER_TOOL)
+    for index, rate in rates.items():
+        others = [value for other, value in rates.items() if other != index]
+        _judge(reports, f"GPU{index}", rate, others, throttled.get(index))
+    return (Imported(tool=FRYER_TOOL, facts=reports.facts(), understood=frozenset(understood | chatter)),)
+
+
+def _judge(reports: Reports, subject: str, rate: float, others: list[float], fault: FaultKind | None) -> None:
+    if fault:
+        reports.add(subject, "throttling", "warn", fault, "its clocks were held down under load")
+    elif len(others) > 1 and rate < FRYER_SLOW * median(others):
+        text = f"{rate:.0f} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
+        reports.add(subject, "rate", "warn", Fault.SLOW, text)
+    else:
+        reports.add(subject, "rate", "pass")

@@ -23,7 +23,7 @@ from dgxcheck.readers.benchmarks.nccl_tables import (
     ranks_of,
     row,
 )
-from dgxcheck.readers.merge import merge_runs
+from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bare, bounded, gpu, imported, integer, too_small
 

@@ -1,4 +1,10 @@
-"""perftest's ``ib_write_bw`` and its siblings: what a port moves between two hosts, or through a cable to itself.
+"""``ib_write_bw`` and the others of perftest: rates between HCAs, GPU memory, failures.
+
+What perftest prints where it uses the memory of a GPU (``--use_cuda``): the GPUs of the host, and which one.
+
+Since 4.5; bus ids come without their domain (https://github.com/linux-rdma/perftest/blob/master/src/cuda_memory.c).
+
+perftest's ``ib_write_bw`` and its siblings: what a port moves between two hosts, or through a cable to itself.
 
 ``Gb/sec`` counts 1e9 bits; ``MB/sec`` of older releases and ``MiB/sec`` of today's both count 2**20 bytes
 (``format_factor`` in https://github.com/linux-rdma/perftest/blob/00b55b6/src/perftest_parameters.c). The figure judged
@@ -8,13 +14,69 @@ by people is ``BW average``: ``BW peak`` is 0 where the test ran by time.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.benchmarks.perftest_gpus import GpuMemory
-from dgxcheck.readers.merge import merge_runs
-from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, imported, integer, number, too_small
+from dgxcheck.readers.combine import merge_runs
+from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.network.files import completion
+from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported, integer, number, too_small
+
+_LISTED = re.compile(r"CUDA device (?P<number>\d{1,3}): PCIe address is (?P<place>[0-9A-Fa-f]{1,2}:[0-9A-Fa-f]{1,2})")
+_PICKED = re.compile(r"Picking (?:device No\. (?P<number>\d{1,3})|CUDA device number (?P<other>\d{1,3})).{0,80}")
+_NAMED = re.compile(r"\[pid = \d{1,10}, dev = (?P<number>\d{1,3})\] device name = \[(?P<name>[^\[\]]{1,80})\]")
+_PERFTEST_GPUS_CHATTER = re.compile(
+    r"initializing CUDA|Listing all CUDA devices in system:|creating CUDA Ctx|making it the current CUDA Ctx"
+    r"|There (?:is|are) \d{1,3} (?:devices? supporting CUDA|CUDA devices?).{0,80}|CUDA device integrated: .{1,40}"
+    r"|cuMemAlloc\(\) of a \d{1,15} bytes GPU buffer|allocated (?:\d{1,15} bytes of )?GPU buffer .{1,90}"
+    r"|deallocating (?:RX )?GPU buffer.{0,40}|destroying current CUDA Ctx"
+)
+
+
+class GpuMemory:
+    """The GPUs of one host, by CUDA's number."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        """Whose memory the test uses that is printed now."""
+        self._places: dict[int, tuple[str, int]] = {}
+        self._names: dict[int, str] = {}
+
+    def forget(self) -> None:
+        """A test is over, and the next one may use host memory."""
+        self.number = None
+
+    @staticmethod
+    def speaks(line: str) -> bool:
+        """Is it a line about GPUs?"""
+        return any(form.fullmatch(line) for form in (_LISTED, _PICKED, _NAMED, _PERFTEST_GPUS_CHATTER))
+
+    def take(self, line: str, at: int) -> None:
+        """One such line."""
+        if listed := _LISTED.fullmatch(line):
+            number, bdf = gpu(listed["number"]), as_bdf(listed["place"], short=True)
+            if number is not None and bdf is not None:
+                self._places[number] = (bdf, at)
+        elif picked := _PICKED.fullmatch(line):
+            self.number = gpu(picked["number"] or picked["other"])
+        elif named := _NAMED.fullmatch(line):
+            number = gpu(named["number"])
+            self.number = self.number if number is None else number
+            if number is not None:
+                self._names[number] = named["name"]
+
+    def facts(self) -> Iterator[tuple[str, Json]]:
+        """``measure device N``: where each sits."""
+        for device, (bdf, at) in self._places.items():
+            name: dict[str, Json] = {"name": self._names[device]} if device in self._names else {}
+            yield (
+                f"measure device {device}",
+                imported(None, "", tool="perftest", line=at, method="CUDA order", bdf=bdf, **name),
+            )
+
 
 TOOL = "perftest"
 MOST_BYTES = 1 << 40
@@ -70,7 +132,7 @@ class Run(Record, kw_only=True):
     """The GPU whose memory is used; None for host memory."""
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``rdma-write HCA``, ``rdma-read``, ``rdma-send`` in GB/s at the largest message (``-both`` where both directions
     ran, their sum), and ``..-latency`` in us: the typical time of one direction at the smallest message. A member
     ``memory`` is the GPU whose memory was used, by CUDA's number."""
@@ -163,3 +225,34 @@ def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, in
     unit = "us" if run.latency else "GB/s"
     fact = imported(value, unit, tool=TOOL, line=at, method=method, **more)
     return f"measure {kind} {device}", fact if run.latency else too_small(size, fact)
+
+
+_STATUS = re.compile(r"Failed status (?P<code>\d{1,3}): wr_id \d{1,20} syndrom 0x[0-9a-f]{1,8}", re.ASCII)
+_NO_MEMORY = re.compile(r"Couldn't allocate MR\b.{0,80}|failed to create mr\b.{0,80}", re.IGNORECASE)
+_FAILURES_CHATTER = re.compile(
+    r"Completion with error at (?:client|server)|scnt=\d{1,12}, ccnt=\d{1,12}"
+    r"|Failed to complete run_iter_\w{2,12} function successfully|Failed to exchange data between server and clients"
+    r"|Unable to (?:read|write) (?:to|from) socket/rdma_cm"
+    r"|(?:ethernet|rdma)_(?:read|write)_keys: Couldn't (?:read|write) remote address"
+)
+
+
+def read_failures(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Failed transfers of the host; which HCA they are of stands nowhere."""
+    reports = Reports(TOOL)
+    understood: set[int] = set()
+    chatter: set[int] = set()
+    for at, raw in enumerate(bounded(lines)):
+        line = bare(raw)
+        if match := _STATUS.fullmatch(line):
+            ended, text = completion(int(match["code"]))
+            reports.add(HOST, "status", ended.outcome, ended.fault, text)
+        elif _NO_MEMORY.fullmatch(line):
+            reports.add(HOST, "memory", "fail", Fault.RDMA_ACCESS, "memory cannot be registered with the HCA")
+        elif _FAILURES_CHATTER.fullmatch(line):
+            chatter.add(at)
+            continue
+        else:
+            continue
+        understood.add(at)
+    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood | chatter)),) if reports else ()

@@ -1,4 +1,6 @@
-"""The Tartan suite: its sweep of p2pBandwidthLatencyTest over sizes, and what it cut out of NCCL's tests as CSV.
+"""The results of the Tartan suite, and all readers of benchmarks.
+
+The Tartan suite: its sweep of p2pBandwidthLatencyTest over sizes, and what it cut out of NCCL's tests as CSV.
 
 A copy goes from the column's GPU to the row's
 (https://github.com/uuudown/Tartan/blob/957d8606979a7d4dbfa8176b8e7a8641a5af03b0/microbenchmark/scale_up_p2p_packet/p2pBandwidthLatencyTest.cu).
@@ -11,8 +13,8 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.benchmarks.matrix import matrices, two_places
-from dgxcheck.readers.merge import merge_runs
+from dgxcheck.readers.benchmarks.p2p_bandwidth_latency import matrices, two_places
+from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, MOST_US, bare, bounded, imported, integer, number
 
@@ -35,7 +37,7 @@ ROW = re.compile(
 )
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_tartan(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``p2p``, ``p2p-off``, .. at the largest size and ``latency``, ``latency-off`` at 16 bytes, all ``sizes`` kept;
     ``collective`` and ``collective-latency``."""
     lines = bounded(lines)

@@ -1,17 +1,27 @@
-"""The sections of a bug report, one after the other: a line of underscores, a title, what it is about.
+"""The sections of nvidia-bug-report.log, and whose they are.
+
+The sections of a bug report, one after the other: a line of underscores, a title, what it is about.
 
 The script writes each section as a gzip member of its own, in an order and with words that differ by version; titles
 are a command with its path, ``*** PATH`` for a file, or words. Of some sections only the first title has underscores
 above it (``nvidia-smi``, files of NUMA nodes, the boots of the journal).
+
+Whose output each file of a bundle is, where it holds that of several hosts, or of one host at several times.
+
+Folders and the names of files tell it, where the same output stands in the bundle more than once: ``node01/dmesg``
+beside ``node02/dmesg``, ``dmesg-node01`` beside ``dmesg-node02``. Of several bug reports each is a machine of its own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.limits import SECTION_BYTES
-from dgxcheck.readers.bundles.section import Section
+from dgxcheck.facts.record import replace
+from dgxcheck.readers.bundles.sections import Section, reader_of
+from dgxcheck.readers.host import system
 
 HEAD = "Start of NVIDIA bug report log file."
 FOOT = "End of NVIDIA bug report log file."
@@ -111,3 +121,115 @@ class _Open:
             title=self.title, first=self.number, lines=tuple(lines), size=self.count, is_file=self.is_file,
             absent=self.absent, cut=self.wanted and self._bytes > SECTION_BYTES,
         )  # fmt: skip
+
+
+_ENDINGS = frozenset(("txt", "log", "out", "csv", "json", "xml", "old", "gz", "xz", "bz2", "tgz", "txz", "tar", "zip"))
+_NAME = re.compile(r"(?=.*[A-Za-z]{2})(?=.*\d)[A-Za-z0-9][A-Za-z0-9.-]{1,62}")
+"""Hosts of clusters are numbered; a word without a digit is more often part of what a file holds."""
+_NO_HOST = re.compile(
+    r"(?:gpu|nic|mlx|hca|ib|eth|nvme|link|port|slot|bus|numa|cpu|socket|rank|run|test|try|pass|part|step|iter|boot|day"
+    r"|log|level|gen|cuda|driver|fp|bf|int)[-_.]?\d.*|\d+[a-z]{1,3}\d*|[a-z]{2}\d", re.IGNORECASE
+)  # fmt: skip
+"""Devices, times, levels, sizes and formats of numbers are numbered too."""
+_OPTION = re.compile(r"[A-Za-z]\d|-.*")
+_SUBJECTS = frozenset((
+    "diag", "discovery", "health", "nvlink", "p2p", "query", "smi", "stats", "topo", "test", "tests", "bw", "lat",
+))  # fmt: skip
+"""What a tool is asked for."""
+_OF_ONE = ("sos_commands", "sos_reports", "commands", "var", "log", "logs")
+"""Folders beside each other in the archive of one host."""
+_APART = re.compile(r"[-_.]")
+_REPORT = "nvidia-bug-report"
+
+
+def with_hosts(sections: Sequence[Section]) -> tuple[Section, ...]:
+    """Each section with its host; without any where all are of one machine."""
+    known = {section.file: _what(section) for section in sections if _is_output(section)}
+    owners = _reports(sections) | _names(known) | _folders(known, sections)
+    if len(set(owners.values())) < 2:
+        return tuple(sections)
+    return tuple(
+        replace(section, host=host) if (host := owners.get(section.file, "")) else section for section in sections
+    )
+
+
+def _is_output(section: Section) -> bool:
+    return bool(section.file) and not section.is_file and bool(section.lines or section.loose)
+
+
+def _what(section: Section) -> str:
+    return _REPORT if section.title.startswith(HEAD) else _stem(section.file.rpartition("/")[2])
+
+
+def _stem(name: str) -> str:
+    """A file's name without the endings that say in which format it is."""
+    words = name.split(".")
+    while len(words) > 1 and words[-1].lower() in _ENDINGS:
+        words.pop()
+    return ".".join(words)
+
+
+def _reports(sections: Sequence[Section]) -> dict[str, str]:
+    """Of several bug reports: the host that each names, or its file where two name the same."""
+    files = {section.file: next(_hosts(section.lines), "") for section in sections if section.title.startswith(HEAD)}
+    if len(files) < 2:
+        return {}
+    counted = Counter(files.values())
+    return {file: host if host and counted[host] == 1 else file for file, host in files.items()}
+
+
+def _hosts(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        if host := system.read_uname(line).get("text /proc/sys/kernel/hostname"):
+            yield str(host).strip().partition(".")[0]
+
+
+def _folders(known: Mapping[str, str], sections: Sequence[Section]) -> dict[str, str]:
+    """The first folder in which the paths of files of one name differ; all that is below it has the same owner."""
+    alike: dict[tuple[int, str], list[list[str]]] = {}
+    for file in known:
+        *folders, base = file.split("/")
+        alike.setdefault((len(folders), base), []).append(folders)
+    places: dict[int, set[str]] = {}
+    for paths in alike.values():
+        at = next((at for at, words in enumerate(zip(*paths, strict=True)) if len(set(words)) > 1), None)
+        if at is not None and not any(_NO_HOST.fullmatch(path[at]) or path[at] in _OF_ONE for path in paths):
+            places.setdefault(at, set()).update(path[at] for path in paths)
+    if not places:
+        return {}
+    at = min(places)
+    own = places[at]
+    every = {section.file: section.file.split("/") for section in sections}
+    return {file: _stem(path[at]) for file, path in every.items() if path[at + 1 :] and path[at] in own}
+
+
+def _names(known: Mapping[str, str]) -> dict[str, str]:
+    """The part of a file's name that stands beside several names of outputs, or beside that of a tool that is known."""
+    splits = {file: [*_splits(what)] for file, what in known.items()}
+    rests: dict[str, set[str]] = {}
+    for pairs in splits.values():
+        for rest, name in pairs:
+            rests.setdefault(rest, set()).add(name)
+    counted = Counter(name for pairs in splits.values() for name in {name for _, name in pairs})
+    told = {name for pairs in splits.values() for rest, name in pairs
+            if len(rests[rest]) > 1 and (_is_tool(rest) or counted[name] > 1)}  # fmt: skip
+    own = {file: [name for _, name in pairs if name in told] for file, pairs in splits.items()}
+    return {file: max(names, key=lambda name: (counted[name], len(name))) for file, names in own.items() if names}
+
+
+def _splits(what: str) -> Iterator[tuple[str, str]]:
+    """What is left of a file's name, and what may be that of a host before or after it."""
+    for match in _APART.finditer(what):
+        before, after = what[: match.start()], what[match.end() :]
+        for rest, name in ((before, after), (after, before)):
+            if rest and rest[-1] not in "-_." and _NAME.fullmatch(name) and not _of_tool(name):
+                yield rest, name
+
+
+def _of_tool(name: str) -> bool:
+    words = _APART.split(name)
+    return (_NO_HOST.fullmatch(name) or _OPTION.fullmatch(words[-1])) is not None or not _SUBJECTS.isdisjoint(words)
+
+
+def _is_tool(rest: str) -> bool:
+    return rest == _REPORT or reader_of(rest.replace("_", " ")) != ""

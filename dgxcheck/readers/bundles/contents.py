@@ -11,13 +11,11 @@ from dgxcheck.facts.limits import ARCHIVE_MEMBERS, BUNDLE_BYTES, LOOSE_BYTES, RE
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.input_file import too_large
-from dgxcheck.readers.bundles import bug_report, supportconfig, tar, zip
-from dgxcheck.readers.bundles.one_file import one_file
-from dgxcheck.readers.bundles.section import Section
+from dgxcheck.readers.bundles import archives, bug_report, sections
+from dgxcheck.readers.bundles.sections import Section, one_file, reader_of
 from dgxcheck.readers.bundles.sniff import is_report, is_supportconfig
 from dgxcheck.readers.bundles.streams import PACKED, Budget, Stream, Unsupported, rows
-from dgxcheck.readers.bundles.wanted import reader_of
-from dgxcheck.readers.encoding import utf8
+from dgxcheck.readers.formats import utf8
 
 _DEPTH = 3
 """An archive in an archive, with a packed report in it."""
@@ -29,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    Inside: TypeAlias = "tar.Member | tar.Link | zip.Member | zip.Unreadable"
+    Inside: TypeAlias = "archives.TarMember | archives.Link | archives.ZipMember | archives.Unreadable"
 
 
 class Bundle(Record):
@@ -104,12 +102,12 @@ class _Reader:
         while len(head) < _HEAD and (chunk := next(chunks, None)) is not None:
             head += chunk
         if head.startswith(PACKED) and depth < _DEPTH:  # packed twice
-            whole = tar.Blocks(chain([head], chunks))
+            whole = archives.Blocks(chain([head], chunks))
             self._member(name, whole.read, depth + 1)
-        elif head.startswith(zip.MAGIC) and depth < _DEPTH:
-            self._archive(name, zip.members(tar.Blocks(chain([head], chunks))), depth + 1)
-        elif tar.is_tar(head) and depth < _DEPTH:
-            self._archive(name, tar.members(tar.Blocks(chain([head], chunks))), depth + 1)
+        elif head.startswith(archives.MAGIC) and depth < _DEPTH:
+            self._archive(name, archives.zip_members(archives.Blocks(chain([head], chunks))), depth + 1)
+        elif archives.is_tar(head) and depth < _DEPTH:
+            self._archive(name, archives.tar_members(archives.Blocks(chain([head], chunks))), depth + 1)
         else:
             text = utf8(chain([head], chunks))
             head = next(text, b"")
@@ -129,9 +127,9 @@ class _Reader:
         inside = f"{name}/" if self._among or depth > 1 else ""
         self.kind = "archive" if self.kind == "bug report" else self.kind
         for member in members:
-            if isinstance(member, zip.Unreadable):
+            if isinstance(member, archives.Unreadable):
                 self.notes.append(f"{member.name} {member.why}")
-            elif not isinstance(member, tar.Link):
+            elif not isinstance(member, archives.Link):
                 self._inner(f"{inside}{member.name.removeprefix('./')}", member.read, depth)
                 if member.cut:
                     self.notes.append(f"{member.name} is cut off")
@@ -145,7 +143,7 @@ class _Reader:
             if bug_report.FOOT not in titles:
                 self.notes.append(f"{name} is cut off: its end is missing")
         elif is_supportconfig(head):
-            self._keep(name, supportconfig.sections(lines, _wanted))
+            self._keep(name, sections.supportconfig_sections(lines, _wanted))
         elif b"\0" not in head:
             self._keep(name, iter([self._bounded(one_file(name, lines))]))
         elif head:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.bundles.section import Section
-from dgxcheck.source.kernel_log.kinds import Lines
+from dgxcheck.readers.bundles.sections import Section
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
+from dgxcheck.source.kernel_log.records import Lines
 from dgxcheck.source.kernel_log.saved import Times, times
 
 _JOURNAL = re.compile(r"(?:.*/|  )?journalctl\b.*? (?:-b|--boot)(?:[ =]-?(?P<back>\d{1,2}))?(?:[ :].*)?")

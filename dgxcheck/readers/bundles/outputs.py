@@ -1,4 +1,4 @@
-"""The facts of a bundle's sections: each output goes to the reader of its tool."""
+"""The outputs of a bundle as facts of one machine."""
 
 from __future__ import annotations
 
@@ -7,41 +7,97 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.facts.limits import FILE_BYTES
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.readers import any_text
 from dgxcheck.readers.bundles.bug_report import HEAD
 from dgxcheck.readers.bundles.kernel_logs import kernel_log
-from dgxcheck.readers.bundles.loose import Loose
-from dgxcheck.readers.bundles.loose import read as read_loose
-from dgxcheck.readers.bundles.section import Section
-from dgxcheck.readers.bundles.wanted import KERNEL_LOG, options_of, reader_of, without_dots
-from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, nvlink, topo
-from dgxcheck.readers.host import dmidecode, fabric_manager, lscpu, modules, numactl, uname
-from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
+from dgxcheck.readers.bundles.sections import KERNEL_LOG, Section, options_of, reader_of, without_dots
+from dgxcheck.readers.combine import Part, combine
+from dgxcheck.readers.dcgm import devices, diag, health
+from dgxcheck.readers.derived import completed
+from dgxcheck.readers.host import dmidecode, services, system
+from dgxcheck.readers.kernel_log import excerpt
+from dgxcheck.readers.kernel_log.excerpt import DOMAIN, default_domain
+from dgxcheck.readers.layout.undo import Layout, undone
+from dgxcheck.readers.listing import OF_LIST, with_numbers, without_unplaced
+from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.lspci.files import files as pci_files
-from dgxcheck.readers.lspci.listing import functions, merged
-from dgxcheck.readers.lspci.tree import tree
+from dgxcheck.readers.lspci.listing import functions, merged, tree
 from dgxcheck.readers.model import Imported, Reader
-from dgxcheck.readers.network import ibdev2netdev, ibstat, ibstatus, ibv_devinfo, mlxlink, mst, rdma_link
+from dgxcheck.readers.network import adapters, counters, hcas
 from dgxcheck.readers.nvidia_smi import catalogue
+from dgxcheck.readers.onto import mismatch, nvml_gpus, printed_bdfs, rebase_indexes
+
+_TOOLS = {"lspci": (lspci.TOOL, lspci.TREE), KERNEL_LOG: (excerpt.TOOL,)}
+"""By reader: what its parts of a text are called. Several of them are put together before they are read."""
+_A_PART = "lspci -s"
+_LOG = "log"
+
+
+class Loose(Record):
+    """A file, and what was recognised in it."""
+
+    section: Section
+    layout: Layout
+    found: tuple[tuple[str, Imported], ...]
+    """Host and output."""
+
+    @property
+    def unread(self) -> tuple[int, ...]:
+        """Numbers from 0 of the lines that no reader understood."""
+        return any_text.unread(self.section.lines, self.layout, [part for _, part in self.found])
+
+    def holds(self, reader: str) -> bool:
+        """Output of this reader, and of one host."""
+        own = {part.host or host for host, part in self.found if part.tool in _TOOLS[reader]}
+        return len(own) == 1
+
+    def sections(self, reader: str) -> list[Section]:
+        """The output of this reader as if it had a file of its own."""
+        if reader == KERNEL_LOG:
+            title = self.section.title if reader_of(self.section.title) == KERNEL_LOG else _LOG
+            return [self._section(title, tuple(row for _, row in excerpt.rows_of(self.layout.lines)))]
+        whole = any(f"names {PCI_DEVICES}" in part.facts for _, part in self.found if part.tool in _TOOLS[reader])
+        listing = [self._section(lspci.TOOL if whole else _A_PART, self.layout.lines)]
+        return listing + [self._section(lspci.TREE, self.layout.lines)] * bool(tree(self.layout.lines)[0].roots)
+
+    def without(self, reader: str) -> Loose:
+        """The same file without what this reader found."""
+        left = tuple((host, part) for host, part in self.found if part.tool not in _TOOLS[reader])
+        return Loose(section=self.section, layout=self.layout, found=left)
+
+    def _section(self, title: str, lines: tuple[str, ...]) -> Section:
+        return Section(title=title, lines=lines, size=len(lines), file=self.section.file, host=self.section.host)
+
+
+def read_loose(section: Section) -> Loose:
+    """What every reader finds in a file."""
+    layout = undone(section.lines)
+    return Loose(section=section, layout=layout, found=tuple(any_text.outputs(layout)))
 
 
 def _dcgmi(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    return tuple(part for reader in (diag, diag_json, health, nvlink, discovery, topo) for part in reader.read(lines))
+    readers = (
+        diag.read_diag, diag.read_json, health.read_health, devices.read_nvlink, devices.read_discovery,
+        devices.read_topo,
+    )  # fmt: skip
+    return tuple(part for read in readers for part in read(lines))
 
 
 _HOST: Mapping[str, Reader] = {
-    "dmidecode": dmidecode.read,
-    "numactl": numactl.read,
-    "ibstat": ibstat.read,
-    "lsmod": modules.read,
-    "mst": mst.read,
-    "ibstatus": ibstatus.read,
-    "ibv_devinfo": ibv_devinfo.read,
-    "rdma": rdma_link.read,
-    "ibdev2netdev": ibdev2netdev.read,
-    "mlxlink": mlxlink.read,
-    "lscpu": lscpu.read,
+    "dmidecode": dmidecode.read_dmidecode,
+    "numactl": system.read_numactl,
+    "ibstat": hcas.read_ibstat,
+    "lsmod": system.read_modules,
+    "mst": adapters.read_mst,
+    "ibstatus": hcas.read_ibstatus,
+    "ibv_devinfo": hcas.read_ibv_devinfo,
+    "rdma": counters.read_link,
+    "ibdev2netdev": hcas.read_ibdev2netdev,
+    "mlxlink": adapters.read_mlxlink,
+    "lscpu": system.read_lscpu,
     "dcgmi": _dcgmi,
-    "fabricmanager": fabric_manager.read,
+    "fabricmanager": services.read_fabric_manager,
 }
 NO_NVLINKS = "stated nvlink-none"
 """Key of the fact that no GPU of the machine has an NVLink."""
@@ -112,10 +168,10 @@ def _outputs(by_reader: Mapping[str, list[Section]], sections: Sequence[Section]
         for section in by_reader.get(name, []):
             found += [_of(section, part) for part in read(section.lines)]
     for section in by_reader.get("uname", []):
-        found.append(_output("uname", [section], uname.read(section.lines[0])))
+        found.append(_output("uname", [section], system.read_uname(section.lines[0])))
     for section in sections:
         if section.title.startswith(HEAD):
-            facts = next((facts for line in section.lines if (facts := uname.read(line))), {})
+            facts = next((facts for line in section.lines if (facts := system.read_uname(line))), {})
             found.append(_output("uname", [section], facts))
     found.append(_lspci(by_reader.get("lspci", [])))
     logs = by_reader.get(KERNEL_LOG, [])
@@ -168,3 +224,41 @@ def _lspci(sections: Sequence[Section]) -> Output:
     drawn = next((each for each in trees if each.bridges or each.roots), None)
     facts = pci_files(shown, drawn, whole) if shown else {}
     return _output("lspci", sections, facts)
+
+
+_INVALID: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no such link", "code": 2}
+_NO_NVLINK: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no NVLink of this GPU"}
+_STATE = "nvml nvmlDeviceGetNvLinkState"
+_MOST_LINKS = 36
+
+
+def machine_facts(found: Sequence[Output]) -> tuple[dict[str, Json], tuple[str, ...]]:
+    """Facts by key, and the titles of outputs that were left out because they contradict an earlier one.
+
+    What names GPUs by their index belongs to those of nvidia-smi's dump.
+    """
+    combined = combine([Part(output.title, output.found) for output in found], one_box=True)
+    facts = combined.facts
+    facts = without_unplaced(facts) if f"names {PCI_DEVICES}" in facts else with_numbers(facts)
+    gpus = nvml_gpus(facts) or printed_bdfs(facts)
+    if gpus and not mismatch(facts, gpus):
+        own = {key: fact for key, fact in facts.items() if key.startswith(("nvml ", *OF_LIST))}
+        facts = rebase_indexes(facts, gpus) | own
+        facts |= _ends_of_links(facts, nvml_gpus(facts))
+    refused = tuple(part.file for part in combined.refused)
+    return {key: fact for key, fact in completed(facts).items() if not key.startswith(NO_NVLINKS)}, refused
+
+
+def _ends_of_links(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, Json]:
+    """``nvlink --status`` lists all links of the GPUs that have any: the number after the last one is no link."""
+    ends: dict[str, Json] = {}
+    if NO_NVLINKS in facts:
+        return {f"{_STATE} {bdf} 0": _NO_NVLINK for bdf in gpus}
+    status = any(key.startswith(f"{_STATE} ") for key in facts)
+    for bdf in gpus:
+        listed = [link for link in range(_MOST_LINKS) if f"{_STATE} {bdf} {link}" in facts]
+        if not listed and status:
+            ends[f"{_STATE} {bdf} 0"] = _NO_NVLINK
+        if listed and listed[-1] == len(listed) - 1 and len(listed) < _MOST_LINKS:
+            ends[f"{_STATE} {bdf} {len(listed)}"] = _INVALID
+    return ends

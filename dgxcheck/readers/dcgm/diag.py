@@ -1,17 +1,63 @@
-"""``dcgmi diag``: the table of every version, whole or only some of its rows."""
+"""``dcgmi diag``: the table of every version, whole or some of its rows, and ``-j``, also where the JSON is cut.
+
+DCGM 2 and 3 name ``gpu_ids`` or ``gpu_id``, DCGM 4 ``entity_group`` and ``entity_id``. Messages:
+https://github.com/NVIDIA/DCGM/blob/master/dcgmlib/dcgm_errors.h
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.dcgm.cells import Cell, cells, is_rule
-from dgxcheck.readers.dcgm.faults import fault_of, judged
-from dgxcheck.readers.model import Imported
-from dgxcheck.readers.reports import HOST, Reports
-from dgxcheck.readers.values import bounded
+from dgxcheck.readers.formats import documents
+from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
+
+_FORMS = (
+    (Fault.GPU_LOST, r"fell(?:en)? off the bus|GPU is lost|not be detected|unable to communicate"),
+    (Fault.REMAP_FAILED, r"row remap\w* (?:has )?fail|failed to remap"),
+    (Fault.REMAP_PENDING, r"(?:row remap\w*|remapp\w*)[\w ]{0,24}pending|pending row remap"),
+    (Fault.RETIREMENT_PENDING, r"(?:page retire\w*|retired pages)[\w ]{0,24}pending|pending page retire"),
+    (Fault.PAGES_EXHAUSTED, r"(?:retired|page retire)[\w ]{0,60}(?:limit|more than|maximum)"),
+    (Fault.ECC_UNCORRECTED, r"uncorrectable|double[- ]bit|\bDBEs?\b"),
+    (Fault.ECC_CORRECTED, r"single[- ]bit|\bSBEs?\b"),
+    (Fault.ECC_OFF, r"ECC (?:mode )?is (?:disabled|not enabled)"),
+    (Fault.THERMAL_SLOWDOWN, r"thermal violation|thermal slowdown|clocks? (?:event|throttl)\w*.{0,40}thermal"),
+    (Fault.OVERHEATING, r"temperature"),
+    (Fault.NVLINK_REPORTED, r"NV_?Link link \d{1,2} is (?:currently )?down|NVLinks? (?:is|are) down"),
+    (Fault.NVLINK_ERRORS, r"NV_?Link.{0,80}error|error.{0,40}NV_?Link"),
+    (Fault.FABRIC_MANAGER_DOWN, r"fabric ?manager"),
+    (Fault.PCIE_REPLAYS, r"PCIe? replay"),
+    (Fault.LINK_DEGRADED, r"PCIe.{0,40}(?:generation|link (?:width|speed))"),
+    (Fault.POWER_VIOLATION, r"power violation|power brake"),
+    (Fault.INFOROM, r"inforom"),
+    (Fault.PERSISTENCE_OFF, r"persistence mode"),
+)  # fmt: skip
+_DID_NOT_RUN = re.compile(
+    r"busy or unavailable|exclusive(?:[- ]process)? (?:compute )?mode|(?:is|are) in use by|resource (?:is )?in use"
+    r"|other (?:compute )?process(?:es)? (?:is|are) running|(?:not enough|insufficient|out of) (?:free )?memory"
+    r"|(?:could not|unable to|failed to) allocate|incompatible with the diagnostic", re.IGNORECASE,
+)  # fmt: skip
+"""A test that another program or a setting kept from running is no evidence about the hardware."""
+_COMPILED = tuple((fault, re.compile(words, re.IGNORECASE)) for fault, words in _FORMS)
+
+
+def judged(outcome: Outcome, message: str) -> tuple[Outcome, FaultKind | None]:
+    """The outcome and the fault of a test with this message: unknown, without a fault, where it did not run."""
+    if outcome != "pass" and _DID_NOT_RUN.search(message[:2000]):
+        return "unknown", None
+    return outcome, fault_of(message)
+
+
+def fault_of(message: str) -> FaultKind:
+    """The fault of a failed test where the message names no other."""
+    return next((fault for fault, words in _COMPILED if words.search(message[:2000])), Fault.TEST_FAILED)
+
 
 TOOL = "dcgmi diag"
 OUTCOMES: dict[str, Outcome] = {"pass": "pass", "fail": "fail", "warn": "warn", "warning": "warn"}
@@ -25,7 +71,7 @@ _META = ("DCGM Version", "Driver Version Detected", "GPU Device IDs Detected", "
 _CHATTER = re.compile(r"Successfully ran diagnostic for group\.?|Error: Diagnostic could not be run.{0,200}")
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Each test of each GPU that the table shows a result of."""
     lines = bounded(lines)
     reports = Reports(TOOL)
@@ -106,3 +152,114 @@ def _explain(
 
 def _topic(test: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", test.lower()).strip("-") or "test"
+
+
+_TOKEN = re.compile(r'"((?:[^"\\]|\\.){0,2000})"\s{0,8}(:?)|([{}])|(?<![\w.])(\d{1,10})(?![\w.])')
+_OF_RESULT = ("gpu_id", "gpu_ids", "entity_id", "entity_group", "status")
+_WARNINGS = ("warning", "warnings")
+
+
+def tests(lines: Sequence[str]) -> Iterator[tuple[dict[str, Json], range]]:
+    """Each object with a status and the GPUs that it is of, as a test with one result; with the lines that it is on.
+
+    The name of the test is the last one before it.
+    """
+    name, key = "test", ""
+    result: dict[str, Json] = {}
+    warnings: list[Json] = []
+    depth = begun = first = 0
+    for number, line in enumerate(lines):
+        for text, colon, brace, digits in _TOKEN.findall(line[:4000]):
+            if colon:
+                key = text
+            elif brace:
+                depth += 1 if brace == "{" else -1
+                if result and depth < begun:
+                    if "status" in result and len(result) > 1:
+                        yield {"name": name, "results": [{**result, "warnings": [*warnings]}]}, range(first, number + 1)
+                    result, warnings = {}, []
+            elif key == "name":
+                name = text or name
+            elif key in _OF_RESULT:
+                begun, first = (begun, first) if result else (depth, number)
+                result[key] = text or digits
+            elif key in _WARNINGS and text and result:
+                warnings.append(text)
+
+
+_MEMBER = re.compile(r'"(?:test_categories|gpu_ids?|entity_id)"\s{0,8}:')
+_JSON = re.compile(r'[\s{}\[\],:]{1,400}|[\s{\[]{0,80}"[^"]{0,80}".{0,2000}')
+_ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
+
+
+def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Every result of every test."""
+    lines = bounded(lines)
+    reports = Reports(TOOL)
+    understood: set[int] = set()
+    for found, where in documents(lines, lambda each: _categories(each) is not None):
+        for test in (test for category in _categories(found) or () for test in _objects(category, "tests")):
+            _test(reports, test)
+        understood.update(number for number in where if lines[number].strip())
+    if any(_MEMBER.search(line) for line in lines):
+        rest = ["" if number in understood else line for number, line in enumerate(lines)]
+        understood |= _fragments(reports, rest)
+    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
+
+
+def _categories(found: Mapping[str, Json]) -> list[Json] | None:
+    root = next((found[name] for name in _ROOTS if name in found), found)
+    categories = root.get("test_categories") if isinstance(root, Mapping) else None
+    return categories if isinstance(categories, list) else None
+
+
+def _fragments(reports: Reports, lines: Sequence[str]) -> set[int]:
+    """What is whole in a document that is not; the lines that look like JSON around it belong to it."""
+    found: set[int] = set()
+    for test, where in tests(lines):
+        _test(reports, test)
+        found.update(where)
+    if not found:
+        return set()
+    return {number for number, line in enumerate(lines) if _JSON.fullmatch(line.strip()) and line.strip()}
+
+
+def _test(reports: Reports, test: dict[str, Json]) -> None:
+    name = str(test.get("name", "test"))[:60]
+    topic = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "test"
+    for result in _objects(test, "results"):
+        outcome = OUTCOMES.get(str(result.get("status", "")).lower())
+        if outcome is None:
+            continue
+        messages = [*_messages(result)] if outcome != "pass" else []
+        for subject in _subjects(result):
+            if outcome == "pass":
+                reports.add(subject, topic, outcome)
+            for text in messages or ([""] if outcome != "pass" else []):
+                known, fault = judged(outcome, text)
+                ran = " did not run" if known == "unknown" else ""
+                shown = f"test {name}{ran}: {text}" if text else f"test {name} ended with {outcome}"
+                reports.add(subject, topic, known, fault, shown)
+
+
+def _subjects(result: Mapping[str, Json]) -> list[str]:
+    if str(result.get("entity_group", "")).upper() == "GPU":
+        ids = str(result.get("entity_id", ""))
+    else:
+        ids = str(result.get("gpu_ids", result.get("gpu_id", "")))
+    numbers = [index for word in ids.split(",")[:MOST_GPUS] if (index := gpu(word.strip())) is not None]
+    return [f"GPU{number}" for number in numbers] or [HOST]
+
+
+def _messages(result: Mapping[str, Json]) -> Iterator[str]:
+    """Of ``warnings``: texts, or objects with a text in ``warning``."""
+    listed = result.get("warnings")
+    for one in listed if isinstance(listed, list) else [] if listed is None else [listed]:
+        text = one.get("warning") if isinstance(one, dict) else one
+        if isinstance(text, str):
+            yield text
+
+
+def _objects(holder: Json, name: str) -> list[dict[str, Json]]:
+    listed = holder.get(name) if isinstance(holder, dict) else None
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []

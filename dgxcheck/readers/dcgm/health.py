@@ -1,23 +1,29 @@
-"""``dcgmi health -c``: the table, of DCGM 1 on one line for each watch, and the same warnings in a log."""
+"""``dcgmi health -c``, ``stats`` and ``policy``, and the logs of DCGM.
+
+Logs of DCGM: nv-hostengine.log, nvvs.log (``TIME LEVEL [PID:TID] TEXT [FILE:LINE] [FUNCTION]``).
+
+https://github.com/NVIDIA/DCGM, common/DcgmLogging.h. Most of what these call an error is a module or a file that this
+machine does not have: only messages of a GPU that name a fault count.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.dcgm.cells import cells, is_rule
-from dgxcheck.readers.dcgm.faults import fault_of
-from dgxcheck.readers.json_text import documents
-from dgxcheck.readers.model import Imported
-from dgxcheck.readers.reports import HOST, Reports
+from dgxcheck.readers.dcgm.diag import fault_of
+from dgxcheck.readers.formats import documents
+from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded
 
-TOOL = "dcgmi health"
+HEALTH_TOOL = "dcgmi health"
 _OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "failure": "fail", "fail": "fail"}
 _OVERALL = re.compile(r"(?:Overall Health(?: ?: ?(?P<old>\w{1,10}))?)")
-_GPU = re.compile(r"(?:-> ?|GPU ID: ?|gpuId ?)(?P<gpu>\d{1,3})")
+_HEALTH_GPU = re.compile(r"(?:-> ?|GPU ID: ?|gpuId ?)(?P<gpu>\d{1,3})")
 _WATCH = re.compile(r"(?:-> ?|(?P<gpu>\d{1,3}) - )?(?P<watch>[A-Z][\w/ -]{2,40}?) ?(?:system)?")
 _STATUS = re.compile(r"(?P<word>Warning|Failure|Warn|Fail)\b(?: - )?(?P<text>.{0,1000})")
 _LOGGED = re.compile(
@@ -29,10 +35,10 @@ _MOST_DEPTH = 8
 _NAMED = re.compile(r"\bGPU ?(\d{1,2})(?!\d)")
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every watch that warns or fails; ``Overall Health | Healthy`` alone is a result without a fault."""
     lines = bounded(lines)
-    reports = Reports(TOOL)
+    reports = Reports(HEALTH_TOOL)
     understood: set[int] = set()
     inside, name = False, HOST
     for cell in cells(lines, 0, len(lines)):
@@ -42,7 +48,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 reports.add(HOST, "overall", "pass")
         elif not inside:
             continue
-        elif match := _GPU.fullmatch(cell.left):
+        elif match := _HEALTH_GPU.fullmatch(cell.left):
             name = f"GPU{int(match['gpu'])}"
         elif (watch := _WATCH.fullmatch(cell.left)) and (status := _STATUS.fullmatch(cell.parts[0].strip())):
             subject = f"GPU{int(watch['gpu'])}" if watch["gpu"] else name
@@ -59,7 +65,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         return ()
     frame = {n for n in range(max(min(understood) - 4, 0), min(max(understood) + 2, len(lines)))
              if is_rule(lines[n]) or lines[n].strip(" |") in ("Health Monitor Report", "Errors")}  # fmt: skip
-    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood | frame)),)
+    return (Imported(tool=HEALTH_TOOL, facts=reports.facts(), understood=frozenset(understood | frame)),)
 
 
 def _json(reports: Reports, lines: tuple[str, ...]) -> set[int]:
@@ -87,7 +93,7 @@ def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth
     if not isinstance(row, dict) or depth > _MOST_DEPTH:
         return
     value, below = row.get("value"), row.get("children")
-    if gpu := _GPU.fullmatch(name) or _GPU_KEY.fullmatch(name):
+    if gpu := _HEALTH_GPU.fullmatch(name) or _GPU_KEY.fullmatch(name):
         subject = f"GPU{int(gpu['gpu'])}"
     elif name.lower() in _OUTCOMES:
         for text in [value, *(below if isinstance(below, dict) else {})]:
@@ -103,3 +109,114 @@ def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth
 def _add(reports: Reports, subject: str, word: str, watch: str, text: str) -> None:
     topic = re.sub(r"[^a-z0-9]+", "-", watch.lower()).strip("-") or "watch"
     reports.add(subject, topic, _OUTCOMES[word.lower()], fault_of(text), text.rstrip("' ."))
+
+
+STATS, POLICY = "dcgmi stats", "dcgmi policy"
+_STATS_GPU = re.compile(r"\|\s{0,4}(?:GPU ID: (?P<gpu>\d{1,2})|Summary)\s{1,100}\|")
+_ERRORS = {"Double Bit ECC Errors": (Fault.ECC_UNCORRECTED, "double-bit ECC errors"),
+           "Critical XID Errors": (Fault.XID, "critical Xids")}  # fmt: skip
+_ROWS = re.compile(
+    r"(?:Start Time|End Time|Total Execution Time \(sec\)|No\. of (?:Conflicting )?Processes|Energy Consumed \(Joules\)"
+    r"|Power Usage \(Watts\)|Max GPU Memory Used \(bytes\)|(?:SM|Memory) (?:Clock \(MHz\)|Utilization \(%\))"
+    r"|PCIe (?:Rx|Tx) Bandwidth \(megabytes\)|(?:Single|Double) Bit ECC Errors|PCIe Replay Warnings|Critical XID Errors"
+    r"|Due to - Power \(%\)|- (?:Thermal|Reliability|Board Limit|Low Utilization|Sync Boost) \(%\)|PID|Overall Health"
+    r"|Avg (?:SM|Memory) Utilization \(%\)|XID \(Hr:Min:Sec since start\)|Clocks and PCIe Performance"
+    r"|Conflicting (?:Compute|Graphics) PID)\s{0,40}\*?"
+)
+_TITLE = re.compile(r"Successfully retrieved (?:statistics for job|process info for PID): .{1,80}")
+_FIRST = frozenset(("Start Time", "End Time", "Energy Consumed (Joules)"))
+_LISTENING = re.compile(r"Listening for violations\.?")
+_EVENT = re.compile(
+    r"(?:A (?P<dbe>double-bit ECC error)|A (?P<pcie>PCIe replay event)|The maximum number of (?P<pages>retired pages)"
+    r"|The maximum (?P<thermal>thermal) limit|The maximum (?P<power>power) limit|(?P<nvlink>NVLink) Counter .{1,60})"
+    r" has violated policy manager values\.|XID error (?P<xid>\d{1,4}) detected\."
+)
+_FAULTS = {
+    "dbe": Fault.ECC_UNCORRECTED, "pcie": Fault.PCIE_REPLAYS, "pages": Fault.PAGES_MANY, "nvlink": Fault.NVLINK_ERRORS,
+    "thermal": Fault.THERMAL_SLOWDOWN, "power": Fault.POWER_VIOLATION, "xid": Fault.XID,
+}  # fmt: skip
+_VALUE = re.compile(r"(?:Timestamp|DBE error count|PCIe replay count|[SD]BE page retirement count|Temperature|Power"
+                    r"|NVLink Counter value): .{1,60}")  # fmt: skip
+
+
+def read_stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Errors that were counted; a job without any passes. A violation is of the host: its lines name no GPU."""
+    lines = bounded(lines)
+    return (*_stats(lines), *_policy(lines))
+
+
+def _stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    reports = Reports(STATS)
+    understood: set[int] = set()
+    subject = HOST
+    known = False
+    heads = {n: match["gpu"] for n, line in enumerate(lines) if (match := _STATS_GPU.fullmatch(line.strip()))}
+    for cell in cells(lines, 0, len(lines)):
+        above = [number for number in heads if number < cell.lines[0]]
+        subject = HOST if not above or heads[max(above)] is None else f"GPU{int(heads[max(above)] or 0)}"
+        if not _ROWS.fullmatch(cell.left):
+            continue
+        understood.update(cell.lines)
+        known = known or cell.left.rstrip(" *") in _FIRST
+        fault, words = _ERRORS.get(cell.left, (None, ""))
+        if words and cell.right.isdecimal():
+            count = int(cell.right)
+            topic = words.replace(" ", "-").lower()
+            if count:
+                reports.add(subject, topic, "warn", fault, f"{words} during a job: {count}")
+            else:
+                reports.add(subject, topic, "pass")
+    if not known or not understood:
+        return ()
+    first, last = min({*understood, *heads}), max(understood)
+    frame = {n for n in range(max(first - 2, 0), min(last + 2, len(lines)))
+             if is_rule(lines[n]) or _TITLE.fullmatch(lines[n].strip())}  # fmt: skip
+    return (Imported(tool=STATS, facts=reports.facts(), understood=frozenset(understood | frame | heads.keys())),)
+
+
+def _policy(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    reports = Reports(POLICY)
+    understood: set[int] = set()
+    listening = False
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if _LISTENING.fullmatch(text):
+            listening = True
+            understood.add(number)
+        elif listening and (event := _EVENT.fullmatch(text)):
+            kind = event.lastgroup or ""
+            what = f"Xid {event['xid']}" if event["xid"] else event[kind]
+            reports.add(HOST, f"violation-{kind}", "warn", _FAULTS[kind], f"{what} violates the policy")
+            understood.add(number)
+        elif listening and _VALUE.fullmatch(text):
+            understood.add(number)
+    if listening and not reports:
+        reports.add(HOST, "violations", "pass")
+    return (Imported(tool=POLICY, facts=reports.facts(), understood=frozenset(understood)),) if listening else ()
+
+
+LOG_TOOL = "dcgm log"
+_LINE = re.compile(
+    r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} )?(?P<level>FATAL|ERROR|WARN|INFO|DEBUG|VERB) {1,3}\[\d{1,10}:\d{1,10}\]"
+    r" (?P<text>.{0,1500}?)(?: \[[/\w.@+-]{1,300}:\d{1,6}\](?: \[.{0,300})?)?"
+)
+_LOG_GPU = re.compile(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![.:]\d)")
+
+
+def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Errors that name a GPU and a fault; every line of the log counts as understood."""
+    reports = Reports(LOG_TOOL)
+    understood: set[int] = set()
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        match = _LINE.fullmatch(text) if "[" in text[:60] else None
+        if match is None:
+            continue
+        understood.add(number)
+        named = _LOG_GPU.search(match["text"])
+        fault = fault_of(match["text"])
+        if match["level"] in ("ERROR", "FATAL") and named and fault is not Fault.TEST_FAILED:
+            reports.add(f"GPU{int(named['gpu'])}", fault.word, "warn", fault, match["text"])
+    if not understood:
+        return ()
+    return (Imported(tool=LOG_TOOL, facts=reports.facts(), understood=frozenset(understood)),)

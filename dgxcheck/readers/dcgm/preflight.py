@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
-from dgxcheck.readers.dcgm.faults import fault_of
-from dgxcheck.readers.model import Imported
-from dgxcheck.readers.reports import HOST, Reports
+from dgxcheck.readers.dcgm.diag import fault_of
+from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded
 
 TOOL = "preflight"

@@ -1,15 +1,90 @@
-"""``dmidecode``: system, board and BIOS, as the files of ``/sys/class/dmi/id``, and what is in the memory slots."""
+"""``dmidecode``: system, board and BIOS, as the files of ``/sys/class/dmi/id``, and what is in the memory slots.
+
+The memory devices of ``dmidecode -t memory``: what is in the slots, as results of a tool.
+
+Slots and speeds: System Management BIOS reference specification (DSP0134), type 17. DIMMs often run slower than they
+are rated, where a channel holds two or the CPU supports no more: that alone is no fault.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import DMI
-from dgxcheck.readers.host.memory_devices import report
-from dgxcheck.readers.model import Imported
-from dgxcheck.readers.reports import Reports
+from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded
+
+Members = Mapping[str, str]
+_SIZE = re.compile(r"(\d{1,7}) (MB|GB|MiB|GiB)")
+_SPEED = re.compile(r"(\d{3,5}) (?:MT/s|MHz)")
+_SLOT = re.compile(r"(?P<channel>.{0,40}[A-Za-z])(?P<slot>\d)")
+"""``P1-DIMMA2``, ``CPU2_DIMM_C1``: the letter is the channel."""
+_CHANNEL = re.compile(r".{0,40}CHANNEL[ _-]?[A-Z0-9]{1,2}", re.IGNORECASE)
+FEWEST_CHANNELS = 6
+"""Boards with fewer are often not filled."""
+
+
+def report(devices: Sequence[Members], reports: Reports) -> None:
+    """What the slots hold; different speeds, and the only channel without a DIMM."""
+    dimms = [each for each in devices if each.get("Type", "").startswith("DDR") and _mib(each)]
+    if not dimms:
+        return
+    kinds = Counter(f"{_gib(each)} GiB {each['Type']}" for each in dimms)
+    empty = len([each for each in devices if _is_empty(each)])
+    speeds = {each.get("Locator", "?"): speed for each in dimms if (speed := _speed(each)) is not None}
+    rated = {int(match[1]) for each in dimms if (match := _SPEED.fullmatch(each.get("Speed", "")))}
+    text = ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
+    if len({*speeds.values()}) == 1:
+        speed = next(iter(speeds.values()))
+        text = f"{text} at {speed} MT/s" + (f", rated {max(rated)}" if rated and max(rated) != speed else "")
+    reports.add(HOST, "memory", "pass", None, f"{text}; {empty} slots empty" if empty else text)
+    counted = Counter(speeds.values())
+    if len(counted) > 1:
+        usual = counted.most_common(1)[0][0]
+        odd = [f"{name} at {speed}" for name, speed in speeds.items() if speed != usual]
+        more = f" and {len(odd) - 4} more" if len(odd) > 4 else ""
+        text = f"DIMMs run at different speeds: {', '.join(odd[:4])}{more}, the others at {usual} MT/s"
+        reports.add(HOST, "memory-speed", "warn", Fault.DIMM_SPEED, text)
+    filled = {channel for each in dimms if (channel := _channel(each))}
+    channels = {channel for each in devices if (channel := _channel(each))}
+    without = sorted(channels - filled)
+    if len(without) == 1 and len(channels) >= FEWEST_CHANNELS:
+        text = f"no DIMM in channel {without[0]}, some in each of the {len(filled)} others"
+        reports.add(HOST, "memory-channels", "warn", Fault.MEMORY_MISSING, text)
+
+
+def _mib(device: Members) -> int:
+    match = _SIZE.fullmatch(device.get("Size", ""))
+    return 0 if match is None else int(match[1]) << (10 if match[2].startswith("G") else 0)
+
+
+def _gib(device: Members) -> str:
+    return f"{_mib(device) / 1024:g}"
+
+
+def _is_empty(device: Members) -> bool:
+    return device.get("Size") in ("No Module Installed", "Not Installed", "None")
+
+
+def _speed(device: Members) -> int | None:
+    words = device.get("Configured Memory Speed", device.get("Configured Clock Speed", ""))
+    match = _SPEED.fullmatch(words)
+    return None if match is None else int(match[1])
+
+
+def _channel(device: Members) -> str:
+    """By the bank's name, else by that of the slot; empty where neither tells."""
+    if not (_is_empty(device) or _mib(device)):
+        return ""
+    if bank := _CHANNEL.fullmatch(device.get("Bank Locator", "")):
+        return bank[0]
+    slot = _SLOT.fullmatch(device.get("Locator", ""))
+    return slot["channel"] if slot else ""
+
 
 TOOL = "dmidecode"
 _FILES = {
@@ -36,7 +111,7 @@ _CHATTER = re.compile(
 )
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_dmidecode(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Of several tables of one kind (blades, boards) the first counts, as with the kernel."""
     facts: dict[str, Json] = {}
     understood: set[int] = set()

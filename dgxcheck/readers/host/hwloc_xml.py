@@ -14,10 +14,9 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES
 from dgxcheck.readers.listing import INDEX
-from dgxcheck.readers.masks import bits
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import NAME
-from dgxcheck.readers.values import MOST_GPUS, bounded
+from dgxcheck.readers.values import MOST_GPUS, bits, bounded
 
 TOOL = "hwloc"
 MOST_DEPTH = 64

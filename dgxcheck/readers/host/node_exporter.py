@@ -1,4 +1,6 @@
-"""``/metrics`` of node_exporter: InfiniBand ports and counters, memory errors (EDAC), DMI; all else is not used.
+"""``/metrics`` of node_exporter, and monitors of GPUs whose screens and metrics are not used.
+
+``/metrics`` of node_exporter: InfiniBand ports and counters, memory errors (EDAC), DMI; all else is not used.
 
 Source: https://github.com/prometheus/node_exporter, collectors infiniband, edac and dmi.
 """
@@ -6,12 +8,12 @@ Source: https://github.com/prometheus/node_exporter, collectors infiniband, edac
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import EDAC
-from dgxcheck.readers import prometheus
-from dgxcheck.readers.model import Imported
+from dgxcheck.readers import formats
+from dgxcheck.readers.model import Form, Imported, recognised
 from dgxcheck.readers.network.files import NAME, device_files, listed, port_files
 from dgxcheck.readers.values import bounded, number
 
@@ -40,7 +42,7 @@ _DMI_FILES = {"system_vendor": "sys_vendor"}
 _MOST = 1e15
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_node_exporter(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The files of sysfs that the collectors read; numbers are written as the files have them."""
     facts: dict[str, Json] = {}
     ports: dict[str, list[int]] = {}
@@ -48,9 +50,9 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     understood: set[int] = set()
     for at, line in enumerate(bounded(lines)):
         text = line.strip()
-        if prometheus.commented(text).startswith(_PREFIX):
+        if formats.commented(text).startswith(_PREFIX):
             understood.add(at)
-        elif (sample := prometheus.sample(text)) and sample.name.startswith(_PREFIX):
+        elif (sample := formats.sample(text)) and sample.name.startswith(_PREFIX):
             understood.add(at)
             name, labels, value = sample.name, sample.labels, _whole(sample.value)
             if name.startswith("node_infiniband_"):
@@ -101,3 +103,26 @@ def _whole(text: str) -> int | None:
         return None
     value = base * 10 ** int(exponent or 0)
     return int(value) if value <= _MOST and value == int(value) else None
+
+
+_DUMP = "nvidia-smi -q"
+_GPUSTAT = (r"\[\d{1,2}\] .{2,60} \| {1,4}(?:\d{1,3}|\?\?)['°] ?C.{0,40}\| {1,8}[\d?]{1,6} / {1,8}[\d?]{1,6} MB"
+            r" \|.{0,300}")  # fmt: skip
+_GPUSTAT_HEAD = r"\S{1,64} {2,40}[A-Z][a-z]{2} [A-Z][a-z]{2} .{10,30} {1,4}\d{3}\.[\d.]{2,12}"
+_NVTOP = (r"Device \d{1,2} ?\[.{2,60}\] PCIe GEN ?\d@ ?\d{1,2}x.{0,100}"
+          r"|GPU {1,4}\d{1,5}MHz MEM {1,4}\d{1,5}MHz TEMP {1,4}\d{1,3}°C.{0,120}")  # fmt: skip
+_METRIC = r"(?:nvidia_smi|nvidia_gpu|nvml)_\w{2,80}(?:\{.{0,2000}\})? \S{1,40}"
+_COMMENT = r"# (?:HELP|TYPE) (?:nvidia_smi|nvidia_gpu|nvml)_\w{2,80} .{1,300}"
+_FORMS: Sequence[Form] = (
+    Form("gpustat", re.compile(f"{_GPUSTAT}|{_GPUSTAT_HEAD}"), re.compile(_GPUSTAT), instead=_DUMP),
+    Form("nvitop", re.compile(r"[│|] ?NVITOP \d.{1,20}Driver Version: .{1,100}"), re.compile(r"[│|╞├╒╘+].{3,300}"),
+         instead=_DUMP),
+    Form("nvtop", re.compile(_NVTOP), re.compile(_NVTOP), instead=_DUMP),
+    Form("metrics of a GPU exporter", re.compile(f"{_METRIC}|{_COMMENT}"), re.compile(f"{_METRIC}|{_COMMENT}"),
+         instead=_DUMP),
+)  # fmt: skip
+
+
+def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Which lines are theirs, without facts."""
+    return recognised(lines, _FORMS)

@@ -6,21 +6,31 @@ An excerpt is a log of which anything may be left out: nobody knows how far back
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
-from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
+from dgxcheck.kernel_messages.forms import is_certain, is_relevant
 from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
-from dgxcheck.readers.kernel_log.hosts import ISO, SYSLOG, Rows, by_host
-from dgxcheck.readers.kernel_log.stamps import embedded
+from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Rows, by_host, embedded
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
-from dgxcheck.source.kernel_log.kinds import is_relevant
 from dgxcheck.source.kernel_log.kmsg import NO_TIMES, line, relevant_lines
-from dgxcheck.source.kernel_log.records import BDF, OF_HOST
+from dgxcheck.source.kernel_log.records import BDF
 from dgxcheck.source.kernel_log.saved import times
+
+DOMAIN = "stated iommu-domain"
+"""Key of that type."""
+_DOMAIN = re.compile(r"\] iommu: Default domain type: (Translated|Passthrough)\b")
+_TYPES = {"Translated": "DMA", "Passthrough": "identity"}
+
+
+def default_domain(lines: Iterable[str]) -> str:
+    """``DMA`` or ``identity``; empty where the log does not tell."""
+    words = {match[1] for line in lines if (match := _DOMAIN.search(line))}
+    return _TYPES[words.pop()] if len(words) == 1 else ""
+
 
 TOOL = "kernel log"
 _LEVEL = r"(?:[a-z0-9]{2,9} {0,9}:[a-z]{2,9} {0,9}: )?"
@@ -40,8 +50,8 @@ _BOTH = re.compile(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>\
 _EVENT = r"(?:(?:Warning|Normal) {1,20}\w{1,40} {1,20}\S.{0,60}? {1,20}kernel-monitor(?:, \S{1,255})? {1,20})?"
 _BARE = re.compile(rf"(?:\[\.{{2,4}}\] ?)?{_EVENT}(?:kernel: ?)?(?P<text>.*)")
 """Behind an event of Kubernetes (node-problem-detector's kernel-monitor), or behind nothing."""
-_OF_DRIVER = re.compile(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |[\w-]{{1,64}} {BDF}: |{OF_HOST}")
-"""What a line without a time must begin with."""
+_OF_DRIVER = re.compile(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |[\w-]{{1,64}} {BDF}: ")
+"""What a line without a time begins with, unless its form is certain."""
 _MASKED = re.compile(r"(?P<before>NVRM: Xid \()(?:PCI:)?(?P<bdf>[^()]{1,24})(?P<after>\): \d{1,4}\b)")
 _PSTORE = re.compile(r"dmesg-\w{1,20}-\d{1,20}:?|(?:Panic|Oops|Emergency|Restart|Shutdown|Unknown)#\d{1,9} Part\d{1,9}")
 """Before what the kernel left in persistent storage (fs/pstore/platform.c), and the name of such a file."""
@@ -54,7 +64,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_excerpt(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The log, if it holds any line about a GPU, a fabric, PCIe or trouble of the host.
 
     Lines without any time are read only where none has one: a program can write such lines into its own record. A log
@@ -151,7 +161,7 @@ def _untimed(lines: Rows) -> Iterator[tuple[int, str]]:
     for number, whole in lines:
         match = _BARE.fullmatch(whole.strip(" \t>"))
         text = "" if match is None else match["text"]
-        if not (_OF_DRIVER.match(text) and is_relevant(text)):
+        if not ((_OF_DRIVER.match(text) and is_relevant(text)) or is_certain(text)):
             text = embedded(whole)
         if text:
             seconds += 0 if _FOLLOWS.match(text) else _APART_S

@@ -12,9 +12,8 @@ import time
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.limits import LOG_LINE_CHARACTERS
-from dgxcheck.readers.kernel_log.hosts import ISO, SYSLOG
-from dgxcheck.readers.kernel_log.stamps import Months, is_of_program, known_row
-from dgxcheck.source.kernel_log.kinds import is_relevant
+from dgxcheck.kernel_messages.forms import is_relevant
+from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Months, is_of_program, known_row
 from dgxcheck.source.kernel_log.records import from_kernel
 
 _RFC5424 = re.compile(
@@ -38,10 +37,10 @@ _PRETTY = re.compile(r'\s{1,8}"(?P<name>_{0,2}[A-Z][A-Z0-9_]{1,63})" : (?P<value
 """A member of an entry of ``journalctl -o json-pretty``."""
 NEW_BOOT = "-- Reboot --"
 """As journalctl writes it between boots."""
-Rows = Iterator[tuple[int, "str | None"]]
+MaybeRows = Iterator[tuple[int, "str | None"]]
 
 
-def as_rows(lines: tuple[str, ...]) -> Rows:
+def as_rows(lines: tuple[str, ...]) -> MaybeRows:
     """Number and text of every line, with those in one of these forms rewritten as rows of ``journalctl -k``.
 
     None stands for a line that is only part of an entry, or not the kernel's. A number can occur twice.
@@ -69,7 +68,7 @@ class _Parts:
         self._message: dict[str, str] = {}
         self._in_dmesg = False
 
-    def take(self, number: int, line: str, text: str) -> Rows | None:
+    def take(self, number: int, line: str, text: str) -> MaybeRows | None:
         """Rows that a line completes; None where it is no part of such an entry."""
         if '"' in text and (member := _MEMBER.fullmatch(line)):
             self._in_dmesg = True
@@ -92,7 +91,7 @@ class _Parts:
             return iter([*self.end(), (number, None)])
         return None
 
-    def end(self) -> Rows:
+    def end(self) -> MaybeRows:
         """The row of the entry that is open."""
         entry, self._entry = self._entry, {}
         return self.boots.rows(self._at, entry) if entry else iter(())
@@ -167,7 +166,7 @@ class _Boots:
     def __init__(self) -> None:
         self._boot = ""
 
-    def rows(self, number: int, fields: Mapping[str, str]) -> Rows:
+    def rows(self, number: int, fields: Mapping[str, str]) -> MaybeRows:
         """Of an entry that the kernel wrote: host, date and time since boot as far as it has them."""
         if "msg" in fields:
             yield number, _of_dmesg({**fields, "msg": json.dumps(fields["msg"])})

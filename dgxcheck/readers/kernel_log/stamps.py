@@ -7,12 +7,19 @@ message in quotes, in a cell of a table, in the JSON of a container's log.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from dgxcheck.facts.bdf import PATTERN
-from dgxcheck.readers.kernel_log.hosts import ISO
-from dgxcheck.source.kernel_log.kinds import is_relevant
+from dgxcheck.kernel_messages.forms import is_relevant
 from dgxcheck.source.kernel_log.records import from_kernel
 
+ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+SYSLOG = r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
+"""Dates of journalctl and of rsyslog, of which the second kind is that of RFC 3164."""
+_OWNER = re.compile(rf"(?:{ISO}|{SYSLOG}) {{1,2}}(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) kernel:")
+_ANYBODY = frozenset(("host", "localhost"))
+"""What stands in place of a name, as early in a boot."""
+Rows = Sequence[tuple[int, str]]
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,9})?"
 _WITHOUT_YEAR = re.compile(
@@ -105,3 +112,20 @@ def embedded(line: str) -> str:
         text = text.partition(end)[0]
     text = text.removesuffix("\\n").rstrip()
     return text if is_relevant(text) else ""
+
+
+def by_host(rows: Rows) -> dict[str, list[tuple[int, str]]]:
+    """Rows by the first label of their host; all under an empty name where they are of one host or of none.
+
+    A row that names nobody belongs to the host of the row before it.
+    """
+    found: dict[str, list[tuple[int, str]]] = {}
+    owner = ""
+    for number, row in rows:
+        match = _OWNER.match(row)
+        name = match["host"].partition(".")[0] if match else ""
+        owner = name if name and name not in _ANYBODY else owner
+        found.setdefault(owner, []).append((number, row))
+    if len(found.keys() - {""}) > 1:
+        return found
+    return {"": [*rows]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dgxcheck.readers.layout.prose import is_prose
+from dgxcheck.readers.layout.lines import is_prose
 
 _QUOTE = re.compile(r"(?: {0,12}>{1,3} ?){1,8}")
 _FENCE = re.compile(

@@ -1,10 +1,13 @@
-"""What programs put before every line that they pass on: times, containers, ranks of MPI, hosts."""
+"""What stands before every line: numbers of an editor, times, containers, ranks of MPI, hosts."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+
+from dgxcheck.readers.layout.lines import is_prose
+from dgxcheck.readers.layout.prompts import prompt
 
 _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
 _ZONE = r"(?: ?(?:Z|UTC|GMT|CES?T|[+-]\d\d:?\d\d))?"
@@ -64,7 +67,7 @@ _LABELS = frozenset((
     "warning", "warn",
 ))  # fmt: skip
 """Words that begin several lines of tools and logs, followed by a colon."""
-FEWEST = 3
+PREFIXES_FEWEST = 3
 """Lines in a row that begin alike before a word with a digit counts as a prefix."""
 WORDS = 12
 """And before a word without one does."""
@@ -101,7 +104,7 @@ def without_hosts(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     found, hosts = [*lines], [""] * len(lines)
     start = 0
     for at in range(len(lines) + 1):
-        if at < len(lines) and names[at] and (counted[names[at]] >= FEWEST or " | " in lines[at]):
+        if at < len(lines) and names[at] and (counted[names[at]] >= PREFIXES_FEWEST or " | " in lines[at]):
             continue
         if _is_run(lines[start:at], names[start:at]):
             for each in range(start, at):
@@ -119,7 +122,7 @@ def _all_of_hosts(lines: Sequence[str], names: Sequence[str]) -> bool:
 
 def _is_run(lines: Sequence[str], names: Sequence[str]) -> bool:
     """Are these the lines of hosts? Names with a digit or a dash, or one word before many lines; all at one margin."""
-    if len(lines) < FEWEST or len({len(line) - len(line.lstrip()) for line in lines}) > 1:
+    if len(lines) < PREFIXES_FEWEST or len({len(line) - len(line.lstrip()) for line in lines}) > 1:
         return False
     return all(map(_DIGIT.search, names)) or (len(set(names)) == 1 and len(lines) >= WORDS)
 
@@ -148,4 +151,63 @@ def _all_alike(lines: Sequence[str], begin: Sequence[str]) -> bool:
     having = [at for at, each in enumerate(begin) if each]
     within = lines[having[0] : having[-1] + 1] if having else []
     most = max(Counter(filter(None, begin)).values(), default=0)
-    return most >= FEWEST and 10 * len(having) >= 9 * sum(bool(line.strip()) for line in within)
+    return most >= PREFIXES_FEWEST and 10 * len(having) >= 9 * sum(bool(line.strip()) for line in within)
+
+
+_NUMBER = re.compile(r"\s{0,24}(\d{1,6})(?: {0,2}[:|.)-](?![0-9a-f]{2}(?::|\.[0-7](?:\s|$))) ?|\t| {1,4}|$)")
+_BEFORE_BDF = re.compile(
+    r"\s{0,24}([1-9]\d{0,3}):(?=[0-9a-f]{2}:[01][0-9a-f]\.[0-7] |[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*$)", re.ASCII
+)
+"""Before the address of a PCI function, or the offset of its bytes: no domain has one digit, or none of its zeros."""
+NUMBERING_FEWEST = 4
+
+
+def without_numbers(lines: Sequence[str]) -> list[str]:
+    """Lines without their numbers, where every line of a block has one and they count by one.
+
+    The rows of a matrix begin with 0, 1, 2 .. too, but neither its head nor what stands around it does. A block ends
+    where a line without a number stands, which may be a fence or a heading, but no line of an output.
+    """
+    found = [*lines]
+    start = 0
+    while start < len(lines):
+        end, last = start, -1
+        numbered = 0
+        while end < len(lines):
+            match = _number(lines[end])
+            if match is not None and last in (-1, int(match[1]) - 1) and match[1] != "0":
+                last = int(match[1])
+                numbered += 1
+            elif lines[end].strip():
+                break
+            end += 1
+        few = numbered < NUMBERING_FEWEST and not all(_is_message(line) for line in lines[start:end] if line.strip())
+        if numbered and not few and _apart(lines, start - 1) and _apart(lines, end):
+            for at in range(start, end):
+                match = _number(lines[at])
+                found[at] = lines[at][match.end() :] if match else lines[at]
+        start = max(end, start) + 1
+    return found
+
+
+def _number(line: str) -> re.Match[str] | None:
+    return _BEFORE_BDF.match(line) or _NUMBER.match(line)
+
+
+def _is_message(line: str) -> bool:
+    """Is it a message of the kernel behind a number? Of those two are enough."""
+    match = _number(line)
+    return match is not None and KERNEL.match(line, match.end()) is not None
+
+
+def _apart(lines: Sequence[str], at: int) -> bool:
+    """Does no line of an output stand there?"""
+    if not 0 <= at < len(lines):
+        return True
+    text = lines[at].strip()
+    return (
+        not text
+        or text.startswith(("```", "~~~", "---", "===", "#", "<"))
+        or is_prose(lines[at])
+        or prompt(text) is not None
+    )

@@ -1,13 +1,36 @@
-"""The steps by which a paste becomes the lines that tools printed, from the outside in."""
+"""A pasted text with its layout undone, from the outside in."""
 
 from __future__ import annotations
 
-from dgxcheck.readers.layout import characters, cuts, markdown, numbering, prefixes, prompts, prose, wrapping
-from dgxcheck.readers.layout.model import Layout
+from collections.abc import Mapping
+
+from dgxcheck.facts.record import Record
+from dgxcheck.readers.layout import lines as single
+from dgxcheck.readers.layout import markdown, prefixes, prompts
 from dgxcheck.readers.values import bounded
 
+
+class Layout(Record):
+    """One line for each line that was pasted, so that numbers of lines stay what they are in the file."""
+
+    lines: tuple[str, ...]
+    """As the tools printed them; empty where a line held nothing of a tool, or was joined to the one before it."""
+    furniture: frozenset[int]
+    """Lines, from 0, that belong to the paste and not to an output: fences, prompts, headings of hosts."""
+    prose: frozenset[int]
+    """Lines of words around the outputs, that name neither a device nor a fault."""
+    joined: Mapping[int, int]
+    """Continuation of a wrapped line -> the line that it continues."""
+    hosts: tuple[str, ...]
+    """By line: the host that a prefix, a heading or a prompt names; empty where nothing does."""
+
+    def accounted(self, understood: frozenset[int]) -> frozenset[int]:
+        """All lines that need no reader, or belong to those that a reader understood."""
+        return understood | self.furniture | self.prose | {at for at, head in self.joined.items() if head in understood}
+
+
 STEPS = (
-    markdown.dedented, markdown.without_column, numbering.without_numbers, prefixes.without_times,
+    markdown.dedented, markdown.without_column, prefixes.without_numbers, prefixes.without_times,
     prefixes.without_ranks,
 )  # fmt: skip
 ROUNDS = 12
@@ -16,7 +39,7 @@ ROUNDS = 12
 
 def undone(lines: tuple[str, ...]) -> Layout:
     """The text as the tools printed it; a text without any layout is the same lines."""
-    found = [characters.plain(line) for line in bounded(lines)]
+    found = [single.plain(line) for line in bounded(lines)]
     hosts = [""] * len(found)
     furniture: set[int] = set()
     for _ in range(ROUNDS):
@@ -36,10 +59,10 @@ def undone(lines: tuple[str, ...]) -> Layout:
     found = [markdown.unenclosed(line) for line in found]
     furniture |= {at for at, line in enumerate(found) if not line.strip() and lines[at].strip()}
     found, rules = markdown.without_tables(found)
-    found, joined = wrapping.unwrapped(found)
+    found, joined = single.unwrapped(found)
     calls = prompts.headings(found)
     calls |= {at: call for at, line in enumerate(found) if at not in calls and (call := prompts.prompt(line))}
-    drawn = {at for at, line in enumerate(found) if prompts.is_drawn(line) or cuts.is_cut(line)}
+    drawn = {at for at, line in enumerate(found) if prompts.is_drawn(line) or single.is_cut(line)}
     furniture = (furniture | rules | drawn | calls.keys()) - joined.keys()
     present = ""
     for at in range(len(found)):
@@ -47,7 +70,7 @@ def undone(lines: tuple[str, ...]) -> Layout:
         hosts[at] = hosts[at] or present
         if at in calls:
             found[at] = calls[at].command
-    words = frozenset(at for at, line in enumerate(found) if at not in furniture and line and prose.is_prose(line))
+    words = frozenset(at for at, line in enumerate(found) if at not in furniture and line and single.is_prose(line))
     return Layout(
         lines=tuple(found), furniture=frozenset(furniture), prose=words, joined=joined, hosts=tuple(hosts),
     )  # fmt: skip

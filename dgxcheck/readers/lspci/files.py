@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
-from dgxcheck.readers.lspci.bars import resource
-from dgxcheck.readers.lspci.listing import Function
-from dgxcheck.readers.lspci.registers import extended, is_dead, link, secondary_bus
-from dgxcheck.readers.lspci.tree import Bus, Tree
-from dgxcheck.readers.reports import REPORT, add_report
+from dgxcheck.readers.lspci.listing import Bus, Function, Tree
+from dgxcheck.readers.lspci.registers import extended, is_dead, link, resource, secondary_bus
+from dgxcheck.readers.model import REPORT, add_report
 from dgxcheck.source.recording.binary import to_rows
 
 SERIAL = "serial-number"

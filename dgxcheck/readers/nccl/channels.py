@@ -1,4 +1,10 @@
-"""How the channels of one host move data: directly between GPUs, through host memory, over HCAs or over TCP.
+"""How the GPUs of one host are connected in NCCL's log: the graph, channels, multicast.
+
+The system graph in NCCL's log: which GPUs there are, and over what each pair talks.
+
+NCCL's classes are its own: PHB includes NODE, and PIX what nvidia-smi calls PXB within one switch chip.
+
+How the channels of one host move data: directly between GPUs, through host memory, over HCAs or over TCP.
 
 What each form of the line means: https://github.com/NVIDIA/nccl/tree/master/src/transport (p2p.cc, shm.cc, net.cc).
 """
@@ -11,10 +17,60 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.nccl.gpus import Gpus
-from dgxcheck.readers.nccl.graph import Graph
-from dgxcheck.readers.reports import HOST, Reports
-from dgxcheck.readers.values import imported
+from dgxcheck.readers.listing import gpu_function
+from dgxcheck.readers.model import HOST, Reports
+from dgxcheck.readers.nccl.warnings import Gpus, bdf_of
+from dgxcheck.readers.values import gpu, imported
+
+_NODE = r"GPU/(?:(?P<{0}host>\d{{1,5}})-)?(?P<{0}bus>[0-9A-Fa-f]{{4,10}})"
+_HANGS = re.compile(rf"\s{{0,64}}\+ (?:PCI|NVL|C2C)\[[\d.]{{1,12}}\] - {_NODE.format('')}(?: \(\d{{1,6}}\))?")
+_FROM = re.compile(rf"{_NODE.format('')} :(?P<ways>GPU/.{{1,8000}})")
+_WAY = re.compile(rf"{_NODE.format('')} \(\d{{1,4}}/[\d.]{{1,16}}/(?P<kind>[A-Z0-9]{{3}})\)")
+_PLAIN = re.compile(r"=== System : .{1,80}|={10,80}|CPU/[\d-]{1,12} \(.{1,40}\)"
+                    r"|\s{0,64}\+ (?:PCI|SYS|NVL|NET|C2C)\[.{1,120}|(?:NET|CPU|NVS)/\S{1,24} :.{1,8000}")  # fmt: skip
+
+
+class Graph:
+    """The GPUs of the host that a log's lines are of, and the classes of their pairs."""
+
+    def __init__(self) -> None:
+        self._gpus: dict[str, None] = {}
+        self._pairs: dict[tuple[str, str], str] = {}
+
+    def take(self, text: str) -> bool:
+        """Is a line (without NCCL's prefix) one of the graph's? Hosts other than the first are left out."""
+        if match := _HANGS.fullmatch(text):
+            self._gpu(match)
+        elif match := _FROM.fullmatch(text):
+            begin = self._gpu(match)
+            for way in _WAY.finditer(match["ways"]):
+                end = self._gpu(way)
+                if begin and end and begin != end:
+                    self._pairs[begin, end] = way["kind"]
+        else:
+            return _PLAIN.fullmatch(text) is not None
+        return True
+
+    def kind(self, a: str, b: str) -> str:
+        """NCCL's class of a pair of GPUs, ``NVL``, ``PIX`` ..; empty where the log does not show it."""
+        return self._pairs.get((a, b)) or self._pairs.get((b, a), "")
+
+    def facts(self) -> Iterator[tuple[str, Json]]:
+        """What sysfs and ``nvidia-smi topo -mp`` would say."""
+        for bdf in self._gpus:
+            yield from gpu_function(bdf).items()
+        for (a, b), kind in self._pairs.items():
+            known = kind in ("SYS", "PXB")
+            gap: Json = {"missing": "unrecorded", "detail": f"NCCL's log says {kind}, which may be another class here"}
+            yield f"stated label-pci {a} {b}", kind if known else gap
+
+    def _gpu(self, match: re.Match[str]) -> str | None:
+        bdf = bdf_of(match["bus"])
+        if bdf is None or int(match["host"] or 0):
+            return None
+        self._gpus[bdf] = None
+        return bdf
+
 
 _VIA = re.compile(
     r"(?:Channel|Ring) \d{1,3}(?:/\d{1,3})? ?: ?\d{1,7}(?:\[(?P<a>[0-9a-f]{1,13})\])? -> "
@@ -112,3 +168,28 @@ class Channels:
     def _reads(self, gpu: str) -> int:
         """From how many GPUs it reads, or is read."""
         return len({other for pair in self._by_read if gpu in pair for other in pair} - {gpu})
+
+
+_NVLS = re.compile(r"NVLS multicast support is (?P<no>not )?available on dev (?P<dev>\d{1,3})\b.{0,80}")
+
+
+class Multicast:
+    """By CUDA's number of the GPU."""
+
+    def __init__(self) -> None:
+        self._with: set[int] = set()
+        self._without: set[int] = set()
+
+    def take(self, text: str) -> bool:
+        """Does a line (without NCCL's prefix) say whether a GPU has it?"""
+        match = _NVLS.fullmatch(text)
+        number = gpu(match["dev"]) if match is not None else None
+        if match is not None and number is not None:
+            (self._without if match["no"] else self._with).add(number)
+        return match is not None
+
+    def report(self, gpus: Gpus, reports: Reports) -> None:
+        """It belongs to the fabric: where some GPUs have it, those that do not have lost theirs."""
+        for number in sorted(self._without - self._with) if self._with else ():
+            text = "no multicast over NVSwitches, which other GPUs of the host have"
+            reports.add(gpus.of_cuda(number) or f"GPU{number}", "nvls", "warn", Fault.FABRIC_FAILED, text)

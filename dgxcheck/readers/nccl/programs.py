@@ -1,7 +1,13 @@
-"""What programs print of NCCL's errors: the watchdog and exceptions of PyTorch, and the failures of nccl-tests.
+"""Programs over NCCL without its own log, and the status that ``ncclras`` prints.
+
+What programs print of NCCL's errors: the watchdog and exceptions of PyTorch, and the failures of nccl-tests.
 
 Their texts: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and
 https://github.com/NVIDIA/nccl-tests/blob/master/src/common.h.
+
+``ncclras``: what the RAS threads of NCCL (since 2.24) know of a job that runs or hangs.
+
+Its text: https://github.com/NVIDIA/nccl/blob/master/src/ras/client_support.cc.
 """
 
 from __future__ import annotations
@@ -13,13 +19,11 @@ from collections.abc import Collection
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
-from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nccl.errors import report
-from dgxcheck.readers.nccl.gpus import Gpus
-from dgxcheck.readers.reports import HOST, Reports
+from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.nccl.warnings import Gpus, report
 from dgxcheck.readers.values import bounded
 
-TOOL = "PyTorch"
+PROGRAMS_TOOL = "PyTorch"
 TESTS = "nccl-tests"
 SHOWN = 8
 _RANK = r"(?:PG [^\[\]]{0,80}? )?Rank (?P<rank>\d{1,6})\]"
@@ -36,7 +40,7 @@ _RESULT = re.compile(
 _LAST = re.compile(r"(?:.{0,80}\s)?Last error:\s{0,4}(?P<text>.{0,400})")
 _ERROR = re.compile(r".{0,160}(?:DistBackendError|NCCL error in:|NCCL operation .{1,80} failed).{0,400}")
 _TEST = re.compile(r".{0,120}?: Test (?P<kind>NCCL|CUDA) failure \S{1,80}:\d{1,6} '(?P<text>[^']{1,200})'.{0,200}")
-_CHATTER = re.compile(
+_PROGRAMS_CHATTER = re.compile(
     r".{0,160}(?:ProcessGroupNCCL\.cpp:\d{1,6}\]|TORCH_NCCL_\w{3,60}|NCCL_ASYNC_ERROR_HANDLING).{0,600}"
     r"|.{0,120}: Test failure \S{1,80}:\d{1,6}"
 )
@@ -56,7 +60,7 @@ _WORDS = {
 """``ncclGetErrorString``."""
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_programs(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Ranks that timed out, ranks that did not report or are behind, and the last errors of NCCL and CUDA."""
     job = _Job()
     understood: set[int] = set()
@@ -71,11 +75,11 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif job.take(line):
             understood.add(number)
             below = bool(last := _LAST.fullmatch(line)) and not (last and last["text"].strip())
-        elif _CHATTER.fullmatch(line):
+        elif _PROGRAMS_CHATTER.fullmatch(line):
             chatter.add(number)
     if not understood:
         return ()
-    tool = TESTS if job.of_tests else TOOL
+    tool = TESTS if job.of_tests else PROGRAMS_TOOL
     return (Imported(tool=tool, facts=job.reports(tool).facts(), understood=frozenset(understood | chatter)),)
 
 
@@ -149,3 +153,85 @@ def _ranks(numbers: Collection[int]) -> str:
     listed = sorted(numbers)
     more = f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
     return f"rank{'s' if len(listed) > 1 else ''} {', '.join(map(str, listed[:SHOWN]))}{more}"
+
+
+RAS_TOOL = "ncclras"
+MOST_NAMED = 4
+_SECTION = re.compile(r"(?:#\d{1,6}-\d{1,6} \([0-9a-f]{1,16}\) )?(?P<kind>INCOMPLETE|DEAD|ERROR|MISMATCH|TIMEOUT)")
+_WHO = re.compile(
+    r"(?:Process \d{1,10} on node (?P<node>[\w.:%-]{1,80}) managing GPUs? (?P<gpus>[\d ,-]{1,60})"
+    r"|Rank (?P<rank>\d{1,7})(?: (?P<state>(?:has|reported) .{1,60}?))? -- (?:GPU (?P<gpu>[\w:, -]{1,40}) managed by"
+    r" process \d{1,10} on node (?P<home>[\w.:%-]{1,80})|\[.{1,80}\]))"
+)
+_WHAT = re.compile(
+    r"Missing communicator data from \d{1,7} (?:job process|rank)(?:es|s)?"
+    r"|\d{1,7} job process(?:es)? (?:is|are) considered dead .{0,60}"
+    r"|(?:Initialization|Asynchronous) errors? on \d{1,7} ranks?"
+    r"|Communicator ranks have different (?:\w{1,40} operation counts|status)"
+    r"|Encountered \d{1,7} communication timeouts? .{0,60}"
+)
+_GROUP = re.compile(
+    r"\d{1,6}(?: {1,12}\d{1,7}){2} {1,12}[\d-]{1,12}(?: {1,12}[\d-]{1,12}){2} {1,12}[A-Z]{2,12}"
+    r" {1,12}(?P<errors>[A-Z]{2,12})"
+)
+_RAS_CHATTER = re.compile(
+    r"NCCL version \d.{1,60} compiled with CUDA .{1,20}|CUDA runtime version \d{1,6}, driver version \d{1,6}"
+    r"|Job summary|={4,20}|(?:Nodes|Group|Processes|Comms).{0,100}|[(#].{0,20}total\).{0,80}|\(total\).{0,80}"
+    r"|# {1,12}in group.{0,80}|\d{1,7} ranks have (?:status|launched|not).{0,60}|\d{1,7} ranks reported .{0,80}"
+    r"|Communicators\.{3}.{0,60}|Errors|Warnings|\d{1,7}(?: {1,14}\d{1,7}){1,5}"
+    r"|\[could not find information .{1,60}\]|The missing (?:rank|process).{0,60}"
+    r"|The outlier nodes?:|Node \S{1,80} running process.{0,200}|Gathering data about .{0,80}"
+)
+_FOUND: dict[str, tuple[Outcome, FaultKind]] = {
+    "DEAD": ("fail", Fault.COLLECTIVE_TIMEOUT), "INCOMPLETE": ("warn", Fault.COLLECTIVE_TIMEOUT),
+    "ERROR": ("fail", Fault.TOOL_ERROR), "MISMATCH": ("unknown", Fault.COLLECTIVE_TIMEOUT),
+}  # fmt: skip
+"""A running job shows ranks at different operations for a moment: ask again whether the same ones stay behind."""
+
+
+def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Processes that are dead or do not respond, ranks with errors, and ranks that are behind."""
+    reports = Reports(RAS_TOOL)
+    understood: set[int] = set()
+    kind, what, who = "", "", list[str]()
+
+    def close() -> None:
+        if kind in _FOUND and (what or who):
+            more = f" and {len(who) - MOST_NAMED} more" if len(who) > MOST_NAMED else ""
+            named = f": {', '.join(who[:MOST_NAMED])}{more}" if who else ""
+            reports.add(HOST, kind.lower(), *_FOUND[kind], f"{_sentence(what)}{named}")
+
+    begun = False
+    for number, raw in enumerate(bounded(lines)):
+        line = raw.strip()
+        if section := _SECTION.fullmatch(line):
+            close()
+            kind, what, who, begun = section["kind"], "", [], True
+        elif kind and (title := _WHAT.fullmatch(line)):
+            what = what or title[0]
+        elif kind and (match := _WHO.fullmatch(line)):
+            who.append(_name(match))
+        elif group := _GROUP.fullmatch(line):
+            begun = True
+            if group["errors"] == "OK":
+                reports.add(HOST, "communicators", "pass")
+        elif not (line and _RAS_CHATTER.fullmatch(line)):
+            continue
+        understood.add(number)
+    close()
+    if not begun or not reports:
+        return ()
+    return (Imported(tool=RAS_TOOL, facts=reports.facts(), understood=frozenset(understood)),)
+
+
+def _sentence(what: str) -> str:
+    return what[:1].lower() + what[1:] if what else "see the output"
+
+
+def _name(match: re.Match[str]) -> str:
+    """``rank 21, GPU 5 on node 10.0.0.3``"""
+    if match["rank"] is None:
+        return f"GPU {match['gpus'].strip()} on node {match['node']}"
+    where = f", GPU {match['gpu']} on node {match['home']}" if match["home"] else ""
+    state = f" {match['state']}" if match["state"] else ""
+    return f"rank {match['rank']}{state}{where}"

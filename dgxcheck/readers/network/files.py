@@ -1,12 +1,16 @@
-"""HCAs and ports under the names that ``/sys/class/infiniband`` gives them, whichever tool's words they come in."""
+"""HCAs and ports under the names that ``/sys/class/infiniband`` gives them, and how their transfers end."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND
+from dgxcheck.facts.tool_report import Outcome
 
 NAME = r"[A-Za-z][\w.-]{0,63}"
 """How a device is called: ``mlx5_0``, ``mlx5_bond_0``, ``ibp12s0``."""
@@ -74,3 +78,36 @@ def listed(ports: Mapping[str, Sequence[int]], whole: bool = True) -> dict[str, 
         for name, numbers in ports.items() if numbers
     }  # fmt: skip
     return facts | ({f"names {INFINIBAND}": [*sorted(ports)]} if whole and ports else {})
+
+
+class Completion(Record, kw_only=False):
+    """What a status says of the machine."""
+
+    words: str
+    fault: FaultKind
+    outcome: Outcome = "fail"
+    follows: bool = False
+    """Something else failed before it, here or at the other end."""
+
+
+_ACCESS, _UNANSWERED, _FAILED = Fault.RDMA_ACCESS, Fault.TRANSFER_UNANSWERED, Fault.TRANSFER_FAILED
+COMPLETIONS = {
+    1: Completion("local length error", _FAILED),
+    2: Completion("local queue pair error", _FAILED),
+    4: Completion("local protection error: the HCA may not access the memory", _ACCESS),
+    5: Completion("flushed: another transfer failed before it", _FAILED, "warn", True),
+    6: Completion("memory window bind error", _FAILED),
+    7: Completion("bad response", _FAILED),
+    8: Completion("local access error", _ACCESS),
+    9: Completion("remote invalid request", _FAILED),
+    10: Completion("remote access error: the two ends do not agree on the memory", _FAILED),
+    11: Completion("remote operation error: the other end failed", _FAILED, "warn", True),
+    12: Completion("transport retries exceeded: no answer from the other end", _UNANSWERED),
+    13: Completion("receiver not ready, retries exceeded: the program at the other end stopped", _FAILED, "warn", True),
+}
+
+
+def completion(code: int) -> tuple[Completion, str]:
+    """What a status stands for, and the sentence for people."""
+    known = COMPLETIONS.get(code) or Completion("see ibv_wc_status", _FAILED)
+    return known, f"a transfer ended with status {code} ({known.words})"

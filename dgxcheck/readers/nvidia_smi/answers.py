@@ -14,7 +14,6 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.readers.listing import ATTACHED, INDEX, WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.fabric import fabric
 from dgxcheck.readers.nvidia_smi.fields import (
     HISTOGRAM,
     LISTS,
@@ -25,6 +24,7 @@ from dgxcheck.readers.nvidia_smi.fields import (
     SRAM,
     SW_THERMAL,
     THROTTLE,
+    fabric,
     milli,
     number,
     pages,

@@ -1,38 +1,80 @@
-"""The readers of nvidia-smi's outputs: errors first, and those with more fields before the plain table."""
+"""The readers of nvidia-smi's outputs, and its outputs that hold no fact of a check."""
 
 from __future__ import annotations
 
-from dgxcheck.readers.model import Reader
-from dgxcheck.readers.nvidia_smi import (
-    failure,
-    gpu_list,
-    known,
-    monitors,
-    nvlink,
-    nvlink_errors,
-    p2p,
-    query_csv,
-    query_json,
-    query_text,
-    query_xml,
-    retired_pages,
-    table,
-    topo,
-)
+import re
+from collections.abc import Mapping, Sequence
 
-READERS: tuple[Reader, ...] = (
-    failure.read,
-    topo.read,
-    p2p.read,
-    nvlink.read,
-    nvlink_errors.read,
-    query_text.read,
-    query_xml.read,
-    query_json.read,
-    table.read,
-    query_csv.read,
-    retired_pages.read,
-    gpu_list.read,
-    monitors.read,
-    known.read,
-)
+from dgxcheck.readers.model import Form, Imported, Reader, recognised
+from dgxcheck.readers.nvidia_smi import nvlink, query, query_csv, table, topo
+
+_NEVER = re.compile(r"(?!)")
+_PAIR = re.compile(r"\d{2,5}(?: MHz)?, ?\d{2,5}(?: MHz)?")
+_TABLE = re.compile(r"[|+].{3,300}[|+]|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}")
+_FORMS: Sequence[Form] = (
+    Form("nvidia-smi pmon", re.compile(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}pid {1,12}type .{0,200}"),
+         re.compile(r"# {0,4}(?:[A-Z:]{8} +){0,2}Idx .{1,200}|(?:\d{8} +)?(?:\d\d:\d\d:\d\d +)?"
+                    r"\d{1,3}(?: {1,12}[\w.,/:+-]{1,60}){2,24}"), instead="nvidia-smi -q"),
+    Form("nvidia-smi --query-supported-clocks",
+         re.compile(r"(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid), ?){0,5}"
+                    r"(?:graphics|memory)(?: \[MHz\])?, ?(?:graphics|memory)(?: \[MHz\])?"), _PAIR),
+    Form("nvidia-smi --version", re.compile(r"(?:NVIDIA-SMI|NVML) version {1,12}: .{1,100}", re.IGNORECASE),
+         re.compile(r"(?:NVML|DRIVER|CUDA|KMD|CUDA UMD) version {1,12}: .{1,100}", re.IGNORECASE)),
+    Form("nvidia-smi --query-accounted-apps",
+         re.compile(r"(?=.*(?:max_memory_usage|_util))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|vgpu_instance|pid|gpu_util(?:ization)?"
+                    r"|mem_util(?:ization)?|max_memory_usage|time)(?: \[[^\]]{1,8}\])?(?:, ?|$)){3,11}"),
+         re.compile(r"[^,]{1,60}(?:, ?[^,]{1,60}){2,10}")),
+    Form("nvidia-smi --query-compute-apps",
+         re.compile(r"(?=.*(?:used_|gpu_))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|pid|process_name|used_(?:gpu_)?memory|name)"
+                    r"(?: \[[^\]]{1,8}\])?(?:, ?|$)){2,8}"),
+         re.compile(r"[^,]{1,200}(?:, ?[^,]{1,200}){1,7}")),
+    Form("nvidia-smi mig -lgip", re.compile(r"\| (?:GPU instance profiles|Compute instance profiles):? {1,80}\|"),
+         _TABLE, instead="nvidia-smi -L"),
+    Form("nvidia-smi mig -lgi", re.compile(r"\| (?:GPU instances|Compute instances):? {1,80}\|"), _TABLE,
+         instead="nvidia-smi -L"),
+    Form("nvidia-smi mig",
+         re.compile(r"No (?:MIG-(?:enabled|supported) devices|(?:GPU|compute) instances) found.{0,100}"), _NEVER),
+    Form("nvidia-smi c2c", re.compile(r"(?:GPU \d{1,2}: .{1,120}\(UUID: .{1,60}\)\s{1,4})?C2C Link \d{1,2}: .{1,60}"
+                                      r"|C2C links? .{1,100}"),
+         re.compile(r"C2C Link \d{1,2}: .{1,60}")),
+    Form("nvidia-smi conf-compute",
+         re.compile(r"={3,40}NVSMI CONF-COMPUTE LOG={3,40}"
+                    r"|CC (?:status|Environment|GPUs? Ready State|Feature): {0,12}.{1,60}"),
+         re.compile(r"[A-Z][\w -]{2,40} {0,30}: {0,12}[A-Za-z][\w -]{0,40}"), False),
+    Form("nvidia-smi vgpu", re.compile(r"\| GPU {1,4}Name {1,60}\| Bus-Id {1,60}\| GPU-Util {1,20}\|"), _TABLE,
+         instead="nvidia-smi -q"),
+    Form("nvidia-smi topo",
+         re.compile(r"The GPUs that have an affinity with CPU \d{1,4} are:"
+                    r"|Device \d{1,2} is connected to device .{1,80}"),
+         re.compile(r"(?:\d{1,2}(?:, ?|$)){1,64}|None"), instead="nvidia-smi topo -m"),
+    Form("nvidia-smi nvlink -gt", re.compile(r"Link \d{1,2}: (?:Data|Raw|Payload) [TR]x: .{1,40}"), _NEVER),
+)  # fmt: skip
+
+
+def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Which lines are theirs, without facts."""
+    return recognised(lines, _FORMS)
+
+
+SIGNS: Mapping[Reader, tuple[str, ...]] = {
+    table.read_failure: ("nvidia-smi", "initialize nvml", "no devices were found", "device handle", "is corrupted"),
+    topo.read_labels: ("gpu", "affinity", "numa"),
+    topo.read_p2p: ("gpu", "affinity", "numa"),
+    nvlink.read_nvlink: ("link ", "nvlink"),
+    nvlink.read_errors: (" errors: ",),
+    query.read_text: (" :",),
+    query.read_xml: ("<gpu",),
+    query.read_json: ("nvidia_smi_log", "driver_version"),
+    table.read_table: ("|",),
+    query_csv.read_csv: (
+        "--query-", "name", "uuid", "serial", "index", "_mode", "pstate", "version", "display", "inforom.", "pci",
+        "memory", "ecc.", "retired_pages", "remapped_rows", "temperature", "power", "clocks", "fabric.", "mig.",
+        "fan.speed", "gpu_",
+    ),
+    query_csv.read_pages: ("retired_pages", "--query-retired-pages"),
+    nvlink.read_list: ("gpu ",),
+    table.read_dmon: ("#",),
+    read_known: ("",),
+}  # fmt: skip
+"""Errors first, and those with more fields before the plain table; what must occur in a text: see ``any_text``."""
+READERS: tuple[Reader, ...] = tuple(SIGNS)

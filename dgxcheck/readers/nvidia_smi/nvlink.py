@@ -1,22 +1,64 @@
-"""``nvidia-smi nvlink -s`` and ``-R``: which NVLinks of each GPU are up, and what they lead to."""
+"""``nvidia-smi nvlink`` and ``-L``: links of each GPU, their errors, and the list of GPUs."""
 
 from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.layout.cuts import is_cut
+from dgxcheck.readers.layout.lines import is_cut
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.matrix import bare
+from dgxcheck.readers.nvidia_smi.topo import bare
+from dgxcheck.readers.values import bounded, gpu
 
-_GPU = re.compile(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", re.ASCII)
+TOOL = "nvidia-smi -L"
+_LIST_GPU = re.compile(
+    r"GPU {1,3}(\d{1,3}): {0,3}([^()]{1,80}?)(?: {0,3}\(UUID: {0,2}(GPU-[0-9A-Za-z.-]{1,60}|[^)]{1,80})\))?"
+)
+_UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_LIST_MIG = re.compile(r"MIG \d{1,2}[cg][\w.+]{1,24} {1,12}Device {1,4}\d{1,3}: {0,3}\(UUID: MIG-[^)]{1,120}\)")
+
+
+def read_list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The GPUs of a text by number; one that comes again under another name ends the list."""
+    names: dict[int, str] = {}
+    uuids: dict[int, str] = {}
+    understood: set[int] = set()
+    for at, line in enumerate(bounded(lines)):
+        text = line.strip()[:240]
+        match = _LIST_GPU.fullmatch(text) if text.startswith("GPU") else None
+        number = gpu(match[1]) if match else None
+        if match is not None and number is not None and _is_name(match[2], match[3] is not None):
+            if names.get(number, match[2]) != match[2]:
+                break
+            names[number] = match[2]
+            understood.add(at)
+            if match[3] and _UUID.fullmatch(match[3]):
+                uuids[number] = match[3]
+        elif names and text.startswith("MIG ") and _LIST_MIG.fullmatch(text):
+            understood.add(at)
+    if not names:
+        return ()
+    facts: dict[str, Json] = {f"nvml nvmlDeviceGetHandleByIndex {n}": unplaced(n) for n in sorted(names)}
+    facts |= {f"nvml nvmlDeviceGetName {unplaced(n)}": name for n, name in names.items()}
+    facts |= {f"nvml nvmlDeviceGetUUID {unplaced(n)}": uuid for n, uuid in uuids.items()
+              if [*uuids.values()].count(uuid) == 1}  # fmt: skip
+    return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)
+
+
+def _is_name(text: str, listed: bool) -> bool:
+    """A model, not a sentence about a GPU: with its UUID behind it, or as NVIDIA spells its models."""
+    return listed or text.startswith(("NVIDIA ", "Tesla ", "GeForce ", "Quadro ", "TITAN ", "GRID "))
+
+
+_NVLINK_GPU = re.compile(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", re.ASCII)
 _STATE = re.compile(r"Link (\d{1,2}): (\d{1,4}(?:\.\d{1,6})? ?GB/s|<?inactive>?)", re.IGNORECASE | re.ASCII)
 _REMOTE = re.compile(r"Link (\d{1,2}): Remote Device ([0-9A-Fa-f:.]{12,16}): Link \d+", re.IGNORECASE | re.ASCII)
 _NONE = re.compile(r"Device does not have or support Nvlink\.?", re.IGNORECASE | re.ASCII)
 _DOWN = re.compile(
     r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive\.?", re.IGNORECASE | re.ASCII
 )
-_MIG = re.compile(r"Nvlink queries are not supported for Devices in MIG mode\.?", re.IGNORECASE | re.ASCII)
+_NVLINK_MIG = re.compile(r"Nvlink queries are not supported for Devices in MIG mode\.?", re.IGNORECASE | re.ASCII)
 _CAPABILITY = re.compile(r"Link \d{1,2}, [\w ]{4,60} (?:is )?supported: (?:true|false)", re.IGNORECASE | re.ASCII)
 _LINK = re.compile(r"Link (\d{1,2})[:,] ", re.IGNORECASE | re.ASCII)
 _COMMAND = re.compile(r"nvidia-smi\s+nvlink\b.*")
@@ -37,7 +79,7 @@ class LinkOrder:
         return True
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The NVLinks of all GPUs in a text; capabilities give no facts, and lines above the first GPU are ignored."""
     facts: dict[str, Json] = {}
     understood: set[int] = set()
@@ -46,7 +88,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     order = LinkOrder()
     for number, line in enumerate(lines):
         text = bare(line[:400]).strip()
-        if match := _GPU.fullmatch(text):
+        if match := _NVLINK_GPU.fullmatch(text):
             gpu, at = f"GPU{int(match[1])}", number
             order = LinkOrder()
             continue
@@ -64,7 +106,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif gpu and (_NONE.fullmatch(text) or _DOWN.fullmatch(text)):
             facts[f"stated nvlink {gpu}"] = "none" if _NONE.fullmatch(text) else "all inactive"
             tools["nvidia-smi nvlink -s"] = None
-        elif gpu and _MIG.fullmatch(text):
+        elif gpu and _NVLINK_MIG.fullmatch(text):
             facts[f"stated nvlink {gpu}"] = "MIG"
             tools["nvidia-smi nvlink -s"] = None
         elif gpu and _CAPABILITY.fullmatch(text):  # whether a link is there and up is what nvlink -s tells
@@ -77,3 +119,33 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         understood |= {number, at}
     return (Imported(tool=", ".join(tools), facts=facts, understood=frozenset(understood)),) if tools else ()
+
+
+KIND = "nvlink-errors"
+_ERRORS_GPU = re.compile(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", re.ASCII)
+_COUNT = re.compile(r"Link (\d{1,2}): (Replay|Recovery|CRC) Errors: (\d{1,20})", re.ASCII)
+_COUNTERS = {"Replay": 0, "Recovery": 1, "CRC": 2}
+"""``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""
+
+
+def read_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``stated nvlink-errors GPU0 LINK COUNTER`` for the counters of all GPUs in a text."""
+    facts: dict[str, Json] = {}
+    understood: set[int] = set()
+    gpu, at = "", -1
+    order = LinkOrder()
+    for number, line in enumerate(lines):
+        text = bare(line[:400]).strip()
+        if match := _ERRORS_GPU.fullmatch(text):
+            gpu, at = f"GPU{int(match[1])}", number
+            order = LinkOrder()
+        elif is_cut(line):
+            order.cut = True
+        elif gpu and (match := _COUNT.fullmatch(text)) and order.goes_on(int(match[1])):
+            facts[f"stated {KIND} {gpu} {int(match[1])} {_COUNTERS[match[2]]}"] = int(match[3])
+            understood |= {number, at}
+        elif text:
+            gpu = ""
+    if not facts:
+        return ()
+    return (Imported(tool="nvidia-smi nvlink -e", facts=facts, understood=frozenset(understood)),)

@@ -1,6 +1,7 @@
-"""``nvidia-smi --query-gpu=.. --format=csv``: any columns, with or without units; the head may be the command above.
+"""``nvidia-smi --query-gpu=.. --format=csv``, ``--query-remapped-rows`` and ``--query-retired-pages``: any columns.
 
-Also ``--query-remapped-rows``, and tables that a spreadsheet wrote again: with semicolons and decimal commas.
+With or without units; the head may be the command above, or a spreadsheet wrote the table again, with semicolons and
+decimal commas. Columns: ``nvidia-smi --help-query-gpu`` of R352 to R590.
 """
 
 from __future__ import annotations
@@ -8,19 +9,94 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.bdf import as_bdf, nameless
+from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.readers.listing import WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
-from dgxcheck.readers.nvidia_smi.query_columns import BUS_ID, field, is_column
 from dgxcheck.readers.values import bounded, gpu
 from dgxcheck.readers.values import number as decimal
 
-TOOL = "nvidia-smi --query-gpu"
+_SAME = {
+    "name": "product name", "gpu_name": "product name", "uuid": "gpu uuid", "gpu_uuid": "gpu uuid",
+    "serial": "serial number", "gpu_serial": "serial number", "vbios_version": "vbios version",
+    "persistence_mode": "persistence mode", "display_mode": "display mode", "display_active": "display active",
+    "inforom.img": "inforom version/image version", "inforom.image": "inforom version/image version",
+    "inforom.oem": "inforom version/oem object", "inforom.ecc": "inforom version/ecc object",
+    "pci.device_id": "pci/device id", "pcie.link.gen.current": "pci/gpu link info/pcie generation/current",
+    "pcie.link.gen.max": "pci/gpu link info/pcie generation/max", "compute_mode": "compute mode",
+    "pcie.link.width.current": "pci/gpu link info/link width/current",
+    "pcie.link.width.max": "pci/gpu link info/link width/max", "fan.speed": "fan speed", "pstate": "performance state",
+    "memory.total": "fb memory usage/total", "memory.used": "fb memory usage/used",
+    "memory.free": "fb memory usage/free", "memory.reserved": "fb memory usage/reserved",
+    "ecc.mode.current": "ecc mode/current", "ecc.mode.pending": "ecc mode/pending",
+    "retired_pages.single_bit_ecc.count": "retired pages/single bit ecc",
+    "retired_pages.sbe": "retired pages/single bit ecc", "retired_pages.pending": "retired pages/pending",
+    "retired_pages.double_bit.count": "retired pages/double bit ecc",
+    "retired_pages.dbe": "retired pages/double bit ecc",
+    "remapped_rows.correctable": "remapped rows/correctable error", "remapped_rows.pending": "remapped rows/pending",
+    "remapped_rows.uncorrectable": "remapped rows/uncorrectable error",
+    "remapped_rows.failure": "remapped rows/remapping failure occurred",
+    "temperature.gpu": "temperature/gpu current temp",
+    "temperature.gpu.tlimit": "temperature/gpu t.limit temp", "temperature.memory": "temperature/memory current temp",
+    "power.draw": "power readings/power draw", "power.draw.instant": "power readings/instantaneous power draw",
+    "enforced.power.limit": "power readings/enforced power limit", "power.limit": "power readings/power limit",
+    "power.default_limit": "power readings/default power limit", "power.min_limit": "power readings/min power limit",
+    "power.max_limit": "power readings/max power limit", "mig.mode.current": "mig mode/current",
+    "mig.mode.pending": "mig mode/pending", "gpu_recovery_action": "gpu recovery action",
+    "gpu_reset_status.reset_required": "gpu reset status/reset required",
+    "ecc.errors.uncorrected.aggregate.sram.thresholdexceeded": "ecc errors/aggregate/sram threshold exceeded",
+    "clocks_throttle_reasons.active": "clocks event reasons mask",
+    "clocks_event_reasons.active": "clocks event reasons mask",
+}  # fmt: skip
+_ECC = re.compile(r"ecc\.errors\.(un)?corrected\.(volatile|aggregate)\.total")
+_CLOCKS = re.compile(r"clocks\.(?:(current|max|applications|default_applications)\.)?(graphics|gr|sm|memory|mem|video)")
+_REASONS = re.compile(r"clocks_(?:throttle|event)_reasons\.(\w+)")
+_HISTOGRAM = re.compile(r"remapped_rows\.histogram\.(max|high|partial|low|none)")
+_FABRIC = re.compile(r"fabric\.((?:health\.)?\w+)")
+BUS_ID = ("pci.bus_id", "gpu_bus_id")
+UNUSED = re.compile(
+    r"timestamp|count|index|driver_version|cuda_version|hostname|compute_cap|minor_number|accounting\.\w+|utilization\.\w+"
+    r"|pci\.\w+|pcie\.link\.\w+(?:\.\w+)?|gom\.\w+|driver_model\.\w+|encoder\.\w+\.\w+|inforom\.\w+|addressing_mode"
+    r"|display_attached|(?:clocks|power|ecc|memory|temperature|platform|module|edpp|gsp|c2c|vgpu|protected|dram|power_smoothing"
+    r"|vgpu_device_capability|vgpu_driver_capability|clocks_event_reasons_counters|clocks_throttle_reasons_counters"
+    r"|dramEncryption|protected_memory|edpp_multiplier|board_id|multigpu_board|nvlink|retired_pages|remapped_rows)(?:[._]\w+)*",
+    re.IGNORECASE,
+)  # fmt: skip
+"""Columns that exist and answer nothing that is asked."""
+
+
+def field(column: str) -> str | None:
+    """The path of a field in a dump; None for a column that is not used, or not known."""
+    name = column.lower()
+    if name in _SAME:
+        return _SAME[name]
+    if match := _ECC.fullmatch(name):
+        return f"ecc errors/{match[2]}/{'double' if match[1] else 'single'} bit/total"
+    if match := _CLOCKS.fullmatch(name):
+        which = {"gr": "graphics", "mem": "memory"}.get(match[2], match[2])
+        group = match[1] or "current"
+        return f"{'' if group == 'current' else group.replace('_', ' ') + ' '}clocks/{which}"
+    if match := _REASONS.fullmatch(name):
+        return f"clocks event reasons/{'idle' if match[1] == 'gpu_idle' else match[1].replace('_', ' ')}"
+    if match := _HISTOGRAM.fullmatch(name):
+        return f"remapped rows/bank remap availability histogram/{match[1]}"
+    if match := _FABRIC.fullmatch(name):
+        return f"fabric/{match[1].replace('.', '/').replace('_', ' ')}"
+    return None
+
+
+def is_column(name: str) -> bool:
+    """Is this the name of a column, used or not?"""
+    return name in BUS_ID or field(name) is not None or UNUSED.fullmatch(name) is not None
+
+
+CSV_TOOL = "nvidia-smi --query-gpu"
 LONGEST = 16_384
 """Characters of a line; all 190 columns of R590 have 5,000."""
 _UNIT = re.compile(r" {0,2}\[[^\]]{1,12}\]$")
-_COMMAND = re.compile(r"--query-(?:gpu|remapped-rows)[= ]['\"]?([\w.,]{1,8000})")
+_CSV_COMMAND = re.compile(r"--query-(?:gpu|remapped-rows)[= ]['\"]?([\w.,]{1,8000})")
 _SEPARATORS = (re.compile(r" ?, ?|\t"), re.compile(r", "), re.compile(r" ?; ?"))
 """That of nvidia-smi, and those of tables with decimal commas."""
 _DECIMAL_COMMA = re.compile(r"(-?\d{1,9}),(\d{1,6}(?: [A-Za-z%]{1,6})?)")
@@ -57,7 +133,7 @@ class _Table(Record, kw_only=False):
     """Of the sample of each GPU that counts: does it tell of trouble, and its temperature; by number or bus id."""
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_csv(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every table of a text; of several samples of a GPU, as with ``-l``, that with trouble, the hottest, the last."""
     tables: list[_Table] = []
     asked: tuple[str, ...] = ()
@@ -68,7 +144,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if not text or len(text) > LONGEST:
             open_ = open_ and (not tables or len(tables[-1].columns) > 1 or not tables[-1].gpus)
             continue
-        if command := _COMMAND.search(text):
+        if command := _CSV_COMMAND.search(text):
             asked = tuple(command[1].split(","))
             tables.append(_Table(asked, True, set(), [], {}, {}))
             open_, others = True, 0
@@ -83,7 +159,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if (cells := _cells(text, len(tables[-1].columns))) and _row(tables[-1], number, cells):
                 others = 0
             open_ = others < _OTHERS
-    return tuple(imported(TOOL, table.gpus, table.system, frozenset(table.lines)) for table in tables if table.gpus)
+    return tuple(imported(CSV_TOOL, table.gpus, table.system, frozenset(table.lines)) for table in tables if table.gpus)
 
 
 def _head(text: str, asked: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -142,3 +218,54 @@ def _rank(row: Mapping[str, str]) -> tuple[bool, float]:
     """Of the samples of a GPU the highest one counts."""
     trouble = any(_TROUBLE.search(value) is not None for value in row.values())
     return trouble, decimal(row.get(_TEMPERATURE, "").partition(" ")[0], 1000) or 0.0
+
+
+PAGES_TOOL = "nvidia-smi --query-retired-pages"
+_NAMES = r"gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|timestamp|(?:retired_pages\.)?(?:address|cause|timestamp)"
+_HEAD = re.compile(rf"(?:(?:{_NAMES})(?:, ?|$)){{2,8}}")
+_PAGES_COMMAND = re.compile(rf"--query-retired-pages[= ]['\"]?(?P<names>(?:(?:{_NAMES}),?){{1,8}})")
+_SEPARATOR = re.compile(r", ?")
+_ADDRESS = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
+_CAUSES = (("single", 0), ("double", 1))
+"""A word of the cause, and ``nvmlPageRetirementCause_t``."""
+_GET = "nvml nvmlDeviceGet"
+_NAMED = {"gpu_name": "Name", "gpu_serial": "Serial", "gpu_uuid": "UUID"}
+
+
+def read_pages(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The pages of each GPU by cause; a GPU without retired pages has no row, so its number is not known to be 0."""
+    columns: tuple[str, ...] = ()
+    facts: dict[str, Json] = {}
+    pages: dict[str, list[Json]] = {}
+    gpus: dict[str, str] = {}
+    understood: set[int] = set()
+    head: set[int] = set()
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if command := _PAGES_COMMAND.search(text):
+            columns, head = tuple(filter(None, command["names"].split(","))), {number}
+        elif _HEAD.fullmatch(text) and ("retired_pages" in text or (columns and "address" in text)):
+            columns, head = tuple(_SEPARATOR.split(text)), head | {number}
+        elif columns and text and len(cells := _SEPARATOR.split(text)) == len(columns):
+            row = {name.removeprefix("retired_pages."): cell.strip() for name, cell in zip(columns, cells, strict=True)}
+            cause = next((code for word, code in _CAUSES if word in row.get("cause", "").lower()), None)
+            bdf = _bdf(row, gpus)
+            if bdf is None or cause is None or not _ADDRESS.fullmatch(row.get("address", "")):
+                continue
+            for name, question in _NAMED.items():
+                if row.get(name):
+                    facts[f"{_GET}{question} {bdf}"] = row[name]
+            page: Json = {"address": int(row["address"], 16)}
+            pages.setdefault(f"{_GET}RetiredPages {bdf} {cause}", []).append(page)
+            understood |= head | {number}
+    facts |= {f"{WITHOUT_NUMBER} {bdf}": True for bdf in gpus.values()}
+    return (Imported(tool=PAGES_TOOL, facts={**facts, **pages}, understood=frozenset(understood)),) if pages else ()
+
+
+def _bdf(row: dict[str, str], gpus: dict[str, str]) -> str | None:
+    """The bus id of the row, or what stands for that of a GPU known by its UUID or serial number."""
+    if "gpu_bus_id" in row:
+        bdf = as_bdf(row["gpu_bus_id"])
+        return gpus.setdefault(bdf, bdf) if bdf is not None else None
+    name = row.get("gpu_uuid") or row.get("gpu_serial") or ""
+    return gpus.setdefault(name, nameless(len(gpus)))

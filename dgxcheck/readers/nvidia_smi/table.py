@@ -1,4 +1,6 @@
-"""The table that ``nvidia-smi`` without options prints, of every driver: two or three rows for each GPU.
+"""The table that nvidia-smi without options prints, what it says where it reaches no driver, and ``dmon``.
+
+The table that ``nvidia-smi`` without options prints, of every driver: two or three rows for each GPU.
 
 Cells are what stands between bars, however wide: R545 made the columns wider, R450 added MIG. A cell without its right
 bar is cut. Long names are cut by nvidia-smi itself (``Tesla V100-SXM2...``): such a name is left out.
@@ -7,20 +9,82 @@ bar is cut. Long names are cut by nvidia-smi itself (``Tesla V100-SXM2...``): su
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import as_bdf
-from dgxcheck.readers.model import Imported
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE
+from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.nvidia_smi.answers import NO_ANSWER, NOWHERE, Section, imported
-from dgxcheck.readers.nvidia_smi.matrix import plain
-from dgxcheck.readers.values import bounded, gpu
+from dgxcheck.readers.nvidia_smi.topo import bare, plain
+from dgxcheck.readers.values import bounded, gpu, number
 
-TOOL = "nvidia-smi"
+FAILURE_TOOL = "nvidia-smi"
+_INIT = (
+    (re.compile(r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*"), "absent", 9),
+    (re.compile(r"NVIDIA-SMI couldn't find libnvidia-ml\.so\b.*"), "absent", 12),
+    (re.compile(r"Failed to initialize NVML: Driver Not Loaded\b.*"), "absent", 9),
+    (re.compile(r"Failed to initialize NVML: Driver/library version mismatch\b.*"), "garbled", 18),
+    (re.compile(r"Failed to initialize NVML: Insufficient Permissions\b.*"), "denied", 4),
+    (re.compile(r"Failed to initialize NVML: GPU access blocked by the operating system\b.*"), "denied", 17),
+    (re.compile(r"Failed to initialize NVML: \S.{0,80}"), "garbled", 999),
+)
+"""Words, gap and nvmlReturn_t."""
+_MORE = re.compile(r"Please also try adding directory that contains libnvidia-ml\.so to your system PATH\.?"
+                   r"|NVML library version: (?P<library>[\d.]{1,20})")  # fmt: skip
+_NO_GPU = re.compile(r"No devices were found\.?")
+_HANDLE = re.compile(
+    r"Unable to (?:determine|detect) the device handle for GPU ?(?:\d{1,3}: )?"
+    r"(?P<bdf>[0-9a-f]{1,8}:[0-9a-f]{1,4}:[0-9a-f]{1,4}(?:\.\d)?)\"?: (?P<why>\S.{0,200}?)[\"*]{0,4}",
+    re.IGNORECASE | re.ASCII,
+)
+_QUOTED = re.compile(r"[\"'`“](?P<said>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]", re.IGNORECASE)
+"""Such a line within a sentence."""
+_INFOROM = re.compile(
+    r"WARNING: infoROM is corrupted at gpu (?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\.?",
+    re.IGNORECASE | re.ASCII,
+)
+_CORRUPTED: Json = {"missing": "garbled", "detail": "nvidia-smi: infoROM is corrupted", "code": 14}
+
+
+def read_failure(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The first failure of a text; all lines of the same kind are understood."""
+    facts: dict[str, Json] = {}
+    understood: set[int] = set()
+    for at, line in enumerate(lines):
+        text = bare(line[:400]).strip().strip('"')
+        if found := _facts(text):
+            understood.add(at)
+            if INIT not in facts or INIT not in found:
+                facts |= found
+        elif facts and (more := _MORE.fullmatch(text)):
+            understood.add(at)
+            if more["library"] and isinstance(failed := facts.get(INIT), dict):
+                facts[INIT] = {**failed, "detail": f"{failed['detail']}, library {more['library']}"}
+    return (Imported(tool=FAILURE_TOOL, facts=facts, understood=frozenset(understood)),) if facts else ()
+
+
+def _facts(text: str) -> dict[str, Json]:
+    for form, gap, code in _INIT:
+        if form.fullmatch(text):
+            return {INIT: {"missing": gap, "detail": f"nvidia-smi: {text[:160]}", "code": code}}
+    if _NO_GPU.fullmatch(text):
+        return {INIT: True, COUNT: 0}
+    quoted = _QUOTED.search(text)
+    if match := _HANDLE.fullmatch(text) or (_HANDLE.fullmatch(quoted["said"]) if quoted else None):
+        return {f"{NO_HANDLE} {as_bdf(match['bdf']) or match['bdf'].lower()}": match["why"]}
+    if (match := _INFOROM.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
+        return {f"nvml nvmlDeviceGetInforomImageVersion {bdf}": _CORRUPTED}
+    return {}
+
+
+TABLE_TOOL = "nvidia-smi"
 ERR = "ERR!"
 """A value that NVML did not give."""
 LONGEST = 240
 """Characters of a line; the widest tables have 115."""
-_HEAD = re.compile(r"\| *NVIDIA-SMI \S.*")
+_TABLE_HEAD = re.compile(r"\| *NVIDIA-SMI \S.*")
 _VERSION = re.compile(r"(?:Driver|KMD) Version: {0,9}(\d[\d.]{2,20})(?=[\s|])")
 _CUDA = re.compile(r"CUDA (?:UMD )?Version: {0,9}(\d[\d.]{1,8})(?=[\s|])")
 _GPU = re.compile(r"(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) +(?P<persistence>On|Off|N/A|ERR!|Enabled|Disabled)")
@@ -40,11 +104,11 @@ _CLOCK = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d \d{4}"
 _COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi$")
 
 
-def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+def read_table(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """All tables of a text; a head or an index that comes again begins another."""
     reader = _Reader()
-    for number, line in enumerate(bounded(lines)):
-        reader.take(number, plain(line[:LONGEST]).strip())
+    for at, line in enumerate(bounded(lines)):
+        reader.take(at, plain(line[:LONGEST]).strip())
     reader.end()
     return tuple(reader.tables)
 
@@ -67,7 +131,7 @@ class _Reader:
         """One line."""
         cells = text[1:].split("|") if text.startswith("|") else []
         cut = bool(cells) and not text.endswith("|")
-        if _HEAD.fullmatch(text):
+        if _TABLE_HEAD.fullmatch(text):
             self.end()
             driver, cuda = _VERSION.search(text), _CUDA.search(text)
             self._system = {
@@ -104,7 +168,7 @@ class _Reader:
     def end(self) -> None:
         """The table is over."""
         if self._gpus or self._system.get("driver version"):
-            self.tables.append(imported(TOOL, self._gpus, self._system, frozenset(self._understood)))
+            self.tables.append(imported(TABLE_TOOL, self._gpus, self._system, frozenset(self._understood)))
             self._above = set()
         self._gpus, self._system, self._understood = [], {}, set()
         self._row, self._below = 0, False
@@ -156,3 +220,64 @@ def _next(cells: Sequence[str], row: int) -> Iterator[tuple[str, str]]:
         yield "fb memory usage/used", memory["used"]
     if len(whole) > 2 and (mode := _MODE.fullmatch(whole[2])):
         yield "compute mode", mode["mode"]
+
+
+DMON_TOOL = "nvidia-smi dmon"
+_DMON_HEAD = re.compile(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}(?P<columns>(?:[a-z0-9]{1,12} {0,12}){1,32})")
+_UNITS = re.compile(r"# {0,4}(?:YYYYMMDD +)?(?:HH:MM:SS +)?Idx {1,12}[\w%#/ -]{1,200}")
+_ROW = re.compile(r"(?:\d{8} {1,8})?(?:\d\d:\d\d:\d\d {1,8})?(?P<gpu>\d{1,3})(?P<cells>(?: {1,16}[\d.-]{1,12}){1,32})")
+_FIELDS: Mapping[str, str] = {
+    "pwr": "power readings/power draw", "temp": "temperature/gpu current temp",
+    "gtemp": "temperature/gpu current temp", "mtemp": "temperature/memory current temp", "mclk": "clocks/memory",
+    "pclk": "clocks/sm", "sbecc": "ecc errors/aggregate/single bit/total",
+    "dbecc": "ecc errors/aggregate/double bit/total", "pci": "pci/replays since reset",
+}  # fmt: skip
+"""nvidia-smi(1): ECC errors are "aggregated", ``pci`` are replays."""
+_HEAT = ("gtemp", "temp")
+_HELD_DOWN = "tviol"
+"""Clocks below the wanted ones because of temperature, as a flag."""
+_MOST = 1e6
+
+
+def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """All samples of a text as one output; columns of utilization and memory are not used."""
+    columns: tuple[str, ...] = ()
+    hottest: dict[int, dict[str, float]] = {}
+    reports = Reports(DMON_TOOL)
+    understood: set[int] = set()
+    begun: set[int] = set()
+    for at, line in enumerate(bounded(lines)):
+        text = line.strip()[:400]
+        if head := _DMON_HEAD.fullmatch(text):
+            columns = tuple(head["columns"].split())
+            begun = {at} if "type" not in columns else set()
+            columns = () if "type" in columns else columns
+        elif not columns or not text:
+            continue
+        elif _UNITS.fullmatch(text):
+            begun.add(at)
+        elif (row := _ROW.fullmatch(text)) and len(cells := row["cells"].split()) == len(columns):
+            index = gpu(row["gpu"])
+            if index is not None:
+                values = {name: value for name, cell in zip(columns, cells, strict=True)
+                          if (value := number(cell, _MOST)) is not None}  # fmt: skip
+                before = hottest.setdefault(index, values)
+                hottest[index] = max(before, values, key=_heat)
+                if values.get(_HELD_DOWN):
+                    reports.add(f"GPU{index}", "tviol", "warn", Fault.THERMAL_SLOWDOWN, "thermal violation (tviol)")
+                understood |= begun | {at}
+        else:
+            columns = ()
+    if not hottest:
+        return ()
+    gpus = [Section(NOWHERE, {**_fields(values), "": ""}, index) for index, values in sorted(hottest.items())]
+    output = imported(DMON_TOOL, gpus, {}, frozenset(understood))
+    return (Imported(tool=DMON_TOOL, facts={**output.facts, **reports.facts()}, understood=output.understood),)
+
+
+def _heat(values: Mapping[str, float]) -> float:
+    return max((values.get(name, 0.0) for name in _HEAT), default=0.0)
+
+
+def _fields(values: Mapping[str, float]) -> dict[str, str]:
+    return {_FIELDS[name]: f"{value:g}" for name, value in values.items() if name in _FIELDS}

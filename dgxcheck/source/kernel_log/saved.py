@@ -12,8 +12,7 @@ from dgxcheck.facts.limits import LOG_BOOTS, LOG_BYTES, LOG_LINE_CHARACTERS, LOG
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input
-from dgxcheck.source.kernel_log.kinds import Kept, Lines
-from dgxcheck.source.kernel_log.records import messages
+from dgxcheck.source.kernel_log.records import Kept, Lines, messages
 from dgxcheck.source.kernel_log.rows import Message, parsed
 
 _NEW_BOOT = re.compile(r"-- (?:Boot [0-9a-f]{1,32}|Reboot) --\r?")

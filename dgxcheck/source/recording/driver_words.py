@@ -6,49 +6,46 @@ A host may have any of them for its name; what is read out of a message must not
 from __future__ import annotations
 
 import re
+from functools import cache
 
-WORDS = frozenset(
+from dgxcheck.kernel_messages.forms import FORMS
+
+_BESIDE = frozenset(
     """
-    able aborting above access access_reg acsviol action active adapter addr address aer after agent all allowed
-    always amd and anon apei api apic area async at atomicopblocked attention auto available baddllp badtlp bank bar
-    been begins begun being bit blk_update_request block blocked blockedtlp boot bridge buffer bug bus but button by
-    cable cables call can cannot card cause caused ch chan change changed channel channel_mask check client clock
-    cmd cmpltabrt cmpltto code column command commands compromised connected constraint constraint_none contained
-    containment controller core correct correctable corrected corrinterr could count cpu cpu_srcid cpuset critical
-    csts ctx current data dbe dereference detected dev device dimm directory dirty disabled disabling disk dlp dlreq
-    does domain double down dpc dram driver due dynamic earlier ecc ecrc edac egress enabled enabling encoding
-    engine engmask err_code error errors errorstring esr event events exception executing expected fabric failed
-    failure fallen fatal fault fbhub fcp fecc file filesystem firmware first flags flow for force found from
-    fru_text function generic gfp_highuser_movable gfp_mask global_oom gpc gpu gpus gr0 grain graphics gsp
-    gsp_rm_control halt hard hardware has have head header headerof health high host host_thermal_event_start id
-    illegal in inaccessible inexact info ingress initialized initializing injected inode installed instruction
-    insufficient internal interrupt intr invoked io_page_fault is isheartbeattimedout isolated jan journal kernel
-    key kill killed killer killing layer lblock leak libdcgm limit link links linux load loading location lockup log
-    logged logical logrpctimeout lost lru lsb ltssm machine madvise major make malformed malftlp managed_irq mask mc
-    mce mcu md medium memory mems_allowed message microcode minion minor misc mismatch miss mlx mlx5 mlx5_core
-    mlx5_init_one mlx5_load_one mmu mode module modules more multiple name native_safe_halt necessary
-    netir_link_down never new nfs nmi noats node nodemask non none nonfatal nonfatalerr nopt northbridge not null
-    number nvidia nvidia_open nvlink nvme nvrm nvswitch occurred of off offset on one only oom oom_score_adj oops
-    open order os_acquire_rwlock_write out overflow package page pages panic pci pci_status pcie pciebus pciehp
-    pcieport peer pending persiste pgtables physical pid please plugged pmu pointer poison poisontlpblocked
-    poll_health port posted power powering present press pressed previous priv probe probe_one process processor
-    prochot protection pt pti raid range rank rate rcvr reached read reading reboot received receiver recorded
-    recover recovered recovery reg relaxed remap remapped remapper remapping remounting removed removing replay
-    required reset resource responding response retired retirement rip rm_init_adapter rminitadapter rollover
-    routine row rpc rpc_wait_bit_killable rss rst runlist rxerr rxof sbe scrubbing sda sdc sdes seconds section_type
-    sector sending sense sensors server severity shmem short sigbus slice slot sm smi smp socket soft source
-    sourcetrack started state status still stopped strict stuck subsystem successful sunrpc supervisor sure surprise
-    switch sxid syncing syndrome system tag tainted task task_memcg temperature than that the this threshold
-    throttle throttled thu time timeout tlp tlpblockederr to topology total tpc trace training transaction
-    transceiver transmitter trying tsc type uid unable uncontained uncorrectable uncorrected uncorrinterr unified
-    uninitialized unix unknown unplugged unrecovered unregistered unsupported unsupportedreq unsupreq unxcmplt up
-    user utc version wait_func waiting warp watchdog will with write x86_64 xid yes
-    """.split()  # noqa: SIM905 -- three hundred quoted words are no easier to read
+    acsviol active adapter addr address agent all allowed always and anon apei apic area async atomicopblocked auto
+    baddllp badtlp begins begun bit blockedtlp boot bridge but call cannot caused ch chan changed channel
+    channel_mask cmpltabrt cmpltto column commands constraint constraint_none contained correctable corrected
+    corrinterr could count cpu_srcid cpuset csts ctx current dbe dimm directory dirty disabled dlp dlreq domain
+    double dynamic earlier ecrc egress enabled encoding engine engmask err_code errors errorstring esr executing
+    expected fabric fbhub fcp fecc flags force fru_text function generic gfp_highuser_movable gfp_mask global_oom
+    gpc gpus gr0 grain graphics gsp_rm_control halt head header headerof host_thermal_event_start illegal inexact
+    ingress initializing injected inode instruction interrupt invoked isolated jan killed killer layer lblock
+    libdcgm links linux location log lost lru lsb ltssm madvise major make malformed malftlp managed_irq mask mcu
+    mems_allowed microcode minion minor misc miss mlx mlx5_init_one mlx5_load_one mmu mode name native_safe_halt
+    netir_link_down never new noats node nodemask none nonfatal nonfatalerr nopt number nvidia_open occurred offset
+    oom oom_score_adj order os_acquire_rwlock_write overflow page pages pci_status pciebus peer pending persiste
+    pgtables physical please pmu poison poisontlpblocked poll_health posted previous priv probe_one prochot pt pti
+    range rank rate rcvr reading reboot receiver recorded recovered reg relaxed remapped remapper remapping removed
+    replay required response retired retirement rollover row rpc rpc_wait_bit_killable rss rst runlist rxerr rxof
+    sbe scrubbing sda sdc sdes section_type shmem short slice sm smi smp source sourcetrack started stopped strict
+    subsystem successful sunrpc supervisor sure surprise switch syndrome tainted task_memcg that throttle thu tlp
+    tlpblockederr topology tpc trace training transaction transceiver transmitter tsc type uncontained uncorrectable
+    uncorrinterr uninitialized unplugged unrecovered unregistered unsupportedreq unsupreq unxcmplt utc wait_func
+    waiting warp x86_64 yes
+    """.split()  # noqa: SIM905 -- hundreds of quoted words are no easier to read
 )
-"""Lower case."""
+"""Lower case; of lines beside those that are read, and of parts of them that no form names."""
+_SYNTAX = re.compile(r"\(\?P<\w+>|\\[a-zA-Z]|(?<!\\)\[[^]]*\]|\\")
 _NUMBER = re.compile("[0-9a-f]+")
 
 
 def is_word(name: str) -> bool:
     """Is this a word of the log, or may it be part of a number in it, such as a bus id?"""
-    return name.lower() in WORDS or (len(name) < 8 and _NUMBER.fullmatch(name.lower()) is not None)
+    return name.lower() in _words() or (len(name) < 8 and _NUMBER.fullmatch(name.lower()) is not None)
+
+
+@cache
+def _words() -> frozenset[str]:
+    """All of them: those that a form of the log looks for, and others."""
+    literals = (_SYNTAX.sub("|", form.expression) for form in FORMS)
+    return _BESIDE.union(word.lower() for text in literals for word in re.findall(r"[A-Za-z]\w+", text))

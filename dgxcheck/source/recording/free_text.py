@@ -47,10 +47,12 @@ _IN_KERNEL_LOG = re.compile(
     r"|(?P<address>(?<![\w.-])[A-Za-z][\w.-]{0,31}@[\w.-]{1,253})"
     r"|(?P<named>name=|(?i:client|process|comm) ')(?P<process>(?!<unknown>)[^,']+)"
     # kernel/hung_task.c, kernel/watchdog.c, mm/memory-failure.c: the name is cut after 15 characters
+    r"|(?P<at>Lockdown: |^)(?P<by>[^\s:]{1,16})(?=: (?:attempt to access beyond|unsigned module))"
+    r"|(?P<to>nfs: server )(?P<server>\S{1,255})"
     r"|(?P<before>INFO: task |stuck for \d{1,8}s! \[|SIGBUS to |Killing )(?P<task>.{1,16}?)(?=:\d{1,10}\b)"
 )
-_NAMED = (("named", "process", "process"), ("before", "task", "process"), ("home", "owner", "user"),
-          ("who", "user", "user"))  # fmt: skip
+_NAMED = (("named", "process", "process"), ("before", "task", "process"), ("at", "by", "process"),
+          ("home", "owner", "user"), ("who", "user", "user"), ("to", "server", "host"))  # fmt: skip
 _WORD = re.compile(r"\S+")
 _PLAIN_DESCRIPTION = re.compile(
     r"(?:HCA|hca|mlx[45]|mlx5_bond|hfi1|qib|bnxt_re|irdma|port)?[-_]?\d{1,3}|(?:MT|ConnectX|BlueField)[-_\w]{0,12}"

@@ -7,7 +7,6 @@ in all texts, names, keys, numbers and bytes.
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
@@ -16,8 +15,8 @@ from dgxcheck.source.recording.binary import from_rows, to_rows
 
 _HEXADECIMAL = re.compile("[0-9a-f]+")
 _SEPARATORS = ":-._ "
-_SHORTEST, _START = 8, 6
-"""Letters and digits of the shortest identity that is looked for, and how many of them lead to it."""
+_SHORTEST = 8
+"""Letters and digits of the shortest identity that is looked for; so many of any lead to it."""
 _NOTHING = re.compile(rb"\0{16,}")
 _OTHERS = {code: None for code in range(128) if not chr(code).isalnum()}
 _PIECE = re.compile(r"[^/\n]{8,}")
@@ -33,9 +32,8 @@ class KnownIdentities:
     def __init__(self, replaced: Mapping[str, str]) -> None:
         telling = {old: new for old, new in replaced.items() if _telling(old)}
         spelled = {old: new for pair in telling.items() for old, new in _spellings(*pair)} | telling
+        self._spelled = [(old, spelled[old]) for old in sorted(filter(_telling, spelled), key=len, reverse=True)]
         self._by_start: dict[str, list[tuple[str, str]]] = {}
-        for old in sorted(filter(_telling, spelled), key=len, reverse=True):
-            self._by_start.setdefault(old[:_START], []).append((old, spelled[old]))
         decimal = [(old, new) for old, new in spelled.items() if _telling(old) and old.isdecimal() and new.isdecimal()]
         self._numbers = {int(old): int(new) for old, new in decimal}
         self._bytes = [pair for known in telling.items() for pair in _as_bytes(*known)]
@@ -47,6 +45,11 @@ class KnownIdentities:
         binary = (from_rows(fact) for key, fact in facts.items() if key.startswith("data "))
         bare = _NOTHING.sub(b"\0" * _ALONE, b"\0".join(data for data in binary if data))
         self._present = [(old, new) for old, new in self._bytes if old in bare]
+        written = _plain("\n".join({*_PIECE.findall("\n".join(_texts(facts)))}))
+        self._by_start = {}
+        for old, new in self._spelled:
+            if old in written:  # hardly any is: the first pass has replaced the others
+                self._by_start.setdefault(old[:_SHORTEST], []).append((old, new))
         return {self.text(key): self._fact(fact, key.startswith("data ")) for key, fact in facts.items()}
 
     def text(self, text: str) -> str:
@@ -79,15 +82,15 @@ class KnownIdentities:
         return self._seen[text]
 
     def _replaced(self, text: str) -> str:
-        plain = text.translate(_OTHERS).lower()
-        if not any(plain[first : first + _START] in self._by_start for first in range(len(plain) - _START + 1)):
+        plain = _plain(text)
+        if not any(start in plain for start in self._by_start):
             return text
         at = [index for index, char in enumerate(text) if char.isalnum() and char.isascii()]
         plain = "".join(text[index] for index in at).lower()
         found: list[str] | None = None
         first = 0
-        while first + _START <= len(plain):
-            match = self._match(text, plain, at, first) if plain[first : first + _START] in self._by_start else None
+        while first + _SHORTEST <= len(plain):
+            match = self._match(text, plain, at, first) if plain[first : first + _SHORTEST] in self._by_start else None
             if match is None:
                 first += 1
                 continue
@@ -100,7 +103,7 @@ class KnownIdentities:
         return text if found is None else "".join(found)
 
     def _match(self, text: str, plain: str, at: list[int], first: int) -> tuple[str, str] | None:
-        for old, new in self._by_start[plain[first : first + _START]]:
+        for old, new in self._by_start[plain[first : first + _SHORTEST]]:
             if not plain.startswith(old, first):
                 continue
             places = at[first : first + len(old)]
@@ -110,6 +113,26 @@ class KnownIdentities:
             if len(old) >= _ALONE or not (before.isalnum() or after.isalnum()):
                 return old, new
         return None
+
+
+def _texts(facts: Mapping[str, Json]) -> Iterator[str]:
+    """All keys, texts and names of members."""
+    open_: list[Json] = [*facts.values()]
+    yield from facts
+    while open_:
+        fact = open_.pop()
+        if isinstance(fact, str):
+            yield fact
+        elif isinstance(fact, dict):
+            yield from fact
+            open_ += fact.values()
+        elif isinstance(fact, list):
+            open_ += fact
+
+
+def _plain(text: str) -> str:
+    """Its letters and digits, lower case."""
+    return text.translate(_OTHERS).lower()
 
 
 def _without(data: bytes, known: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -150,7 +173,7 @@ def _related(octets: bytes) -> Iterator[bytes]:
     yield octets
     locally = bytes((octets[0] ^ 2,)) + octets[1:3]
     if len(octets) == 16:
-        yield uuid.UUID(bytes=octets).bytes_le  # as SMBIOS and EFI write a UUID
+        yield octets[3::-1] + octets[5:3:-1] + octets[7:5:-1] + octets[8:]  # as SMBIOS and EFI write a UUID
     for first in (octets[:3], locally):
         if len(octets) == 6:
             yield first + b"\xff\xfe" + octets[3:]

@@ -1,0 +1,286 @@
+"""GPUs that fell off the bus, that the driver could not start or does not take, and NVLinks that it did not detect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dgxcheck.checks.driver.loaded import bound
+from dgxcheck.checks.engine.blame import driver
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.kernel_log.device_log import (
+    boots_since,
+    earlier_xids,
+    events_of,
+    gpu_itself,
+    happened,
+    lines,
+    per_device,
+    reach,
+)
+from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.topology.model import Device
+from dgxcheck.xid.entry import REMEDIES
+from dgxcheck.xid.line import OFF_BUS
+
+RECURS = 2
+"""Boots in which a GPU fell off the bus, though it has not in this one."""
+
+
+class _Reason(Record, kw_only=False):
+    fault: FaultKind
+    text: str
+    remedy: str
+
+
+_POWER = (
+    "power off and connect the GPU's auxiliary power cables; if they are connected, check the power supplies and the"
+    " BMC's event log"
+)
+_REASONS: Mapping[NoStart, _Reason] = {
+    "power": _Reason(Fault.GPU_UNPOWERED, ": auxiliary power is not connected", _POWER),
+    "bars": _Reason(
+        Fault.BAR1_SMALL, ": a BAR has no valid address",
+        "enable Above 4G Decoding in the firmware setup and update it, or boot with pci=realloc; in a virtual machine"
+        " give it a larger 64-bit MMIO window (QEMU: pci-hole64-size, VMware: pciPassthru.64bitMMIOSizeGB)",
+    ),
+    "needs-open": _Reason(
+        Fault.GPU_REFUSED, ": it requires the open kernel modules",
+        "install the open kernel modules of the same release instead of the proprietary ones (packages named -open;"
+        " .run file: --kernel-module-type=open), then reboot; the board is not at fault",
+    ),
+    "not-open": _Reason(
+        Fault.GPU_REFUSED, ": the open kernel modules do not support it",
+        "install the proprietary kernel modules of a release that supports this GPU (.run file:"
+        " --kernel-module-type=proprietary), then reboot: the open ones begin with Turing; the board is not at fault",
+    ),
+    "unsupported": _Reason(
+        Fault.GPU_REFUSED, ": this driver release does not support it",
+        "install a release that supports this GPU: appendix A of each README lists its GPUs; older boards need a legacy"
+        " release, newer ones a later release; the board is not at fault",
+    ),
+    "firmware": _Reason(
+        Fault.GPU_REFUSED, ": the image of its GSP firmware is missing",
+        "install the firmware of the same release as the kernel module (/lib/firmware/nvidia/VERSION/gsp_*.bin against"
+        " modinfo -F version nvidia), rebuild the initramfs if it holds the module, then load the driver again",
+    ),
+    "claimed": _Reason(
+        Fault.GPU_REFUSED, ": another driver holds it",
+        "find that driver with lspci -k -d 10de:; if it is not meant to have the GPU (nouveau, a frame buffer), deny it"
+        " in /etc/modprobe.d, rebuild the initramfs and reboot",
+    ),
+}  # fmt: skip
+"""What the driver says of the reason, the most particular first; it says nothing else of most failures."""
+_LATE = "watch it: if it happens again, cold power cycle, then check the GPU's power cables and seating"
+_MODULES: Mapping[ModuleTrouble, tuple[str, str]] = {
+    "signature": (
+        "its signature was refused (Secure Boot, kernel lockdown)",
+        "enrol the key that signed the module (mokutil --import KEY.der, then reboot and confirm it at the console), or"
+        " install the modules that the distribution signs; switching Secure Boot off is the site's decision",
+    ),
+    "kernel": (
+        "it was built for another kernel",
+        "build the modules for the running kernel (dkms status, dkms autoinstall) or install the package that belongs"
+        " to it, with its headers; then load them (modprobe nvidia)",
+    ),
+    "symbols": (
+        "symbols that it needs are missing",
+        "load the modules that it depends on (modprobe nvidia resolves them, insmod does not); if symbols are still"
+        " unknown, build the modules again for the running kernel (dkms status)",
+    ),
+}
+
+
+def earlier_falls(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
+    """Falls in earlier boots that the log itself holds."""
+    return [each for each in earlier_xids(log, bdf) if each.number == OFF_BUS]
+
+
+def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement | None:
+    all_times = [each for each in log.off_bus if each.bdf == bdf]
+    now = [each for each in all_times if not each.past]
+    falls = {each.boot for each in earlier_falls(log, bdf)}
+    boots = len(falls)
+    since = boots_since(falls)
+    if not now and boots >= RECURS:
+        later = f", not in the {since} boots since" if since else ""
+        message = f"fell off the bus in {boots} earlier boots of this log{later}{reach(log)}"
+        fault = Fault.GPU_LOST_BEFORE if since else Fault.GPU_LOST
+        return Judgement(Status.WARN, message, boots, 0, "boots", fault=fault)
+    if not all_times and not boots:
+        return None
+    if not all_times:
+        return Judgement(Status.PASS, f"fell off the bus in an earlier boot of this log{reach(log)}")
+    if not now:
+        return Judgement(Status.PASS, f"fell off the bus before the driver was last loaded{reach(log)}")
+    how = "Xid 79" if any(each.xid for each in now) else "no Xid"
+    when = "" if isinstance(log.begins, Missing) else f" {now[0].seconds:.0f} s after boot"
+    message = f"fell off the bus{when} ({how}){reach(log)}"
+    events = happened(now, "device", OFF_BUS)
+    return Judgement(Status.FAIL, message, evidence=lines(log, now), fault=Fault.GPU_LOST, events=events)
+
+
+def _fell(log: KernelLog) -> list[str]:
+    return [*(each.bdf for each in log.off_bus), *(each.bdf for each in earlier_falls(log))]
+
+
+def _only_unlisted(box: Box) -> Device | None:
+    """The one GPU that NVML does not list: lines without a bus id are about it. None where there are more or none."""
+    unlisted = [gpu for gpu in box.topology.gpus if gpu.index is None]
+    return unlisted[0] if len(unlisted) == 1 else None
+
+
+def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement | None:
+    own = gpu is not None and gpu == _only_unlisted(box)
+    all_times = [each for each in log.not_started if each.bdf == bdf or (own and each.bdf is None)]
+    now = [each for each in all_times if not each.past]
+    listed = gpu is not None and gpu.index is not None
+    no_bar = [] if listed else [each for each in events_of(log, "no BAR") if each.part == bdf and not each.past]
+    if not now and (not no_bar or gpu is None):
+        before = f"the driver could not start it before it was last loaded{reach(log)}"
+        return Judgement(Status.PASS, before) if all_times else None
+    reason = _reason(now) if now else _REASONS["bars"]
+    if reason is _REASONS["claimed"] and gpu is not None and bound(gpu) not in (None, "nvidia", "nouveau"):
+        return None
+    if listed:
+        message = f"the driver could not start it at first{reason.text}; NVML lists it now{reach(log)}"
+        remedy = _POWER if reason.fault is Fault.GPU_UNPOWERED else _LATE
+        return Judgement(
+            Status.WARN, message, evidence=lines(log, now), fault=Fault.GPU_STARTED_LATE, remedy=remedy
+        )  # fmt: skip
+    message = f"the driver could not start it{reason.text}{reach(log)}"
+    evidence = lines(log, now or no_bar)
+    return Judgement(Status.FAIL, message, evidence=evidence, fault=reason.fault, remedy=reason.remedy)
+
+
+def _reason(events: Sequence[NotStarted]) -> _Reason:
+    """The most particular one that these say."""
+    said = {event.why for event in events}
+    return next((reason for why, reason in _REASONS.items() if why in said), _Reason(Fault.GPU_NOT_STARTED, "", ""))
+
+
+def _starts(box: Box) -> Judged:
+    yield from _PER_GPU(box)
+    log = box.snapshot.kernel_log
+    if isinstance(log, Missing):
+        return
+    yield from _modules(box, log)
+    now = [each for each in log.not_started if each.bdf is None and not each.past]
+    if now and all(each.why == "claimed" for each in now):
+        others = {str(bound(gpu)) for gpu in box.topology.gpus} - {"nvidia", "nouveau", "None"}
+        now = [] if others else now  # a GPU that was given away on purpose (vfio-pci) is not missed
+    if now and _only_unlisted(box) is None:
+        reason = _reason(now)
+        text = f"the driver could not start a GPU{reason.text}; its log line does not name which{reach(log)}"
+        yield HOST, Judgement(
+            Status.WARN, text, evidence=lines(log, now), fault=reason.fault, remedy=reason.remedy
+        )  # fmt: skip
+
+
+def _modules(box: Box, log: KernelLog) -> Judged:
+    """A refused signature names no module: it counts where the driver is not loaded."""
+    nvml = box.snapshot.gpu
+    loaded = not isinstance(nvml, Missing)
+    now = [each for each in log.modules if not each.past and (each.module or not loaded)]
+    for name in dict.fromkeys(each.module for each in now):
+        own = [each for each in now if each.module == name]
+        text, remedy = _MODULES[own[-1].why]
+        message = f"the kernel did not load module {name or 'of the driver'}: {text}{reach(log)}"
+        peer = name in _PEER_MEMORY
+        yield (
+            replace(HOST, part=name or "kernel modules"),
+            Judgement(
+                Status.WARN if loaded or peer or not name else Status.FAIL, message, len(own), 0,
+                evidence=lines(log, own), fault=Fault.PEER_MEMORY if peer else Fault.MODULE_REFUSED, remedy=remedy,
+            ),
+        )  # fmt: skip
+
+
+_PEER_MEMORY = ("nvidia_peermem", "nv_peer_mem")
+_PER_GPU = per_device(
+    _start, lambda log: [each.bdf for each in log.not_started if each.bdf is not None], "no failed start logged"
+)
+
+
+def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    if judgement.fault is Fault.MODULE_REFUSED:
+        yield DRIVER
+    elif judgement.fault is Fault.PEER_MEMORY:
+        yield host_part("peer memory module")
+    elif at.kind == "host":
+        yield host_part("start of a GPU")
+    elif judgement.fault is Fault.BAR1_SMALL:
+        yield host_part("large BARs")
+    else:
+        yield from gpu_itself(box, at, judgement)
+
+
+def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
+    """The driver, which starts no GPU at all; not where it says why of each, nor where its codes differ."""
+    log = box.snapshot.kernel_log
+    codes = {each.code for each in (() if isinstance(log, Missing) else log.not_started)}
+    if judgement.fault is Fault.GPU_REFUSED:
+        return DRIVER
+    return DRIVER if judgement.fault is Fault.GPU_NOT_STARTED and len(codes - {""}) <= 1 else None
+
+
+def _nvlinks(box: Box) -> Judged:
+    log = box.snapshot.kernel_log
+    if isinstance(log, Missing):
+        yield HOST, unjudged(log)
+        return
+    events = [event for event in events_of(log, "nvlink") if not event.past]
+    if not events:
+        yield HOST, Judgement(Status.PASS, f"no failure to detect NVLinks logged{reach(log)}")
+        return
+    message = f"the driver could not detect which NVLinks of a GPU are connected{reach(log)}"
+    evidence = lines(log, events)
+    yield HOST, Judgement(Status.WARN, message, len(events), 0, evidence=evidence, fault=Fault.NVLINK_UNDETECTED)
+
+
+CHECKS = (
+    Check(
+        id="kernel.off-bus",
+        rule="Fails if the driver logged, since it was last loaded, that a GPU has fallen off the bus, as Xid 79 or"
+        " without an Xid; warns if it did so in two or more earlier boots that the log holds.",
+        source="Xid 79; https://github.com/NVIDIA/NVSentinel/issues/155 for those without an Xid",
+        remedy=REMEDIES["off-bus"],
+        judge=per_device(_off_bus, _fell, "did not fall off the bus"),
+        blames=gpu_itself,
+        witness="log",
+    ),
+    Check(
+        id="kernel.gpu-start",
+        rule="Fails if the driver logged, since it was last loaded, that it could not start a GPU (RmInitAdapter"
+        " failed, probe failed) or does not take it: power cables not connected, a BAR without an address, a GPU that"
+        " this release or these kernel modules do not support, missing firmware, another driver that holds it; or if"
+        " the kernel refused to load the driver's module, as by its signature or for another kernel. Warns if NVML"
+        " lists that GPU now, or if the line does not name the GPU.",
+        source="NVRM lines of NVIDIA's open-gpu-kernel-modules: kernel-open/nvidia/nv.c, nv-pci.c,"
+        " src/nvidia/arch/nvalloc/unix/src/osapi.c, osinit.c; Linux kernel/module",
+        remedy="reboot, then cold power cycle; if it comes back, check the GPU's power cables and seating and that this"
+        " driver supports the board, then call the vendor with the file of nvidia-bug-report.sh",
+        judge=_starts,
+        blames=_blames,
+        shared=_shared,
+        witness="log",
+    ),
+    Check(
+        id="kernel.nvlink",
+        rule="Warns if the driver logged, since it was last loaded, that it could not detect which NVLinks of a GPU are"
+        " connected: peer transfers then take PCIe, and programs may hang.",
+        source="NVIDIA's open-gpu-kernel-modules, src/nvidia/src/kernel/gpu/nvlink/kernel_nvlink.c",
+        remedy="compare nvidia-smi nvlink -s of all GPUs and their GPU Recovery Action in nvidia-smi -q; at the next"
+        " drain reset all GPUs together, or reload the driver; if it comes back, call the vendor",
+        judge=_nvlinks,
+        blames=driver,
+        witness="log",
+    ),
+)

@@ -1,0 +1,192 @@
+"""The kernel, or programs on it, gave up: panics, oopses, hung tasks, memory and files that ran out, crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from dgxcheck.checks.engine.blame import driver, host
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.kernel_log.device_log import events_of, lines, reach
+from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
+
+_DRIVER = "nvidia"
+"""Prefix of the driver's modules: nvidia, nvidia_uvm, nvidia_modeset, nvidia_peermem."""
+_SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
+"""Prefixes of the names of NVIDIA's services; the kernel truncates names to 15 characters."""
+_BY_LIMIT = "cgroup"
+_BESIDE_S = 60.0
+Rule = Callable[[KernelLog, "Sequence[HostEvent]"], Judgement]
+
+
+def _of_host(rule: Rule, nothing: str, *troubles: HostTrouble) -> Callable[[Box], Judged]:
+    """A judge of the host by its events of this trouble; ``nothing``: the message where the log has none.
+
+    An excerpt without such an event says nothing of it: the kernel's end is what excerpts leave out.
+    """
+
+    def judge(box: Box) -> Judged:
+        log = box.snapshot.kernel_log
+        if isinstance(log, Missing):
+            yield HOST, unjudged(log)
+            return
+        if events := events_of(log, *troubles):
+            yield HOST, rule(log, events)
+        elif isinstance(log.begins, Missing):
+            yield HOST, skip("no-history", f"{nothing}{reach(log)}")
+        else:
+            yield HOST, Judgement(Status.PASS, f"{nothing}{reach(log)}")
+
+    return judge
+
+
+def _panic(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    panics = [event for event in events if event.trouble == "panic"]
+    oopses = [event for event in events if event.trouble == "oops"]
+    parts = [f"the kernel panicked: {panics[-1].part[:120]}"] if panics else []
+    parts += [f"the kernel hit {counted(len(oopses), 'bug')} (oops)"] if oopses else []
+    modules = [*dict.fromkeys(event.group for event in oopses if event.group)]
+    at = f" in module {', '.join(modules)}" if modules else ""
+    message = f"{'; '.join(parts)}{at}{reach(log)}"
+    return Judgement(Status.FAIL, message, len(events), 0, evidence=lines(log, events), fault=Fault.KERNEL_PANIC)
+
+
+def _blame_panic(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The driver where the processor was in its code; CPUs where hardware asked for the panic; else the kernel."""
+    log = box.snapshot.kernel_log
+    events = () if isinstance(log, Missing) else log.host
+    oopses = [event.group for event in events if event.trouble == "oops"]
+    if any(event.trouble == "panic" and event.group for event in events):
+        for event in events:
+            if event.trouble == "machine check" and event.corrected is False and not event.past:
+                yield host_part("CPUs", event.group or event.part)
+        yield host_part("CPUs")
+    elif oopses and oopses[0].startswith(_DRIVER):
+        yield DRIVER
+    else:
+        yield host_part("kernel")
+
+
+def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    names = first_of([*dict.fromkeys(event.part for event in events if event.part)] or ["CPUs"])
+    message = f"tasks or CPUs hung outside the NVIDIA driver {counted(len(events), 'time')}: {names}{reach(log)}"
+    return Judgement(Status.WARN, message, len(events), 0, evidence=lines(log, events), fault=Fault.TASKS_HUNG)
+
+
+def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """A file server that does not respond, for which tasks wait; else the kernel."""
+    log = box.snapshot.kernel_log
+    if not isinstance(log, Missing) and any(not event.past for event in events_of(log, "file server")):
+        yield host_part("file server")
+    yield host_part("kernel")
+
+
+def _memory(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    """A process that reached the limit of its own cgroup (job, container) passes, unless it is a service of NVIDIA."""
+    bad = [event for event in events if event.group != _BY_LIMIT or event.part.startswith(_SERVICES)]
+    names = first_of([*dict.fromkeys(event.part for event in bad or events)])
+    what = "host memory ran out" if any(event.group != _BY_LIMIT for event in bad) else "a memory limit was reached"
+    message = f"{what} {counted(len(bad or events), 'time')}; killed: {names}{reach(log)}"
+    if not bad:
+        return Judgement(Status.PASS, message, evidence=lines(log, events))
+    return Judgement(Status.WARN, message, len(bad), 0, evidence=lines(log, bad), fault=Fault.OUT_OF_MEMORY)
+
+
+def _memory_and_files(box: Box) -> Judged:
+    yield from _of_host(_memory, "no process killed for lack of memory", "out of memory")(box)
+    log = box.snapshot.kernel_log
+    if not isinstance(log, Missing) and (events := events_of(log, "out of files")):
+        yield replace(HOST, part="open files"), Judgement(
+            Status.WARN, f"the limit of open files of the whole host was reached{reach(log)}", len(events), 0,
+            evidence=lines(log, events), fault=Fault.OUT_OF_FILES,
+            remedy="find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only"
+            " where that many are meant",
+        )  # fmt: skip
+
+
+def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    """Passes for programs that crashed by themselves; warns for services of NVIDIA and for crashes close to an Xid."""
+    bad = [
+        event for event in events
+        if event.part.startswith(_SERVICES) or event.group.startswith(_SERVICES)
+        or any(abs(xid.seconds - event.seconds) <= _BESIDE_S for xid in log.xids if log.timed)
+    ]  # fmt: skip
+    names = first_of([*dict.fromkeys(f"{event.part} in {event.group}" for event in bad or events)])
+    message = f"programs crashed in code of NVIDIA {counted(len(bad or events), 'time')}: {names}{reach(log)}"
+    if not bad:
+        return Judgement(Status.PASS, message, evidence=lines(log, events))
+    return Judgement(Status.WARN, message, len(bad), 0, evidence=lines(log, bad), fault=Fault.PROGRAM_CRASHED)
+
+
+def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    names = first_of([*dict.fromkeys(event.part for event in events if event.part)])
+    message = f"tasks hung in the NVIDIA driver {counted(len(events), 'time')}: {names}{reach(log)}"
+    return Judgement(Status.WARN, message, len(events), 0, evidence=lines(log, events), fault=Fault.DRIVER_STUCK)
+
+
+CHECKS = (
+    Check(
+        id="kernel.driver-stuck",
+        rule="Warns if a task was blocked for minutes, or a CPU locked up, in a function of the NVIDIA driver. Tasks"
+        " that hang elsewhere are not judged.",
+        source="Linux kernel/hung_task.c and kernel/watchdog.c; the stack names the driver's module",
+        remedy="run nvidia-bug-report.sh --safe-mode --extra-system-data; look for an Xid at that time; if nvidia-smi"
+        " hangs, drain the node and reboot",
+        judge=_of_host(_stuck, "no task hung in the NVIDIA driver", "stuck"),
+        blames=driver,
+        witness="log",
+    ),
+    Check(
+        id="kernel.panic",
+        rule="Fails if the kernel panicked or hit a bug of its own (oops). Blames the NVIDIA driver only"
+        " if the processor was executing its code, and hardware if a machine check caused the panic.",
+        source="Linux Documentation/admin-guide/bug-hunting.rst; kernel/panic.c",
+        remedy="save the crash data (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
+        " follow up machine checks or PCIe errors before it; else update or unload the module that the RIP line names,"
+        " and reboot: after an oops the kernel is unreliable",
+        judge=_of_host(_panic, "no panic or oops logged", "panic", "oops"),
+        blames=_blame_panic,
+        witness="log",
+    ),
+    Check(
+        id="kernel.hung-task",
+        rule="Warns if a task was blocked for minutes, or a CPU locked up or stalled, outside the NVIDIA driver; for"
+        " tasks in the driver see kernel.driver-stuck.",
+        source="Linux Documentation/admin-guide/lockup-watchdogs.rst, RCU/stallwarn.rst; kernel/hung_task.c",
+        remedy="read the call trace below these lines: it names what the task waits for, often a file system over the"
+        " network or a disk; check that, then the host's load",
+        judge=_of_host(_hung, "no task or CPU hung elsewhere", "hung"),
+        blames=_blame_hung,
+        witness="log",
+    ),
+    Check(
+        id="kernel.out-of-memory",
+        rule="Warns if the kernel killed processes because host memory ran out, or a service of NVIDIA at a limit of"
+        " its own, and if the limit of open files of the whole host was reached. Other processes that reach the limit"
+        " of their job or container are not a fault.",
+        source="Linux mm/oom_kill.c, fs/file_table.c; Documentation/admin-guide/mm/concepts.rst",
+        remedy="restart the services that were killed (systemctl --failed); find what takes the memory (ps, slabtop,"
+        " /dev/shm) and limit it, or give jobs less",
+        judge=_memory_and_files,
+        blames=host("free memory"),
+        witness="log",
+    ),
+    Check(
+        id="kernel.program-crash",
+        rule="Warns if a service of NVIDIA crashed, or within a minute of an Xid a program in one of NVIDIA's libraries"
+        " (libcuda, libnccl ..). Other programs that crash there are no fault of the machine.",
+        source="Linux arch/x86/mm/fault.c: segfault at ADDRESS ip .. in LIBRARY",
+        remedy="look for an Xid or a message of NCCL at that time; check the program, and that its libraries fit the"
+        " driver (versions of CUDA and NCCL); this alone is not a fault of a GPU",
+        judge=_of_host(_crashed, "no crash in code of NVIDIA logged", "crashed"),
+        blames=host("programs"),
+        witness="log",
+    ),
+)

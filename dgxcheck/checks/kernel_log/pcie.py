@@ -1,0 +1,198 @@
+"""PCIe errors (AER), slots that lost their device, and what an IOMMU refused, by the kernel log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from dgxcheck.checks.engine.blame import device_of, host, itself, own_link
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.kernel_log.device_log import DAY_S, events_of, happened, lines, per_device, reach
+from dgxcheck.checks.placement.missing import missing
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import is_below, links_at
+from dgxcheck.facts.bdf import gpu_at
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.kernel_log import IommuFault, KernelLog
+from dgxcheck.facts.missing import Missing
+from dgxcheck.topology.model import Device
+
+WINDOW_S = 10.0
+"""Within this time of each other a GPU falls off the bus and its slot reports that its link is down."""
+_OF_DRIVER = "nvidia "
+"""Begins a line about a GPU, where the machine's devices are not known."""
+_BLOCKED = (
+    "find out what the device did at that time (a reset, a driver that was unloaded or changed); update system"
+    " firmware, kernel and driver; leave the IOMMU's mode as it is: translation is normal behind an SMMU"
+)
+
+def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | None:
+    errors = [each for each in log.pcie if each.bdf == bdf]
+    if not errors:
+        return None
+    fatal, nonfatal, corrected = (
+        [each for each in errors if each.severity == severity] for severity in ("fatal", "nonfatal", "corrected")
+    )
+    limit = box.settings.limit("kernel.corrected-pcie")
+    daily = _in_a_day([each.seconds for each in corrected])
+    worst = fatal or nonfatal
+    now = not all(each.past for each in worst)
+    status = Status.FAIL if fatal and now else Status.WARN if worst or daily > limit else Status.PASS
+    names = Counter(name for each in worst or corrected for name in each.names)
+    bits = f" ({', '.join(f'{name} {times}' for name, times in names.most_common(3))})" if names else ""
+    numbers = [(fatal, "fatal"), (nonfatal, "non-fatal"), (corrected, "corrected")]
+    totals = ", ".join(f"{len(those)} {severity}" for those, severity in numbers if those)
+    rate = f", up to {daily} a day (limit {limit:g})" if corrected and not worst else ""
+    stuck = "; the kernel could not recover the device" if any(each.unrecovered for each in worst) else ""
+    before = "" if not worst or now else " before this boot"
+    message = f"PCIe errors logged{before}: {totals}{bits}{rate}{stuck}{reach(log)}"
+    measured, expected, unit = (len(worst), 0, "errors") if worst else (daily, limit, "corrected errors")
+    if status is Status.PASS:
+        return Judgement(status, message, measured, expected, unit, lines(log, corrected))
+    return Judgement(
+        status, message, measured, expected, unit, lines(log, worst or corrected),
+        fault=Fault.AER_LOGGED if worst else Fault.AER_CORRECTABLE,
+        events=happened(worst or corrected, "pcie"),
+    )  # fmt: skip
+
+
+def _in_a_day(seconds: Sequence[float]) -> int:
+    """The most events within one day; ``seconds`` are sorted."""
+    most = first = 0
+    for number, second in enumerate(seconds):
+        while second - seconds[first] >= DAY_S:
+            first += 1
+        most = max(most, number - first + 1)
+    return most
+
+
+def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The PCIe link above a GPU, or above an HCA and then the HCA; the links at both sides of a bridge."""
+    device = device_of(box, at)
+    if device is None:
+        yield from list(links_at(box, at.bdf or at.name)) or itself(box, at, judgement)
+        return
+    yield from own_link(box, at, judgement)
+    if device.kind != "gpu":
+        yield from itself(box, at, judgement)
+
+
+def _slots(box: Box) -> Judged:
+    log = box.snapshot.kernel_log
+    if isinstance(log, Missing):
+        yield HOST, unjudged(log)
+        return
+    gone = {event.part: event for event in events_of(log, "unplugged") if not event.past}
+    for port, event in sorted(gone.items()):
+        message = f"slot {event.group} below this port lost its device while the system was running{reach(log)}"
+        yield (
+            Subject(kind="pci", name=port, bdf=port),
+            Judgement(
+                Status.WARN,
+                message,
+                evidence=lines(log, [event]),
+                fault=Fault.UNPLUGGED,
+                events=happened([event], "pcie"),
+            ),
+        )
+    if not gone:
+        yield HOST, Judgement(Status.PASS, f"no slot lost its device{reach(log)}")
+
+
+def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The link below the port; where nothing is below it any more, the GPU that fell off the bus at that time, or the
+    place of a GPU or HCA that is missing."""
+    yield from tuple(links_at(box, at.bdf or "")) or itself(box, at, judgement)
+    if any(is_below(device, at.bdf or "") for device in box.topology.devices):
+        return
+    log = box.snapshot.kernel_log
+    for gpu in () if isinstance(log, Missing) else log.off_bus:
+        if any(abs(gpu.seconds - event.seconds) <= WINDOW_S for event in judgement.events):
+            known = box.topology.device(gpu.bdf)
+            yield Component(kind="gpu", name=gpu_at(gpu.bdf) if known is None else known.name, bdf=gpu.bdf)
+    for place in (missing(box, "GPU"), missing(box, "HCA")):
+        if place.bdf is not None:
+            yield place
+
+
+def _refused(box: Box) -> Judged:
+    log = box.snapshot.kernel_log
+    if isinstance(log, Missing):
+        yield HOST, unjudged(log)
+        return
+    found: dict[str, list[IommuFault]] = {}
+    for event in log.iommu:
+        at = next((device for device in box.topology.devices if _is_at(device.bdf, event)), None)
+        if at is not None or not event.bdf or event.line.startswith(_OF_DRIVER):
+            bdf = event.bdf if at is None else at.bdf or ""
+            found.setdefault(bdf, []).append(event)
+    for bdf, own in sorted(found.items()):
+        only_interrupts = all(event.what == "interrupt" for event in own)
+        accesses = f"{counted(len(own), 'access', 'accesses')} to memory"
+        refused = counted(len(own), "interrupt") if only_interrupts else accesses
+        message = f"the IOMMU refused {refused}{reach(log)}"
+        by_setting = any(event.what == "memory" for event in own)
+        fault, remedy = (Fault.IOMMU, "") if by_setting else (Fault.IOMMU_BLOCKED, _BLOCKED)
+        evidence = lines(log, own)
+        yield _device(box, bdf), Judgement(
+            Status.WARN, message, len(own), 0, "accesses", evidence, fault=fault, remedy=remedy
+        )  # fmt: skip
+    if not found:
+        nothing = f"no access that an IOMMU refused{reach(log)}"
+        yield HOST, skip("no-history", nothing) if isinstance(log.begins, Missing) else Judgement(Status.PASS, nothing)
+
+
+def _is_at(bdf: str | None, fault: IommuFault) -> bool:
+    """An SMMU's event has bus, device and function, and no domain."""
+    same = bdf == fault.bdf
+    return same or (fault.what == "smmu" and bdf is not None and fault.bdf == f"0000:{bdf.partition(':')[2]}")
+
+
+def _device(box: Box, bdf: str) -> Subject:
+    device = box.topology.device(bdf)
+    if device is None:
+        return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf) if bdf else HOST
+    return box.subject(device) if device.kind == "gpu" else Subject(kind="hca", name=device.name, bdf=bdf)
+
+
+CHECKS = (
+    Check(
+        id="kernel.aer",
+        rule="Fails on a fatal PCIe error in the kernel log; warns on a non-fatal one, and on more than"
+        " {kernel.corrected-pcie} from one device within a day.",
+        source="Linux Documentation/PCI/pcieaer-howto.rst",
+        remedy="compare with the link's AER counters (aer_dev_* under /sys/bus/pci/devices); cold power cycle at the"
+        " next maintenance; if errors continue, reseat the device and the board or riser above it (SXM: the vendor"
+        " does)",
+        judge=per_device(_aer, lambda log: [each.bdf for each in log.pcie], "no PCIe errors logged"),
+        blames=_blames,
+        witness="log",
+    ),
+    Check(
+        id="kernel.hot-plug",
+        rule="Warns if a PCIe slot lost its device while the system was running, and it did not come back. A slot that"
+        " somebody switched off by its button is not judged.",
+        source="Linux drivers/pci/hotplug/pciehp_ctrl.c",
+        remedy="find out whether somebody pulled the device; if not, look for PCIe errors before it and check power,"
+        " cables and riser",
+        judge=_slots,
+        blames=_blame_slot,
+        witness="log",
+    ),
+    Check(
+        id="kernel.iommu-fault",
+        rule="Warns if an IOMMU refused memory accesses or interrupts of a GPU or HCA: it translates the traffic"
+        " between them, a program uses memory that was unmapped, or a device interrupts as no driver told it to.",
+        source="Linux drivers/iommu: AMD-Vi IO_PAGE_FAULT, DMAR DMA and INTR-REMAP faults, events of arm-smmu-v3;"
+        " NVIDIA GPUDirect RDMA documentation, IOMMU",
+        remedy="boot with iommu=pt, or switch the IOMMU off in the firmware setup; in a virtual machine check the"
+        " devices that the host passes through; if it persists, update the driver; the board is not at fault",
+        judge=_refused,
+        blames=host("IOMMU setting"),
+        witness="log",
+    ),
+)

@@ -1,0 +1,165 @@
+"""Disks with I/O errors, file systems with damage, file servers that do not respond, by the kernel log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from dgxcheck.checks.engine.blame import itself
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.kernel_log.device_log import events_of, lines, reach
+from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.host import BlockDevice, MdArray
+from dgxcheck.facts.kernel_log import HostEvent, KernelLog
+from dgxcheck.facts.missing import Missing, rows
+
+_NVME = re.compile(r"nvme\d+")
+_MAPPED = ("dm-", "md")
+"""Volumes and arrays, which are no disks by themselves."""
+
+
+def _disks(box: Box) -> Judged:
+    log = box.snapshot.kernel_log
+    if isinstance(log, Missing):
+        yield HOST, unjudged(log)
+        return
+    disks = _own_disks(box)
+    events = events_of(log, "disk", "array")
+    names = [event.part if event.trouble == "disk" else event.group for event in events]
+    found: dict[str, list[HostEvent]] = {}
+    known = (*names, *sorted(disks or ()))
+    for event, name in zip(events, (_of_controller(name, known) for name in names), strict=True):
+        if disks is None or _is_own(name, disks) or event.trouble == "array":
+            found.setdefault(name, []).append(event)
+    for name, events in sorted(found.items()):
+        yield Subject(kind="disk", name=name, bdf=None), _disk(box, log, events)
+    if not found:
+        yield HOST, Judgement(Status.PASS, f"no I/O errors of disks logged{reach(log)}")
+
+
+def _own_disks(box: Box) -> set[str] | None:
+    """The host's disks without removable ones (virtual media of a BMC, card readers); None where they are not known."""
+    storage = box.snapshot.storage
+    rows: Missing | tuple[BlockDevice, ...] = storage if isinstance(storage, Missing) else storage.disks
+    return None if isinstance(rows, Missing) else {row.name for row in rows if row.removable is not True}
+
+
+def _of_controller(name: str, disks: Iterable[str]) -> str:
+    """The disk of an NVMe controller: ``nvme1n1`` of ``nvme1``; the name as it is where there is none."""
+    return next((disk for disk in disks if _NVME.fullmatch(name) and disk.startswith(f"{name}n")), name)
+
+
+def _is_own(name: str, disks: set[str]) -> bool:
+    """Is it a disk, volume or array of the host, or an NVMe disk that is gone?"""
+    return name in disks or name.startswith(("nvme", *_MAPPED))
+
+
+def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    """An array without redundancy fails with the first disk that it drops."""
+    dropped_by = dict.fromkeys(event.part for event in events if event.trouble == "array")
+    failed = [row.name for row in _arrays(box) if row.name in dropped_by and row.level in ("raid0", "linear")]
+    message = f"{counted(len(events), 'I/O error')} logged"
+    if dropped_by:
+        message = f"{message}; {', '.join(dropped_by)} dropped it{' and failed' if failed else ''}"
+    status, fault = (Status.FAIL, Fault.ARRAY_FAILED) if failed else (Status.WARN, Fault.DISK_ERRORS)
+    return Judgement(status, f"{message}{reach(log)}", len(events), 0, "errors", lines(log, events), fault=fault)
+
+
+def _arrays(box: Box) -> tuple[MdArray, ...]:
+    storage = box.snapshot.storage
+    arrays: Missing | tuple[MdArray, ...] = storage if isinstance(storage, Missing) else storage.arrays
+    return rows(arrays)
+
+
+def _blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The array that the disk is or was in, else the disk."""
+    log, rows = box.snapshot.kernel_log, _arrays(box)
+    events = () if isinstance(log, Missing) else log.host
+    dropped = [event.part for event in events if event.trouble == "array" and event.group == at.name]
+    of = [row.name for row in rows if not isinstance(row.members, Missing) and _has(row.members, at.name)]
+    for name in dict.fromkeys((*of, *dropped)):
+        yield Component(kind="disk", name=name)
+    yield from itself(box, at, judgement)
+
+
+def _has(members: Sequence[str], disk: str) -> bool:
+    """Is one of an array's members the disk, or a partition of it?"""
+    partition = f"{disk}p" if disk[-1:].isdigit() else disk
+    return any(
+        member == disk or (member.startswith(partition) and member[len(partition) :].isdigit()) for member in members
+    )
+
+
+def _file_systems(box: Box) -> Judged:
+    log, disks = box.snapshot.kernel_log, _own_disks(box)
+    if isinstance(log, Missing):
+        yield HOST, unjudged(log)
+        return
+    found: dict[str, list[HostEvent]] = {}
+    for event in events_of(log, "file system"):
+        if disks is None or _is_own(event.part, disks):
+            found.setdefault(event.part, []).append(event)
+    for name, events in sorted(found.items()):
+        message = f"{counted(len(events), 'error')} of its file systems logged{reach(log)}"
+        yield (
+            Subject(kind="disk", name=name, bdf=None),
+            Judgement(Status.WARN, message, len(events), 0, "errors", lines(log, events), fault=Fault.FILE_SYSTEM),
+        )
+    servers = events_of(log, "file server")
+    silent = [event for event in servers if not event.past]
+    if servers:
+        yield HOST, _servers(log, servers, silent)
+    nothing = f"no errors of file systems logged{reach(log)}"
+    if not found and not servers:
+        unknown = isinstance(log.begins, Missing)
+        yield HOST, skip("no-history", nothing) if unknown else Judgement(Status.PASS, nothing)
+
+
+def _servers(log: KernelLog, servers: Sequence[HostEvent], silent: Sequence[HostEvent]) -> Judgement:
+    """Those that responded again pass: a server that restarts is silent for a while."""
+    if not silent:
+        return Judgement(Status.PASS, f"file servers did not respond for a while, and do again{reach(log)}")
+    message = f"{counted(len(silent), 'file server')} stopped responding{reach(log)}"
+    return Judgement(
+        Status.WARN, message, len(silent), 0, evidence=lines(log, silent), fault=Fault.FILE_SERVER,
+        remedy="check the server and the network to it (showmount -e SERVER, ping), then what waits for it (ps -eo"
+        " pid,stat,wchan:32,comm): such tasks go on once it responds",
+    )  # fmt: skip
+
+
+def _blame_file_system(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    if judgement.fault is Fault.FILE_SERVER:
+        yield host_part("file server")
+    else:
+        yield from _blame_disk(box, at, judgement)
+
+
+CHECKS = (
+    Check(
+        id="kernel.disk",
+        rule="Warns if the kernel logged I/O errors of a disk, a controller of NVMe disks that failed, or a disk that"
+        " an array dropped; fails if that array has no redundancy. Removable disks are not judged.",
+        source="Linux block layer, drivers/nvme, drivers/md",
+        remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane; replace it if errors continue",
+        judge=_disks,
+        blames=_blame_disk,
+        witness="log",
+    ),
+    Check(
+        id="kernel.file-system",
+        rule="Warns if the kernel logged errors of a file system on a disk, volume or array of the host (ext4, XFS,"
+        " Btrfs), as when it becomes read-only, or that an NFS server does not respond and did not since. Removable"
+        " disks are not judged.",
+        source="Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs, net/sunrpc/clnt.c",
+        remedy="check for earlier I/O errors of the disk (smartctl -a, nvme smart-log); at the next drain unmount the"
+        " file system and check it (e2fsck -f, xfs_repair, btrfs check), from a rescue system if it is the root",
+        judge=_file_systems,
+        blames=_blame_file_system,
+        witness="log",
+    ),
+)

@@ -1,0 +1,35 @@
+"""A form of a message: the literal that it holds, and patterns of what stands before and after that."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.bdf import PATTERN
+from dgxcheck.lazy_pattern import LazyPattern
+
+DEVICE = rf"[^\s:]{{1,64}} (?P<bdf>{PATTERN}): "
+"""Before a message about a device: driver and bus id (``dev_printk``)."""
+
+
+class Form(LazyPattern):
+    """Matches from the start of a message. What is kept of a log follows from all of these (``forms.py``)."""
+
+    __slots__ = ("context", "forgeable", "starts")
+
+    def __init__(
+        self, literal: str, after: str = "", before: str = "", *, forgeable: bool = False, context: bool = False
+    ) -> None:
+        """``forgeable``: a user can choose so much of it that such a message proves nothing about the ones after it.
+
+        ``context``: nobody reads facts from it, but it explains those around it.
+        """
+        super().__init__(f"{before}{re.escape(literal)}{after}", literal, flags=re.DOTALL | re.ASCII)
+        self.starts = "" if before else literal[0]
+        """Its first character; empty where that varies."""
+        self.forgeable = forgeable or context
+        self.context = context
+
+
+def first_match(forms: tuple[Form, ...], message: str) -> re.Match[str] | None:
+    """The match of the first of these that a message has."""
+    return next((match for form in forms if (match := form.match(message)) is not None), None)

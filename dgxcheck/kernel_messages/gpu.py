@@ -1,0 +1,221 @@
+"""Messages of the NVIDIA driver, and of the kernel about its modules, old and new spellings.
+
+NVIDIA open-gpu-kernel-modules: kernel-open/nvidia/nv.c, nv-pci.c, src/nvidia/arch/nvalloc/unix/src/osapi.c, osinit.c,
+src/nvidia/src/kernel/gpu/gsp/kernel_gsp.c, gpu/nvlink/kernel_nvlink.c; Linux kernel/module, security/lockdown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.kernel_log import ModuleTrouble, NoStart
+from dgxcheck.facts.record import Record
+from dgxcheck.kernel_messages.form import Form, first_match
+
+_ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}"
+_GPU = rf"(?P<bus>{_ADDRESS})(?:\.[0-7])?"
+_AT = rf"(?:at )?(?:PCI:)?{_GPU}"
+_XID = Form("NVRM: Xid (", rf"(?:PCI:)?{_GPU}(?P<part>[^)]*)\): (?P<number>\d{{1,4}})(?=[,:;\s]|$)(?:, *(?P<text>.*))?")
+_PROCESS = re.compile(r"pid='?(?P<pid>\d{1,10}|<unknown>)'?(?:, *name=(?P<name>[^,]*))?(?:, *|$)")
+_CAUSE = re.compile(r"(?:Ch [0-9a-f]{8},?|channel 0x[0-9a-f]{8}) caused by previous Xid (\d{1,4})\.?", re.ASCII)
+_SXID = Form(
+    "nvidia-nvswitch",
+    rf"\d+: SXid \((?:PCI:)?{_GPU}\): (?P<number>\d{{1,6}})(?=[,:;\s]|$)(?:, *(?P<text>.*))?",
+)
+_FATAL = re.compile(r"(?P<not>non-?)?fatal\b", re.IGNORECASE)
+_OFF = (
+    Form("NVRM: GPU ", rf"{_AT}:? (?:GPU )?has fallen off the bus"),
+    Form(
+        "Unable to change power state from D3cold to D0, device inaccessible",
+        before=r"nvidia (?P<bus>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\.[0-7]: ",
+    ),
+)
+"""The kernel says the last of a device whose configuration space reads as ones (drivers/pci/pci.c)."""
+_NAMED = Form("NVRM: The NVIDIA GPU ", rf"{_GPU}(?: \(PCI ID: [^)]{{1,24}}\))?\s*$")
+_GOES_ON_OFF_BUS = Form("NVRM: fallen off the bus")
+_INVALID_BAR = Form(
+    "NVRM: BAR", r"\d{1,2} is \d{1,9}M @ 0x[0-9a-f]{1,16} \(PCI:(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})",
+    before="(?:NVRM: This PCI I/O region assigned to your NVIDIA device is invalid: ?)?",
+)  # fmt: skip
+_CODE = re.compile(r"failed! \((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8})\b")
+_SAYS = rf"NVRM: (?:GPU {_AT}: )?"
+_NOT_STARTED: Mapping[Form, NoStart] = {
+    _INVALID_BAR: "bars",
+    Form("GPU does not have the necessary power cables connected", before=_SAYS): "power",
+    Form("No firmware image found", before=_SAYS): "firmware",
+    Form("RmInitAdapter failed!", before=_SAYS): "",
+    Form("rm_init_adapter", r"(?:\(\d+\))? failed", before=_SAYS): "",
+    Form("nvidia: probe of ", rf"{_GPU} failed with error -\d"): "",
+    Form(": probe with driver nvidia failed with error -", before=rf"nvidia {_GPU}"): "",
+    Form("NVRM: The NVIDIA probe routine was not called for "): "claimed",
+    Form("NVRM: request_mem_region failed for ", r"\d{1,9}M @ 0x"): "claimed",
+}
+"""Lines that name their GPU, or none."""
+_GOES_ON: Mapping[Form, NoStart] = {
+    Form("NVRM: installed in this system is not supported by open"): "not-open",
+    Form("NVRM: installed in this vGPU host system is not supported by"): "not-open",
+    Form("NVRM: installed in this system requires use of the NVIDIA open kernel modules"): "needs-open",
+    Form("NVRM: installed in this system is not supported by the"): "unsupported",
+    Form("supported through the NVIDIA ", r"\S{1,16} Legacy drivers", before="NVRM:  ?"): "unsupported",
+}
+"""Lines that go on from one that names the GPU: ``NVRM: The NVIDIA GPU 0000:06:00.0 (PCI ID: 10de:1b06)``."""
+_OF_DRIVER = Form("NVRM: ", context=True)
+SEVERAL_LINES = {
+    Form("NVRM: The NVIDIA ", context=True): _OF_DRIVER,
+    Form("NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:", context=True): _OF_DRIVER,
+}
+"""How messages of several lines begin, and the lines that go on with them."""
+_GSP_SILENT = (
+    Form("NVRM: GPU", r"(?P<gpu>\d{1,2}) _kgsp(?:IsHeartbeatTimedOut|LogRpcTimeout|LogXid119): [*H]"),
+    Form("NVRM: GPU", r"(?P<gpu>\d{1,2}) _kgspRpcRecvPoll: GSP RM heartbeat timed out"),
+    Form("NVRM: _kgspRpcRecvPoll: GSP RM heartbeat timed out"),
+    Form("NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out"),
+)
+"""Beside Xid 119, or without it: the heartbeat of the GPU's system processor stopped."""
+_REFUSED = Form(
+    "NVRM: API mismatch: the client ", r".{0,80}?has (?:the )?version (?P<version>[\w.-]{1,40}?)[,.]?(?:\s|$)"
+)
+_MODULES = r"(?P<module>nvidia(?:_uvm|_modeset|_drm|_peermem)?|nv_peer_mem): "
+_MODULE_REFUSED: Mapping[Form, ModuleTrouble] = {
+    Form("version magic ", "'[^']{1,160}' should be '", before=_MODULES): "kernel",
+    Form(".gnu.linkonce.this_module section size must match", before=f"module {_MODULES}"): "kernel",
+    Form("disagrees about version of symbol ", r"\w", before=_MODULES): "kernel",
+    Form("Unknown symbol ", r"\w{1,80} \(err -?\d", before=_MODULES): "symbols",
+    Form("Loading of ", "(?:unsigned module|module with (?:unavailable key|unsupported crypto)) is rejected"):
+        "signature",
+    Form(": unsigned module loading is restricted", before="Lockdown: .{1,16}"): "signature",
+}  # fmt: skip
+"""Why the kernel did not load a module; a refused signature names none."""
+_NVLINK = Form("NVRM: ", r"knvlink(?:UpdatePostRxDetectLinkMask|DiscoverPostRxDetLinks)_\w{1,20}: (?:Failed|Getting)")
+_LOADED = Form("NVRM: loading NVIDIA UNIX")
+_LOADING = Form("nvidia-nvlink: Nvlink Core is being initialized")
+_PROBE_ROUTINE = Form("NVRM: The NVIDIA probe routine failed")
+_PROBED = Form("nvidia ", rf"{_GPU}: enabling device")
+RECOVERED = "to 0x0 (None)"
+"""Xid 154 ends so once a GPU has been reset."""
+
+
+class XidText(Record):
+    """An Xid of a GPU in one line."""
+
+    bdf: str
+    number: int
+    pid: int | None
+    process: str
+    part: str
+    text: str
+
+
+def xid(message: str) -> XidText | None:
+    """``NVRM: Xid (PCI:0000:06:00): 79, pid=12, name=python3, GPU has ..``; the bus id lacks the function."""
+    match = _XID.match(message)
+    bdf = _bdf(match)
+    if match is None or bdf is None:
+        return None
+    text = match["text"] or ""
+    by = _PROCESS.match(text)
+    pid, name = (by["pid"], by["name"] or "") if by is not None else ("", "")
+    return XidText(
+        bdf=bdf, number=int(match["number"]), pid=int(pid) if pid.isdecimal() else None,
+        process="" if name == "<unknown>" else name.strip(), part=match["part"].strip(),
+        text=text[by.end() :] if by is not None else text,
+    )  # fmt: skip
+
+
+def cause(text: str) -> int | None:
+    """Of the text of an Xid 45, ``Ch 00000001 caused by previous Xid 149``, the number of the other one."""
+    match = _CAUSE.fullmatch(text)
+    return int(match[1]) if match is not None else None
+
+
+def sxid(message: str) -> tuple[str, int, bool | None] | None:
+    """``nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, ..``: bdf, number, is it fatal."""
+    match = _SXID.match(message)
+    bdf = _bdf(match)
+    if match is None or bdf is None:
+        return None
+    severity = _FATAL.match(match["text"] or "")
+    return bdf, int(match["number"]), None if severity is None else severity["not"] is None
+
+
+def off_bus(message: str) -> str | None:
+    """``NVRM: GPU 0000:06:00.0: GPU has fallen off the bus.``: the bdf."""
+    return _bdf(first_match(_OFF, message))
+
+
+def named(message: str) -> str | None:
+    """``NVRM: The NVIDIA GPU 0000:06:00.0``, continued in the next lines: the bdf."""
+    return _bdf(_NAMED.match(message))
+
+
+def goes_on_off_bus(message: str) -> bool:
+    """The last of those lines, of a GPU that fell off the bus."""
+    return _GOES_ON_OFF_BUS.match(message) is not None
+
+
+def goes_on_not_started(message: str) -> NoStart | None:
+    """The line after one that names the GPU, and why this driver takes no such GPU."""
+    return next((why for form, why in _GOES_ON.items() if form.match(message)), None)
+
+
+def start_code(message: str) -> str:
+    """``0x26:0xffff`` of ``RmInitAdapter failed! (0x26:0xffff:1290)``; empty where there is none."""
+    match = _CODE.search(message)
+    return match[1] if match is not None else ""
+
+
+def not_started(message: str) -> tuple[str | None, NoStart] | None:
+    """``NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (..)``: the bdf, which old drivers omit, and why."""
+    return next(((_bdf(match), why) for form, why in _NOT_STARTED.items() if (match := form.match(message))), None)
+
+
+def gsp_silent(message: str) -> int | None:
+    """``NVRM: GPU6 _kgspIsHeartbeatTimedOut: Heartbeat timed out, ..``: the driver's number of the GPU, -1 for none."""
+    match = first_match(_GSP_SILENT, message)
+    return int(match.groupdict().get("gpu") or -1) if match is not None else None
+
+
+def nvlinks_undetected(message: str) -> bool:
+    """``NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!``"""
+    return _NVLINK.match(message) is not None
+
+
+def module_refused(message: str) -> tuple[str, ModuleTrouble] | None:
+    """``nvidia: disagrees about version of symbol module_layout``: the module, empty where none is named, and why."""
+    for form, why in _MODULE_REFUSED.items():
+        if match := form.match(message):
+            return match.groupdict().get("module") or "", why
+    return None
+
+
+def refused(message: str) -> str | None:
+    """``NVRM: API mismatch: the client has the version 550.54.14, but this kernel module ..``: the client's version."""
+    match = _REFUSED.match(message)
+    return match["version"] if match is not None else None
+
+
+def loads(message: str) -> bool:
+    """The driver was loaded; its lines about GPUs that did not start come before this line."""
+    return _LOADED.match(message) is not None
+
+
+def failed_probe(message: str) -> bool:
+    """``NVRM: The NVIDIA probe routine failed for 1 device(s).``: how a load ends that did not start every GPU."""
+    return _PROBE_ROUTINE.match(message) is not None
+
+
+def begins_to_load(message: str) -> bool:
+    """The first line of the driver while it loads."""
+    return _LOADING.match(message) is not None
+
+
+def probed(message: str) -> str | None:
+    """``nvidia 0000:06:00.0: enabling device (0140 -> 0142)``: the driver takes over this GPU."""
+    return _bdf(_PROBED.match(message))
+
+
+def _bdf(match: re.Match[str] | None) -> str | None:
+    bus = None if match is None else match.groupdict().get("bus")
+    return None if bus is None else as_bdf(f"{bus}.0")

@@ -1,0 +1,95 @@
+"""Messages of the mlx5 driver (Linux drivers/net/ethernet/mellanox/mlx5/core).
+
+Only those about hardware. A register that a restricted function may not read fails at every access
+(``ACCESS_REG(0x805) .. err(-22)``) and means nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dgxcheck.facts.bdf import PATTERN, is_bdf
+from dgxcheck.facts.kernel_log import HcaTrouble
+from dgxcheck.facts.record import Record
+from dgxcheck.kernel_messages.form import Form
+
+_HCA = rf"mlx5_core (?P<bdf>{PATTERN})(?: [\w.@-]{{1,15}})?: (?:\w{{1,64}}:\d{{1,6}}:(?:\(pid \d{{1,10}}\):)? ?)?"
+"""Driver and bus id, a network interface, the function in the driver."""
+_FATAL = 3
+"""Severities are those of syslog; below ``ERROR`` the firmware does not go on."""
+_HEALTH = Form("Health issue observed, ", r"(?P<what>.{1,60}), severity\((?P<severity>\d{1,2})\)", before=_HCA)
+_HOT = "High temperature"
+_SYNDROME = Form("synd 0x1: firmware internal error", before=_HCA)
+_TROUBLES: Mapping[Form, HcaTrouble] = {
+    Form("failed with error code", before=rf"{_HCA}mlx5_(?:load|init)_one "): "not started",
+    Form("probe ", "(?:of|with driver) .*failed", before=_HCA): "not started",
+    Form("mlx5_core: probe of ", rf"(?P<bdf>{PATTERN}) failed with error -?\d"): "not started",
+    Form("ENABLE_HCA(0x104) timeout", before=_HCA): "not started",
+    Form("PCI slot is unavailable", before=_HCA): "off bus",
+    Form("PCI reads still not working", before=rf"{_HCA}health recovery flow aborted, "): "off bus",
+    Form("device's health compromised", before=_HCA): "firmware",
+    Form("Fatal error ", r"\d{1,3} detected", before=_HCA): "firmware",
+    _SYNDROME: "firmware",
+    Form(" timeout. Will cause a leak of a command resource", before=rf"{_HCA}\w{{1,64}}\(0x[0-9a-f]{{1,8}}\)"):
+        "firmware",
+    Form("Port module event[error]: module ", r"(?P<module>\d{1,3}), (?P<what>.*)", before=_HCA): "module",
+    Form("High temperature on sensors", before=_HCA): "temperature",
+    Form("Detected insufficient power on the PCIe slot", before=_HCA): "power",
+    Form("TX timeout detected", before=_HCA): "stalled",
+}  # fmt: skip
+"""health.c, cmd.c (no answer at all; a command that is answered late says "recovered after timeout"), events.c,
+en_main.c."""
+_PLUGGED = Form("Port module event: module ", r"(?P<module>\d{1,3}), Cable plugged", before=_HCA)
+_BEGINS = Form("firmware version: ", before=_HCA)
+
+class HcaText(Record):
+    """An error of an HCA in one line."""
+
+    bdf: str
+    trouble: HcaTrouble
+    module: int | None
+    text: str
+
+
+def trouble(message: str) -> HcaText | None:
+    """``mlx5_core 0000:05:00.0: Port module event[error]: module 0, Cable error, High Temperature``."""
+    if (health := _HEALTH.match(message)) is not None:
+        severity = int(health["severity"])
+        kind: HcaTrouble = "temperature" if health["what"] == _HOT else "firmware" if severity < _FATAL else "health"
+        return _text(health, kind, message) if severity <= _FATAL else None
+    found = ((match, kind) for form, kind in _TROUBLES.items() if (match := form.match(message)))
+    return next((_text(match, kind, message) for match, kind in found), None)
+
+
+def _text(match: re.Match[str], kind: HcaTrouble, message: str) -> HcaText | None:
+    if not is_bdf(match["bdf"]):
+        return None
+    parts = match.groupdict()
+    module = parts.get("module")
+    text = parts.get("what") or re.sub(rf"mlx5_core: |{_HCA}", "", message, count=1)
+    return HcaText(bdf=match["bdf"], trouble=kind, module=int(module) if module else None, text=text.strip())
+
+
+def health_of(message: str) -> str | None:
+    """The adapter of ``Health issue observed, firmware internal error, severity(3) ERROR:``."""
+    match = _HEALTH.match(message)
+    return match["bdf"] if match is not None else None
+
+
+def details_health(message: str) -> str | None:
+    """The adapter of ``synd 0x1: firmware internal error``: from Linux 5.18 on a line before it gives the severity."""
+    match = _SYNDROME.match(message)
+    return match["bdf"] if match is not None else None
+
+
+def begins(message: str) -> str | None:
+    """``mlx5_core 0000:05:00.0: firmware version: 12.28.2006``: the driver takes over this adapter."""
+    match = _BEGINS.match(message)
+    return match["bdf"] if match is not None and is_bdf(match["bdf"]) else None
+
+
+def plugged(message: str) -> tuple[str, int] | None:
+    """A module or cable was plugged in: adapter and number of the module."""
+    match = _PLUGGED.match(message)
+    return (match["bdf"], int(match["module"])) if match is not None and is_bdf(match["bdf"]) else None

@@ -1,0 +1,149 @@
+"""Messages about the host: the kernel or a program gave up, tasks and CPUs that hang, memory that ran out, heat.
+
+Linux kernel/panic.c, arch/x86/mm/fault.c, arch/arm64/kernel/traps.c, kernel/hung_task.c, kernel/watchdog.c,
+kernel/rcu/tree_stall.h, mm/oom_kill.c, arch/x86/kernel/traps.c and nmi.c; drivers/thermal/intel/therm_throt.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
+from dgxcheck.facts.record import replace
+from dgxcheck.kernel_messages.form import Form, first_match
+
+FRAMES_S = 1.0
+"""The stack follows its heading within this time."""
+_THROTTLED = Form(
+    " temperature ", r"(?:is )?above threshold, cpu clock (?:is )?throttled \(total events = (?P<count>\d{1,12})\)",
+    before=r"(?:mce: )?CPU(?P<cpu>\d{1,5}): (?:Core|Package)",
+)  # fmt: skip
+_STUCK = (
+    Form("INFO: task ", r"(?P<task>.{1,16}):\d{1,10} blocked for more than \d{1,6} seconds"),
+    Form(
+        "watchdog: BUG: soft lockup - CPU#", r"\d{1,5} stuck for \d{1,8}s! \[(?P<task>.{1,16}):\d{1,10}\]",
+        before="(?:NMI )?",
+    ),
+    Form("watchdog: Watchdog detected hard LOCKUP on cpu ", r"\d{1,5}", before="(?:NMI )?"),
+)  # fmt: skip
+_STALLED = (
+    Form("INFO: rcu", r"\w{0,20} (?:self-)?detected (?:expedited )?stall", before="(?:rcu: )?"),
+    Form("BUG: soft lockup - CPU#", r"\d{1,5} stuck for \d{1,8}s! \[(?P<task>.{1,16}):\d{1,10}\]"),
+)
+_FRAME = Form(
+    " [nvidia", r"\w{0,20}\]",
+    before=r"(?:RIP: [0-9a-f]{4}:| {0,8}\??  ?)?[\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}",
+    forgeable=True,
+)  # fmt: skip
+"""A function of the NVIDIA driver on a stack; the name of a process can begin so too."""
+_PANIC = Form("Kernel panic - not syncing: ", r"(?P<why>.{0,200})")
+_BY_HARDWARE = re.compile(r"(?:Fatal|Uncorrect\w{0,5}|Machine|Timeout).{0,40}(?:machine check|hardware error)|"
+                          r"Timeout: Not all CPUs entered broadcast|NMI: Not continuing", re.IGNORECASE)  # fmt: skip
+"""Reasons that arch/x86/kernel/cpu/mce/core.c, drivers/acpi/apei/ghes.c and nmi.c give."""
+_OOPS = (
+    Form("BUG: unable to handle "),
+    Form("BUG: kernel NULL pointer dereference"),
+    Form("Unable to handle kernel "),
+    Form("general protection fault", "[,:] "),
+    Form("kernel BUG at ", r"[\w./-]{1,120}:\d"),
+    Form(
+        ": ", r"(?:[A-Za-z][A-Za-z ,-]{0,80}(?:0x[0-9a-f]{1,16})?: )?[0-9a-f]{4,16} \[#\d{1,4}\] [PS]",
+        before="(?:Oops|Internal error)",
+    ),
+)  # fmt: skip
+_AT = (
+    Form("RIP: ", r"[0-9a-f]{4}:[\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \[(?P<module>[\w-]{1,56})"),
+    Form("pc : ", r"[\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \[(?P<module>[\w-]{1,56})"),
+)
+_KILLED = Form(
+    "ut of memory: Kill", r"(?:ed)? process \d{1,10},?(?: UID \d{1,10},)? \((?P<name>[^)]{1,16})\)",
+    before="(?:(?P<cgroup>Memory cgroup o)|O)",
+)  # fmt: skip
+_LIBRARY = r"(?P<library>lib(?:nccl|cuda|cudart|nvidia-(?:ml|ptxjit|nvvm)|dcgm)[\w.-]{0,80}|nv(?:idia)?-[\w-]{1,40})\["
+"""Of compute: programs that draw crash in libraries of their own."""
+_CRASHED = (
+    Form(
+        "]: segfault at ", r"[0-9a-f]{1,16} ip [0-9a-f]{1,16} sp [0-9a-f]{1,16} error [0-9a-f]{1,8} in " + _LIBRARY,
+        before=r"(?P<name>.{1,16})\[\d{1,10}", forgeable=True,
+    ),
+    Form(
+        "traps: ", r"(?P<name>.{1,16})\[\d{1,10}\] (?:general protection(?: fault)?|trap [\w ]{1,30}) ip:[0-9a-f]{1,16}"
+        r" sp:[0-9a-f]{1,16} error:[0-9a-f]{1,8} in " + _LIBRARY, forgeable=True,
+    ),
+)  # fmt: skip
+_NMI = Form("NMI: ", r"(?P<what>PCI system error \(SERR\)|IOCK error)")
+Lines = Sequence[tuple[float, str]]
+
+
+def events(lines: Lines) -> list[HostEvent]:
+    """All of these, in the order of the log."""
+    found = [*_single(lines), *_stuck(lines), *_oopses(lines), *_hung(lines)]
+    return sorted(found, key=lambda each: each.seconds)
+
+
+def _single(lines: Lines) -> Iterator[HostEvent]:
+    for seconds, message in lines:
+        if match := _PANIC.match(message):
+            why = match["why"].strip()
+            yield _event("panic", why, seconds, message, "hardware" if _BY_HARDWARE.match(why) else "")
+        elif match := _NMI.match(message):
+            yield _event("machine check", match["what"], seconds, message, corrected=False)
+        elif match := _KILLED.match(message):
+            group = "cgroup" if match["cgroup"] else ""
+            yield _event("out of memory", match["name"], seconds, message, group)
+        elif match := first_match(_CRASHED, message):
+            yield _event("crashed", match["name"], seconds, message, match["library"])
+        elif match := _THROTTLED.match(message):
+            count = int(match["count"])
+            yield replace(_event("throttled", f"CPU {int(match['cpu'])}", seconds, message), count=count)
+
+
+def _event(
+    trouble: HostTrouble, part: str, seconds: float, line: str, group: str = "", corrected: bool | None = None
+) -> HostEvent:
+    return HostEvent(trouble=trouble, part=part, group=group, corrected=corrected, seconds=seconds, line=line)
+
+
+def _stuck(lines: Lines) -> Iterator[HostEvent]:
+    """Tasks that wait or spin in the NVIDIA driver: functions of its modules are on their stack.
+
+    The stack decides, as the name of a task can be chosen by any user.
+    """
+    heading: HostEvent | None = None
+    for seconds, message in lines:
+        if match := first_match(_STUCK, message):
+            heading = _event("stuck", match.groupdict().get("task", ""), seconds, message)
+        elif heading is not None and seconds - heading.seconds <= FRAMES_S and _FRAME.match(message):
+            yield heading
+            heading = None
+
+
+def _oopses(lines: Lines) -> Iterator[HostEvent]:
+    """Each once, with the module that the processor was in; a heading has several lines."""
+    open_: HostEvent | None = None
+    for seconds, message in lines:
+        if open_ is not None and seconds - open_.seconds > FRAMES_S:
+            yield open_
+            open_ = None
+        if open_ is None and first_match(_OOPS, message):
+            open_ = _event("oops", "", seconds, message)
+        elif open_ is not None and not open_.group and (at := first_match(_AT, message)):
+            open_ = _event("oops", "", open_.seconds, open_.line, at["module"])
+    if open_ is not None:
+        yield open_
+
+
+def _hung(lines: Lines) -> Iterator[HostEvent]:
+    """Tasks and CPUs that hang outside the NVIDIA driver: those in it are ``stuck``."""
+    open_: HostEvent | None = None
+    for seconds, message in lines:
+        if open_ is not None and seconds - open_.seconds <= FRAMES_S and _FRAME.match(message):
+            open_ = None
+        match = first_match(_STUCK, message) or first_match(_STALLED, message)
+        if match is not None:
+            if open_ is not None:
+                yield open_
+            open_ = _event("hung", match.groupdict().get("task", ""), seconds, message)
+    if open_ is not None:
+        yield open_

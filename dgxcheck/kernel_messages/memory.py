@@ -1,0 +1,192 @@
+"""Messages about errors of memory, CPUs and what else firmware reports: EDAC, machine checks, APEI and BERT.
+
+Linux drivers/edac/edac_mc.c, arch/x86/kernel/cpu/mce, drivers/edac/mce_amd.c, drivers/acpi/apei, drivers/firmware/efi.
+One error can be logged in several of these forms: EDAC's line names the DIMM and counts, so that what is logged within
+a second of it is the same error. Each form begins with more bytes of its own than the name of a process has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from dgxcheck.facts.bdf import PATTERN, is_bdf
+from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, PcieError, Severity
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.kernel_messages.form import Form, first_match
+
+SAME_S = 1.0
+BOOT_S = 30.0
+"""Machine checks logged by then without an exception were kept by the CPU or firmware from before the boot."""
+_HARDWARE = r"(?:mce: )?\[Hardware Error\]: "
+_EDAC = Form(
+    "EDAC MC",
+    r"(?P<number>\d{1,3}): (?P<count>\d{1,9}) (?P<kind>[CU])E (?:[A-Za-z][\w /-]{0,60} )??on (?P<dimm>[^(]{1,80}?) \(",
+)
+_MACHINE_CHECK = (
+    Form(
+        ": Machine Check", r"(?: Exception| Event)?: (?P<mcg>[0-9a-f]{1,16}) Bank (?P<bank>\d{1,3}): "
+        r"(?P<status>[0-9a-f]{1,16})", before=rf"{_HARDWARE}CPU (?P<cpu>\d{{1,5}})",
+    ),
+    Form(
+        "_STATUS[", r"[^\]]{0,80}\]: 0x(?P<status>[0-9a-f]{1,16})",
+        before=rf"{_HARDWARE}(?:CPU:(?P<cpu>\d{{1,5}}) \([0-9a-f:]{{1,20}}\) )?MC(?P<bank>\d{{1,3}})",
+    ),
+)  # fmt: skip
+"""Of Intel, and of AMD."""
+_AMD_MEMORY = (
+    Form("Unified Memory Controller", before=_HARDWARE),
+    Form("DRAM ECC error", before=rf"{_HARDWARE}(?:Northbridge Error [^:]{{0,20}}: )?"),
+)
+_PROCESSOR = Form("PROCESSOR ", r"[0-9a-f]{1,4}:[0-9a-f]{1,8} TIME \d{1,20} SOCKET (?P<socket>\d{1,3}) ", _HARDWARE)
+_LOGGED = Form("Machine check events logged", before=_HARDWARE)
+_POISONED = (
+    Form("mce: Uncorrected hardware memory error in user-access at ", r"[0-9a-f]{1,16}"),
+    Form("Memory failure: 0x", r"[0-9a-f]{1,16}: (?:recovery action for|Sending SIGBUS|Killing) "),
+)
+_APEI = Form("[Hardware Error]: ", r" {0,7}(?P<rest>\S.*)", before=r"(?:mce: |\{(?P<record>\d{1,10})\})?")
+_SEVERITY = re.compile(r"event severity: (?P<severity>[a-z]{1,20})")
+_SECTION = re.compile(r"section_?[ ]?type: (?P<section>[^\n]{1,60})")
+_AT = re.compile(rf"device_id: (?P<bdf>{PATTERN})$")
+_DIMM = re.compile(r"DIMM location: (?!not present)(?P<dimm>[^\n]{1,80})|fru_text: (?P<fru>[^\n]{1,40})")
+_MODULE = re.compile(r"node: ?(?P<node>\d{1,5}) card: ?(?P<card>\d{1,5}) module: ?(?P<module>\d{1,5})")
+_UNCORRECTED, _DEFERRED = 1 << 61, 1 << 44
+_MEMORY_MASK, _MEMORY = 0xEF80, 0x0080
+"""Of MCACOD, compound error codes (Intel SDM, volume 3B, 17.9.2): memory controller errors."""
+_SEVERITIES: Mapping[str, Severity] = {"corrected": "corrected", "recoverable": "nonfatal", "fatal": "fatal"}
+Lines = Sequence[tuple[float, str]]
+
+
+def errors(lines: Lines) -> list[HostEvent]:
+    """Each error of memory, CPUs or what else firmware reports once, in the order of the log."""
+    edac = [event for seconds, message in lines if (event := _edac(seconds, message)) is not None]
+    known = [event.seconds for event in edac]
+    reported = (block.event for block in _blocks(lines) if block.event is not None)
+    others = [each for each in (*_machine_checks(lines), *reported) if not _near(each.seconds, known)]
+    known += [event.seconds for event in others]
+    unnamed = [each for each in _unnamed(lines) if not _near(each.seconds, known)]
+    return sorted([*edac, *others, *unnamed], key=lambda each: each.seconds)
+
+
+def pcie_errors(lines: Lines) -> list[PcieError]:
+    """Errors of PCIe that firmware handled and reported: ``{8}[Hardware Error]:   section_type: PCIe error``."""
+    return [error for block in _blocks(lines) for error in block.pcie]
+
+
+def _near(seconds: float, known: Sequence[float]) -> bool:
+    return any(abs(seconds - other) <= SAME_S for other in known)
+
+
+def _edac(seconds: float, message: str) -> HostEvent | None:
+    """``EDAC MC1: 262 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x2031c14 ..``"""
+    match = _EDAC.match(message)
+    if match is None:
+        return None
+    return HostEvent(
+        trouble="memory", part=match["dimm"].strip(), group=f"mc{int(match['number'])}", corrected=match["kind"] == "C",
+        count=max(int(match["count"]), 1), seconds=seconds, line=message,
+    )  # fmt: skip
+
+
+def _machine_checks(lines: Lines) -> Iterator[HostEvent]:
+    """Of Intel (``CPU 0: Machine Check: 0 Bank 7: cc00418000010091``) and AMD (``CPU:2 (17:31:0) MC17_STATUS[..]``)."""
+    open_: HostEvent | None = None
+    for seconds, message in lines:
+        if open_ is not None and seconds - open_.seconds > SAME_S:
+            yield open_
+            open_ = None
+        match = first_match(_MACHINE_CHECK, message)
+        if match is not None:
+            if open_ is not None:
+                yield open_
+            open_ = _machine_check(seconds, message, match)
+        elif open_ is not None and first_match(_AMD_MEMORY, message):
+            open_ = replace(open_, trouble="memory")
+        elif open_ is not None and (processor := _PROCESSOR.match(message)):
+            open_ = replace(open_, group=f"socket {int(processor['socket'])}")
+    if open_ is not None:
+        yield open_
+
+
+def _machine_check(seconds: float, message: str, match: re.Match[str]) -> HostEvent:
+    status = int(match["status"], 16)
+    mcg = match.groupdict().get("mcg")
+    cpu = "" if match["cpu"] is None else f"CPU {int(match['cpu'])} "
+    is_memory = mcg is not None and status & _MEMORY_MASK == _MEMORY
+    return HostEvent(
+        trouble="memory" if is_memory else "machine check", part=f"{cpu}bank {int(match['bank'])}", group="",
+        corrected=not status & (_UNCORRECTED | _DEFERRED), seconds=seconds, line=message,
+        past=seconds <= BOOT_S and mcg is not None and int(mcg, 16) == 0,
+    )  # fmt: skip
+
+
+class _Block(Record):
+    """What one record of firmware says."""
+
+    event: HostEvent | None
+    pcie: tuple[PcieError, ...]
+
+
+def _blocks(lines: Lines) -> Iterator[_Block]:
+    """Of ``{35}[Hardware Error]:`` lines, and of those without a number, which firmware kept from before the boot."""
+    blocks: dict[str, list[tuple[float, str, str]]] = {}
+    unnumbered = 0
+    for seconds, message in lines:
+        match = _APEI.match(message)
+        if match is None or message.startswith("mce: "):
+            continue
+        if match["record"] is None and _SEVERITY.match(match["rest"]):
+            unnumbered += 1
+        name = match["record"] or f"before {unnumbered}"
+        blocks.setdefault(name, []).append((seconds, message, match["rest"]))
+    return (_block(block, name.startswith("before")) for name, block in blocks.items())
+
+
+def _block(block: Sequence[tuple[float, str, str]], past: bool) -> _Block:
+    """A section of memory or of PCIe says what it is; every other one is of the CPUs and the chips around them."""
+    severity = dimm = module = ""
+    sections, devices = [], []
+    for _, message, rest in block:
+        if match := _SEVERITY.match(rest):
+            severity = match["severity"]
+        elif match := _SECTION.match(rest):
+            sections.append(match["section"])
+        elif match := _DIMM.match(rest):
+            dimm = match["dimm"] or dimm or match["fru"]
+        elif match := _MODULE.match(rest):
+            module = f"node {match['node']} card {match['card']} module {match['module']}"
+        elif (match := _AT.match(rest)) and is_bdf(match["bdf"]):
+            devices.append((match["bdf"], message))
+    if severity not in _SEVERITIES or not sections:
+        return _Block(event=None, pcie=())
+    seconds, line, _ = block[0]
+    of_memory = any("memory error" in section for section in sections)
+    trouble: HostTrouble = "memory" if of_memory else "machine check"
+    part = (dimm.strip() or module) if of_memory or "processor" in " ".join(sections) else ""
+    event = HostEvent(
+        trouble=trouble, part=part, group=part, corrected=severity == "corrected", seconds=seconds, line=line, past=past
+    )  # fmt: skip
+    only_pcie = all("PCIe" in section for section in sections)
+    return _Block(
+        event=None if only_pcie and (devices or event.corrected) else event,
+        pcie=tuple(
+            PcieError(bdf=bdf, severity=_SEVERITIES[severity], seconds=seconds, line=message, past=past)
+            for bdf, message in dict(devices).items()
+        ),
+    )
+
+
+def _unnamed(lines: Lines) -> Iterator[HostEvent]:
+    """Errors of which the log has no details: those for mcelog, and pages that were taken out of use."""
+    last: HostEvent | None = None
+    for seconds, message in lines:
+        poisoned = first_match(_POISONED, message) is not None
+        if not poisoned and not _LOGGED.match(message):
+            continue
+        event = HostEvent(
+            trouble="memory" if poisoned else "machine check", part="", group="", corrected=not poisoned,
+            seconds=seconds, line=message,
+        )  # fmt: skip
+        if last is None or seconds - last.seconds > SAME_S or last.trouble != event.trouble:
+            yield event
+        last = event

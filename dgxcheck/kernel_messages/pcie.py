@@ -1,0 +1,193 @@
+"""Messages about PCIe: errors (AER, DPC), slots that lose their device, BARs without a place, what an IOMMU refused.
+
+Linux drivers/pci/pcie/aer.c, dpc.c, hotplug/pciehp_ctrl.c, setup-res.c; drivers/iommu/amd/iommu.c, intel/dmar.c,
+arm/arm-smmu-v3; old and new spellings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from dgxcheck.facts.bdf import PATTERN, as_bdf, is_bdf
+from dgxcheck.facts.kernel_log import HostEvent, IommuFault, IommuRefusal, PcieError, Severity
+from dgxcheck.facts.record import replace
+from dgxcheck.kernel_messages.form import DEVICE, Form, first_match
+
+SAME_S = 1.0
+"""Within this time the details of an error follow its announcement by a port."""
+_HOW_BAD = r"(?:Correct(?:ed|able)|Uncorrect(?:ed|able) \((?P<uncorrected>Non-Fatal|Fatal)\))"
+_ERROR = Form("PCIe Bus Error: severity=", _HOW_BAD, before=rf"{DEVICE}(?:AER: )?")
+_DETAIL = Form(
+    "[", r" ?\d{1,2}\] (?P<name>[A-Za-z][A-Za-z ]{0,39}?) {0,64}(?:\(First\))?\s{0,64}$", before=rf"{DEVICE} {{0,15}}"
+)
+_GIVEN_UP = Form("AER: ", r"(?:can't recover|device recovery failed)", before=DEVICE)
+_CONTAINED = Form("pcieport ", rf"(?P<bdf>{PATTERN}): DPC: containment event, status:0x[0-9a-f]{{1,4}}\b")
+_NOBODY = ":00:00.0"
+_ANNOUNCED = Form(
+    " received",
+    rf"(?::| from) (?:id=(?P<id>[0-9a-f]{{4}})|(?P<of>{PATTERN}))",
+    before=rf"{DEVICE}AER: (?:Multiple )?{_HOW_BAD} error(?: message)?",
+)
+_SLOT = (
+    Form(": pciehp: Slot(", before=rf"pcieport (?P<port>{PATTERN})",
+         after=r"(?P<slot>[\w-]{1,20})\): (?P<what>Link Down|Card not present|Link Up|Card present"
+         r"|Attention button pressed|Button pressed|Powering off due to button press)"),
+    Form("pciehp ", rf"(?P<port>{PATTERN}):pcie\d{{1,4}}: Slot\((?P<slot>[\w-]{{1,20}})\): (?P<what>Link Down"
+         "|Card not present|Link Up|Card present|Attention button pressed|Button pressed"
+         "|Powering off due to button press)"),
+)  # fmt: skip
+_GONE, _BACK = ("Link Down", "Card not present"), ("Link Up", "Card present")
+_NO_BAR = (
+    Form(": no space for [mem size ", before=rf"{DEVICE}BAR (?P<bar>[0-5])"),
+    Form("]: can't assign; no space", before=rf"{DEVICE}BAR (?P<bar>[0-5]) \[mem size [^\]]{{1,60}}"),
+)
+_SHORT = r"(?P<at>(?:[0-9a-f]{4}:)?(?:0x)?[0-9a-f]{2}:(?:0x)?[0-9a-f]{2}\.[0-7])"
+_SMMU = r"arm-smmu-v3 [\w.:-]{1,60}: "
+_IOMMU: tuple[tuple[Form, IommuRefusal], ...] = (
+    (Form("AMD-Vi: Event logged [IO_PAGE_FAULT ", before=DEVICE), "memory"),
+    (Form("AMD-Vi: Event logged [IO_PAGE_FAULT device=", rf"{_SHORT} "), "memory"),
+    (Form("] Request device [", rf"{_SHORT}\] ", before=r"DMAR: ?\[DMA (?:Read|Write)[A-Z_ ]{0,20}"), "memory"),
+    (Form("] Request device [", rf"{_SHORT}\] ", before=r"DMAR: ?\[INTR-REMAP"), "interrupt"),
+    (Form("event 0x", r"[0-9a-f]{2} received:", before=_SMMU), "smmu"),
+    (Form("event: ", rf"[A-Z]_[A-Z_]{{1,30}} client: (?:(?P<bdf>{PATTERN})|\S)", before=_SMMU), "smmu"),
+)
+IOMMU_FORMS = tuple(form for form, _ in _IOMMU)
+_STREAM = Form("0x", r"(?P<sid>[0-9a-f]{8}) ?000000(?:02|0[3-9a-f]|1[0-3])$", before=_SMMU)
+"""The first words of an SMMU's event; the stream is the requester's bus, device and function."""
+Lines = Sequence[tuple[float, str]]
+
+
+def error(message: str) -> tuple[str, Severity] | None:
+    """``nvidia 0000:06:00.0: PCIe Bus Error: severity=Corrected, type=..``: bdf and severity."""
+    match = _ERROR.match(message)
+    return (match["bdf"], _severity(match["uncorrected"])) if match is not None and is_bdf(match["bdf"]) else None
+
+
+def announced(message: str) -> tuple[str, Severity] | None:
+    """``pcieport 0000:00:02.0: AER: Corrected error received: 0000:06:00.0``, of old ``id=0010``: whose, and severity.
+
+    Most are followed by a line that ``error`` knows; where the device cannot be asked any more there is none. An ID of
+    0, that of the host bridge, is what root ports hold that were told none: then it is the port's own error. A port
+    that contained an error (``pcieport 0000:80:02.0: DPC: containment event, ..``, drivers/pci/pcie/dpc.c) took the
+    link below it down.
+    """
+    if (contained := _CONTAINED.match(message)) is not None:
+        return (contained["bdf"], "fatal") if is_bdf(contained["bdf"]) else None
+    match = _ANNOUNCED.match(message)
+    if match is None:
+        return None
+    bdf = match["of"]
+    if bdf is None:
+        number = int(match["id"], 16)
+        bdf = f"{match['bdf'].partition(':')[0]}:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}"
+    if bdf.endswith(_NOBODY):
+        bdf = match["bdf"]
+    return (bdf, _severity(match["uncorrected"])) if is_bdf(bdf) else None
+
+
+def error_bit(message: str) -> tuple[str, str] | None:
+    """``nvidia 0000:06:00.0:    [ 6] BadTLP                 (First)``: bdf and name of the bit."""
+    match = _DETAIL.match(message)
+    return (match["bdf"], match["name"]) if match is not None and is_bdf(match["bdf"]) else None
+
+
+def given_up(message: str) -> str | None:
+    """``nvidia 0000:06:00.0: AER: can't recover (no error_detected callback)``: the bdf."""
+    match = _GIVEN_UP.match(message)
+    return match["bdf"] if match is not None and is_bdf(match["bdf"]) else None
+
+
+def _severity(uncorrected: str | None) -> Severity:
+    return "corrected" if uncorrected is None else "fatal" if uncorrected == "Fatal" else "nonfatal"
+
+
+def errors(lines: Lines) -> list[PcieError]:
+    """Each error once: by its details, or by its announcement where no details follow."""
+    found: list[PcieError] = []
+    waiting: dict[Severity, PcieError] = {}
+    last: dict[str, int] = {}
+    for seconds, message in lines:
+        if (announcement := announced(message)) is not None:
+            bdf, severity = announcement
+            if severity in waiting:
+                found.append(waiting[severity])
+            waiting[severity] = PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message)
+        elif (detailed := error(message)) is not None:
+            bdf, severity = detailed
+            before = waiting.pop(severity, None)
+            if before is not None and seconds - before.seconds > SAME_S:
+                found.append(before)
+            last[bdf] = len(found)
+            found.append(PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message))
+        elif (bit := error_bit(message)) is not None and bit[0] in last:
+            of = found[last[bit[0]]]
+            if seconds - of.seconds <= SAME_S and bit[1] not in of.names:
+                found[last[bit[0]]] = replace(of, names=(*of.names, bit[1]))
+        elif (lost := given_up(message)) is not None and lost in last:
+            found[last[lost]] = replace(found[last[lost]], unrecovered=True)
+    return [*found, *waiting.values()]
+
+
+def unplugged(lines: Lines) -> Iterator[HostEvent]:
+    """Slots whose device went away on its own, ``past`` where one came back; not those that somebody switched off."""
+    slots: dict[tuple[str, str], list[tuple[float, str, str]]] = {}
+    for seconds, message in lines:
+        match = first_match(_SLOT, message)
+        if match is not None and is_bdf(match["port"]):
+            slots.setdefault((match["port"], match["slot"]), []).append((seconds, message, match["what"]))
+    for (port, slot), said in slots.items():
+        last = [number for number, (_, _, what) in enumerate(said) if what in _GONE]
+        if not last:
+            continue
+        first = last[-1]
+        while first and said[first - 1][2] in _GONE:
+            first -= 1
+        if first and said[first - 1][2] not in (*_GONE, *_BACK):
+            continue
+        seconds, line, _ = said[first]
+        back = any(what in _BACK for _, _, what in said[last[-1] :])
+        yield HostEvent(
+            trouble="unplugged", part=port, group=slot, corrected=None, seconds=seconds, line=line, past=back
+        )
+
+
+def without_bar(message: str) -> tuple[str, str] | None:
+    """``pci 0000:06:00.0: BAR 1: no space for [mem size 0x2000000000 64bit pref]``: the bdf and the BAR's number.
+
+    BARs of memory alone, and none of virtual functions: many a machine has no room for those, and needs none.
+    """
+    match = first_match(_NO_BAR, message)
+    return (match["bdf"], match["bar"]) if match is not None and is_bdf(match["bdf"]) else None
+
+
+def iommu_faults(lines: Lines) -> list[IommuFault]:
+    """``nvidia 0000:07:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT ..]``: whose access or interrupt was refused.
+
+    Kernels before 6.15 print an SMMU's event as numbers in the lines that follow its first.
+    """
+    found: list[IommuFault] = []
+    for seconds, message in lines:
+        for form, what in _IOMMU:
+            if (match := form.match(message)) is not None and (bdf := _refused(match)) is not None:
+                twice = found[-1:] and what == "smmu" and ": event: " in message and found[-1].what == "smmu"
+                if twice and seconds - found[-1].seconds <= SAME_S:
+                    del found[-1]
+                found.append(IommuFault(bdf=bdf, what=what, seconds=seconds, line=message))
+        stream = _STREAM.match(message)
+        if stream is not None and found and found[-1].what == "smmu" and seconds - found[-1].seconds <= SAME_S:
+            number = int(stream["sid"], 16)
+            if number < 1 << 16:
+                bdf = f"0000:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}"
+                found[-1] = replace(found[-1], bdf=found[-1].bdf or bdf)
+    return found
+
+
+def _refused(match: re.Match[str]) -> str | None:
+    """The device; empty where the line names none, None where what it names is none."""
+    parts = match.groupdict()
+    if (at := parts.get("at")) is not None:
+        at = at.replace("0x", "")
+        return as_bdf(at if at.count(":") > 1 else f"0000:{at}")
+    bdf = parts.get("bdf")
+    return "" if bdf is None else bdf if is_bdf(bdf) else None

@@ -1,0 +1,91 @@
+"""Messages about disks, arrays, file systems and file servers.
+
+Linux block/blk-core.c, fs/buffer.c, drivers/nvme/host, drivers/scsi/sd.c, drivers/md, fs/ext4, fs/jbd2, fs/xfs,
+fs/btrfs, net/sunrpc/clnt.c, fs/file_table.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
+from dgxcheck.facts.record import replace
+from dgxcheck.kernel_messages.form import Form, first_match
+
+_NAME = r"(?P<disk>[a-z][\w!-]{0,31})"
+_BLOCK = r"(?:blk_update_request: |print_req_error: |end_request: )?"
+_BEYOND_END = Form(": rw=", r"\d{1,9}, (?:want|sector)=\d{1,20}, (?:limit=|nr_sectors = )\d", before=_NAME)
+SEVERAL_LINES = {Form(": attempt to access beyond end of device", before=".{1,16}", forgeable=True): _BEYOND_END}
+"""How a message of several lines begins, and those that go on with it. Its own words are those of a task."""
+_DISK = (
+    Form(" error, dev ", rf"{_NAME}, sector \d", before=rf"{_BLOCK}(?:critical medium|critical target|I/O|protection)"),
+    Form("Buffer I/O error on dev", rf"(?:ice)? {_NAME}, logical block \d"),
+    Form(
+        "nvme nvme", r"(?P<disk>\d{1,4}): (?:controller is down; will reset"
+        r"|I/O \d{1,6} (?:\([^)]{1,40}\) )?QID \d{1,5} timeout"
+        r"|I/O tag \d{1,6} \([0-9a-f]{1,8}\) .{0,60}QID \d{1,5} timeout|Removing after probe failure"
+        r"|Device not ready; aborting|Disabling device after reset failure)",
+    ),
+    Form(": no available path - failing I/O", before=rf"block {_NAME}"),
+    _BEYOND_END,
+    Form(
+        "Sense Key : ", "(?:Medium|Hardware) Error",
+        before=r"sd \d{1,4}(?::\d{1,6}){3}: \[(?P<disk>sd[a-z]{1,4})\] .{0,40}",
+    ),
+)  # fmt: skip
+_FILE_SYSTEM = (
+    Form("EXT4-fs error (device ", rf"{_NAME}\): "),
+    Form("EXT4-fs (", rf"{_NAME}\): (?:Remounting filesystem read-only|failed to convert unwritten extents)"),
+    Form("Aborting journal on device ", r"(?P<disk>[a-z][\w!]{0,31}(?:-\d{1,4})?)-\d{1,10}\."),
+    Form(
+        "XFS (", rf"{_NAME}\): (?:Metadata corruption detected|Corruption detected|Corruption of in-memory data"
+        r"|Internal error|metadata I/O error|[lL]og I/O [eE]rror|Filesystem has been shut down)",
+    ),
+    Form("BTRFS", rf"(?:: | )(?:error|critical) \(device {_NAME}(?: state \w{{1,8}})?\)"),
+)  # fmt: skip
+_ARRAY = Form("md/raid", rf"[\w-]{{0,8}}:(?P<array>md\w{{1,31}}): Disk failure on {_NAME}(?:,| detected)")
+_SERVER_SILENT = Form("nfs: server ", r"(?P<server>\S{1,255}) not responding, (?:still trying|timed out)")
+_SERVER_ANSWERS = Form("nfs: server ", r"(?P<server>\S{1,255}) OK")
+_FILES = Form("VFS: file-max limit ", r"\d{1,20} reached")
+Lines = Sequence[tuple[float, str]]
+
+
+def events(lines: Lines) -> Iterator[HostEvent]:
+    """All of these, by kind."""
+    yield from _single(lines)
+    yield from _silent_servers(lines)
+
+
+def _single(lines: Lines) -> Iterator[HostEvent]:
+    for seconds, message in lines:
+        if match := _ARRAY.match(message):
+            yield _event("array", match["array"], seconds, message, whole_disk(match["disk"]))
+        elif match := first_match(_DISK, message):
+            disk = f"nvme{match['disk']}" if match["disk"].isdigit() else match["disk"]
+            yield _event("disk", whole_disk(disk), seconds, message)
+        elif match := first_match(_FILE_SYSTEM, message):
+            yield _event("file system", whole_disk(match["disk"]), seconds, message)
+        elif _FILES.match(message):
+            yield _event("out of files", "", seconds, message)
+
+
+def _event(trouble: HostTrouble, part: str, seconds: float, line: str, group: str = "") -> HostEvent:
+    return HostEvent(trouble=trouble, part=part, group=group, corrected=None, seconds=seconds, line=line)
+
+
+def _silent_servers(lines: Lines) -> Iterator[HostEvent]:
+    """Each server's last silence, ``past`` where it responded again."""
+    silent: dict[str, HostEvent] = {}
+    for seconds, message in lines:
+        if match := _SERVER_SILENT.match(message):
+            silent[match["server"]] = _event("file server", match["server"], seconds, message)
+        elif (match := _SERVER_ANSWERS.match(message)) and match["server"] in silent:
+            silent[match["server"]] = replace(silent[match["server"]], past=True)
+    yield from silent.values()
+
+
+def whole_disk(name: str) -> str:
+    """The disk of a partition: ``sda`` of ``sda1``, ``nvme0n1`` of ``nvme0n1p2``."""
+    match = re.fullmatch(r"(nvme\d+n\d+|mmcblk\d+)p\d+|((?:[shv]|xv)d[a-z]{1,4})\d+", name)
+    return name if match is None else match[1] or match[2]

@@ -1,0 +1,234 @@
+"""``bandwidthTest`` and ``simpleP2P`` of NVIDIA's samples.
+
+bandwidthTest of the CUDA samples up to 12.8: quick, range and shmoo mode, tables and CSV.
+
+The unit changed. Samples that print ``GB/s`` count 1e9 bytes
+(https://github.com/NVIDIA/cuda-samples/blob/306af8d2755e712ffcb0b16a585da61bd1956303/Samples/1_Utilities/bandwidthTest/bandwidthTest.cu);
+those of CUDA 5 to 10.0 print ``MB/s`` and compute ``1024 * bytes / ms / 2**20``, so that one of theirs is 1,024,000
+bytes a second
+(https://github.com/exitstop/cuda_toolkit_8_0_example/blob/6c40e961a95718d712fedd549b18f2df81778d37/1_Utilities/bandwidthTest/bandwidthTest.cu).
+Copies inside a device count what is read and what is written in both.
+
+simpleP2P of the CUDA samples: one pair, copied to and fro, then written through by a kernel on each side.
+
+It prints ``GB/s`` and divides by 1024 three times, so one of its is 2**30 bytes
+(https://github.com/NVIDIA/cuda-samples/blob/ca37378cb454b74e3979fa7a14c110045d3c4437/Samples/0_Introduction/simpleP2P/simpleP2P.cu).
+Its verdict is of both directions together: each GPU's kernel reads what the other GPU holds, and the host compares.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.combine import merge_runs
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import MOST_GBS, bare, bounded, gpu, imported, integer, number
+
+BANDWIDTH_TOOL = "bandwidthTest"
+GBS = {"MB/s": 1.024e-3, "GB/s": 1.0}
+KINDS = {
+    "Host to Device": "host-to-device",
+    "Device to Host": "device-to-host",
+    "Device to Device": "device-copy",
+    "H2D": "host-to-device",
+    "D2H": "device-to-host",
+    "D2D": "device-copy",
+}
+MOST_BYTES = 1 << 40
+MOST_SIZES = 128
+SECTION = re.compile(r"(Host to Device|Device to Host|Device to Device) Bandwidth, (\d{1,3}) Device\(s\).{0,80}")
+COLUMNS = re.compile(
+    r"(?:Write-Combined Memory Writes are Enabled ?)?Transfer Size \(Bytes\) ?Bandwidth\((MB/s|GB/s)\)"
+)
+DEVICE = re.compile(r"Device (\d{1,3}): (.{1,100})")
+ROW = re.compile(r"(\d{1,13}) (\d{1,9}\.\d)", re.ASCII)
+CSV = re.compile(
+    r"bandwidthTest-(H2D|D2H|D2D)(-Paged|-Pinned)?(-WriteCombined)?, Bandwidth = (\d{1,9}\.\d) (MB/s|GB/s), "
+    r"Time = \d{1,9}\.\d{1,9} s, Size = (\d{1,13}) bytes, NumDevsUsed = (\d{1,3})",
+    re.ASCII,
+)
+BANDWIDTH_CHATTER = re.compile(
+    r"\[?CUDA Bandwidth Test\] - Starting\.\.\.|(?:Quick|Range|Shmoo) Mode|\.{2,500}|!!!!!Cumulative Bandwidth to be .*"
+    r"|Result = (?:PASS|FAIL)|NOTE: The CUDA Samples are not meant for performance.*|Write-Combined Memory Writes .*"
+)
+MEMORY = re.compile(r"(PINNED|PAGEABLE) Memory Transfers")
+
+
+def read_bandwidth(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``host-to-device``, ``device-to-host`` (``pageable-..`` too) and ``device-copy``, at the largest size; all sizes
+    are kept. Where no device is named it is 0, the sample's default; the sum of ``--device=all`` is of ``all``."""
+    lines = bounded(lines)
+    scan = _Scan()
+    for at, raw in enumerate(lines):
+        line = " ".join(bare(raw).split())
+        if line and scan.line(at, line):
+            scan.understood.add(at)
+    scan.close()
+    if not scan.facts:
+        return ()
+    return (Imported(tool=BANDWIDTH_TOOL, facts=merge_runs(scan.facts), understood=frozenset(scan.understood)),)
+
+
+class _Scan:
+    """Where in an output the reading is: which device, which copies, which unit."""
+
+    def __init__(self) -> None:
+        self.facts: list[tuple[str, Json]] = []
+        self.understood: set[int] = set()
+        self.devices: list[tuple[int, str]] = []
+        self.listing = False  # between "Running on..." and the first table
+        self.kind = ""
+        self.count = 1
+        self.memory = "PINNED"
+        self.unit = ""
+        self.rows: list[tuple[int, float, int]] = []
+
+    def line(self, at: int, line: str) -> bool:
+        """Whether the line, numbered from 0, is the tool's."""
+        if row := ROW.fullmatch(line):
+            return bool(self.unit) and self.row(at, row[1], row[2], self.unit)
+        if line == "Running on...":
+            self.close()
+            self.devices, self.listing = [], True
+        elif section := SECTION.fullmatch(line):
+            self.close()
+            self.kind, self.count, self.listing = KINDS[section[1]], int(section[2]), False
+            self.memory = "PAGEABLE" if "Paged" in line or "PAGEABLE" in line else "PINNED"
+        elif memory := MEMORY.fullmatch(line):
+            self.memory = memory[1]
+        elif (columns := COLUMNS.fullmatch(line)) and self.kind:
+            self.unit = columns[1]
+        elif csv := CSV.fullmatch(line):
+            self.close()
+            self.kind, self.count = KINDS[csv[1]], int(csv[7])
+            self.memory = "PAGEABLE" if csv[2] == "-Paged" else "PINNED"
+            return self.row(at, csv[6], csv[4], csv[5])
+        elif self.listing and (device := DEVICE.fullmatch(line)) and (index := gpu(device[1])) is not None:
+            self.devices.append((index, device[2]))
+        else:
+            return BANDWIDTH_CHATTER.fullmatch(line) is not None
+        return True
+
+    def row(self, at: int, size: str, rate: str, unit: str) -> bool:
+        bytes_, value = integer(size, MOST_BYTES), number(rate, MOST_GBS / GBS[unit])
+        if bytes_ is None or value is None:
+            return False
+        self.rows.append((bytes_, round(value * GBS[unit], 4), at))
+        return True
+
+    def close(self) -> None:
+        """Ends a table: its fact is that of the largest size."""
+        if self.rows and self.kind:
+            largest = max(self.rows)
+            pageable = self.memory == "PAGEABLE" and self.kind != "device-copy"
+            named = self.devices[0] if self.devices else (0, "")
+            subject = "all" if self.count > 1 or len(self.devices) > 1 else str(named[0])
+            sizes: list[Json] = [[size, value] for size, value, _ in sorted(self.rows)[-MOST_SIZES:]]
+            more: dict[str, Json] = {"sizes": sizes} if len(sizes) > 1 else {}
+            if subject != "all" and named[1]:
+                more["name"] = named[1]
+            fact = imported(
+                largest[1],
+                "GB/s",
+                tool=BANDWIDTH_TOOL,
+                line=largest[2],
+                method=f"cudaMemcpyAsync, {self.memory.lower()} memory, {largest[0]} bytes",
+                **more,
+            )
+            self.facts.append((f"measure {'pageable-' if pageable else ''}{self.kind} {subject}", fact))
+        self.rows, self.unit, self.kind = [], "", ""
+
+
+SIMPLE_P2P_TOOL = "simpleP2P"
+GIB = 1.073741824
+MIB = 1 << 20
+ACCESS = re.compile(r"Peer access from .{1,100} \(GPU(\d{1,3})\) ?-> .{1,100} \(GPU(\d{1,3})\) ?: (Yes|No)")
+RATE = re.compile(
+    r"cudaMemcpyPeer / cudaMemcpy between GPU(\d{1,3}) and GPU(\d{1,3}): (\d{1,9}\.\d\d) ?GB/s",
+    re.ASCII,
+)
+PAIR = re.compile(r"Enabling peer access between GPU(\d{1,3}) and GPU(\d{1,3})\.\.\.")
+BUFFERS = re.compile(r"Allocating buffers \((\d{1,6})MB on GPU\d{1,3}, GPU\d{1,3} and CPU Host\)\.\.\.", re.ASCII)
+WRONG = re.compile(r"Verification error @ element (\d{1,12}): .{1,100}", re.ASCII)
+VERDICT = re.compile(r"Test (passed|failed!?)")
+SIMPLE_P2P_CHATTER = re.compile(
+    r"\[\S{0,200}simpleP2P\S{0,20}\] - Starting\.\.\.|Checking for multiple GPUs\.\.\."
+    r"|CUDA-capable device count: \d{1,3}"
+    r"|GPU\d{1,3} = \" ?.{1,60}\" (?:IS|NOT|IS NOT) +capable of Peer-to-Peer \(P2P\)"
+    r"|Checking GPU\(s\) for support of peer to peer memory access\.\.\."
+    r"|Checking GPU\d{1,3} and GPU\d{1,3} for UVA capabilities\.\.\.|.{1,100} \(GPU\d{1,3}\) supports UVA: (?:Yes|No)"
+    r"|Both GPUs can support UVA, enabling\.\.\.|Creating event handles\.\.\."
+    r"|Preparing host buffer and memcpy to GPU\d{1,3}\.\.\."
+    r"|Run kernel on GPU\d{1,3}, taking source data from GPU\d{1,3} and writing to GPU\d{1,3}\.\.\."
+    r"|Copy data back to host from GPU\d{1,3} and verify results\.\.\."
+    r"|Disabling peer access\.\.\.|Shutting down\.\.\."
+)
+
+
+def read_simple_p2p(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``access``, ``p2p-alternating`` (one copy at a time, to and fro) in GB/s, and ``p2p-integrity`` of both ways."""
+    facts: list[tuple[str, Json]] = []
+    understood: set[int] = set()
+    pair: tuple[int, int] | None = None
+    size = 0
+    wrong: list[int] = []
+    for at, raw in enumerate(bounded(lines)):
+        line = " ".join(bare(raw).split())
+        if access := ACCESS.fullmatch(line):
+            if both := _pair(access[1], access[2]):
+                fact = imported(access[3] == "Yes", "", tool=SIMPLE_P2P_TOOL, line=at, method="cudaDeviceCanAccessPeer")
+                facts.append((f"measure access {both[0]} {both[1]}", fact))
+                understood.add(at)
+        elif begun := PAIR.fullmatch(line):
+            pair, size, wrong = _pair(begun[1], begun[2]), 0, []
+            understood.add(at)
+        elif rate := RATE.fullmatch(line):
+            both, value = _pair(rate[1], rate[2]), number(rate[3], MOST_GBS)
+            if both and value is not None:
+                pair = both
+                fact = imported(
+                    round(value * GIB, 4),
+                    "GB/s",
+                    tool=SIMPLE_P2P_TOOL,
+                    line=at,
+                    method="cudaMemcpy, alternating directions",
+                )
+                facts.append((f"measure p2p-alternating {min(both)} {max(both)}", fact))
+                understood.add(at)
+        elif buffers := BUFFERS.fullmatch(line):
+            size = int(buffers[1]) * MIB
+            understood.add(at)
+        elif error := WRONG.fullmatch(line):
+            wrong.append(int(error[1]))
+            understood.add(at)
+        elif verdict := VERDICT.fullmatch(line):
+            if pair is not None:
+                facts += _integrity(pair, wrong, verdict[1] == "passed", size, at)
+                understood.add(at)
+            pair, wrong = None, []
+        elif SIMPLE_P2P_CHATTER.fullmatch(line):
+            understood.add(at)
+    return (Imported(tool=SIMPLE_P2P_TOOL, facts=merge_runs(facts), understood=frozenset(understood)),) if facts else ()
+
+
+def _pair(a: str, b: str) -> tuple[int, int] | None:
+    first, second = gpu(a), gpu(b)
+    return None if first is None or second is None or first == second else (first, second)
+
+
+def _integrity(pair: tuple[int, int], wrong: list[int], passed: bool, size: int, at: int) -> list[tuple[str, Json]]:
+    """Nothing where the verdict contradicts the errors above it: then lines are missing or not of one run."""
+    if passed == bool(wrong):
+        return []
+    fact = imported(
+        len(wrong),
+        "words",
+        tool=SIMPLE_P2P_TOOL,
+        line=at,
+        method="kernels of both GPUs read each other's memory; at most 12 wrong words are reported",
+        checked=size,
+        first=min(wrong) * 4 if wrong else None,
+    )
+    a, b = pair
+    return [(f"measure p2p-integrity {a} {b}", fact), (f"measure p2p-integrity {b} {a}", dict(fact))]

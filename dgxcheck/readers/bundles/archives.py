@@ -1,0 +1,248 @@
+"""Archives read as streams: tar and zip.
+
+The members of a tar archive, one after the other, from a stream that is read once.
+
+tarfile of the standard library takes headers of any length into memory; this reader bounds all it holds.
+
+The members of a zip archive, one after the other, from a stream that is read once: by their own headers.
+
+zipfile of the standard library begins with the list at the end, which an archive that is cut no longer has.
+Format: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3 and 4.4.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+
+from dgxcheck.facts.limits import ARCHIVE_MEMBERS
+from dgxcheck.facts.record import Record
+
+_BLOCK = 512
+_REGULAR = (b"0", b"\0", b"7")
+_LONG_NAME, _PAX = b"L", (b"x", b"g")
+_HEADER_BYTES = 64 << 10
+"""Of a long name or an extended header."""
+
+
+class Blocks:
+    """Reads as many bytes as are asked for from chunks of any size."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._held = b""
+
+    def read(self, size: int) -> bytes:
+        """Fewer bytes only at the end."""
+        parts = [self._held]
+        length = len(self._held)
+        while length < size and (chunk := next(self._chunks, None)) is not None:
+            parts.append(chunk)
+            length += len(chunk)
+        held = b"".join(parts)
+        self._held = held[size:]
+        return held[:size]
+
+    def give_back(self, data: bytes) -> None:
+        """Bytes that were read, to be read again."""
+        self._held = data + self._held
+
+
+class TarMember:
+    """A regular file of an archive; ``read`` gives its bytes as long as the next one is not asked for."""
+
+    def __init__(self, name: str, size: int, blocks: Blocks) -> None:
+        self.name = name
+        self.size = size
+        self._left = size
+        self._blocks = blocks
+        self.cut = False
+
+    def read(self, size: int) -> bytes:
+        data = self._blocks.read(min(size, self._left))
+        self._left -= len(data)
+        if not data and self._left:
+            self.cut, self._left = True, 0
+        return data
+
+    def skip(self) -> None:
+        """Go past what was not read."""
+        while self.read(1 << 20):
+            pass
+
+
+class Link(Record):
+    """A symbolic link of an archive, its target as it stands."""
+
+    name: str
+    target: str
+
+
+def is_tar(head: bytes) -> bool:
+    """Do these bytes begin a tar archive (POSIX or GNU)?"""
+    return head[257:262] == b"ustar" and _checksum(head[:_BLOCK])
+
+
+def tar_members(blocks: Blocks) -> Iterator[TarMember | Link]:
+    """Regular files and symbolic links; the archive ends where a header is not one."""
+    name = ""
+    for _ in range(ARCHIVE_MEMBERS):
+        header = blocks.read(_BLOCK)
+        size = _octal(header[124:136])
+        if len(header) < _BLOCK or not _checksum(header) or size is None:
+            return
+        kind = header[156:157]
+        if kind == _LONG_NAME or kind in _PAX:
+            extra = TarMember("", size, blocks)
+            data = extra.read(_HEADER_BYTES)
+            extra.skip()
+            found = _text(data) if kind == _LONG_NAME else _path(data)
+            name = found or name
+        else:
+            prefix = _text(header[345:500]) if header[257:263] == b"ustar\0" else ""
+            own = name or "/".join(filter(None, (prefix, _text(header[:100]))))
+            name = ""
+            if kind == b"2":
+                yield Link(name=own, target=_text(header[157:257]))
+                size = 0
+            member = TarMember(own, size if kind in _REGULAR else 0, blocks)
+            if kind in _REGULAR:
+                yield member
+            member.skip()
+            size = size if kind in _REGULAR else 0
+        blocks.read(-size % _BLOCK)
+
+
+def _path(data: bytes) -> str:
+    """That of a pax header: ``30 path=..\\n``."""
+    at = data.find(b" path=")
+    end = data.find(b"\n", at)
+    return data[at + 6 : end].decode("utf-8", "replace") if at >= 0 and end >= 0 else ""
+
+
+def _text(field: bytes) -> str:
+    return field.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def _octal(field: bytes) -> int | None:
+    digits = field.strip(b" \0")
+    if not digits:
+        return 0
+    return int(digits, 8) if digits.isdigit() and not set(digits) & set(b"89") else None
+
+
+def _checksum(header: bytes) -> bool:
+    """The sum of all bytes, those of the sum itself taken as blanks."""
+    return len(header) == _BLOCK and _octal(header[148:156]) == sum(header) - sum(header[148:156]) + 8 * 0x20
+
+
+MAGIC = b"PK\x03\x04"
+_LISTED = b"PK\x01\x02"
+_HEADER = struct.Struct("<4xHHHHHIIIHH")
+_STORED, _DEFLATED = 0, 8
+_ENCRYPTED, _SIZE_FOLLOWS, _UTF8 = 0x1, 0x8, 0x800
+_RAW_DEFLATE = -15
+_LONGEST_DESCRIPTOR = 24
+_CHUNK = 64 << 10
+_ZIP64, _IN_ZIP64 = 1, 0xFFFFFFFF
+
+
+class ZipMember:
+    """A file of an archive; ``read`` gives its bytes as long as the next one is not asked for."""
+
+    def __init__(self, name: str, blocks: Blocks, size: int | None) -> None:
+        self.name = name
+        self.cut = False
+        self._blocks = blocks
+        self._left = size
+        """Of a file that is stored as it is; None for a deflated one, which has an end of its own."""
+        self._inflate = zlib.decompressobj(_RAW_DEFLATE) if size is None else None
+        self._packed = b""
+
+    def read(self, size: int) -> bytes:
+        if self._left is not None:
+            data = self._blocks.read(min(size, self._left))
+            self._left -= len(data)
+            if not data and self._left:
+                self.cut, self._left = True, 0
+            return data
+        return self._inflated(size)
+
+    def _inflated(self, size: int) -> bytes:
+        while self._inflate is not None:
+            packed = self._packed or self._blocks.read(_CHUNK)
+            try:
+                data = self._inflate.decompress(packed, size)
+            except zlib.error:
+                self._end(cut=True)
+                return b""
+            self._packed = self._inflate.unconsumed_tail
+            if self._inflate.eof:
+                self._blocks.give_back(self._inflate.unused_data)
+                self._end(cut=False)
+                return data
+            if not data and not packed:
+                self._end(cut=True)
+            if data:
+                return data
+        return b""
+
+    def _end(self, cut: bool) -> None:
+        self.cut, self._inflate, self._packed = cut, None, b""
+
+    def skip(self) -> None:
+        """Go past what was not read."""
+        while self.read(1 << 20):
+            pass
+
+
+class Unreadable:
+    """A file whose bytes cannot be read, and why."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        self.why = why
+
+
+def zip_members(blocks: Blocks) -> Iterator[ZipMember | Unreadable]:
+    """The files; the archive ends where a header is not one."""
+    for _ in range(ARCHIVE_MEMBERS):
+        header = blocks.read(_HEADER.size)
+        if len(header) < _HEADER.size or not header.startswith(MAGIC):
+            return
+        _, flags, method, _, _, _, packed, _, of_name, of_extra = _HEADER.unpack(header)
+        name = blocks.read(of_name).decode("utf-8" if flags & _UTF8 else "cp437", "replace").replace("\\", "/")
+        size = _size(packed, blocks.read(of_extra))
+        known = not flags & _SIZE_FOLLOWS
+        if flags & _ENCRYPTED or method not in (_STORED, _DEFLATED) or (method == _STORED and not known):
+            yield Unreadable(name, "is encrypted" if flags & _ENCRYPTED else "is packed in a way that is not supported")
+            if not known:
+                return  # nothing says where it ends
+            ZipMember(name, blocks, size).skip()
+            continue
+        member = ZipMember(name, blocks, size if method == _STORED else None)
+        if not name.endswith("/"):
+            yield member
+        member.skip()
+        if member.cut:
+            return
+        if not known:
+            _past_descriptor(blocks)
+
+
+def _size(packed: int, extra: bytes) -> int:
+    """Bytes of the packed file; of one beyond 4 GiB they stand in an extra field, after the size unpacked."""
+    while packed == _IN_ZIP64 and len(extra) >= 4:
+        kind, length = struct.unpack_from("<HH", extra)
+        if kind == _ZIP64 and length >= 16 and len(extra) >= 20:
+            return int(struct.unpack_from("<Q", extra, 12)[0])
+        extra = extra[4 + length :]
+    return packed
+
+
+def _past_descriptor(blocks: Blocks) -> None:
+    """Checksum and sizes after a file whose header does not have them: 12 to 24 bytes, with or without a signature."""
+    ahead = blocks.read(_LONGEST_DESCRIPTOR + len(MAGIC))
+    starts = [at for magic in (MAGIC, _LISTED) if (at := ahead.find(magic, 12)) >= 0]
+    blocks.give_back(ahead[min(starts) :] if starts else b"")

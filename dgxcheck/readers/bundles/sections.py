@@ -1,0 +1,184 @@
+"""One output within a bug report or archive: its section, who reads it, and guesses where its name does not tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from dgxcheck.facts.limits import IMPORT_BYTES, SECTION_BYTES
+from dgxcheck.facts.record import Record
+
+
+class Section(Record):
+    """A title, and the lines below it."""
+
+    title: str
+    """The path of a file, else the command line or words by which the output is known."""
+    first: int = 0
+    """Number of its line in the report, from 0."""
+    lines: tuple[str, ...] = ()
+    size: int = 0
+    """Lines below the title, those too that were not kept."""
+    is_file: bool = False
+    absent: bool = False
+    """The bundle says that there is no such file."""
+    cut: bool = False
+    """Longer than what is kept of one section."""
+    file: str = ""
+    """Path of the file in the bundle that holds it; empty where the bundle is one file."""
+    host: str = ""
+    """Whose output it is, where the bundle holds that of several."""
+    loose: bool = False
+    """A whole file that its name does not identify: every reader tries it."""
+
+
+_FILES = re.compile(
+    r"/proc/(?:cmdline|cpuinfo|meminfo|version|modules|driver/nvidia/.*|sys/kernel/(?:numa_balancing|osrelease|hostname))"
+    r"|/sys/(?:bus/pci|class/(?:dmi|infiniband|net|iommu|block)|devices/system|module|kernel/(?:mm/memory_peers"
+    r"|iommu_groups)|hypervisor)/.*|/etc/(?:os-release|dgx-release)|/run/systemd/container|/\.dockerenv"
+)
+_MODULES = "/proc/modules"
+_PROGRAM = re.compile(r"(?:/[\w.+/-]{0,80}/)?(?P<name>[\w.+-]{1,40}?)(?::|(?P<options>\s.*))?")
+PROGRAMS = (
+    "lspci", "nvidia-smi", "dmidecode", "numactl", "ibstat", "lsmod", "mst", "uname", "ibstatus", "ibv_devinfo", "rdma",
+    "ibdev2netdev", "mlxlink", "lscpu", "dcgmi", "fabricmanager",
+)  # fmt: skip
+KERNEL_LOG = "kernel log"
+BY_TITLE = ("uname", "files")
+"""What is read only where a title says what it is."""
+_LOGS = re.compile(r"Scanning kernel log files.*|  journalctl -b -\d{1,2}:|  /var/log/[\w./+-]{1,80}:"
+                   r"|(?:.*/)?dmesg(?::|\s.*)?|/var/log/(?:kern\.log|dmesg|messages)")  # fmt: skip
+_OF_KERNEL = re.compile(r"(?:.*/)?journalctl\b(?=.*(?: -k\b| --dmesg\b| --boot\b| -b\b))(?!.*_COMM=).*")
+
+
+def reader_of(title: str) -> str:
+    """``lspci`` .., ``kernel log``, ``files`` for a file of the machine, or empty where nothing is read of it."""
+    if title.startswith("/") and _FILES.fullmatch(without_dots(title)):
+        return "lsmod" if title == _MODULES else "files"
+    if _LOGS.fullmatch(title) or _OF_KERNEL.fullmatch(title):
+        return KERNEL_LOG
+    match = _PROGRAM.fullmatch(title)
+    return match["name"] if match is not None and match["name"] in PROGRAMS else ""
+
+
+def options_of(title: str) -> str:
+    """What follows the program of a command line."""
+    match = _PROGRAM.fullmatch(title)
+    return (match["options"] or "").strip() if match is not None else ""
+
+
+def without_dots(path: str) -> str:
+    """``/proc/driver/nvidia/./gpus`` without the dot that the script's find puts in."""
+    return path.replace("/./", "/")
+
+
+_LOOKED_AT = 200
+_FORMS = (
+    ("lspci -t", re.compile(r"-(?:\+-)?\[[0-9a-f]{4}:[0-9a-f]{2}\]-.*"), 1),
+    (
+        "lspci",
+        re.compile(r"(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z][\w /-]{2,60}(?: \[[0-9a-f]{4}\])?: .*"),
+        3,
+    ),
+    ("dmidecode", re.compile(r"# dmidecode \d.*"), 1),
+    ("ibstat", re.compile(r"CA '[\w.-]{1,64}'"), 1),
+    ("numactl -H", re.compile(r"available: \d+ nodes? \(.*\)"), 1),
+    ("lsmod", re.compile(r"Module +Size +Used by"), 1),
+    (
+        "nvidia-smi",
+        re.compile(r"=+NVSMI LOG=+|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)"),
+        1,
+    ),
+    ("nvidia-smi topo -m", re.compile(r"[ \t]{1,40}(?:\x1b\[4m)?GPU0\s.{0,2000}"), 1),
+    ("dmesg", re.compile(r"(?:<\d{1,5}>)?\[ *\d{1,10}\.\d{6}\] .*"), 3),
+)
+"""Title, form of a line, and how many lines of it there must be."""
+
+
+def guessed(lines: Sequence[str]) -> str:
+    """The title under which such an output is read; empty where it is not known."""
+    first = lines[:_LOOKED_AT]
+    return next((title for title, form, least in _FORMS if sum(map(bool, map(form.fullmatch, first))) >= least), "")
+
+
+_OF_MACHINE = re.compile(r"(?:[^/]+/){0,7}?(?P<path>(?:proc|sys|etc|run)/.*)")
+_OUTPUT = re.compile(r"(?P<name>[\w.+-]{1,200}?)(?:\.(?:txt|log|out))?")
+_OUTPUTS = re.compile(r"(?:^|/)(?:sos_commands|commands)/")
+"""Where a program has named the files after its commands."""
+_PASTED = 1 << 20
+"""Longer outputs are not pasted by hand; those are identified by their names alone."""
+_SHORT = 32 << 10
+"""Bytes; a text so short is tried with every reader whatever its words."""
+_TELLING = re.compile(
+    r"nvidia|nvrm|nvlink|nvswitch|nccl|\bgpu|\bxid\b|\bhca\b|mlx[45]_|infiniband|\blnk(?:cap|sta)|\[10de:|\bdcgm|"
+    r"\bedac\b|\bmce:|pcieport|\bnode [01] cpus|numa node|dmidecode|\bca '|mst devices|\bib_(?:write|read|send)|"
+    r"link_layer|\bp2p\b|healthmon|\bnhc\b|<topology|<system version|ib[0-9]|hardware error|bandwidth|\[06\d\d\]",
+    re.IGNORECASE,
+)
+"""No reader recognises a long text without any of these words."""
+
+
+def one_file(name: str, rows: Iterator[bytes]) -> Section:
+    """Without lines where nothing is read of it."""
+    by_program = _OUTPUTS.search(name) is not None
+    machine = None if by_program else _OF_MACHINE.fullmatch(name)
+    base = name.rpartition("/")[2]
+    named = _OUTPUT.fullmatch(base)
+    title = f"/{machine['path']}" if machine else _title(named["name"] if named else base)
+    lines: list[str] = []
+    size = 0
+    for row in rows:
+        size += len(row)
+        if size > IMPORT_BYTES:
+            break
+        lines.append(row.decode("utf-8", "replace").rstrip("\r\n"))
+    if not reader_of(title):
+        title = guessed(lines) or title
+    known = reader_of(title) != ""
+    by_name = known and (by_program or size > _PASTED or reader_of(title) in BY_TITLE)
+    short = size <= _SHORT and not by_program
+    loose = machine is None and not by_name and any(map(str.strip, lines)) and (known or short or _is_telling(lines))
+    return Section(
+        title=title, lines=tuple(lines) if known or loose else (), size=len(lines), is_file=machine is not None,
+        cut=known and size > IMPORT_BYTES, loose=loose,
+    )  # fmt: skip
+
+
+def _title(name: str) -> str:
+    """``ibv_devinfo -v`` of ``ibv_devinfo_-v``: blanks are underscores in a file's name, and so are underscores."""
+    program = next((program for program in PROGRAMS if re.match(rf"{re.escape(program)}(?:_|$)", name)), "")
+    return program + name[len(program) :].replace("_", " ")
+
+
+def _is_telling(lines: Sequence[str]) -> bool:
+    return any(map(_TELLING.search, lines))
+
+
+_HEAD = re.compile(r"#==\[ (?P<kind>[\w -]{1,40}) \]=+#")
+
+
+def supportconfig_sections(rows: Iterable[bytes], wanted: Callable[[str], bool]) -> Iterator[Section]:
+    """Every command and file; the lines of those alone whose title is ``wanted``."""
+    kind = title = ""
+    first = size = kept = 0
+    lines: list[str] = []
+    for number, row in enumerate(rows):
+        text = row.decode("utf-8", "replace").rstrip("\r\n")
+        if match := _HEAD.fullmatch(text):
+            if title:
+                yield _section(title, kind, first, lines, size, kept)
+            kind, title, lines, size, kept = match["kind"], "", [], 0, 0
+        elif kind and not title and text.startswith("# "):
+            title, first = text[2:].strip(), number
+        elif title:
+            size += 1
+            if wanted(title):
+                kept += len(text) + 1
+                lines += [text] if kept <= SECTION_BYTES else []
+    if title:
+        yield _section(title, kind, first, lines, size, kept)
+
+
+def _section(title: str, kind: str, first: int, lines: list[str], size: int, kept: int) -> Section:
+    return Section(title=title.split(" - ")[0], first=first, lines=tuple(lines), size=size,
+                   is_file="File" in kind, cut=kept > SECTION_BYTES)  # fmt: skip

@@ -1,0 +1,200 @@
+"""``dcgmi discovery -l``, ``topo`` and ``nvlink``: GPUs, how they are connected, and their NVLinks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.dcgm.cells import cells, is_rule
+from dgxcheck.readers.formats import documents
+from dgxcheck.readers.listing import INDEX
+from dgxcheck.readers.model import Form, Imported, recognised
+from dgxcheck.readers.values import bare, bounded, gpu
+
+DISCOVERY_TOOL = "dcgmi discovery"
+_NAME = re.compile(r"Name: (\S.{0,80})")
+_BUS = re.compile(r"PCI Bus ID: ([0-9A-Fa-f:.]{7,16})")
+_DISCOVERY_COUNT = re.compile(r"\d{1,3} (?:GPUs?|NvSwitch(?:es)?|ConnectX|CPUs?) found\.")
+_DISCOVERY_HEAD = re.compile(r"\| (?:GPU|Switch|CPU) ID \| {0,4}Device Information {0,80}\|")
+
+
+def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """NVML's list, where the numbers shown leave none out."""
+    lines = bounded(lines)
+    found: dict[int, str] = {}
+    facts: dict[str, Json] = {}
+    understood: set[int] = set()
+    for cell in cells(lines, 0, len(lines)):
+        index = gpu(cell.left)
+        texts = [part.strip() for part in cell.parts]
+        bdf = next((as_bdf(match[1]) for text in texts if (match := _BUS.fullmatch(text))), None)
+        if index is None or bdf is None:
+            continue
+        found[index] = bdf
+        if name := next((match[1] for text in texts if (match := _NAME.fullmatch(text))), None):
+            facts[f"nvml nvmlDeviceGetName {bdf}"] = name
+        understood.update(cell.lines)
+    if not found:
+        return ()
+    if [*sorted(found)] == [*range(len(found))]:
+        facts |= {f"{INDEX} {index}": bdf for index, bdf in sorted(found.items())}
+    frame = {
+        n for n, line in enumerate(lines)
+        if _DISCOVERY_COUNT.fullmatch(line.strip()) or _DISCOVERY_HEAD.fullmatch(line.strip())
+        or (is_rule(line) and {n - 1, n + 1} & understood)
+    }  # fmt: skip
+    return (Imported(tool=DISCOVERY_TOOL, facts=facts, understood=frozenset(understood | frame)),)
+
+
+TOPO_TOOL = "dcgmi topo"
+_TOPO_HEAD = re.compile(
+    r"\| (?:GPU ID: (?P<gpu>\d{1,3})|[\w .-]{1,40}?) {0,40}\| Topology Information {0,80}\|?", re.ASCII
+)
+_ROW = re.compile(r"\| To GPU (?P<to>\d{1,3}) {0,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?", re.ASCII)
+_MORE = re.compile(r"\| {1,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?", re.ASCII)
+_REST = re.compile(r"\| (?:CPU Core Affinity|NUMA Optimal|Worst Path) {0,40}\| .{0,80}")
+_PCI = {
+    "Connected via an on-board PCIe switch": "PIX", "Connected via a single PCIe switch": "PIX",
+    "Connected via multiple PCIe switches": "PXB", "Connected via a PCIe host bridge": "PHB",
+}  # fmt: skip
+"""A CPU-level link is NODE or SYS."""
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NVLINK = re.compile(rf"Connected via (?P<number>{'|'.join(_NUMBERS)}) NVLINKs? {{0,2}}\(Links?: .{{0,60}}\)")
+
+
+def read_topo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``stated label-pci GPUn GPUm`` of the PCI paths that its words tell apart, ``stated label`` of NVLinks."""
+    facts: dict[str, Json] = {}
+    understood: set[int] = set()
+    gpu = to = ""
+    inside = False
+    for number, raw in enumerate(bounded(lines)):
+        line = raw.strip()
+        if head := _TOPO_HEAD.fullmatch(line):
+            inside, gpu, to = True, f"GPU{int(head['gpu'])}" if head["gpu"] else "", ""
+        elif inside and (row := _ROW.fullmatch(line)):
+            to = f"GPU{int(row['to'])}"
+            facts |= _label(gpu, to, row["how"])
+        elif inside and (more := _MORE.fullmatch(line)):
+            facts |= _label(gpu, to, more["how"])
+        elif not (inside and (_REST.fullmatch(line) or is_rule(line))):
+            inside = inside and not line
+            continue
+        understood.add(number)
+    frame = {number - 1 for number in understood if number and is_rule(lines[number - 1])}
+    return (Imported(tool=TOPO_TOOL, facts=facts, understood=frozenset(understood | frame)),) if understood else ()
+
+
+def _label(gpu: str, to: str, how: str) -> dict[str, Json]:
+    if not (gpu and to):
+        return {}
+    if nvlink := _NVLINK.fullmatch(how):
+        return {f"stated label {gpu} {to}": f"NV{_NUMBERS.index(nvlink['number']) + 1}"}
+    return {f"stated label-pci {gpu} {to}": _PCI[how]} if how in _PCI else {}
+
+
+NVLINK_TOOL = "dcgmi nvlink -s"
+ERRORS = "dcgmi nvlink -e"
+_COUNTS = "| NVLINK Error Counts"
+_OF_GPU = re.compile(r"\| ?GPU (\d{1,3}) {0,80}\|?", re.ASCII)
+_LINK = re.compile(r"\| ?Link (\d{1,2}) {0,80}\|.{0,80}", re.ASCII)
+_NVLINK_COUNT = re.compile(
+    r"\| ?-> (CRC FLIT|CRC Data|Replay|Recovery) Error {0,40}\| (\d{1,20}|N/A|Error|Not Supported) {0,80}\|?", re.ASCII
+)
+_COUNTERS = {"Replay": 0, "Recovery": 1, "CRC FLIT": 2}
+"""``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""
+_GPU = re.compile(r"gpuId (\d{1,3}):?", re.ASCII)
+_SWITCH = re.compile(r"(?:physicalId|switchId|nvSwitchId) \d{1,3}:?", re.IGNORECASE | re.ASCII)
+_STATES = re.compile(r"[UDX_](?:\s{1,4}[UDX_]){0,71}", re.ASCII)
+_CHATTER = re.compile(
+    r"NvLink Link Status|GPUs:|NvSwitches:|No NvSwitches found\.|Key: Up=U, Down=D, Disabled=X, Not Supported=_"
+)
+_FRAME = re.compile(r"\+-{4,80}\+")
+
+
+def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Both forms."""
+    return (*_states(lines), *_errors(lines))
+
+
+def _errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``stated nvlink-errors GPUn LINK COUNTER`` as of ``nvidia-smi nvlink -e``."""
+    facts: dict[str, Json] = {}
+    understood: set[int] = set()
+    name = link = ""
+    for number, raw in enumerate(bounded(lines)):
+        line = raw.strip()
+        if line.startswith(_COUNTS):
+            name = link = ""
+            understood.add(number)
+        elif not understood:
+            continue
+        elif match := _OF_GPU.fullmatch(line):
+            name = f"GPU{int(match[1])}"
+        elif match := _LINK.fullmatch(line):
+            link = str(int(match[1]))
+        elif match := _NVLINK_COUNT.fullmatch(line):
+            if name and link and match[1] in _COUNTERS and match[2].isdigit():
+                facts[f"stated nvlink-errors {name} {link} {_COUNTERS[match[1]]}"] = int(match[2])
+        elif not is_rule(line):
+            continue
+        understood.add(number)
+    frame = {number - 1 for number in understood if number and is_rule(lines[number - 1])}
+    return (Imported(tool=ERRORS, facts=facts, understood=frozenset(understood | frame)),) if facts else ()
+
+
+def _states(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``stated nvlink GPUn LINK`` as ``nvidia-smi nvlink -s`` says it; a GPU of which no link is supported has none."""
+    facts: dict[str, Json] = {}
+    understood: set[int] = set()
+    chatter: set[int] = set()
+    name: str | None = None
+    for number, raw in enumerate(bounded(lines)):
+        line = bare(raw)
+        if match := _GPU.fullmatch(line):
+            index = gpu(match[1])
+            name = None if index is None else f"GPU{index}"
+        elif _SWITCH.fullmatch(line):
+            name = ""
+        elif name is not None and _STATES.fullmatch(line):
+            facts |= _links(name, line.split()) if name else {}
+        elif _CHATTER.fullmatch(line) or _FRAME.fullmatch(raw.strip()):
+            chatter.add(number)
+            continue
+        else:
+            continue
+        understood.add(number)
+    return (Imported(tool=NVLINK_TOOL, facts=facts, understood=frozenset(understood | chatter)),) if facts else ()
+
+
+def _links(name: str, states: list[str]) -> dict[str, Json]:
+    if set(states) == {"_"}:
+        return {f"stated nvlink {name}": "none"}
+    words = {"U": "up", "D": "<inactive>", "X": "<inactive>"}
+    return {f"stated nvlink {name} {link}": words[state] for link, state in enumerate(states) if state in words}
+
+
+_TABLE = re.compile(r"[|+].{3,300}[|+]?")
+_FORMS: Sequence[Form] = (
+    Form("dcgmi policy", re.compile(r"\| Policy Information {1,100}\|"), _TABLE),
+    Form("dcgmi group", re.compile(r"\| (?:GROUPS?|GROUP INFO) {1,100}\|"), _TABLE),
+    Form("dcgmi modules", re.compile(r"\| List Modules.{1,100}\|", re.IGNORECASE), _TABLE),
+    Form("dcgmi fieldgroup", re.compile(r"\| FIELD GROUPS? {1,100}\|", re.IGNORECASE), _TABLE),
+)
+_READ_ELSEWHERE = ("Overall Health",)
+
+
+def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Tables by their heads, JSON by its two members; the health as JSON is read by another reader."""
+    lines = bounded(lines)
+    found = {number for _, where in documents(lines, _is_other) for number in where if lines[number].strip()}
+    json = (Imported(tool="dcgmi -j (not used)", facts={}, understood=frozenset(found)),) if found else ()
+    return (*recognised(lines, _FORMS), *json)
+
+
+def _is_other(found: Mapping[str, Json]) -> bool:
+    body = found.get("body")
+    known = isinstance(body, dict) and any(name in body for name in _READ_ELSEWHERE)
+    return found.keys() == {"body", "header"} and isinstance(body, dict) and not known

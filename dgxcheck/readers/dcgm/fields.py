@@ -1,0 +1,259 @@
+"""DCGM's fields of a GPU: ``dcgmi dmon`` and the metrics of dcgm-exporter, under the names of all releases.
+
+DCGM's fields of a GPU, under the names of all its releases, as fields of ``nvidia-smi -q`` and as reports.
+
+Sources: dcgm_fields.cpp and dcgm_fields.h of DCGM 1.7 to 4.6 (https://github.com/NVIDIA/DCGM), the metrics of
+dcgm-exporter 1 (https://github.com/NVIDIA/gpu-monitoring-tools).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record
+from dgxcheck.readers import formats
+from dgxcheck.readers.model import Imported, Reports
+from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
+from dgxcheck.readers.nvidia_smi.fields import RECOVERY_ACTIONS
+from dgxcheck.readers.values import bounded
+from dgxcheck.readers.values import gpu as number_of
+from dgxcheck.xid.architecture import architecture_of
+from dgxcheck.xid.table import meaning
+
+XID = "xid"
+"""Path of the last Xid; it is no field of a dump."""
+RECOVERY = "gpu recovery action"
+_NVLINK = "nvlink "
+"""Begins the path of a sum of error counters over all NVLinks of a GPU."""
+_MASK = "clocks event reasons mask"
+_PAGES, _ROWS, _ECC, _FB = "retired pages/", "remapped rows/", "ecc errors/", "fb memory usage/"
+_TABLE: tuple[tuple[str, str, str], ...] = (
+    ("TMPTR", "temperature/gpu current temp", "gpu_temp gpu_temp_celsius"),
+    ("MMTMP", "temperature/memory current temp", "memory_temp memory_temp_celsius"),
+    ("POWER", "power readings/power draw", "power_usage board_power_watts"),
+    ("PMLMT", "power readings/power limit", "power_mgmt_limit board_power_limit_requested_watts"),
+    ("PMDEF", "power readings/default power limit", "power_mgmt_limit_def board_power_limit_default_watts"),
+    ("EPLMT", "power readings/enforced power limit", "enforced_power_limit board_power_limit_enforced_watts"),
+    ("SMCLK", "clocks/sm", "sm_clock"), ("MMCLK", "clocks/memory", "mem_clock memory_clock"),
+    ("SMMAX", "max clocks/sm", "max_sm_clock"), ("MMMAX", "max clocks/memory", "max_mem_clock"),
+    ("RPCTR", "pci/replays since reset", "pcie_replay_counter pcie_replay_total"),
+    ("PCILG", "pci/gpu link info/pcie generation/current", "pcie_link_gen"),
+    ("PCIMG", "pci/gpu link info/pcie generation/max", "pcie_max_link_gen"),
+    ("PCILW", "pci/gpu link info/link width/current", "pcie_link_width"),
+    ("PCIMW", "pci/gpu link info/link width/max", "pcie_max_link_width"),
+    ("ESVTL", f"{_ECC}volatile/single bit/total", "ecc_sbe_vol_total ecc_sbe_volatile_total"),
+    ("EDVTL", f"{_ECC}volatile/double bit/total", "ecc_dbe_vol_total ecc_dbe_volatile_total"),
+    ("ESATL", f"{_ECC}aggregate/single bit/total", "ecc_sbe_agg_total ecc_sbe_aggregate_total"),
+    ("EDATL", f"{_ECC}aggregate/double bit/total", "ecc_dbe_agg_total ecc_dbe_aggregate_total"),
+    ("RPSBE", f"{_PAGES}single bit ecc", "retired_sbe page_retired_sbe_total retired_pages_sbe"),
+    ("RPDBE", f"{_PAGES}double bit ecc", "retired_dbe page_retired_dbe_total retired_pages_dbe"),
+    ("RPPEN", f"{_PAGES}pending", "retired_pending page_retired_pending retired_pages_pending"),
+    ("URMPS", f"{_ROWS}uncorrectable error", "uncorrectable_remapped_rows row_remap_uncorrectable_total"),
+    ("CRMPS", f"{_ROWS}correctable error", "correctable_remapped_rows row_remap_correctable_total"),
+    ("RRP", f"{_ROWS}pending", "row_remap_pending"),
+    ("RRF", f"{_ROWS}remapping failure occurred", "row_remap_failure row_remap_failed"),
+    ("FBTTL", f"{_FB}total", "fb_total"), ("FBUSD", f"{_FB}used", "fb_used"), ("FBFRE", f"{_FB}free", "fb_free"),
+    ("FBRSV", f"{_FB}reserved", "fb_reserved"),
+    ("PMMOD", "persistence mode", "persistence_mode gpu_persistence_mode"), ("PSTAT", "performance state", "pstate"),
+    ("DVCCTR", _MASK, "clock_throttle_reasons clocks_event_reasons"),
+    ("GPURECOV", RECOVERY, "get_gpu_recovery_action gpu_recovery_action"),
+    ("XIDER", XID, "xid_errors xid_error"),
+    ("NFELT", f"{_NVLINK}CRC flit errors", "nvlink_crc_flit_error_count_total nvlink_crc_flit_error_total"),
+    ("NDELT", f"{_NVLINK}CRC data errors", "nvlink_crc_data_error_count_total nvlink_crc_data_error_total"),
+    ("NRELT", f"{_NVLINK}replays", "nvlink_replay_error_count_total nvlink_replay_error_total"),
+    ("NRCLT", f"{_NVLINK}recoveries", "nvlink_recovery_error_count_total nvlink_recovery_error_total"),
+)  # fmt: skip
+TAGS: Mapping[str, str] = {tag: path for tag, path, _ in _TABLE}
+"""Path by the short name above a column of ``dcgmi dmon``."""
+NAMES: Mapping[str, str] = {name: path for _, path, names in _TABLE for name in names.split()}
+"""Path by the name of a metric, in small letters and without ``DCGM_FI_DEV_`` or ``dcgm_``."""
+_BLANK = 2_147_483_632.0
+"""DCGM_INT32_BLANK: values from here on stand for none, or for the reason why there is none."""
+_WORDS = {"persistence mode": ("Disabled", "Enabled"), f"{_ROWS}pending": ("No", "Yes"),
+          f"{_PAGES}pending": ("No", "Yes"), f"{_ROWS}remapping failure occurred": ("No", "Yes")}  # fmt: skip
+_RECOVERY_WORDS = {code: words for words, code in RECOVERY_ACTIONS.items()}
+_OF_RESPONSE = {
+    "off-bus": Fault.GPU_LOST, "contained": Fault.XID_CONTAINED, "pcie": Fault.XID_PCIE, "vm": Fault.XID_SOFTWARE,
+    "update": Fault.XID_SOFTWARE, "watch": Fault.XID_NOTICE, "report": Fault.XID_NOTICE,
+    "recovery": Fault.RECOVERY_REQUIRED, "field-diagnostic": Fault.RETIREMENT_FAILED, "memory": Fault.ECC_UNCORRECTED,
+    "nvlink": Fault.NVLINK_ERRORS,
+}  # fmt: skip
+"""Every other response asks for a reset."""
+
+
+class Gpu(Record):
+    """DCGM's values of one GPU as numbers, by path."""
+
+    index: int
+    bdf: str | None
+    values: dict[str, float]
+    model: str = ""
+    uuid: str = ""
+
+
+def value_of(text: str) -> float | None:
+    """A value that is one; None for ``N/A``, ``NaN``, a negative one, and what DCGM calls blank."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and 0 <= value < _BLANK else None
+
+
+def section(gpu: Gpu) -> Section:
+    """The GPU as in a dump of nvidia-smi."""
+    fields = {path: word for path, value in gpu.values.items() if (word := _word(path, value)) is not None}
+    fields |= {name: text for name, text in (("product name", gpu.model), ("gpu uuid", gpu.uuid)) if text}
+    return Section(as_bdf(gpu.bdf or "") or NOWHERE, {**fields, "": ""}, gpu.index)
+
+
+def report(reports: Reports, gpu: Gpu) -> None:
+    """The last Xid, which DCGM keeps until it is restarted, and totals of NVLink errors, which may be old."""
+    for path, value in gpu.values.items():
+        if path.startswith(_NVLINK) and value:
+            text = f"NVLink {path.removeprefix(_NVLINK)} since the last reset: {value:.0f}"
+            reports.add(f"GPU{gpu.index}", path.replace(" ", "-").lower(), "note", None, text)
+    if number := int(gpu.values.get(XID, 0)):
+        entry = meaning(number, _architecture(gpu.model))
+        harmless = entry.severity in ("application", "information")
+        fault = None if harmless else _OF_RESPONSE.get(entry.response, Fault.XID)
+        text = f"last Xid: {number} ({entry.text})"
+        reports.add(f"GPU{gpu.index}", f"xid-{number}", "note" if harmless else "warn", fault, text)
+
+
+def _word(path: str, value: float) -> str | None:
+    """A value as a dump has it; None for one that a dump does not have."""
+    if path == XID or path.startswith(_NVLINK) or (path.startswith("temperature/memory") and not value):
+        return None  # 0 degrees: a GPU without that sensor
+    if path in _WORDS:
+        return _WORDS[path][bool(value)]
+    if path == RECOVERY:
+        return _RECOVERY_WORDS.get(int(value))
+    if path == _MASK:
+        return f"{int(value):#x}"
+    return f"{value:.2f}" if path.startswith("power") else f"{value:.0f}"
+
+
+def _architecture(model: str) -> int | None:
+    try:
+        return architecture_of(model)[1]
+    except BadInput:
+        return None
+
+
+DMON_TOOL = "dcgmi dmon"
+_HEAD = re.compile(r"# ?Entity(?P<tags>(?:\s{1,40}[A-Z][A-Z0-9#]{1,14}){1,64})")
+_UNITS = re.compile(r"I[dD](?:\s{1,40}[\w/%]{1,8}){0,64}")
+_ROW = re.compile(
+    r"(?:(?P<kind>GPU(?:-I|-CI)?|Switch|CPU|Core|Link)[ /]{1,8})?(?P<id>\d{1,4})(?P<cells>(?:\s{1,40}\S{1,30}){1,64})"
+)
+
+
+class _Table(Record):
+    """The tags of the columns, and the lines and GPUs so far."""
+
+    tags: tuple[str, ...]
+    lines: set[int]
+    gpus: dict[int, Gpu]
+
+
+def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """All tables of a text as one output; of several samples of a GPU the first counts."""
+    lines_of: set[int] = set()
+    gpus: dict[int, Gpu] = {}
+    table: _Table | None = None
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if head := _HEAD.fullmatch(text):
+            table = _Table(tags=tuple(head["tags"].split()), lines={number}, gpus=gpus)
+        elif table is None or not text:
+            continue
+        elif (row := _ROW.fullmatch(text)) and len(cells := row["cells"].split()) == len(table.tags):
+            _dmon_take(table, row["kind"] or "GPU", row["id"], cells)
+            table.lines.add(number)
+            lines_of |= table.lines
+        elif _UNITS.fullmatch(text):
+            table.lines.add(number)
+        else:
+            table = None
+    if not lines_of:
+        return ()
+    reports = Reports(DMON_TOOL)
+    for gpu in gpus.values():
+        report(reports, gpu)
+    output = imported(DMON_TOOL, [section(gpu) for gpu in gpus.values()], {}, frozenset(lines_of))
+    return (Imported(tool=output.tool, facts={**output.facts, **reports.facts()}, understood=output.understood),)
+
+
+def _dmon_take(table: _Table, kind: str, text: str, cells: list[str]) -> None:
+    index = number_of(text) if kind == "GPU" else None
+    if index is None:
+        return
+    gpu = table.gpus.setdefault(index, Gpu(index=index, bdf=None, values={}))
+    for tag, cell in zip(table.tags, cells, strict=True):
+        path, value = TAGS.get(tag), value_of(cell)
+        if path is not None and value is not None:
+            gpu.values.setdefault(path, value)
+
+
+METRICS_TOOL = "dcgm-exporter"
+_PREFIXES = ("DCGM_FI_", "DCGM_EXP_", "dcgm_")
+_COUNTED = "DCGM_EXP_XID_ERRORS_COUNT"
+_DRIVER = "DCGM_FI_DRIVER_VERSION"
+
+
+class _Host(Record):
+    """The GPUs of one host by number, what is known of it as a whole, and its lines."""
+
+    gpus: dict[int, Gpu]
+    system: dict[str, str]
+    lines: set[int]
+
+
+def read_metrics(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """One output for each host; a metric that comes twice, as for the instances of MIG, counts once."""
+    hosts: dict[str, _Host] = {}
+    comments: set[int] = set()
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if formats.commented(text).startswith(_PREFIXES):
+            comments.add(number)
+        elif (found := formats.sample(text)) and found.labels and found.name.startswith(_PREFIXES):
+            host = hosts.setdefault(found.labels.get("Hostname", ""), _Host(gpus={}, system={}, lines=set()))
+            host.lines.add(number)
+            _metrics_take(host, found.name, found.labels, found.value)
+    outputs = []
+    for name, host in hosts.items():
+        reports = Reports(METRICS_TOOL)
+        for gpu in host.gpus.values():
+            report(reports, gpu)
+        output = imported(METRICS_TOOL, [section(gpu) for gpu in host.gpus.values()], host.system, frozenset())
+        understood = frozenset(host.lines | comments)
+        facts = {**output.facts, **reports.facts()}
+        outputs.append(Imported(tool=output.tool, facts=facts, understood=understood, host=name.partition(".")[0]))
+    return tuple(outputs)
+
+
+def _metrics_take(host: _Host, metric: str, labels: Mapping[str, str], text: str) -> None:
+    """One sample; one of no GPU, as of a switch or a CPU, is not used."""
+    index, value = number_of(labels.get("gpu", "")), value_of(text)
+    if version := labels.get(_DRIVER):
+        host.system.setdefault("driver version", version)
+    if index is None or value is None:
+        return
+    model, uuid = labels.get("modelName", ""), labels.get("UUID", labels.get("uuid", ""))
+    new = Gpu(index=index, bdf=labels.get("pci_bus_id"), values={}, model=model, uuid=uuid)
+    gpu = host.gpus.setdefault(index, new)
+    if metric == _COUNTED:
+        last = value_of(labels.get("xid", ""))
+        if value and last is not None:
+            gpu.values.setdefault(XID, last)
+        return
+    name = metric.lower().removeprefix("dcgm_fi_dev_").removeprefix("dcgm_")
+    if (path := NAMES.get(name)) is not None:
+        gpu.values.setdefault(path, value)

@@ -1,0 +1,285 @@
+"""What programs and containers say of CUDA: collect_env, errors of PyTorch and others, NVIDIA's container toolkit.
+
+PyTorch's and vLLM's ``collect_env``: the driver and the GPUs; lscpu and the matrix in it have readers of their own.
+
+Forms: https://github.com/pytorch/pytorch/blob/main/torch/utils/collect_env.py, vLLM pads the names and draws headings.
+
+Errors of CUDA as PyTorch, JAX, TensorFlow, vLLM and NVIDIA's samples print them.
+
+Numbers, names and texts: CUresult of the CUDA driver API
+(https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html) and cudaError of the runtime API.
+
+NVIDIA's container toolkit: errors of nvidia-container-cli and of Docker, and ``nvidia-container-cli info``.
+
+Messages: libnvidia-container (https://github.com/NVIDIA/libnvidia-container), src/error.c and src/cli.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.bdf import as_bdf, nameless, unplaced
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
+from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.readers.listing import INDEX
+from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.values import bounded, gpu
+
+COLLECT_ENV_TOOL = "collect_env"
+_BEGIN = re.compile(r"Collecting environment information\.{3}|PyTorch version {0,20}: .{0,60}")
+_DRIVER = re.compile(r"Nvidia driver version {0,20}: (?P<version>\d{3}\.\d{2,3}(?:\.\d{2,3})?)")
+_MODELS = re.compile(
+    r"GPU models and configuration {0,20}: ?(?:GPU (?P<gpu>\d{1,3}): (?P<name>[A-Za-z][^:()]{2,80}?)"
+    r"(?: \(UUID: .{1,60}\))?)?"
+)
+_MODEL = re.compile(r"GPU (?P<gpu>\d{1,3}): (?P<name>[A-Za-z][^:()]{2,80}?)")
+_CUDA = re.compile(r"Is CUDA available {0,20}: (?P<answer>True|False)")
+_BUILT = re.compile(r"CUDA used to build PyTorch {0,20}: (?P<version>\d{1,2}\.\d{1,2}|\S.{0,40})")
+_REST = re.compile(
+    r"(?:Is debug build|ROCM used to build PyTorch|OS|GCC version|Clang version|CMake version|Libc version"
+    r"|Python (?:version|platform)|CUDA runtime version|CUDA_MODULE_LOADING set to|cuDNN version"
+    r"|HIP runtime version|MIOpen runtime version|Is XNNPACK available|Is XPU available|Caching allocator config"
+    r"|Versions of relevant libraries|ROCM Version|Neuron SDK Version|vLLM (?:Version|Build Flags)|CUDA Archs"
+    r"|Nvidia driver version|Neuron|GPU Topology|CPU) {0,24}:.{0,400}|\[(?:pip3?|conda)\] .{0,160}|uv is set"
+    r"|={20,40}|(?:System|PyTorch|CPU|CUDA / GPU|vLLM) Info|Python Environment|Environment Variables"
+    r"|/usr/\S{0,120}/libcudnn\S{0,60}|(?:Versions of relevant libraries)|[A-Z][A-Z0-9_]{3,60}=.{0,300}",
+    re.IGNORECASE,
+)
+
+
+def read_collect_env(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The driver's version, the model of each GPU, and whether PyTorch can use them."""
+    facts: dict[str, Json] = {}
+    names: dict[int, str] = {}
+    understood: set[int] = set()
+    rest: set[int] = set()
+    begun = listing = False
+    available = built = ""
+    for number, raw in enumerate(bounded(lines)):
+        line = raw.strip()
+        begun = begun or _BEGIN.fullmatch(line) is not None
+        if not begun or not line:
+            listing = False
+        elif driver := _DRIVER.fullmatch(line):
+            facts["nvml nvmlSystemGetDriverVersion"] = driver["version"]
+            understood.add(number)
+        elif models := _MODELS.fullmatch(line) or (_MODEL.fullmatch(line) if listing else None):
+            listing = True
+            index = gpu(models["gpu"] or "")
+            if index is not None:
+                names.setdefault(index, models["name"])
+            understood.add(number)
+        elif cuda := _CUDA.fullmatch(line):
+            available = cuda["answer"]
+            understood.add(number)
+        elif made := _BUILT.fullmatch(line):
+            built = made["version"]
+            rest.add(number)
+        elif _BEGIN.fullmatch(line) or _REST.fullmatch(line):
+            rest.add(number)
+            listing = False
+    if not understood:
+        return ()
+    facts |= {f"{INDEX} {index}": unplaced(index) for index in sorted(names)}
+    facts |= {f"nvml nvmlDeviceGetName {unplaced(index)}": name for index, name in names.items()}
+    reports = Reports(COLLECT_ENV_TOOL)
+    if available == "False" and names and built[:1].isdigit():
+        text = "PyTorch cannot use CUDA although the driver lists GPUs"
+        reports.add(HOST, "cuda", "unknown", Fault.TEST_FAILED, text)
+    return (Imported(tool=COLLECT_ENV_TOOL, facts=facts | reports.facts(), understood=frozenset(understood | rest)),)
+
+
+CUDA_ERRORS_TOOL = "CUDA"
+
+
+class CudaError(Record, kw_only=False):
+    number: int
+    names: str
+    """Of the driver API and of the runtime API, without what they begin with."""
+    text: str
+    """As cudaGetErrorString gives it."""
+    outcome: Outcome
+    fault: FaultKind | None
+    of_gpu: bool = False
+
+
+_ERRORS = (
+    CudaError(35, "InsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", "warn",
+              Fault.DRIVER_MISMATCH),
+    CudaError(46, "DevicesUnavailable|DEVICE_UNAVAILABLE",
+              "all CUDA-capable devices are busy or unavailable", "unknown", None),
+    CudaError(98, "InvalidDeviceFunction", "invalid device function", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(100, "NO_DEVICE|NoDevice", "no CUDA-capable device is detected", "warn", Fault.NOT_READY),
+    CudaError(101, "INVALID_DEVICE|InvalidDevice", "invalid device ordinal", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(200, "INVALID_IMAGE|InvalidKernelImage", "device kernel image is invalid", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(209, "NO_BINARY_FOR_GPU|NoKernelImageForDevice",
+              "no kernel image is available for execution on the device", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(214, "ECC_UNCORRECTABLE|ECCUncorrectable", "uncorrectable ECC error encountered", "fail",
+              Fault.ECC_UNCORRECTED, True),
+    CudaError(220, "NVLINK_UNCORRECTABLE|NvlinkUncorrectable",
+              "uncorrectable NVLink error detected during the execution", "fail", Fault.NVLINK_ERRORS, True),
+    CudaError(226, "CONTAINED|Contained", "Invalid access of peer GPU memory over nvlink or a hardware error", "fail",
+              Fault.NVLINK_ERRORS, True),
+    CudaError(700, "ILLEGAL_ADDRESS|IllegalAddress", "an illegal memory access was encountered", "warn",
+              Fault.PROGRAM_CRASHED),
+    CudaError(701, "LAUNCH_OUT_OF_RESOURCES|LaunchOutOfResources", "too many resources requested for launch", "warn",
+              Fault.PROGRAM_CRASHED),
+    CudaError(710, "ASSERT|Assert", "device-side assert triggered", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(715, "ILLEGAL_INSTRUCTION|IllegalInstruction", "an illegal instruction was encountered", "warn",
+              Fault.PROGRAM_CRASHED),
+    CudaError(716, "MISALIGNED_ADDRESS|MisalignedAddress", "misaligned address", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(719, "LAUNCH_FAILED|LaunchFailure", "unspecified launch failure", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(802, "SYSTEM_NOT_READY|SystemNotReady", "system not yet initialized", "fail", Fault.FABRIC_MANAGER_DOWN),
+    CudaError(803, "SYSTEM_DRIVER_MISMATCH|SystemDriverMismatch",
+              "system has unsupported display driver / cuda driver combination", "fail", Fault.DRIVER_MISMATCH),
+    CudaError(804, "COMPAT_NOT_SUPPORTED_ON_DEVICE|CompatNotSupportedOnDevice",
+              "forward compatibility was attempted on non supported HW", "fail", Fault.DRIVER_MISMATCH),
+    CudaError(999, "UNKNOWN|Unknown", "unknown error", "warn", Fault.DRIVER_FAILED),
+)  # fmt: skip
+_SIGN = re.compile(r"cuda|-> ", re.IGNORECASE)
+"""In every line about a CUDA error; searched for first, because it is cheap."""
+_SAID = re.compile(
+    r"(?:CUDA(?: driver| runtime)? (?:error|failure)|cuda\w{3,60}\(?\)? (?:returned|failed)"
+    r"|Unexpected error from cuda\w{3,40}|Error \d{3}|-> |CUDA Error|cudaError|CUDA_ERROR_)",
+    re.IGNORECASE,
+)
+_BY_TEXT = tuple((error, re.compile(rf"\b{re.escape(error.text)}\b", re.IGNORECASE)) for error in _ERRORS)
+_BY_NAME = tuple((error, re.compile(rf"\b(?:CUDA_ERROR_|cudaError)(?:{error.names})\b")) for error in _ERRORS)
+_NUMBER = re.compile(
+    r"(?:CUDA error|CUDA runtime error|CUDA driver error|\bcode ?=|\breturned|\bError) \(?(?P<number>\d{1,3})\b\)?",
+    re.IGNORECASE,
+)
+_GPU = re.compile(r"\b(?:cuda:|GPU |device |gpu_id=)(?P<gpu>\d{1,2})\b(?![.:]\d)", re.IGNORECASE)
+_AROUND = re.compile(
+    r"Traceback \(most recent call last\):|File \"[^\"]{1,300}\", line \d{1,7}, in .{1,200}"
+    r"|(?:CUDA kernel errors might be asynchronously|For debugging consider passing CUDA_LAUNCH_BLOCKING"
+    r"|Compile with `?TORCH_USE_CUDA_DSA|Search for `?cudaError|Device-side assert).{0,300}"
+)
+"""What Python and PyTorch print around such an error."""
+_FILE = re.compile(r"\s{0,40}File \"")
+"""Before a line of code."""
+_NCCL = "NCCL "
+"""Its own log has a reader."""
+
+
+def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Each error by what it is about: a GPU, the services and driver of the host, or the program itself."""
+    reports = Reports(CUDA_ERRORS_TOOL)
+    understood: set[int] = set()
+    around: set[int] = set()
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if not text:
+            continue
+        error = _error(text) if _NCCL not in text and _SIGN.search(text) else None
+        if error is not None:
+            named = _GPU.search(text)
+            subject = HOST if not error.of_gpu else f"GPU{int(named['gpu'])}" if named else nameless(0)
+            reports.add(subject, f"error-{error.number}", error.outcome, error.fault, _spelled(error))
+            understood.add(number)
+        elif _AROUND.fullmatch(text) or (number - 1 in around and _FILE.match(lines[number - 1])):
+            around.add(number)
+    if not understood:
+        return ()
+    return (Imported(tool=CUDA_ERRORS_TOOL, facts=reports.facts(), understood=frozenset(understood | around)),)
+
+
+def _error(text: str) -> CudaError | None:
+    if not _SAID.search(text):
+        return None
+    for forms in (_BY_NAME, _BY_TEXT):
+        for error, form in forms:
+            if form.search(text):
+                return error
+    match = _NUMBER.search(text)
+    return next((error for error in _ERRORS if match is not None and error.number == int(match["number"])), None)
+
+
+def error_of_host(text: str) -> CudaError | None:
+    """What an error of CUDA says of the host when nothing ran on any GPU, without a fault for a busy GPU.
+
+    None for an error of a GPU itself, of memory or program, and where the text names none that is known.
+    """
+    error = _error(text)
+    return None if error is None or error.of_gpu or error.fault is Fault.PROGRAM_CRASHED else error
+
+
+def _spelled(error: CudaError) -> str:
+    return f"error {error.number}: {error.text}"
+
+
+CONTAINERS_TOOL = "nvidia-container-cli"
+_ERROR = re.compile(
+    r"nvidia-container-cli(?:\.real)?: (?P<kind>initialization|requirement|device|detection|mount|ldcache|container)"
+    r" error: (?P<text>[^\"\\]{1,300})"
+)
+_NO_TOOLKIT = re.compile(
+    r"could not select device driver [\"'\\]{0,4}(?:nvidia)?[\"'\\]{0,4} with capabilities: \[\[.{0,40}gpu"
+)
+_NO_RUNTIME = re.compile(r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? \"?nvidia\"?")
+_MEANINGS: tuple[tuple[re.Pattern[str], Outcome, FaultKind], ...] = (
+    (re.compile(r"driver/library version mismatch"), "fail", Fault.DRIVER_MISMATCH),
+    (re.compile(r"driver not loaded|nvidia-driver.{0,40}not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
+    (re.compile(r"load library failed: libnvidia-ml"), "fail", Fault.LIBRARY_MISSING),
+    (re.compile(r"unsatisfied condition: (?:cuda|driver)"), "warn", Fault.DRIVER_MISMATCH),
+    (re.compile(r"GPU is lost|nvml error: gpu is lost", re.IGNORECASE), "fail", Fault.DRIVER_UNRESPONSIVE),
+    (re.compile(r"driver rpc error: timed out"), "fail", Fault.DRIVER_UNRESPONSIVE),
+    (re.compile(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error"), "fail", Fault.DRIVER_FAILED),
+    (re.compile(r""), "warn", Fault.CONTAINER_RUNTIME),
+)
+_FIELD = re.compile(
+    r"(?P<name>NVRM version|CUDA version|Device Index|Device Minor|Model|Brand|GPU UUID|Bus Location|Architecture):"
+    r" {1,12}(?P<value>\S.{0,100})"
+)
+
+
+def read_containers(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The errors as results, and the GPUs that ``info`` lists."""
+    reports = Reports(CONTAINERS_TOOL)
+    errors: set[int] = set()
+    rows: list[tuple[int, str, str]] = []
+    for number, line in enumerate(bounded(lines)):
+        if match := _ERROR.search(line):
+            text = match["text"].strip().rstrip(":")
+            outcome, fault = next((how, kind) for form, how, kind in _MEANINGS if form.search(text))
+            reports.add(HOST, match["kind"], outcome, fault, f"{match['kind']} error: {text}")
+        elif _NO_TOOLKIT.search(line) or _NO_RUNTIME.search(line):
+            reports.add(
+                HOST, "runtime", "fail", Fault.CONTAINER_RUNTIME, "the container runtime does not know NVIDIA's GPUs"
+            )
+        else:
+            if field := _FIELD.fullmatch(line.strip()):
+                rows.append((number, field["name"], field["value"].strip()))
+            continue
+        errors.add(number)
+    found = [Imported(tool=CONTAINERS_TOOL, facts=reports.facts(), understood=frozenset(errors))] if errors else []
+    facts = _info(rows)
+    if facts:
+        found.append(
+            Imported(tool=f"{CONTAINERS_TOOL} info", facts=facts, understood=frozenset(number for number, _, _ in rows))
+        )
+    return tuple(found)
+
+
+def _info(rows: list[tuple[int, str, str]]) -> dict[str, Json]:
+    """Driver and GPUs; nothing where the line of the driver or a GPU's bus id is not there."""
+    facts: dict[str, Json] = {}
+    index: int | None = None
+    name = uuid = ""
+    for _, field, value in rows:
+        if field == "NVRM version":
+            facts["nvml nvmlSystemGetDriverVersion"] = value
+        elif field == "Device Index":
+            index, name, uuid = gpu(value), "", ""
+        elif field == "Model":
+            name = value
+        elif field == "GPU UUID":
+            uuid = value
+        elif field == "Bus Location" and index is not None and (bdf := as_bdf(value)) is not None:
+            facts[f"{INDEX} {index}"] = bdf
+            facts |= {f"nvml nvmlDeviceGetName {bdf}": name} if name else {}
+            facts |= {f"nvml nvmlDeviceGetUUID {bdf}": uuid} if uuid.startswith("GPU-") else {}
+    return facts if any(key.startswith(INDEX) for key in facts) else {}

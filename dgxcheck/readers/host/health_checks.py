@@ -1,0 +1,251 @@
+"""Programs that test a node: nvidia-healthmon and its configuration, NHC, the vendor's field diagnostic.
+
+``nvidia-healthmon.conf``, the limits of nvidia-healthmon: what of dgxcheck replaces each key.
+
+Sections are ``[global]`` and the names of GPUs, ``;`` begins a comment; bandwidths are in MB/s. Source: the file that
+came with the tool, kept in https://github.com/Microway/MCMS-OpenHPC-Recipe (dependencies/etc/nvidia-healthmon.conf).
+
+Node Health Check (LBNL NHC): what it logs of a check that failed (https://github.com/mej/nhc), and the figures of
+Azure's checks that run nvbandwidth and ib_write_bw (https://github.com/Azure/azurehpc-health-checks).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.readers import values
+from dgxcheck.readers.combine import merge_runs
+from dgxcheck.readers.dcgm.diag import fault_of
+from dgxcheck.readers.listing import INDEX
+from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.network.files import NAME
+from dgxcheck.readers.values import MOST_GBS, bounded, gpu, imported
+
+HEALTHMON_TOOL = "nvidia-healthmon"
+_HEALTHMON_OUTCOMES: dict[str, Outcome | None] = {
+    "SUCCESS": "pass", "SKIPPED": None, "WARNING": "warn", "ERROR": "fail", "CRITICAL ERROR": "fail",
+}  # fmt: skip
+_WORDS = "|".join(_HEALTHMON_OUTCOMES)
+_HEALTHMON_BEGIN = re.compile(rf"Loading Config: (?:{_WORDS})|Global Tests")
+_HEALTHMON_GPU = re.compile(r"GPU (?P<bdf>[0-9A-Fa-f:.]{7,16}) #(?P<index>\d{1,3}) : .{1,100}")
+_TEST = re.compile(rf"(?P<name>[A-Z][\w /-]{{2,60}}?)(?:(?:: ?| )\[?(?P<word>{_WORDS})\]?)?")
+_HEALTHMON_RESULT = re.compile(rf"Result: \[?(?P<word>{_WORDS})\]?")
+_OF_TEST = (
+    (Fault.SLOW, "bandwidth"), (Fault.LINK_NARROW, "width"), (Fault.LINK_SLOW, "generation"),
+    (Fault.OVERHEATING, "temperature"), (Fault.INFOROM, "inforom"), (Fault.NOUVEAU, "blacklist"),
+    (Fault.GPU_MISSING, "count"), (Fault.ECC_UNCORRECTED, "ecc"),
+)  # fmt: skip
+"""Fault by a word of the test's name, if its message names none."""
+_SUM = re.compile(
+    r"(?:Global Test|Device|System) Results: \d{1,6} success, .{1,80}|-{20,100}|One or more tests didn't run\."
+)
+
+
+def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Results of every test that ran; the text of one that did not succeed says what is wrong."""
+    reports = Reports(HEALTHMON_TOOL)
+    order: dict[int, str] = {}
+    understood: set[int] = set()
+    subject, test, text = "", "", ""
+    for number, raw in enumerate(bounded(lines)):
+        line = raw.strip()
+        if _HEALTHMON_BEGIN.fullmatch(line):
+            subject, test = HOST, ""
+        elif match := _HEALTHMON_GPU.fullmatch(line):
+            bdf, index = as_bdf(match["bdf"]), gpu(match["index"])
+            if bdf is None or index is None:
+                continue
+            subject, test, order[index] = f"GPU{index}", "", bdf
+        elif not subject:
+            continue
+        elif _SUM.fullmatch(line):
+            test = ""
+        elif result := _HEALTHMON_RESULT.fullmatch(line) if test else None:
+            _healthmon_add(reports, subject, test, result["word"], text)
+            test = ""
+        elif not test and (one := _TEST.fullmatch(line)):
+            test, text = ("", "") if one["word"] else (one["name"], "")
+            if one["word"]:
+                _healthmon_add(reports, subject, one["name"], one["word"], "")
+        elif test and line:
+            text = f"{text} {line}".strip()
+        elif line:
+            subject = ""
+            continue
+        understood.add(number)
+    if not reports:
+        return ()
+    facts: dict[str, Json] = dict(reports.facts())
+    if [*sorted(order)] == [*range(len(order))]:
+        facts |= {f"{INDEX} {index}": bdf for index, bdf in sorted(order.items())}
+    return (Imported(tool=HEALTHMON_TOOL, facts=facts, understood=frozenset(understood)),)
+
+
+def _healthmon_add(reports: Reports, subject: str, test: str, word: str, text: str) -> None:
+    outcome = _HEALTHMON_OUTCOMES[word]
+    topic = re.sub(r"[^a-z0-9]+", "-", test.lower()).strip("-")
+    if outcome == "pass":
+        reports.add(subject, topic, outcome)
+    elif outcome is not None:
+        fault = fault_of(text)
+        if fault is Fault.TEST_FAILED:
+            fault = next((fault for fault, part in _OF_TEST if part in topic.replace("-", "")), fault)
+        reports.add(subject, topic, outcome, fault, f"test {test}: {text or word}")
+
+
+CONFIG_TOOL = "nvidia-healthmon.conf"
+_CONFIG_COPIES = "profile keys pcie.host-to-device and pcie.device-to-host (GB/s)"
+_PEERS = "profile keys pcie.p2p-pix, pcie.p2p-soc .. (GB/s)"
+REPLACED_BY: Mapping[str, str] = {
+    "devices.tesla.count": "profile key gpu.count",
+    "drivers.blacklist": "check driver.nouveau, which needs no setting",
+    "bandwidth.warn": f"{_CONFIG_COPIES}, threshold measure.warn",
+    "bandwidth.min": f"{_CONFIG_COPIES}, threshold measure.fail",
+    "peer.bandwidth.warn": f"{_PEERS}, threshold measure.warn",
+    "peer.bandwidth.min": f"{_PEERS}, threshold measure.fail",
+    "pci.gen": "checks pcie.generation and pcie.path, which need no setting",
+    "pci.width": "checks pcie.width and pcie.path, which need no setting",
+    "temperature.warn": "threshold thermal.margin, below each GPU's own limit",
+}
+"""By key; profile keys: dgxcheck profiles --new; thresholds: dgxcheck-config(5)."""
+_SECTION = re.compile(r"\[(?:global|(?:NVIDIA |Tesla |Quadro |GeForce )?[A-Z][\w. -]{1,60})\]")
+_KEY = re.compile(r"(?P<key>[a-z][a-z.]{2,40})\s{0,40}=\s{0,40}(?P<value>\S.{0,200}|)")
+_COMMENT = re.compile(r";.*")
+
+
+def read_config(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """One entry without facts for every key, which names its replacement; comments and sections belong to the first."""
+    keys: dict[str, set[int]] = {}
+    rest: set[int] = set()
+    in_section = False
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if _SECTION.fullmatch(text) or _COMMENT.fullmatch(text):
+            in_section = in_section or text.startswith("[")
+            rest.add(number)
+        elif in_section and (match := _KEY.fullmatch(text)) and match["key"] in REPLACED_BY:
+            keys.setdefault(match["key"], set()).add(number)
+    if keys:
+        keys[next(iter(keys))] |= rest
+    return tuple(
+        Imported(tool=f"{CONFIG_TOOL} ({key}: now {REPLACED_BY[key]})", facts={}, understood=frozenset(at))
+        for key, at in keys.items()
+    )
+
+
+NODE_HEALTH_TOOL = "nhc"
+_FAILED = re.compile(
+    r"ERROR: {1,2}nhc: {1,2}Health check failed: {1,2}(?:(?P<check>check_\w{2,60}): {1,2})?(?P<text>\S.{0,600})"
+)
+_OTHER = re.compile(r"Healthy|ERROR: {1,2}No results reported")
+_NODE_HEALTH_GPU = re.compile(r"\b(?:GPU (?:id )?|device )(?P<gpu>\d{1,2})\b(?!:\d)", re.IGNORECASE)
+_NODE_HEALTH_COPIES = re.compile(
+    r"Device (?P<gpu>\d{1,3}) (?P<way>Host to Device|Device to Host) reported bandwidth is (?P<rate>[\d.]{1,12}) GB/s"
+)
+_BETWEEN = re.compile(
+    rf"IB devices= ?(?P<names>{NAME}(?:, ?{NAME}){{0,15}}): .{{0,80}}Measured IB BW (?P<rate>[\d.]{{1,12}}) Gbps"
+)
+_PORT = re.compile(rf"No IB port (?P<device>{NAME}):(?P<port>\d{{1,2}}) is ACTIVE", re.ASCII)
+
+
+def read_node_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Each check that failed, of the GPU or port that its message names; the kernel log cited in it is read as such."""
+    reports = Reports(NODE_HEALTH_TOOL)
+    figures: list[tuple[str, Json]] = []
+    understood: set[int] = set()
+    rest: set[int] = set()
+    for number, line in enumerate(bounded(lines)):
+        if match := _FAILED.fullmatch(line.strip()):
+            _node_health_add(reports, match["check"] or "check", match["text"].rstrip("."))
+            understood.add(number)
+        elif found := [*_figures(line.strip(), number)] if "andwidth is" in line or "IB BW" in line else []:
+            figures += found
+            understood.add(number)
+        elif _OTHER.fullmatch(line.strip()):
+            rest.add(number)
+    if not understood:
+        return ()
+    facts = reports.facts() | merge_runs(figures)
+    return (Imported(tool=NODE_HEALTH_TOOL, facts=facts, understood=frozenset(understood | rest)),)
+
+
+def _figures(line: str, number: int) -> Iterator[tuple[str, Json]]:
+    """Host copies of one GPU, or a transfer between HCAs of the host with the same figure for each HCA."""
+    if copies := _NODE_HEALTH_COPIES.fullmatch(line):
+        kind = copies["way"].lower().replace(" ", "-")
+        value, index = values.number(copies["rate"], MOST_GBS), values.gpu(copies["gpu"])
+        if value is not None and index is not None:
+            yield (
+                f"measure {kind} {index}",
+                imported(value, "GB/s", tool=NODE_HEALTH_TOOL, line=number, method="check of NHC"),
+            )
+    elif between := _BETWEEN.fullmatch(line):
+        value = values.number(between["rate"], 8 * MOST_GBS)
+        for name in between["names"].split(",") if value is not None else ():
+            fact = imported(round((value or 0) / 8, 3), "GB/s", tool=NODE_HEALTH_TOOL, line=number,
+                            method="check of NHC, between HCAs of one host")  # fmt: skip
+            yield f"measure rdma-write {name.strip()}", fact
+
+
+def _node_health_add(reports: Reports, check: str, text: str) -> None:
+    if port := _PORT.search(text):
+        reports.add(f"{port['device']}/{port['port']}", check, "fail", Fault.PORT_DOWN, f"{check}: {text}")
+        return
+    if named := _NODE_HEALTH_GPU.search(text):
+        reports.add(f"GPU{int(named['gpu'])}", check, "fail", fault_of(text), f"{check}: {text}")
+    else:
+        reports.add(HOST, check, "fail", fault_of(text), f"{check}: {text}")
+
+
+FIELD_DIAGNOSTIC_TOOL = "field diagnostic"
+_FIELD_DIAGNOSTIC_BEGIN = re.compile(
+    r"(?:NVIDIA )?(?:\(R\) )?(?:field ?diag(?:nostics?)?|partner ?diag|nvqual|MODS)\b.{0,200}", re.IGNORECASE
+)
+_CODE = re.compile(r"(?:Error|Exit) Code\s?[=:]?\s?(?P<code>[0-9A-F]{3,16})(?: ?[:(] ?(?P<text>[^()]{1,120})\)?)?",
+                   re.IGNORECASE)  # fmt: skip
+_FIELD_DIAGNOSTIC_RESULT = re.compile(
+    r"(?:Final |Overall |Test )?(?:Result|Status)s?\s?[:=]\s?(?P<word>PASS|FAIL|RETEST|CONFIG)(?:ED)?", re.IGNORECASE
+)
+_REST = re.compile(r"(?:MODS end|Driver|Package|Version|Command line|Start time|End time)\s{0,20}: .{1,160}")
+_FIELD_DIAGNOSTIC_OUTCOMES: dict[str, Outcome] = {
+    "pass": "pass",
+    "fail": "fail",
+    "retest": "unknown",
+    "config": "unknown",
+}
+
+
+def read_field_diagnostic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Results below a line that names the tool; a code of zeros is a pass."""
+    reports = Reports(FIELD_DIAGNOSTIC_TOOL)
+    understood: set[int] = set()
+    begun: set[int] = set()
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip(" \t*#=|")
+        if _FIELD_DIAGNOSTIC_BEGIN.fullmatch(text):
+            begun.add(number)
+        elif not begun:
+            continue
+        elif code := _CODE.fullmatch(text):
+            if code["code"].strip("0"):
+                detail = f"error code {code['code']}" + (f": {code['text'].strip()}" if code["text"] else "")
+                reports.add(HOST, "result", "fail", fault_of(code["text"] or ""), detail)
+            else:
+                reports.add(HOST, "result", "pass")
+            understood.add(number)
+        elif result := _FIELD_DIAGNOSTIC_RESULT.fullmatch(text):
+            outcome = _FIELD_DIAGNOSTIC_OUTCOMES[result["word"].lower()]
+            fault, shown = (None, "") if outcome == "pass" else (Fault.TEST_FAILED, f"result {result['word'].upper()}")
+            if outcome != "fail" or not reports.has_fault(Fault.TEST_FAILED):
+                reports.add(HOST, "result", outcome, fault, shown)
+            understood.add(number)
+        elif _REST.fullmatch(text):
+            begun.add(number)
+    if not reports:
+        return ()
+    return (Imported(tool=FIELD_DIAGNOSTIC_TOOL, facts=reports.facts(), understood=frozenset(understood | begun)),)

@@ -1,0 +1,228 @@
+"""NVIDIA's services: the log of the Fabric Manager, and NVSM of DGX.
+
+``fabricmanager.log``, and the same lines in the journal: errors of NVSwitches and of the service itself.
+
+Messages: NVIDIA Fabric Manager user guide, appendix on error handling
+(https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html).
+
+NVIDIA System Management of DGX: ``nvsm show health``, components and alerts, and the line that greets at login.
+
+Source: https://docs.nvidia.com/datacenter/nvsm/nvsm-user-guide/latest/using-nvsm-cli.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dgxcheck.facts.bdf import PATTERN, as_bdf
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.tool_report import NOT_STARTED, Outcome
+from dgxcheck.readers.dcgm.diag import fault_of
+from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.values import bounded
+from dgxcheck.xid.table import sxids
+
+FABRIC_MANAGER_TOOL = "fabric manager"
+_LINE = re.compile(
+    r"\[[A-Z][a-z]{2} [ \d]\d \d{4} \d\d:\d\d:\d\d\] \[(?P<level>INFO|NOTICE|WARNING|ERROR|CRITICAL|FATAL|DEBUG)\]"
+    r" \[tid \d{1,10}\] ?(?P<text>.{0,1000})"
+)
+_JOURNAL = re.compile(
+    r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?|nv-imex)\[\d{1,9}\]: ?(?P<text>.{1,1000})"
+)
+_HELPER = re.compile(
+    r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d )?(?:nvidia-fabricmanager-wrapper|nvlsm):(?: (?P<text>.{0,1000}))?"
+)
+"""What starts the service in containers, and the subnet manager of NVLink 5."""
+_UNIT = re.compile(
+    r"(?P<job>Job for nvidia-fabricmanager\.service failed) .{1,200}"
+    r"|(?:.{0,120} )?systemd\[1\]: (?:nvidia-fabricmanager\.service: (?P<text>.{1,300})"
+    r"|(?P<verb>Start|Stopp|Fail)\w* .{0,20}(?:nvidia-fabricmanager\.service|NVIDIA fabric manager service).{0,80})",
+    re.IGNORECASE,
+)
+_STOPPED = re.compile(r"Failed with result|status=(?!0/)|Start request repeated too quickly", re.IGNORECASE)
+"""Of the unit: how systemd says that the service ended, or did not begin."""
+_PAYLOAD = re.compile(r"Message (?:payload|header) details:.{0,2000}")
+NONE = "no-nvswitch"
+_NON_FATAL = "nvswitch-error"
+_SXID = re.compile(r"error (?P<number>\d{5})\b")
+_NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')}-")
+_CONFIGURED = re.compile(r"Successfully configured all the available")
+"""It found NVSwitches, then or before."""
+_FORMS: tuple[tuple[re.Pattern[str], str, Outcome, FaultKind | None], ...] = (
+    (re.compile(r"NV_WARN_NOTHING_TO_DO"), NONE, "pass", None),
+    (_CONFIGURED, "configured", "pass", None),
+    (re.compile(r"NVSwitch fatal error", re.IGNORECASE), "nvswitch-fatal", "fail", Fault.NVSWITCH_FATAL),
+    (re.compile(r"NVSwitch non-?fatal error", re.IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
+    (re.compile(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", re.IGNORECASE),
+     "nvlink", "fail", Fault.NVLINK_DOWN),
+    (re.compile(r"version.{0,80}(?:mismatch|(?:don't|does not|do not) match)", re.IGNORECASE), "version", "fail",
+     Fault.FABRIC_MANAGER_DOWN),
+    (re.compile(r"fail|error|abort|not supported", re.IGNORECASE), "error", "warn", Fault.FABRIC_MANAGER_ERROR),
+)  # fmt: skip
+_ERROR = re.compile(r"\bfail|\berror\b|\babort|mismatch|(?:don't|does not|do not) match", re.IGNORECASE)
+_FABRIC_MANAGER_BDF = re.compile(
+    r"(?:pci bus id:? ?|PCI:?)(?P<bdf>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", re.IGNORECASE
+)
+
+
+def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Errors by what they name; a log of notices alone is a result without a fault."""
+    reports = Reports(FABRIC_MANAGER_TOOL)
+    understood: set[int] = set()
+    unit: list[str] = []
+    entries: list[tuple[str, str]] = []
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if match := _LINE.fullmatch(text):
+            entries.append((match["level"], match["text"]))
+        elif match := _JOURNAL.fullmatch(text):
+            entries.append(("ERROR" if _ERROR.search(match["text"]) else "INFO", match["text"]))
+        elif match := _HELPER.fullmatch(text):
+            entries.append(("ERROR" if _ERROR.search(match["text"] or "") else "INFO", match["text"] or ""))
+        elif match := _UNIT.fullmatch(text):
+            unit.append(match["text"] or match["verb"] or match["job"])
+        elif not (understood and _PAYLOAD.fullmatch(text)):
+            continue
+        understood.add(number)
+    if any(_FORMS[0][0].search(text) for _, text in entries):
+        reports.add(HOST, NONE, "pass")  # without NVSwitches it ends at once, which systemd calls a failure
+        unit, entries = [], []
+    for level, text in entries:
+        _take(reports, level, text)
+    down = Fault.FABRIC_MANAGER_DOWN
+    bad = [text for text in unit if text.lower() == "fail" or _STOPPED.search(text)]
+    if bad and not reports.has_fault(down):
+        text = next((each for each in bad if each.lower() != "fail"), "")
+        reports.add(HOST, "service", "fail", down, f"the service failed: {text}".rstrip(": "))
+    last = next((text.lower() for text in reversed(unit) if text.lower() in ("start", "stopp", "fail")), "")
+    if any(text.startswith("Job for ") for text in unit) and not reports.has_fault(down):
+        configured, again = any(_CONFIGURED.search(text) for _, text in entries), last == "start"
+        how: Outcome = "fail" if configured and not again else "unknown"
+        topic = "service" if again else _NOT_STARTED
+        reports.add(HOST, topic, how, down, "systemctl could not start the service")
+    elif last == "stopp" and not reports.has_fault(down):
+        reports.add(HOST, "service", "unknown", down, "the service was stopped and not started again")
+    if understood and not reports:
+        reports.add(HOST, "log", "pass")
+    return (
+        (Imported(tool=FABRIC_MANAGER_TOOL, facts=reports.facts(), understood=frozenset(understood)),)
+        if understood
+        else ()
+    )
+
+
+def _take(reports: Reports, level: str, text: str) -> None:
+    """A line: of notices those alone that tell that all is well."""
+    is_error = level in ("ERROR", "CRITICAL", "FATAL")
+    for form, topic, outcome, fault in _FORMS:
+        if form.search(text) and (is_error or outcome == "pass"):
+            if topic == _NON_FATAL:
+                outcome, fault = _of_sxid(text)
+            named = _FABRIC_MANAGER_BDF.search(text)
+            bdf = as_bdf(named["bdf"]) if named and fault is Fault.NVLINK_DOWN else None
+            reports.add(bdf or HOST, topic, outcome, fault, text if outcome != "pass" else "")
+            return
+
+
+def _of_sxid(text: str) -> tuple[Outcome, FaultKind | None]:
+    """By the table of the guide; of one that is not in it as of those that ask for no action."""
+    match = _SXID.search(text)
+    known = sxids().get(int(match["number"])) if match else None
+    if known is not None and known.severity == "information":
+        return "pass", None
+    asks = known is not None and known.response in ("cooling", "mechanical")
+    return "warn", Fault.NVSWITCH_NOTICE if asks else Fault.NVSWITCH_WATCHED
+
+
+NVSM_TOOL = "nvsm"
+_CHECK = re.compile(r"(?P<name>[A-Z][^.]{3,120}(?:\.\d[^.]{0,60}){0,4}?) ?\.{3,200} {0,8}(?P<word>[A-Z][a-z]{2,12})")
+_WORDS: Mapping[str, Outcome] = {
+    "healthy": "pass", "ok": "pass", "unhealthy": "fail", "critical": "fail", "warning": "warn",
+    "informational": "note",
+}  # fmt: skip
+_SUMMARY = re.compile(r"\d{1,5} out of \d{1,5} checks are healthy|(?P<bad>\d{1,5}) checks? (?:is|are) unhealthy"
+                      r"|(?P<other>\d{1,5}) (?:informational|unknown) checks?.{0,40}", re.IGNORECASE)  # fmt: skip
+_OVERALL = re.compile(r"Overall system status is (?P<word>[a-z]{2,12})\.?", re.IGNORECASE)
+_GREETING = re.compile(r"The system has (?P<fail>\d{1,4}) critical alerts? and (?P<warn>\d{1,4}) warnings?\..{0,80}")
+_HEADINGS = frozenset(("Info", "Checks", "Health Summary", "Properties:", "Targets:", "Verbs:", "nvsm->"))
+_PLAIN = re.compile(r"-{4,40}|Timestamp: .{6,60}|Version: [\d.]{3,20}")
+_TARGET = re.compile(r"/(?:systems|chassis)/[\w./-]{3,200}/(?P<name>[\w.-]{1,64})/?")
+_PROPERTY = re.compile(r"(?P<name>[A-Za-z]\w{1,60}) = (?P<value>.{0,600})")
+_NVSM_BDF = re.compile(PATTERN, re.IGNORECASE)
+_GPU = re.compile(r"GPU[ _]?(\d{1,2})", re.IGNORECASE)
+_LINKS = ((Fault.LINK_NARROW, "width"), (Fault.LINK_DEGRADED, "speed"))
+_OVER = frozenset(("cleared", "resolved", "closed"))
+"""States of an alert that is no longer one."""
+
+
+def read_nvsm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Every check, component and alert that is not healthy; counts of alerts that the text does not show."""
+    reports = Reports(NVSM_TOOL)
+    understood: set[int] = set()
+    frame: set[int] = set()
+    target: list[tuple[str, str]] = []
+    path, bad = "", False
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip().removeprefix("nvsm-> ")
+        if text in _HEADINGS or _PLAIN.fullmatch(text) or text.startswith("show "):
+            frame.add(number)
+            continue
+        if path and (match := _PROPERTY.fullmatch(text)):
+            target.append((match["name"].lower(), match["value"].strip(' "')))
+        elif match := _TARGET.fullmatch(text):
+            _component(reports, path, dict(target))
+            path, target = match["name"], []
+        elif (match := _CHECK.fullmatch(text)) and match["word"].lower() in _WORDS:
+            name, word = match["name"].strip(), match["word"].lower()
+            bad = bad or _WORDS[word] != "pass"
+            _add(reports, f"{name} is {word}", _WORDS[word], name[:40])
+        elif (match := _OVERALL.fullmatch(text)) and match["word"].lower() in _WORDS:
+            if not bad:
+                word = match["word"].lower()
+                _add(reports, f"system status is {word}", _WORDS[word], "status")
+        elif match := _GREETING.fullmatch(text):
+            _greeting(reports, int(match["fail"]), int(match["warn"]))
+        elif not _SUMMARY.fullmatch(text):
+            continue
+        understood.add(number)
+    _component(reports, path, dict(target))
+    if not reports:
+        return ()
+    return (Imported(tool=NVSM_TOOL, facts=reports.facts(), understood=frozenset(understood | frame)),)
+
+
+def _greeting(reports: Reports, critical: int, warnings: int) -> None:
+    if critical:
+        text = f"critical alerts: {critical}; list them with nvsm show alerts"
+        reports.add(HOST, "alerts", "fail", Fault.TEST_FAILED, text)
+    if warnings:
+        reports.add(HOST, "warnings", "note", None, f"warnings: {warnings}; list them with nvsm show alerts")
+    if not critical and not warnings:
+        reports.add(HOST, "alerts", "pass")
+
+
+def _component(reports: Reports, name: str, properties: Mapping[str, str]) -> None:
+    """An alert by its severity, any other component by its health; one with neither is left out."""
+    word = properties.get("severity", properties.get("status_health", "")).lower()
+    outcome = _WORDS.get(word)
+    if outcome is None or properties.get("state", properties.get("status", "")).lower() in _OVER:
+        return
+    texts = [properties[key] for key in ("message", "message_details", "description") if properties.get(key)]
+    about = properties.get("component_id", properties.get("name", name))
+    detail = ": ".join(texts) or f"health is {word}"
+    _add(reports, f"{about}: {detail}", outcome, properties.get("alert_id", name))
+
+
+def _add(reports: Reports, text: str, outcome: Outcome, topic: str) -> None:
+    """Of the GPU that the text names, else of the host."""
+    gpu, bdf = _GPU.search(text), _NVSM_BDF.search(text)
+    subject = HOST
+    if text.startswith("GPU") or gpu:
+        subject = f"GPU{int(gpu[1])}" if gpu else (as_bdf(bdf[0]) or HOST) if bdf else HOST
+    fault = next((kind for kind, part in _LINKS if f"link {part}" in text), None) or fault_of(text)
+    good = outcome in ("pass", "note")
+    name = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-") or "check"
+    reports.add(subject, name, outcome, None if good else fault, "" if outcome == "pass" else text)

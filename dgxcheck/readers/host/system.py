@@ -1,0 +1,199 @@
+"""CPUs, NUMA nodes, kernel modules and versions: lscpu, numactl, lsmod, uname, the driver's version file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import NODES
+from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.values import bare, bounded, integer
+
+LSCPU_TOOL = "lscpu"
+_MEMBER = re.compile(r"(?P<name>[A-Z][\w ().,/-]{1,50}?):\s{0,60}(?P<value>.{0,4000})")
+_NODE = re.compile(r"NUMA node(?P<node>\d{1,4}) CPU\(s\)")
+_LABELS = re.compile(
+    r"Architecture|CPU op-mode\(s\)|Address sizes|Byte Order|CPU\(s\)|O(?:n|ff)-line CPU\(s\) (?:list|mask)|Vendor ID"
+    r"|Model name|BIOS (?:Vendor ID|Model name|CPU family)|CPU family|Model"
+    r"|Thread\(s\) per (?:core|socket)"
+    r"|Core\(s\) per (?:socket|cluster)|Socket\(s\)|Cluster\(s\)|Stepping|Frequency boost"
+    r"|CPU\(s\) scaling MHz|CPU (?:max|min|dynamic) MHz|BogoMIPS|Flags"
+    r"|Virtualization(?: features| type)?|Hypervisor vendor|CPU MHz"
+    r"|Caches \(sum of all\)|L\d[a-z]?(?: cache)?"
+    r"|NUMA(?: node\(s\)| node\d{1,4} CPU\(s\))?|Vulnerabilit(?:y|ies).{0,60}"
+    r"|Gather data sampling|Itlb multihit|L1tf|Mds|Meltdown|Mmio stale data|Reg file data sampling|Retbleed"
+    r"|Spec (?:rstack overflow|store bypass)|Spectre v[12]|Srbds|Tsx async abort|Indirect target selection|Tsa|Vmscape"
+    r"|Ghostwrite|Old microcode"
+)
+
+
+def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The nodes; their list only where as many are shown as lscpu counts."""
+    facts: dict[str, Json] = {}
+    nodes: list[str] = []
+    understood: set[int] = set()
+    count: int | None = None
+    for number, raw in enumerate(bounded(lines)):
+        member = _MEMBER.fullmatch(bare(raw)) if ":" in raw else None
+        if member is None or not _LABELS.fullmatch(member["name"].strip()):
+            continue
+        name, value = member["name"].strip(), member["value"].strip()
+        understood.add(number)
+        if (node := _NODE.fullmatch(name)) and ranges(value) is not None:
+            nodes.append(f"node{node['node']}")
+            facts[f"text {NODES}/node{node['node']}/cpulist"] = f"{value}\n"
+        elif name == "NUMA node(s)":
+            count = integer(value, 1024)
+        elif name == "On-line CPU(s) list" and ranges(value):
+            facts["text /sys/devices/system/cpu/online"] = f"{value}\n"
+    if not facts:
+        return ()
+    if nodes and count == len(set(nodes)):
+        facts[f"names {NODES}"] = [*dict.fromkeys(nodes)]
+    return (Imported(tool=LSCPU_TOOL, facts=facts, understood=frozenset(understood)),)
+
+
+NUMACTL_TOOL = "numactl -H"
+_NUMACTL_HEAD = re.compile(r"available: (\d{1,4}) nodes? \(.{1,200}\)", re.ASCII)
+_CPUS = re.compile(r"node (\d{1,4}) cpus:((?: \d{1,5}){0,8192})", re.ASCII)
+_SIZE = re.compile(r"node (\d{1,4}) size: (\d{1,12}) MB", re.ASCII)
+_FREE = re.compile(r"node \d{1,4} free: \d{1,12} MB|No distance information available\.", re.ASCII)
+_TITLES = re.compile(r"node distances:|node(?:\s+\d{1,4}){1,256}", re.ASCII)
+_DISTANCES = re.compile(r"(\d{1,4}):((?:\s+\d{1,3}){1,256})", re.ASCII)
+
+
+def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The nodes; their list is given only where as many are shown as the head says."""
+    facts: dict[str, Json] = {}
+    nodes: list[str] = []
+    understood: set[int] = set()
+    below = False
+    said: int | None = None
+    for number, raw in enumerate(bounded(lines)):
+        line = bare(raw)
+        if match := _NUMACTL_HEAD.fullmatch(line):
+            said = int(match[1])
+        elif match := _CPUS.fullmatch(line):
+            nodes.append(f"node{match[1]}")
+            facts[f"text {NODES}/node{match[1]}/cpulist"] = f"{','.join(_ranges(match[2].split()))}\n"
+        elif match := _SIZE.fullmatch(line):
+            kib = int(match[2]) * 1024
+            facts[f"text {NODES}/node{match[1]}/meminfo"] = f"Node {match[1]} MemTotal: {kib} kB\n"
+        elif nodes and _TITLES.fullmatch(line):
+            below = True
+        elif below and (match := _DISTANCES.fullmatch(line)):
+            facts[f"text {NODES}/node{match[1]}/distance"] = f"{' '.join(match[2].split())}\n"
+        elif not (nodes and _FREE.fullmatch(line)):
+            continue
+        understood.add(number)
+    if not nodes:
+        return ()
+    if said is None or said == len(set(nodes)):
+        facts[f"names {NODES}"] = [*dict.fromkeys(nodes)]
+    return (Imported(tool=NUMACTL_TOOL, facts=facts, understood=frozenset(understood)),)
+
+
+def _ranges(cpus: Sequence[str]) -> list[str]:
+    """``0 1 2 8`` as ``0-2``, ``8``."""
+    runs: list[list[int]] = []
+    for cpu in sorted(set(map(int, cpus))):
+        if runs and runs[-1][1] == cpu - 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return [f"{first}-{last}" if last > first else f"{first}" for first, last in runs]
+
+
+MODULES_TOOL = "lsmod"
+_STATES = ("Live", "Loading", "Unloading")
+_NAME = re.compile(r"[\w-]{1,64}", re.ASCII)
+_COUNT = re.compile(r"-?\d{1,9}", re.ASCII)
+_ROW = re.compile(
+    r"(?P<name>nvidia(?:_\w{2,20})?|nv_peer_mem|nvidia_peermem|gdrdrv|nouveau|mlx[45]_(?:core|ib)|ib_(?:core|uverbs)|ib_\w{2,12}"
+    r"|rdma_\w{2,8}|mlxfw|knem|xpmem) {1,40}\d{3,9} {1,8}-?\d{1,5}(?: {1,4}[\w,-]{1,400})?",
+    re.ASCII,
+)
+"""Of ``lsmod | grep``: the modules that are asked for."""
+_MODULES_HEAD = ["Module", "Size", "Used", "by"]
+
+
+def read_modules(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """All modules: rows below lsmod's head, or those of the file, which say ``Live``.
+
+    Drivers that are built into the kernel are in ``/sys/module`` alone, so not among these. Rows without a head that
+    are not the file's (``lsmod | grep``) tell only that these modules are loaded: what they leave out may be, too.
+    """
+    return _all(lines) or _some(lines)
+
+
+def _all(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    facts: dict[str, Json] = {}
+    names: list[str] = []
+    understood: set[int] = set()
+    below = False
+    for number, line in enumerate(bounded(lines)):
+        words = line.split()
+        if words == _MODULES_HEAD:
+            below = True
+            understood.add(number)
+            continue
+        name, size, count, *rest = [*words, "", "", ""]
+        state = next((word for word in rest if word in _STATES), "")
+        row = _NAME.fullmatch(name) and _COUNT.fullmatch(size) and _COUNT.fullmatch(count) and len(words) < 8
+        if not row or not (state or (below and len(words) < 5)):
+            below = below and not words
+            continue
+        understood.add(number)
+        names.append(name)
+        facts[f"text /sys/module/{name}/refcnt"] = f"{count}\n"
+        if state:
+            facts[f"text /sys/module/{name}/initstate"] = f"{state.lower()}\n"
+        users = [user for user in rest[0].split(",") if _NAME.fullmatch(user) and user != "-"]
+        facts[f"names /sys/module/{name}/holders"] = [*sorted(users)]
+    if not names:
+        return ()
+    facts["names /sys/module"] = [*sorted(names)]
+    return (Imported(tool=MODULES_TOOL, facts=facts, understood=frozenset(understood)),)
+
+
+def _some(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Rows of modules for GPUs and HCAs that were taken out of the list."""
+    found: dict[int, str] = {}
+    for number, line in enumerate(bounded(lines)):
+        if row := _ROW.fullmatch(line.strip()):
+            found[number] = row["name"]
+    if not found:
+        return ()
+    reports = Reports(MODULES_TOOL)
+    for name in dict.fromkeys(found.values()):
+        reports.add(HOST, "modules", "pass", text=f"{name} is loaded")
+    return (Imported(tool=MODULES_TOOL, facts=reports.facts(), understood=frozenset(found)),)
+
+
+FILE = "/proc/driver/nvidia/version"
+_MODULE = re.compile(r"NVRM version: NVIDIA UNIX .{0,60}Kernel Module .{0,60}\d{3}\.\d{1,4}.{0,120}")
+_COMPILER = re.compile(r"GCC version: .{1,200}")
+
+
+def read_driver_version(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Nothing of texts that show two modules: which of them is loaded is not known."""
+    found = {number: text for number, line in enumerate(bounded(lines)) if _MODULE.fullmatch(text := line.strip())}
+    if len(set(found.values())) != 1:
+        return ()
+    behind = {at + 1 for at in found if at + 1 < len(lines) and _COMPILER.fullmatch(lines[at + 1].strip())}
+    facts = {f"text {FILE}": f"{next(iter(found.values()))}\n"}
+    return (Imported(tool=FILE, facts={**facts}, understood=frozenset({*found} | behind)),)
+
+
+_UNAME = re.compile(r"(?:uname: )?Linux (?P<host>\S{1,255}) (?P<release>\d\S{0,100}) #\S.*")
+
+
+def read_uname(line: str) -> dict[str, Json]:
+    """Name of the host and release of its kernel."""
+    match = _UNAME.match(line)
+    if match is None:
+        return {}
+    return {"text /proc/sys/kernel/hostname": f"{match['host']}\n",
+            "text /proc/sys/kernel/osrelease": f"{match['release']}\n"}  # fmt: skip

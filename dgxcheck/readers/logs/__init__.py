@@ -1,1 +1,0 @@
-"""Logs of programs, containers and services around GPUs."""

@@ -1,0 +1,231 @@
+"""Mellanox's tools for adapters: mlxlink, mst, flint and mlxfwmanager."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
+from dgxcheck.readers.model import Imported, Reports
+from dgxcheck.readers.network.files import NAME, device_files, listed, physical, port_files, rate, state
+from dgxcheck.readers.values import bare, bounded, integer
+
+MLXLINK_TOOL = "mlxlink"
+_MLXLINK_COMMAND = re.compile(
+    rf"(?:.{{0,120}}\W)?mlxlink\s.{{0,200}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})"
+    r"(?P<more>\s.{0,200})?",
+    re.ASCII,
+)
+_PORT = re.compile(r"\s(?:-p|--port)[ =](?P<port>\d{1,2})\b")
+_GROUP = re.compile(
+    r"(?:Operational|Supported|Troubleshooting|Physical Counters and BER|Module|Serdes .{1,20}|Tool|EYE Opening"
+    r"|FEC .{1,20}"
+    r"|Show .{1,20}|Link Down|PHY) (?:Info|Information|Histogram)?(?: #| \(.{1,60}\))?"
+)
+_MLXLINK_MEMBER = re.compile(r"(?P<name>[A-Z][\w /().\[\]-]{2,60}?)\s{0,60}: ?(?P<value>.{0,300})")
+_JSON_MEMBER = re.compile(r'"(?P<name>[^"]{1,80})" ?: ?"(?P<value>[^"]{0,300})"')
+_JSON = tuple('{}[]"0123456789')
+"""How the lines of a document begin."""
+_MLXLINK_HEAD = 6
+"""Lines of a document by which the first group of its members has begun."""
+_UNUSED = (1, 1024)
+"""Status opcodes of a port that was switched off, and of one without a cable."""
+_SPEEDS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
+_SPEED = re.compile(r"IB-(?P<name>[A-Z]DR)")
+_LANES = re.compile(r"(?P<lanes>\d{1,2})x", re.IGNORECASE)
+_RULE = re.compile(r"[-=]{3,80}")
+
+
+def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Every port: files if the command line above names its RDMA device, otherwise a result."""
+    facts: dict[str, Json] = {}
+    ports: dict[str, list[int]] = {}
+    reports = Reports(MLXLINK_TOOL)
+    understood: set[int] = set()
+    device, port, inside, in_json = "", 1, False, False
+    members: dict[str, str] = {}
+
+    def close() -> None:
+        if "State" in members:
+            if re.fullmatch(NAME, device):
+                ports.setdefault(device, []).append(port)
+                facts.update(port_files(device, port, _files(members)))
+            _diagnose(reports, re.sub(r"^/dev/mst/|[/:]", "", device) or "HCA", members)
+        members.clear()
+
+    for number, raw in enumerate(bounded(lines)):
+        line = bare(raw)
+        if command := _MLXLINK_COMMAND.fullmatch(line) if "mlxlink" in line else None:
+            close()
+            of_port = _PORT.search(command["more"] or "")
+            device, port, inside = command["device"], int(of_port["port"]) if of_port else 1, False
+            in_json = False
+        elif line[:1] in _JSON and (
+            in_json or (line[0] == "{" and not inside and _begins(lines[number:][:_MLXLINK_HEAD]))
+        ):
+            in_json = True  # line by line, as it may be cut
+            for row in _JSON_MEMBER.finditer(line):
+                members.setdefault(row["name"], row["value"])
+        elif line == "Operational Info":
+            inside = True
+        elif inside and (member := _MLXLINK_MEMBER.fullmatch(line)):
+            members.setdefault(member["name"].strip(), member["value"].strip())
+        elif not (inside and (_GROUP.fullmatch(line) or _RULE.fullmatch(line))):
+            continue
+        understood.add(number)
+    close()
+    if not (ports or reports):
+        return ()
+    facts |= reports.facts() | listed(ports)
+    return (Imported(tool=MLXLINK_TOOL, facts=facts, understood=frozenset(understood)),)
+
+
+def _begins(lines: tuple[str, ...]) -> bool:
+    """Is a document mlxlink's?"""
+    return any('"Operational Info"' in line for line in lines)
+
+
+def _files(members: dict[str, str]) -> dict[str, str | None]:
+    speed = _SPEED.fullmatch(members.get("Speed", ""))
+    lanes = _LANES.fullmatch(members.get("Width", ""))
+    lane = _SPEEDS.get(speed["name"]) if speed else None
+    return {
+        "state": state(members["State"].replace("Polling", "Down").replace("Disable", "Down")),
+        "phys_state": physical(members.get("Physical state", "")),
+        "link_layer": "InfiniBand" if speed else None,
+        "rate": rate(int(lanes["lanes"]), lane) if lanes and lane else None,
+    }
+
+
+def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
+    """A report for every status opcode but 0, which means no issue, with the tool's recommendation.
+
+    Without an opcode the state of the port is reported.
+    """
+    code = integer(members.get("Status Opcode", ""), 1 << 16)
+    if code:
+        text = f"status {code}: {members.get('Recommendation', '')}"
+        reports.add(device, "status", "unknown" if code in _UNUSED else "warn", Fault.PORT_MODULE, text)
+    elif members["State"] == "Active":
+        reports.add(device, "status", "pass")
+    else:
+        reports.add(device, "status", "note", text=f"the port is {members['State']}")
+
+
+MST_TOOL = "mst"
+PCI_OF = "stated pci-function"
+_ROW = re.compile(
+    r"\S{1,80}\(rev:\w{1,4}\)\s+\S{1,80}\s+(?P<bdf>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+    r"\s+(?P<name>\w{1,64})(?:\s.*)?",
+    re.ASCII,
+)
+_MST_HEAD = re.compile(r"(?:MST modules|PCI devices):|-{4,40}|MST PCI(?: configuration)? module (?:is not )?loaded"
+                   r"|DEVICE_TYPE\s+MST\s+PCI\s.*", re.ASCII)  # fmt: skip
+
+
+def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``stated pci-function NAME`` for every row that names both."""
+    facts: dict[str, Json] = {}
+    understood: set[int] = set()
+    chatter: set[int] = set()
+    for number, raw in enumerate(bounded(lines)):
+        line = raw.strip()
+        if row := _ROW.fullmatch(line):
+            bdf = as_bdf(row["bdf"] if row["bdf"].count(":") == 2 else f"0000:{row['bdf']}")
+            facts |= {f"{PCI_OF} {row['name']}": bdf} if bdf is not None else {}
+            understood.add(number)
+        elif _MST_HEAD.fullmatch(line):
+            chatter.add(number)
+    return (Imported(tool=MST_TOOL, facts=facts, understood=frozenset(understood | chatter)),) if facts else ()
+
+
+FIRMWARE_TOOL = "flint"
+_FIRMWARE_COMMAND = re.compile(
+    rf"(?:.{{0,120}}\W)?(?:mst)?flint\s.{{0,80}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})\s.{{0,60}}"
+    r"\b(?:q|query)\b.{0,60}",
+    re.ASCII,
+)
+_BEGIN = re.compile(r"Image type: {1,20}FS\d|Device #\d{1,3}:")
+_FIRMWARE_MEMBER = re.compile(
+    r"(?P<name>FW Version|FW|PSID|PCI Device Name|Device Type|Part Number|Description|Versions|PXE|UEFI|Status"
+    r"|FW Release Date|Product Version|Rom Info|Base GUID|Base MAC|Orig PSID|Image type|Security Attributes"
+    r"|Default Update Method|VSD|Running FW Version|Image VSD|Device VSD|GUID|MAC)(?::| {2,40})\s{0,40}"
+    r"(?P<value>.{0,300})"
+)
+_VERSION = re.compile(r"\d{1,3}\.\d{1,4}\.\d{1,5}", re.ASCII)
+_PSID = re.compile(r"[A-Z]{2,3}_?[0-9A-Z_]{6,14}", re.ASCII)
+_CHATTER = re.compile(
+    r"-{4,40}|Querying Mellanox devices firmware \.{3}|type=\w{2,8}.{0,80}|.{0,30}(?:GUID|Guid|MAC) {1,30}Number.{0,40}"
+)
+
+
+class Adapter(Record, kw_only=False):
+    """One adapter of a text."""
+
+    name: str
+    """The RDMA device or bus id that the tool was asked about; empty where the text does not tell."""
+    version: str
+    psid: str
+
+
+def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The files of RDMA devices that are named; for other adapters a result that compares those of one board."""
+    found: list[Adapter] = []
+    understood: set[int] = set()
+    members: dict[str, str] = {}
+    name, inside = "", False
+
+    def close() -> None:
+        version = _VERSION.search(members.get("FW Version", "") or members.get("FW", ""))
+        if version is not None and _PSID.fullmatch(psid := members.get("PSID", "").strip()):
+            found.append(Adapter(name or members.get("PCI Device Name", "").strip(), version[0], psid))
+        members.clear()
+
+    for number, raw in enumerate(bounded(lines)):
+        line = bare(raw)
+        if command := _FIRMWARE_COMMAND.fullmatch(line) if "flint" in line else None:
+            close()
+            name, inside = command["device"], False
+        elif _BEGIN.fullmatch(line):
+            close()
+            inside = True
+            name = "" if line.startswith("Device") else name
+        elif inside and (member := _FIRMWARE_MEMBER.fullmatch(line)):
+            members.setdefault(member["name"], member["value"].strip())
+        elif not (inside and _CHATTER.fullmatch(line)):
+            inside = inside and (not line or raw[:1] in " \t-")
+            continue
+        understood.add(number)
+    close()
+    if not found:
+        return ()
+    devices = {adapter.name: adapter for adapter in found if re.fullmatch(NAME, adapter.name, re.ASCII)}
+    facts: dict[str, Json] = {}
+    for device, adapter in devices.items():
+        facts |= device_files(device, {"fw_ver": adapter.version, "board_id": adapter.psid})
+    facts |= listed({device: [] for device in devices})
+    reports = _compared([adapter for adapter in found if adapter.name not in devices])
+    return (Imported(tool=FIRMWARE_TOOL, facts=facts | reports.facts(), understood=frozenset(understood)),)
+
+
+def _compared(adapters: list[Adapter]) -> Reports:
+    """Warns of an adapter whose version differs from that of most adapters of its board (PSID)."""
+    reports = Reports(FIRMWARE_TOOL)
+    for at, adapter in enumerate(adapters):
+        place = as_bdf(adapter.name) or re.sub(r"^/dev/mst/|[\s/:]", "", adapter.name) or f"adapter{at}"
+        versions = Counter(other.version for other in adapters if other.psid == adapter.psid)
+        usual, count = versions.most_common(1)[0]
+        if adapter.version != usual and 2 * count > versions.total():
+            text = f"firmware {adapter.version}, other adapters of board {adapter.psid} run {usual}"
+            reports.add(_subject(place), "firmware", "warn", Fault.HCA_FIRMWARE, text)
+        else:
+            reports.add(_subject(place), "firmware", "pass")
+    return reports
+
+
+def _subject(place: str) -> str:
+    """The place without colons: in results of tools a bus id stands for a GPU."""
+    return place.replace(":", ".") if ":" in place else place

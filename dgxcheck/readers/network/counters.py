@@ -1,0 +1,201 @@
+"""Links and counters of ports: ``rdma link``, ``rdma statistic``, perfquery, ibqueryerrors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import INFINIBAND
+from dgxcheck.readers.model import Imported, Reports
+from dgxcheck.readers.network.files import NAME, lid, listed, physical, port_files, state
+from dgxcheck.readers.values import bare, bounded, integer
+
+LINK_TOOL = "rdma link"
+_LINK_ROW = re.compile(
+    rf"(?:\d{{1,4}}/\d{{1,3}}: )?(?:link )?({NAME})/(\d{{1,3}}):? (.{{0,400}}\bstate [A-Z_]{{2,16}}\b.{{0,400}})",
+    re.ASCII,
+)
+
+
+def read_link(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """State and lids of every port; with a network interface it is one of RoCE or iWARP, with a subnet InfiniBand."""
+    facts: dict[str, Json] = {}
+    ports: dict[str, list[int]] = {}
+    understood: set[int] = set()
+    for number, raw in enumerate(bounded(lines)):
+        match = _LINK_ROW.fullmatch(bare(raw))
+        if match is None:
+            continue
+        words = match[3].split()
+        members = dict(zip(words[::2], words[1::2], strict=False))
+        if "physical_state" not in members:
+            continue
+        device, port = match[1], int(match[2])
+        ports.setdefault(device, []).append(port)
+        layer = "InfiniBand" if "subnet_prefix" in members else "Ethernet" if "netdev" in members else None
+        facts |= port_files(device, port, {
+            "state": state(members.get("state", "")), "phys_state": physical(members["physical_state"]),
+            "lid": lid(members.get("lid", "")), "sm_lid": lid(members.get("sm_lid", "")), "link_layer": layer,
+        })  # fmt: skip
+        understood.add(number)
+    if not ports:
+        return ()
+    return (Imported(tool=LINK_TOOL, facts={**facts, **listed(ports)}, understood=frozenset(understood)),)
+
+
+STATISTIC_TOOL = "rdma statistic"
+MOST = 1 << 63
+_STATISTIC_ROW = re.compile(
+    rf"link (?P<device>{NAME})/(?P<port>\d{{1,3}}) (?P<rest>[a-z][a-z0-9_]{{1,60}} \d{{1,20}}\b.{{0,8000}})", re.ASCII
+)
+_STATISTIC_COUNTER = re.compile(r"(?P<name>[a-z][a-z0-9_]{1,60}) (?P<count>\d{1,20})(?= |$)", re.ASCII)
+
+
+def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The counters under their names in sysfs; a row with anything else in it is not read."""
+    facts: dict[str, Json] = {}
+    ports: dict[str, list[int]] = {}
+    understood: set[int] = set()
+    for number, raw in enumerate(bounded(lines)):
+        row = _STATISTIC_ROW.fullmatch(" ".join(bare(raw).split()))
+        if row is None or _STATISTIC_COUNTER.sub("", row["rest"]).strip():
+            continue
+        counters = {each["name"]: integer(each["count"], MOST) for each in _STATISTIC_COUNTER.finditer(row["rest"])}
+        base = f"{INFINIBAND}/{row['device']}/ports/{int(row['port'])}/hw_counters"
+        facts[f"names {base}"] = [*sorted(counters)]
+        facts |= {f"text {base}/{name}": f"{count}\n" for name, count in counters.items() if count is not None}
+        ports.setdefault(row["device"], []).append(int(row["port"]))
+        understood.add(number)
+    if not ports:
+        return ()
+    return (Imported(tool=STATISTIC_TOOL, facts=facts | listed(ports), understood=frozenset(understood)),)
+
+
+PORT_COUNTERS_TOOL = "perfquery"
+ERRORS = "ibqueryerrors"
+COUNTERS = "stated port-counters"
+"""Key of one port's counters with its LID and number: ``{"symbol_error": 3}``, by the names of sysfs."""
+_FILES = {
+    "SymbolError": "symbol_error", "LinkErrorRecovery": "link_error_recovery", "LinkDowned": "link_downed",
+    "PortRcvErrors": "port_rcv_errors", "PortRcvRemotePhysicalErrors": "port_rcv_remote_physical_errors",
+    "PortRcvSwitchRelayErrors": "port_rcv_switch_relay_errors", "PortXmitDiscards": "port_xmit_discards",
+    "PortXmitConstraintErrors": "port_xmit_constraint_errors", "PortRcvConstraintErrors": "port_rcv_constraint_errors",
+    "LocalLinkIntegrityErrors": "local_link_integrity_errors", "VL15Dropped": "VL15_dropped",
+    "ExcessiveBufferOverrunErrors": "excessive_buffer_overrun_errors", "PortXmitWait": "port_xmit_wait",
+    "RcvErrors": "port_rcv_errors", "RcvRemotePhysErrors": "port_rcv_remote_physical_errors",
+    "RcvSwRelayErrors": "port_rcv_switch_relay_errors", "XmtDiscards": "port_xmit_discards",
+    "XmtConstraintErrors": "port_xmit_constraint_errors", "RcvConstraintErrors": "port_rcv_constraint_errors",
+    "LinkIntegrityErrors": "local_link_integrity_errors", "ExcBufOverrunErrors": "excessive_buffer_overrun_errors",
+    "XmtWait": "port_xmit_wait", "LinkRecovers": "link_error_recovery",
+}  # fmt: skip
+"""Both tools' names, which older versions shorten, without ``Counter`` at their end."""
+_DETAILS = frozenset((
+    "PortLocalPhysicalErrors", "PortMalformedPktErrors", "PortBufferOverrunErrors", "PortDLIDMappingErrors",
+    "PortVLMappingErrors", "PortLoopingErrors", "PortInactiveDiscards", "PortNeighborMTUDiscards",
+    "PortSwLifetimeLimitDiscards", "PortSwHOQLifetimeLimitDiscards",
+))  # fmt: skip
+"""Of ``perfquery -E`` and ``-D``, which no file has."""
+_ERRORS = _DETAILS | frozenset(_FILES.values()) - {"port_xmit_wait"}
+_HEAD = re.compile(
+    r"#? ?(?:Port (?:extended )?|Port(?:Rcv|Xmit)\w{2,30} )counters: Lid (?P<lid>\d{1,5})"
+    r" port (?P<port>\d{1,3})(?: \(CapMask: .{1,40}\))?"
+)
+_MEMBER = re.compile(r"(?P<name>[A-Z][A-Za-z0-9]{2,40}):\.{1,60}(?P<value>0x[0-9a-fA-F]{1,16}|\d{1,20})", re.ASCII)
+_NODE = re.compile(r"Errors for (?:0x[0-9a-f]{1,16} )?\"(?P<name>[^\"]{0,100})\"")
+_PORT = re.compile(
+    r"GUID (?P<guid>0x[0-9a-f]{1,16}) port (?P<port>\d{1,3}|ALL):(?P<counters>(?: {1,4}\[\w{2,40} == \d{1,20}"
+    r"(?: \([\d.]{1,12}[kKMGTPE]?\))?\]){1,40})",
+    re.ASCII,
+)
+_PORT_COUNTERS_COUNTER = re.compile(r"\[(?P<name>\w{2,40}) == (?P<value>\d{1,20})")
+_LID = re.compile(rf"text (?P<path>{INFINIBAND}/[^/]{{1,64}}/ports/(?P<port>\d{{1,3}}))/lid")
+_HEX = re.compile(r"0x[0-9a-f]{1,4}", re.ASCII)
+_REST = re.compile(
+    r"Link info:.{0,300}|##|## (?:Summary|Data Counters|Suppressed).{0,200}|Suppressing: .{1,200}"
+    r"|##? .{0,40}(?:nodes? (?:checked|have|had)|ports? (?:checked|have|had)|Thresholds|Suppressed).{0,160}", re.ASCII,
+)  # fmt: skip
+
+
+def read_port_counters(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Counts are from the time when the counters were cleared: alone no fault."""
+    return (*_perfquery(lines), *_ibqueryerrors(lines))
+
+
+def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    facts: dict[str, Json] = {}
+    reports = Reports(PORT_COUNTERS_TOOL)
+    understood: set[int] = set()
+    of_port: dict[str, int] | None = None
+    key = ""
+    found: dict[str, dict[str, int]] = {}
+    for number, raw in enumerate(bounded(lines)):
+        line = bare(raw)
+        if head := _HEAD.fullmatch(line):
+            key = f"{int(head['lid'])}/{int(head['port'])}"
+            of_port = found.setdefault(key, {})
+        elif of_port is not None and (member := _MEMBER.fullmatch(line)):
+            if (name := _file_of(member["name"])) and not member["value"].startswith("0x"):
+                of_port[name] = int(member["value"])
+        else:
+            of_port = of_port if not line else None
+            continue
+        understood.add(number)
+    for key, counters in found.items():
+        if of_files := {name: count for name, count in counters.items() if name not in _DETAILS}:
+            facts[f"{COUNTERS} {key.replace('/', ' ')}"] = dict(of_files)
+        _note(reports, f"lid{key}", "", counters)
+    facts |= reports.facts()
+    return (Imported(tool=PORT_COUNTERS_TOOL, facts=facts, understood=frozenset(understood)),) if understood else ()
+
+
+def _ibqueryerrors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    reports = Reports(ERRORS)
+    understood: set[int] = set()
+    rest: set[int] = set()
+    node = ""
+    for number, raw in enumerate(bounded(lines)):
+        line = raw.strip().strip("`> ")
+        if match := _NODE.fullmatch(line):
+            node = match["name"]
+            rest.add(number)
+        elif match := _PORT.fullmatch(line):
+            counts = {_file_of(each["name"]) or each["name"]: int(each["value"])
+                      for each in _PORT_COUNTERS_COUNTER.finditer(match["counters"])}  # fmt: skip
+            if match["port"] != "ALL" or not node:
+                _note(reports, f"{match['guid']}/{match['port']}", node, counts)
+            understood.add(number)
+        elif _REST.fullmatch(line):
+            rest.add(number)
+    if not understood:
+        return ()
+    return (Imported(tool=ERRORS, facts=reports.facts(), understood=frozenset(understood | rest)),)
+
+
+def _file_of(name: str) -> str | None:
+    return _FILES.get(name) or _FILES.get(name.removesuffix("Counter")) or (name if name in _DETAILS else None)
+
+
+def files_of(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The counters as files of the only port that has the LID which they are stated of."""
+    ports: dict[str, list[str]] = {}
+    for key, fact in facts.items():
+        if (match := _LID.fullmatch(key)) and isinstance(fact, str) and _HEX.fullmatch(fact.strip()):
+            ports.setdefault(f"{int(fact, 16)} {match['port']}", []).append(match["path"])
+    files: dict[str, Json] = {}
+    for key, counters in facts.items():
+        paths = ports.get(key.removeprefix(f"{COUNTERS} "), []) if key.startswith(f"{COUNTERS} ") else []
+        if len(paths) == 1 and isinstance(counters, dict):
+            files[f"names {paths[0]}/counters"] = [*sorted(counters)]
+            files |= {f"text {paths[0]}/counters/{name}": f"{count}\n" for name, count in counters.items()}
+    return files
+
+
+def _note(reports: Reports, where: str, node: str, counters: dict[str, int]) -> None:
+    events = [f"{name} {count}" for name, count in counters.items() if count and name in _ERRORS]
+    if events:
+        whose = f" of {node}" if node else ""
+        text = f"{', '.join(events)}{whose} since the counters were cleared; clear them and read them again in an hour"
+        reports.add(where, "counters", "note", None, text)
+    elif counters.keys() & _ERRORS:
+        reports.add(where, "counters", "pass")

@@ -1,0 +1,237 @@
+"""The fabric: iblinkinfo, sminfo, ibdiagnet, lost carriers, and outputs of OFED without a fact.
+
+Outputs of OFED and MFT that hold no fact of a check: ``ofed_info -s``, ``mlxconfig query``, ``show_gids``,
+``ibportstate`` and ``ibnetdiscover``.
+
+Network interfaces that lose their carrier, by systemd-networkd, NetworkManager and the kernel.
+
+Interfaces of InfiniBand alone: those of containers come and go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.readers.model import HOST, Form, Imported, Reports, recognised
+from dgxcheck.readers.network.files import state
+from dgxcheck.readers.values import bare, bounded
+
+IBLINKINFO_TOOL = "iblinkinfo"
+_LINK = re.compile(
+    r"(?P<before>.{0,200}?)(?<![\w.])(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}==\( {0,16}"
+    r"(?:(?P<lanes>\d{1,2})X {1,16}(?P<speed>[\d.]{1,12} Gbps(?: or FDR10)?) {1,8})?"
+    r"(?P<state>[A-Za-z]{2,12}) {0,8}/ {0,8}(?P<physical>[A-Za-z ]{4,20}?) {0,4}\)==> {0,20}"
+    r"(?P<far>[^\"]{0,60})\"(?P<peer>[^\"]{0,100})\" {0,4}\( {0,4}(?P<could>[^()]{0,80}?) {0,4}\)",
+    re.ASCII,
+)
+_IBLINKINFO_HEAD = re.compile(r"(?:CA|Switch|Router):? (?:0x[0-9a-f]{16} )?(?P<node>.{1,120}):", re.ASCII)
+_NODE = re.compile(r'"\s{0,40}(?P<node>[^"]{1,100}?)\s{0,40}"')
+_OTHER = re.compile(r"[^\w.-]+")
+
+
+def read_iblinkinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Links below the speed or width that both ends support, and those that wait for a subnet manager.
+
+    A port that is down is one that nothing is plugged into; how many were meant to be up nobody can tell.
+    """
+    reports = Reports(IBLINKINFO_TOOL)
+    understood: set[int] = set()
+    heads: set[int] = set()
+    node = ""
+    for number, line in enumerate(bounded(lines)):
+        link = _LINK.fullmatch(line.strip()) if "==(" in line else None
+        if link is not None:
+            own = _NODE.search(link["before"])
+            _take(reports, link, own["node"] if own else node)
+            understood.add(number)
+        elif head := _IBLINKINFO_HEAD.fullmatch(line.strip()):
+            node = head["node"]
+            heads.add(number)
+    if not understood:
+        return ()
+    near = {head for head in heads if head + 1 in understood or head + 1 in heads}
+    return (Imported(tool=IBLINKINFO_TOOL, facts=reports.facts(), understood=frozenset(understood | near)),)
+
+
+def _take(reports: Reports, link: re.Match[str], node: str) -> None:
+    """``node``: the description of the HCA or switch whose port it is, ``gpu01 mlx5_0``; the lid where that is cut."""
+    of_link = state(link["state"])
+    words = " ".join(link["physical"].split())
+    name = _OTHER.sub(".", node).strip(".") or f"lid{link['lid']}"
+    where, peer = f"{name}/{link['port']}", f"to {link['peer'] or 'a port without a name'}"
+    could = " ".join(link["could"].split())
+    runs = f"{link['lanes']}X {link['speed']}" if link["lanes"] else ""
+    if of_link in ("2: INIT", "3: ARMED") and words == "LinkUp":
+        text = f"the link {peer} is {of_link[3:]}: no subnet manager configured it"
+        reports.add(where, "state", "warn", Fault.NO_SUBNET_MANAGER, text)
+    elif "ould be" in could:
+        text = f"the link {peer} runs at {runs}: {could[0].lower()}{could[1:]}"
+        reports.add(where, "rate", "warn", Fault.PORT_SLOW, text)
+    elif words in ("LinkErrorRecovery", "Link Error Recovery"):
+        reports.add(where, "state", "warn", Fault.PORT_ERRORS, f"the link {peer} is recovering from errors")
+    elif of_link == "4: ACTIVE":
+        reports.add(HOST, "links", "pass")
+
+
+SMINFO, IBDIAGNET = "sminfo", "ibdiagnet"
+_MASTER = re.compile(
+    r"sminfo: sm lid \d{1,5} sm guid 0x[0-9a-f]{1,16}, activity count \d{1,12} priority \d{1,3} state \d"
+    r" SMINFO_(?P<state>[A-Z]{3,12})"
+)
+_NONE = re.compile(r"(?:.{0,40}sminfo: )?iberror: .{0,20}failed: query.{0,40}|sminfo: iberror: .{1,80}")
+_TIMEOUT = re.compile(r"ibwarn: \[\d{1,10}\] \w{2,40}: .{1,200}")
+_SUBNET_HEAD = re.compile(r"(?:-I- )?Stage\s{1,40}Warnings\s{1,12}Errors(?:\s{1,20}Comment)?")
+_STAGE = re.compile(
+    r"(?:-[IWE]- )?(?P<stage>[A-Z][\w /().-]{2,40}?)\s{2,60}(?P<warnings>\d{1,9})\s{2,14}(?P<errors>\d{1,9})"
+    r"(?:\s{1,20}\S.{0,120})?"
+)
+_LINE = re.compile(r"-(?P<kind>[EW])- (?P<text>\S.{2,300})")
+_CHATTER = re.compile(r"-I- .{1,300}|-{10,120}|Summary|[A-Z][\w /()-]{2,40}|Loading IBDIAGNET from: .{0,120}")
+_STAGES: tuple[tuple[str, FaultKind], ...] = (
+    ("speed", Fault.PORT_SLOW), ("width", Fault.PORT_SLOW), ("subnet manager", Fault.NO_SUBNET_MANAGER),
+    ("port counters", Fault.PORT_ERRORS), ("cable", Fault.PORT_MODULE), ("ber", Fault.PORT_ERRORS),
+    ("link", Fault.PORT_DOWN),
+)  # fmt: skip
+"""Words of a stage's name, and what an error in it stands for."""
+
+
+def read_subnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Both tools."""
+    return (*_sminfo(lines), *_ibdiagnet(lines))
+
+
+def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    reports = Reports(SMINFO)
+    understood: set[int] = set()
+    warnings: set[int] = set()
+    for number, raw in enumerate(bounded(lines)):
+        line = bare(raw)
+        if answer := _MASTER.fullmatch(line):
+            master = answer["state"] == "MASTER"
+            text = "" if master else f"the subnet manager that answers is {answer['state']}"
+            reports.add(HOST, "state", "pass" if master else "warn", None if master else Fault.NO_SUBNET_MANAGER, text)
+        elif _NONE.fullmatch(line):
+            reports.add(HOST, "state", "warn", Fault.NO_SUBNET_MANAGER, "no subnet manager answers")
+        elif _TIMEOUT.fullmatch(line):
+            warnings.add(number)
+            continue
+        else:
+            continue
+        understood.add(number)
+    if not understood:
+        return ()
+    return (Imported(tool=SMINFO, facts=reports.facts(), understood=frozenset(understood | warnings)),)
+
+
+def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The stages of its summary; where the summary is cut off, the errors and warnings that are logged above it."""
+    reports = Reports(IBDIAGNET)
+    understood: set[int] = set()
+    chatter: set[int] = set()
+    logged: list[tuple[str, str]] = []
+    below = False
+    for number, raw in enumerate(bounded(lines)):
+        line = raw.strip()
+        if _SUBNET_HEAD.fullmatch(line):
+            below = True
+        elif below and (stage := _STAGE.fullmatch(line)):
+            _judge(reports, stage["stage"].strip(), int(stage["warnings"]), int(stage["errors"]))
+        elif row := _LINE.fullmatch(line):
+            logged.append((row["kind"], row["text"]))
+        else:
+            chatter |= {number} if _CHATTER.fullmatch(line) else set()
+            below = below and bool(line)
+            continue
+        understood.add(number)
+    if not reports:
+        begun = any(raw.strip().startswith("-I- ") for raw in lines)
+        for kind, text in logged if begun else ():
+            reports.add(HOST, "line", "warn" if kind == "E" else "note", _fault(text) if kind == "E" else None, text)
+    if not reports:
+        return ()
+    return (Imported(tool=IBDIAGNET, facts=reports.facts(), understood=frozenset(understood | chatter)),)
+
+
+def _judge(reports: Reports, stage: str, warnings: int, errors: int) -> None:
+    topic = re.sub(r"\W+", "-", stage.lower()).strip("-")
+    outcome: Outcome = "warn" if errors else "note" if warnings else "pass"
+    text = f"{stage}: {errors} errors, {warnings} warnings" if errors or warnings else ""
+    reports.add(HOST, topic, outcome, _fault(stage) if errors else None, text)
+
+
+def _fault(words: str) -> FaultKind:
+    lower = words.lower()
+    return next((fault for word, fault in _STAGES if word in lower), Fault.TEST_FAILED)
+
+
+_NEVER = re.compile(r"(?!)")
+_GID = re.compile(r"[\w.-]{2,40}\s+\d{1,3}\s+\d{1,3}\s+(?:[0-9a-f]{4}:){7}[0-9a-f]{4}(?:\s+\S{1,60}){0,4}"
+                  r"|(?:-{2,16}\s+){3,8}-{2,16}|n_gids_found=\d{1,5}")  # fmt: skip
+_PORTS = r"(?:CA|SW|RT) {1,6}\d{1,5} {1,4}\d{1,3} 0x[0-9a-f]{16} .{0,300}"
+_KNOWN_FORMS: Sequence[Form] = (
+    Form("ofed_info", re.compile(r"(?:MLNX_OFED_LINUX|MLNX_EN|DOCA-OFED|OFED-internal|doca-ofed)-[\d.rcGA-]{3,40}:?"
+                                  r"|OFED-internal-[\w.-]{3,40}:?"), _NEVER),
+    Form("show_gids", re.compile(r"DEV\s+PORT\s+INDEX\s+GID\s+(?:IPv4\s+)?VER\s+DEV"), _GID),
+    Form("mlxconfig", re.compile(r"Device #\d{1,3}:|Device type: {1,12}(?:ConnectX|BlueField|Connect-IB).{0,30}"),
+          re.compile(r"-{4,40}|(?:Name|Description|Device|Device type|PCI device|Configurations): {0,60}.{0,200}"
+                     r"|[A-Z][A-Z0-9_]{3,60} {1,60}\S.{0,200}|The '\*' shows parameters .{0,100}"), False),
+    Form("ibportstate", re.compile(r"PortInfo:|(?:# )?Port info: Lid \d{1,5} port \d{1,3}"),
+          re.compile(r"[A-Z][A-Za-z]{2,40}:\.{1,60}.{0,100}")),
+    Form("ibnetdiscover -p", re.compile(_PORTS), re.compile(_PORTS)),
+    Form("ibnetdiscover", re.compile(r"# (?:Topology file: generated on|.{0,40}\(ibnetdiscover output\)).{0,60}"
+                                      r"|vendid=0x[0-9a-f]{1,8}"),
+          re.compile(r"#.{0,200}"
+                     r"|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid|nodeguid)=0x[0-9a-f]{1,16}.{0,80}"
+                     r"|(?:Switch|Ca|Rt)\s+\d{1,4} \".{1,60}\".{0,200}|\[\d{1,4}\](?:\([0-9a-f]{1,16}\))?\s*\".{0,300}"
+          ), False),
+)  # fmt: skip
+
+
+def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Which lines are theirs, without facts."""
+    return recognised(lines, _KNOWN_FORMS)
+
+
+CARRIER_TOOL = "network log"
+_NAME = r"(?P<name>ib[a-z0-9_]{1,14})"
+_WHO = r"(?:.{0,120} )?"
+_CARRIER_FORMS = (
+    re.compile(rf"{_WHO}systemd-networkd\[\d{{1,9}}\]: {_NAME}: (?P<what>[Ll]ost|[Gg]ained) carrier"),
+    re.compile(
+        rf"{_WHO}NetworkManager\[\d{{1,9}}\]: .{{0,80}}\({_NAME}\): (?P<what>carrier: link \w{{1,20}}).{{0,80}}"
+    ),
+    re.compile(rf"{_WHO}mlx5_core \S{{12,16}} {_NAME}: (?P<what>Link (?:up|down))"),
+)
+_OTHERS = re.compile(r"(?:.{0,120} )?systemd(?:-networkd)?\[\d{1,9}\]: .{1,300}")
+"""What else systemd logs between."""
+_FLAPS = 2
+
+
+def read_carrier(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """An interface that lost its carrier and has none fails; one that lost it and got it again is counted."""
+    reports = Reports(CARRIER_TOOL)
+    understood: set[int] = set()
+    others: set[int] = set()
+    events: dict[str, list[bool]] = {}
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        match = next((match for form in _CARRIER_FORMS if (match := form.fullmatch(text))), None)
+        if match is not None:
+            up = not match["what"].lower().endswith(("lost", "disconnected", "down"))
+            events.setdefault(match["name"], []).append(up)
+            understood.add(number)
+        elif _OTHERS.fullmatch(text):
+            others.add(number)
+    for name, states in events.items():
+        lost = states.count(False)
+        if not states[-1]:
+            reports.add(name, "carrier", "fail", Fault.PORT_DOWN, f"its carrier is lost, {lost} times in this log")
+        elif lost >= _FLAPS:
+            reports.add(name, "carrier", "warn", Fault.PORT_ERRORS, f"its carrier was lost {lost} times and came back")
+    if not understood:
+        return ()
+    return (Imported(tool=CARRIER_TOOL, facts=reports.facts(), understood=frozenset(understood | others)),)

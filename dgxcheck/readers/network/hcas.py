@@ -1,0 +1,262 @@
+"""HCAs and their ports: ibstat, ibstatus, ibv_devinfo, ibv_devices, ibdev2netdev.
+
+``ibv_devinfo``, also with ``-v``, and ``ibv_devices``: what libibverbs tells of HCAs and their ports.
+
+Width and speed of a port stand in the output of ``-v`` alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.model import Imported, Reports
+from dgxcheck.readers.network.files import NAME, device_files, guid, lid, listed, physical, port_files, rate, state
+from dgxcheck.readers.values import bare, bounded
+
+IBSTAT_TOOL = "ibstat"
+_IBSTAT_DEVICE = re.compile(rf"CA '({NAME})'", re.ASCII)
+_IBSTAT_PORT = re.compile(r"Port (\d{1,3}):", re.ASCII)
+_GONE = re.compile(rf"ibpanic: \[\d{{1,10}}\] \w{{1,40}}: (?P<what>.{{1,80}}'(?P<device>{NAME})'.{{1,120}})", re.ASCII)
+"""A device that is still listed, but whose files cannot be read because its driver released it."""
+_IBSTAT_LABELS = frozenset((
+    "CA type", "Number of ports", "Firmware version", "Hardware version", "Node GUID", "System image GUID", "State",
+    "Physical state", "Rate", "Base lid", "LMC", "SM lid", "Capability mask", "Port GUID", "Link layer",
+))  # fmt: skip
+
+
+def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Rates are left out: ``ibstat`` tells neither lanes nor generation."""
+    facts: dict[str, Json] = {}
+    reports = Reports(IBSTAT_TOOL)
+    ports: dict[str, list[int]] = {}
+    understood: set[int] = set()
+    device = ""
+    port = 0
+    for number, raw in enumerate(bounded(lines)):
+        line = bare(raw)
+        label, colon, value = line.partition(":")
+        if match := _IBSTAT_DEVICE.fullmatch(line):
+            device, port = match[1], 0
+            ports.setdefault(device, [])
+        elif match := _GONE.fullmatch(line):
+            reports.add(match["device"], "device", "warn", Fault.HCA_NOT_STARTED, match["what"])
+        elif device and (match := _IBSTAT_PORT.fullmatch(line)):
+            port = int(match[1])
+            ports[device].append(port)
+        elif device and colon and label in _IBSTAT_LABELS:
+            facts |= (
+                _ibstat_of_port(device, port, label, value.strip())
+                if port
+                else _ibstat_of_device(device, label, value.strip())
+            )
+        else:
+            device = device if not line else ""
+            continue
+        understood.add(number)
+    if not (ports or reports):
+        return ()
+    return (
+        Imported(
+            tool=IBSTAT_TOOL, facts={**facts, **reports.facts(), **listed(ports)}, understood=frozenset(understood)
+        ),
+    )
+
+
+def _ibstat_of_device(device: str, label: str, value: str) -> dict[str, Json]:
+    if not value:
+        return {}
+    files = {
+        "CA type": ("hca_type", value[:200]), "Firmware version": ("fw_ver", value[:200]),
+        "Node GUID": ("node_guid", guid(value)), "System image GUID": ("sys_image_guid", guid(value)),
+    }  # fmt: skip
+    return device_files(device, dict([files[label]])) if label in files else {}
+
+
+def _ibstat_of_port(device: str, port: int, label: str, value: str) -> dict[str, Json]:
+    files = {
+        "State": ("state", state(value)), "Physical state": ("phys_state", physical(value)),
+        "Link layer": ("link_layer", value[:40] or None), "Base lid": ("lid", lid(value)),
+        "SM lid": ("sm_lid", lid(value)),
+    }  # fmt: skip
+    return port_files(device, port, dict([files[label]])) if label in files else {}
+
+
+IBSTATUS_TOOL = "ibstatus"
+_IBSTATUS_HEAD = re.compile(rf"Infiniband device '({NAME})' port (\d{{1,3}}) status:", re.IGNORECASE | re.ASCII)
+_RATE = re.compile(r"[0-9.]{1,8} Gb/sec \(\d{1,3}X(?: [A-Z0-9]{1,8})?\)", re.ASCII)
+_IBSTATUS_LABELS = ("default gid", "base lid", "sm lid", "state", "phys state", "rate", "link_layer")
+
+
+def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Every port that it lists."""
+    facts: dict[str, Json] = {}
+    ports: dict[str, list[int]] = {}
+    understood: set[int] = set()
+    device = ""
+    port = 0
+    for number, raw in enumerate(bounded(lines)):
+        line = bare(raw)
+        label, _, value = (part.strip() for part in line.partition(":"))
+        if match := _IBSTATUS_HEAD.fullmatch(line):
+            device, port = match[1], int(match[2])
+            ports.setdefault(device, []).append(port)
+        elif device and label in _IBSTATUS_LABELS:
+            facts |= port_files(device, port, _files(label, value))
+        else:
+            device = device if not line else ""
+            continue
+        understood.add(number)
+    if not ports:
+        return ()
+    return (Imported(tool=IBSTATUS_TOOL, facts={**facts, **listed(ports)}, understood=frozenset(understood)),)
+
+
+def _files(label: str, value: str) -> dict[str, str | None]:
+    return {
+        "base lid": {"lid": lid(value)}, "sm lid": {"sm_lid": lid(value)}, "state": {"state": state(value)},
+        "phys state": {"phys_state": physical(value)}, "link_layer": {"link_layer": value[:40] or None},
+        "rate": {"rate": value if _RATE.fullmatch(value) else None},
+    }.get(label, {})  # fmt: skip
+
+
+IBV_DEVINFO_TOOL = "ibv_devinfo"
+LIST = "ibv_devices"
+_IBV_DEVINFO_DEVICE = re.compile(rf"hca_id:\s+({NAME})", re.ASCII)
+_IBV_DEVINFO_PORT = re.compile(r"port:\s+(\d{1,3})", re.ASCII)
+_MEMBER = re.compile(r"([A-Za-z][\w-]{1,40}(?:\[\s{0,3}\d{1,4}\])?):\s*(\S.{0,300})?", re.ASCII)
+_FLAG = re.compile(
+    r"[A-Z][A-Z0-9_ ]{2,60}|Unknown flags: 0x[0-9A-Fa-f]{1,16}|\d{1,20}(?:ns|us|ms|kHZ|KHz)?|[\w-]{1,60}:", re.ASCII
+)
+"""What ``-v`` prints below a member: names of capabilities."""
+_GUID = re.compile(r"[0-9a-f]{16}", re.IGNORECASE)
+_WIDTH = re.compile(r"(\d{1,2})X \(\d{1,3}\)", re.ASCII)
+_SPEED = re.compile(r"(\d{1,3}\.\d) Gbps \(\d{1,4}\)", re.ASCII)
+_LAYERS = {"infiniband": "InfiniBand", "ethernet": "Ethernet"}
+_IBV_DEVINFO_HEAD = ["device", "node", "GUID"]
+
+
+def read_ibv_devinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Both tools; a device without ``hca_id:`` above its members is nobody's."""
+    return (*_info(lines), *_list(lines))
+
+
+def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    facts: dict[str, Json] = {}
+    ports: dict[str, list[int]] = {}
+    understood: set[int] = set()
+    device, port = "", 0
+    members: dict[str, str] = {}
+
+    def close() -> None:
+        if device:
+            facts.update(
+                _ibv_devinfo_of_port(device, port, members) if port else _ibv_devinfo_of_device(device, members)
+            )
+        members.clear()
+
+    for number, raw in enumerate(bounded(lines)):
+        line = bare(raw)
+        if match := _IBV_DEVINFO_DEVICE.fullmatch(line):
+            close()
+            device, port = match[1], 0
+            ports.setdefault(device, [])
+        elif device and (match := _IBV_DEVINFO_PORT.fullmatch(line)):
+            close()
+            port = int(match[1])
+            ports[device].append(port)
+        elif device and (match := _MEMBER.fullmatch(line)):
+            members.setdefault(match[1], (match[2] or "").strip())
+        elif not (device and members and raw[:1] in " \t" and _FLAG.fullmatch(line)):
+            if line:
+                close()
+                device = ""
+            continue
+        understood.add(number)
+    close()
+    if not ports:
+        return ()
+    return (Imported(tool=IBV_DEVINFO_TOOL, facts={**facts, **listed(ports)}, understood=frozenset(understood)),)
+
+
+def _ibv_devinfo_of_device(device: str, members: dict[str, str]) -> dict[str, Json]:
+    part = members.get("vendor_part_id", "")
+    mellanox = members.get("vendor_id", "") == "0x02c9" and part.isascii() and part.isdecimal()
+    return device_files(device, {
+        "hca_type": f"MT{part}" if mellanox else None,  # as mlx5_ib words it
+        "fw_ver": members.get("fw_ver") or None, "board_id": _board(members.get("board_id", "")),
+        "node_guid": guid(members.get("node_guid", "")), "sys_image_guid": guid(members.get("sys_image_guid", "")),
+    })  # fmt: skip
+
+
+def _board(text: str) -> str | None:
+    """The kind of the board (PSID, ``MT_0000000223``); None for the number of a single one."""
+    return None if not text or _GUID.search(text) else text
+
+
+def _ibv_devinfo_of_port(device: str, port: int, members: dict[str, str]) -> dict[str, Json]:
+    width = _WIDTH.fullmatch(members.get("active_width", ""))
+    speed = _SPEED.fullmatch(members.get("active_speed", ""))
+    return port_files(device, port, {
+        "state": state(members.get("state", "")), "phys_state": physical(members.get("phys_state", "")),
+        "lid": lid(members.get("port_lid", "")), "sm_lid": lid(members.get("sm_lid", "")),
+        "link_layer": _LAYERS.get(members.get("link_layer", "").lower()),
+        "rate": rate(int(width[1]), float(speed[1])) if width and speed else None,
+    })  # fmt: skip
+
+
+def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Two columns below ``device  node GUID`` and its rule: names, and GUIDs of 16 digits."""
+    facts: dict[str, Json] = {}
+    names: dict[str, list[int]] = {}
+    understood: set[int] = set()
+    below = False
+    for number, raw in enumerate(bounded(lines)):
+        words = bare(raw).split()
+        if words == _IBV_DEVINFO_HEAD:
+            below = True
+        elif below and len(words) == 2 and set("".join(words)) == {"-"}:
+            pass
+        elif below and len(words) == 2 and re.fullmatch(NAME, words[0], re.ASCII) and (node := guid(words[1])):
+            names[words[0]] = []
+            facts |= device_files(words[0], {"node_guid": node})
+        else:
+            below = below and not words
+            continue
+        understood.add(number)
+    if not names:
+        return ()
+    return (Imported(tool=LIST, facts={**facts, **listed(names)}, understood=frozenset(understood)),)
+
+
+IBDEV2NETDEV_TOOL = "ibdev2netdev"
+_ROW = re.compile(
+    rf"(?:[0-9a-f:.]{{7,16}} )?(?P<device>{NAME}) (?:\(.{{1,120}}\) )?(?:\S.{{0,120}} fw \S{{1,40}} )?port"
+    r" (?P<port>\d{1,3}) (?:\((?P<state>\S{1,10}?) ?\) )?==> (?P<name>[\w.-]{1,32}) \((?P<interface>Up"
+    r"|Down)\)(?: #.{0,200})?",
+    re.ASCII,
+)
+
+
+def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The ports, and their states as ``-v`` gives them.
+
+    An interface that is up has a port that is ACTIVE; one that is down may be unconfigured on a port that is.
+    """
+    facts: dict[str, Json] = {}
+    reports = Reports(IBDEV2NETDEV_TOOL)
+    ports: dict[str, list[int]] = {}
+    understood: set[int] = set()
+    for number, line in enumerate(bounded(lines)):
+        if match := _ROW.fullmatch(" ".join(bare(line).split())) if "==>" in line else None:
+            device, port = match["device"], int(match["port"])
+            ports.setdefault(device, []).append(port)
+            active = "ACTIVE" if match["interface"] == "Up" else ""
+            facts |= port_files(device, port, {"state": state(match["state"] or active)})
+            if match["interface"] == "Down" and not match["state"]:
+                text = f"its network interface {match['name']} is down, which says nothing of the port itself"
+                reports.add(f"{device}/{port}", "interface", "note", None, text)
+            understood.add(number)
+    facts |= reports.facts() | listed(ports)
+    return (Imported(tool=IBDEV2NETDEV_TOOL, facts=facts, understood=frozenset(understood)),) if ports else ()

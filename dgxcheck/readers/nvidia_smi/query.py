@@ -1,0 +1,295 @@
+"""``nvidia-smi -q`` and ``-a``: text of every driver era, XML (``-x``), and JSON that somebody made of that.
+
+Pasted dumps begin anywhere: without the head, or after the bus id of their GPU (then ``answers.NOWHERE``). XML is read
+tag by tag, so that what is broken stops nothing: no document type is heeded and no entity defined beside XML's five.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.ids import MOST_GPUS
+from dgxcheck.facts.record import replace
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.nvidia_smi.answers import MOST_FIELDS, NOWHERE, Fields, Section, answers, imported
+from dgxcheck.readers.nvidia_smi.topo import plain
+from dgxcheck.readers.values import bounded
+
+TEXT_TOOL = "nvidia-smi -q"
+FEWEST = 3
+"""Answers that a piece without a GPU's line must hold to be taken for part of a dump."""
+_TEXT_HEAD = re.compile(r"=+NVSMI LOG=+")
+_GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])")
+_GROUP = re.compile(r"[a-z][a-z0-9 .&-]{1,60}")
+_TEXT_SYSTEM = ("timestamp", "driver version", "cuda version", "attached gpus")
+_WHOLE = re.compile(r"[\d.]+ (?:MHz|MiB|C|W|%|KB/s)|N/A|None|Disabled|Enabled")
+_COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi\s(?:.{0,80}\s)?(?:-q|-a|--query)(?:\s|$)")
+_ASKED = re.compile(r"\s(?:-i|--id)[ =](\d{1,2})(?:\s|$)")
+_NOTE = re.compile(r" {1,80}# \S.*$")
+"""What people write behind a line that they explain."""
+_BETWEEN = "--"
+"""What ``grep -A`` prints between its finds."""
+_TELLING = ("remapped rows", "retired pages", "fabric", "ecc errors", "clocks throttle reasons", "clocks event reasons")
+"""Groups that are unmistakable without the line of their GPU."""
+
+
+def read_text(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Every dump of a text; a GPU that comes again begins another dump.
+
+    A last line without an end may be cut: then half a number is read as little as none.
+    """
+    reader = _Reader()
+    for number, line in enumerate(bounded(lines)):
+        _, colon, value = _split(line)
+        if number < len(lines) - 1 or not colon or _WHOLE.fullmatch(value):
+            reader.take(number, plain(line))
+    reader.cut()
+    reader.end()
+    *before, last = reader.outputs or [Imported(tool=TEXT_TOOL, facts={}, understood=frozenset())]
+    return (*before, replace(last, understood=last.understood | reader.commands)) if last.facts else ()
+
+
+class _Reader:
+    """Line by line: which GPU is open, and the labels above the present one."""
+
+    def __init__(self) -> None:
+        self.outputs: list[Imported] = []
+        self._gpus: list[Section] = []
+        self._system: dict[str, str] = {}
+        self._understood: set[int] = set()
+        self._headed = False
+        """Does the dump begin with its first line?"""
+        self.commands: set[int] = set()
+        """Lines that call for a dump."""
+        self._pending: set[int] = set()
+        """Lines of the GPU that is open."""
+        self._asked: int | None = None
+        """The GPU that the command above asks for."""
+        self._open: Section | None = None
+        self._base = 0
+        self._above: list[tuple[int, str, int]] = []
+        """Depth, label and line of the groups that are open."""
+
+    def take(self, number: int, line: str) -> None:
+        """One line."""
+        text = line.strip()
+        if not text:
+            return
+        depth = len(line) - len(line.lstrip())
+        label, colon, value = _split(text)
+        if _TEXT_HEAD.fullmatch(text):
+            self.end()
+            self._understood.add(number)
+            self._headed = True
+        elif match := _GPU.fullmatch(text):
+            self._begin(number, depth, as_bdf(match[1]) or NOWHERE)
+        elif _COMMAND.search(text):
+            self._close()
+            self.commands.add(number)
+            asked = _ASKED.search(text)
+            self._asked = None if asked is None else int(asked[1])
+        elif colon and label in _TEXT_SYSTEM and (self._open is None or depth <= self._base):
+            self._system.setdefault(label, value)
+            self._understood.add(number)
+        elif not colon and label in _TELLING and (self._open is None or self._comes_again(label)):
+            self._begin(number, -1, NOWHERE)
+            self._field(number, depth, label, colon, value)
+        elif self._open is not None and (depth > self._base or self._open.bdf == NOWHERE) and depth:
+            self._field(number, depth, label, colon, value)
+        elif self._open is None and colon and depth:
+            self._begin(number, 0, NOWHERE)
+            self._field(number, depth, label, colon, value)
+        elif text == _BETWEEN:
+            self._close()
+            if self._gpus:
+                self._understood.add(number)
+        else:
+            self._close()
+
+    def cut(self) -> None:
+        """The text is over: the head of a group may be its last line."""
+        if self._above and _GROUP.fullmatch(self._above[-1][1]):
+            self._pending.add(self._above[-1][2])
+
+    def end(self) -> None:
+        """The dump is over."""
+        self._close()
+        if self._gpus:
+            if len(self._gpus) == 1 and self._asked is not None:
+                self._gpus = [Section(self._gpus[0].bdf, self._gpus[0].fields, self._asked)]
+            self.outputs.append(
+                imported(TEXT_TOOL, self._gpus, self._system, frozenset(self._understood), self._headed)
+            )
+        self._gpus, self._system, self._understood, self._headed = [], {}, set(), False
+
+    def _comes_again(self, group: str) -> bool:
+        """Is this the group of another GPU that the text does not name, as where ``grep -A`` took it out of a dump?"""
+        now = self._open
+        return now is not None and now.bdf == NOWHERE and any(path.startswith(f"{group}/") for path in now.fields)
+
+    def _begin(self, number: int, depth: int, bdf: str) -> None:
+        self._close()
+        if (bdf != NOWHERE and bdf in [gpu.bdf for gpu in self._gpus]) or len(self._gpus) == MOST_GPUS:
+            system = self._system
+            self.end()
+            self._system = system
+        self._open, self._base, self._above = Section(bdf, {}), depth, []
+        self._pending = {number} if bdf != NOWHERE else set()
+
+    def _field(self, number: int, depth: int, label: str, colon: str, value: str) -> None:
+        assert self._open is not None
+        while self._above and self._above[-1][0] >= depth:
+            self._above.pop()
+        self._pending |= {line for _, _, line in self._above[-1:]}
+        self._above.append((depth, label, number))
+        if colon:
+            self._pending.add(number)
+            if len(self._open.fields) < MOST_FIELDS and len(self._above) < 8:
+                self._open.fields.setdefault("/".join(name for _, name, _ in self._above), value)
+
+    def _close(self) -> None:
+        """Keep the GPU that is open; a piece without a GPU's line only where it tells enough."""
+        if self._open is not None:
+            fields: Fields = self._open.fields
+            told = len(dict(answers(fields)))
+            telling = told and any(path.startswith(tuple(f"{group}/" for group in _TELLING)) for path in fields)
+            if self._open.bdf != NOWHERE or told >= FEWEST or telling:
+                self._gpus.append(self._open)
+                self._understood |= self._pending
+        self._open = None
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """``Product Name   : Tesla K80`` -> label in lower case, colon, value; no colon for the head of a group."""
+    label, colon, value = _NOTE.sub("", text).partition(" :")
+    return label.strip().lower(), colon, value.strip()
+
+
+XML_TOOL = "nvidia-smi -q -x"
+XML_DEEPEST = 8
+_XML_PART = re.compile(r"<(?P<end>/?)(?P<tag>[A-Za-z_][\w.-]*)(?![\w.-])(?P<more>[^<>]*)>|(?P<text>[^<>]+)")
+_DECLARED = re.compile(r"<\?xml [^<>]*\?>|<!DOCTYPE [^<>]*>")
+_ID = re.compile(r"""\bid\s*=\s*["']([^"']+)["']""")
+_ENTITIES = {"lt": "<", "gt": ">", "quot": '"', "apos": "'", "amp": "&"}
+_ENTITY = re.compile(r"&(lt|gt|quot|apos|amp);")
+_XML_SYSTEM = {"driver_version": "driver version", "cuda_version": "cuda version", "attached_gpus": "attached gpus"}
+
+
+def read_xml(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Every ``nvidia_smi_log`` of a text."""
+    return tuple(_logs(bounded(lines)))
+
+
+def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
+    gpus: list[Section] = []
+    system: dict[str, str] = {}
+    understood: set[int] = set()
+    stack: list[str] = []
+    inside = headed = False
+    value = ""
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if _DECLARED.fullmatch(text):
+            understood.add(number)
+            continue
+        if not inside and "<nvidia_smi_log" not in text and not text.startswith("<gpu id="):
+            continue
+        at = 0
+        whole = True
+        for part in _XML_PART.finditer(text):
+            whole = whole and not text[at : part.start()].strip()
+            at = part.end()
+            tag = part["tag"]
+            if tag is None:
+                value = part["text"].strip()
+            elif part["more"].endswith("/"):
+                continue
+            elif not part["end"]:
+                inside, value, headed = True, "", headed or tag == "nvidia_smi_log"
+                if tag == "gpu":
+                    stack = []
+                    match = _ID.search(part["more"])
+                    gpus.append(Section((as_bdf(match[1]) if match else None) or NOWHERE, {}))
+                elif tag != "nvidia_smi_log" and len(stack) < 4 * XML_DEEPEST:
+                    stack.append(tag)
+            elif tag == "nvidia_smi_log":
+                if gpus:
+                    yield imported(XML_TOOL, gpus, system, frozenset((*understood, number)), headed)
+                gpus, system, understood, stack, inside, headed = [], {}, set(), [], False, False
+            elif stack and stack[-1] == tag:
+                _xml_keep(gpus, system, stack, value)
+                stack.pop()
+                value = ""
+            elif tag in stack:
+                del stack[stack.index(tag) :]
+        if whole and not text[at:].strip():
+            understood.add(number)
+    if gpus:
+        yield imported(XML_TOOL, gpus, system, frozenset(understood), headed)
+
+
+def _xml_keep(gpus: list[Section], system: dict[str, str], stack: list[str], value: str) -> None:
+    """A value that stood between two tags of one name."""
+    text = _ENTITY.sub(lambda match: _ENTITIES[match[1]], value)
+    if not gpus:
+        if stack[-1] in _XML_SYSTEM:
+            system.setdefault(_XML_SYSTEM[stack[-1]], text)
+    elif len(stack) <= XML_DEEPEST and len(gpus[-1].fields) < MOST_FIELDS and (text or stack[-1] != "processes"):
+        gpus[-1].fields.setdefault("/".join(stack).replace("_", " ").lower(), text)
+
+
+JSON_TOOL = "nvidia-smi -q -x"
+JSON_DEEPEST = 10
+_JSON_PART = re.compile(
+    r"""(?P<key>["']?@?[A-Za-z_]\w*["']?)\s*:\s*|(?P<open>[{\[])|(?P<close>[}\]])"""
+    r"""|"(?P<double>[^"\\]*)"|'(?P<single>[^'\\]*)'|(?P<skip>[\s,;]+)"""
+)
+_BEGIN = re.compile(r"""nvidia_smi_log|driver_version["']?\s*:""")
+_JSON_HEAD = re.compile(r"(?:const|let|var)\s+\w+\s*=\s*")
+_JSON_SYSTEM = {"driver_version": "driver version", "cuda_version": "cuda version"}
+
+
+def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The object of a text: everything from its first line that opens a brace on."""
+    lines = bounded(lines)
+    if not any(_BEGIN.search(line) for line in lines):
+        return ()
+    gpus: list[Section] = []
+    system: dict[str, str] = {}
+    understood: set[int] = set()
+    path: list[str] = []
+    key = ""
+    for number, line in enumerate(lines):
+        text = _JSON_HEAD.sub("", line.strip(), count=1)
+        if not text or not (path or text.startswith("{")):
+            continue
+        at = 0
+        while at < len(text) and (part := _JSON_PART.match(text, at)) is not None and part.end() > at:
+            at = part.end()
+            if part["key"]:
+                key = part["key"].strip("\"'").lstrip("@")
+            elif part["open"] and len(path) < 4 * JSON_DEEPEST:
+                path.append(key)
+                key = ""
+            elif part["close"]:
+                del path[-1:]
+                key = ""
+            elif (value := part["double"] if part["double"] is not None else part["single"]) is not None:
+                _json_keep(gpus, system, [*path, key], value)
+                key = ""
+        if at == len(text):
+            understood.add(number)
+    return (imported(JSON_TOOL, gpus, system, frozenset(understood)),) if gpus else ()
+
+
+def _json_keep(gpus: list[Section], system: dict[str, str], path: list[str], value: str) -> None:
+    names = [name for name in path if name]
+    if names[-1:] == ["id"] and names[-2:-1] == ["gpu"] and (bdf := as_bdf(value)) is not None:
+        gpus.append(Section(bdf, {}))
+    elif names[-1:] and names[-1] in _JSON_SYSTEM and "gpu" not in names:
+        system.setdefault(_JSON_SYSTEM[names[-1]], value)
+    elif gpus and "gpu" in names and len(names) < JSON_DEEPEST and len(gpus[-1].fields) < MOST_FIELDS:
+        below = names[names.index("gpu") + 1 :]
+        gpus[-1].fields.setdefault("/".join(below).replace("_", " ").lower(), value)

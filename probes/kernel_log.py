@@ -1,0 +1,301 @@
+"""Errors of GPUs, NVSwitches, HCAs, PCIe and the host in the kernel log."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from math import inf
+from typing import TypeVar
+
+from dgxcheck.facts.bdf import nameless, unplaced
+from dgxcheck.facts.kernel_log import (
+    EarlierXid,
+    HcaEvent,
+    HostEvent,
+    KernelLog,
+    ModuleRefused,
+    NotStarted,
+    OffBus,
+    Refused,
+    SXid,
+    Xid,
+)
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
+from dgxcheck.source.protocol import Source
+
+DEVICE = "/dev/kmsg"
+FALLEN = 79
+RECOVERY = 154
+_OF_GSP = (119, 120)
+SAME_S = 1.0
+"""Within this time the details of an error follow its first line."""
+LOAD_S = 2.0
+"""Within this time the driver tries the GPUs and logs its version."""
+_MARK = "dgxcheck: log begins"
+_NO_TIMES = "dgxcheck: log begins, its lines have no times"
+
+_EARLIER = re.compile(
+    r"dgxcheck: earlier: boot (?P<boot>[\w-]{1,64}), begun (?P<begun_s>\d{1,12}(?:\.\d{1,6})?)"
+    r"(?:, at (?P<date>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ))?(?:, (?P<uuid>GPU-[\w-]{1,64}))?: (?P<message>NVRM: .*)",
+    re.ASCII | re.DOTALL,
+)
+"""dgxcheck's own line beside those of the log: an Xid of an earlier boot, or one that the log no longer has.
+
+``dgxcheck: earlier: boot ID, begun 7202, at 2026-11-20T10:00:00Z, GPU-..: NVRM: Xid ..``,
+of which only boot, begun and what follows the last colon are required.
+"""
+
+E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
+Lines = list[tuple[float, str]]
+Begins = dict[str, list[tuple[int, float]]]
+"""Number and seconds of the lines at which each GPU was reset or taken over; under ``""`` the driver's loads."""
+
+
+def probe(source: Source) -> KernelLog | Missing:
+    """The kernel log as the source has it."""
+    lines = source.kernel_log()
+    return lines if isinstance(lines, Missing) else facts(lines, DEVICE)
+
+
+def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
+    """Lines as ``Source.kernel_log`` gives them; equal ones of one time count once, but for PCIe errors."""
+    known = [each for each in map(_timed, lines) if each is not None]
+    if not known:
+        return Missing(Gap.GARBLED, where, "no line of it has a time")
+    first, mark = known[0]
+    begins = _begins(known)
+    earlier_xids = (earlier(message) for _, message in known)
+    trouble = (memory.errors(known), storage.events(known), host.events(known), pcie.unplugged(known))
+    return KernelLog(
+        where=where,
+        begins=first if mark == _MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),
+        xids=_with_silent(_with_causes(_once(_xids(known, begins))), known, begins),
+        sxids=_once(_sxids(known, begins)),
+        off_bus=_once(_off_bus(known, begins)),
+        pcie=tuple(sorted((*pcie.errors(known), *memory.pcie_errors(known)), key=lambda each: each.seconds)),
+        not_started=_once(_not_started(known, begins)),
+        refused=tuple(_refused(known, begins)),
+        modules=tuple(_modules(known, begins)),
+        hcas=_once(_hcas(known)),
+        host=_once(sorted(chain(*trouble, _of_gpus(known, begins)), key=lambda each: each.seconds)),
+        iommu=tuple(pcie.iommu_faults(known)),
+        earlier=tuple(each for each in earlier_xids if each is not None),
+        timed=mark != _NO_TIMES,
+    )
+
+
+def _once(events: Sequence[E]) -> tuple[E, ...]:
+    return tuple({(each.seconds, each.line): each for each in events}.values())
+
+
+def _timed(line: str) -> tuple[float, str] | None:
+    seconds, _, message = line.partition(";")
+    whole, dot, part = seconds.partition(".")
+    digits = whole + part if dot else whole
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+        return None
+    return float(seconds), message
+
+
+def _begins(lines: Lines) -> Begins:
+    begins: Begins = {}
+    loading: int | None = None
+    for number, (seconds, message) in enumerate(lines):
+        name: str | None = None
+        first = number
+        if gpu.begins_to_load(message):
+            loading = number
+        elif gpu.loads(message):
+            name, first, loading = "", _same_load(lines, number) if loading is None else loading, None
+        elif (bdf := gpu.probed(message)) is not None:
+            name = bdf
+        elif (xid := gpu.xid(message)) and xid.number == RECOVERY and gpu.RECOVERED in xid.text:
+            name = xid.bdf
+        if name is not None:
+            begins.setdefault(name, []).append((first, seconds))
+    return begins
+
+
+def _same_load(lines: Lines, number: int) -> int:
+    """The first line of the load that names itself in a line, where an excerpt begins after the load's own first line:
+    what comes before the result of its probe, which no driver that runs logs."""
+    if not number or not gpu.failed_probe(lines[number - 1][1]):
+        return number
+    first = number
+    while (
+        first
+        and lines[first - 1][1].startswith(("NVRM: ", "nvidia: ", "nvidia "))
+        and lines[number][0] - lines[first - 1][0] < LOAD_S
+    ):
+        first -= 1
+    return first
+
+
+def _past(number: int, bdf: str, begins: Begins) -> bool:
+    return any(number < begins[name][-1][0] for name in ("", bdf) if name in begins)
+
+
+def _begun_s(number: int, bdf: str, begins: Begins) -> float:
+    """Seconds of the last reset, take-over or driver load before a line; 0 where there is none."""
+    places = ((name, bisect(begins.get(name, []), (number, inf))) for name in ("", bdf))
+    return max((begins[name][place - 1][1] for name, place in places if place), default=0.0)
+
+
+def _xids(lines: Lines, begins: Begins) -> list[Xid]:
+    return [
+        Xid(
+            bdf=xid.bdf, number=xid.number, seconds=seconds, pid=xid.pid, process=xid.process, part=xid.part,
+            text=xid.text, line=message, past=_past(number, xid.bdf, begins),
+            begun_s=_begun_s(number, xid.bdf, begins),
+        )
+        for number, (seconds, message) in enumerate(lines)
+        if (xid := gpu.xid(message)) is not None
+    ]  # fmt: skip
+
+
+def _with_causes(xids: tuple[Xid, ...]) -> tuple[Xid, ...]:
+    """With the Xids that others name as their cause, where the log does not hold these, or not any more."""
+    logged = {(xid.bdf, xid.number) for xid in xids}
+    named = {(xid.bdf, cause) for xid in xids if (cause := gpu.cause(xid.text)) is not None}
+    found: dict[tuple[str, int], Xid] = {}
+    for xid in xids:
+        cause = gpu.cause(xid.text)
+        if cause is not None and (xid.bdf, cause) not in logged:
+            found.setdefault(
+                (xid.bdf, cause), replace(xid, number=cause, text="", pid=None, process="", ended_channel=True)
+            )
+    ended = (replace(xid, ended_channel=True) if (xid.bdf, xid.number) in named else xid for xid in xids)
+    return (*ended, *found.values())
+
+
+def _with_silent(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> tuple[Xid, ...]:
+    """With a GPU whose system processor fell silent as Xid 119, where the log has no such Xid of any GPU."""
+    if any(xid.number in _OF_GSP for xid in xids):
+        return xids
+    silent: dict[int, Xid] = {}
+    for number, (seconds, message) in enumerate(lines):
+        if (place := gpu.gsp_silent(message)) is not None:
+            bdf = nameless(0) if place < 0 else unplaced(place)
+            past = _past(number, bdf, begins)
+            silent[place] = Xid(
+                bdf=bdf, number=_OF_GSP[0], seconds=seconds, pid=None, process="", part="", text="",
+                line=message, past=past,
+            )  # fmt: skip
+    named = [xid for place, xid in silent.items() if place >= 0]
+    return (*xids, *(named or silent.values()))
+
+
+def _sxids(lines: Lines, begins: Begins) -> list[SXid]:
+    return [
+        SXid(bdf=sxid[0], number=sxid[1], seconds=seconds, fatal=sxid[2], line=message,
+             past=_past(number, sxid[0], begins))
+        for number, (seconds, message) in enumerate(lines)
+        if (sxid := gpu.sxid(message)) is not None
+    ]  # fmt: skip
+
+
+def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
+    events = []
+    named: str | None = None
+    for number, (seconds, message) in enumerate(lines):
+        xid = gpu.xid(message)
+        named = gpu.named(message) or named
+        if xid is not None and xid.number == FALLEN:
+            bdf: str | None = xid.bdf
+        elif gpu.goes_on_off_bus(message):
+            bdf, named = named, None
+        else:
+            bdf = gpu.off_bus(message)
+        if bdf is not None:
+            past, begun_s = _past(number, bdf, begins), _begun_s(number, bdf, begins)
+            events.append(
+                OffBus(bdf=bdf, seconds=seconds, xid=xid is not None, line=message, past=past, begun_s=begun_s)
+            )
+    return events
+
+
+def _not_started(lines: Lines, begins: Begins) -> list[NotStarted]:
+    """The driver says why in one line, or in those after one that names the GPU."""
+    events = []
+    named: str | None = None
+    for number, (seconds, message) in enumerate(lines):
+        named = gpu.named(message) or named
+        if (why := gpu.goes_on_not_started(message)) is not None:
+            found, named = (named, why), None
+        elif (found_here := gpu.not_started(message)) is not None:
+            found = found_here
+        else:
+            continue
+        past = _past(number, found[0] or "", begins)
+        code = gpu.start_code(message)
+        events.append(NotStarted(bdf=found[0], why=found[1], code=code, seconds=seconds, line=message, past=past))
+    return events
+
+
+def _refused(lines: Lines, begins: Begins) -> Iterator[Refused]:
+    for number, (seconds, message) in enumerate(lines):
+        if (version := gpu.refused(message)) is not None:
+            yield Refused(version=version, seconds=seconds, line=message, past=_past(number, "", begins))
+
+
+def _modules(lines: Lines, begins: Begins) -> Iterator[ModuleRefused]:
+    for number, (seconds, message) in enumerate(lines):
+        if (module := gpu.module_refused(message)) is not None:
+            past = _past(number, "", begins)
+            yield ModuleRefused(module=module[0], why=module[1], seconds=seconds, line=message, past=past)
+
+
+def _of_gpus(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
+    """Of GPUs that the driver does not have yet, or does not name; ``past`` once it took over the GPU or was loaded."""
+    for number, (seconds, message) in enumerate(lines):
+        if gpu.nvlinks_undetected(message):
+            past = _past(number, "", begins)
+            yield HostEvent(
+                trouble="nvlink", part="", group="", corrected=None, seconds=seconds, line=message, past=past
+            )
+        elif (bar := pcie.without_bar(message)) is not None:
+            past = any(number < later for later, _ in begins.get(bar[0], ()))
+            yield HostEvent(
+                trouble="no BAR", part=bar[0], group=bar[1], corrected=None, seconds=seconds, line=message, past=past
+            )
+
+
+def earlier(message: str) -> EarlierXid | None:
+    """dgxcheck's own line on one; None for any other, and for one without an Xid or a GPU that fell off the bus."""
+    match = _EARLIER.fullmatch(message)
+    if match is None:
+        return None
+    xid = gpu.xid(match["message"])
+    bdf = xid.bdf if xid is not None else gpu.off_bus(match["message"])
+    if bdf is None:
+        return None
+    return EarlierXid(
+        bdf=bdf, number=FALLEN if xid is None else xid.number, boot=match["boot"], begun_s=float(match["begun_s"]),
+        text="" if xid is None else xid.text, date=match["date"] or "", uuid=match["uuid"] or "",
+    )  # fmt: skip
+
+
+def _hcas(lines: Lines) -> list[HcaEvent]:
+    """From Linux 5.18 on the severity of a health issue precedes its details, which then say nothing of their own."""
+    last_start: dict[object, int] = {}
+    for number, (_, message) in enumerate(lines):
+        if (started := hca.begins(message) or hca.plugged(message)) is not None:
+            last_start[started] = number
+    events = []
+    health: dict[str, float] = {}
+    for number, (seconds, message) in enumerate(lines):
+        if (judged := hca.health_of(message)) is not None:
+            health[judged] = seconds
+        if (of := hca.details_health(message)) in health and seconds - health[of or ""] <= SAME_S:
+            continue
+        if (found := hca.trouble(message)) is not None:
+            past = number < max(last_start.get(found.bdf, -1), last_start.get((found.bdf, found.module), -1))
+            events.append(
+                HcaEvent(bdf=found.bdf, trouble=found.trouble, module=found.module, text=found.text, seconds=seconds,
+                         line=message, past=past)
+            )  # fmt: skip
+    return events

@@ -1,1 +1,0 @@
-"""The probe of the kernel log and the parsers of its lines."""

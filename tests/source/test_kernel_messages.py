@@ -1,0 +1,124 @@
+"""Every line that is read, taken the whole way from every form of a log to the facts: nothing is put in behind it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+from kernel_lines import JUDGED, UNJUDGED, Lines
+
+from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import fields
+from dgxcheck.kernel_messages.forms import CONTEXT, FORMS
+from dgxcheck.source.kernel_log.kmsg import MARK, line, relevant_lines
+from dgxcheck.source.kernel_log.saved import times
+from probes.kernel_log import facts
+
+EXAMPLES: tuple[Lines, ...] = (*(lines for lines, _, _ in JUDGED), *UNJUDGED)
+AT_S = 1000.0
+STEP_S = 0.05
+
+
+def kmsg(lines: Lines) -> str:
+    return "".join(f"4,{number},{micro(number)},-;{text}\n" for number, text in enumerate(lines))
+
+
+def dmesg(lines: Lines) -> str:
+    return "".join(f"[{seconds(number):12.6f}] {text}\n" for number, text in enumerate(lines))
+
+
+def dmesg_x(lines: Lines) -> str:
+    return "".join(f"kern  :err   : [{seconds(number):12.6f}] {text}\n" for number, text in enumerate(lines))
+
+
+def dmesg_t(lines: Lines) -> str:
+    return "".join(f"[Fri Nov 20 12:16:40 2026] {text}\n" for text in lines)
+
+
+def journal(lines: Lines) -> str:
+    return "".join(f"Nov 20 12:16:40 dgx kernel: {text}\n" for text in lines)
+
+
+def journal_json(lines: Lines) -> str:
+    rows = ({"_TRANSPORT": "kernel", "__MONOTONIC_TIMESTAMP": str(micro(number)), "MESSAGE": text}
+            for number, text in enumerate(lines))  # fmt: skip
+    return "\n".join(map(json.dumps, rows))
+
+
+def syslog(lines: Lines) -> str:
+    return "".join(f"2026-11-20T12:16:40.{number:06}+00:00 dgx kernel: [{seconds(number):12.6f}] {text}\n"
+                   for number, text in enumerate(lines))  # fmt: skip
+
+
+def one_record(lines: Lines) -> str:
+    """A message of several lines, as /dev/kmsg gives it."""
+    return f"4,1,{micro(0)},-;" + "\\x0a".join(lines) + "\n"
+
+
+FORMATS = (kmsg, dmesg, dmesg_x, dmesg_t, journal, journal_json, syslog)
+
+
+def seconds(number: int) -> float:
+    return AT_S + number * STEP_S
+
+
+def micro(number: int) -> int:
+    return round(seconds(number) * 1e6)
+
+
+def events(lines: Sequence[str]) -> dict[str, list[object]]:
+    """What a log says, without the times."""
+    log = facts(lines, "here")
+    assert not isinstance(log, Missing)
+    return {
+        name: [
+            {field: getattr(event, field) for field in fields(event) if field not in ("seconds", "begun_s")}
+            for event in getattr(log, name)
+        ]
+        for name in fields(KernelLog)
+        if isinstance(getattr(log, name), tuple)
+    }
+
+
+def read(text: str) -> tuple[str, ...]:
+    log = times(text)
+    assert log is not None
+    return relevant_lines(log)
+
+
+def test_every_form_has_an_example() -> None:
+    messages = [message for lines in EXAMPLES for message in lines]
+    without = [form.expression for form in FORMS if not any(map(form.match, messages))]
+    assert without == [form.expression for form in CONTEXT if not any(map(form.match, messages))]
+
+
+@pytest.mark.parametrize("written", FORMATS, ids=lambda written: written.__name__)
+def test_every_line_arrives(written: Callable[[Lines], str]) -> None:
+    for lines in EXAMPLES:
+        behind_the_filter = (line(0.0, MARK), *(line(seconds(number), text) for number, text in enumerate(lines)))
+        expected, found = events(behind_the_filter), events(read(written(lines)))
+        assert found == expected, lines
+        assert any(found.values()) or lines in UNJUDGED, lines
+
+
+def test_a_message_of_several_lines_arrives_as_one_record() -> None:
+    whole = [lines for lines in EXAMPLES if len(lines) > 1 and lines[0].startswith(("NVRM: Th", "systemd"))]
+    assert len(whole) > 5
+    for lines in whole:
+        assert any(events(read(one_record(lines))).values()), lines
+
+
+def test_what_nobody_reads_is_not_kept() -> None:
+    for text in (
+        "EXT4-fs (sda2): mounted filesystem with ordered data mode. Opts: errors=remount-ro",
+        "pci 0000:00:1c.0: BAR 13: no space for [io  size 0x1000]",
+        "pci 0000:06:00.0: BAR 7: no space for [mem size 0x2000000 64bit pref]",
+        "pci 0000:06:00.0: BAR 1: assigned [mem 0xe000000000-0xffffffffff 64bit pref]",
+        "XFS (sda1): Mounting V5 Filesystem",
+        "Loading of compiled-in X.509 certificates",
+        "usb 1-1: new high-speed USB device number 2",
+        "audit: type=1400 audit(1700000000.123:45): apparmor=\"STATUS\" operation=\"profile_load\" name=\"nvidia\"",
+    ):
+        assert len(read(dmesg((text,)))) == 1, text
