@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from re import Match
+    from typing import Any
 
 
 class LazyPattern:
@@ -35,10 +36,10 @@ class LazyPattern:
         return self.compiled
 
     # the loop stands in each of these because a call of its own, made for every line, would double its time
-    def match(self, text: str) -> Match[str] | None:
+    def match(self, text: str, start: int = 0) -> Match[str] | None:
         for literal in self.literals:
             if literal in text:
-                return self.compiled.match(text)
+                return self.compiled.match(text, start)
         return None
 
     def fullmatch(self, text: str) -> Match[str] | None:
@@ -53,8 +54,18 @@ class LazyPattern:
                 return self.compiled.search(text)
         return None
 
-    def finditer(self, text: str) -> Iterator[Match[str]]:
-        return self.compiled.finditer(text) if any(literal in text for literal in self.literals) else iter(())
+    def is_possible(self, text: str) -> bool:
+        """Does a text hold a literal?"""
+        return any(literal in text for literal in self.literals)
 
-    def sub(self, replacement: str | Callable[[Match[str]], str], text: str) -> str:
-        return self.compiled.sub(replacement, text) if any(literal in text for literal in self.literals) else text
+    def finditer(self, text: str) -> Iterator[Match[str]]:
+        return self.compiled.finditer(text) if self.is_possible(text) else iter(())
+
+    def findall(self, text: str) -> list[Any]:
+        return self.compiled.findall(text) if self.is_possible(text) else []
+
+    def sub(self, replacement: str | Callable[[Match[str]], str], text: str, count: int = 0) -> str:
+        return self.compiled.sub(replacement, text, count) if self.is_possible(text) else text
+
+    def split(self, text: str) -> list[str]:
+        return self.compiled.split(text) if self.is_possible(text) else [text]

@@ -124,7 +124,8 @@ _BY_VALUE = {gap.value: gap for gap in Gap}
 
 def question(function: str, subject: str = "", *args: int) -> str:
     """How a question to NVML is spelled in keys and gaps: ``nvmlDeviceGetNvLinkState 0000:06:00.0 3``."""
-    return " ".join((function, *([subject] if subject else []), *map(str, args)))
+    asked = f"{function} {subject}" if subject else function
+    return " ".join((asked, *map(str, args))) if args else asked
 
 
 def missing(where: str, error: OSError) -> Missing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from time import strftime, strptime
 from typing import TypeGuard, TypeVar
 
 from dgxcheck.checks.engine.wording import against
@@ -10,6 +11,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, LikeMachines, NodeFault, Result
 
+DATE = "%Y-%m-%dT%H:%M:%SZ"
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
 Word = TypeVar("Word", bound=str)
 _LARGEST = 1e18
@@ -54,7 +56,8 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     total = score.get("total") if isinstance(score, dict) else score
     return Result(
         node=_text(document, "host", "the host's name"),
-        generated_at=_text(document, "generated_at", "when it was made"),
+        live=isinstance(source := document.get("source"), dict) and source.get("kind") == "live",
+        generated_at=_date(document),
         level=_word(document, "level", LEVELS),
         verdict=_word(document, "verdict", VERDICTS),
         score=float(total) if _is_figure(total) else None,
@@ -72,6 +75,17 @@ def _text(document: Mapping[str, Json], name: str, what: str) -> str:
     if not isinstance(value, str) or not value or len(value) > 256:
         raise NotAResult(f"{name!r} is missing: {what}")
     return value
+
+
+def _date(document: Mapping[str, Json]) -> str:
+    """Of one form, so that dates sort as text."""
+    text = _text(document, "generated_at", "when it was made")
+    try:
+        if strftime(DATE, strptime(text, DATE)) == text:
+            return text
+    except ValueError:
+        pass
+    raise NotAResult("'generated_at' is no date like 2026-11-20T12:00:00Z")
 
 
 def _word(document: Mapping[str, Json], name: str, known: tuple[Word, ...]) -> Word:

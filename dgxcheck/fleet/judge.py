@@ -10,16 +10,21 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from time import gmtime, strftime, time
 from typing import BinaryIO, cast
 
 from dgxcheck.facts.limits import FLEET_FILES, RESULT_BYTES
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
-from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
+from dgxcheck.fleet.document import DATE, NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result, node_of
 from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
 
 STDIN = "-"
+MAX_AGE_S = 86400.0
+"""A result that is older proves nothing: what broke since is not in it."""
+_CLOCK_SKEW_S = 300
+"""By which clocks of hosts may differ."""
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
 """Files of a folder that can hold results; a file that is named itself may end in anything."""
 _MOST_LINES = 3
@@ -183,8 +188,15 @@ class Fleet(Record):
         return tuple(name for name, node in self.nodes.items() if node.verdict == verdict)
 
 
-def judge(specs: Iterable[str], expected: Sequence[str] = ()) -> Fleet:
-    """Read results from files, folders or ``-`` and judge them together; ``expected`` nodes have to be among them."""
+def judge(
+    specs: Iterable[str], expected: Sequence[str] = (), max_age_s: float = MAX_AGE_S, now_s: float | None = None
+) -> Fleet:
+    """Read results from files, folders or ``-`` and judge them together; ``expected`` nodes have to be among them.
+
+    A result is a claim: one that is dated in the future does not count, for it would outlive every newer one.
+    """
+    now_s = time() if now_s is None else now_s
+    oldest, latest = (strftime(DATE, gmtime(max(0, at))) for at in (now_s - max_age_s, now_s + _CLOCK_SKEW_S))
     shared, columns = SharedStrings(), FigureColumns()
     results: list[Result] = []
     unread: list[Unread] = []
@@ -198,19 +210,36 @@ def judge(specs: Iterable[str], expected: Sequence[str] = ()) -> Fleet:
         except NotAResult as error:
             unread.append(Unread(where, str(error)))
             continue
+        if result.generated_at > latest:
+            unread.append(Unread(where, f"{result.node}: {result.generated_at} is in the future; check its clock"))
+            continue
         columns.add(len(results), result.group, figures)
         results.append(result)
-    return fleet_of(results, columns, unread, expected)
+    return fleet_of(results, columns, unread, expected, oldest)
 
 
 def fleet_of(
-    results: Sequence[Result], columns: FigureColumns, unread: Sequence[Unread], expected: Sequence[str] = ()
+    results: Sequence[Result],
+    columns: FigureColumns,
+    unread: Sequence[Unread],
+    expected: Sequence[str] = (),
+    oldest: str = "",
 ) -> Fleet:
-    """Judge results that were read; ``columns`` holds their figures by their number in ``results``."""
+    """Judge results that were read; ``columns`` holds their figures by their number in ``results``.
+
+    Beside a result of the machine itself none of a recording counts; those from before ``oldest`` are stale.
+    """
     of_node: dict[str, list[int]] = {}
     for number, result in enumerate(results):
         of_node.setdefault(result.node, []).append(number)
-    nodes = {name: node_of([results[number] for number in of_node[name]]) for name in sorted(of_node)}
+    left_out: list[Unread] = []
+    for name, numbers in of_node.items():
+        live = [number for number in numbers if results[number].live]
+        if live and len(live) < len(numbers):
+            why = "results of recordings do not count beside those of the machine itself"
+            left_out.append(Unread(name, f"{len(numbers) - len(live)} {why}"))
+            of_node[name] = live
+    nodes = {name: node_of([results[number] for number in of_node[name]], oldest) for name in sorted(of_node)}
     current = {_figures_of(numbers, results): name for name, numbers in of_node.items()}
     return Fleet(
         nodes=nodes,
@@ -218,7 +247,7 @@ def fleet_of(
         kinds=_kinds(nodes),
         figures=columns.figures(current),
         differences=_differences(nodes.values()),
-        unread=tuple(unread),
+        unread=(*unread, *left_out),
         results=len(results),
     )
 

@@ -55,6 +55,8 @@ class Result(Record):
     """What is kept of one result; figures are kept apart, by key."""
 
     node: str
+    live: bool
+    """Asked of the machine itself; a recording or a text proves nothing about a machine as it is now."""
     generated_at: str
     """UTC, ``2026-11-20T12:00:00Z``: sorts as text."""
     level: Level
@@ -86,11 +88,19 @@ class Node(Record, kw_only=False):
     newest: Result
     faults: tuple[OpenFault, ...]
     """Those that no newer result has proven right, the worst first."""
+    stale: bool = False
+    """Its newest result is too old to prove anything."""
+
+    @property
+    def current(self) -> bool:
+        """Is the newest result one of the machine as it is now?"""
+        return self.newest.live and not self.stale
 
     @property
     def verdict(self) -> NodeVerdict:
-        """The worst of the newest result and of what is still open."""
+        """The worst of the newest result and of what is still open; at least unknown where that result is stale."""
         words = {self.newest.verdict, *(each.fault.status for each in self.faults)}
+        words |= {"unknown"} if self.stale else set()
         return next(word for word in VERDICTS if word in words)
 
     @property
@@ -100,8 +110,8 @@ class Node(Record, kw_only=False):
         return tuple(each for each in self.faults if each.fault.key not in told)
 
 
-def node_of(results: Sequence[Result]) -> Node:
-    """The state of a machine after all its results; at least one."""
+def node_of(results: Sequence[Result], oldest: str = "") -> Node:
+    """The state of a machine after all its results, at least one; a newest one from before ``oldest`` is stale."""
     ordered = sorted(results, key=lambda result: (result.generated_at, LEVELS.index(result.level)))
     found: dict[str, OpenFault] = {}
     for result in ordered:
@@ -112,7 +122,7 @@ def node_of(results: Sequence[Result]) -> Node:
             found[fault.key] = OpenFault(fault, level, result.generated_at)
     newest = ordered[-1]
     worst = sorted(found.values(), key=lambda each: VERDICTS.index(each.fault.status))
-    return Node(newest.node, newest, tuple(worst))
+    return Node(newest.node, newest, tuple(worst), newest.generated_at < oldest)
 
 
 def proven(found: OpenFault, result: Result) -> bool:

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from dgxcheck.facts.missing import Missing
 
-# C0, DEL, C1, line separators, surrogates, and what Unicode calls format characters (Cf) or ignorable by default:
-# soft hyphen, joiners, bidirectional controls, fillers, variation selectors, tags; noncharacters, which XML forbids
-_HIDDEN = (
-    *range(0x20), *range(0x7F, 0xA0), 0xAD, 0x34F, *range(0x600, 0x606), 0x61C, 0x6DD, 0x70F, 0x890, 0x891, 0x8E2,
-    0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x2028, 0x202F),
-    *range(0x2060, 0x2070), 0x3164, *range(0xD800, 0xE000), *range(0xFE00, 0xFE10), 0xFEFF, 0xFFA0,
-    *range(0xFFF0, 0xFFFC), 0x110BD, 0x110CD, *range(0x13430, 0x13440), *range(0x1BCA0, 0x1BCA4),
-    *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE0200),
-    *(plane << 16 | last for plane in range(17) for last in (0xFFFE, 0xFFFF)),
-)  # fmt: skip
 _LAST_COLUMN = 0.75
 """Share of the width: a last column that begins farther right is not wrapped."""
 _TREE = "│├└─ "
-_REPLACED = dict.fromkeys(_HIDDEN, "\N{REPLACEMENT CHARACTER}")
-
 
 def visible(text: str) -> str:
     """Text with every control, invisible or direction-turning character replaced; one line."""
-    return text if text.isascii() and text.isprintable() else text.translate(_REPLACED)
+    return text if text.isascii() and text.isprintable() else text.translate(_replaced())
+
+
+@cache
+def _replaced() -> dict[int, str]:
+    """By code point; made when a text first needs it."""
+    # C0, DEL, C1, line separators, surrogates, and what Unicode calls format characters (Cf) or ignorable by default:
+    # soft hyphen, joiners, bidirectional controls, fillers, variation selectors, tags; noncharacters, which XML forbids
+    hidden = (
+        *range(0x20), *range(0x7F, 0xA0), 0xAD, 0x34F, *range(0x600, 0x606), 0x61C, 0x6DD, 0x70F, 0x890, 0x891, 0x8E2,
+        0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x2028, 0x202F),
+        *range(0x2060, 0x2070), 0x3164, *range(0xD800, 0xE000), *range(0xFE00, 0xFE10), 0xFEFF, 0xFFA0,
+        *range(0xFFF0, 0xFFFC), 0x110BD, 0x110CD, *range(0x13430, 0x13440), *range(0x1BCA0, 0x1BCA4),
+        *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE0200),
+        *(plane << 16 | last for plane in range(17) for last in (0xFFFE, 0xFFFF)),
+    )  # fmt: skip
+    return dict.fromkeys(hidden, "\N{REPLACEMENT CHARACTER}")
 
 
 def shown(value: object) -> str:

@@ -5,35 +5,37 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-_ALARM = re.compile(
+from dgxcheck.lazy_pattern import LazyPattern
+
+_ALARM = LazyPattern(
     r"\b(?:errors?|err!|fail(?:ed|ing|ure|ures|s)?|fatal|critical|panic|uncorrect(?:ed|able)|corrupt(?:ed|ion)?"
     r"|fallen off|is lost|unhealthy|degraded|timed ?out|abort(?:ed|ing)?|unable to|denied|not responding"
     r"|unresponsive)\b"
     r"|Fehler|错误|失败|故障|에러|오류|エラー",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
-_NONE = re.compile(
+_NONE = LazyPattern(
     r"(?<!gpu )(?<!device )(?<!port )(?<!link )\b(?:no|0|zero|without(?: any)?|free of)"
     r" (?:[\w-]{1,20} ){0,2}(?:errors?|failures?|failed)\b"
     r"|\b(?:errors?|failures?|failed|corrected|uncorrect(?:ed|able)|timeouts?)\b[\w .()/-]{0,30}?[:=|\t]\s{0,40}"
     r"(?:0x)?(?:0+|n/?a|none|no|disabled|supported|not supported|pass(?:ed)?)\b"
     r"|\b(?:errors?|failures?) {1,8}0\b"
     r"|\bpass(?:ed)?\b.{0,60}\b(?:failed|failures?)\W{1,3}0\b",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
 """Counts of zero."""
-_EXPLAINS = re.compile(
+_EXPLAINS = LazyPattern(
     r"\s{0,80}(?:-{1,2}[A-Za-z]|#|(?:If|When|This|That|These|The|Typically|It|In|For|To|Only|Reset|Note)\b)"
 )
 """How a line of a manual, a help page or a letter begins."""
-_EVENT = re.compile(
+_EVENT = LazyPattern(
     r"\b\d|:|\b(?:GPU|Xid|link|port|mlx)[ _]?\d|\b(?:ERR(?:OR)?|FAIL(?:ED|URE)?|FATAL|CRITICAL|PANIC)\b"
     r"|^\W{0,40}(?:Fail|Fatal|Job for|Unable|Couldn)"
 )
 """Signs of an event rather than of prose: a number, a subject, capitals."""
-_TROUBLE = re.compile(
+_TROUBLE = LazyPattern(
     r"\b(?:lost|faults?|faulty|crash(?:ed|es)?|broken|dead|down|missing|overheat\w{0,5}|xid|bad|warn\w{0,5})\b",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
 LONGEST = 1000
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 
 _HEAD_OF_TEXT = 512
 _FEWEST_PAIRS = 8
@@ -110,9 +110,9 @@ def _bounded(lines: tuple[str, ...], start: int, count: int) -> list[str]:
     return taken
 
 
-_SAMPLE = re.compile(r"(?P<name>[A-Za-z]\w{2,90})(?:\{(?P<labels>[^{}]{0,4000})\})? (?P<value>\S{1,40})(?: \d{1,16})?")
-_LABEL = re.compile(r"(?P<name>\w{1,64})=\"(?P<value>(?:[^\"\\]|\\.){0,400})\"")
-_COMMENT = re.compile(r"# (?:HELP|TYPE) (?P<name>\w{2,90}) .{1,400}")
+_SAMPLE = LazyPattern(r"(?P<name>[A-Za-z]\w{2,90})(?:\{(?P<labels>[^{}]{0,4000})\})? (?P<value>\S{1,40})(?: \d{1,16})?")
+_LABEL = LazyPattern(r"(?P<name>\w{1,64})=\"(?P<value>(?:[^\"\\]|\\.){0,400})\"")
+_COMMENT = LazyPattern(r"# (?:HELP|TYPE) (?P<name>\w{2,90}) .{1,400}", "# HELP ", "# TYPE ")
 
 
 class Sample(Record, kw_only=False):

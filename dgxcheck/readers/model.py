@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.values import bounded
 
 TYPE_CHECKING = False
@@ -102,8 +102,8 @@ class Form(Record, kw_only=False):
     """How an output begins, and what its lines look like until another one comes."""
 
     tool: str
-    head: re.Pattern[str]
-    row: re.Pattern[str]
+    head: LazyPattern
+    row: LazyPattern
     ends: bool = True
     """At an empty line."""
     instead: str = ""
@@ -112,6 +112,10 @@ class Form(Record, kw_only=False):
 
 def recognised(lines: tuple[str, ...], forms: Sequence[Form]) -> tuple[Imported, ...]:
     """Which lines are theirs, without facts."""
+    text = "\n".join(lines)
+    forms = [form for form in forms if form.head.is_possible(text)]
+    if not forms:
+        return ()
     found: dict[str, set[int]] = {}
     form: Form | None = None
     lines = bounded(lines)

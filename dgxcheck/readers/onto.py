@@ -9,6 +9,7 @@ from dgxcheck.facts.bdf import UNPLACED, as_bdf, number_of, place_of
 from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import COUNT, INDEX, INIT, OF_LIST, numberless
 from dgxcheck.readers.nvidia_smi.nvlink import KIND as NVLINK_ERRORS
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 NO_INDEXES = ("ring", "collective")
 """Kinds of measurement whose subjects are not GPU indexes."""
 _WITH_SUBJECTS = ("nvml ", "measure ", "stated ")
-_GPU = re.compile(r"(?:GPU)?(\d{1,3})", re.ASCII)
+_GPU = LazyPattern(r"(?:GPU)?(\d{1,3})", flags=re.ASCII)
 _P2P = {f"p2p-{name}": number for number, name in enumerate(CAPABILITIES)}
 _STATE = "nvml nvmlDeviceGetNvLinkState"
 _REMOTE = "nvml nvmlDeviceGetNvLinkRemotePciInfo"
@@ -30,7 +31,7 @@ _ERRORS = "nvml nvmlDeviceGetNvLinkErrorCounter"
 _STATUS = "nvml nvmlDeviceGetP2PStatus"
 _MIG = "nvml nvmlDeviceGetMigMode"
 _FIELD = "nvml nvmlDeviceGetFieldValues"
-_RATE = re.compile(r"(\d{1,4}(?:\.\d{1,6})?) ?GB/s", re.ASCII)
+_RATE = LazyPattern(r"(\d{1,4}(?:\.\d{1,6})?) ?GB/s", "GB/s", flags=re.ASCII)
 _NO_STATES = {"none": "no NVLink", "MIG": "no NVLink queries in MIG mode"}
 
 

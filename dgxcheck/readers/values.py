@@ -6,6 +6,7 @@ import re
 
 from dgxcheck.facts.limits import LINE_CHARACTERS
 from dgxcheck.facts.missing import Json
+from dgxcheck.lazy_pattern import LazyPattern
 
 MOST_GPUS = 64
 """An index from here on is a garbled one: the largest boxes that print these tables have 16 GPUs."""
@@ -19,8 +20,8 @@ MOST_US = 10_000_000.0
 DECORATION = "\ufeff \t\r>|#*`"
 """Characters around a line that was quoted, put into a table or commented out."""
 
-_DECIMAL = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
-_INDEX = re.compile(r"\d{1,3}", re.ASCII)
+_DECIMAL = LazyPattern(r"\d{1,15}(?:\.\d{1,9})?", flags=re.ASCII)
+_INDEX = LazyPattern(r"\d{1,3}", flags=re.ASCII)
 
 
 def number(word: str, most: float) -> float | None:
@@ -73,7 +74,7 @@ def too_small(size: int, fact: dict[str, Json]) -> dict[str, Json]:
     return rest | {"skipped": "no-reference", "detail": f"messages of at most {size} bytes, too small for a rate"}
 
 
-_MASK = re.compile(r"(?:0x)?[0-9a-f]{1,8}(?:,(?:0x)?[0-9a-f]{0,8}){0,255}", re.ASCII | re.IGNORECASE)
+_MASK = LazyPattern(r"(?:0x)?[0-9a-f]{1,8}(?:,(?:0x)?[0-9a-f]{0,8}){0,255}", flags=re.ASCII | re.IGNORECASE)
 
 
 def bits(mask: str) -> list[range] | None:

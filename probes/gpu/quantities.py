@@ -8,7 +8,7 @@ from typing import Any
 from dgxcheck.facts.missing import Missing, question
 from dgxcheck.facts.nvml_quantities import GROUPS, Quantity
 from dgxcheck.source.protocol import Source
-from probes.gpu.values import as_number, is_on, members, outputs, text
+from probes.gpu.values import is_on, members, number, outputs, text
 
 
 def facts_of(source: Source, group: str, bdf: str) -> dict[str, Any]:
@@ -43,7 +43,6 @@ def plain(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _values(source: Source, quantity: Quantity, bdf: str, *first: int) -> tuple[Any, ...]:
     function, args = quantity.function, (*first, *quantity.args)
-    where = question(function, bdf, *args)
     if quantity.form == "text":
         return (text(source, function, bdf, *args),)
     values: tuple[int | Missing, ...]
@@ -52,5 +51,8 @@ def _values(source: Source, quantity: Quantity, bdf: str, *first: int) -> tuple[
     elif len(quantity.facts) > 1:
         values = outputs(source, function, bdf, *args, count=len(quantity.facts))
     else:
-        values = (as_number(source.nvml(function, bdf, *args), where, quantity.low, quantity.high),)
-    return tuple(is_on(value, where) for value in values) if quantity.form == "flag" else values
+        values = (number(source, function, bdf, *args, low=quantity.low, high=quantity.high),)
+    if quantity.form != "flag":
+        return values
+    where = question(function, bdf, *args)
+    return tuple(is_on(value, where) for value in values)

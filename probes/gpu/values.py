@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from dgxcheck.facts import bdf
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Json, Source
@@ -18,11 +20,11 @@ def garbled(where: str, value: Json) -> Missing:
 
 def as_number(value: Json | Missing, where: str, low: int = 0, high: int = U64) -> int | Missing:
     """An integer from ``low`` to ``high``."""
-    if isinstance(value, Missing):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
-        return value
-    return garbled(where, value)
+    return value if isinstance(value, Missing) or _is_number(value, low, high) else garbled(where, value)
+
+
+def _is_number(value: Json, low: int, high: int) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def as_text(value: Json | Missing, where: str) -> str | Missing:
@@ -50,7 +52,10 @@ def number(
     source: Source, function: str, subject: str = "", *args: int, low: int = 0, high: int = U64
 ) -> int | Missing:
     """The integer that a function answers."""
-    return as_number(source.nvml(function, subject, *args), question(function, subject, *args), low, high)
+    answer = source.nvml(function, subject, *args)
+    if isinstance(answer, Missing) or _is_number(answer, low, high):
+        return answer
+    return garbled(question(function, subject, *args), answer)
 
 
 def text(source: Source, function: str, subject: str = "", *args: int) -> str | Missing:

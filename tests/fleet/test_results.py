@@ -6,14 +6,16 @@ import gzip
 import json
 import os
 from pathlib import Path
+from time import gmtime, strftime, time
 from typing import Any
 
 import pytest
 from many import Document, result
 
 from dgxcheck.cli import main
-from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
+from dgxcheck.fleet.document import DATE, NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judge import Fleet, judge
+from dgxcheck.output.fleet.schedulers import may_return, reason_of
 
 SICK = "dgx-1-v100-bar1-small"
 KEY = "pcie.bar1/0000:0a:00.0"
@@ -24,8 +26,18 @@ def written(tmp_path: Path, *documents: Document) -> str:
     return str(tmp_path)
 
 
+NOW = 1_795_000_000.0
+LIVE = {"kind": "live"}
+
+
+def dated(seconds: float) -> str:
+    return strftime(DATE, gmtime(seconds))
+
+
 def at(hour: int, spec: str = "dgx-1-v100", **members: Any) -> Document:
-    return result(spec, **{"host": "dgx001", "generated_at": f"2026-11-20T{hour:02}:00:00Z", **members})
+    """Of the machine itself, at an hour of the half day before NOW."""
+    members = {"host": "dgx001", "generated_at": dated(NOW - 3600 * (12 - hour)), "source": LIVE, **members}
+    return result(spec, **members)
 
 
 @pytest.mark.parametrize("spec", ["dgx-1-v100", SICK, "dgx-a100", "dgx-2-nvlink-slow"])
@@ -67,20 +79,58 @@ HISTORIES: list[tuple[list[Document], str, int]] = [
 def test_a_fault_stays_until_it_is_proven_right(
     documents: list[Document], verdict: str, faults: int, tmp_path: Path
 ) -> None:
-    fleet = judge([written(tmp_path, *documents)])
+    fleet = judge([written(tmp_path, *documents)], now_s=NOW)
     node = fleet.nodes["dgx001"]
     assert (node.verdict, len(node.faults)) == (verdict, faults)
     assert fleet.results == len(documents)
 
 
+FRESH = {"generated_at": dated(time()), "source": LIVE}
+
+
 def test_the_gate_holds_what_is_not_proven_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = written(tmp_path, at(1, SICK, level="extended"), at(2), result("dgx-a100", host="dgx002"))
+    sick = result(SICK, host="dgx001", level="extended", source=LIVE, generated_at=dated(time() - 60))
+    folder = written(tmp_path, sick, result("dgx-1-v100", host="dgx001", **FRESH),
+                     result("dgx-a100", host="dgx002", **FRESH))  # fmt: skip
     assert main(["fleet", "--gate", folder]) == 2
     held, clear = capsys.readouterr().out.split("dgx002")
     assert held.startswith(f"dgx001: hold: {KEY} found by level extended at")
     assert clear.startswith(": return")
     assert main(["fleet", "--gate", "-n", "dgx002", folder]) == 0
     assert main(["fleet", "--gate", "-n", "dgx003", folder]) == 2
+
+
+@pytest.mark.parametrize("claim", [
+    {"generated_at": "9999-12-31T00:00:00Z"}, {"generated_at": dated(NOW + 3600)}, {"generated_at": "zzz"},
+    {"generated_at": "2026-13-01T00:00:00Z"}, {"generated_at": "2026-1-1T0:0:0Z"}, {"source": {"kind": "recording"}},
+    {"source": None}, {"source": "live"},
+])  # fmt: skip
+def test_a_claim_of_a_pass_outlives_no_fault(claim: dict[str, Any], tmp_path: Path) -> None:
+    """A forged or mistaken result beside today's fail neither counts nor goes unsaid."""
+    fleet = judge([written(tmp_path, at(11, SICK), at(12, **claim))], now_s=NOW)
+    assert (fleet.nodes["dgx001"].verdict, len(fleet.unread)) == ("fail", 1)
+    assert not may_return(fleet)
+
+
+def test_an_old_result_proves_nothing(tmp_path: Path) -> None:
+    folder = written(tmp_path, at(1), at(12, host="dgx002"))
+    fleet = judge([folder], max_age_s=3600, now_s=NOW)
+    assert {name: (node.verdict, node.stale) for name, node in fleet.nodes.items()} == {
+        "dgx001": ("unknown", True), "dgx002": ("pass", False),
+    }  # fmt: skip
+    assert not may_return(fleet)
+    assert [reason_of(node) for node in fleet.nodes.values()] == [
+        "dgxcheck: unknown; level default", "dgxcheck: pass; level default",
+    ]  # fmt: skip
+    assert may_return(judge([folder], now_s=NOW))
+
+
+def test_a_recording_drains_no_node_and_returns_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = written(tmp_path, result(SICK, host="dgx001"))
+    assert main(["fleet", "--gate", folder]) == 2
+    assert "its newest result is not of the machine itself" in capsys.readouterr().out
+    assert main(["fleet", "--format", "drain-reason", "--fail-on", "never", folder]) == 0
+    assert capsys.readouterr().out == "dgx001\tdgxcheck: unknown; level default\n"
 
 
 def test_acknowledged_findings_do_not_count() -> None:
@@ -109,7 +159,7 @@ BROKEN = [b"", b"{", b"[1]\n", b"null\n", b'{"schema": "dgxcheck/topo/1"}\n', b"
 def test_a_broken_file_hides_no_other(data: bytes, tmp_path: Path) -> None:
     folder = written(tmp_path, at(1))
     (tmp_path / "broken.json").write_bytes(data)
-    fleet = judge([folder])
+    fleet = judge([folder], now_s=NOW)
     assert (list(fleet.nodes), len(fleet.unread), fleet.verdict) == (["dgx001"], 1, "unknown")
 
 
@@ -152,7 +202,7 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pyte
         return walk(top)
 
     monkeypatch.setattr(os, "walk", denied)
-    fleet = judge([folder])
+    fleet = judge([folder], now_s=NOW)
     assert (list(fleet.nodes), [each.where for each in fleet.unread]) == (["dgx001"], [f"{folder}/rack2"])
     assert fleet.verdict == "unknown"
 

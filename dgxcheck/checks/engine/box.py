@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
@@ -13,7 +14,7 @@ from dgxcheck.difference.model import Compared
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.inventory import Count
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.record import Identity, Record, replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import Board, SelectedProfile
 from dgxcheck.settings import Settings
@@ -106,14 +107,22 @@ class Box(Record):
 
     def subject(self, gpu: Device) -> Subject:
         """The subject of a finding about a GPU."""
-        return Subject(
-            kind="gpu", name=gpu.name, bdf=gpu.bdf, uuid=gpu.uuid, serial=serial_of(self, gpu.bdf),
-            slot=slot_of(gpu, self.snapshot.slots),
-        )  # fmt: skip
+        return _subject(Identity(self), Identity(gpu))
 
     def pair(self, a: Device, b: Device) -> Subject:
         """The subject of a finding about what joins two GPUs."""
         return replace(self.subject(a), peer=self.subject(b))
+
+
+@lru_cache(maxsize=32)  # every check of GPUs asks for each
+def _subject(box: Identity, gpu: Identity) -> Subject:
+    machine, device = box.facts, gpu.facts
+    assert isinstance(machine, Box)
+    assert isinstance(device, Device)
+    return Subject(
+        kind="gpu", name=device.name, bdf=device.bdf, uuid=device.uuid, serial=serial_of(machine, device.bdf),
+        slot=slot_of(device, machine.snapshot.slots),
+    )  # fmt: skip
 
 
 def gpu_unavailable(box: Box, gpu: Device) -> Judgement | None:

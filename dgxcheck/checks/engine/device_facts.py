@@ -14,6 +14,7 @@ from dgxcheck.survey import Snapshot
 _OWNERS = ("bdf", "device", "name")
 """The fields by which a record says which device it is of."""
 _OF_PORTS = "ports"
+_SCALARS = frozenset((bool, int, float, str, type(None), Missing))
 
 
 def facts_of(snapshot: Snapshot, device: str, name: str = "") -> Mapping[str, object]:
@@ -60,7 +61,11 @@ def _flatten(found: dict[str, object], path: str, fact: Any) -> None:
         link = getattr(fact, "link", None)
         at = path if link is None else f"{path}.{link}"
         for name in fields(fact):
-            _flatten(found, f"{at}.{name}", getattr(fact, name))
+            value = getattr(fact, name)
+            if type(value) in _SCALARS:
+                found[f"{at}.{name}"] = value
+            else:
+                _flatten(found, f"{at}.{name}", value)
     elif isinstance(fact, dict):
         for name, value in fact.items():
             _flatten(found, f"{path}.{name}", value)

@@ -7,6 +7,8 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html, and the d
 
 from __future__ import annotations
 
+from functools import cache
+
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.xid.architecture import architecture_of
@@ -64,6 +66,7 @@ ROWS = (
 )  # fmt: skip
 
 
+@cache  # the GPUs of a box are silent about the same
 def is_answered(path: str, model: str, branch: int, ecc: bool) -> bool:
     """Does every board of this model answer this, with such a driver? False for a model of no known architecture."""
     try:

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.health import FAILING
-from dgxcheck.cli.options import emit, renderer, seconds, writing
+from dgxcheck.cli.options import duration, emit, renderer, seconds, writing
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.fleet.node_names import Racks, unfolded
@@ -77,6 +77,14 @@ OF_WHERE = ("worker", "program", "fanout", "timeout")
     is_flag=True,
     help="May repaired nodes return to service? Exit code 0 if all faults are shown to be gone, else 2.",
 )
+@click.option(
+    "--max-age",
+    default="24h",
+    show_default=True,
+    metavar="TIME",
+    callback=duration,
+    help="Age from which a result proves nothing: its node is unknown, and --gate holds it back.",
+)
 @click.option("-c", "--config", metavar="FILE", type=click.Path(), help="With --format html: a site file with racks.")
 @click.option("-v", "--verbose", is_flag=True, help="List every row of every section.")
 @click.option(
@@ -91,14 +99,15 @@ OF_WHERE = ("worker", "program", "fanout", "timeout")
 @click.pass_context
 def command(
     ctx: click.Context, results: tuple[str, ...], where: str | None, worker: str, program: str, fanout: int,
-    timeout: float, nodes: str | None, gate: bool, config: str | None, verbose: bool, fail_on: str, form: str,
-    output: str | None, color: str,
+    timeout: float, nodes: str | None, gate: bool, max_age: float, config: str | None, verbose: bool, fail_on: str,
+    form: str, output: str | None, color: str,
 ) -> int:  # fmt: skip
     """Judge the results of many machines together.
 
     RESULT is a file, a folder or - for stdin, with the output of dgxcheck health --format jsonl or json, one or
     many; gzip is unpacked. With -w, dgxcheck health runs on the nodes instead, over ClusterShell. A node is judged
     by all its results: a fault stays until a newer result of the same level or a higher one shows that it is gone.
+    Results from the future do not count, those older than --max-age prove nothing.
     Exit code 0: pass; 1: warn; 2: fail; 3: unknown, also if a node has no result.
     """
     if gate and form != "text":
@@ -117,7 +126,7 @@ def command(
         run = RemoteRun(where, results, program, worker, fanout, timeout)
         fleet = _run_on_nodes(run)
     elif results:
-        fleet = judge(results, () if nodes is None else _wanted(nodes))
+        fleet = judge(results, () if nodes is None else _wanted(nodes), max_age)
         if fleet.unread and not fleet.nodes:
             more = f" ({counted(len(fleet.unread) - 1, 'more file or line', 'more files or lines')})"
             first = fleet.unread[0]

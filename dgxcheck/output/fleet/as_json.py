@@ -45,7 +45,13 @@ def _node(node: Node) -> Json:
     return {
         "name": node.name,
         "verdict": node.verdict,
-        "newest": {"verdict": newest.verdict, "level": newest.level, "generated_at": newest.generated_at},
+        "newest": {
+            "verdict": newest.verdict,
+            "level": newest.level,
+            "generated_at": newest.generated_at,
+            "live": newest.live,
+        },
+        "stale": node.stale,
         "score": newest.score,
         "profile": newest.group.profile or None,
         "gpus": newest.group.gpus,

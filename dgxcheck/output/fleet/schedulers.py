@@ -19,7 +19,12 @@ def drain_reasons(report: FleetReport) -> str:
 
 
 def reason_of(node: Node) -> str:
-    """The level is the highest that found a fault; of a node without one that of its newest result."""
+    """The level is the highest that found a fault; of a node without one that of its newest result.
+
+    Nothing is known of a node whose newest result is stale or no result of the machine itself.
+    """
+    if not node.current:
+        return drain_reason("unknown", node.newest.level, [])
     failed = [each for each in node.faults if each.fault.status == "fail"]
     levels = [each.level for each in failed] or [node.newest.level]
     items = [
@@ -44,8 +49,8 @@ def may_return(fleet: Fleet) -> bool:
 
 
 def _clear(node: Node) -> bool:
-    """Nothing fails and nothing is unknown."""
-    return node.verdict in ("pass", "warn")
+    """The newest result is of the machine as it is now, nothing fails and nothing is unknown."""
+    return node.current and node.verdict in ("pass", "warn")
 
 
 def _held_or_returned(node: Node) -> str:
@@ -53,7 +58,9 @@ def _held_or_returned(node: Node) -> str:
     if _clear(node):
         warned = f", {len(node.faults)} warn" if node.faults else ""
         return f"{node.name}: return: level {newest.level}, {newest.generated_at}{warned}"
-    held = [
+    held = [] if newest.live else ["its newest result is not of the machine itself"]
+    held += [f"its newest result is too old: {newest.generated_at}"] if node.stale else []
+    held += [
         f"{each.fault.key} found by level {each.level} at {each.found_at}"
         + ("" if each.fault.key in {fault.key for fault in newest.faults} else f"; no {each.level} result since")
         for each in node.faults

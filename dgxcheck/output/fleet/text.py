@@ -69,6 +69,7 @@ def render(report: FleetReport) -> str:
         f"{fleet.verdict.upper()}: {counts(fleet)}",
         *_verdicts(fleet),
         *_section("Faults", [_kind(kind) for kind in fleet.kinds], most),
+        *_section("Too old to prove anything; the newest results of these nodes", _stale(fleet), most),
         *_section("Found earlier, and not shown to be gone since",
                   [_unproven(*each) for each in unproven(fleet)], most),
         *_section("Off the median of the fleet",
@@ -100,6 +101,12 @@ def _section(title: str, rows: Sequence[str], most: int | None) -> Iterator[str]
         yield visible(f"  {row}")
     if most is not None and len(rows) > most:
         yield f"  and {len(rows) - most} more; list them with -v"
+
+
+def _stale(fleet: Fleet) -> list[str]:
+    """The oldest first."""
+    nodes = sorted((node.newest.generated_at, name) for name, node in fleet.nodes.items() if node.stale)
+    return [f"{name}: {generated_at}" for generated_at, name in nodes]
 
 
 def _kind(kind: KindOfFault) -> str:

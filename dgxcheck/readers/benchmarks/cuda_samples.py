@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GBS, bare, bounded, gpu, imported, integer, number
@@ -37,22 +38,25 @@ KINDS = {
 }
 MOST_BYTES = 1 << 40
 MOST_SIZES = 128
-SECTION = re.compile(r"(Host to Device|Device to Host|Device to Device) Bandwidth, (\d{1,3}) Device\(s\).{0,80}")
-COLUMNS = re.compile(
-    r"(?:Write-Combined Memory Writes are Enabled ?)?Transfer Size \(Bytes\) ?Bandwidth\((MB/s|GB/s)\)"
+SECTION = LazyPattern(
+    r"(Host to Device|Device to Host|Device to Device) Bandwidth, (\d{1,3}) Device\(s\).{0,80}", " Device(s)"
 )
-DEVICE = re.compile(r"Device (\d{1,3}): (.{1,100})")
-ROW = re.compile(r"(\d{1,13}) (\d{1,9}\.\d)", re.ASCII)
-CSV = re.compile(
+COLUMNS = LazyPattern(
+    r"(?:Write-Combined Memory Writes are Enabled ?)?Transfer Size \(Bytes\) ?Bandwidth\((MB/s|GB/s)\)", "Transfer Size"
+)
+DEVICE = LazyPattern(r"Device (\d{1,3}): (.{1,100})", "Device ")
+ROW = LazyPattern(r"(\d{1,13}) (\d{1,9}\.\d)", flags=re.ASCII)
+CSV = LazyPattern(
     r"bandwidthTest-(H2D|D2H|D2D)(-Paged|-Pinned)?(-WriteCombined)?, Bandwidth = (\d{1,9}\.\d) (MB/s|GB/s), "
     r"Time = \d{1,9}\.\d{1,9} s, Size = (\d{1,13}) bytes, NumDevsUsed = (\d{1,3})",
-    re.ASCII,
+    "bytes, NumDevsUsed =",
+    flags=re.ASCII,
 )
-BANDWIDTH_CHATTER = re.compile(
+BANDWIDTH_CHATTER = LazyPattern(
     r"\[?CUDA Bandwidth Test\] - Starting\.\.\.|(?:Quick|Range|Shmoo) Mode|\.{2,500}|!!!!!Cumulative Bandwidth to be .*"
     r"|Result = (?:PASS|FAIL)|NOTE: The CUDA Samples are not meant for performance.*|Write-Combined Memory Writes .*"
 )
-MEMORY = re.compile(r"(PINNED|PAGEABLE) Memory Transfers")
+MEMORY = LazyPattern(r"(PINNED|PAGEABLE) Memory Transfers", "Transfers")
 
 
 def read_bandwidth(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -143,16 +147,23 @@ class _Scan:
 SIMPLE_P2P_TOOL = "simpleP2P"
 GIB = 1.073741824
 MIB = 1 << 20
-ACCESS = re.compile(r"Peer access from .{1,100} \(GPU(\d{1,3})\) ?-> .{1,100} \(GPU(\d{1,3})\) ?: (Yes|No)")
-RATE = re.compile(
-    r"cudaMemcpyPeer / cudaMemcpy between GPU(\d{1,3}) and GPU(\d{1,3}): (\d{1,9}\.\d\d) ?GB/s",
-    re.ASCII,
+ACCESS = LazyPattern(
+    r"Peer access from .{1,100} \(GPU(\d{1,3})\) ?-> .{1,100} \(GPU(\d{1,3})\) ?: (Yes|No)", "Peer access from"
 )
-PAIR = re.compile(r"Enabling peer access between GPU(\d{1,3}) and GPU(\d{1,3})\.\.\.")
-BUFFERS = re.compile(r"Allocating buffers \((\d{1,6})MB on GPU\d{1,3}, GPU\d{1,3} and CPU Host\)\.\.\.", re.ASCII)
-WRONG = re.compile(r"Verification error @ element (\d{1,12}): .{1,100}", re.ASCII)
-VERDICT = re.compile(r"Test (passed|failed!?)")
-SIMPLE_P2P_CHATTER = re.compile(
+RATE = LazyPattern(
+    r"cudaMemcpyPeer / cudaMemcpy between GPU(\d{1,3}) and GPU(\d{1,3}): (\d{1,9}\.\d\d) ?GB/s",
+    "cudaMemcpyPeer",
+    flags=re.ASCII,
+)
+PAIR = LazyPattern(r"Enabling peer access between GPU(\d{1,3}) and GPU(\d{1,3})\.\.\.", "Enabling peer access")
+BUFFERS = LazyPattern(
+    r"Allocating buffers \((\d{1,6})MB on GPU\d{1,3}, GPU\d{1,3} and CPU Host\)\.\.\.",
+    "and CPU Host)...",
+    flags=re.ASCII,
+)
+WRONG = LazyPattern(r"Verification error @ element (\d{1,12}): .{1,100}", "Verification", flags=re.ASCII)
+VERDICT = LazyPattern(r"Test (passed|failed!?)", "Test failed", "Test passed")
+SIMPLE_P2P_CHATTER = LazyPattern(
     r"\[\S{0,200}simpleP2P\S{0,20}\] - Starting\.\.\.|Checking for multiple GPUs\.\.\."
     r"|CUDA-capable device count: \d{1,3}"
     r"|GPU\d{1,3} = \" ?.{1,60}\" (?:IS|NOT|IS NOT) +capable of Peer-to-Peer \(P2P\)"

@@ -15,6 +15,7 @@ import re
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.typical import median
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.host.cuda import error_of_host
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded, gpu
@@ -24,17 +25,22 @@ BURN_SLOW = 0.5
 """Of the median of the other GPUs of the same name."""
 FEWEST = 3
 """GPUs of one name that can be compared."""
-_PROGRESS = re.compile(
+_PROGRESS = LazyPattern(
     r"\d{1,3}\.\d%\s{1,4}proc'd: (?P<done>-?\d{1,12} \(\d{1,9} Gflop/s\)(?: - -?\d{1,12} \(\d{1,9} Gflop/s\)){0,63})"
-    r"\s{1,8}errors: (?P<errors>[^t%]{1,3000}?)\s{1,8}temps: (?P<temps>[^%\n]{1,1200}?)(?=\s{0,8}(?:$|\d{1,3}\.\d%))"
+    r"\s{1,8}errors: (?P<errors>[^t%]{1,3000}?)\s{1,8}temps: (?P<temps>[^%\n]{1,1200}?)(?=\s{0,8}(?:$|\d{1,3}\.\d%))",
+    " Gflop/s)",
 )
-_DONE = re.compile(r"(?P<count>-?\d{1,12}) \((?P<rate>\d{1,9}) Gflop/s\)")
-_ERRORS = re.compile(r"(?P<count>-?\d{1,12})(?:\s{1,4}\((?P<mark>WARNING|DIED)!\))?")
-_TESTED = re.compile(r"Tested \d{1,3} GPUs?:")
-_VERDICT = re.compile(r"GPU (?P<gpu>\d{1,3}): (?P<verdict>OK|FAULTY)")
-_NAME = re.compile(r"GPU (?P<gpu>\d{1,3}): (?P<name>.{1,100}?) \(UUID: .{1,80}\)")
-_FAILED = re.compile(r"(?:Couldn't init a GPU test|Failure during compute): (?P<why>.{1,200})")
-_BURN_CHATTER = re.compile(
+_DONE = LazyPattern(r"(?P<count>-?\d{1,12}) \((?P<rate>\d{1,9}) Gflop/s\)", " Gflop/s)")
+_ERRORS = LazyPattern(r"(?P<count>-?\d{1,12})(?:\s{1,4}\((?P<mark>WARNING|DIED)!\))?")
+_TESTED = LazyPattern(r"Tested \d{1,3} GPUs?:", "Tested ")
+_VERDICT = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<verdict>OK|FAULTY)", "GPU ")
+_NAME = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<name>.{1,100}?) \(UUID: .{1,80}\)", " (UUID: ")
+_FAILED = LazyPattern(
+    r"(?:Couldn't init a GPU test|Failure during compute): (?P<why>.{1,200})",
+    "Couldn't init a GPU",
+    "Failure during compute:",
+)
+_BURN_CHATTER = LazyPattern(
     r"Summary at: .{0,80}|Initialized device \d{1,3} with .{1,120}|Results are \d{1,12} bytes each, .{1,80}"
     r"|Using compare file: .{1,120}|Burning for \d{1,9} seconds\.?|Run length not specified .{0,120}|Uninitted cublas"
     r"|Killing processes.{0,200}|Freed memory for dev \d{1,3}|done|read\[\d{1,3}\] error \d{1,6}"
@@ -140,11 +146,13 @@ def _others(gpus: dict[int, _Gpu], index: int) -> list[int]:
 FRYER_TOOL = "gpu-fryer"
 FRYER_SLOW = 0.85
 """Of the median of the other GPUs; the tool itself takes 90 % of the fastest."""
-_RATE = re.compile(r"GPU #(?P<gpu>\d{1,3}): {1,4}(?P<rate>\d{1,9}(?:\.\d{1,3})?) Gflops/s \(min: .{1,120}\)")
-_THROTTLING = re.compile(
-    r"Throttling HW: (?P<hw>true|false), Thermal SW: (?P<sw>true|false), Thermal HW: (?P<hot>true|false)"
+_RATE = LazyPattern(
+    r"GPU #(?P<gpu>\d{1,3}): {1,4}(?P<rate>\d{1,9}(?:\.\d{1,3})?) Gflops/s \(min: .{1,120}\)", "Gflops/s (min:"
 )
-_FRYER_CHATTER = re.compile(
+_THROTTLING = LazyPattern(
+    r"Throttling HW: (?P<hw>true|false), Thermal SW: (?P<sw>true|false), Thermal HW: (?P<hot>true|false)", "Throttling"
+)
+_FRYER_CHATTER = LazyPattern(
     r"Temperature: .{1,80}|All GPUs seem healthy|Detected \d{1,3} GPUs?.{0,80}|Burning .{0,120}|.{0,60}Creating"
     r" random .{0,80}"
     r"|.{0,60}Matrices created.{0,40}"

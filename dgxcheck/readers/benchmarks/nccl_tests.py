@@ -12,6 +12,7 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.measurement import MANY_RANKS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.benchmarks.nccl_tables import (
     MOST_RANKS,
     Columns,
@@ -29,27 +30,28 @@ from dgxcheck.readers.values import bare, bounded, gpu, imported, integer, too_s
 
 MOST_SIZES = 64
 OPERATIONS = "all_reduce|all_gather|alltoallv?|broadcast|reduce_scatter|reduce|sendrecv|gather|scatter|hypercube"
-COMMAND = re.compile(rf"(?:^|[\s/=])({OPERATIONS})_(perf|test)(?:_mpi)?(?:\s|$)")
-STARTING = re.compile(rf"Collective test (?:starting|concluded): ({OPERATIONS})_perf")
-VERSION = re.compile(r"nccl-tests version (\d{1,3}(?:\.\d{1,3}){1,3}) .*")
-RANK = re.compile(
+COMMAND = LazyPattern(rf"(?:^|[\s/=])({OPERATIONS})_(perf|test)(?:_mpi)?(?:\s|$)")
+STARTING = LazyPattern(rf"Collective test (?:starting|concluded): ({OPERATIONS})_perf", "Collective test")
+VERSION = LazyPattern(r"nccl-tests version (\d{1,3}(?:\.\d{1,3}){1,3}) .*", "nccl-tests version")
+RANK = LazyPattern(
     r"Rank (\d{1,6}) (?:Group \d{1,6} )?(?:Pid \d{1,9} )?(?:on (\S{1,255})|uses) device (\d{1,3}) "
-    r"\[([0-9a-fA-Fx:.]{1,16})\] (.{1,100})"
+    r"\[([0-9a-fA-Fx:.]{1,16})\] (.{1,100})",
+    " device ",
 )
-BOUNDS = re.compile(r"Out of bounds values : (\d{1,12}) (?:OK|FAILED)")
-CHATTER = re.compile(
+BOUNDS = LazyPattern(r"Out of bounds values : (\d{1,12}) (?:OK|FAILED)", "Out of bounds values :")
+CHATTER = LazyPattern(
     r"nThread \d{1,9} nGpus .*|NCCL Tests compiled with NCCL .*|NCCL version .*|Avg bus bandwidth : .*"
     r"|out-of-place( in-place)?|\(B\) \(elements\) .*|Using devices"
     r"|\S{1,255}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL (?:INFO|WARN) .*"
     r"|Blocking Enabled: .*|Parallel Init Enabled: .*|Reducing maxBytes to .*|minBytes \d{1,18} maxBytes .*"
 )
 _WRITER = r"[A-Za-z][\w.-]{0,254}:\d{1,10}:\d{1,10} \[\d{1,4}\] "
-PIECE = re.compile(
+PIECE = LazyPattern(
     rf"(?P<head>\d{{1,15}} \d{{1,15}} [a-z]\w{{1,12}}(?: [a-z]{{2,8}})? -1)(?={_WRITER})"
     rf"|(?P<tail>[\d.]{{1,12}} [\d.]{{1,12}} [\d.]{{1,12}} (?:\d{{1,12}}|N/A))(?:(?={_WRITER})|$)"
 )
 """With NCCL_DEBUG=INFO each half of a row is printed when it is known, and a line of NCCL follows without a break."""
-PROMPT = re.compile(r"\S{0,255}\$ .*|\[.{1,100}\][$#] .*|\.?/.*|[A-Z_]{1,40}=.*|(?:mpirun|srun) .*")
+PROMPT = LazyPattern(r"\S{0,255}\$ .*|\[.{1,100}\][$#] .*|\.?/.*|[A-Z_]{1,40}=.*|(?:mpirun|srun) .*")
 
 
 class Rank(Record):

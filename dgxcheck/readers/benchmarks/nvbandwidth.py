@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.benchmarks.nvbandwidth_tests import (
     HEADING,
     Case,
@@ -24,16 +25,18 @@ from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GPUS, bare, bounded, integer, number
 
-VERSION = re.compile(r"nvbandwidth Version: (v?[0-9.]{1,20})")
-RUNNING = re.compile(r"Running ([a-z0-9_]{1,60})\.")
-WAIVING = re.compile(r"Waiving ([a-z0-9_]{1,60})\.")
-TOTALS = re.compile(r"(?:SUM|MIN|MAX|AVG|&&&& PERF) ([a-z0-9_]{1,60}?)(?:_(?:read|write)[12]|_total)? \S{1,40}")
-BROKEN = re.compile(r"\[(CUDA_ERROR_[A-Z0-9_]{1,60})\] (.{1,200}?) in expression .*|(?:ERROR|Error): (.{1,200})")
-WRONG = re.compile(r"Invalid value when checking the pattern at .*")
-OFFSET = re.compile(r"Current offset :? ?\[? ?(\d{1,20}).*", re.ASCII)
-AFTER_WRONG = re.compile(r"Current offset .*|ASSERT in expression .*")
+VERSION = LazyPattern(r"nvbandwidth Version: (v?[0-9.]{1,20})", "nvbandwidth Version:")
+RUNNING = LazyPattern(r"Running ([a-z0-9_]{1,60})\.", "Running ")
+WAIVING = LazyPattern(r"Waiving ([a-z0-9_]{1,60})\.", "Waiving ")
+TOTALS = LazyPattern(r"(?:SUM|MIN|MAX|AVG|&&&& PERF) ([a-z0-9_]{1,60}?)(?:_(?:read|write)[12]|_total)? \S{1,40}")
+BROKEN = LazyPattern(
+    r"\[(CUDA_ERROR_[A-Z0-9_]{1,60})\] (.{1,200}?) in expression .*|(?:ERROR|Error): (.{1,200})", "ERROR", "Error: "
+)
+WRONG = LazyPattern(r"Invalid value when checking the pattern at .*", "Invalid value when")
+OFFSET = LazyPattern(r"Current offset :? ?\[? ?(\d{1,20}).*", "Current offset", flags=re.ASCII)
+AFTER_WRONG = LazyPattern(r"Current offset .*|ASSERT in expression .*", "Current offset", "ASSERT in expression")
 MOST_BYTES = 1 << 40
-CHATTER = re.compile(
+CHATTER = LazyPattern(
     r"(?:SUM|MIN|MAX|AVG|&&&& PERF) [a-z0-9_]{1,60} \S{1,40}|Built from Git version: .*"
     r"|CUDA (?:Runtime|Driver) Version: .*|Driver Version: .*|Waived:.*"
     r"|NOTE: The reported results may not reflect .*|NOTE: This tool reports current measured bandwidth .*"

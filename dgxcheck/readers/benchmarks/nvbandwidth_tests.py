@@ -16,12 +16,17 @@ from collections.abc import Iterable
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.values import MOST_GBS, gpu, imported
 
-HOST = re.compile(r"(host_to_device|device_to_host|host_to_all|all_to_host)(_bidirectional)?_memcpy_(ce|sm)")
-PAIRS = re.compile(r"device_to_device(_bidirectional)?_memcpy_(read|write)_(ce|sm)")
-MANY = re.compile(r"(all_to_one|one_to_all)_(read|write)_(ce|sm)")
-HEADING = re.compile(
+HOST = LazyPattern(r"(host_to_device|device_to_host|host_to_all|all_to_host)(_bidirectional)?_memcpy_(ce|sm)")
+PAIRS = LazyPattern(
+    r"device_to_device(_bidirectional)?_memcpy_(read|write)_(ce|sm)",
+    "device_to_device_memcpy_",
+    "device_to_device_bidirec",
+)
+MANY = LazyPattern(r"(all_to_one|one_to_all)_(read|write)_(ce|sm)")
+HEADING = LazyPattern(
     r"(?:memcpy (?P<engine>CE|SM)|memory latency SM|Device to Device Latency SM|memcpy local)"
     r"(?: (?P<row>CPU|GPU)\(row\) (?P<arrow>->|<-|<->))? GPU\(column\)"
     r"(?: (?P<part>Read1|Read2|Write1|Write2|Total))?(?: bandwidth)? \((?P<unit>GB/s|ns)\)"
@@ -107,13 +112,13 @@ def _engine(engine: str) -> str:
 
 
 MOST_NS = 1e9
-DEVICE = re.compile(
+DEVICE = LazyPattern(
     r"(?:Device )?(\d{1,3}): (.{1,100}) \(([0-9a-f]{8}):([0-9a-f]{2}):([0-9a-f]{2})\)(?:: \(.{0,255}\))?",
-    re.ASCII,
+    flags=re.ASCII,
 )
-NAME_ALONE = re.compile(r"Device (\d{1,3}): (.{1,100})", re.ASCII)
+NAME_ALONE = LazyPattern(r"Device (\d{1,3}): (.{1,100})", "Device ", flags=re.ASCII)
 """Without a bus id, before 0.5."""
-VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?", re.ASCII)
+VERSION = LazyPattern(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?", flags=re.ASCII)
 
 
 def most(case: Case) -> float:
@@ -176,7 +181,7 @@ def device(text: str, tool: str, at: int, alone: bool = False) -> list[tuple[str
     if match is None or index is None:
         return []
     place: dict[str, Json] = {}
-    if match.re is DEVICE:
+    if match.re is DEVICE.compiled:
         place["bdf"] = f"{int(match[3], 16):04x}:{match[4]}:{match[5]}.0"
     fact = imported(None, "", tool=tool, line=at, method="CUDA order", name=match[2], **place)
     return [(f"measure device {index}", fact)]

@@ -19,6 +19,7 @@ import re
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported, number
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     V = TypeVar("V")
 
-TWO_PLACES = re.compile(r"\d{1,12}\.\d\d", re.ASCII)
+TWO_PLACES = LazyPattern(r"\d{1,12}\.\d\d", flags=re.ASCII)
 
 
 class Matrix(Record):
@@ -106,14 +107,16 @@ if TYPE_CHECKING:
     Table: TypeAlias = "tuple[re.Match[str], Matrix]"
 
 TOOL = "p2pBandwidthLatencyTest"
-HEADING = re.compile(
+HEADING = LazyPattern(
     r"(?:(Unidirectional|Bidirectional) )?P2P=(Disabled|Enabled) (Bandwidth|Latency)"
-    r"(?: \(P2P (Writes|Reads)\))? Matrix \((?:GB/s|us)\)"
+    r"(?: \(P2P (Writes|Reads)\))? Matrix \((?:GB/s|us)\)",
+    "Matrix",
 )
-ACCESS = re.compile(r"Device=(\d{1,3}) (CAN|CANNOT) Access Peer Device=(\d{1,3})")
-DEVICE = re.compile(
+ACCESS = LazyPattern(r"Device=(\d{1,3}) (CAN|CANNOT) Access Peer Device=(\d{1,3})", "Device=")
+DEVICE = LazyPattern(
     r"Device: (\d{1,3}), (.{1,100}), pciBusID: ([0-9a-f]{1,2}), pciDeviceID: ([0-9a-f]{1,2}), "
-    r"pciDomainID: ?([0-9a-f]{1,8})"
+    r"pciDomainID: ?([0-9a-f]{1,8})",
+    ", pciBusID: ",
 )
 NEAR = 3
 """Lines from a heading to its table, and from the GPU's to the CPU's: further down it is somebody else's."""

@@ -20,19 +20,29 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.network.files import completion
 from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported, integer, number, too_small
 
-_LISTED = re.compile(r"CUDA device (?P<number>\d{1,3}): PCIe address is (?P<place>[0-9A-Fa-f]{1,2}:[0-9A-Fa-f]{1,2})")
-_PICKED = re.compile(r"Picking (?:device No\. (?P<number>\d{1,3})|CUDA device number (?P<other>\d{1,3})).{0,80}")
-_NAMED = re.compile(r"\[pid = \d{1,10}, dev = (?P<number>\d{1,3})\] device name = \[(?P<name>[^\[\]]{1,80})\]")
-_PERFTEST_GPUS_CHATTER = re.compile(
+_LISTED = LazyPattern(
+    r"CUDA device (?P<number>\d{1,3}): PCIe address is (?P<place>[0-9A-Fa-f]{1,2}:[0-9A-Fa-f]{1,2})", "CUDA device "
+)
+_PICKED = LazyPattern(
+    r"Picking (?:device No\. (?P<number>\d{1,3})|CUDA device number (?P<other>\d{1,3})).{0,80}", "Picking"
+)
+_NAMED = LazyPattern(
+    r"\[pid = \d{1,10}, dev = (?P<number>\d{1,3})\] device name = \[(?P<name>[^\[\]]{1,80})\]", "] device name = ["
+)
+_PERFTEST_GPUS_CHATTER = LazyPattern(
     r"initializing CUDA|Listing all CUDA devices in system:|creating CUDA Ctx|making it the current CUDA Ctx"
     r"|There (?:is|are) \d{1,3} (?:devices? supporting CUDA|CUDA devices?).{0,80}|CUDA device integrated: .{1,40}"
     r"|cuMemAlloc\(\) of a \d{1,15} bytes GPU buffer|allocated (?:\d{1,15} bytes of )?GPU buffer .{1,90}"
-    r"|deallocating (?:RX )?GPU buffer.{0,40}|destroying current CUDA Ctx"
+    r"|deallocating (?:RX )?GPU buffer.{0,40}|destroying current CUDA Ctx",
+    "device",
+    "buffer",
+    "CUDA",
 )
 
 
@@ -82,16 +92,17 @@ TOOL = "perftest"
 MOST_BYTES = 1 << 40
 MOST_SIZES = 64
 GBS = {"Gb/sec": 0.125, "MB/sec": 1.048576e-3, "MiB/sec": 1.048576e-3}
-TITLE = re.compile(r"(RDMA_Write|RDMA_Read|Send)(?: (Bidirectional))?(?: Post List)? (BW|Latency) Test")
-DEVICE = re.compile(r"(?:Dual-port : (?:ON|OFF) )?Device : ([A-Za-z0-9_.-]{1,64})")
-BANDWIDTH = re.compile(
-    r"bytes #iterations BW peak\[(Gb/sec|MB/sec|MiB/sec)\] BW average\[(?:\1)\](?: MsgRate\[Mpps\].*)?"
+TITLE = LazyPattern(r"(RDMA_Write|RDMA_Read|Send)(?: (Bidirectional))?(?: Post List)? (BW|Latency) Test", "Test")
+DEVICE = LazyPattern(r"(?:Dual-port : (?:ON|OFF) )?Device : ([A-Za-z0-9_.-]{1,64})", "Device : ")
+BANDWIDTH = LazyPattern(
+    r"bytes #iterations BW peak\[(Gb/sec|MB/sec|MiB/sec)\] BW average\[(?:\1)\](?: MsgRate\[Mpps\].*)?",
+    "bytes #iterations BW",
 )
-LATENCY = re.compile(r"bytes #iterations t_min\[usec\] t_max\[usec\] t_typical\[usec\].*")
-MEAN_LATENCY = re.compile(r"bytes #iterations t_avg\[usec\] tps average")
+LATENCY = LazyPattern(r"bytes #iterations t_min\[usec\] t_max\[usec\] t_typical\[usec\].*", "bytes #iterations")
+MEAN_LATENCY = LazyPattern(r"bytes #iterations t_avg\[usec\] tps average", "bytes #iterations")
 """Of a run by time (``-D``)."""
 KINDS = {"RDMA_Write": "rdma-write", "RDMA_Read": "rdma-read", "Send": "rdma-send"}
-CHATTER = re.compile(
+CHATTER = LazyPattern(
     r"-{20,200}|Waiting for client to connect\.\.\.|(?:local|remote) address: LID .*|GID: [0-9a-f:]+"
     r"|(?:Number of qps|Connection type|PCIe relax order|ibv_wr\* API|TX depth|RX depth|CQ Moderation|CQE Poll Batch"
     r"|Mtu|Link type|GID index|Max inline data|Outstand reads|rdma_cm QPs|Data ex\. method|Post List|Use ROCm memory"
@@ -99,8 +110,10 @@ CHATTER = re.compile(
     r"|WARNING: BW peak won't be measured in this run\.?|Requested mtu is higher than active mtu"
     r"|Changing to active mtu - \d|Device not recognized to implement inline feature\. Disabling it"
 )
-OF_ITSELF = re.compile(
-    r"Conflicting CPU frequency values detected: .*|Perftest doesn't supports CUDA tests with inline messages: .*"
+OF_ITSELF = LazyPattern(
+    r"Conflicting CPU frequency values detected: .*|Perftest doesn't supports CUDA tests with inline messages: .*",
+    "Conflicting CPU",
+    "Perftest doesn't",
 )
 """Sentences that no other program prints, also amid the figures."""
 
@@ -184,9 +197,9 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (Imported(tool=TOOL, facts=merge_runs(facts), understood=frozenset(understood)),) if facts else ()
 
 
-_COMMAND = re.compile(r"(?:\S{1,120}/)?ib_(?P<verb>write|read|send)_(?P<what>bw|lat)(?P<options>(?: \S{1,120}){0,40})")
+_COMMAND = LazyPattern(r"(?:\S{1,120}/)?ib_(?P<verb>write|read|send)_(?P<what>bw|lat)(?P<options>(?: \S{1,120}){0,40})")
 _VERBS = {"write": "RDMA_Write", "read": "RDMA_Read", "send": "Send"}
-_WITH_DEVICE = re.compile(r" (?:-d ?|--ib-dev[= ])(?P<device>[A-Za-z][\w.-]{0,63})(?= |$)", re.ASCII)
+_WITH_DEVICE = LazyPattern(r" (?:-d ?|--ib-dev[= ])(?P<device>[A-Za-z][\w.-]{0,63})(?= |$)", flags=re.ASCII)
 
 
 def command(line: str) -> tuple[Run, str] | None:
@@ -227,9 +240,11 @@ def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, in
     return f"measure {kind} {device}", fact if run.latency else too_small(size, fact)
 
 
-_STATUS = re.compile(r"Failed status (?P<code>\d{1,3}): wr_id \d{1,20} syndrom 0x[0-9a-f]{1,8}", re.ASCII)
-_NO_MEMORY = re.compile(r"Couldn't allocate MR\b.{0,80}|failed to create mr\b.{0,80}", re.IGNORECASE)
-_FAILURES_CHATTER = re.compile(
+_STATUS = LazyPattern(
+    r"Failed status (?P<code>\d{1,3}): wr_id \d{1,20} syndrom 0x[0-9a-f]{1,8}", "Failed status", flags=re.ASCII
+)
+_NO_MEMORY = LazyPattern(r"Couldn't allocate MR\b.{0,80}|failed to create mr\b.{0,80}", flags=re.IGNORECASE)
+_FAILURES_CHATTER = LazyPattern(
     r"Completion with error at (?:client|server)|scnt=\d{1,12}, ccnt=\d{1,12}"
     r"|Failed to complete run_iter_\w{2,12} function successfully|Failed to exchange data between server and clients"
     r"|Unable to (?:read|write) (?:to|from) socket/rdma_cm"

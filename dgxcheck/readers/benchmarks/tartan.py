@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.benchmarks.p2p_bandwidth_latency import matrices, two_places
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported
@@ -22,7 +23,7 @@ TOOL = "Tartan"
 MOST_BYTES = 1 << 40
 MOST_SIZES = 64
 LATENCY_BYTES = 16
-SIZE = re.compile(r"===== (\d{1,13}) =====", re.ASCII)
+SIZE = LazyPattern(r"===== (\d{1,13}) =====", flags=re.ASCII)
 TABLES = {
     "Uni-PCIe-Bandwidth": "p2p-off",
     "Uni-NVLink-Bandwidth": "p2p",
@@ -32,8 +33,8 @@ TABLES = {
     "NVLink-Latency": "latency",
 }
 HEADS = ("OP,GPU,Bandwidth", "OP,GPU,Latency", "OP,Packet,Bandwidth")
-ROW = re.compile(
-    r"(all_gather|all_reduce|broadcast|reduce|reduce_scatter)_perf,(\d{1,13}),(\d{1,12}\.\d{2,3})", re.ASCII
+ROW = LazyPattern(
+    r"(all_gather|all_reduce|broadcast|reduce|reduce_scatter)_perf,(\d{1,13}),(\d{1,12}\.\d{2,3})", flags=re.ASCII
 )
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.limits import SECTION_BYTES
 from dgxcheck.facts.record import replace
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.bundles.sections import Section, reader_of
 from dgxcheck.readers.host import system
 
@@ -27,10 +28,12 @@ HEAD = "Start of NVIDIA bug report log file."
 FOOT = "End of NVIDIA bug report log file."
 _LINE_BYTES = 64 << 10
 _UNDERSCORES = re.compile(rb"_{40,60}\r?\n?")
-_LS = re.compile(r"\*\*\* ls: (?P<mode>[-dlcbps])\S{9}\S? +\d+ +(?P<owner>\S+) +\S+ +(?P<size>\d+) .*")
-_COMMAND = re.compile(r"(?:/usr)?(?:/local)?/s?bin/[\w.+-]{1,60}(?: \S.{0,300})?")
-_BOOT = re.compile(r"  journalctl -b -\d{1,2}:|  /var/log/[\w./+-]{1,80}:")
-_OTHER = re.compile(r"Running InfiniBand commands for device: \S+|Starting \S.{0,60} dump.{0,80}")
+_LS = LazyPattern(r"\*\*\* ls: (?P<mode>[-dlcbps])\S{9}\S? +\d+ +(?P<owner>\S+) +\S+ +(?P<size>\d+) .*", "*** ls: ")
+_COMMAND = LazyPattern(r"(?:/usr)?(?:/local)?/s?bin/[\w.+-]{1,60}(?: \S.{0,300})?", "/sbin/", "/bin/")
+_BOOT = LazyPattern(r"  journalctl -b -\d{1,2}:|  /var/log/[\w./+-]{1,80}:", "journalctl -b -", "  /var/log/")
+_OTHER = LazyPattern(
+    r"Running InfiniBand commands for device: \S+|Starting \S.{0,60} dump.{0,80}", "Running InfiniBand", "Starting "
+)
 """Titles within sections that are neither a command nor a file."""
 _ABSENT = " does not exist"
 _FILE = "*** "
@@ -124,21 +127,20 @@ class _Open:
 
 
 _ENDINGS = frozenset(("txt", "log", "out", "csv", "json", "xml", "old", "gz", "xz", "bz2", "tgz", "txz", "tar", "zip"))
-_NAME = re.compile(r"(?=.*[A-Za-z]{2})(?=.*\d)[A-Za-z0-9][A-Za-z0-9.-]{1,62}")
+_NAME = LazyPattern(r"(?=.*[A-Za-z]{2})(?=.*\d)[A-Za-z0-9][A-Za-z0-9.-]{1,62}")
 """Hosts of clusters are numbered; a word without a digit is more often part of what a file holds."""
-_NO_HOST = re.compile(
+_NO_HOST = LazyPattern(
     r"(?:gpu|nic|mlx|hca|ib|eth|nvme|link|port|slot|bus|numa|cpu|socket|rank|run|test|try|pass|part|step|iter|boot|day"
-    r"|log|level|gen|cuda|driver|fp|bf|int)[-_.]?\d.*|\d+[a-z]{1,3}\d*|[a-z]{2}\d", re.IGNORECASE
-)  # fmt: skip
+    r"|log|level|gen|cuda|driver|fp|bf|int)[-_.]?\d.*|\d+[a-z]{1,3}\d*|[a-z]{2}\d", flags=re.IGNORECASE)  # fmt: skip
 """Devices, times, levels, sizes and formats of numbers are numbered too."""
-_OPTION = re.compile(r"[A-Za-z]\d|-.*")
+_OPTION = LazyPattern(r"[A-Za-z]\d|-.*")
 _SUBJECTS = frozenset((
     "diag", "discovery", "health", "nvlink", "p2p", "query", "smi", "stats", "topo", "test", "tests", "bw", "lat",
 ))  # fmt: skip
 """What a tool is asked for."""
 _OF_ONE = ("sos_commands", "sos_reports", "commands", "var", "log", "logs")
 """Folders beside each other in the archive of one host."""
-_APART = re.compile(r"[-_.]")
+_APART = LazyPattern(r"[-_.]")
 _REPORT = "nvidia-bug-report"
 
 

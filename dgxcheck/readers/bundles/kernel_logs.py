@@ -6,24 +6,24 @@ are filtered by the script for lines with NVRM and nvidia-. They give what dmesg
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.bundles.sections import Section
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.records import Lines
 from dgxcheck.source.kernel_log.saved import Times, times
 
-_JOURNAL = re.compile(r"(?:.*/|  )?journalctl\b.*? (?:-b|--boot)(?:[ =]-?(?P<back>\d{1,2}))?(?:[ :].*)?")
+_JOURNAL = LazyPattern(r"(?:.*/|  )?journalctl\b.*? (?:-b|--boot)(?:[ =]-?(?P<back>\d{1,2}))?(?:[ :].*)?", "journalctl")
 """As the script titles the journal of a boot, or the command: that of this boot, or of the one before so many."""
-_DATED = re.compile(r"(?P<month>\S{1,12}) +(?P<rest>\d{1,2} \d\d:\d\d:\d\d .*)")
+_DATED = LazyPattern(r"(?P<month>\S{1,12}) +(?P<rest>\d{1,2} \d\d:\d\d:\d\d .*)")
 _FILE = ("  /var/log/", "/var/log/")
-_NAMED = re.compile(r"(\[ *\d{1,9}\.\d{6}\] )kernel: ")
+_NAMED = LazyPattern(r"(\[ *\d{1,9}\.\d{6}\] )kernel: ", "] kernel: ")
 """In the saved dmesg of some distributions."""
-_BOTH = re.compile(r"\S.{8,60}? \S{1,255} kernel: \[ *(?P<seconds>\d{1,9}\.\d{6})\]")
-_SECONDS = re.compile(r"\[ *\d{1,9}\.\d{6}\]")
-_STAMP = re.compile(
+_BOTH = LazyPattern(r"\S.{8,60}? \S{1,255} kernel: \[ *(?P<seconds>\d{1,9}\.\d{6})\]", " kernel: [")
+_SECONDS = LazyPattern(r"\[ *\d{1,9}\.\d{6}\]")
+_STAMP = LazyPattern(
     r"\d{4}-(?P<number>\d\d)-(?P<day>\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)"
     r"|(?P<month>\S{1,12}) +(?P<of_month>\d{1,2}) (?P<at>\d\d:\d\d:\d\d) "
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dgxcheck.facts.limits import IMPORT_BYTES, SECTION_BYTES
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 
 
 class Section(Record):
@@ -32,13 +33,13 @@ class Section(Record):
     """A whole file that its name does not identify: every reader tries it."""
 
 
-_FILES = re.compile(
+_FILES = LazyPattern(
     r"/proc/(?:cmdline|cpuinfo|meminfo|version|modules|driver/nvidia/.*|sys/kernel/(?:numa_balancing|osrelease|hostname))"
     r"|/sys/(?:bus/pci|class/(?:dmi|infiniband|net|iommu|block)|devices/system|module|kernel/(?:mm/memory_peers"
     r"|iommu_groups)|hypervisor)/.*|/etc/(?:os-release|dgx-release)|/run/systemd/container|/\.dockerenv"
 )
 _MODULES = "/proc/modules"
-_PROGRAM = re.compile(r"(?:/[\w.+/-]{0,80}/)?(?P<name>[\w.+-]{1,40}?)(?::|(?P<options>\s.*))?")
+_PROGRAM = LazyPattern(r"(?:/[\w.+/-]{0,80}/)?(?P<name>[\w.+-]{1,40}?)(?::|(?P<options>\s.*))?")
 PROGRAMS = (
     "lspci", "nvidia-smi", "dmidecode", "numactl", "ibstat", "lsmod", "mst", "uname", "ibstatus", "ibv_devinfo", "rdma",
     "ibdev2netdev", "mlxlink", "lscpu", "dcgmi", "fabricmanager",
@@ -46,9 +47,9 @@ PROGRAMS = (
 KERNEL_LOG = "kernel log"
 BY_TITLE = ("uname", "files")
 """What is read only where a title says what it is."""
-_LOGS = re.compile(r"Scanning kernel log files.*|  journalctl -b -\d{1,2}:|  /var/log/[\w./+-]{1,80}:"
+_LOGS = LazyPattern(r"Scanning kernel log files.*|  journalctl -b -\d{1,2}:|  /var/log/[\w./+-]{1,80}:"
                    r"|(?:.*/)?dmesg(?::|\s.*)?|/var/log/(?:kern\.log|dmesg|messages)")  # fmt: skip
-_OF_KERNEL = re.compile(r"(?:.*/)?journalctl\b(?=.*(?: -k\b| --dmesg\b| --boot\b| -b\b))(?!.*_COMM=).*")
+_OF_KERNEL = LazyPattern(r"(?:.*/)?journalctl\b(?=.*(?: -k\b| --dmesg\b| --boot\b| -b\b))(?!.*_COMM=).*", "journalctl")
 
 
 def reader_of(title: str) -> str:
@@ -74,23 +75,28 @@ def without_dots(path: str) -> str:
 
 _LOOKED_AT = 200
 _FORMS = (
-    ("lspci -t", re.compile(r"-(?:\+-)?\[[0-9a-f]{4}:[0-9a-f]{2}\]-.*"), 1),
+    ("lspci -t", LazyPattern(r"-(?:\+-)?\[[0-9a-f]{4}:[0-9a-f]{2}\]-.*"), 1),
     (
         "lspci",
-        re.compile(r"(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z][\w /-]{2,60}(?: \[[0-9a-f]{4}\])?: .*"),
+        LazyPattern(r"(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z][\w /-]{2,60}(?: \[[0-9a-f]{4}\])?: .*"),
         3,
     ),
-    ("dmidecode", re.compile(r"# dmidecode \d.*"), 1),
-    ("ibstat", re.compile(r"CA '[\w.-]{1,64}'"), 1),
-    ("numactl -H", re.compile(r"available: \d+ nodes? \(.*\)"), 1),
-    ("lsmod", re.compile(r"Module +Size +Used by"), 1),
+    ("dmidecode", LazyPattern(r"# dmidecode \d.*", "# dmidecode "), 1),
+    ("ibstat", LazyPattern(r"CA '[\w.-]{1,64}'", "CA '"), 1),
+    ("numactl -H", LazyPattern(r"available: \d+ nodes? \(.*\)", "available: "), 1),
+    ("lsmod", LazyPattern(r"Module +Size +Used by", "Module "), 1),
     (
         "nvidia-smi",
-        re.compile(r"=+NVSMI LOG=+|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)"),
+        LazyPattern(
+            r"=+NVSMI LOG=+|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)",
+            "NVIDIA-SMI",
+            "NVSMI LOG=",
+            " (UUID: ",
+        ),
         1,
     ),
-    ("nvidia-smi topo -m", re.compile(r"[ \t]{1,40}(?:\x1b\[4m)?GPU0\s.{0,2000}"), 1),
-    ("dmesg", re.compile(r"(?:<\d{1,5}>)?\[ *\d{1,10}\.\d{6}\] .*"), 3),
+    ("nvidia-smi topo -m", LazyPattern(r"[ \t]{1,40}(?:\x1b\[4m)?GPU0\s.{0,2000}", "GPU0"), 1),
+    ("dmesg", LazyPattern(r"(?:<\d{1,5}>)?\[ *\d{1,10}\.\d{6}\] .*"), 3),
 )
 """Title, form of a line, and how many lines of it there must be."""
 
@@ -101,19 +107,19 @@ def guessed(lines: Sequence[str]) -> str:
     return next((title for title, form, least in _FORMS if sum(map(bool, map(form.fullmatch, first))) >= least), "")
 
 
-_OF_MACHINE = re.compile(r"(?:[^/]+/){0,7}?(?P<path>(?:proc|sys|etc|run)/.*)")
-_OUTPUT = re.compile(r"(?P<name>[\w.+-]{1,200}?)(?:\.(?:txt|log|out))?")
-_OUTPUTS = re.compile(r"(?:^|/)(?:sos_commands|commands)/")
+_OF_MACHINE = LazyPattern(r"(?:[^/]+/){0,7}?(?P<path>(?:proc|sys|etc|run)/.*)")
+_OUTPUT = LazyPattern(r"(?P<name>[\w.+-]{1,200}?)(?:\.(?:txt|log|out))?")
+_OUTPUTS = LazyPattern(r"(?:^|/)(?:sos_commands|commands)/", "commands/")
 """Where a program has named the files after its commands."""
 _PASTED = 1 << 20
 """Longer outputs are not pasted by hand; those are identified by their names alone."""
 _SHORT = 32 << 10
 """Bytes; a text so short is tried with every reader whatever its words."""
-_TELLING = re.compile(
+_TELLING = LazyPattern(
     r"nvidia|nvrm|nvlink|nvswitch|nccl|\bgpu|\bxid\b|\bhca\b|mlx[45]_|infiniband|\blnk(?:cap|sta)|\[10de:|\bdcgm|"
     r"\bedac\b|\bmce:|pcieport|\bnode [01] cpus|numa node|dmidecode|\bca '|mst devices|\bib_(?:write|read|send)|"
     r"link_layer|\bp2p\b|healthmon|\bnhc\b|<topology|<system version|ib[0-9]|hardware error|bandwidth|\[06\d\d\]",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
 """No reader recognises a long text without any of these words."""
 
@@ -154,7 +160,7 @@ def _is_telling(lines: Sequence[str]) -> bool:
     return any(map(_TELLING.search, lines))
 
 
-_HEAD = re.compile(r"#==\[ (?P<kind>[\w -]{1,40}) \]=+#")
+_HEAD = LazyPattern(r"#==\[ (?P<kind>[\w -]{1,40}) \]=+#")
 
 
 def supportconfig_sections(rows: Iterable[bytes], wanted: Callable[[str], bool]) -> Iterator[Section]:

@@ -8,9 +8,9 @@ import stat
 
 HEAD = b"Start of NVIDIA bug report log file."
 _FIRST = 8 << 10
-_SECTION = re.compile(rb"^_{40,60}\r?\n\r?\n?(?:\*\*\* /|/usr/|/sbin/|/bin/)", re.MULTILINE)
+_SECTION = re.compile(rb"^_{40,60}\r?\n\r?\n?(?:\*\*\* /|/usr/|/sbin/|/bin/)", flags=re.MULTILINE)
 """How a report goes on whose head is cut away."""
-_SUPPORTCONFIG = re.compile(rb"^#==\[ [\w -]{1,40} \]=+#", re.MULTILINE)
+_SUPPORTCONFIG = re.compile(rb"^#==\[ [\w -]{1,40} \]=+#", flags=re.MULTILINE)
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _TREE = ("sos_commands", "sos_reports")
 _PACKED = (b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"BZh", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")

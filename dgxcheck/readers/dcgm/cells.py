@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 
-_ROW = re.compile(r"\|(?P<left>[^|]{0,80})\|(?P<right>[^|]{0,400})(?P<closed>\|?)")
-_RULE = re.compile(r"[+|][-=+\s]{6,200}[+|]?|[+|]-{2,12}\s{1,3}[A-Z][\w ]{2,30}\s{1,3}-{2,20}\+?-{0,100}[+|]")
+_ROW = LazyPattern(r"\|(?P<left>[^|]{0,80})\|(?P<right>[^|]{0,400})(?P<closed>\|?)")
+_RULE = LazyPattern(r"[+|][-=+\s]{6,200}[+|]?|[+|]-{2,12}\s{1,3}[A-Z][\w ]{2,30}\s{1,3}-{2,20}\+?-{0,100}[+|]")
 
 _MARGINS = 3
 """Blanks that a full row of the right column leaves: one before it, two behind it."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.listing import INDEX
@@ -14,10 +15,10 @@ from dgxcheck.readers.model import Form, Imported, recognised
 from dgxcheck.readers.values import bare, bounded, gpu
 
 DISCOVERY_TOOL = "dcgmi discovery"
-_NAME = re.compile(r"Name: (\S.{0,80})")
-_BUS = re.compile(r"PCI Bus ID: ([0-9A-Fa-f:.]{7,16})")
-_DISCOVERY_COUNT = re.compile(r"\d{1,3} (?:GPUs?|NvSwitch(?:es)?|ConnectX|CPUs?) found\.")
-_DISCOVERY_HEAD = re.compile(r"\| (?:GPU|Switch|CPU) ID \| {0,4}Device Information {0,80}\|")
+_NAME = LazyPattern(r"Name: (\S.{0,80})", "Name: ")
+_BUS = LazyPattern(r"PCI Bus ID: ([0-9A-Fa-f:.]{7,16})", "PCI Bus ID: ")
+_DISCOVERY_COUNT = LazyPattern(r"\d{1,3} (?:GPUs?|NvSwitch(?:es)?|ConnectX|CPUs?) found\.", "found")
+_DISCOVERY_HEAD = LazyPattern(r"\| (?:GPU|Switch|CPU) ID \| {0,4}Device Information {0,80}\|", "Device Information")
 
 
 def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -49,19 +50,28 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 TOPO_TOOL = "dcgmi topo"
-_TOPO_HEAD = re.compile(
-    r"\| (?:GPU ID: (?P<gpu>\d{1,3})|[\w .-]{1,40}?) {0,40}\| Topology Information {0,80}\|?", re.ASCII
+_TOPO_HEAD = LazyPattern(
+    r"\| (?:GPU ID: (?P<gpu>\d{1,3})|[\w .-]{1,40}?) {0,40}\| Topology Information {0,80}\|?",
+    "| Topology Information",
+    flags=re.ASCII,
 )
-_ROW = re.compile(r"\| To GPU (?P<to>\d{1,3}) {0,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?", re.ASCII)
-_MORE = re.compile(r"\| {1,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?", re.ASCII)
-_REST = re.compile(r"\| (?:CPU Core Affinity|NUMA Optimal|Worst Path) {0,40}\| .{0,80}")
+_ROW = LazyPattern(r"\| To GPU (?P<to>\d{1,3}) {0,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?", "| To GPU ", flags=re.ASCII)
+_MORE = LazyPattern(r"\| {1,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?", flags=re.ASCII)
+_REST = LazyPattern(
+    r"\| (?:CPU Core Affinity|NUMA Optimal|Worst Path) {0,40}\| .{0,80}",
+    "| Worst Path",
+    "| NUMA Optimal",
+    "| CPU Core Affinity",
+)
 _PCI = {
     "Connected via an on-board PCIe switch": "PIX", "Connected via a single PCIe switch": "PIX",
     "Connected via multiple PCIe switches": "PXB", "Connected via a PCIe host bridge": "PHB",
 }  # fmt: skip
 """A CPU-level link is NODE or SYS."""
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_NVLINK = re.compile(rf"Connected via (?P<number>{'|'.join(_NUMBERS)}) NVLINKs? {{0,2}}\(Links?: .{{0,60}}\)")
+_NVLINK = LazyPattern(
+    rf"Connected via (?P<number>{'|'.join(_NUMBERS)}) NVLINKs? {{0,2}}\(Links?: .{{0,60}}\)", "Connected"
+)
 
 
 def read_topo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -98,20 +108,22 @@ def _label(gpu: str, to: str, how: str) -> dict[str, Json]:
 NVLINK_TOOL = "dcgmi nvlink -s"
 ERRORS = "dcgmi nvlink -e"
 _COUNTS = "| NVLINK Error Counts"
-_OF_GPU = re.compile(r"\| ?GPU (\d{1,3}) {0,80}\|?", re.ASCII)
-_LINK = re.compile(r"\| ?Link (\d{1,2}) {0,80}\|.{0,80}", re.ASCII)
-_NVLINK_COUNT = re.compile(
-    r"\| ?-> (CRC FLIT|CRC Data|Replay|Recovery) Error {0,40}\| (\d{1,20}|N/A|Error|Not Supported) {0,80}\|?", re.ASCII
+_OF_GPU = LazyPattern(r"\| ?GPU (\d{1,3}) {0,80}\|?", "| GPU ", "|GPU ", flags=re.ASCII)
+_LINK = LazyPattern(r"\| ?Link (\d{1,2}) {0,80}\|.{0,80}", "Link", flags=re.ASCII)
+_NVLINK_COUNT = LazyPattern(
+    r"\| ?-> (CRC FLIT|CRC Data|Replay|Recovery) Error {0,40}\| (\d{1,20}|N/A|Error|Not Supported) {0,80}\|?",
+    "Error",
+    flags=re.ASCII,
 )
 _COUNTERS = {"Replay": 0, "Recovery": 1, "CRC FLIT": 2}
 """``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""
-_GPU = re.compile(r"gpuId (\d{1,3}):?", re.ASCII)
-_SWITCH = re.compile(r"(?:physicalId|switchId|nvSwitchId) \d{1,3}:?", re.IGNORECASE | re.ASCII)
-_STATES = re.compile(r"[UDX_](?:\s{1,4}[UDX_]){0,71}", re.ASCII)
-_CHATTER = re.compile(
+_GPU = LazyPattern(r"gpuId (\d{1,3}):?", "gpuId ", flags=re.ASCII)
+_SWITCH = LazyPattern(r"(?:physicalId|switchId|nvSwitchId) \d{1,3}:?", flags=re.IGNORECASE | re.ASCII)
+_STATES = LazyPattern(r"[UDX_](?:\s{1,4}[UDX_]){0,71}", flags=re.ASCII)
+_CHATTER = LazyPattern(
     r"NvLink Link Status|GPUs:|NvSwitches:|No NvSwitches found\.|Key: Up=U, Down=D, Disabled=X, Not Supported=_"
 )
-_FRAME = re.compile(r"\+-{4,80}\+")
+_FRAME = LazyPattern(r"\+-{4,80}\+")
 
 
 def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -176,12 +188,12 @@ def _links(name: str, states: list[str]) -> dict[str, Json]:
     return {f"stated nvlink {name} {link}": words[state] for link, state in enumerate(states) if state in words}
 
 
-_TABLE = re.compile(r"[|+].{3,300}[|+]?")
+_TABLE = LazyPattern(r"[|+].{3,300}[|+]?")
 _FORMS: Sequence[Form] = (
-    Form("dcgmi policy", re.compile(r"\| Policy Information {1,100}\|"), _TABLE),
-    Form("dcgmi group", re.compile(r"\| (?:GROUPS?|GROUP INFO) {1,100}\|"), _TABLE),
-    Form("dcgmi modules", re.compile(r"\| List Modules.{1,100}\|", re.IGNORECASE), _TABLE),
-    Form("dcgmi fieldgroup", re.compile(r"\| FIELD GROUPS? {1,100}\|", re.IGNORECASE), _TABLE),
+    Form("dcgmi policy", LazyPattern(r"\| Policy Information {1,100}\|", "| Policy Information"), _TABLE),
+    Form("dcgmi group", LazyPattern(r"\| (?:GROUPS?|GROUP INFO) {1,100}\|", "| GROUP"), _TABLE),
+    Form("dcgmi modules", LazyPattern(r"\| List Modules.{1,100}\|", flags=re.IGNORECASE), _TABLE),
+    Form("dcgmi fieldgroup", LazyPattern(r"\| FIELD GROUPS? {1,100}\|", flags=re.IGNORECASE), _TABLE),
 )
 _READ_ELSEWHERE = ("Overall Health",)
 

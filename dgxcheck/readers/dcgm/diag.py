@@ -13,6 +13,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import Cell, cells, is_rule
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, Reports
@@ -38,13 +39,12 @@ _FORMS = (
     (Fault.INFOROM, r"inforom"),
     (Fault.PERSISTENCE_OFF, r"persistence mode"),
 )  # fmt: skip
-_DID_NOT_RUN = re.compile(
+_DID_NOT_RUN = LazyPattern(
     r"busy or unavailable|exclusive(?:[- ]process)? (?:compute )?mode|(?:is|are) in use by|resource (?:is )?in use"
     r"|other (?:compute )?process(?:es)? (?:is|are) running|(?:not enough|insufficient|out of) (?:free )?memory"
-    r"|(?:could not|unable to|failed to) allocate|incompatible with the diagnostic", re.IGNORECASE,
-)  # fmt: skip
+    r"|(?:could not|unable to|failed to) allocate|incompatible with the diagnostic", flags=re.IGNORECASE)  # fmt: skip
 """A test that another program or a setting kept from running is no evidence about the hardware."""
-_COMPILED = tuple((fault, re.compile(words, re.IGNORECASE)) for fault, words in _FORMS)
+_COMPILED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in _FORMS)
 
 
 def judged(outcome: Outcome, message: str) -> tuple[Outcome, FaultKind | None]:
@@ -61,14 +61,18 @@ def fault_of(message: str) -> FaultKind:
 
 TOOL = "dcgmi diag"
 OUTCOMES: dict[str, Outcome] = {"pass": "pass", "fail": "fail", "warn": "warn", "warning": "warn"}
-_RESULT = re.compile(r"(?P<word>Pass|Fail|Warn|Skip)(?: - (?:All|GPUs?: (?P<gpus>\d{1,3}(?:, ?\d{1,3}){0,63}),?))?")
-_OF_GPU = re.compile(r"GPU ?(?P<gpu>\d{1,3}) ?: (?P<word>Pass|Fail|Warn|Skip)")
-_MESSAGE = re.compile(r"(?P<kind>Warning|Error|Info)(?: ?: GPU ?(?P<gpu>\d{1,3}))?")
-_NAMED = re.compile(r"\bGPU ?(\d{1,2})(?!\d)")
+_RESULT = LazyPattern(r"(?P<word>Pass|Fail|Warn|Skip)(?: - (?:All|GPUs?: (?P<gpus>\d{1,3}(?:, ?\d{1,3}){0,63}),?))?")
+_OF_GPU = LazyPattern(r"GPU ?(?P<gpu>\d{1,3}) ?: (?P<word>Pass|Fail|Warn|Skip)", "GPU")
+_MESSAGE = LazyPattern(r"(?P<kind>Warning|Error|Info)(?: ?: GPU ?(?P<gpu>\d{1,3}))?")
+_NAMED = LazyPattern(r"\bGPU ?(\d{1,2})(?!\d)", "GPU")
 _WORST = ("fail", "warn", "pass", "skip")
 _ALONE: dict[str, Outcome] = {"Error": "fail", "Warning": "warn"}
 _META = ("DCGM Version", "Driver Version Detected", "GPU Device IDs Detected", "Diagnostic", "hostengine", "Hostname")
-_CHATTER = re.compile(r"Successfully ran diagnostic for group\.?|Error: Diagnostic could not be run.{0,200}")
+_CHATTER = LazyPattern(
+    r"Successfully ran diagnostic for group\.?|Error: Diagnostic could not be run.{0,200}",
+    "Successfully",
+    "Error: Diagnostic could",
+)
 
 
 def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -154,7 +158,7 @@ def _topic(test: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", test.lower()).strip("-") or "test"
 
 
-_TOKEN = re.compile(r'"((?:[^"\\]|\\.){0,2000})"\s{0,8}(:?)|([{}])|(?<![\w.])(\d{1,10})(?![\w.])')
+_TOKEN = LazyPattern(r'"((?:[^"\\]|\\.){0,2000})"\s{0,8}(:?)|([{}])|(?<![\w.])(\d{1,10})(?![\w.])')
 _OF_RESULT = ("gpu_id", "gpu_ids", "entity_id", "entity_group", "status")
 _WARNINGS = ("warning", "warnings")
 
@@ -187,8 +191,8 @@ def tests(lines: Sequence[str]) -> Iterator[tuple[dict[str, Json], range]]:
                 warnings.append(text)
 
 
-_MEMBER = re.compile(r'"(?:test_categories|gpu_ids?|entity_id)"\s{0,8}:')
-_JSON = re.compile(r'[\s{}\[\],:]{1,400}|[\s{\[]{0,80}"[^"]{0,80}".{0,2000}')
+_MEMBER = LazyPattern(r'"(?:test_categories|gpu_ids?|entity_id)"\s{0,8}:', "gpu_id", "test_categories", '"entity_id"')
+_JSON = LazyPattern(r'[\s{}\[\],:]{1,400}|[\s{\[]{0,80}"[^"]{0,80}".{0,2000}')
 _ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 
 

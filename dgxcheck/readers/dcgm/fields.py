@@ -9,13 +9,13 @@ dcgm-exporter 1 (https://github.com/NVIDIA/gpu-monitoring-tools).
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import formats
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
@@ -147,9 +147,9 @@ def _architecture(model: str) -> int | None:
 
 
 DMON_TOOL = "dcgmi dmon"
-_HEAD = re.compile(r"# ?Entity(?P<tags>(?:\s{1,40}[A-Z][A-Z0-9#]{1,14}){1,64})")
-_UNITS = re.compile(r"I[dD](?:\s{1,40}[\w/%]{1,8}){0,64}")
-_ROW = re.compile(
+_HEAD = LazyPattern(r"# ?Entity(?P<tags>(?:\s{1,40}[A-Z][A-Z0-9#]{1,14}){1,64})", "Entity")
+_UNITS = LazyPattern(r"I[dD](?:\s{1,40}[\w/%]{1,8}){0,64}")
+_ROW = LazyPattern(
     r"(?:(?P<kind>GPU(?:-I|-CI)?|Switch|CPU|Core|Link)[ /]{1,8})?(?P<id>\d{1,4})(?P<cells>(?:\s{1,40}\S{1,30}){1,64})"
 )
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.formats import documents
@@ -22,17 +23,18 @@ from dgxcheck.readers.values import bounded
 
 HEALTH_TOOL = "dcgmi health"
 _OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "failure": "fail", "fail": "fail"}
-_OVERALL = re.compile(r"(?:Overall Health(?: ?: ?(?P<old>\w{1,10}))?)")
-_HEALTH_GPU = re.compile(r"(?:-> ?|GPU ID: ?|gpuId ?)(?P<gpu>\d{1,3})")
-_WATCH = re.compile(r"(?:-> ?|(?P<gpu>\d{1,3}) - )?(?P<watch>[A-Z][\w/ -]{2,40}?) ?(?:system)?")
-_STATUS = re.compile(r"(?P<word>Warning|Failure|Warn|Fail)\b(?: - )?(?P<text>.{0,1000})")
-_LOGGED = re.compile(
-    r".{0,200}Detected a (?P<word>WARNING|FAILURE) in health system (?P<watch>[\w ]{2,40}): '(?P<text>.{1,600})"
+_OVERALL = LazyPattern(r"(?:Overall Health(?: ?: ?(?P<old>\w{1,10}))?)", "Overall Health")
+_HEALTH_GPU = LazyPattern(r"(?:-> ?|GPU ID: ?|gpuId ?)(?P<gpu>\d{1,3})")
+_WATCH = LazyPattern(r"(?:-> ?|(?P<gpu>\d{1,3}) - )?(?P<watch>[A-Z][\w/ -]{2,40}?) ?(?:system)?")
+_STATUS = LazyPattern(r"(?P<word>Warning|Failure|Warn|Fail)\b(?: - )?(?P<text>.{0,1000})", "Warn", "Fail")
+_LOGGED = LazyPattern(
+    r".{0,200}Detected a (?P<word>WARNING|FAILURE) in health system (?P<watch>[\w ]{2,40}): '(?P<text>.{1,600})",
+    "Detected",
 )
-_GPU_KEY = re.compile(r"(?:GPU )?(?P<gpu>\d{1,2})")
+_GPU_KEY = LazyPattern(r"(?:GPU )?(?P<gpu>\d{1,2})")
 _MOST_DEPTH = 8
 """Rows below each other; four are printed."""
-_NAMED = re.compile(r"\bGPU ?(\d{1,2})(?!\d)")
+_NAMED = LazyPattern(r"\bGPU ?(\d{1,2})(?!\d)", "GPU")
 
 
 def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -112,10 +114,10 @@ def _add(reports: Reports, subject: str, word: str, watch: str, text: str) -> No
 
 
 STATS, POLICY = "dcgmi stats", "dcgmi policy"
-_STATS_GPU = re.compile(r"\|\s{0,4}(?:GPU ID: (?P<gpu>\d{1,2})|Summary)\s{1,100}\|")
+_STATS_GPU = LazyPattern(r"\|\s{0,4}(?:GPU ID: (?P<gpu>\d{1,2})|Summary)\s{1,100}\|", "GPU ID: ", "Summary")
 _ERRORS = {"Double Bit ECC Errors": (Fault.ECC_UNCORRECTED, "double-bit ECC errors"),
            "Critical XID Errors": (Fault.XID, "critical Xids")}  # fmt: skip
-_ROWS = re.compile(
+_ROWS = LazyPattern(
     r"(?:Start Time|End Time|Total Execution Time \(sec\)|No\. of (?:Conflicting )?Processes|Energy Consumed \(Joules\)"
     r"|Power Usage \(Watts\)|Max GPU Memory Used \(bytes\)|(?:SM|Memory) (?:Clock \(MHz\)|Utilization \(%\))"
     r"|PCIe (?:Rx|Tx) Bandwidth \(megabytes\)|(?:Single|Double) Bit ECC Errors|PCIe Replay Warnings|Critical XID Errors"
@@ -123,19 +125,21 @@ _ROWS = re.compile(
     r"|Avg (?:SM|Memory) Utilization \(%\)|XID \(Hr:Min:Sec since start\)|Clocks and PCIe Performance"
     r"|Conflicting (?:Compute|Graphics) PID)\s{0,40}\*?"
 )
-_TITLE = re.compile(r"Successfully retrieved (?:statistics for job|process info for PID): .{1,80}")
+_TITLE = LazyPattern(r"Successfully retrieved (?:statistics for job|process info for PID): .{1,80}", "Successfully")
 _FIRST = frozenset(("Start Time", "End Time", "Energy Consumed (Joules)"))
-_LISTENING = re.compile(r"Listening for violations\.?")
-_EVENT = re.compile(
+_LISTENING = LazyPattern(r"Listening for violations\.?", "Listening for")
+_EVENT = LazyPattern(
     r"(?:A (?P<dbe>double-bit ECC error)|A (?P<pcie>PCIe replay event)|The maximum number of (?P<pages>retired pages)"
     r"|The maximum (?P<thermal>thermal) limit|The maximum (?P<power>power) limit|(?P<nvlink>NVLink) Counter .{1,60})"
-    r" has violated policy manager values\.|XID error (?P<xid>\d{1,4}) detected\."
+    r" has violated policy manager values\.|XID error (?P<xid>\d{1,4}) detected\.",
+    "has violated policy",
+    "XID error ",
 )
 _FAULTS = {
     "dbe": Fault.ECC_UNCORRECTED, "pcie": Fault.PCIE_REPLAYS, "pages": Fault.PAGES_MANY, "nvlink": Fault.NVLINK_ERRORS,
     "thermal": Fault.THERMAL_SLOWDOWN, "power": Fault.POWER_VIOLATION, "xid": Fault.XID,
 }  # fmt: skip
-_VALUE = re.compile(r"(?:Timestamp|DBE error count|PCIe replay count|[SD]BE page retirement count|Temperature|Power"
+_VALUE = LazyPattern(r"(?:Timestamp|DBE error count|PCIe replay count|[SD]BE page retirement count|Temperature|Power"
                     r"|NVLink Counter value): .{1,60}")  # fmt: skip
 
 
@@ -196,11 +200,11 @@ def _policy(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 LOG_TOOL = "dcgm log"
-_LINE = re.compile(
+_LINE = LazyPattern(
     r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} )?(?P<level>FATAL|ERROR|WARN|INFO|DEBUG|VERB) {1,3}\[\d{1,10}:\d{1,10}\]"
     r" (?P<text>.{0,1500}?)(?: \[[/\w.@+-]{1,300}:\d{1,6}\](?: \[.{0,300})?)?"
 )
-_LOG_GPU = re.compile(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![.:]\d)")
+_LOG_GPU = LazyPattern(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![.:]\d)", "gpu", "GPU")
 
 
 def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:

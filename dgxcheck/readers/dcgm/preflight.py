@@ -13,16 +13,17 @@ from collections.abc import Iterator
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded
 
 TOOL = "preflight"
-_MEMBER = re.compile(r"\"(?P<name>[\w-]{1,40})\": ?(?P<value>\".{0,2000}\"|-?[\d.]{1,20}|true|false|null),?")
+_MEMBER = LazyPattern(r"\"(?P<name>[\w-]{1,40})\": ?(?P<value>\".{0,2000}\"|-?[\d.]{1,20}|true|false|null),?")
 _OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "error": "fail", "fatal": "fail"}
 _OF_TEST = frozenset(("test", "level"))
 _OF_SUMMARY = frozenset(("passed", "failed", "total"))
-_GPU = re.compile(r"\bGPU (\d{1,2})\b")
+_GPU = LazyPattern(r"\bGPU (\d{1,2})\b", "GPU ")
 Entry = dict[str, Json]
 
 

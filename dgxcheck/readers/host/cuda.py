@@ -24,21 +24,31 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded, gpu
 
 COLLECT_ENV_TOOL = "collect_env"
-_BEGIN = re.compile(r"Collecting environment information\.{3}|PyTorch version {0,20}: .{0,60}")
-_DRIVER = re.compile(r"Nvidia driver version {0,20}: (?P<version>\d{3}\.\d{2,3}(?:\.\d{2,3})?)")
-_MODELS = re.compile(
-    r"GPU models and configuration {0,20}: ?(?:GPU (?P<gpu>\d{1,3}): (?P<name>[A-Za-z][^:()]{2,80}?)"
-    r"(?: \(UUID: .{1,60}\))?)?"
+_BEGIN = LazyPattern(
+    r"Collecting environment information\.{3}|PyTorch version {0,20}: .{0,60}",
+    "PyTorch version",
+    "Collecting environment",
 )
-_MODEL = re.compile(r"GPU (?P<gpu>\d{1,3}): (?P<name>[A-Za-z][^:()]{2,80}?)")
-_CUDA = re.compile(r"Is CUDA available {0,20}: (?P<answer>True|False)")
-_BUILT = re.compile(r"CUDA used to build PyTorch {0,20}: (?P<version>\d{1,2}\.\d{1,2}|\S.{0,40})")
-_REST = re.compile(
+_DRIVER = LazyPattern(
+    r"Nvidia driver version {0,20}: (?P<version>\d{3}\.\d{2,3}(?:\.\d{2,3})?)", "Nvidia driver version"
+)
+_MODELS = LazyPattern(
+    r"GPU models and configuration {0,20}: ?(?:GPU (?P<gpu>\d{1,3}): (?P<name>[A-Za-z][^:()]{2,80}?)"
+    r"(?: \(UUID: .{1,60}\))?)?",
+    "configuration",
+)
+_MODEL = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<name>[A-Za-z][^:()]{2,80}?)", "GPU ")
+_CUDA = LazyPattern(r"Is CUDA available {0,20}: (?P<answer>True|False)", "Is CUDA available")
+_BUILT = LazyPattern(
+    r"CUDA used to build PyTorch {0,20}: (?P<version>\d{1,2}\.\d{1,2}|\S.{0,40})", "CUDA used to build"
+)
+_REST = LazyPattern(
     r"(?:Is debug build|ROCM used to build PyTorch|OS|GCC version|Clang version|CMake version|Libc version"
     r"|Python (?:version|platform)|CUDA runtime version|CUDA_MODULE_LOADING set to|cuDNN version"
     r"|HIP runtime version|MIOpen runtime version|Is XNNPACK available|Is XPU available|Caching allocator config"
@@ -46,7 +56,7 @@ _REST = re.compile(
     r"|Nvidia driver version|Neuron|GPU Topology|CPU) {0,24}:.{0,400}|\[(?:pip3?|conda)\] .{0,160}|uv is set"
     r"|={20,40}|(?:System|PyTorch|CPU|CUDA / GPU|vLLM) Info|Python Environment|Environment Variables"
     r"|/usr/\S{0,120}/libcudnn\S{0,60}|(?:Versions of relevant libraries)|[A-Z][A-Z0-9_]{3,60}=.{0,300}",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
 
 
@@ -139,27 +149,27 @@ _ERRORS = (
               "forward compatibility was attempted on non supported HW", "fail", Fault.DRIVER_MISMATCH),
     CudaError(999, "UNKNOWN|Unknown", "unknown error", "warn", Fault.DRIVER_FAILED),
 )  # fmt: skip
-_SIGN = re.compile(r"cuda|-> ", re.IGNORECASE)
+_SIGN = LazyPattern(r"cuda|-> ", flags=re.IGNORECASE)
 """In every line about a CUDA error; searched for first, because it is cheap."""
-_SAID = re.compile(
+_SAID = LazyPattern(
     r"(?:CUDA(?: driver| runtime)? (?:error|failure)|cuda\w{3,60}\(?\)? (?:returned|failed)"
     r"|Unexpected error from cuda\w{3,40}|Error \d{3}|-> |CUDA Error|cudaError|CUDA_ERROR_)",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
-_BY_TEXT = tuple((error, re.compile(rf"\b{re.escape(error.text)}\b", re.IGNORECASE)) for error in _ERRORS)
-_BY_NAME = tuple((error, re.compile(rf"\b(?:CUDA_ERROR_|cudaError)(?:{error.names})\b")) for error in _ERRORS)
-_NUMBER = re.compile(
+_BY_TEXT = tuple((error, LazyPattern(rf"\b{re.escape(error.text)}\b", flags=re.IGNORECASE)) for error in _ERRORS)
+_BY_NAME = tuple((error, LazyPattern(rf"\b(?:CUDA_ERROR_|cudaError)(?:{error.names})\b")) for error in _ERRORS)
+_NUMBER = LazyPattern(
     r"(?:CUDA error|CUDA runtime error|CUDA driver error|\bcode ?=|\breturned|\bError) \(?(?P<number>\d{1,3})\b\)?",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
-_GPU = re.compile(r"\b(?:cuda:|GPU |device |gpu_id=)(?P<gpu>\d{1,2})\b(?![.:]\d)", re.IGNORECASE)
-_AROUND = re.compile(
+_GPU = LazyPattern(r"\b(?:cuda:|GPU |device |gpu_id=)(?P<gpu>\d{1,2})\b(?![.:]\d)", flags=re.IGNORECASE)
+_AROUND = LazyPattern(
     r"Traceback \(most recent call last\):|File \"[^\"]{1,300}\", line \d{1,7}, in .{1,200}"
     r"|(?:CUDA kernel errors might be asynchronously|For debugging consider passing CUDA_LAUNCH_BLOCKING"
     r"|Compile with `?TORCH_USE_CUDA_DSA|Search for `?cudaError|Device-side assert).{0,300}"
 )
 """What Python and PyTorch print around such an error."""
-_FILE = re.compile(r"\s{0,40}File \"")
+_FILE = LazyPattern(r"\s{0,40}File \"", 'File "')
 """Before a line of code."""
 _NCCL = "NCCL "
 """Its own log has a reader."""
@@ -212,25 +222,31 @@ def _spelled(error: CudaError) -> str:
 
 
 CONTAINERS_TOOL = "nvidia-container-cli"
-_ERROR = re.compile(
+_ERROR = LazyPattern(
     r"nvidia-container-cli(?:\.real)?: (?P<kind>initialization|requirement|device|detection|mount|ldcache|container)"
-    r" error: (?P<text>[^\"\\]{1,300})"
+    r" error: (?P<text>[^\"\\]{1,300})",
+    "nvidia-container-cli",
 )
-_NO_TOOLKIT = re.compile(
-    r"could not select device driver [\"'\\]{0,4}(?:nvidia)?[\"'\\]{0,4} with capabilities: \[\[.{0,40}gpu"
+_NO_TOOLKIT = LazyPattern(
+    r"could not select device driver [\"'\\]{0,4}(?:nvidia)?[\"'\\]{0,4} with capabilities: \[\[.{0,40}gpu",
+    "capabilities",
 )
-_NO_RUNTIME = re.compile(r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? \"?nvidia\"?")
-_MEANINGS: tuple[tuple[re.Pattern[str], Outcome, FaultKind], ...] = (
-    (re.compile(r"driver/library version mismatch"), "fail", Fault.DRIVER_MISMATCH),
-    (re.compile(r"driver not loaded|nvidia-driver.{0,40}not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
-    (re.compile(r"load library failed: libnvidia-ml"), "fail", Fault.LIBRARY_MISSING),
-    (re.compile(r"unsatisfied condition: (?:cuda|driver)"), "warn", Fault.DRIVER_MISMATCH),
-    (re.compile(r"GPU is lost|nvml error: gpu is lost", re.IGNORECASE), "fail", Fault.DRIVER_UNRESPONSIVE),
-    (re.compile(r"driver rpc error: timed out"), "fail", Fault.DRIVER_UNRESPONSIVE),
-    (re.compile(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error"), "fail", Fault.DRIVER_FAILED),
-    (re.compile(r""), "warn", Fault.CONTAINER_RUNTIME),
+_NO_RUNTIME = LazyPattern(r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? \"?nvidia\"?", "runtime")
+_MEANINGS: tuple[tuple[LazyPattern, Outcome, FaultKind], ...] = (
+    (LazyPattern(r"driver/library version mismatch", "driver/library version"), "fail", Fault.DRIVER_MISMATCH),
+    (LazyPattern(r"driver not loaded|nvidia-driver.{0,40}not loaded", "not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
+    (LazyPattern(r"load library failed: libnvidia-ml", "libnvidia-ml"), "fail", Fault.LIBRARY_MISSING),
+    (LazyPattern(r"unsatisfied condition: (?:cuda|driver)", "unsatisfied condition:"), "warn", Fault.DRIVER_MISMATCH),
+    (LazyPattern(r"GPU is lost|nvml error: gpu is lost", flags=re.IGNORECASE), "fail", Fault.DRIVER_UNRESPONSIVE),
+    (LazyPattern(r"driver rpc error: timed out", "driver rpc error: timed"), "fail", Fault.DRIVER_UNRESPONSIVE),
+    (
+        LazyPattern(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error", "error"),
+        "fail",
+        Fault.DRIVER_FAILED,
+    ),
+    (LazyPattern(r""), "warn", Fault.CONTAINER_RUNTIME),
 )
-_FIELD = re.compile(
+_FIELD = LazyPattern(
     r"(?P<name>NVRM version|CUDA version|Device Index|Device Minor|Model|Brand|GPU UUID|Bus Location|Architecture):"
     r" {1,12}(?P<value>\S.{0,100})"
 )

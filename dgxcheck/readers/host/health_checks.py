@@ -18,6 +18,7 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import values
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.dcgm.diag import fault_of
@@ -31,17 +32,17 @@ _HEALTHMON_OUTCOMES: dict[str, Outcome | None] = {
     "SUCCESS": "pass", "SKIPPED": None, "WARNING": "warn", "ERROR": "fail", "CRITICAL ERROR": "fail",
 }  # fmt: skip
 _WORDS = "|".join(_HEALTHMON_OUTCOMES)
-_HEALTHMON_BEGIN = re.compile(rf"Loading Config: (?:{_WORDS})|Global Tests")
-_HEALTHMON_GPU = re.compile(r"GPU (?P<bdf>[0-9A-Fa-f:.]{7,16}) #(?P<index>\d{1,3}) : .{1,100}")
-_TEST = re.compile(rf"(?P<name>[A-Z][\w /-]{{2,60}}?)(?:(?:: ?| )\[?(?P<word>{_WORDS})\]?)?")
-_HEALTHMON_RESULT = re.compile(rf"Result: \[?(?P<word>{_WORDS})\]?")
+_HEALTHMON_BEGIN = LazyPattern(rf"Loading Config: (?:{_WORDS})|Global Tests", "Loading Config:", "Global Tests")
+_HEALTHMON_GPU = LazyPattern(r"GPU (?P<bdf>[0-9A-Fa-f:.]{7,16}) #(?P<index>\d{1,3}) : .{1,100}", "GPU ")
+_TEST = LazyPattern(rf"(?P<name>[A-Z][\w /-]{{2,60}}?)(?:(?:: ?| )\[?(?P<word>{_WORDS})\]?)?")
+_HEALTHMON_RESULT = LazyPattern(rf"Result: \[?(?P<word>{_WORDS})\]?", "Result")
 _OF_TEST = (
     (Fault.SLOW, "bandwidth"), (Fault.LINK_NARROW, "width"), (Fault.LINK_SLOW, "generation"),
     (Fault.OVERHEATING, "temperature"), (Fault.INFOROM, "inforom"), (Fault.NOUVEAU, "blacklist"),
     (Fault.GPU_MISSING, "count"), (Fault.ECC_UNCORRECTED, "ecc"),
 )  # fmt: skip
 """Fault by a word of the test's name, if its message names none."""
-_SUM = re.compile(
+_SUM = LazyPattern(
     r"(?:Global Test|Device|System) Results: \d{1,6} success, .{1,80}|-{20,100}|One or more tests didn't run\."
 )
 
@@ -113,9 +114,9 @@ REPLACED_BY: Mapping[str, str] = {
     "temperature.warn": "threshold thermal.margin, below each GPU's own limit",
 }
 """By key; profile keys: dgxcheck profiles --new; thresholds: dgxcheck-config(5)."""
-_SECTION = re.compile(r"\[(?:global|(?:NVIDIA |Tesla |Quadro |GeForce )?[A-Z][\w. -]{1,60})\]")
-_KEY = re.compile(r"(?P<key>[a-z][a-z.]{2,40})\s{0,40}=\s{0,40}(?P<value>\S.{0,200}|)")
-_COMMENT = re.compile(r";.*")
+_SECTION = LazyPattern(r"\[(?:global|(?:NVIDIA |Tesla |Quadro |GeForce )?[A-Z][\w. -]{1,60})\]")
+_KEY = LazyPattern(r"(?P<key>[a-z][a-z.]{2,40})\s{0,40}=\s{0,40}(?P<value>\S.{0,200}|)")
+_COMMENT = LazyPattern(r";.*")
 
 
 def read_config(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -139,18 +140,21 @@ def read_config(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 NODE_HEALTH_TOOL = "nhc"
-_FAILED = re.compile(
-    r"ERROR: {1,2}nhc: {1,2}Health check failed: {1,2}(?:(?P<check>check_\w{2,60}): {1,2})?(?P<text>\S.{0,600})"
+_FAILED = LazyPattern(
+    r"ERROR: {1,2}nhc: {1,2}Health check failed: {1,2}(?:(?P<check>check_\w{2,60}): {1,2})?(?P<text>\S.{0,600})",
+    "Health check failed:",
 )
-_OTHER = re.compile(r"Healthy|ERROR: {1,2}No results reported")
-_NODE_HEALTH_GPU = re.compile(r"\b(?:GPU (?:id )?|device )(?P<gpu>\d{1,2})\b(?!:\d)", re.IGNORECASE)
-_NODE_HEALTH_COPIES = re.compile(
-    r"Device (?P<gpu>\d{1,3}) (?P<way>Host to Device|Device to Host) reported bandwidth is (?P<rate>[\d.]{1,12}) GB/s"
+_OTHER = LazyPattern(r"Healthy|ERROR: {1,2}No results reported", "No results reported", "Healthy")
+_NODE_HEALTH_GPU = LazyPattern(r"\b(?:GPU (?:id )?|device )(?P<gpu>\d{1,2})\b(?!:\d)", flags=re.IGNORECASE)
+_NODE_HEALTH_COPIES = LazyPattern(
+    r"Device (?P<gpu>\d{1,3}) (?P<way>Host to Device|Device to Host) reported bandwidth is (?P<rate>[\d.]{1,12}) GB/s",
+    "bandwidth",
 )
-_BETWEEN = re.compile(
-    rf"IB devices= ?(?P<names>{NAME}(?:, ?{NAME}){{0,15}}): .{{0,80}}Measured IB BW (?P<rate>[\d.]{{1,12}}) Gbps"
+_BETWEEN = LazyPattern(
+    rf"IB devices= ?(?P<names>{NAME}(?:, ?{NAME}){{0,15}}): .{{0,80}}Measured IB BW (?P<rate>[\d.]{{1,12}}) Gbps",
+    "Measured IB BW",
 )
-_PORT = re.compile(rf"No IB port (?P<device>{NAME}):(?P<port>\d{{1,2}}) is ACTIVE", re.ASCII)
+_PORT = LazyPattern(rf"No IB port (?P<device>{NAME}):(?P<port>\d{{1,2}}) is ACTIVE", "No IB port ", flags=re.ASCII)
 
 
 def read_node_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -203,15 +207,17 @@ def _node_health_add(reports: Reports, check: str, text: str) -> None:
 
 
 FIELD_DIAGNOSTIC_TOOL = "field diagnostic"
-_FIELD_DIAGNOSTIC_BEGIN = re.compile(
-    r"(?:NVIDIA )?(?:\(R\) )?(?:field ?diag(?:nostics?)?|partner ?diag|nvqual|MODS)\b.{0,200}", re.IGNORECASE
+_FIELD_DIAGNOSTIC_BEGIN = LazyPattern(
+    r"(?:NVIDIA )?(?:\(R\) )?(?:field ?diag(?:nostics?)?|partner ?diag|nvqual|MODS)\b.{0,200}", flags=re.IGNORECASE
 )
-_CODE = re.compile(r"(?:Error|Exit) Code\s?[=:]?\s?(?P<code>[0-9A-F]{3,16})(?: ?[:(] ?(?P<text>[^()]{1,120})\)?)?",
-                   re.IGNORECASE)  # fmt: skip
-_FIELD_DIAGNOSTIC_RESULT = re.compile(
-    r"(?:Final |Overall |Test )?(?:Result|Status)s?\s?[:=]\s?(?P<word>PASS|FAIL|RETEST|CONFIG)(?:ED)?", re.IGNORECASE
+_CODE = LazyPattern(r"(?:Error|Exit) Code\s?[=:]?\s?(?P<code>[0-9A-F]{3,16})(?: ?[:(] ?(?P<text>[^()]{1,120})\)?)?",
+    flags=re.IGNORECASE
+)  # fmt: skip
+_FIELD_DIAGNOSTIC_RESULT = LazyPattern(
+    r"(?:Final |Overall |Test )?(?:Result|Status)s?\s?[:=]\s?(?P<word>PASS|FAIL|RETEST|CONFIG)(?:ED)?",
+    flags=re.IGNORECASE,
 )
-_REST = re.compile(r"(?:MODS end|Driver|Package|Version|Command line|Start time|End time)\s{0,20}: .{1,160}")
+_REST = LazyPattern(r"(?:MODS end|Driver|Package|Version|Command line|Start time|End time)\s{0,20}: .{1,160}")
 _FIELD_DIAGNOSTIC_OUTCOMES: dict[str, Outcome] = {
     "pass": "pass",
     "fail": "fail",

@@ -13,6 +13,7 @@ from dgxcheck.facts.cpulist import cpulist
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import NAME
@@ -21,16 +22,21 @@ from dgxcheck.readers.values import MOST_GPUS, bits, bounded
 TOOL = "hwloc"
 MOST_DEPTH = 64
 MOST_DEVICES = 4096
-_TAG = re.compile(r"<(?P<end>/)?(?P<name>object|topology|root)\b(?P<members>[^<>]{0,4000}?)(?P<leaf>/)?>")
-_HEAD = re.compile(r"<\?xml [^<>]{1,100}\?>|<!DOCTYPE topology SYSTEM [^<>]{1,60}>")
-_MEMBER = re.compile(r'([a-z_]{1,24})="([^"<>]{0,600})"')
-_TYPE = re.compile(
+_TAG = LazyPattern(
+    r"<(?P<end>/)?(?P<name>object|topology|root)\b(?P<members>[^<>]{0,4000}?)(?P<leaf>/)?>",
+    "topology",
+    "object",
+    "root",
+)
+_HEAD = LazyPattern(r"<\?xml [^<>]{1,100}\?>|<!DOCTYPE topology SYSTEM [^<>]{1,60}>", "<!DOCTYPE topology", "<?xml ")
+_MEMBER = LazyPattern(r'([a-z_]{1,24})="([^"<>]{0,600})"')
+_TYPE = LazyPattern(
     r"(?P<class>[0-9a-f]{4}) \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]"
     r"(?: \[(?P<subvendor>[0-9a-f]{4}):(?P<subdevice>[0-9a-f]{4})\])?.{0,8}",
-    re.IGNORECASE | re.ASCII,
+    flags=re.IGNORECASE | re.ASCII,
 )
-_ROOT = re.compile(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]", re.IGNORECASE | re.ASCII)
-_NVML = re.compile(r"nvml(\d{1,3})", re.ASCII)
+_ROOT = LazyPattern(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]", flags=re.IGNORECASE | re.ASCII)
+_NVML = LazyPattern(r"nvml(\d{1,3})", "nvml", flags=re.ASCII)
 _OPENFABRICS = "3"
 _NO_SUBSYSTEM = "0000"
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import EDAC
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import formats
 from dgxcheck.readers.model import Form, Imported, recognised
 from dgxcheck.readers.network.files import NAME, device_files, listed, port_files
@@ -114,11 +115,16 @@ _NVTOP = (r"Device \d{1,2} ?\[.{2,60}\] PCIe GEN ?\d@ ?\d{1,2}x.{0,100}"
 _METRIC = r"(?:nvidia_smi|nvidia_gpu|nvml)_\w{2,80}(?:\{.{0,2000}\})? \S{1,40}"
 _COMMENT = r"# (?:HELP|TYPE) (?:nvidia_smi|nvidia_gpu|nvml)_\w{2,80} .{1,300}"
 _FORMS: Sequence[Form] = (
-    Form("gpustat", re.compile(f"{_GPUSTAT}|{_GPUSTAT_HEAD}"), re.compile(_GPUSTAT), instead=_DUMP),
-    Form("nvitop", re.compile(r"[│|] ?NVITOP \d.{1,20}Driver Version: .{1,100}"), re.compile(r"[│|╞├╒╘+].{3,300}"),
+    Form("gpustat", LazyPattern(f"{_GPUSTAT}|{_GPUSTAT_HEAD}"), LazyPattern(_GPUSTAT, " MB |"), instead=_DUMP),
+    Form("nvitop", LazyPattern(r"[│|] ?NVITOP \d.{1,20}Driver Version: .{1,100}", "Driver Version:"),
+         LazyPattern(r"[│|╞├╒╘+].{3,300}"
+),
          instead=_DUMP),
-    Form("nvtop", re.compile(_NVTOP), re.compile(_NVTOP), instead=_DUMP),
-    Form("metrics of a GPU exporter", re.compile(f"{_METRIC}|{_COMMENT}"), re.compile(f"{_METRIC}|{_COMMENT}"),
+    Form("nvtop", LazyPattern(_NVTOP, "] PCIe GEN", "MHz TEMP "), LazyPattern(_NVTOP), instead=_DUMP),
+    Form("metrics of a GPU exporter", LazyPattern(f"{_METRIC}|{_COMMENT}", "nvidia_smi_", "nvidia_gpu_", "nvml_"),
+         LazyPattern(f"{_METRIC}|{_COMMENT}",
+    "nvidia_smi_", "nvidia_gpu_", "nvml_"
+),
          instead=_DUMP),
 )  # fmt: skip
 

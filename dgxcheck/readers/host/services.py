@@ -19,52 +19,61 @@ from dgxcheck.facts.bdf import PATTERN, as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import NOT_STARTED, Outcome
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded
 from dgxcheck.xid.table import sxids
 
 FABRIC_MANAGER_TOOL = "fabric manager"
-_LINE = re.compile(
+_LINE = LazyPattern(
     r"\[[A-Z][a-z]{2} [ \d]\d \d{4} \d\d:\d\d:\d\d\] \[(?P<level>INFO|NOTICE|WARNING|ERROR|CRITICAL|FATAL|DEBUG)\]"
-    r" \[tid \d{1,10}\] ?(?P<text>.{0,1000})"
+    r" \[tid \d{1,10}\] ?(?P<text>.{0,1000})",
+    "tid",
 )
-_JOURNAL = re.compile(
-    r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?|nv-imex)\[\d{1,9}\]: ?(?P<text>.{1,1000})"
+_JOURNAL = LazyPattern(
+    r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?|nv-imex)\[\d{1,9}\]: ?(?P<text>.{1,1000})",
+    "nvidia-fabricmanager",
+    "nv-fabricmanager",
+    "nv-imex[",
 )
-_HELPER = re.compile(
-    r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d )?(?:nvidia-fabricmanager-wrapper|nvlsm):(?: (?P<text>.{0,1000}))?"
+_HELPER = LazyPattern(
+    r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d )?(?:nvidia-fabricmanager-wrapper|nvlsm):(?: (?P<text>.{0,1000}))?",
+    "nvidia-fabricmanager-wra",
+    "nvlsm:",
 )
 """What starts the service in containers, and the subnet manager of NVLink 5."""
-_UNIT = re.compile(
+_UNIT = LazyPattern(
     r"(?P<job>Job for nvidia-fabricmanager\.service failed) .{1,200}"
     r"|(?:.{0,120} )?systemd\[1\]: (?:nvidia-fabricmanager\.service: (?P<text>.{1,300})"
     r"|(?P<verb>Start|Stopp|Fail)\w* .{0,20}(?:nvidia-fabricmanager\.service|NVIDIA fabric manager service).{0,80})",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
-_STOPPED = re.compile(r"Failed with result|status=(?!0/)|Start request repeated too quickly", re.IGNORECASE)
+_STOPPED = LazyPattern(r"Failed with result|status=(?!0/)|Start request repeated too quickly", flags=re.IGNORECASE)
 """Of the unit: how systemd says that the service ended, or did not begin."""
-_PAYLOAD = re.compile(r"Message (?:payload|header) details:.{0,2000}")
+_PAYLOAD = LazyPattern(r"Message (?:payload|header) details:.{0,2000}", "details")
 NONE = "no-nvswitch"
 _NON_FATAL = "nvswitch-error"
-_SXID = re.compile(r"error (?P<number>\d{5})\b")
+_SXID = LazyPattern(r"error (?P<number>\d{5})\b", "error ")
 _NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')}-")
-_CONFIGURED = re.compile(r"Successfully configured all the available")
+_CONFIGURED = LazyPattern(r"Successfully configured all the available", "Successfully")
 """It found NVSwitches, then or before."""
-_FORMS: tuple[tuple[re.Pattern[str], str, Outcome, FaultKind | None], ...] = (
-    (re.compile(r"NV_WARN_NOTHING_TO_DO"), NONE, "pass", None),
+_FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
+    (LazyPattern(r"NV_WARN_NOTHING_TO_DO", "NV_WARN_NOTHING_TO_DO"), NONE, "pass", None),
     (_CONFIGURED, "configured", "pass", None),
-    (re.compile(r"NVSwitch fatal error", re.IGNORECASE), "nvswitch-fatal", "fail", Fault.NVSWITCH_FATAL),
-    (re.compile(r"NVSwitch non-?fatal error", re.IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
-    (re.compile(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", re.IGNORECASE),
+    (LazyPattern(r"NVSwitch fatal error", flags=re.IGNORECASE), "nvswitch-fatal", "fail", Fault.NVSWITCH_FATAL),
+    (LazyPattern(r"NVSwitch non-?fatal error", flags=re.IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
+    (LazyPattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)",
+    flags=re.IGNORECASE
+),
      "nvlink", "fail", Fault.NVLINK_DOWN),
-    (re.compile(r"version.{0,80}(?:mismatch|(?:don't|does not|do not) match)", re.IGNORECASE), "version", "fail",
+    (LazyPattern(r"version.{0,80}(?:mismatch|(?:don't|does not|do not) match)", flags=re.IGNORECASE), "version", "fail",
      Fault.FABRIC_MANAGER_DOWN),
-    (re.compile(r"fail|error|abort|not supported", re.IGNORECASE), "error", "warn", Fault.FABRIC_MANAGER_ERROR),
+    (LazyPattern(r"fail|error|abort|not supported", flags=re.IGNORECASE), "error", "warn", Fault.FABRIC_MANAGER_ERROR),
 )  # fmt: skip
-_ERROR = re.compile(r"\bfail|\berror\b|\babort|mismatch|(?:don't|does not|do not) match", re.IGNORECASE)
-_FABRIC_MANAGER_BDF = re.compile(
-    r"(?:pci bus id:? ?|PCI:?)(?P<bdf>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", re.IGNORECASE
+_ERROR = LazyPattern(r"\bfail|\berror\b|\babort|mismatch|(?:don't|does not|do not) match", flags=re.IGNORECASE)
+_FABRIC_MANAGER_BDF = LazyPattern(
+    r"(?:pci bus id:? ?|PCI:?)(?P<bdf>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", flags=re.IGNORECASE
 )
 
 
@@ -138,21 +147,23 @@ def _of_sxid(text: str) -> tuple[Outcome, FaultKind | None]:
 
 
 NVSM_TOOL = "nvsm"
-_CHECK = re.compile(r"(?P<name>[A-Z][^.]{3,120}(?:\.\d[^.]{0,60}){0,4}?) ?\.{3,200} {0,8}(?P<word>[A-Z][a-z]{2,12})")
+_CHECK = LazyPattern(r"(?P<name>[A-Z][^.]{3,120}(?:\.\d[^.]{0,60}){0,4}?) ?\.{3,200} {0,8}(?P<word>[A-Z][a-z]{2,12})")
 _WORDS: Mapping[str, Outcome] = {
     "healthy": "pass", "ok": "pass", "unhealthy": "fail", "critical": "fail", "warning": "warn",
     "informational": "note",
 }  # fmt: skip
-_SUMMARY = re.compile(r"\d{1,5} out of \d{1,5} checks are healthy|(?P<bad>\d{1,5}) checks? (?:is|are) unhealthy"
-                      r"|(?P<other>\d{1,5}) (?:informational|unknown) checks?.{0,40}", re.IGNORECASE)  # fmt: skip
-_OVERALL = re.compile(r"Overall system status is (?P<word>[a-z]{2,12})\.?", re.IGNORECASE)
-_GREETING = re.compile(r"The system has (?P<fail>\d{1,4}) critical alerts? and (?P<warn>\d{1,4}) warnings?\..{0,80}")
+_SUMMARY = LazyPattern(r"\d{1,5} out of \d{1,5} checks are healthy|(?P<bad>\d{1,5}) checks? (?:is|are) unhealthy"
+                      r"|(?P<other>\d{1,5}) (?:informational|unknown) checks?.{0,40}", flags=re.IGNORECASE)  # fmt: skip
+_OVERALL = LazyPattern(r"Overall system status is (?P<word>[a-z]{2,12})\.?", flags=re.IGNORECASE)
+_GREETING = LazyPattern(
+    r"The system has (?P<fail>\d{1,4}) critical alerts? and (?P<warn>\d{1,4}) warnings?\..{0,80}", "The system has"
+)
 _HEADINGS = frozenset(("Info", "Checks", "Health Summary", "Properties:", "Targets:", "Verbs:", "nvsm->"))
-_PLAIN = re.compile(r"-{4,40}|Timestamp: .{6,60}|Version: [\d.]{3,20}")
-_TARGET = re.compile(r"/(?:systems|chassis)/[\w./-]{3,200}/(?P<name>[\w.-]{1,64})/?")
-_PROPERTY = re.compile(r"(?P<name>[A-Za-z]\w{1,60}) = (?P<value>.{0,600})")
-_NVSM_BDF = re.compile(PATTERN, re.IGNORECASE)
-_GPU = re.compile(r"GPU[ _]?(\d{1,2})", re.IGNORECASE)
+_PLAIN = LazyPattern(r"-{4,40}|Timestamp: .{6,60}|Version: [\d.]{3,20}")
+_TARGET = LazyPattern(r"/(?:systems|chassis)/[\w./-]{3,200}/(?P<name>[\w.-]{1,64})/?", "/systems/", "/chassis/")
+_PROPERTY = LazyPattern(r"(?P<name>[A-Za-z]\w{1,60}) = (?P<value>.{0,600})")
+_NVSM_BDF = LazyPattern(PATTERN, flags=re.IGNORECASE)
+_GPU = LazyPattern(r"GPU[ _]?(\d{1,2})", flags=re.IGNORECASE)
 _LINKS = ((Fault.LINK_NARROW, "width"), (Fault.LINK_DEGRADED, "speed"))
 _OVER = frozenset(("cleared", "resolved", "closed"))
 """States of an alert that is no longer one."""

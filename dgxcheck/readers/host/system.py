@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import NODES
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bare, bounded, integer
 
 LSCPU_TOOL = "lscpu"
-_MEMBER = re.compile(r"(?P<name>[A-Z][\w ().,/-]{1,50}?):\s{0,60}(?P<value>.{0,4000})")
-_NODE = re.compile(r"NUMA node(?P<node>\d{1,4}) CPU\(s\)")
-_LABELS = re.compile(
+_MEMBER = LazyPattern(r"(?P<name>[A-Z][\w ().,/-]{1,50}?):\s{0,60}(?P<value>.{0,4000})")
+_NODE = LazyPattern(r"NUMA node(?P<node>\d{1,4}) CPU\(s\)", "NUMA node")
+_LABELS = LazyPattern(
     r"Architecture|CPU op-mode\(s\)|Address sizes|Byte Order|CPU\(s\)|O(?:n|ff)-line CPU\(s\) (?:list|mask)|Vendor ID"
     r"|Model name|BIOS (?:Vendor ID|Model name|CPU family)|CPU family|Model"
     r"|Thread\(s\) per (?:core|socket)"
@@ -56,12 +57,17 @@ def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 NUMACTL_TOOL = "numactl -H"
-_NUMACTL_HEAD = re.compile(r"available: (\d{1,4}) nodes? \(.{1,200}\)", re.ASCII)
-_CPUS = re.compile(r"node (\d{1,4}) cpus:((?: \d{1,5}){0,8192})", re.ASCII)
-_SIZE = re.compile(r"node (\d{1,4}) size: (\d{1,12}) MB", re.ASCII)
-_FREE = re.compile(r"node \d{1,4} free: \d{1,12} MB|No distance information available\.", re.ASCII)
-_TITLES = re.compile(r"node distances:|node(?:\s+\d{1,4}){1,256}", re.ASCII)
-_DISTANCES = re.compile(r"(\d{1,4}):((?:\s+\d{1,3}){1,256})", re.ASCII)
+_NUMACTL_HEAD = LazyPattern(r"available: (\d{1,4}) nodes? \(.{1,200}\)", "available: ", flags=re.ASCII)
+_CPUS = LazyPattern(r"node (\d{1,4}) cpus:((?: \d{1,5}){0,8192})", " cpus:", flags=re.ASCII)
+_SIZE = LazyPattern(r"node (\d{1,4}) size: (\d{1,12}) MB", " size: ", flags=re.ASCII)
+_FREE = LazyPattern(
+    r"node \d{1,4} free: \d{1,12} MB|No distance information available\.",
+    "No distance information",
+    " free: ",
+    flags=re.ASCII,
+)
+_TITLES = LazyPattern(r"node distances:|node(?:\s+\d{1,4}){1,256}", "node", flags=re.ASCII)
+_DISTANCES = LazyPattern(r"(\d{1,4}):((?:\s+\d{1,3}){1,256})", flags=re.ASCII)
 
 
 def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -108,12 +114,12 @@ def _ranges(cpus: Sequence[str]) -> list[str]:
 
 MODULES_TOOL = "lsmod"
 _STATES = ("Live", "Loading", "Unloading")
-_NAME = re.compile(r"[\w-]{1,64}", re.ASCII)
-_COUNT = re.compile(r"-?\d{1,9}", re.ASCII)
-_ROW = re.compile(
+_NAME = LazyPattern(r"[\w-]{1,64}", flags=re.ASCII)
+_COUNT = LazyPattern(r"-?\d{1,9}", flags=re.ASCII)
+_ROW = LazyPattern(
     r"(?P<name>nvidia(?:_\w{2,20})?|nv_peer_mem|nvidia_peermem|gdrdrv|nouveau|mlx[45]_(?:core|ib)|ib_(?:core|uverbs)|ib_\w{2,12}"
     r"|rdma_\w{2,8}|mlxfw|knem|xpmem) {1,40}\d{3,9} {1,8}-?\d{1,5}(?: {1,4}[\w,-]{1,400})?",
-    re.ASCII,
+    flags=re.ASCII,
 )
 """Of ``lsmod | grep``: the modules that are asked for."""
 _MODULES_HEAD = ["Module", "Size", "Used", "by"]
@@ -173,8 +179,8 @@ def _some(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 FILE = "/proc/driver/nvidia/version"
-_MODULE = re.compile(r"NVRM version: NVIDIA UNIX .{0,60}Kernel Module .{0,60}\d{3}\.\d{1,4}.{0,120}")
-_COMPILER = re.compile(r"GCC version: .{1,200}")
+_MODULE = LazyPattern(r"NVRM version: NVIDIA UNIX .{0,60}Kernel Module .{0,60}\d{3}\.\d{1,4}.{0,120}", "Kernel Module")
+_COMPILER = LazyPattern(r"GCC version: .{1,200}", "GCC version:")
 
 
 def read_driver_version(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -187,7 +193,7 @@ def read_driver_version(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (Imported(tool=FILE, facts={**facts}, understood=frozenset({*found} | behind)),)
 
 
-_UNAME = re.compile(r"(?:uname: )?Linux (?P<host>\S{1,255}) (?P<release>\d\S{0,100}) #\S.*")
+_UNAME = LazyPattern(r"(?:uname: )?Linux (?P<host>\S{1,255}) (?P<release>\d\S{0,100}) #\S.*", "Linux ")
 
 
 def read_uname(line: str) -> dict[str, Json]:

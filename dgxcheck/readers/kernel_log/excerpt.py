@@ -12,6 +12,7 @@ from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages.forms import is_certain, is_relevant
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
 from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Rows, by_host, embedded
 from dgxcheck.readers.model import Imported
@@ -22,7 +23,7 @@ from dgxcheck.source.kernel_log.saved import times
 
 DOMAIN = "stated iommu-domain"
 """Key of that type."""
-_DOMAIN = re.compile(r"\] iommu: Default domain type: (Translated|Passthrough)\b")
+_DOMAIN = LazyPattern(r"\] iommu: Default domain type: (Translated|Passthrough)\b", "] iommu: Default domain")
 _TYPES = {"Translated": "DMA", "Passthrough": "identity"}
 
 
@@ -34,31 +35,35 @@ def default_domain(lines: Iterable[str]) -> str:
 
 TOOL = "kernel log"
 _LEVEL = r"(?:[a-z0-9]{2,9} {0,9}:[a-z]{2,9} {0,9}: )?"
-_KERNELS = re.compile(
+_KERNELS = LazyPattern(
     rf"{_LEVEL}(?:(?:<\d{{1,5}}>)?\[ {{0,12}}\d{{1,10}}\.\d{{6}}\]"
     rf"|\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d \d{{4}}\]"
     rf"|(?:{ISO}|{SYSLOG}) {{1,2}}(?:\S{{1,255}} )?kernel: "
     rf"|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{{6}}[+-]\d\d:\d\d|\d{{1,5}},\d{{1,20}},\d{{1,18}},[^;]{{1,40}};).*"
 )
 """A row that no program but the kernel's log prints."""
-_DATED = re.compile(rf"(?:{ISO}|{SYSLOG}) (?P<text>.*)")
-_BRACKETED = re.compile(rf"^\[({ISO})\](?= )")
-_HUMAN = re.compile(r"\[(?P<month>[A-Z][a-z]{2}) ?(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d)\] (?P<text>.*)")
-_AFTER = re.compile(r"\[ {0,8}\+(?P<seconds>\d{1,9}\.\d{6})\] (?P<text>.*)")
-_BOTH = re.compile(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>\] (?P<text>.*)")
+_DATED = LazyPattern(rf"(?:{ISO}|{SYSLOG}) (?P<text>.*)")
+_BRACKETED = LazyPattern(rf"^\[({ISO})\](?= )")
+_HUMAN = LazyPattern(r"\[(?P<month>[A-Z][a-z]{2}) ?(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d)\] (?P<text>.*)")
+_AFTER = LazyPattern(r"\[ {0,8}\+(?P<seconds>\d{1,9}\.\d{6})\] (?P<text>.*)")
+_BOTH = LazyPattern(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>\] (?P<text>.*)")
 """``dmesg -H``: the minute, then seconds since the row before; ``dmesg -d``: seconds since boot, and these."""
 _EVENT = r"(?:(?:Warning|Normal) {1,20}\w{1,40} {1,20}\S.{0,60}? {1,20}kernel-monitor(?:, \S{1,255})? {1,20})?"
-_BARE = re.compile(rf"(?:\[\.{{2,4}}\] ?)?{_EVENT}(?:kernel: ?)?(?P<text>.*)")
+_BARE = LazyPattern(rf"(?:\[\.{{2,4}}\] ?)?{_EVENT}(?:kernel: ?)?(?P<text>.*)")
 """Behind an event of Kubernetes (node-problem-detector's kernel-monitor), or behind nothing."""
-_OF_DRIVER = re.compile(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |[\w-]{{1,64}} {BDF}: ")
+_OF_DRIVER = LazyPattern(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |[\w-]{{1,64}} {BDF}: ")
 """What a line without a time begins with, unless its form is certain."""
-_MASKED = re.compile(r"(?P<before>NVRM: Xid \()(?:PCI:)?(?P<bdf>[^()]{1,24})(?P<after>\): \d{1,4}\b)")
-_PSTORE = re.compile(r"dmesg-\w{1,20}-\d{1,20}:?|(?:Panic|Oops|Emergency|Restart|Shutdown|Unknown)#\d{1,9} Part\d{1,9}")
+_MASKED = LazyPattern(r"(?P<before>NVRM: Xid \()(?:PCI:)?(?P<bdf>[^()]{1,24})(?P<after>\): \d{1,4}\b)", "NVRM: Xid (")
+_PSTORE = LazyPattern(
+    r"dmesg-\w{1,20}-\d{1,20}:?|(?:Panic|Oops|Emergency|Restart|Shutdown|Unknown)#\d{1,9} Part\d{1,9}",
+    " Part",
+    "dmesg-",
+)
 """Before what the kernel left in persistent storage (fs/pstore/platform.c), and the name of such a file."""
 _APART_S = 3600
 """Between lines that have no time, so that nothing is taken for one moment."""
 _WHOLE_S = 1.0
-_FOLLOWS = re.compile(r"(?!NVRM|nvidia)")
+_FOLLOWS = LazyPattern(r"(?!NVRM|nvidia)")
 """What may belong to the line before it: the parts of a PCIe error."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -13,27 +13,30 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.limits import LOG_LINE_CHARACTERS
 from dgxcheck.kernel_messages.forms import is_relevant
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Months, is_of_program, known_row
 from dgxcheck.source.kernel_log.records import from_kernel
 
-_RFC5424 = re.compile(
+_RFC5424 = LazyPattern(
     rf"<(?P<pri>\d{{1,3}})>1 (?P<at>{ISO}) (?P<host>\S{{1,255}}) kernel \S{{1,128}} \S{{1,32}}"
-    r" (?:-|\[.{0,400}?\]) ?(?:BOM)?(?P<text>.*)"
+    r" (?:-|\[.{0,400}?\]) ?(?:BOM)?(?P<text>.*)",
+    " kernel ",
 )
-_RFC3164 = re.compile(rf"<(?P<pri>\d{{1,3}})>(?P<row>(?:{ISO}|{SYSLOG}) .*)")
-_FULL = re.compile(
+_RFC3164 = LazyPattern(rf"<(?P<pri>\d{{1,3}})>(?P<row>(?:{ISO}|{SYSLOG}) .*)")
+_FULL = LazyPattern(
     r"[A-Z][a-z]{2} (?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) [A-Z][A-Za-z]{1,4}"
-    r" (?P<rest>\S{1,255} kernel: .*)"
+    r" (?P<rest>\S{1,255} kernel: .*)",
+    " kernel: ",
 )
-_UNIX = re.compile(r"(?P<at>\d{9,10}\.\d{6}) (?P<rest>\S{1,255} kernel: .*)")
-_NAMELESS = re.compile(rf"(?P<at>(?:{ISO}|{SYSLOG}) {{1,2}})(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) (?P<text>\S.*)")
+_UNIX = LazyPattern(r"(?P<at>\d{9,10}\.\d{6}) (?P<rest>\S{1,255} kernel: .*)", " kernel: ")
+_NAMELESS = LazyPattern(rf"(?P<at>(?:{ISO}|{SYSLOG}) {{1,2}})(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) (?P<text>\S.*)")
 """rsyslog with a template that leaves out the program."""
-_FIELD = re.compile(r"\s{0,8}(?P<name>_{0,2}[A-Z][A-Z0-9_]{1,63})=(?P<value>.*)", re.DOTALL)
-_VERBOSE = re.compile(r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} \S{1,8} \[s=[0-9a-f]{32};.{1,300}\]")
+_FIELD = LazyPattern(r"\s{0,8}(?P<name>_{0,2}[A-Z][A-Z0-9_]{1,63})=(?P<value>.*)", flags=re.DOTALL)
+_VERBOSE = LazyPattern(r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} \S{1,8} \[s=[0-9a-f]{32};.{1,300}\]")
 _OF_JOURNAL = ("__CURSOR", "__REALTIME_TIMESTAMP", "_BOOT_ID", "_TRANSPORT")
-_MEMBER = re.compile(r'\s{0,40}"(?P<name>pri|fac|time|msg|caller)": {0,24}(?P<value>[^\s,].*)')
-_ASIDE = re.compile(r'[\s{}\[\],]{1,60}|\s{0,20}\{?\s{0,20}"dmesg": {0,4}\[?\s{0,20}')
-_PRETTY = re.compile(r'\s{1,8}"(?P<name>_{0,2}[A-Z][A-Z0-9_]{1,63})" : (?P<value>".*"|\[|null),?\s*', re.DOTALL)
+_MEMBER = LazyPattern(r'\s{0,40}"(?P<name>pri|fac|time|msg|caller)": {0,24}(?P<value>[^\s,].*)')
+_ASIDE = LazyPattern(r'[\s{}\[\],]{1,60}|\s{0,20}\{?\s{0,20}"dmesg": {0,4}\[?\s{0,20}')
+_PRETTY = LazyPattern(r'\s{1,8}"(?P<name>_{0,2}[A-Z][A-Z0-9_]{1,63})" : (?P<value>".*"|\[|null),?\s*', flags=re.DOTALL)
 """A member of an entry of ``journalctl -o json-pretty``."""
 NEW_BOOT = "-- Reboot --"
 """As journalctl writes it between boots."""

@@ -11,30 +11,32 @@ from collections.abc import Sequence
 
 from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.kernel_messages.forms import is_relevant
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.kernel_log.records import from_kernel
 
 ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 SYSLOG = r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
 """Dates of journalctl and of rsyslog, of which the second kind is that of RFC 3164."""
-_OWNER = re.compile(rf"(?:{ISO}|{SYSLOG}) {{1,2}}(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) kernel:")
+_OWNER = LazyPattern(rf"(?:{ISO}|{SYSLOG}) {{1,2}}(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) kernel:", " kernel:")
 _ANYBODY = frozenset(("host", "localhost"))
 """What stands in place of a name, as early in a boot."""
 Rows = Sequence[tuple[int, str]]
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,9})?"
-_WITHOUT_YEAR = re.compile(
+_WITHOUT_YEAR = LazyPattern(
     rf"\[[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) (?P<time>{_CLOCK})\] (?P<text>.*)"
 )
-_LOCAL = re.compile(
+_LOCAL = LazyPattern(
     rf"(?P<month>[^\W\d_]{{3,10}}|\d{{1,2}}(?:月|월))\.? {{1,2}}(?P<day>\d{{1,2}})\.? (?P<time>{_CLOCK})"
-    r" (?P<host>\S{1,255}) kernel: (?P<text>.*)"
+    r" (?P<host>\S{1,255}) kernel: (?P<text>.*)",
+    " kernel: ",
 )
-_TALOS = re.compile(
+_TALOS = LazyPattern(
     rf"(?:(?P<host>[A-Za-z0-9][\w.:-]{{0,254}}): )?(?P<who>[a-z]{{2,8}}): {{1,12}}[a-z]{{2,9}}: \[(?P<at>{ISO})\]:"
     r" (?P<text>.*)"
 )
-_TIME_ALONE = re.compile(rf"(?P<time>{_CLOCK}) {{1,4}}(?P<text>.*)")
-_OF_KERNEL = re.compile(
+_TIME_ALONE = LazyPattern(rf"(?P<time>{_CLOCK}) {{1,4}}(?P<text>.*)")
+_OF_KERNEL = LazyPattern(
     rf"NVRM: (?:Xid \(|GPU (?:at )?(?:PCI:)?{PATTERN}|GPU\d{{1,3}} _|RmInitAdapter|rm_init_adapter|The NVIDIA GPU )"
     r"|nvidia-nvswitch\d{1,3}: SXid \(|EDAC MC\d{1,3}: \d{1,9} [CU]E |Kernel panic - not syncing: "
     rf"|pcieport {PATTERN}: (?:AER: |PCIe Bus Error: )|(?:nvidia|mlx5_core) {PATTERN}: "
@@ -42,7 +44,7 @@ _OF_KERNEL = re.compile(
 )
 """No program but the kernel begins a message so."""
 _SIGNS = ("NVRM: ", "SXid (", "EDAC MC", "Kernel panic", "pcieport ", "nvidia ", "mlx5_core ", "[Hardware Error]")
-_BEFORE = re.compile(
+_BEFORE = LazyPattern(
     r"[\s>*+/#-]{0,12}(?:kernel: ?)?"
     r"|.{0,200}(?:\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|\[ {0,12}\d{1,10}\.\d{1,9}\]|\[\.{2,4}\])"
     r"[\]:,|]{0,3}(?: \|)?(?: {1,4}[\w.-]{1,255}:?)?(?: {1,4}[a-z]{2,8}: {1,12}[a-z]{2,9}:)?(?: {1,4}kernel:)? {0,4}"
@@ -55,7 +57,7 @@ _ENDS = {'"': '"', "|": " |"}
 """What ends a message by what stands before it."""
 
 
-_KMSG = re.compile(r"(\d{1,5}),\d{1,20},\d{1,18},[^;]{1,40};")
+_KMSG = LazyPattern(r"(\d{1,5}),\d{1,20},\d{1,18},[^;]{1,40};")
 
 
 def is_of_program(text: str) -> bool:

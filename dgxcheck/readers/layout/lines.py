@@ -5,22 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_ESCAPE = re.compile(
+from dgxcheck.lazy_pattern import LazyPattern
+
+_ESCAPE = LazyPattern(
     r"\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)"  # title of a window
     r"|\x1b\[[0-9;?]{0,20}[ -/]?[@-~]|\x1b[()][A-Za-z0-9]|\x1b[=>78cM]"
 )
-_SPELLED = re.compile(r"(?:\^\[|\\033|\\e|\\x1b|\\u001b|\u241b)?\[\d{1,3}(?:;\d{1,3}){0,6}m")
+_SPELLED = LazyPattern(r"(?:\^\[|\\033|\\e|\\x1b|\\u001b|\u241b)?\[\d{1,3}(?:;\d{1,3}){0,6}m")
 """Colours and underlines whose ESC was lost on the way or spelled out: ``[4mGPU0 .. [0m``."""
 _BLANKS = {ord(blank): " " for blank in "\xa0\u2002\u2003\u2007\u2009\u202f\u3000"} | {
     ord(nothing): None for nothing in "\u200b\u200c\u200d\u2060\ufeff\xad\u200e\u200f"
 }
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'", "&nbsp;": " "}
-_ENTITY = re.compile("|".join(_ENTITIES))
-_ARROW = re.compile(r"(?<=\S)\s+(?:<={1,40}|<-{2,40}|<{2,40}|[\u2190\u21d0\u25c4]).{0,200}$")
+_ENTITY = LazyPattern("|".join(_ENTITIES))
+_ARROW = LazyPattern(r"(?<=\S)\s+(?:<={1,40}|<-{2,40}|<{2,40}|[\u2190\u21d0\u25c4]).{0,200}$")
 """What people write behind a row: ``<=== here``."""
 SHORT = 3
 """Characters behind a carriage return that do not overwrite the line."""
-_PLAIN = re.compile(r"[ -%'-;=-Z\\^-~\t]*")
+_PLAIN = LazyPattern(r"[ -%'-;=-Z\\^-~\t]*")
 """A line without any of these characters; most lines are such."""
 
 
@@ -43,10 +45,10 @@ def plain(line: str) -> str:
 _CUTS_WORD = (
     r"(?:\.{2,6}|\u2026{1,2}|snip(?:ped)?|cut|truncated|omitted|skipped|output (?:omitted|truncated|cut)|\u7701\u7565)"
 )
-_CUT = re.compile(
+_CUT = LazyPattern(
     rf"[\[(<{{] ?{_CUTS_WORD}(?: (?:omitted|snip|cut|more))? ?[\])>}}]|\.{{3,6}}|\u2026{{1,2}}"
     rf"|[-=~*#._]{{2,20}} ?(?:snip|cut|cut here|\u2026) ?[-=~*#._]{{2,20}}|\d{{1,6}} more lines?",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
 
 
@@ -55,17 +57,17 @@ def is_cut(line: str) -> bool:
     return _CUT.fullmatch(line.strip()) is not None
 
 
-_PROSE_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|['\u2019-]){0,30}[.,:;!?)]{0,4}")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_COLUMNS = re.compile(r"\t|  |\S\s+:\s+\S|[|=]")
+_PROSE_WORD = LazyPattern(r"[^\W\d_](?:[^\W\d_]|['\u2019-]){0,30}[.,:;!?)]{0,4}")
+_CJK = LazyPattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_COLUMNS = LazyPattern(r"\t|  |\S\s+:\s+\S|[|=]")
 """What lines of tools have and sentences do not."""
-_TECHNICAL = re.compile(
+_TECHNICAL = LazyPattern(
     r"gpu|nic\d|mlx\d|nvlink|nvml|nvrm|xid|ecc|pcie?\b|\bbus\b|device|driver|error|fail|warn|unable|lost|fault|corrupt"
     r"|\b\w\w:\w\w\.\d|inactive|down\b|\d\.\d",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
-_COMMENT = re.compile(r"#{1,6} (?=[A-Za-z])|\*\*(?=\S)|- (?=[A-Z])")
-_URL = re.compile(r"https?://\S{4}")
+_COMMENT = LazyPattern(r"#{1,6} (?=[A-Za-z])|\*\*(?=\S)|- (?=[A-Z])")
+_URL = LazyPattern(r"https?://\S{4}", "http")
 PROSE_FEWEST = 4
 """Words of a sentence."""
 

@@ -5,25 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.layout.lines import is_prose
 
-_QUOTE = re.compile(r"(?: {0,12}>{1,3} ?){1,8}")
-_FENCE = re.compile(
+_QUOTE = LazyPattern(r"(?: {0,12}>{1,3} ?){1,8}")
+_FENCE = LazyPattern(
     r"(?:\s*(?:`{3,8}|~{3,8})[\w+.-]{0,24}|\[/?(?:code|quote|pre)\]"
     r"|(?:</?(?:pre|code|details|summary|blockquote|p|br|div)(?: [^<>]{0,80})?/?>\s{0,8}){1,6}"
     r"|<summary>[^<>]{0,200}</summary>|=== \"[^\"]{1,80}\")\s*",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
 """A line that only begins or ends a block."""
-_TAGS = re.compile(r"^\s*(?:<(?:pre|code|p)>){1,3}|(?:</(?:pre|code|p)>|<br ?/?>){1,3}\s*$", re.IGNORECASE)
-_TICKS = re.compile(r"^(\s*)`{1,3}(?=\S)|(?<=\S)`{1,3}\s*$")
+_TAGS = LazyPattern(r"^\s*(?:<(?:pre|code|p)>){1,3}|(?:</(?:pre|code|p)>|<br ?/?>){1,3}\s*$", flags=re.IGNORECASE)
+_TICKS = LazyPattern(r"^(\s*)`{1,3}(?=\S)|(?<=\S)`{1,3}\s*$")
 FEWEST = 3
 """Lines of a table of one column."""
 CODE = 4
 """Blanks that begin a line of code."""
-_MARKED = re.compile(r"[\w.]{0,40}[\d:'\[|+#=]")
+_MARKED = LazyPattern(r"[\w.]{0,40}[\d:'\[|+#=]")
 """How a paragraph begins that is no part of a dump, in which indentation has a meaning: ``07:00.0``, ``|``, ``[``."""
-_TREE = re.compile(r"[ |]{0,400}(?:[-+\\|]{1,3}\[[0-9a-f]{2}|[+\\]-[01][0-9a-f]\.[0-7])", re.ASCII)
+_TREE = LazyPattern(r"[ |]{0,400}(?:[-+\\|]{1,3}\[[0-9a-f]{2}|[+\\]-[01][0-9a-f]\.[0-7])", flags=re.ASCII)
 """A line of ``lspci -t``, which has bars of its own."""
 _RULE = frozenset("|-: ")
 

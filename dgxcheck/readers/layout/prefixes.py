@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.layout.lines import is_prose
 from dgxcheck.readers.layout.prompts import prompt
 
@@ -15,14 +16,14 @@ _DATE = r"\d{0,4}[-/]\d\d[-/]\d\d"
 _NAME = r"[A-Za-z0-9][\w.-]{0,63}"
 _NHC = r"Healthy\s*$|ERROR: {1,2}(?:nhc|No results)"
 """What Node Health Check says of a host."""
-_TIME = re.compile(
+_TIME = LazyPattern(
     rf"(?:\[(?:{_DATE}[T ])?{_CLOCK}{_ZONE}\]"
     rf"|(?!\d{{1,2}}:\d\d:\d\d\.[0-7] )(?:{_DATE}[T ])?{_CLOCK}{_ZONE}(?:,\d{{1,3}})?(?= |\t|: |$|\|))"
     r"(?: - |:(?= ))?[ \t]?"
 )
 """A time of a container's log or of a wrapper: ISO 8601 with a blank or T, or in brackets. ``1:4b:00.0`` is the first
 line of ``lspci | grep -n``."""
-_WORDS = re.compile(
+_WORDS = LazyPattern(
     rf"\[\d{{1,6}},\d{{1,6}}\]<std(?:out|err|diag)>:? ?"  # Open MPI 4 --tag-output
     r"|\[[\w.@-]{1,80}(?:,\d{1,9}){1,3}\]<std(?:out|err)>: ?"  # Open MPI 5
     rf"|\[pod/{_NAME}/{_NAME}\] ?"  # kubectl logs --prefix
@@ -37,26 +38,26 @@ _WORDS = re.compile(
     rf"|(?:{_DATE}T{_CLOCK}{_ZONE}) {_NAME} [\w./-]{{1,60}}\[\d{{1,9}}\]: ?"  # journalctl -o short-iso
     rf"|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} (?!\d{{4}}\b)"  # ts
 )
-KERNEL = re.compile(
+KERNEL = LazyPattern(
     rf"(?:{_NAME} )?(?:kernel: ?)?(?:\[ {{0,8}}\d{{1,9}}\.\d{{1,9}}\] )?"
     r"(?:NVRM|nvidia-|nvswitch|mlx[45]_(?:core|ib|en)|pcieport |EDAC |mce:|AER:|Kernel panic|INFO: task"
     rf"|(?:NMI )?watchdog: |BUG: |(?:Memory cgroup o|O)ut of memory: |DMAR: |AMD-Vi: )|{_NAME} kernel:|kernel:"
 )
 """How a message of the kernel goes on: the time before it is its own, unless it has another."""
-_SINCE_BOOT = re.compile(r"\[ {0,12}\d{1,10}\.\d{6}\] ")
-_SPEAKER = re.compile(
+_SINCE_BOOT = LazyPattern(r"\[ {0,12}\d{1,10}\.\d{6}\] ")
+_SPEAKER = LazyPattern(
     r"kernel|fabricmanager|nvlsm|nv-imex|systemd\[1\]|systemd-networkd|NetworkManager"
     r"| NVRM: $| nvidia-nvswitch\d{1,3}: $"
 )
 """Who speaks for itself: its name belongs to the line."""
-_CLOCKED = re.compile(_CLOCK)
-_HOST = re.compile(rf"(?P<host>{_NAME})(?::(?: |$)| \| (?={_NHC}))")
+_CLOCKED = LazyPattern(_CLOCK)
+_HOST = LazyPattern(rf"(?P<host>{_NAME})(?::(?: |$)| \| (?={_NHC}))")
 """As pdsh and clush write it, or a cluster's run of Node Health Check, where each host has a line or two."""
-_RANK = re.compile(r" {0,12}\d{1,4}:(?: |$)")
-_TAG = re.compile(r" {0,12}\[\d{1,5}\]")
-_BYTES = re.compile(r"\s{0,12}[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*", re.ASCII)
+_RANK = LazyPattern(r" {0,12}\d{1,4}:(?: |$)")
+_TAG = LazyPattern(r" {0,12}\[\d{1,5}\]")
+_BYTES = LazyPattern(r"\s{0,12}[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*", flags=re.ASCII)
 """A row of ``lspci -x``: its offset is no rank and no host."""
-_DEVICE = re.compile(r"(?:gpu|nic|mlx|link|nvme|ib|eth|rank|cpu)-?_?(?:0|[1-9]\d*)(?:_\d+)?", re.IGNORECASE)
+_DEVICE = LazyPattern(r"(?:gpu|nic|mlx|link|nvme|ib|eth|rank|cpu)-?_?(?:0|[1-9]\d*)(?:_\d+)?", flags=re.IGNORECASE)
 """Devices are numbered without leading zeros: ``gpu01`` is a host."""
 _FIRST = frozenset("[(0123456789-/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _LABELS = frozenset((
@@ -71,7 +72,7 @@ PREFIXES_FEWEST = 3
 """Lines in a row that begin alike before a word with a digit counts as a prefix."""
 WORDS = 12
 """And before a word without one does."""
-_DIGIT = re.compile(r"\d|-")
+_DIGIT = LazyPattern(r"\d|-")
 
 
 def without_times(lines: Sequence[str]) -> list[str]:
@@ -154,9 +155,10 @@ def _all_alike(lines: Sequence[str], begin: Sequence[str]) -> bool:
     return most >= PREFIXES_FEWEST and 10 * len(having) >= 9 * sum(bool(line.strip()) for line in within)
 
 
-_NUMBER = re.compile(r"\s{0,24}(\d{1,6})(?: {0,2}[:|.)-](?![0-9a-f]{2}(?::|\.[0-7](?:\s|$))) ?|\t| {1,4}|$)")
-_BEFORE_BDF = re.compile(
-    r"\s{0,24}([1-9]\d{0,3}):(?=[0-9a-f]{2}:[01][0-9a-f]\.[0-7] |[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*$)", re.ASCII
+_NUMBER = LazyPattern(r"\s{0,24}(\d{1,6})(?: {0,2}[:|.)-](?![0-9a-f]{2}(?::|\.[0-7](?:\s|$))) ?|\t| {1,4}|$)")
+_BEFORE_BDF = LazyPattern(
+    r"\s{0,24}([1-9]\d{0,3}):(?=[0-9a-f]{2}:[01][0-9a-f]\.[0-7] |[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*$)",
+    flags=re.ASCII,
 )
 """Before the address of a PCI function, or the offset of its bytes: no domain has one digit, or none of its zeros."""
 NUMBERING_FEWEST = 4

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 
 _NAME = r"[A-Za-z0-9][\w.-]{0,63}"
 TOOLS = (
@@ -20,39 +21,41 @@ _TOOL = (
     r"(?:(?:sudo|time|command|env|exec) {1,4}(?:-\S{1,20} )?)?(?:[A-Z_]{2,40}=\S{0,80} {1,4}){0,8}(?:[\w.~/-]{0,120}/)?"
     rf"(?:{'|'.join(map(re.escape, TOOLS))}|[a-z_]{{2,40}}_perf)"
 )
-_COMMAND = re.compile(rf"{_TOOL}(?: [- |>&;/.\w@:=,'\"*%+~\[\]{{}}$()\\#?!\t]{{0,900}})?")
-_PROSE = re.compile(r"(?: [A-Za-z]{2,20}){4}")
+_COMMAND = LazyPattern(rf"{_TOOL}(?: [- |>&;/.\w@:=,'\"*%+~\[\]{{}}$()\\#?!\t]{{0,900}})?")
+_PROSE = LazyPattern(r"(?: [A-Za-z]{2,20}){4}")
 """Four bare words in a row: a sentence about a command, not a command."""
-_USER = re.compile(
+_USER = LazyPattern(
     rf"(?:\([\w./ -]{{1,60}}\) ?){{0,2}}(?:\[[\w.-]{{1,40}}@(?P<rh>{_NAME})[^\]]{{0,120}}\] ?[$#>]"
     rf"|[\w.-]{{1,40}}@(?P<debian>{_NAME}):[^$#]{{0,160}}[$#]"
     rf"|[\w.-]{{1,40}}@(?P<short>{_NAME})[ %>][^$#%>]{{0,80}}[$#%>]"
     rf"|(?P<bare>{_NAME})[:>][~/][^$#]{{0,100}}[$#])(?:\s{{1,4}}(?P<command>\S.{{0,900}})|\s{{0,4}})"
 )
-_DOLLAR = re.compile(
+_DOLLAR = LazyPattern(
     r"(?:\([\w.-]{1,40}\) ?)?[$%\u276f\u279c\u27a4] {1,4}(?P<command>[A-Za-z./~_(\[{'\"].{0,900})|[$%] {0,4}"
 )
-_ROOT = re.compile(
+_ROOT = LazyPattern(
     r"(?!# dmidecode \d)(?:# \$|#|>|\+|PS [A-Z]:[^>]{0,120}>|[A-Z]:\\[^>]{0,120}>|In ?\[\d{0,4}\]:|!|%) {0,4}!?"
     rf"(?P<command>{_TOOL}\b.{{0,900}})"
 )
-_BARS = re.compile(
+_BARS = LazyPattern(
     rf"(?:={{3,40}}|-{{3,40}}|\*{{3,40}}|\#{{2,40}}|>{{3,40}}|\+{{3,40}}) {{0,4}}"
     r"(?:(?:hostname|host|node)(?: {0,2}[:=] {0,2}| {1,2}))?"
     rf"(?P<host>{_NAME})(?: \| [^=]{{0,80}})? {{0,4}}:? {{0,4}}"
     rf"(?:={{3,80}}|-{{3,80}}|\*{{3,80}}|\#{{2,80}}|<{{3,80}}|\+{{3,80}})",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
-_NAMED = re.compile(
+_NAMED = LazyPattern(
     r"(?:#{1,4} {0,2}|\*\*)?(?:on )?(?:host|hostname|node|server|machine)(?: ?name)? {0,2}[:=] {0,2}`?"
     rf"(?P<host>{_NAME})`?(?:\*\*)?:?",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
-_ANSIBLE = re.compile(rf"(?P<host>{_NAME}) \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{{1,3}} >>)?")
-_RULE = re.compile(r"-{5,120}")
-_DRAWN = re.compile(r"([#=*~_-])\1{7,200}|\[exit \d{1,3}\]")
+_ANSIBLE = LazyPattern(
+    rf"(?P<host>{_NAME}) \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{{1,3}} >>)?", " | CHANGED", " | SUCCESS", " | FAILED"
+)
+_RULE = LazyPattern(r"-{5,120}")
+_DRAWN = LazyPattern(r"([#=*~_-])\1{7,200}|\[exit \d{1,3}\]")
 """A line drawn between outputs, or what a script says of the one above."""
-_ALONE = re.compile(r"[A-Za-z0-9][\w.,\[\]-]{0,120}")
+_ALONE = LazyPattern(r"[A-Za-z0-9][\w.,\[\]-]{0,120}")
 _NO_HOSTS = frozenset(("nvsmi", "topology", "output", "results", "summary", "legend", "log", "begin", "end", "test"))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.lspci.listing import Bus, Function, Tree
 from dgxcheck.readers.lspci.registers import extended, is_dead, link, resource, secondary_bus
 from dgxcheck.readers.model import REPORT, add_report
@@ -19,17 +20,19 @@ _BRIDGE = 0x0604
 MOST_BRIDGES = 32
 """Above one function; the bus numbers of a forged listing may lead in a circle."""
 _LINK_FILES = ("max_link_speed", "max_link_width", "current_link_speed", "current_link_width")
-_DRIVER = re.compile(r"Kernel driver in use: ([\w.+-]{1,64})", re.ASCII)
-_GROUP = re.compile(r"IOMMU group: (\d{1,6})", re.ASCII)
-_NODE = re.compile(r"NUMA node: (\d{1,4})", re.ASCII)
-_SLOT = re.compile(r"Physical Slot: ([\w .+-]{1,60})", re.ASCII)
-_SERIAL = re.compile(
-    r"Capabilities: \[[0-9a-f]{3}(?: v\d)?\] Device Serial Number ((?:[0-9a-f]{2}-){7}[0-9a-f]{2})", re.ASCII
+_DRIVER = LazyPattern(r"Kernel driver in use: ([\w.+-]{1,64})", "Kernel driver in use:", flags=re.ASCII)
+_GROUP = LazyPattern(r"IOMMU group: (\d{1,6})", "IOMMU group:", flags=re.ASCII)
+_NODE = LazyPattern(r"NUMA node: (\d{1,4})", "NUMA node: ", flags=re.ASCII)
+_SLOT = LazyPattern(r"Physical Slot: ([\w .+-]{1,60})", "Physical Slot:", flags=re.ASCII)
+_SERIAL = LazyPattern(
+    r"Capabilities: \[[0-9a-f]{3}(?: v\d)?\] Device Serial Number ((?:[0-9a-f]{2}-){7}[0-9a-f]{2})",
+    "Capabilities",
+    flags=re.ASCII,
 )
-_BEGINS = re.compile(r"(?:Flags|Control): |!!! ")
+_BEGINS = LazyPattern(r"(?:Flags|Control): |!!! ")
 """What the details of every function begin with, with -v and with -vv, or where it does not respond."""
-_ENDS = re.compile(r"Kernel (?:driver in use|modules): ")
-_SUBSYSTEM = re.compile(r"Subsystem: .{0,300}\[([0-9a-f]{4}):([0-9a-f]{4})\]", re.ASCII)
+_ENDS = LazyPattern(r"Kernel (?:driver in use|modules): ", "Kernel")
+_SUBSYSTEM = LazyPattern(r"Subsystem: .{0,300}\[([0-9a-f]{4}):([0-9a-f]{4})\]", "Subsystem: ", flags=re.ASCII)
 _VENDORS = {0x10DE: "NVIDIA Corporation ", 0x15B3: "Mellanox Technologies "}
 """How pci.ids calls vendors whose devices matter; the name of a device follows."""
 _NVIDIA, _DISPLAY = 0x10DE, 0x03
@@ -167,5 +170,5 @@ def _bus(bdf: str) -> Bus:
     return domain, bus
 
 
-def _first(pattern: re.Pattern[str], function: Function) -> str | None:
+def _first(pattern: LazyPattern, function: Function) -> str | None:
     return next((match[1] for line in function.details if (match := pattern.match(line))), None)

@@ -7,15 +7,16 @@ from collections.abc import Iterable, Sequence
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.lazy_pattern import LazyPattern
 
 MOST_FUNCTIONS = 4096
 """Of one listing; a DGX-2 has some 400."""
 CONFIG_BYTES = 4096
-_HEAD = re.compile(
-    r"(?P<bdf>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7]) (?P<text>\S.{0,600})", re.IGNORECASE | re.ASCII
+_HEAD = LazyPattern(
+    r"(?P<bdf>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7]) (?P<text>\S.{0,600})", flags=re.IGNORECASE | re.ASCII
 )
-_NAMED_CLASS = re.compile(r"[^\[\]]{1,80} \[(?P<code>[0-9a-f]{4})\]: ", re.ASCII)
-_CLASS = re.compile(r"(?P<words>[A-Z0-9][\w /.&()-]{1,60}): (?P<name>\S.{0,300})", re.ASCII)
+_NAMED_CLASS = LazyPattern(r"[^\[\]]{1,80} \[(?P<code>[0-9a-f]{4})\]: ", flags=re.ASCII)
+_CLASS = LazyPattern(r"(?P<words>[A-Z0-9][\w /.&()-]{1,60}): (?P<name>\S.{0,300})", flags=re.ASCII)
 """Without ``-n``: class, vendor and device in words."""
 _CLASSES = {
     "VGA compatible controller": 0x0300, "3D controller": 0x0302, "Display controller": 0x0380,
@@ -26,16 +27,16 @@ _CLASSES = {
     "Serial bus controller": 0x0C80,
 }  # fmt: skip
 """How pci.ids calls the classes that matter."""
-_UNNAMED = re.compile(r"Device ([0-9a-f]{4})\b", re.ASCII)
+_UNNAMED = LazyPattern(r"Device ([0-9a-f]{4})\b", "Device ", flags=re.ASCII)
 """A device that pci.ids did not know."""
 _NVIDIA, _PCI_BRIDGE = 0x10DE, 0x0604
 _NO_GPUS = {"NVSwitch": 0x0680, "Audio": 0x0403, "USB": 0x0C03, "UCSI": 0x0C80}
 _VENDORS = {"NVIDIA Corporation ": 0x10DE, "Mellanox Technologies ": 0x15B3, "PLX Technology, Inc. ": 0x10B5}
-_BARE = re.compile(r"(?P<code>[0-9a-f]{4}): (?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})(?: |$)", re.ASCII)
-_IDS = re.compile(r"\[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]", re.ASCII)
-_INTERFACE = re.compile(r"\(prog-if (?P<code>[0-9a-f]{2})", re.ASCII)
-_UNREADABLE = re.compile(r"!!! Unknown header type 7f")
-_ROW = re.compile(r"(?P<at>[0-9a-f]{2,3}): (?P<bytes>[0-9a-f]{2}(?: [0-9a-f]{2}){15})\s*", re.ASCII)
+_BARE = LazyPattern(r"(?P<code>[0-9a-f]{4}): (?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})(?: |$)", flags=re.ASCII)
+_IDS = LazyPattern(r"\[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]", flags=re.ASCII)
+_INTERFACE = LazyPattern(r"\(prog-if (?P<code>[0-9a-f]{2})", "(prog-if ", flags=re.ASCII)
+_UNREADABLE = LazyPattern(r"!!! Unknown header type 7f", "!!! Unknown header type")
+_ROW = LazyPattern(r"(?P<at>[0-9a-f]{2,3}): (?P<bytes>[0-9a-f]{2}(?: [0-9a-f]{2}){15})\s*", flags=re.ASCII)
 
 
 class Function(Record):
@@ -171,9 +172,9 @@ def _ids_of(name: str) -> tuple[int | None, int | None]:
     return _VENDORS.get(vendor), int(unnamed[1], 16) if unnamed else None
 
 
-_BUS = re.compile(r"\[(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]", re.ASCII)
-_DEVICE = re.compile(r"(?P<device>[01][0-9a-f]\.[0-7])(?=-\[|\s|$)", re.ASCII)
-_LINE = re.compile(r"[ |]{0,400}(?:-\[|-\+-|\+-|\\-)")
+_BUS = LazyPattern(r"\[(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]", flags=re.ASCII)
+_DEVICE = LazyPattern(r"(?P<device>[01][0-9a-f]\.[0-7])(?=-\[|\s|$)", flags=re.ASCII)
+_LINE = LazyPattern(r"[ |]{0,400}(?:-\[|-\+-|\+-|\\-)")
 _NAME = 300
 _DRAWING = " |+\\-"
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dgxcheck.lazy_pattern import LazyPattern
+
 _BRIDGE = 1
 _EXPRESS = 0x10
 _LINK_CAPABILITY, _LINK_STATUS, _LINK_CAPABILITY_2 = 0x0C, 0x12, 0x2C
@@ -17,12 +19,14 @@ _SPEEDS = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
 _INTEGRATED = (9, 10)
 """Port types of endpoints and event collectors within the root complex, which have no link."""
 _ACS = 0x000D
-_SECONDARY = re.compile(r"Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}),")
-_LINK = re.compile(r"(?P<which>LnkCap|LnkSta):\s(?:Port #\d+, )?Speed (?P<speed>[\d.]{1,5})GT/s[^,]{0,20}, "
-                   r"Width x(?P<width>\d{1,2})\b.*", re.ASCII)  # fmt: skip
-_SUPPORTED = re.compile(r"LnkCap2: Supported Link Speeds: (?:[\d.]{1,5}-)?([\d.]{1,5})GT/s", re.ASCII)
-_CAPABILITY = re.compile(r"Capabilities: \[([0-9a-f]{3})(?: v(\d+))?\] (.*)", re.ASCII)
-_ACS_WORDS = re.compile(r"ACS(Cap|Ctl):\s(.*)")
+_SECONDARY = LazyPattern(r"Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}),", ", secondary=")
+_LINK = LazyPattern(r"(?P<which>LnkCap|LnkSta):\s(?:Port #\d+, )?Speed (?P<speed>[\d.]{1,5})GT/s[^,]{0,20}, "
+                   r"Width x(?P<width>\d{1,2})\b.*", ", Width x", flags=re.ASCII)  # fmt: skip
+_SUPPORTED = LazyPattern(
+    r"LnkCap2: Supported Link Speeds: (?:[\d.]{1,5}-)?([\d.]{1,5})GT/s", "LnkCap2: Supported Link", flags=re.ASCII
+)
+_CAPABILITY = LazyPattern(r"Capabilities: \[([0-9a-f]{3})(?: v(\d+))?\] (.*)", "Capabilities", flags=re.ASCII)
+_ACS_WORDS = LazyPattern(r"ACS(Cap|Ctl):\s(.*)", "ACSCap:", "ACSCtl:")
 _ACS_BITS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
 
 
@@ -122,14 +126,14 @@ def _word(config: bytes, at: int) -> int:
     return int.from_bytes(config[at : at + 2], "little")
 
 
-_REGION = re.compile(
+_REGION = LazyPattern(
     r"(?:Region (?P<number>[0-5]): |(?P<rom>(?:\[virtual\] )?Expansion ROM) at |(?P<plain>))"
     r"(?:(?P<memory>Memory at )|(?P<io>I/O ports at )|(?<= at ))"
     r"(?P<at>[0-9a-f]{1,16}|<unassigned>|<ignored>|\[?virtual\]?)(?P<more>.*)",
-    re.ASCII,
+    flags=re.ASCII,
 )
-_UNKNOWN = re.compile(r"^Region \d|(?:Memory|I/O ports) at ")
-_SIZE = re.compile(r"\[size=(\d{1,4})([KMGT]?)\]", re.ASCII)
+_UNKNOWN = LazyPattern(r"^Region \d|(?:Memory|I/O ports) at ", "I/O ports at", "Memory at ", "Region ")
+_SIZE = LazyPattern(r"\[size=(\d{1,4})([KMGT]?)\]", "[size=", flags=re.ASCII)
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _ROM = 6
 # include/linux/ioport.h

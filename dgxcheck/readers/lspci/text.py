@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.lspci.files import files
 from dgxcheck.readers.lspci.listing import Function, Tree, functions, of_leaf, tree
 from dgxcheck.readers.lspci.registers import link
@@ -20,15 +21,17 @@ from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded
 
 FRAGMENT_TOOL = "lspci -vv"
-_DETAIL = re.compile(
+_DETAIL = LazyPattern(
     r"(?:Lnk|Dev|Slt|Root)(?:Cap|Ctl|Sta)\d?:.*|(?:UE|CE)(?:Sta|Msk|Svrt?):.*|AERCap:.*|HeaderLog:.*|RootCmd:.*"
     r"|Capabilities: (?:\[[0-9a-f]{2,3}|<access denied>).*|ClockPM[+-].*|ExtSynch[+-].*|TrErr[+-].*|RlxdOrd[+-].*"
     r"|MaxPayload .*|ExtTag[+-].*|AtomicOps.*|10BitTag.*|EmergencyPower.*|FRS[+-].*|Transmit Margin.*|Compliance .*"
     r"|EqualizationPhase.*|Retimer[+-].*|First Error Pointer.*|MultHdrRecCap[+-].*|CorrErr[+-].*"
     r"|Kernel (?:driver|modules).*",
-    re.ASCII,
+    flags=re.ASCII,
 )
-_WIDTH = re.compile(r"LnkSta:\s.{0,60}\bWidth x(?P<width>\d{1,2})(?P<narrow> \(downgraded\))?", re.ASCII)
+_WIDTH = LazyPattern(
+    r"LnkSta:\s.{0,60}\bWidth x(?P<width>\d{1,2})(?P<narrow> \(downgraded\))?", "LnkSta:", flags=re.ASCII
+)
 _LINK = ("LnkCap:", "LnkSta:")
 MOST = 64
 """Devices of one text."""
@@ -77,9 +80,9 @@ def _blocks(lines: Sequence[str], named: frozenset[int]) -> Iterator[list[int]]:
 
 
 TOOL, TREE = "lspci", "lspci -t"
-_PART = re.compile(r"\blspci\b.{0,200}\s-[a-zA-Z]*[ds]\b")
-_COMMAND = re.compile(r"(?:.{0,80}[$#>] ?)?(?:sudo )?(?:/\S{1,40}/)?lspci(?: .{0,200})?")
-_HEAD = re.compile(r" {0,16}(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7] [A-Z0-9]", re.ASCII)
+_PART = LazyPattern(r"\blspci\b.{0,200}\s-[a-zA-Z]*[ds]\b", "lspci")
+_COMMAND = LazyPattern(r"(?:.{0,80}[$#>] ?)?(?:sudo )?(?:/\S{1,40}/)?lspci(?: .{0,200})?", "lspci")
+_HEAD = LazyPattern(r" {0,16}(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7] [A-Z0-9]", flags=re.ASCII)
 _HOST_BRIDGE, _PCI_BRIDGE = 0x0600, 0x0604
 
 

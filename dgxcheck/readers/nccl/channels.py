@@ -17,16 +17,19 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import gpu_function
 from dgxcheck.readers.model import HOST, Reports
 from dgxcheck.readers.nccl.warnings import Gpus, bdf_of
 from dgxcheck.readers.values import gpu, imported
 
 _NODE = r"GPU/(?:(?P<{0}host>\d{{1,5}})-)?(?P<{0}bus>[0-9A-Fa-f]{{4,10}})"
-_HANGS = re.compile(rf"\s{{0,64}}\+ (?:PCI|NVL|C2C)\[[\d.]{{1,12}}\] - {_NODE.format('')}(?: \(\d{{1,6}}\))?")
-_FROM = re.compile(rf"{_NODE.format('')} :(?P<ways>GPU/.{{1,8000}})")
-_WAY = re.compile(rf"{_NODE.format('')} \(\d{{1,4}}/[\d.]{{1,16}}/(?P<kind>[A-Z0-9]{{3}})\)")
-_PLAIN = re.compile(r"=== System : .{1,80}|={10,80}|CPU/[\d-]{1,12} \(.{1,40}\)"
+_HANGS = LazyPattern(
+    rf"\s{{0,64}}\+ (?:PCI|NVL|C2C)\[[\d.]{{1,12}}\] - {_NODE.format('')}(?: \(\d{{1,6}}\))?", "] - GPU/"
+)
+_FROM = LazyPattern(rf"{_NODE.format('')} :(?P<ways>GPU/.{{1,8000}})", " :GPU/")
+_WAY = LazyPattern(rf"{_NODE.format('')} \(\d{{1,4}}/[\d.]{{1,16}}/(?P<kind>[A-Z0-9]{{3}})\)", "GPU/")
+_PLAIN = LazyPattern(r"=== System : .{1,80}|={10,80}|CPU/[\d-]{1,12} \(.{1,40}\)"
                     r"|\s{0,64}\+ (?:PCI|SYS|NVL|NET|C2C)\[.{1,120}|(?:NET|CPU|NVS)/\S{1,24} :.{1,8000}")  # fmt: skip
 
 
@@ -72,21 +75,22 @@ class Graph:
         return bdf
 
 
-_VIA = re.compile(
+_VIA = LazyPattern(
     r"(?:Channel|Ring) \d{1,3}(?:/\d{1,3})? ?: ?\d{1,7}(?:\[(?P<a>[0-9a-f]{1,13})\])? -> "
     r"\d{1,7}(?:\[(?P<b>[0-9a-f]{1,13})\])? (?:\[(?P<way>send|receive)\] )?via "
     r"(?P<how>P2P/indirect|P2P|SHM|direct shared memory|NET/[\w -]{1,40})(?P<more>.{0,120})"
 )
-_REFUSED = re.compile(
-    r"Could not enable P2P between dev \d{1,3}\(=(?P<a>[0-9a-f]{3,13})\) and dev \d{1,3}\(=(?P<b>[0-9a-f]{3,13})\)"
+_REFUSED = LazyPattern(
+    r"Could not enable P2P between dev \d{1,3}\(=(?P<a>[0-9a-f]{3,13})\) and dev \d{1,3}\(=(?P<b>[0-9a-f]{3,13})\)",
+    "Could not enable P2P",
 )
 """CUDA gives no access: usual for GeForce boards, and between sockets."""
-_MULTINODE = re.compile(r"\bMNNVL 1\b")
+_MULTINODE = LazyPattern(r"\bMNNVL 1\b", "MNNVL 1")
 """NVLinks between hosts: a GPU that data goes to directly may be another host's."""
 _DISABLED = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")
 _READS = "NCCL_P2P_READ_ENABLE"
 GDR = "/GDRDMA"
-_READ = re.compile(r"/(?:IPC|CUMEM|direct pointer)/read|direct pointer/read")
+_READ = LazyPattern(r"/(?:IPC|CUMEM|direct pointer)/read|direct pointer/read", "read")
 Pair = tuple[str, str]
 
 
@@ -170,7 +174,9 @@ class Channels:
         return len({other for pair in self._by_read if gpu in pair for other in pair} - {gpu})
 
 
-_NVLS = re.compile(r"NVLS multicast support is (?P<no>not )?available on dev (?P<dev>\d{1,3})\b.{0,80}")
+_NVLS = LazyPattern(
+    r"NVLS multicast support is (?P<no>not )?available on dev (?P<dev>\d{1,3})\b.{0,80}", "NVLS multicast support"
+)
 
 
 class Multicast:

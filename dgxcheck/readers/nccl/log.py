@@ -16,24 +16,27 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.nccl.channels import GDR, Channels, Graph, Multicast
 from dgxcheck.readers.nccl.warnings import Gpus, report
 from dgxcheck.readers.network.files import NAME, listed, port_files
 from dgxcheck.readers.values import bounded, gpu
 
-_LINE = re.compile(
+_LINE = LazyPattern(
     r"(?<![\w.-])(?P<host>[\w.-]{1,255}|<[\w .-]{1,80}>|\*[\w .-]{1,80}\*):\d{1,10}:\d{1,10} \[(?P<dev>\d{1,3})\] "
     r"(?:(?P<where>[\w./-]{1,120}:\d{1,6}) (?:\(\w{1,80}\) )?)?NCCL (?P<level>INFO|WARN|TRACE|VERSION)"
-    r" ?(?P<text>.{0,16000})"
+    r" ?(?P<text>.{0,16000})",
+    "NCCL",
 )
-_BARE = re.compile(
+_BARE = LazyPattern(
     r"\s{0,40}(?:\[(?P<dev>\d{1,3})\] )?(?:(?P<where>[\w./-]{1,120}:\d{1,6}) )?NCCL (?P<level>INFO|WARN)"
     r" (?P<text>(?:NET/|GPU Direct|Channel |Ring |NCCL_|Call to |Cuda failure|comm |Using "
-    r"|(?:socket|bootstrap|nccl)\w{2,60}: ).{1,16000})"
+    r"|(?:socket|bootstrap|nccl)\w{2,60}: ).{1,16000})",
+    "NCCL",
 )
 """A line that lost who wrote it, as ``grep -o`` leaves it."""
-_VERSION = re.compile(r"NCCL version (?P<version>\d{1,3}\.\d{1,3}\.\d{1,3})(?:[+.]\S{0,40})?")
+_VERSION = LazyPattern(r"NCCL version (?P<version>\d{1,3}\.\d{1,3}\.\d{1,3})(?:[+.]\S{0,40})?", "NCCL version")
 
 
 class Line(Record):
@@ -57,7 +60,7 @@ def lines_of(text: tuple[str, ...]) -> Iterator[Line]:
             _BARE.fullmatch(line) if "NCCL " in line else None
         )
         if match is not None:
-            name = match["host"] if match.re is _LINE else "<"
+            name = match["host"] if match.re is _LINE.compiled else "<"
             warning = match["level"] == "WARN"
             where = f"{match['where']} " if warning and match["where"] else ""
             yield Line(
@@ -72,24 +75,33 @@ def version_in(line: str) -> str:
     return match["version"] if match is not None else ""
 
 
-_USING = re.compile(r"NET/IB(?:ext(?:_v\d{1,2})?)? ?: Using (?P<ports>.{1,2000})")
-_PORT = re.compile(
-    rf"\[\d{{1,3}}\](?P<name>{NAME}):(?P<port>\d{{1,3}})(?::\d{{0,6}}){{0,2}}/(?P<layer>IB|RoCE)", re.ASCII
+_USING = LazyPattern(r"NET/IB(?:ext(?:_v\d{1,2})?)? ?: Using (?P<ports>.{1,2000})", ": Using ")
+_PORT = LazyPattern(
+    rf"\[\d{{1,3}}\](?P<name>{NAME}):(?P<port>\d{{1,3}})(?::\d{{0,6}}){{0,2}}/(?P<layer>IB|RoCE)",
+    "/RoCE",
+    "/IB",
+    flags=re.ASCII,
 )
-_FOUND = re.compile(
+_FOUND = LazyPattern(
     rf"NET/IB ?: \[\d{{1,3}}\] (?P<name>{NAME}):uverbs\d{{1,4}}:(?P<port>\d{{1,3}})/(?P<layer>IB|RoCE) "
     r"provider=.{1,200}?pciPath=/sys/devices/(?:[\w:./-]{1,400}/)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b.{0,80}",
-    re.ASCII,
+    "pciPath=/sys/devices/",
+    flags=re.ASCII,
 )
 """With NCCL_DEBUG_SUBSYS=NET, since 2.19."""
-_SOCKETS = re.compile(r"NET/(?P<kind>Socket|FastSocket) ?: Using (?P<interfaces>\[\d{1,3}\].{1,2000})")
-_INTERFACE = re.compile(r"\[\d{1,3}\](?P<name>[\w.@-]{1,32}):")
-_SOCKET_BEFORE_2_4 = re.compile(r"NET(?:/Socket)? ?: Using interface (?P<name>[\w.@-]{1,32}):.{1,100}")
-_NO_HCA = re.compile(r"NET/IB ?: No device found\.?")
-_CHOSEN = re.compile(r"(?:Using (?:internal N|n)etwork|Assigned NET plugin) (?P<name>[\w .-]{1,40}?)(?: to comm)?")
-_GDR = re.compile(
+_SOCKETS = LazyPattern(r"NET/(?P<kind>Socket|FastSocket) ?: Using (?P<interfaces>\[\d{1,3}\].{1,2000})", "Socket")
+_INTERFACE = LazyPattern(r"\[\d{1,3}\](?P<name>[\w.@-]{1,32}):")
+_SOCKET_BEFORE_2_4 = LazyPattern(r"NET(?:/Socket)? ?: Using interface (?P<name>[\w.@-]{1,32}):.{1,100}", "interface")
+_NO_HCA = LazyPattern(r"NET/IB ?: No device found\.?", "device")
+_CHOSEN = LazyPattern(
+    r"(?:Using (?:internal N|n)etwork|Assigned NET plugin) (?P<name>[\w .-]{1,40}?)(?: to comm)?",
+    "Using",
+    "Assigned NET plugin",
+)
+_GDR = LazyPattern(
     r"(?:NET/(?!Socket)[\w ]{1,40}? ?: ?)?GPU Direct RDMA (?P<state>Enabled|Disabled) for "
-    r"(?:HCA \d{1,3} '(?P<hca>[\w.-]{1,64})'|GPU .{1,60}?/ HCA .{1,60}?\((?P<why>[^()]{1,80})\)).{0,60}"
+    r"(?:HCA \d{1,3} '(?P<hca>[\w.-]{1,64})'|GPU .{1,60}?/ HCA .{1,60}?\((?P<why>[^()]{1,80})\)).{0,60}",
+    "GPU Direct RDMA",
 )
 _DISABLED = "NCCL_IB_DISABLE"
 _VERBS = ("NET/IB", "NET/gIB")
@@ -196,8 +208,8 @@ class Network:
 
 
 TOOL = "NCCL"
-_FAILED = re.compile(
-    r"(?:misc/socket\.cc\S{0,12} )?(?:socketPollConnect|socketStartConnect): .{0,80}(?:returned|failed) "
+_FAILED = LazyPattern(
+    r"(?:misc/socket\.cc\S{0,12} )?(?:socketPollConnect|socketStartConnect): .{0,80}(?:returned|failed) ", "socket"
 )
 """Logged as INFO while NCCL tries to connect again."""
 _CHOICES = frozenset((
@@ -206,7 +218,7 @@ _CHOICES = frozenset((
     "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_CROSS_NIC", "NCCL_IB_GID_INDEX", "NCCL_COLLNET_ENABLE",
 ))  # fmt: skip
 """Settings that change what NCCL uses: they explain a slow figure without a fault of the machine."""
-_SETTING = re.compile(r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (?P<value>\S{1,200}?)\.?")
+_SETTING = LazyPattern(r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (?P<value>\S{1,200}?)\.?", "NCCL_")
 
 
 def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:

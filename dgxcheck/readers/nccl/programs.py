@@ -19,6 +19,7 @@ from collections.abc import Collection
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.nccl.warnings import Gpus, report
 from dgxcheck.readers.values import bounded
@@ -27,20 +28,27 @@ PROGRAMS_TOOL = "PyTorch"
 TESTS = "nccl-tests"
 SHOWN = 8
 _RANK = r"(?:PG [^\[\]]{0,80}? )?Rank (?P<rank>\d{1,6})\]"
-_TIMEOUT = re.compile(
+_TIMEOUT = LazyPattern(
     rf"\[{_RANK}.{{0,120}}?Watchdog caught collective operation timeout:\s{{0,4}}"
-    r"WorkNCCL\(SeqNum=(?P<number>\d{1,12}), OpType=(?P<operation>\w{1,40})\b.{0,400}"
+    r"WorkNCCL\(SeqNum=(?P<number>\d{1,12}), OpType=(?P<operation>\w{1,40})\b.{0,400}",
+    "Watchdog caught",
 )
-_BEHIND = re.compile(rf"\[{_RANK}.{{0,200}}?last completed NCCL work: (?P<number>\d{{1,12}}).{{0,200}}")
-_SILENT = re.compile(rf"\[{_RANK}.{{0,120}}?[Hh]eartbeat monitor timed out.{{0,400}}")
-_DUMP = re.compile(r".{0,120}[Rr]eceived a dump signal .{0,40}from (?:this local )?rank .{0,400}")
-_RESULT = re.compile(
+_BEHIND = LazyPattern(
+    rf"\[{_RANK}.{{0,200}}?last completed NCCL work: (?P<number>\d{{1,12}}).{{0,200}}", "last completed NCCL"
+)
+_SILENT = LazyPattern(rf"\[{_RANK}.{{0,120}}?[Hh]eartbeat monitor timed out.{{0,400}}", "monitor")
+_DUMP = LazyPattern(r".{0,120}[Rr]eceived a dump signal .{0,40}from (?:this local )?rank .{0,400}", "signal")
+_RESULT = LazyPattern(
     r".{0,200}?(?P<kind>nccl(?:UnhandledCuda|System|Internal|InvalidUsage|InvalidArgument|Remote)Error): .{0,200}"
 )
-_LAST = re.compile(r"(?:.{0,80}\s)?Last error:\s{0,4}(?P<text>.{0,400})")
-_ERROR = re.compile(r".{0,160}(?:DistBackendError|NCCL error in:|NCCL operation .{1,80} failed).{0,400}")
-_TEST = re.compile(r".{0,120}?: Test (?P<kind>NCCL|CUDA) failure \S{1,80}:\d{1,6} '(?P<text>[^']{1,200})'.{0,200}")
-_PROGRAMS_CHATTER = re.compile(
+_LAST = LazyPattern(r"(?:.{0,80}\s)?Last error:\s{0,4}(?P<text>.{0,400})", "Last error:")
+_ERROR = LazyPattern(
+    r".{0,160}(?:DistBackendError|NCCL error in:|NCCL operation .{1,80} failed).{0,400}", "NCCL", "DistBackendError"
+)
+_TEST = LazyPattern(
+    r".{0,120}?: Test (?P<kind>NCCL|CUDA) failure \S{1,80}:\d{1,6} '(?P<text>[^']{1,200})'.{0,200}", "failure"
+)
+_PROGRAMS_CHATTER = LazyPattern(
     r".{0,160}(?:ProcessGroupNCCL\.cpp:\d{1,6}\]|TORCH_NCCL_\w{3,60}|NCCL_ASYNC_ERROR_HANDLING).{0,600}"
     r"|.{0,120}: Test failure \S{1,80}:\d{1,6}"
 )
@@ -157,24 +165,29 @@ def _ranks(numbers: Collection[int]) -> str:
 
 RAS_TOOL = "ncclras"
 MOST_NAMED = 4
-_SECTION = re.compile(r"(?:#\d{1,6}-\d{1,6} \([0-9a-f]{1,16}\) )?(?P<kind>INCOMPLETE|DEAD|ERROR|MISMATCH|TIMEOUT)")
-_WHO = re.compile(
+_SECTION = LazyPattern(r"(?:#\d{1,6}-\d{1,6} \([0-9a-f]{1,16}\) )?(?P<kind>INCOMPLETE|DEAD|ERROR|MISMATCH|TIMEOUT)")
+_WHO = LazyPattern(
     r"(?:Process \d{1,10} on node (?P<node>[\w.:%-]{1,80}) managing GPUs? (?P<gpus>[\d ,-]{1,60})"
     r"|Rank (?P<rank>\d{1,7})(?: (?P<state>(?:has|reported) .{1,60}?))? -- (?:GPU (?P<gpu>[\w:, -]{1,40}) managed by"
-    r" process \d{1,10} on node (?P<home>[\w.:%-]{1,80})|\[.{1,80}\]))"
+    r" process \d{1,10} on node (?P<home>[\w.:%-]{1,80})|\[.{1,80}\]))",
+    " on node ",
+    "Rank ",
 )
-_WHAT = re.compile(
+_WHAT = LazyPattern(
     r"Missing communicator data from \d{1,7} (?:job process|rank)(?:es|s)?"
     r"|\d{1,7} job process(?:es)? (?:is|are) considered dead .{0,60}"
     r"|(?:Initialization|Asynchronous) errors? on \d{1,7} ranks?"
     r"|Communicator ranks have different (?:\w{1,40} operation counts|status)"
-    r"|Encountered \d{1,7} communication timeouts? .{0,60}"
+    r"|Encountered \d{1,7} communication timeouts? .{0,60}",
+    " rank",
+    " job process",
+    "Encountered ",
 )
-_GROUP = re.compile(
+_GROUP = LazyPattern(
     r"\d{1,6}(?: {1,12}\d{1,7}){2} {1,12}[\d-]{1,12}(?: {1,12}[\d-]{1,12}){2} {1,12}[A-Z]{2,12}"
     r" {1,12}(?P<errors>[A-Z]{2,12})"
 )
-_RAS_CHATTER = re.compile(
+_RAS_CHATTER = LazyPattern(
     r"NCCL version \d.{1,60} compiled with CUDA .{1,20}|CUDA runtime version \d{1,6}, driver version \d{1,6}"
     r"|Job summary|={4,20}|(?:Nodes|Group|Processes|Comms).{0,100}|[(#].{0,20}total\).{0,80}|\(total\).{0,80}"
     r"|# {1,12}in group.{0,80}|\d{1,7} ranks have (?:status|launched|not).{0,60}|\d{1,7} ranks reported .{0,80}"

@@ -19,17 +19,18 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GPUS, bits, bounded, integer
 
-_HEX = re.compile(r"0x[0-9a-f]{4}", re.ASCII | re.IGNORECASE)
+_HEX = LazyPattern(r"0x[0-9a-f]{4}", flags=re.ASCII | re.IGNORECASE)
 _UNKNOWN_IDS = ("0x0000", "0xffff")
 """Providers write these for a virtual machine's switches and cards."""
 _NVIDIA = "0x10de"
 """NCCL runs on no other GPUs; a file for those of another vendor names it."""
-_SPEED = re.compile(r"(\d{1,3}(?:\.\d)?) GT/s(?: PCIe)?", re.ASCII)
+_SPEED = LazyPattern(r"(\d{1,3}(?:\.\d)?) GT/s(?: PCIe)?", " GT/s", flags=re.ASCII)
 _SWITCH = "0x0680"
 _NO_BRIDGE: Json = {"missing": "unrecorded", "detail": "PHB or NODE: NCCL's topology file holds no host bridges"}
 _NO_CPU: Json = {"missing": "unrecorded", "detail": "the file does not show the CPU of both"}
@@ -166,11 +167,11 @@ def _count(link: dict[str, str]) -> int:
 TOOL = "NCCL topology"
 MOST_DEPTH = 16
 MOST_CARDS = 512
-_TAG = re.compile(
+_TAG = LazyPattern(
     r"<(?P<end>/)?(?P<name>system|cpu|pci|gpu|nvlink|c2c|pcilink|nic|net)\b(?P<members>[^<>]{0,2000}?)(?P<leaf>/)?>"
 )
-_MEMBER = re.compile(r"""([a-z_]{1,24})\s{0,4}=\s{0,4}["']([^"'<>]{0,200})["']""")
-_CLASSES = re.compile(r"0x([0-9a-fA-F]{6})")
+_MEMBER = LazyPattern(r"""([a-z_]{1,24})\s{0,4}=\s{0,4}["']([^"'<>]{0,200})["']""")
+_CLASSES = LazyPattern(r"0x([0-9a-fA-F]{6})")
 _GPU, _NETWORK = 0x03, 0x02
 
 

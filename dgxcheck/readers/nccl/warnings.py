@@ -20,14 +20,16 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX, gpu_function
 from dgxcheck.readers.model import HOST, Reports
 from dgxcheck.readers.network.files import NAME, completion
 from dgxcheck.readers.values import gpu
 
-_INIT = re.compile(
+_INIT = LazyPattern(
     r".{0,120}\brank \d{1,7} nranks \d{1,7} cudaDev (?P<cuda>\d{1,3})(?: nvmlDev (?P<nvml>\d{1,3}))?"
-    r"(?: busId (?P<bus>[0-9a-f]{3,13}))?\b.{0,400}"
+    r"(?: busId (?P<bus>[0-9a-f]{3,13}))?\b.{0,400}",
+    " cudaDev ",
 )
 _SHORTEST_BUS_ID = 3
 """Digits: ``1e0`` is 00:1e.0; what is shorter is NVML's number."""
@@ -98,7 +100,7 @@ class Gpus:
 class Form(Record, kw_only=False):
     """A warning's words, and what they stand for."""
 
-    words: re.Pattern[str]
+    words: LazyPattern
     topic: str
     outcome: Outcome
     fault: FaultKind
@@ -113,7 +115,7 @@ class Form(Record, kw_only=False):
 
 
 def _host(words: str, topic: str, outcome: Outcome, fault: FaultKind, text: str, follows: bool = False) -> Form:
-    return Form(re.compile(words), topic, outcome, fault, text, True, follows)
+    return Form(LazyPattern(words), topic, outcome, fault, text, True, follows)
 
 
 def _program(words: str, topic: str, text: str) -> Form:
@@ -122,22 +124,23 @@ def _program(words: str, topic: str, text: str) -> Form:
 
 def _cuda(words: str, topic: str, fault: FaultKind, text: str) -> Form:
     """About the GPU of the rank."""
-    return Form(re.compile(rf"Cuda failure (?:\d{{1,4}} )?'{words}"), topic, "fail", fault, text)
+    return Form(LazyPattern(rf"Cuda failure (?:\d{{1,4}} )?'{words}"), topic, "fail", fault, text)
 
 
 _PORT = rf"(?:(?P<hca>{NAME}):(?P<port>\d{{1,3}}) )?"
 _EVENT = rf"NET/IB ?: {_PORT}(?:Got (?:non-fatal )?async event|async fatal event)[^:]{{0,200}}: ?"
 _HCA = (
-    Form(re.compile(r"NET/IB(?:/GIN)? ?: ?Got completion.{0,120}?with (?:error|status=)\D{0,40}(?P<status>\d{1,3})"
-                    rf"(?:.{{1,300}} hca (?P<hca>{NAME}))?"),
+    Form(LazyPattern(r"NET/IB(?:/GIN)? ?: ?Got completion.{0,120}?with (?:error|status=)\D{0,40}(?P<status>\d{1,3})"
+                    rf"(?:.{{1,300}} hca (?P<hca>{NAME}))?", "completion"),
          "ib-completion", "fail", Fault.TRANSFER_FAILED, "", True),
-    Form(re.compile(rf"{_EVENT}port error"), "ib-port", "warn", Fault.PORT_DOWN, "the link of the port went down", True,
+    Form(LazyPattern(rf"{_EVENT}port error", "async"),
+         "ib-port", "warn", Fault.PORT_DOWN, "the link of the port went down", True,
          subject="{hca}/{port}"),
-    Form(re.compile(rf"{_EVENT}(?:local catastrophic error|device fatal)"),
+    Form(LazyPattern(rf"{_EVENT}(?:local catastrophic error|device fatal)", "async"),
          "ib-fatal", "fail", Fault.HCA_UNRESPONSIVE, "the HCA reported a fatal error", True, subject="{hca}"),
-    Form(re.compile(rf"{_EVENT}(?P<event>[\w ]{{1,60}})"),
+    Form(LazyPattern(rf"{_EVENT}(?P<event>[\w ]{{1,60}})", "async"),
          "ib-event", "warn", Fault.TRANSFER_FAILED, "an HCA stopped a transfer: {event}", True, True),
-    Form(re.compile(rf"NET/IB ?: Unable to (?P<what>open|query) (?:device|port) (?P<hca>{NAME})"),
+    Form(LazyPattern(rf"NET/IB ?: Unable to (?P<what>open|query) (?:device|port) (?P<hca>{NAME})", "Unable"),
          "ib-open", "fail", Fault.VERBS, "cannot {what} the HCA", True, subject="{hca}"),
     _host(r"NET/IB ?: Unable to query port", "ib-open", "fail", Fault.VERBS, "cannot query a port of an HCA"),
     _host(r"NET/IB ?: (?:Device \d{1,3} marked as failed|Fatal error\. Detected \d)",
@@ -168,15 +171,17 @@ _GPU = (
           Fault.FABRIC_MANAGER_DOWN, "CUDA reports that the NVSwitch fabric is not initialised"),
     _cuda("(?:uncorrectable NVLink error|Invalid access of peer GPU memory over nvlink)", "nvlink", Fault.NVLINK_ERRORS,
           "CUDA reports an error of NVLink"),
-    Form(re.compile(r"nvml\w{1,60}(?:\(\))? failed: GPU is lost"), "lost", "fail", Fault.GPU_LOST,
+    Form(LazyPattern(r"nvml\w{1,60}(?:\(\))? failed: GPU is lost", "failed: GPU is lost"),
+         "lost", "fail", Fault.GPU_LOST,
          "NVML has lost the GPU"),
-    Form(re.compile(r"nvml\w{1,60}(?:\(\))? failed: GPU requires (?:a )?reset"), "reset", "fail", Fault.RESET_REQUIRED,
+    Form(LazyPattern(r"nvml\w{1,60}(?:\(\))? failed: GPU requires (?:a )?reset", "failed: GPU requires"),
+         "reset", "fail", Fault.RESET_REQUIRED,
          "NVML reports that the GPU needs a reset"),
     _host(r"nvml\w{1,60}(?:\(\))? failed: Driver/library version mismatch", "driver", "fail", Fault.DRIVER_MISMATCH,
           "the NVIDIA driver's library and its kernel module do not match"),
     _host(r"MNNVL .{0,80}not working|Check the IMEX (?:channel )?configuration", "imex", "fail", Fault.TOOL_ERROR,
           "NVLinks between hosts (MNNVL) cannot be used: check nvidia-imex and its channels on all hosts"),
-    Form(re.compile(r"transport/nvls\.cc|NVLink SHARP"),
+    Form(LazyPattern(r"transport/nvls\.cc|NVLink SHARP", "NVLink SHARP", "transport/nvls.cc"),
          "nvls", "warn", Fault.FABRIC_FAILED, "multicast memory of NVLink SHARP cannot be bound to this GPU"),
 )  # fmt: skip
 _ENVIRONMENT = (
@@ -226,7 +231,7 @@ _OTHERS = (
           "another rank closed its connection", True),
 )  # fmt: skip
 FORMS = (*_HCA, *_GPU, *_ENVIRONMENT, *_OTHERS)
-HARMLESS = re.compile(
+HARMLESS = LazyPattern(
     rf"{_EVENT}(?:port active|LID change|P_Key change|SM change|client reregistration|GID table change)"
     r"|GID table changed|Could not find real path of |Failed to open libibverbs|Missing \"iommu=pt\""
     r"|NUMA auto balancing|remote FLID configured as zero|setting (?:to|NCCL_NSOCKS)|defaulting to"
@@ -237,9 +242,9 @@ HARMLESS = re.compile(
 
 _LONGEST = 600
 _SHOWN = 140
-_OTHER = Form(re.compile(""), "warning", "warn", Fault.TOOL_ERROR, "", True, True)
-_PLACE = re.compile(r"[\w./-]{1,120}:\d{1,6} ")
-_NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
+_OTHER = Form(LazyPattern(""), "warning", "warn", Fault.TOOL_ERROR, "", True, True)
+_PLACE = LazyPattern(r"[\w./-]{1,120}:\d{1,6} ")
+_NUMBERS = LazyPattern(r"0x[0-9a-f]+|\d+")
 
 
 def classified(warning: str) -> Form:

@@ -9,24 +9,26 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.network.files import NAME, device_files, listed, physical, port_files, rate, state
 from dgxcheck.readers.values import bare, bounded, integer
 
 MLXLINK_TOOL = "mlxlink"
-_MLXLINK_COMMAND = re.compile(
+_MLXLINK_COMMAND = LazyPattern(
     rf"(?:.{{0,120}}\W)?mlxlink\s.{{0,200}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})"
     r"(?P<more>\s.{0,200})?",
-    re.ASCII,
+    "mlxlink",
+    flags=re.ASCII,
 )
-_PORT = re.compile(r"\s(?:-p|--port)[ =](?P<port>\d{1,2})\b")
-_GROUP = re.compile(
+_PORT = LazyPattern(r"\s(?:-p|--port)[ =](?P<port>\d{1,2})\b")
+_GROUP = LazyPattern(
     r"(?:Operational|Supported|Troubleshooting|Physical Counters and BER|Module|Serdes .{1,20}|Tool|EYE Opening"
     r"|FEC .{1,20}"
     r"|Show .{1,20}|Link Down|PHY) (?:Info|Information|Histogram)?(?: #| \(.{1,60}\))?"
 )
-_MLXLINK_MEMBER = re.compile(r"(?P<name>[A-Z][\w /().\[\]-]{2,60}?)\s{0,60}: ?(?P<value>.{0,300})")
-_JSON_MEMBER = re.compile(r'"(?P<name>[^"]{1,80})" ?: ?"(?P<value>[^"]{0,300})"')
+_MLXLINK_MEMBER = LazyPattern(r"(?P<name>[A-Z][\w /().\[\]-]{2,60}?)\s{0,60}: ?(?P<value>.{0,300})")
+_JSON_MEMBER = LazyPattern(r'"(?P<name>[^"]{1,80})" ?: ?"(?P<value>[^"]{0,300})"')
 _JSON = tuple('{}[]"0123456789')
 """How the lines of a document begin."""
 _MLXLINK_HEAD = 6
@@ -34,9 +36,9 @@ _MLXLINK_HEAD = 6
 _UNUSED = (1, 1024)
 """Status opcodes of a port that was switched off, and of one without a cable."""
 _SPEEDS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
-_SPEED = re.compile(r"IB-(?P<name>[A-Z]DR)")
-_LANES = re.compile(r"(?P<lanes>\d{1,2})x", re.IGNORECASE)
-_RULE = re.compile(r"[-=]{3,80}")
+_SPEED = LazyPattern(r"IB-(?P<name>[A-Z]DR)", "IB-")
+_LANES = LazyPattern(r"(?P<lanes>\d{1,2})x", flags=re.IGNORECASE)
+_RULE = LazyPattern(r"[-=]{3,80}")
 
 
 def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -117,13 +119,14 @@ def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
 
 MST_TOOL = "mst"
 PCI_OF = "stated pci-function"
-_ROW = re.compile(
+_ROW = LazyPattern(
     r"\S{1,80}\(rev:\w{1,4}\)\s+\S{1,80}\s+(?P<bdf>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
     r"\s+(?P<name>\w{1,64})(?:\s.*)?",
-    re.ASCII,
+    "(rev:",
+    flags=re.ASCII,
 )
-_MST_HEAD = re.compile(r"(?:MST modules|PCI devices):|-{4,40}|MST PCI(?: configuration)? module (?:is not )?loaded"
-                   r"|DEVICE_TYPE\s+MST\s+PCI\s.*", re.ASCII)  # fmt: skip
+_MST_HEAD = LazyPattern(r"(?:MST modules|PCI devices):|-{4,40}|MST PCI(?: configuration)? module (?:is not )?loaded"
+                   r"|DEVICE_TYPE\s+MST\s+PCI\s.*", flags=re.ASCII)  # fmt: skip
 
 
 def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -143,21 +146,22 @@ def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 FIRMWARE_TOOL = "flint"
-_FIRMWARE_COMMAND = re.compile(
+_FIRMWARE_COMMAND = LazyPattern(
     rf"(?:.{{0,120}}\W)?(?:mst)?flint\s.{{0,80}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})\s.{{0,60}}"
     r"\b(?:q|query)\b.{0,60}",
-    re.ASCII,
+    "flint",
+    flags=re.ASCII,
 )
-_BEGIN = re.compile(r"Image type: {1,20}FS\d|Device #\d{1,3}:")
-_FIRMWARE_MEMBER = re.compile(
+_BEGIN = LazyPattern(r"Image type: {1,20}FS\d|Device #\d{1,3}:", "Image type: ", "Device #")
+_FIRMWARE_MEMBER = LazyPattern(
     r"(?P<name>FW Version|FW|PSID|PCI Device Name|Device Type|Part Number|Description|Versions|PXE|UEFI|Status"
     r"|FW Release Date|Product Version|Rom Info|Base GUID|Base MAC|Orig PSID|Image type|Security Attributes"
     r"|Default Update Method|VSD|Running FW Version|Image VSD|Device VSD|GUID|MAC)(?::| {2,40})\s{0,40}"
     r"(?P<value>.{0,300})"
 )
-_VERSION = re.compile(r"\d{1,3}\.\d{1,4}\.\d{1,5}", re.ASCII)
-_PSID = re.compile(r"[A-Z]{2,3}_?[0-9A-Z_]{6,14}", re.ASCII)
-_CHATTER = re.compile(
+_VERSION = LazyPattern(r"\d{1,3}\.\d{1,4}\.\d{1,5}", flags=re.ASCII)
+_PSID = LazyPattern(r"[A-Z]{2,3}_?[0-9A-Z_]{6,14}", flags=re.ASCII)
+_CHATTER = LazyPattern(
     r"-{4,40}|Querying Mellanox devices firmware \.{3}|type=\w{2,8}.{0,80}|.{0,30}(?:GUID|Guid|MAC) {1,30}Number.{0,40}"
 )
 

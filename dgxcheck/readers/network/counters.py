@@ -7,14 +7,16 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.network.files import NAME, lid, listed, physical, port_files, state
 from dgxcheck.readers.values import bare, bounded, integer
 
 LINK_TOOL = "rdma link"
-_LINK_ROW = re.compile(
+_LINK_ROW = LazyPattern(
     rf"(?:\d{{1,4}}/\d{{1,3}}: )?(?:link )?({NAME})/(\d{{1,3}}):? (.{{0,400}}\bstate [A-Z_]{{2,16}}\b.{{0,400}})",
-    re.ASCII,
+    "state ",
+    flags=re.ASCII,
 )
 
 
@@ -46,10 +48,12 @@ def read_link(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 STATISTIC_TOOL = "rdma statistic"
 MOST = 1 << 63
-_STATISTIC_ROW = re.compile(
-    rf"link (?P<device>{NAME})/(?P<port>\d{{1,3}}) (?P<rest>[a-z][a-z0-9_]{{1,60}} \d{{1,20}}\b.{{0,8000}})", re.ASCII
+_STATISTIC_ROW = LazyPattern(
+    rf"link (?P<device>{NAME})/(?P<port>\d{{1,3}}) (?P<rest>[a-z][a-z0-9_]{{1,60}} \d{{1,20}}\b.{{0,8000}})",
+    "link ",
+    flags=re.ASCII,
 )
-_STATISTIC_COUNTER = re.compile(r"(?P<name>[a-z][a-z0-9_]{1,60}) (?P<count>\d{1,20})(?= |$)", re.ASCII)
+_STATISTIC_COUNTER = LazyPattern(r"(?P<name>[a-z][a-z0-9_]{1,60}) (?P<count>\d{1,20})(?= |$)", flags=re.ASCII)
 
 
 def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -97,23 +101,28 @@ _DETAILS = frozenset((
 ))  # fmt: skip
 """Of ``perfquery -E`` and ``-D``, which no file has."""
 _ERRORS = _DETAILS | frozenset(_FILES.values()) - {"port_xmit_wait"}
-_HEAD = re.compile(
+_HEAD = LazyPattern(
     r"#? ?(?:Port (?:extended )?|Port(?:Rcv|Xmit)\w{2,30} )counters: Lid (?P<lid>\d{1,5})"
-    r" port (?P<port>\d{1,3})(?: \(CapMask: .{1,40}\))?"
+    r" port (?P<port>\d{1,3})(?: \(CapMask: .{1,40}\))?",
+    "counters: Lid",
 )
-_MEMBER = re.compile(r"(?P<name>[A-Z][A-Za-z0-9]{2,40}):\.{1,60}(?P<value>0x[0-9a-fA-F]{1,16}|\d{1,20})", re.ASCII)
-_NODE = re.compile(r"Errors for (?:0x[0-9a-f]{1,16} )?\"(?P<name>[^\"]{0,100})\"")
-_PORT = re.compile(
+_MEMBER = LazyPattern(
+    r"(?P<name>[A-Z][A-Za-z0-9]{2,40}):\.{1,60}(?P<value>0x[0-9a-fA-F]{1,16}|\d{1,20})", flags=re.ASCII
+)
+_NODE = LazyPattern(r"Errors for (?:0x[0-9a-f]{1,16} )?\"(?P<name>[^\"]{0,100})\"", "Errors")
+_PORT = LazyPattern(
     r"GUID (?P<guid>0x[0-9a-f]{1,16}) port (?P<port>\d{1,3}|ALL):(?P<counters>(?: {1,4}\[\w{2,40} == \d{1,20}"
     r"(?: \([\d.]{1,12}[kKMGTPE]?\))?\]){1,40})",
-    re.ASCII,
+    "GUID 0x",
+    flags=re.ASCII,
 )
-_PORT_COUNTERS_COUNTER = re.compile(r"\[(?P<name>\w{2,40}) == (?P<value>\d{1,20})")
-_LID = re.compile(rf"text (?P<path>{INFINIBAND}/[^/]{{1,64}}/ports/(?P<port>\d{{1,3}}))/lid")
-_HEX = re.compile(r"0x[0-9a-f]{1,4}", re.ASCII)
-_REST = re.compile(
+_PORT_COUNTERS_COUNTER = LazyPattern(r"\[(?P<name>\w{2,40}) == (?P<value>\d{1,20})")
+_LID = LazyPattern(rf"text (?P<path>{INFINIBAND}/[^/]{{1,64}}/ports/(?P<port>\d{{1,3}}))/lid", "infiniband")
+_HEX = LazyPattern(r"0x[0-9a-f]{1,4}", flags=re.ASCII)
+_REST = LazyPattern(
     r"Link info:.{0,300}|##|## (?:Summary|Data Counters|Suppressed).{0,200}|Suppressing: .{1,200}"
-    r"|##? .{0,40}(?:nodes? (?:checked|have|had)|ports? (?:checked|have|had)|Thresholds|Suppressed).{0,160}", re.ASCII,
+    r"|##? .{0,40}(?:nodes? (?:checked|have|had)|ports? (?:checked|have|had)|Thresholds|Suppressed).{0,160}",
+    flags=re.ASCII
 )  # fmt: skip
 
 

@@ -16,21 +16,22 @@ from collections.abc import Sequence
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Form, Imported, Reports, recognised
 from dgxcheck.readers.network.files import state
 from dgxcheck.readers.values import bare, bounded
 
 IBLINKINFO_TOOL = "iblinkinfo"
-_LINK = re.compile(
+_LINK = LazyPattern(
     r"(?P<before>.{0,200}?)(?<![\w.])(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}==\( {0,16}"
     r"(?:(?P<lanes>\d{1,2})X {1,16}(?P<speed>[\d.]{1,12} Gbps(?: or FDR10)?) {1,8})?"
     r"(?P<state>[A-Za-z]{2,12}) {0,8}/ {0,8}(?P<physical>[A-Za-z ]{4,20}?) {0,4}\)==> {0,20}"
     r"(?P<far>[^\"]{0,60})\"(?P<peer>[^\"]{0,100})\" {0,4}\( {0,4}(?P<could>[^()]{0,80}?) {0,4}\)",
-    re.ASCII,
+    flags=re.ASCII,
 )
-_IBLINKINFO_HEAD = re.compile(r"(?:CA|Switch|Router):? (?:0x[0-9a-f]{16} )?(?P<node>.{1,120}):", re.ASCII)
-_NODE = re.compile(r'"\s{0,40}(?P<node>[^"]{1,100}?)\s{0,40}"')
-_OTHER = re.compile(r"[^\w.-]+")
+_IBLINKINFO_HEAD = LazyPattern(r"(?:CA|Switch|Router):? (?:0x[0-9a-f]{16} )?(?P<node>.{1,120}):", flags=re.ASCII)
+_NODE = LazyPattern(r'"\s{0,40}(?P<node>[^"]{1,100}?)\s{0,40}"')
+_OTHER = LazyPattern(r"[^\w.-]+")
 
 
 def read_iblinkinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -78,19 +79,20 @@ def _take(reports: Reports, link: re.Match[str], node: str) -> None:
 
 
 SMINFO, IBDIAGNET = "sminfo", "ibdiagnet"
-_MASTER = re.compile(
+_MASTER = LazyPattern(
     r"sminfo: sm lid \d{1,5} sm guid 0x[0-9a-f]{1,16}, activity count \d{1,12} priority \d{1,3} state \d"
-    r" SMINFO_(?P<state>[A-Z]{3,12})"
+    r" SMINFO_(?P<state>[A-Z]{3,12})",
+    "sminfo: sm lid",
 )
-_NONE = re.compile(r"(?:.{0,40}sminfo: )?iberror: .{0,20}failed: query.{0,40}|sminfo: iberror: .{1,80}")
-_TIMEOUT = re.compile(r"ibwarn: \[\d{1,10}\] \w{2,40}: .{1,200}")
-_SUBNET_HEAD = re.compile(r"(?:-I- )?Stage\s{1,40}Warnings\s{1,12}Errors(?:\s{1,20}Comment)?")
-_STAGE = re.compile(
+_NONE = LazyPattern(r"(?:.{0,40}sminfo: )?iberror: .{0,20}failed: query.{0,40}|sminfo: iberror: .{1,80}", "iberror: ")
+_TIMEOUT = LazyPattern(r"ibwarn: \[\d{1,10}\] \w{2,40}: .{1,200}", "ibwarn: [")
+_SUBNET_HEAD = LazyPattern(r"(?:-I- )?Stage\s{1,40}Warnings\s{1,12}Errors(?:\s{1,20}Comment)?", "Warnings")
+_STAGE = LazyPattern(
     r"(?:-[IWE]- )?(?P<stage>[A-Z][\w /().-]{2,40}?)\s{2,60}(?P<warnings>\d{1,9})\s{2,14}(?P<errors>\d{1,9})"
     r"(?:\s{1,20}\S.{0,120})?"
 )
-_LINE = re.compile(r"-(?P<kind>[EW])- (?P<text>\S.{2,300})")
-_CHATTER = re.compile(r"-I- .{1,300}|-{10,120}|Summary|[A-Z][\w /()-]{2,40}|Loading IBDIAGNET from: .{0,120}")
+_LINE = LazyPattern(r"-(?P<kind>[EW])- (?P<text>\S.{2,300})")
+_CHATTER = LazyPattern(r"-I- .{1,300}|-{10,120}|Summary|[A-Z][\w /()-]{2,40}|Loading IBDIAGNET from: .{0,120}")
 _STAGES: tuple[tuple[str, FaultKind], ...] = (
     ("speed", Fault.PORT_SLOW), ("width", Fault.PORT_SLOW), ("subnet manager", Fault.NO_SUBNET_MANAGER),
     ("port counters", Fault.PORT_ERRORS), ("cable", Fault.PORT_MODULE), ("ber", Fault.PORT_ERRORS),
@@ -168,26 +170,32 @@ def _fault(words: str) -> FaultKind:
     return next((fault for word, fault in _STAGES if word in lower), Fault.TEST_FAILED)
 
 
-_NEVER = re.compile(r"(?!)")
-_GID = re.compile(r"[\w.-]{2,40}\s+\d{1,3}\s+\d{1,3}\s+(?:[0-9a-f]{4}:){7}[0-9a-f]{4}(?:\s+\S{1,60}){0,4}"
+_NEVER = LazyPattern(r"(?!)")
+_GID = LazyPattern(r"[\w.-]{2,40}\s+\d{1,3}\s+\d{1,3}\s+(?:[0-9a-f]{4}:){7}[0-9a-f]{4}(?:\s+\S{1,60}){0,4}"
                   r"|(?:-{2,16}\s+){3,8}-{2,16}|n_gids_found=\d{1,5}")  # fmt: skip
 _PORTS = r"(?:CA|SW|RT) {1,6}\d{1,5} {1,4}\d{1,3} 0x[0-9a-f]{16} .{0,300}"
 _KNOWN_FORMS: Sequence[Form] = (
-    Form("ofed_info", re.compile(r"(?:MLNX_OFED_LINUX|MLNX_EN|DOCA-OFED|OFED-internal|doca-ofed)-[\d.rcGA-]{3,40}:?"
+    Form("ofed_info", LazyPattern(r"(?:MLNX_OFED_LINUX|MLNX_EN|DOCA-OFED|OFED-internal|doca-ofed)-[\d.rcGA-]{3,40}:?"
                                   r"|OFED-internal-[\w.-]{3,40}:?"), _NEVER),
-    Form("show_gids", re.compile(r"DEV\s+PORT\s+INDEX\s+GID\s+(?:IPv4\s+)?VER\s+DEV"), _GID),
-    Form("mlxconfig", re.compile(r"Device #\d{1,3}:|Device type: {1,12}(?:ConnectX|BlueField|Connect-IB).{0,30}"),
-          re.compile(r"-{4,40}|(?:Name|Description|Device|Device type|PCI device|Configurations): {0,60}.{0,200}"
+    Form("show_gids", LazyPattern(r"DEV\s+PORT\s+INDEX\s+GID\s+(?:IPv4\s+)?VER\s+DEV", "INDEX"), _GID),
+    Form("mlxconfig", LazyPattern(r"Device #\d{1,3}:|Device type: {1,12}(?:ConnectX|BlueField|Connect-IB).{0,30}",
+    "Device"
+),
+          LazyPattern(r"-{4,40}|(?:Name|Description|Device|Device type|PCI device|Configurations): {0,60}.{0,200}"
                      r"|[A-Z][A-Z0-9_]{3,60} {1,60}\S.{0,200}|The '\*' shows parameters .{0,100}"), False),
-    Form("ibportstate", re.compile(r"PortInfo:|(?:# )?Port info: Lid \d{1,5} port \d{1,3}"),
-          re.compile(r"[A-Z][A-Za-z]{2,40}:\.{1,60}.{0,100}")),
-    Form("ibnetdiscover -p", re.compile(_PORTS), re.compile(_PORTS)),
-    Form("ibnetdiscover", re.compile(r"# (?:Topology file: generated on|.{0,40}\(ibnetdiscover output\)).{0,60}"
-                                      r"|vendid=0x[0-9a-f]{1,8}"),
-          re.compile(r"#.{0,200}"
+    Form("ibportstate", LazyPattern(r"PortInfo:|(?:# )?Port info: Lid \d{1,5} port \d{1,3}",
+    "Port info: Lid", "PortInfo:"
+),
+          LazyPattern(r"[A-Z][A-Za-z]{2,40}:\.{1,60}.{0,100}")),
+    Form("ibnetdiscover -p", LazyPattern(_PORTS, " 0x"), LazyPattern(_PORTS, " 0x")),
+    Form("ibnetdiscover", LazyPattern(r"# (?:Topology file: generated on|.{0,40}\(ibnetdiscover output\)).{0,60}"
+                                      r"|vendid=0x[0-9a-f]{1,8}",
+    "ibnetdiscover", "# Topology file:", "vendid=0x"
+),
+          LazyPattern(r"#.{0,200}"
                      r"|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid|nodeguid)=0x[0-9a-f]{1,16}.{0,80}"
                      r"|(?:Switch|Ca|Rt)\s+\d{1,4} \".{1,60}\".{0,200}|\[\d{1,4}\](?:\([0-9a-f]{1,16}\))?\s*\".{0,300}"
-          ), False),
+), False),
 )  # fmt: skip
 
 
@@ -200,13 +208,16 @@ CARRIER_TOOL = "network log"
 _NAME = r"(?P<name>ib[a-z0-9_]{1,14})"
 _WHO = r"(?:.{0,120} )?"
 _CARRIER_FORMS = (
-    re.compile(rf"{_WHO}systemd-networkd\[\d{{1,9}}\]: {_NAME}: (?P<what>[Ll]ost|[Gg]ained) carrier"),
-    re.compile(
-        rf"{_WHO}NetworkManager\[\d{{1,9}}\]: .{{0,80}}\({_NAME}\): (?P<what>carrier: link \w{{1,20}}).{{0,80}}"
+    LazyPattern(
+        rf"{_WHO}systemd-networkd\[\d{{1,9}}\]: {_NAME}: (?P<what>[Ll]ost|[Gg]ained) carrier", "systemd-networkd"
     ),
-    re.compile(rf"{_WHO}mlx5_core \S{{12,16}} {_NAME}: (?P<what>Link (?:up|down))"),
+    LazyPattern(
+        rf"{_WHO}NetworkManager\[\d{{1,9}}\]: .{{0,80}}\({_NAME}\): (?P<what>carrier: link \w{{1,20}}).{{0,80}}",
+        "NetworkManager",
+    ),
+    LazyPattern(rf"{_WHO}mlx5_core \S{{12,16}} {_NAME}: (?P<what>Link (?:up|down))", "mlx5_core "),
 )
-_OTHERS = re.compile(r"(?:.{0,120} )?systemd(?:-networkd)?\[\d{1,9}\]: .{1,300}")
+_OTHERS = LazyPattern(r"(?:.{0,120} )?systemd(?:-networkd)?\[\d{1,9}\]: .{1,300}", "systemd")
 """What else systemd logs between."""
 _FLAPS = 2
 

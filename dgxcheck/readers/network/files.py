@@ -11,6 +11,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
 
 NAME = r"[A-Za-z][\w.-]{0,63}"
 """How a device is called: ``mlx5_0``, ``mlx5_bond_0``, ``ibp12s0``."""
@@ -23,7 +24,9 @@ _PHYSICAL = {  # enum ib_port_phys_state, as the file words it; without blanks, 
 }  # fmt: skip
 _SPEEDS = {2.5: "SDR", 5.0: "DDR", 10.0: "QDR", 14.0: "FDR", 25.0: "EDR", 50.0: "HDR", 100.0: "NDR", 200.0: "XDR"}
 """Gbit/s of a lane, as ``active_speed`` gives them: 10 is also FDR10."""
-_GUID = re.compile(r"(?:0x)?([0-9a-f]{4}):?([0-9a-f]{4}):?([0-9a-f]{4}):?([0-9a-f]{4})", re.IGNORECASE | re.ASCII)
+_GUID = LazyPattern(
+    r"(?:0x)?([0-9a-f]{4}):?([0-9a-f]{4}):?([0-9a-f]{4}):?([0-9a-f]{4})", flags=re.IGNORECASE | re.ASCII
+)
 
 
 def state(words: str) -> str | None:

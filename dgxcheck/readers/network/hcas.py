@@ -11,14 +11,19 @@ import re
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.network.files import NAME, device_files, guid, lid, listed, physical, port_files, rate, state
 from dgxcheck.readers.values import bare, bounded
 
 IBSTAT_TOOL = "ibstat"
-_IBSTAT_DEVICE = re.compile(rf"CA '({NAME})'", re.ASCII)
-_IBSTAT_PORT = re.compile(r"Port (\d{1,3}):", re.ASCII)
-_GONE = re.compile(rf"ibpanic: \[\d{{1,10}}\] \w{{1,40}}: (?P<what>.{{1,80}}'(?P<device>{NAME})'.{{1,120}})", re.ASCII)
+_IBSTAT_DEVICE = LazyPattern(rf"CA '({NAME})'", "CA '", flags=re.ASCII)
+_IBSTAT_PORT = LazyPattern(r"Port (\d{1,3}):", "Port ", flags=re.ASCII)
+_GONE = LazyPattern(
+    rf"ibpanic: \[\d{{1,10}}\] \w{{1,40}}: (?P<what>.{{1,80}}'(?P<device>{NAME})'.{{1,120}})",
+    "ibpanic: [",
+    flags=re.ASCII,
+)
 """A device that is still listed, but whose files cannot be read because its driver released it."""
 _IBSTAT_LABELS = frozenset((
     "CA type", "Number of ports", "Firmware version", "Hardware version", "Node GUID", "System image GUID", "State",
@@ -84,8 +89,8 @@ def _ibstat_of_port(device: str, port: int, label: str, value: str) -> dict[str,
 
 
 IBSTATUS_TOOL = "ibstatus"
-_IBSTATUS_HEAD = re.compile(rf"Infiniband device '({NAME})' port (\d{{1,3}}) status:", re.IGNORECASE | re.ASCII)
-_RATE = re.compile(r"[0-9.]{1,8} Gb/sec \(\d{1,3}X(?: [A-Z0-9]{1,8})?\)", re.ASCII)
+_IBSTATUS_HEAD = LazyPattern(rf"Infiniband device '({NAME})' port (\d{{1,3}}) status:", flags=re.IGNORECASE | re.ASCII)
+_RATE = LazyPattern(r"[0-9.]{1,8} Gb/sec \(\d{1,3}X(?: [A-Z0-9]{1,8})?\)", " Gb/sec (", flags=re.ASCII)
 _IBSTATUS_LABELS = ("default gid", "base lid", "sm lid", "state", "phys state", "rate", "link_layer")
 
 
@@ -123,16 +128,17 @@ def _files(label: str, value: str) -> dict[str, str | None]:
 
 IBV_DEVINFO_TOOL = "ibv_devinfo"
 LIST = "ibv_devices"
-_IBV_DEVINFO_DEVICE = re.compile(rf"hca_id:\s+({NAME})", re.ASCII)
-_IBV_DEVINFO_PORT = re.compile(r"port:\s+(\d{1,3})", re.ASCII)
-_MEMBER = re.compile(r"([A-Za-z][\w-]{1,40}(?:\[\s{0,3}\d{1,4}\])?):\s*(\S.{0,300})?", re.ASCII)
-_FLAG = re.compile(
-    r"[A-Z][A-Z0-9_ ]{2,60}|Unknown flags: 0x[0-9A-Fa-f]{1,16}|\d{1,20}(?:ns|us|ms|kHZ|KHz)?|[\w-]{1,60}:", re.ASCII
+_IBV_DEVINFO_DEVICE = LazyPattern(rf"hca_id:\s+({NAME})", "hca_id:", flags=re.ASCII)
+_IBV_DEVINFO_PORT = LazyPattern(r"port:\s+(\d{1,3})", "port:", flags=re.ASCII)
+_MEMBER = LazyPattern(r"([A-Za-z][\w-]{1,40}(?:\[\s{0,3}\d{1,4}\])?):\s*(\S.{0,300})?", flags=re.ASCII)
+_FLAG = LazyPattern(
+    r"[A-Z][A-Z0-9_ ]{2,60}|Unknown flags: 0x[0-9A-Fa-f]{1,16}|\d{1,20}(?:ns|us|ms|kHZ|KHz)?|[\w-]{1,60}:",
+    flags=re.ASCII,
 )
 """What ``-v`` prints below a member: names of capabilities."""
-_GUID = re.compile(r"[0-9a-f]{16}", re.IGNORECASE)
-_WIDTH = re.compile(r"(\d{1,2})X \(\d{1,3}\)", re.ASCII)
-_SPEED = re.compile(r"(\d{1,3}\.\d) Gbps \(\d{1,4}\)", re.ASCII)
+_GUID = LazyPattern(r"[0-9a-f]{16}", flags=re.IGNORECASE)
+_WIDTH = LazyPattern(r"(\d{1,2})X \(\d{1,3}\)", flags=re.ASCII)
+_SPEED = LazyPattern(r"(\d{1,3}\.\d) Gbps \(\d{1,4}\)", " Gbps (", flags=re.ASCII)
 _LAYERS = {"infiniband": "InfiniBand", "ethernet": "Ethernet"}
 _IBV_DEVINFO_HEAD = ["device", "node", "GUID"]
 
@@ -231,11 +237,12 @@ def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 IBDEV2NETDEV_TOOL = "ibdev2netdev"
-_ROW = re.compile(
+_ROW = LazyPattern(
     rf"(?:[0-9a-f:.]{{7,16}} )?(?P<device>{NAME}) (?:\(.{{1,120}}\) )?(?:\S.{{0,120}} fw \S{{1,40}} )?port"
     r" (?P<port>\d{1,3}) (?:\((?P<state>\S{1,10}?) ?\) )?==> (?P<name>[\w.-]{1,32}) \((?P<interface>Up"
     r"|Down)\)(?: #.{0,200})?",
-    re.ASCII,
+    " port ",
+    flags=re.ASCII,
 )
 
 

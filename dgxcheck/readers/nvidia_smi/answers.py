@@ -12,6 +12,7 @@ from dgxcheck.facts.bdf import UNPLACED, is_unplaced, nameless, unplaced
 from dgxcheck.facts.ids import MOST_GPUS, RECOVERY_ACTION
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import ATTACHED, INDEX, WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.fields import (
@@ -158,15 +159,13 @@ def _read(text: str, read: Callable[[str], Json]) -> Json:
     return {"missing": "garbled", "detail": f"nvidia-smi: {word[:40]}"} if answer is None else answer
 
 
-def _field(fields: Fields, pattern: str | re.Pattern[str]) -> str | None:
+def _field(fields: Fields, pattern: str | LazyPattern) -> str | None:
     if isinstance(pattern, str):
-        pattern = re.compile(pattern)
+        pattern = LazyPattern(pattern)
     return next((value for path, value in fields.items() if pattern.fullmatch(path)), None)
 
 
-def _list_answer(
-    fields: Fields, question: str, group: str, parts: Sequence[re.Pattern[str]]
-) -> Iterator[tuple[str, Json]]:
+def _list_answer(fields: Fields, question: str, group: str, parts: Sequence[LazyPattern]) -> Iterator[tuple[str, Json]]:
     if fields.get(group) == "N/A":
         yield question, UNSUPPORTED
         return
@@ -189,7 +188,7 @@ def _memory_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
         yield "MemoryInfo", amounts
 
 
-def _numbers(fields: Fields, question: str, names: Mapping[str, re.Pattern[str]]) -> Iterator[tuple[str, Json]]:
+def _numbers(fields: Fields, question: str, names: Mapping[str, LazyPattern]) -> Iterator[tuple[str, Json]]:
     """A struct of numbers; a gap where one of its fields is none, nothing where the dump lacks one."""
     read = {name: _read(text, number) for name, part in names.items() if (text := _field(fields, part)) is not None}
     if len(read) == len(names):

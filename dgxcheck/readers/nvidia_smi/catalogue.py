@@ -5,49 +5,63 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Form, Imported, Reader, recognised
 from dgxcheck.readers.nvidia_smi import nvlink, query, query_csv, table, topo
 
-_NEVER = re.compile(r"(?!)")
-_PAIR = re.compile(r"\d{2,5}(?: MHz)?, ?\d{2,5}(?: MHz)?")
-_TABLE = re.compile(r"[|+].{3,300}[|+]|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}")
+_NEVER = LazyPattern(r"(?!)")
+_PAIR = LazyPattern(r"\d{2,5}(?: MHz)?, ?\d{2,5}(?: MHz)?")
+_TABLE = LazyPattern(r"[|+].{3,300}[|+]|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}")
 _FORMS: Sequence[Form] = (
-    Form("nvidia-smi pmon", re.compile(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}pid {1,12}type .{0,200}"),
-         re.compile(r"# {0,4}(?:[A-Z:]{8} +){0,2}Idx .{1,200}|(?:\d{8} +)?(?:\d\d:\d\d:\d\d +)?"
+    Form("nvidia-smi pmon", LazyPattern(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}pid {1,12}type .{0,200}",
+    "type "
+),
+         LazyPattern(r"# {0,4}(?:[A-Z:]{8} +){0,2}Idx .{1,200}|(?:\d{8} +)?(?:\d\d:\d\d:\d\d +)?"
                     r"\d{1,3}(?: {1,12}[\w.,/:+-]{1,60}){2,24}"), instead="nvidia-smi -q"),
     Form("nvidia-smi --query-supported-clocks",
-         re.compile(r"(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid), ?){0,5}"
-                    r"(?:graphics|memory)(?: \[MHz\])?, ?(?:graphics|memory)(?: \[MHz\])?"), _PAIR),
-    Form("nvidia-smi --version", re.compile(r"(?:NVIDIA-SMI|NVML) version {1,12}: .{1,100}", re.IGNORECASE),
-         re.compile(r"(?:NVML|DRIVER|CUDA|KMD|CUDA UMD) version {1,12}: .{1,100}", re.IGNORECASE)),
+         LazyPattern(r"(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid), ?){0,5}"
+                    r"(?:graphics|memory)(?: \[MHz\])?, ?(?:graphics|memory)(?: \[MHz\])?",
+                     "graphics", "memory"), _PAIR),
+    Form("nvidia-smi --version", LazyPattern(r"(?:NVIDIA-SMI|NVML) version {1,12}: .{1,100}",
+    flags=re.IGNORECASE
+),
+         LazyPattern(r"(?:NVML|DRIVER|CUDA|KMD|CUDA UMD) version {1,12}: .{1,100}", flags=re.IGNORECASE)),
     Form("nvidia-smi --query-accounted-apps",
-         re.compile(r"(?=.*(?:max_memory_usage|_util))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|vgpu_instance|pid|gpu_util(?:ization)?"
+         LazyPattern(r"(?=.*(?:max_memory_usage|_util))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|vgpu_instance|pid|gpu_util(?:ization)?"
                     r"|mem_util(?:ization)?|max_memory_usage|time)(?: \[[^\]]{1,8}\])?(?:, ?|$)){3,11}"),
-         re.compile(r"[^,]{1,60}(?:, ?[^,]{1,60}){2,10}")),
+         LazyPattern(r"[^,]{1,60}(?:, ?[^,]{1,60}){2,10}")),
     Form("nvidia-smi --query-compute-apps",
-         re.compile(r"(?=.*(?:used_|gpu_))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|pid|process_name|used_(?:gpu_)?memory|name)"
+         LazyPattern(r"(?=.*(?:used_|gpu_))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|pid|process_name|used_(?:gpu_)?memory|name)"
                     r"(?: \[[^\]]{1,8}\])?(?:, ?|$)){2,8}"),
-         re.compile(r"[^,]{1,200}(?:, ?[^,]{1,200}){1,7}")),
-    Form("nvidia-smi mig -lgip", re.compile(r"\| (?:GPU instance profiles|Compute instance profiles):? {1,80}\|"),
+         LazyPattern(r"[^,]{1,200}(?:, ?[^,]{1,200}){1,7}")),
+    Form("nvidia-smi mig -lgip", LazyPattern(r"\| (?:GPU instance profiles|Compute instance profiles):? {1,80}\|",
+    "instance"
+),
          _TABLE, instead="nvidia-smi -L"),
-    Form("nvidia-smi mig -lgi", re.compile(r"\| (?:GPU instances|Compute instances):? {1,80}\|"), _TABLE,
+    Form("nvidia-smi mig -lgi", LazyPattern(r"\| (?:GPU instances|Compute instances):? {1,80}\|", "instances"), _TABLE,
          instead="nvidia-smi -L"),
     Form("nvidia-smi mig",
-         re.compile(r"No (?:MIG-(?:enabled|supported) devices|(?:GPU|compute) instances) found.{0,100}"), _NEVER),
-    Form("nvidia-smi c2c", re.compile(r"(?:GPU \d{1,2}: .{1,120}\(UUID: .{1,60}\)\s{1,4})?C2C Link \d{1,2}: .{1,60}"
-                                      r"|C2C links? .{1,100}"),
-         re.compile(r"C2C Link \d{1,2}: .{1,60}")),
+         LazyPattern(r"No (?:MIG-(?:enabled|supported) devices|(?:GPU|compute) instances) found.{0,100}",
+    "found"
+), _NEVER),
+    Form("nvidia-smi c2c", LazyPattern(r"(?:GPU \d{1,2}: .{1,120}\(UUID: .{1,60}\)\s{1,4})?C2C Link \d{1,2}: .{1,60}"
+                                      r"|C2C links? .{1,100}", "C2C Link ", "C2C link"),
+         LazyPattern(r"C2C Link \d{1,2}: .{1,60}", "C2C Link ")),
     Form("nvidia-smi conf-compute",
-         re.compile(r"={3,40}NVSMI CONF-COMPUTE LOG={3,40}"
+         LazyPattern(r"={3,40}NVSMI CONF-COMPUTE LOG={3,40}"
                     r"|CC (?:status|Environment|GPUs? Ready State|Feature): {0,12}.{1,60}"),
-         re.compile(r"[A-Z][\w -]{2,40} {0,30}: {0,12}[A-Za-z][\w -]{0,40}"), False),
-    Form("nvidia-smi vgpu", re.compile(r"\| GPU {1,4}Name {1,60}\| Bus-Id {1,60}\| GPU-Util {1,20}\|"), _TABLE,
+         LazyPattern(r"[A-Z][\w -]{2,40} {0,30}: {0,12}[A-Za-z][\w -]{0,40}"), False),
+    Form("nvidia-smi vgpu", LazyPattern(r"\| GPU {1,4}Name {1,60}\| Bus-Id {1,60}\| GPU-Util {1,20}\|",
+    "| GPU-Util "
+), _TABLE,
          instead="nvidia-smi -q"),
     Form("nvidia-smi topo",
-         re.compile(r"The GPUs that have an affinity with CPU \d{1,4} are:"
-                    r"|Device \d{1,2} is connected to device .{1,80}"),
-         re.compile(r"(?:\d{1,2}(?:, ?|$)){1,64}|None"), instead="nvidia-smi topo -m"),
-    Form("nvidia-smi nvlink -gt", re.compile(r"Link \d{1,2}: (?:Data|Raw|Payload) [TR]x: .{1,40}"), _NEVER),
+         LazyPattern(r"The GPUs that have an affinity with CPU \d{1,4} are:"
+                    r"|Device \d{1,2} is connected to device .{1,80}",
+    "The GPUs that have an", "is connected to device"
+),
+         LazyPattern(r"(?:\d{1,2}(?:, ?|$)){1,64}|None"), instead="nvidia-smi topo -m"),
+    Form("nvidia-smi nvlink -gt", LazyPattern(r"Link \d{1,2}: (?:Data|Raw|Payload) [TR]x: .{1,40}", "Link "), _NEVER),
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dgxcheck.facts import fabric_health as health
 from dgxcheck.facts.ids import BRANDS
 from dgxcheck.facts.missing import Json
+from dgxcheck.lazy_pattern import LazyPattern
 
 MOST_PAGES = 512
 """Retired pages; a GPU has room for 64 in its InfoROM."""
@@ -24,8 +25,8 @@ _REASONS = (("idle|gpu idle", 0x1), ("applications clocks setting", 0x2), ("sw p
 SW_THERMAL = 0x20
 """The last but one of the reasons; the last is the setting for displays."""
 SLOWDOWNS = 0x8 | SW_THERMAL | 0x40 | 0x80
-_INTEGER = re.compile(r"-?\d{1,18}(?!\d)", re.ASCII)
-_DECIMAL = re.compile(r"\d{1,9}(?:\.\d{1,6})?(?!\d)", re.ASCII)
+_INTEGER = LazyPattern(r"-?\d{1,18}(?!\d)", flags=re.ASCII)
+_DECIMAL = LazyPattern(r"\d{1,9}(?:\.\d{1,6})?(?!\d)", flags=re.ASCII)
 
 
 def number(text: str) -> Json:
@@ -63,8 +64,8 @@ def _pstate(text: str) -> Json:
 
 POWER = "(?:gpu )?power readings/"
 _TEMP = "temperature/"
-SINGLE: tuple[tuple[str, re.Pattern[str], Callable[[str], Json]], ...] = tuple(
-    (question, re.compile(pattern), read)
+SINGLE: tuple[tuple[str, LazyPattern, Callable[[str], Json]], ...] = tuple(
+    (question, LazyPattern(pattern), read)
     for question, pattern, read in (
         ("Name", "product name", _text), ("Serial", "serial(?: number)?", _text), ("UUID", "(?:gpu )?uuid", _text),
         ("MinorNumber", "minor number", number), ("VbiosVersion", "vbios version", _text),
@@ -109,7 +110,7 @@ SINGLE: tuple[tuple[str, re.Pattern[str], Callable[[str], Json]], ...] = tuple(
     )
 )  # fmt: skip
 LISTS = tuple(
-    (question, group, tuple(re.compile(f"{group}/{part}") for part in parts))
+    (question, group, tuple(LazyPattern(f"{group}/{part}") for part in parts))
     for question, group, parts in (
         ("EccMode", "ecc mode", ("current(?: ecc)?", "pending(?: ecc)?")),
         ("MigMode", "mig mode", ("current(?: mig)?", "pending(?: mig)?")),
@@ -119,21 +120,21 @@ LISTS = tuple(
                                            "(?:remapping failure occurred|remapped row failure)")),
     )
 )  # fmt: skip
-SRAM = {"bThresholdExceeded": re.compile("ecc errors/aggregate/sram threshold exceeded")}
+SRAM = {"bThresholdExceeded": LazyPattern("ecc errors/aggregate/sram threshold exceeded", "aggregate")}
 HISTOGRAM = {
-    name: re.compile(
+    name: LazyPattern(
         f"remapped rows/(?:bank remap availability histogram/|row remapper histogram/row remapper histogram ){name}"
     )
     for name in ("max", "high", "partial", "low", "none")
 }
 """Members of ``nvmlEccSramErrorStatus_t`` and ``nvmlRowRemapperHistogramValues_t``."""
 RETIRED = (
-    (0, re.compile("retired pages/(?:single bit ecc|multiple single bit retirement/retired count)")),
-    (1, re.compile("retired pages/(?:double bit ecc|double bit retirement/retired count)")),
+    (0, LazyPattern("retired pages/(?:single bit ecc|multiple single bit retirement/retired count)", "retired")),
+    (1, LazyPattern("retired pages/(?:double bit ecc|double bit retirement/retired count)", "retired pages/double")),
 )
 _GROUPS = "clocks (?:throttle|event) reasons"
 THROTTLE = tuple(
-    (bit, re.compile(f"{_GROUPS}(?:/hw slowdown)?/(?:clocks (?:throttle|event) reason )?(?:{name})"))
+    (bit, LazyPattern(f"{_GROUPS}(?:/hw slowdown)?/(?:clocks (?:throttle|event) reason )?(?:{name})"))
     for name, bit in _REASONS
 )
 

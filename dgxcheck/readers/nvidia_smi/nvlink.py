@@ -6,17 +6,22 @@ import re
 
 from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.missing import Json
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.layout.lines import is_cut
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.topo import bare
 from dgxcheck.readers.values import bounded, gpu
 
 TOOL = "nvidia-smi -L"
-_LIST_GPU = re.compile(
-    r"GPU {1,3}(\d{1,3}): {0,3}([^()]{1,80}?)(?: {0,3}\(UUID: {0,2}(GPU-[0-9A-Za-z.-]{1,60}|[^)]{1,80})\))?"
+_LIST_GPU = LazyPattern(
+    r"GPU {1,3}(\d{1,3}): {0,3}([^()]{1,80}?)(?: {0,3}\(UUID: {0,2}(GPU-[0-9A-Za-z.-]{1,60}|[^)]{1,80})\))?",
+    "(UUID:",
+    "GPU ",
 )
-_UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_LIST_MIG = re.compile(r"MIG \d{1,2}[cg][\w.+]{1,24} {1,12}Device {1,4}\d{1,3}: {0,3}\(UUID: MIG-[^)]{1,120}\)")
+_UUID = LazyPattern(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", flags=re.IGNORECASE)
+_LIST_MIG = LazyPattern(
+    r"MIG \d{1,2}[cg][\w.+]{1,24} {1,12}Device {1,4}\d{1,3}: {0,3}\(UUID: MIG-[^)]{1,120}\)", "(UUID: MIG-"
+)
 
 
 def read_list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -51,17 +56,21 @@ def _is_name(text: str, listed: bool) -> bool:
     return listed or text.startswith(("NVIDIA ", "Tesla ", "GeForce ", "Quadro ", "TITAN ", "GRID "))
 
 
-_NVLINK_GPU = re.compile(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", re.ASCII)
-_STATE = re.compile(r"Link (\d{1,2}): (\d{1,4}(?:\.\d{1,6})? ?GB/s|<?inactive>?)", re.IGNORECASE | re.ASCII)
-_REMOTE = re.compile(r"Link (\d{1,2}): Remote Device ([0-9A-Fa-f:.]{12,16}): Link \d+", re.IGNORECASE | re.ASCII)
-_NONE = re.compile(r"Device does not have or support Nvlink\.?", re.IGNORECASE | re.ASCII)
-_DOWN = re.compile(
-    r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive\.?", re.IGNORECASE | re.ASCII
+_NVLINK_GPU = LazyPattern(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", "GPU ", flags=re.ASCII)
+_STATE = LazyPattern(r"Link (\d{1,2}): (\d{1,4}(?:\.\d{1,6})? ?GB/s|<?inactive>?)", flags=re.IGNORECASE | re.ASCII)
+_REMOTE = LazyPattern(r"Link (\d{1,2}): Remote Device ([0-9A-Fa-f:.]{12,16}): Link \d+", flags=re.IGNORECASE | re.ASCII)
+_NONE = LazyPattern(r"Device does not have or support Nvlink\.?", flags=re.IGNORECASE | re.ASCII)
+_DOWN = LazyPattern(
+    r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive\.?", flags=re.IGNORECASE | re.ASCII
 )
-_NVLINK_MIG = re.compile(r"Nvlink queries are not supported for Devices in MIG mode\.?", re.IGNORECASE | re.ASCII)
-_CAPABILITY = re.compile(r"Link \d{1,2}, [\w ]{4,60} (?:is )?supported: (?:true|false)", re.IGNORECASE | re.ASCII)
-_LINK = re.compile(r"Link (\d{1,2})[:,] ", re.IGNORECASE | re.ASCII)
-_COMMAND = re.compile(r"nvidia-smi\s+nvlink\b.*")
+_NVLINK_MIG = LazyPattern(
+    r"Nvlink queries are not supported for Devices in MIG mode\.?", flags=re.IGNORECASE | re.ASCII
+)
+_CAPABILITY = LazyPattern(
+    r"Link \d{1,2}, [\w ]{4,60} (?:is )?supported: (?:true|false)", flags=re.IGNORECASE | re.ASCII
+)
+_LINK = LazyPattern(r"Link (\d{1,2})[:,] ", flags=re.IGNORECASE | re.ASCII)
+_COMMAND = LazyPattern(r"nvidia-smi\s+nvlink\b.*", "nvidia-smi")
 
 
 class LinkOrder:
@@ -122,8 +131,8 @@ def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 KIND = "nvlink-errors"
-_ERRORS_GPU = re.compile(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", re.ASCII)
-_COUNT = re.compile(r"Link (\d{1,2}): (Replay|Recovery|CRC) Errors: (\d{1,20})", re.ASCII)
+_ERRORS_GPU = LazyPattern(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", "GPU ", flags=re.ASCII)
+_COUNT = LazyPattern(r"Link (\d{1,2}): (Replay|Recovery|CRC) Errors: (\d{1,20})", "Errors", flags=re.ASCII)
 _COUNTERS = {"Replay": 0, "Recovery": 1, "CRC": 2}
 """``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""
 

@@ -6,12 +6,12 @@ tag by tag, so that what is broken stops nothing: no document type is heeded and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.ids import MOST_GPUS
 from dgxcheck.facts.record import replace
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.answers import MOST_FIELDS, NOWHERE, Fields, Section, answers, imported
 from dgxcheck.readers.nvidia_smi.topo import plain
@@ -20,14 +20,14 @@ from dgxcheck.readers.values import bounded
 TEXT_TOOL = "nvidia-smi -q"
 FEWEST = 3
 """Answers that a piece without a GPU's line must hold to be taken for part of a dump."""
-_TEXT_HEAD = re.compile(r"=+NVSMI LOG=+")
-_GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])")
-_GROUP = re.compile(r"[a-z][a-z0-9 .&-]{1,60}")
+_TEXT_HEAD = LazyPattern(r"=+NVSMI LOG=+", "NVSMI LOG=")
+_GPU = LazyPattern(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", "GPU ")
+_GROUP = LazyPattern(r"[a-z][a-z0-9 .&-]{1,60}")
 _TEXT_SYSTEM = ("timestamp", "driver version", "cuda version", "attached gpus")
-_WHOLE = re.compile(r"[\d.]+ (?:MHz|MiB|C|W|%|KB/s)|N/A|None|Disabled|Enabled")
-_COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi\s(?:.{0,80}\s)?(?:-q|-a|--query)(?:\s|$)")
-_ASKED = re.compile(r"\s(?:-i|--id)[ =](\d{1,2})(?:\s|$)")
-_NOTE = re.compile(r" {1,80}# \S.*$")
+_WHOLE = LazyPattern(r"[\d.]+ (?:MHz|MiB|C|W|%|KB/s)|N/A|None|Disabled|Enabled")
+_COMMAND = LazyPattern(r"(?:^|[\s/])nvidia-smi\s(?:.{0,80}\s)?(?:-q|-a|--query)(?:\s|$)", "nvidia-smi")
+_ASKED = LazyPattern(r"\s(?:-i|--id)[ =](\d{1,2})(?:\s|$)")
+_NOTE = LazyPattern(r" {1,80}# \S.*$")
 """What people write behind a line that they explain."""
 _BETWEEN = "--"
 """What ``grep -A`` prints between its finds."""
@@ -169,11 +169,11 @@ def _split(text: str) -> tuple[str, str, str]:
 
 XML_TOOL = "nvidia-smi -q -x"
 XML_DEEPEST = 8
-_XML_PART = re.compile(r"<(?P<end>/?)(?P<tag>[A-Za-z_][\w.-]*)(?![\w.-])(?P<more>[^<>]*)>|(?P<text>[^<>]+)")
-_DECLARED = re.compile(r"<\?xml [^<>]*\?>|<!DOCTYPE [^<>]*>")
-_ID = re.compile(r"""\bid\s*=\s*["']([^"']+)["']""")
+_XML_PART = LazyPattern(r"<(?P<end>/?)(?P<tag>[A-Za-z_][\w.-]*)(?![\w.-])(?P<more>[^<>]*)>|(?P<text>[^<>]+)")
+_DECLARED = LazyPattern(r"<\?xml [^<>]*\?>|<!DOCTYPE [^<>]*>", "<!DOCTYPE ", "<?xml ")
+_ID = LazyPattern(r"""\bid\s*=\s*["']([^"']+)["']""")
 _ENTITIES = {"lt": "<", "gt": ">", "quot": '"', "apos": "'", "amp": "&"}
-_ENTITY = re.compile(r"&(lt|gt|quot|apos|amp);")
+_ENTITY = LazyPattern(r"&(lt|gt|quot|apos|amp);")
 _XML_SYSTEM = {"driver_version": "driver version", "cuda_version": "cuda version", "attached_gpus": "attached gpus"}
 
 
@@ -242,12 +242,12 @@ def _xml_keep(gpus: list[Section], system: dict[str, str], stack: list[str], val
 
 JSON_TOOL = "nvidia-smi -q -x"
 JSON_DEEPEST = 10
-_JSON_PART = re.compile(
+_JSON_PART = LazyPattern(
     r"""(?P<key>["']?@?[A-Za-z_]\w*["']?)\s*:\s*|(?P<open>[{\[])|(?P<close>[}\]])"""
     r"""|"(?P<double>[^"\\]*)"|'(?P<single>[^'\\]*)'|(?P<skip>[\s,;]+)"""
 )
-_BEGIN = re.compile(r"""nvidia_smi_log|driver_version["']?\s*:""")
-_JSON_HEAD = re.compile(r"(?:const|let|var)\s+\w+\s*=\s*")
+_BEGIN = LazyPattern(r"""nvidia_smi_log|driver_version["']?\s*:""", "driver_version", "nvidia_smi_log")
+_JSON_HEAD = LazyPattern(r"(?:const|let|var)\s+\w+\s*=\s*", "const", "let", "var")
 _JSON_SYSTEM = {"driver_version": "driver version", "cuda_version": "cuda version"}
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
@@ -50,19 +51,21 @@ _SAME = {
     "clocks_throttle_reasons.active": "clocks event reasons mask",
     "clocks_event_reasons.active": "clocks event reasons mask",
 }  # fmt: skip
-_ECC = re.compile(r"ecc\.errors\.(un)?corrected\.(volatile|aggregate)\.total")
-_CLOCKS = re.compile(r"clocks\.(?:(current|max|applications|default_applications)\.)?(graphics|gr|sm|memory|mem|video)")
-_REASONS = re.compile(r"clocks_(?:throttle|event)_reasons\.(\w+)")
-_HISTOGRAM = re.compile(r"remapped_rows\.histogram\.(max|high|partial|low|none)")
-_FABRIC = re.compile(r"fabric\.((?:health\.)?\w+)")
+_ECC = LazyPattern(r"ecc\.errors\.(un)?corrected\.(volatile|aggregate)\.total", "corrected")
+_CLOCKS = LazyPattern(
+    r"clocks\.(?:(current|max|applications|default_applications)\.)?(graphics|gr|sm|memory|mem|video)", "clocks"
+)
+_REASONS = LazyPattern(r"clocks_(?:throttle|event)_reasons\.(\w+)", "clocks_event_reasons", "clocks_throttle_reasons")
+_HISTOGRAM = LazyPattern(r"remapped_rows\.histogram\.(max|high|partial|low|none)", "remapped_rows")
+_FABRIC = LazyPattern(r"fabric\.((?:health\.)?\w+)", "fabric.")
 BUS_ID = ("pci.bus_id", "gpu_bus_id")
-UNUSED = re.compile(
+UNUSED = LazyPattern(
     r"timestamp|count|index|driver_version|cuda_version|hostname|compute_cap|minor_number|accounting\.\w+|utilization\.\w+"
     r"|pci\.\w+|pcie\.link\.\w+(?:\.\w+)?|gom\.\w+|driver_model\.\w+|encoder\.\w+\.\w+|inforom\.\w+|addressing_mode"
     r"|display_attached|(?:clocks|power|ecc|memory|temperature|platform|module|edpp|gsp|c2c|vgpu|protected|dram|power_smoothing"
     r"|vgpu_device_capability|vgpu_driver_capability|clocks_event_reasons_counters|clocks_throttle_reasons_counters"
     r"|dramEncryption|protected_memory|edpp_multiplier|board_id|multigpu_board|nvlink|retired_pages|remapped_rows)(?:[._]\w+)*",
-    re.IGNORECASE,
+    flags=re.IGNORECASE
 )  # fmt: skip
 """Columns that exist and answer nothing that is asked."""
 
@@ -95,14 +98,16 @@ def is_column(name: str) -> bool:
 CSV_TOOL = "nvidia-smi --query-gpu"
 LONGEST = 16_384
 """Characters of a line; all 190 columns of R590 have 5,000."""
-_UNIT = re.compile(r" {0,2}\[[^\]]{1,12}\]$")
-_CSV_COMMAND = re.compile(r"--query-(?:gpu|remapped-rows)[= ]['\"]?([\w.,]{1,8000})")
-_SEPARATORS = (re.compile(r" ?, ?|\t"), re.compile(r", "), re.compile(r" ?; ?"))
+_UNIT = LazyPattern(r" {0,2}\[[^\]]{1,12}\]$")
+_CSV_COMMAND = LazyPattern(
+    r"--query-(?:gpu|remapped-rows)[= ]['\"]?([\w.,]{1,8000})", "query-remapped-rows", "--query-gpu"
+)
+_SEPARATORS = (LazyPattern(r" ?, ?|\t"), LazyPattern(r", "), LazyPattern(r" ?; ?"))
 """That of nvidia-smi, and those of tables with decimal commas."""
-_DECIMAL_COMMA = re.compile(r"(-?\d{1,9}),(\d{1,6}(?: [A-Za-z%]{1,6})?)")
+_DECIMAL_COMMA = LazyPattern(r"(-?\d{1,9}),(\d{1,6}(?: [A-Za-z%]{1,6})?)")
 _OF_PAGES = (".address", ".cause")
 """Columns of ``--query-retired-pages``, which has one row a page."""
-_TROUBLE = re.compile(r"GPU is lost|GPU requires reset|Unknown Error|ERR!")
+_TROUBLE = LazyPattern(r"GPU is lost|GPU requires reset|Unknown Error|ERR!")
 _OTHERS = 8
 """Lines that are no rows, after which a table is over."""
 _TEMPERATURE = "temperature.gpu"
@@ -110,14 +115,14 @@ _OURS = frozenset(("uuid", "gpu_uuid", "gpu_name", "gpu_bus_id", "driver_version
 """Columns that no other table has; neither have others names with a dot or a unit."""
 _ALONE = ("name", "uuid", "gpu_name", "gpu_uuid", "pci.bus_id", "gpu_bus_id")
 """Columns that may be the only one where no command is above them."""
-_VALUE = re.compile(
+_VALUE = LazyPattern(
     r"\[?(?:N/A|Not Supported|Unknown Error|No|Yes|Enabled|Disabled|Active|Not Active|Default|None)\]?|P\d{1,2}"
     r"|[\d.]{1,20}(?: [A-Za-z/%]{1,6})?|0x[0-9A-Fa-f]{1,16}|GPU-[0-9a-f-]{8,40}"
     r"|[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
     r"|(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN) .{1,60}"
 )
 """What stands in a table of one column."""
-_GPU_NAME = re.compile(r"\b(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN)\b")
+_GPU_NAME = LazyPattern(r"\b(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN)\b")
 
 
 class _Table(Record, kw_only=False):
@@ -222,10 +227,12 @@ def _rank(row: Mapping[str, str]) -> tuple[bool, float]:
 
 PAGES_TOOL = "nvidia-smi --query-retired-pages"
 _NAMES = r"gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|timestamp|(?:retired_pages\.)?(?:address|cause|timestamp)"
-_HEAD = re.compile(rf"(?:(?:{_NAMES})(?:, ?|$)){{2,8}}")
-_PAGES_COMMAND = re.compile(rf"--query-retired-pages[= ]['\"]?(?P<names>(?:(?:{_NAMES}),?){{1,8}})")
-_SEPARATOR = re.compile(r", ?")
-_ADDRESS = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
+_HEAD = LazyPattern(rf"(?:(?:{_NAMES})(?:, ?|$)){{2,8}}")
+_PAGES_COMMAND = LazyPattern(
+    rf"--query-retired-pages[= ]['\"]?(?P<names>(?:(?:{_NAMES}),?){{1,8}})", "query-retired-pages"
+)
+_SEPARATOR = LazyPattern(r", ?")
+_ADDRESS = LazyPattern(r"0x[0-9a-f]{1,16}", flags=re.IGNORECASE)
 _CAUSES = (("single", 0), ("double", 1))
 """A word of the cause, and ``nvmlPageRetirementCause_t``."""
 _GET = "nvml nvmlDeviceGet"

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.nvidia_smi.answers import NO_ANSWER, NOWHERE, Section, imported
@@ -22,28 +23,45 @@ from dgxcheck.readers.values import bounded, gpu, number
 
 FAILURE_TOOL = "nvidia-smi"
 _INIT = (
-    (re.compile(r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*"), "absent", 9),
-    (re.compile(r"NVIDIA-SMI couldn't find libnvidia-ml\.so\b.*"), "absent", 12),
-    (re.compile(r"Failed to initialize NVML: Driver Not Loaded\b.*"), "absent", 9),
-    (re.compile(r"Failed to initialize NVML: Driver/library version mismatch\b.*"), "garbled", 18),
-    (re.compile(r"Failed to initialize NVML: Insufficient Permissions\b.*"), "denied", 4),
-    (re.compile(r"Failed to initialize NVML: GPU access blocked by the operating system\b.*"), "denied", 17),
-    (re.compile(r"Failed to initialize NVML: \S.{0,80}"), "garbled", 999),
+    (
+        LazyPattern(
+            r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*", "NVIDIA-SMI has failed"
+        ),
+        "absent",
+        9,
+    ),
+    (LazyPattern(r"NVIDIA-SMI couldn't find libnvidia-ml\.so\b.*", "libnvidia-ml"), "absent", 12),
+    (LazyPattern(r"Failed to initialize NVML: Driver Not Loaded\b.*", "Failed to initialize"), "absent", 9),
+    (
+        LazyPattern(r"Failed to initialize NVML: Driver/library version mismatch\b.*", "Failed to initialize"),
+        "garbled",
+        18,
+    ),
+    (LazyPattern(r"Failed to initialize NVML: Insufficient Permissions\b.*", "Insufficient"), "denied", 4),
+    (
+        LazyPattern(
+            r"Failed to initialize NVML: GPU access blocked by the operating system\b.*", "Failed to initialize"
+        ),
+        "denied",
+        17,
+    ),
+    (LazyPattern(r"Failed to initialize NVML: \S.{0,80}", "Failed to initialize"), "garbled", 999),
 )
 """Words, gap and nvmlReturn_t."""
-_MORE = re.compile(r"Please also try adding directory that contains libnvidia-ml\.so to your system PATH\.?"
-                   r"|NVML library version: (?P<library>[\d.]{1,20})")  # fmt: skip
-_NO_GPU = re.compile(r"No devices were found\.?")
-_HANDLE = re.compile(
+_MORE = LazyPattern(r"Please also try adding directory that contains libnvidia-ml\.so to your system PATH\.?"
+                   r"|NVML library version: (?P<library>[\d.]{1,20})",
+                   "libnvidia-ml", "NVML library version:")  # fmt: skip
+_NO_GPU = LazyPattern(r"No devices were found\.?", "No devices were found")
+_HANDLE = LazyPattern(
     r"Unable to (?:determine|detect) the device handle for GPU ?(?:\d{1,3}: )?"
     r"(?P<bdf>[0-9a-f]{1,8}:[0-9a-f]{1,4}:[0-9a-f]{1,4}(?:\.\d)?)\"?: (?P<why>\S.{0,200}?)[\"*]{0,4}",
-    re.IGNORECASE | re.ASCII,
+    flags=re.IGNORECASE | re.ASCII,
 )
-_QUOTED = re.compile(r"[\"'`“](?P<said>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]", re.IGNORECASE)
+_QUOTED = LazyPattern(r"[\"'`“](?P<said>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]", flags=re.IGNORECASE)
 """Such a line within a sentence."""
-_INFOROM = re.compile(
+_INFOROM = LazyPattern(
     r"WARNING: infoROM is corrupted at gpu (?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\.?",
-    re.IGNORECASE | re.ASCII,
+    flags=re.IGNORECASE | re.ASCII,
 )
 _CORRUPTED: Json = {"missing": "garbled", "detail": "nvidia-smi: infoROM is corrupted", "code": 14}
 
@@ -84,24 +102,24 @@ ERR = "ERR!"
 """A value that NVML did not give."""
 LONGEST = 240
 """Characters of a line; the widest tables have 115."""
-_TABLE_HEAD = re.compile(r"\| *NVIDIA-SMI \S.*")
-_VERSION = re.compile(r"(?:Driver|KMD) Version: {0,9}(\d[\d.]{2,20})(?=[\s|])")
-_CUDA = re.compile(r"CUDA (?:UMD )?Version: {0,9}(\d[\d.]{1,8})(?=[\s|])")
-_GPU = re.compile(r"(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) +(?P<persistence>On|Off|N/A|ERR!|Enabled|Disabled)")
-_GEFORCE = re.compile(r"(?:NVIDIA )?GeForce ")
+_TABLE_HEAD = LazyPattern(r"\| *NVIDIA-SMI \S.*", "NVIDIA-SMI ")
+_VERSION = LazyPattern(r"(?:Driver|KMD) Version: {0,9}(\d[\d.]{2,20})(?=[\s|])", "Version")
+_CUDA = LazyPattern(r"CUDA (?:UMD )?Version: {0,9}(\d[\d.]{1,8})(?=[\s|])", "Version")
+_GPU = LazyPattern(r"(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) +(?P<persistence>On|Off|N/A|ERR!|Enabled|Disabled)")
+_GEFORCE = LazyPattern(r"(?:NVIDIA )?GeForce ", "GeForce ")
 """What a name that is cut still says."""
-_PLACE = re.compile(r"(?P<bdf>[0-9A-Fa-f:.]{7,16}|\S{1,24}) +(?P<display>On|Off|N/A|ERR!|Enabled|Disabled)")
-_FAN = re.compile(
+_PLACE = LazyPattern(r"(?P<bdf>[0-9A-Fa-f:.]{7,16}|\S{1,24}) +(?P<display>On|Off|N/A|ERR!|Enabled|Disabled)")
+_FAN = LazyPattern(
     r"(?P<fan>\S+%?) +(?P<temp>\S+) +(?P<pstate>P\d{1,2}|\S+) +(?P<power>\S[^/]{0,24}|N/A) ?/ +(?P<cap>\S.{0,24})"
 )
-_MEMORY = re.compile(r"(?P<used>\d+ ?MiB|\S{1,16}) ?/ *(?P<total>\d+ ?MiB|\S{1,16})")
-_MODE = re.compile(r"(?P<busy>\d+%|N/A|ERR!|Unknown Error|\S{1,16}) +(?P<mode>\S.{0,32})")
-_MIG = re.compile(r"(?:N/A|(?:Enabled|Disabled)\*?|ERR!)?")
-_TITLES = re.compile(r"\| *(?:GPU +Name|Fan +Temp|GPU +GI|ID +ID|GPU +CI).*|\|[\s|]{0,200}MIG M\. *\|")
-_FRAME = re.compile(r"[+|][-=+|]{3,}[+|]?")
-_PART = re.compile(r"\| *(?:Processes|MIG devices|vGPU):?[ |].*")
-_CLOCK = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d \d{4}")
-_COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi$")
+_MEMORY = LazyPattern(r"(?P<used>\d+ ?MiB|\S{1,16}) ?/ *(?P<total>\d+ ?MiB|\S{1,16})")
+_MODE = LazyPattern(r"(?P<busy>\d+%|N/A|ERR!|Unknown Error|\S{1,16}) +(?P<mode>\S.{0,32})")
+_MIG = LazyPattern(r"(?:N/A|(?:Enabled|Disabled)\*?|ERR!)?")
+_TITLES = LazyPattern(r"\| *(?:GPU +Name|Fan +Temp|GPU +GI|ID +ID|GPU +CI).*|\|[\s|]{0,200}MIG M\. *\|")
+_FRAME = LazyPattern(r"[+|][-=+|]{3,}[+|]?")
+_PART = LazyPattern(r"\| *(?:Processes|MIG devices|vGPU):?[ |].*", "MIG devices", "Processes", "vGPU")
+_CLOCK = LazyPattern(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d \d{4}")
+_COMMAND = LazyPattern(r"(?:^|[\s/])nvidia-smi$", "nvidia-smi")
 
 
 def read_table(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -223,9 +241,9 @@ def _next(cells: Sequence[str], row: int) -> Iterator[tuple[str, str]]:
 
 
 DMON_TOOL = "nvidia-smi dmon"
-_DMON_HEAD = re.compile(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}(?P<columns>(?:[a-z0-9]{1,12} {0,12}){1,32})")
-_UNITS = re.compile(r"# {0,4}(?:YYYYMMDD +)?(?:HH:MM:SS +)?Idx {1,12}[\w%#/ -]{1,200}")
-_ROW = re.compile(r"(?:\d{8} {1,8})?(?:\d\d:\d\d:\d\d {1,8})?(?P<gpu>\d{1,3})(?P<cells>(?: {1,16}[\d.-]{1,12}){1,32})")
+_DMON_HEAD = LazyPattern(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}(?P<columns>(?:[a-z0-9]{1,12} {0,12}){1,32})", "gpu ")
+_UNITS = LazyPattern(r"# {0,4}(?:YYYYMMDD +)?(?:HH:MM:SS +)?Idx {1,12}[\w%#/ -]{1,200}", "Idx ")
+_ROW = LazyPattern(r"(?:\d{8} {1,8})?(?:\d\d:\d\d:\d\d {1,8})?(?P<gpu>\d{1,3})(?P<cells>(?: {1,16}[\d.-]{1,12}){1,32})")
 _FIELDS: Mapping[str, str] = {
     "pwr": "power readings/power draw", "temp": "temperature/gpu current temp",
     "gtemp": "temperature/gpu current temp", "mtemp": "temperature/memory current temp", "mclk": "clocks/memory",

@@ -23,24 +23,27 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import values
 from dgxcheck.readers.model import Imported
 
 MOST_COLUMNS = 512
 TITLES = {"CPU": "cpu-affinity", "NUMA": "numa-affinity", "GPU": "gpu-numa-id"}
 """First word of a title -> kind of fact."""
-_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_TITLE = re.compile(r"(CPU|NUMA) {0,8}Affinity|(GPU) {0,8}NUMA {0,8}ID|(?<= )(NUMA)(?: Node)? {0,8}$")
-_GLUED = re.compile(r"(GPU\d{1,3}|NIC\d{1,3}|mlx\d_\d{1,3})(?=\D)")
-_NAME = re.compile(r"(?!NV\d+$)(?=[\w.-]{0,63}\d)[A-Za-z][\w.-]{0,63}", re.ASCII)
-_CELL = re.compile(r"X|PIX|PXB|PHB|NODE|SOC|SYS|NV\d+|OK|CNS|GNS|TNS|NS|DR|U")
-_GPU = re.compile(r"GPU\d{1,3}", re.ASCII)
-_REST = re.compile(r"[\d,-]{1,4096}|N/A|0N/A", re.ASCII)
+_ESCAPE = LazyPattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_TITLE = LazyPattern(
+    r"(CPU|NUMA) {0,8}Affinity|(GPU) {0,8}NUMA {0,8}ID|(?<= )(NUMA)(?: Node)? {0,8}$", "NUMA", "Affinity"
+)
+_GLUED = LazyPattern(r"(GPU\d{1,3}|NIC\d{1,3}|mlx\d_\d{1,3})(?=\D)", "GPU", "NIC", "mlx")
+_NAME = LazyPattern(r"(?!NV\d+$)(?=[\w.-]{0,63}\d)[A-Za-z][\w.-]{0,63}", flags=re.ASCII)
+_CELL = LazyPattern(r"X|PIX|PXB|PHB|NODE|SOC|SYS|NV\d+|OK|CNS|GNS|TNS|NS|DR|U")
+_GPU = LazyPattern(r"GPU\d{1,3}", "GPU", flags=re.ASCII)
+_REST = LazyPattern(r"[\d,-]{1,4096}|N/A|0N/A", flags=re.ASCII)
 """What stands under the titles."""
 LONGEST_REST = 4096
-_COMMAND = re.compile(r"nvidia-smi\s+topo\s+(-\S+)(?:\s+(\w+))?")
-_LEGEND = re.compile(r"(?:NIC )?Legend:|\S{1,4}\s*=\s\S.*")
-_NIC = re.compile(r"(NIC\d{1,3}):\s+(\S{1,64})", re.ASCII)
+_COMMAND = LazyPattern(r"nvidia-smi\s+topo\s+(-\S+)(?:\s+(\w+))?", "nvidia-smi")
+_LEGEND = LazyPattern(r"(?:NIC )?Legend:|\S{1,4}\s*=\s\S.*")
+_NIC = LazyPattern(r"(NIC\d{1,3}):\s+(\S{1,64})", "NIC", flags=re.ASCII)
 
 
 class TopoRow(Record, kw_only=False):
@@ -194,10 +197,10 @@ def _row(number: int, line: str, columns: tuple[str, ...], more: Mapping[int, tu
     return TopoRow(number, words[0], tuple(words[1 : 1 + len(columns)]), tuple(rest), more.get(number, ()))
 
 
-_LABEL = re.compile(r"PIX|PXB|PHB|NODE|SOC|SYS|NV[1-9]\d{0,2}", re.ASCII)
+_LABEL = LazyPattern(r"PIX|PXB|PHB|NODE|SOC|SYS|NV[1-9]\d{0,2}", flags=re.ASCII)
 _BEFORE_NVLINK = "Path traverses"
 """Words of the legend of 2015 and 2016 (352)."""
-_CPUS = re.compile(r"[\d,-]{1,4096}|N/A", re.ASCII)
+_CPUS = LazyPattern(r"[\d,-]{1,4096}|N/A", flags=re.ASCII)
 
 
 def read_labels(lines: tuple[str, ...]) -> tuple[Imported, ...]:

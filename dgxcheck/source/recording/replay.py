@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from dgxcheck.facts.limits import LOG_LINE_CHARACTERS, NVML_DEPTH
-from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.facts.missing import Gap, Missing, gap_from_json, question
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recording.keys import DEVICE, GroupedFacts, flatten, from_json, numbered, split_path
 
@@ -88,9 +88,11 @@ class RecordedSource:
         if isinstance(value, str | int | float) or value is None:
             return value
         where = question(function, subject, *args)
+        if isinstance(value, dict) and "missing" in value:
+            return gap_from_json(value, where)
         if not _within(value, NVML_DEPTH):
             return Missing(Gap.GARBLED, where, "nested deeper than any answer of NVML")
-        return from_json(value, where)
+        return value
 
     def name(self, table: str, key: str) -> str | Missing:
         where = f"{table} {key}"
