@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks.by_nature import last_run, unique
 from dgxcheck.checks.consistency import readings
 from dgxcheck.checks.drift import baseline
-from dgxcheck.checks.driver import fabric_manager, persistence, versions
+from dgxcheck.checks.driver import bound, fabric_manager, persistence, versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.gpu import clocks, ecc, inventory, presence, spare_memory, thermal
@@ -35,6 +35,7 @@ from dgxcheck.checks.tools import reports
 CHECKS: tuple[Check, ...] = (
     *report.CHECKS,
     *driver.CHECKS,
+    *bound.CHECKS,
     *persistence.CHECKS,
     *answers.CHECKS,
     *versions.INSTALLATION,

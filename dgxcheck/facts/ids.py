@@ -4,6 +4,8 @@ from __future__ import annotations
 
 NVIDIA = 0x10DE
 """PCI vendor."""
+MELLANOX = 0x15B3
+"""PCI vendor."""
 DISPLAY = 0x03
 """PCI base class of GPUs: 0x0300 with a display output (DGX Station), 0x0302 without."""
 OTHER_BRIDGE = 0x0680

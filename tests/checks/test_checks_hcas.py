@@ -142,4 +142,4 @@ def test_an_nvswitch_to_which_links_lead_is_missing_without_a_profile(tmp_path: 
 )
 def test_driver_of_an_nvswitch(target: Json, due: str, tmp_path: Path) -> None:
     spec = changed(tmp_path, {f"link /sys/bus/pci/devices/{NVSWITCHES[1]}/driver": target}, "dgx-2")
-    assert said(box(spec), "nvlink.nvswitch-driver", NVSWITCHES[1]) == [due]
+    assert said(box(spec), "driver.bound", NVSWITCHES[1]) == [due]

@@ -55,7 +55,7 @@ def shared(finding: Finding) -> tuple[str, str] | None:
         ("driver.library", None, {"nvml nvmlInit": error(18)}, Fault.DRIVER_MISMATCH, DRIVER),
         ("driver.library", None, {"nvml nvmlInit": error(999)}, Fault.DRIVER_FAILED, DRIVER),
         ("driver.responsive", None, {f"{NVML}Name {GPU2}": {"missing": "timeout"}}, Fault.DRIVER_UNRESPONSIVE, DRIVER),
-        ("driver.nouveau", GPU2, {f"link /sys/bus/pci/devices/{GPU2}/driver": "../../bus/pci/drivers/nouveau"},
+        ("driver.bound", GPU2, {f"link /sys/bus/pci/devices/{GPU2}/driver": "../../bus/pci/drivers/nouveau"},
          Fault.NOUVEAU, DRIVER),
         ("driver.persistence", GPU2, {f"{NVML}PersistenceMode {GPU2}": 0}, Fault.PERSISTENCE_OFF,
          gpu("persistence mode")),

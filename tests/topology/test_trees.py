@@ -55,7 +55,7 @@ CLASSES = {
 }
 PORTS = {"network.firmware", "network.port-rate", "network.port-state"}
 JUDGED = {
-    "checkbox-dgx-station": {"driver.nouveau", "pcie.uniform"},
+    "checkbox-dgx-station": {"driver.bound", "pcie.uniform"},
     "gpud-sys-class-infiniband-h100": PORTS | {"network.uniform"},
     "hwloc-2pa-pcidomain32bits": {"consistency.host", "host.cpu-clock"},
     "hwloc-32em64t-2n8c+dax+nvme+mic+dimms": PORTS

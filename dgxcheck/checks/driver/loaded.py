@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.blame import driver
 from dgxcheck.checks.engine.box import HOST, Box, Growth
-from dgxcheck.checks.engine.check import Check, per_host, ruled
+from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import is_driver_query, unjudged
 from dgxcheck.checks.engine.visibility import in_container
@@ -12,8 +12,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import NvmlReturn
-from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing, need
-from dgxcheck.facts.sysfs import pci_file
+from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing
 from dgxcheck.topology.model import Device
 
 _NVML_FAULTS = {
@@ -126,21 +125,6 @@ def _responsive(box: Box) -> Judged:
         yield HOST, Judgement(Status.PASS, "the driver responded to every query", 0, 0, "queries")
 
 
-def _nouveau(box: Box) -> Judged:
-    for gpu in box.gpus:
-        yield box.subject(gpu), ruled(_kernel_driver, gpu)
-
-
-def _kernel_driver(gpu: Device) -> Judgement:
-    name = need(bound(gpu))
-    if name not in ("nvidia", "nouveau"):
-        return skip("not-visible", f"bound to {name or 'no driver'}")
-    evidence = (Evidence(pci_file(gpu.bdf, "driver"), name),)
-    if name == "nouveau":
-        return Judgement(Status.FAIL, "bound to nouveau", name, "nvidia", "", evidence, fault=Fault.NOUVEAU)
-    return Judgement(Status.PASS, "bound to nvidia", name, "nvidia", "", evidence)
-
-
 CHECKS = (
     Check(
         id="driver.library",
@@ -161,14 +145,6 @@ CHECKS = (
         remedy="check the kernel log for Xids and hung tasks; run nvidia-bug-report.sh --safe-mode"
         " --extra-system-data, which may take long; then reboot",
         judge=_responsive,
-        blames=driver,
-    ),
-    Check(
-        id="driver.nouveau",
-        rule="Fails if an NVIDIA GPU is bound to the kernel driver nouveau.",
-        source="link driver in /sys/bus/pci/devices/BDF",
-        remedy="blacklist nouveau in /etc/modprobe.d, rebuild the initramfs and reboot",
-        judge=_nouveau,
         blames=driver,
     ),
 )

@@ -13,10 +13,11 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
-from dgxcheck.checks.network.hcas import MELLANOX, nics
+from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.gpu_link import own_hop, port_setting, slow_fault, target_evidence
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.missing import need
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device, PciClass

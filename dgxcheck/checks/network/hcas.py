@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dgxcheck.checks.driver.bound import without_rdma_device
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
@@ -25,6 +26,7 @@ from dgxcheck.checks.placement.placement import (
 )
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
@@ -32,7 +34,6 @@ from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import NEAR
 
-MELLANOX = 0x15B3
 RECOVERY = frozenset({
     0x0191,  # ConnectX IB
     0x01F6, 0x01F8,  # ConnectX-3, ConnectX-3 Pro
@@ -111,7 +112,8 @@ def _number(box: Box) -> Judgement:
     present, expected = need(count(box)), number.value
     names = ", ".join(device.name for device in _listed(box)) or "none"
     few = _gpus_short_of_hcas(box)
-    not_started = [each for each in _not_started(box) if each not in in_flash_recovery(box)]
+    on_pci = without_rdma_device(box)
+    not_started = [each for each in _not_started(box) if each not in (*in_flash_recovery(box), *on_pci)]
     total = (
         f"{present} of {expected:g} HCAs found"
         if present <= expected
@@ -120,9 +122,11 @@ def _number(box: Box) -> Judgement:
     message = f"{total} ({names})"
     if not_started:
         message += f"; {', '.join(each.bdf for each in not_started)} did not start (kernel.hca)"
+    if on_pci:
+        message += f"; {', '.join(each.bdf for each in on_pci)} without an RDMA device (driver.bound, kernel.hca)"
     if few:
         message += f"; too few behind the PCIe switch of {', '.join(gpu.name for gpu in few)}"
-    bad = present + len(not_started) < expected or bool(few)
+    bad = present + len(not_started) + len(on_pci) < expected or bool(few)
     evidence = (Evidence(INFINIBAND, names),)
     fault = Fault.HCA_MISSING if bad else None
     return Judgement(Status.FAIL if bad else Status.PASS, message, present, expected, "HCAs", evidence, fault=fault)
@@ -133,7 +137,8 @@ def _gpus_short_of_hcas(box: Box) -> list[Device]:
     profile = reference(box)
     adapters, gpus = nics(box), box.topology.gpus
     unknown = any(isinstance(each.path, Missing) for each in (*gpus, *adapters))
-    if isinstance(profile, Judgement) or unknown or in_flash_recovery(box) or _not_started(box):
+    idle = in_flash_recovery(box) or _not_started(box) or without_rdma_device(box)
+    if isinstance(profile, Judgement) or unknown or idle:
         return []
     wrong_hcas = misplaced(gpus, adapters, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
     wrong = wrong_gpus(box, profile)

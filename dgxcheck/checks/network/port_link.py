@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.network.hcas import MELLANOX, hcas, none_here, subject
+from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.checks.network.ports import (
     LEAST,
     UP,
@@ -23,6 +23,7 @@ from dgxcheck.checks.network.ports import (
     twins,
 )
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.infiniband import IbDevice, IbPort, IbRate
 from dgxcheck.facts.missing import Gap, Missing, need
 

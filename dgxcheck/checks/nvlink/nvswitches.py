@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import driver
-from dgxcheck.checks.engine.box import HOST, Box, guest
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.check import Check, per_host, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
@@ -15,7 +14,7 @@ from dgxcheck.components.locate import is_nvswitch, missing_nvswitches
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.facts.sysfs import PCI_DEVICES, pci_file
+from dgxcheck.facts.sysfs import PCI_DEVICES
 
 DRIVER = "nvidia-nvswitch"
 
@@ -78,34 +77,6 @@ def missing_nvswitch(box: Box) -> Component:
     return Component(kind="slot", name="", part="missing NVSwitch")
 
 
-def _drivers(box: Box) -> Judged:
-    present = nvswitches(box)
-    for function in present:
-        yield Subject(kind="pci", name=function.bdf, bdf=function.bdf), ruled(_bound, box, function)
-    if not present:
-        yield HOST, skip("not-supported", "no NVSwitch is present")
-
-
-def _bound(box: Box, function: PciFunction) -> Judgement:
-    if in_container(box):
-        return skip("not-visible", "a container need not see drivers")
-    name = need(function.driver)
-    evidence = (Evidence(pci_file(function.bdf, "driver"), name or "none"),)
-    if name == DRIVER:
-        return Judgement(Status.PASS, f"NVSwitch bound to {name}", name, DRIVER, evidence=evidence)
-    if name is not None:
-        return skip("not-visible", f"NVSwitch bound to {name}, not to {DRIVER}", *evidence)
-    if not any(each.driver == "nvidia" for each in box.topology.functions.values()):
-        return skip("dependency-failed", "no device is bound to the NVIDIA driver: see driver.loaded", *evidence)
-    message = "no driver is bound to this NVSwitch"
-    return Judgement(Status.FAIL, message, "none", DRIVER, evidence=evidence, fault=Fault.NVSWITCH_DRIVER)
-
-
-def _unbound(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield Component(kind="nvswitch", name=at.name, bdf=at.bdf)
-    yield from driver(box, at, judgement)
-
-
 CHECKS = (
     Check(
         id="nvlink.nvswitches",
@@ -118,15 +89,5 @@ CHECKS = (
         " missing, cold power cycle, then call the vendor; restarting fabric manager alone does not bring it back",
         judge=per_host(_number),
         blames=_missing,
-    ),
-    Check(
-        id="nvlink.nvswitch-driver",
-        rule="Fails if no driver is bound to an NVSwitch while the NVIDIA driver is bound to other devices. An NVSwitch"
-        " that is passed to a virtual machine is not judged.",
-        source="/sys/bus/pci/devices/*/driver",
-        remedy="check the kernel log for nvidia-nvswitch errors; drain the node, stop fabric manager and all GPU"
-        " programs, and load the driver again or reboot",
-        judge=_drivers,
-        blames=_unbound,
     ),
 )

@@ -10,10 +10,11 @@ from itertools import combinations
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.host.virtual_machines import hypervisor_gaps
-from dgxcheck.checks.network.hcas import MELLANOX, nics
+from dgxcheck.checks.network.hcas import nics
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting, device_part, is_below, nvlinks_between, peer_path
 from dgxcheck.facts.host import Host
+from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
 from dgxcheck.facts.sysfs import pci_file

@@ -29,6 +29,8 @@ class Gpu:
         "the driver refused programs that use another version of its library", "software")
     NOUVEAU = FaultKind("nouveau", "the nouveau driver is bound to an NVIDIA GPU", "software",
         steps=("change-setting", "reboot"))
+    DRIVER_UNBOUND = FaultKind("driver-unbound", "no driver is bound to a GPU, HCA or NVMe disk", "software",
+        steps=("inspect", "reboot"))
     PERSISTENCE_OFF = FaultKind("persistence-off", "persistence mode is off", "setting",
         about=("gpu", "persistence mode"))
     PERSISTENCE_UNSET = FaultKind("persistence-unset",

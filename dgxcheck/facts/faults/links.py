@@ -76,6 +76,8 @@ class Links:
         steps=("load-module", *ADAPTER_STEPS),
         remedy="compare lspci, ibstat and ls /sys/class/infiniband on the host: a container sees HCAs of its host"
         " that it was not given; where it is missing there too, modprobe mlx5_ib and read what mlx5_core logged")
+    HCA_UNLISTED = FaultKind("hca-unlisted", "the driver holds an HCA, and no RDMA device is made of it", "software",
+        steps=("inspect", "reboot"))
     HCA_UNRESPONSIVE = FaultKind("hca-unresponsive", "the firmware of an HCA stopped responding", "hardware",
         steps=ADAPTER_STEPS)
     HCA_HEALTH = FaultKind("hca-health", "the firmware of an HCA reported an error that it survived", "software",

@@ -104,7 +104,7 @@ _CONFIG_COPIES = "profile keys pcie.host-to-device and pcie.device-to-host (GB/s
 _PEERS = "profile keys pcie.p2p-pix, pcie.p2p-soc .. (GB/s)"
 REPLACED_BY: Mapping[str, str] = {
     "devices.tesla.count": "profile key gpu.count",
-    "drivers.blacklist": "check driver.nouveau, which needs no setting",
+    "drivers.blacklist": "check driver.bound, which needs no setting",
     "bandwidth.warn": f"{_CONFIG_COPIES}, threshold measure.warn",
     "bandwidth.min": f"{_CONFIG_COPIES}, threshold measure.fail",
     "peer.bandwidth.warn": f"{_PEERS}, threshold measure.warn",

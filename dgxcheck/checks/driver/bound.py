@@ -1,0 +1,207 @@
+"""Does each GPU, NVSwitch, HCA and NVMe disk have its driver, and what that driver makes of it?
+
+What PCI shows and a layer above does not has the cause that the layers show: another driver, no driver, a module that
+is not loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.checks.engine.blame import component_of, driver
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.ids import MELLANOX
+from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import INFINIBAND, pci_file
+
+_INFINIBAND, _ETHERNET, _NVME = 0x0207, 0x0200, 0x010802
+_VIRTUAL = frozenset((0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101A, 0x101C, 0x101E, 0xA2D3))
+"""Virtual functions, which are left without a driver for virtual machines (pci_device_id tables of Linux
+drivers/net/ethernet/mellanox: mlx4/main.c, mlx5/core/main.c)."""
+_FIRST_WORKING = 0x1000
+"""Adapters with a lower id wait for their firmware: network.firmware."""
+_RDMA_MODULES = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}
+_ASLEEP = ("D3hot", "D3cold")
+_BLACKLIST = "blacklist nouveau in /etc/modprobe.d, rebuild the initramfs and reboot"
+_OF_SWITCH = (
+    "check the kernel log for nvidia-nvswitch errors; drain the node, stop fabric manager and all GPU programs, and"
+    " load the driver again or reboot"
+)
+
+
+class _Kind(Record, kw_only=False):
+    """One kind of device, the drivers that it is used with, and the fault where it has none."""
+
+    word: str
+    drivers: tuple[str, ...]
+    fault: FaultKind = Fault.DRIVER_UNBOUND
+
+
+_GPU, _HCA, _DISK = _Kind("GPU", ("nvidia",)), _Kind("HCA", tuple(_RDMA_MODULES)), _Kind("NVMe disk", ("nvme",))
+_SWITCH = _Kind("NVSwitch", ("nvidia-nvswitch",), Fault.NVSWITCH_DRIVER)
+
+
+def is_hca(function: PciFunction) -> bool:
+    """Is it an adapter of Mellanox that runs its firmware? Not a virtual function."""
+    code, device = function.class_code, function.device
+    return (
+        function.vendor == MELLANOX and isinstance(code, int) and code >> 8 in (_INFINIBAND, _ETHERNET)
+        and isinstance(device, int) and device >= _FIRST_WORKING and device not in _VIRTUAL
+    )  # fmt: skip
+
+
+def _devices(box: Box) -> Iterator[tuple[Subject, _Kind, PciFunction]]:
+    for gpu in box.gpus:
+        if gpu.function is not None:
+            yield box.subject(gpu), _GPU, gpu.function
+    for bdf, function in box.topology.functions.items():
+        if is_nvswitch(function):
+            yield Subject(kind="pci", name=bdf, bdf=bdf), _SWITCH, function
+        elif is_hca(function):
+            device = box.topology.device(bdf)
+            yield Subject(kind="hca", name=bdf if device is None else device.name, bdf=bdf), _HCA, function
+        elif function.class_code == _NVME:
+            yield Subject(kind="disk", name=bdf, bdf=bdf), _DISK, function
+
+
+def _judge(box: Box) -> Judged:
+    nothing = True
+    for subject, kind, function in _devices(box):
+        nothing = False
+        yield subject, ruled(_of_device, box, kind, function)
+    if nothing:
+        yield HOST, skip("not-visible", "no GPU, NVSwitch, HCA or NVMe disk is shown with its PCI function")
+
+
+def _of_device(box: Box, kind: _Kind, function: PciFunction) -> Judgement:
+    name = need(function.driver)
+    evidence = (Evidence(pci_file(function.bdf, "driver"), name or "none"),)
+    if name is None:
+        return _unbound(box, kind, function, evidence)
+    if name == "nouveau":
+        message, fault = "bound to nouveau", Fault.NOUVEAU
+        return Judgement(Status.FAIL, message, name, "nvidia", "", evidence, remedy=_BLACKLIST, fault=fault)
+    if name not in kind.drivers:
+        return skip("not-visible", f"bound to {name}, not to {kind.drivers[0]}", *evidence)
+    if kind is _HCA and function.class_code is not None and _lacks_rdma(box, function):
+        return _without_rdma(box, function, name)
+    return Judgement(Status.PASS, f"bound to {name}", name, name, evidence=evidence)
+
+
+def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evidence, ...]) -> Judgement:
+    if in_container(box):
+        return skip("not-visible", "a container need not see drivers", *evidence)
+    if (reporter := _refused(box, function)) is not None:
+        return skip("dependency-failed", f"its driver gave up on it: see {reporter}", *evidence)
+    bound = {each.driver for each in box.topology.functions.values()}
+    module = kind.drivers[0]
+    if kind in (_GPU, _SWITCH) and "nvidia" not in bound:
+        return skip("dependency-failed", "no device is bound to the NVIDIA driver: see driver.library", *evidence)
+    loaded = _loaded(box, "nvidia" if kind is _SWITCH else module)
+    why = f": the module {module} is not loaded" if loaded is False else ""
+    state = _power_state(box, function.bdf)
+    asleep = f", and it is asleep ({state})" if state in _ASLEEP else ""
+    wake = f"wake it (echo on > {pci_file(function.bdf, 'power/control')}), then " if asleep else ""
+    remedy = _OF_SWITCH if kind is _SWITCH else (
+        f"{wake}modprobe {module}; if it fails, the kernel log says why" if loaded is False else
+        f"{wake}bind it (echo {function.bdf} > /sys/bus/pci/drivers/{module}/bind) and read the kernel log, which says"
+        " why the driver does not take it; look for driverctl, vfio-pci.ids and blacklists that keep it"
+    )  # fmt: skip
+    others = any(each.driver in kind.drivers for each in box.topology.functions.values() if _same(each, function))
+    status = Status.FAIL if kind is _SWITCH or (others and kind is not _DISK) else Status.WARN
+    message = f"no driver is bound to this {kind.word}{why}{asleep}"
+    return Judgement(status, message, "none", module, evidence=evidence, fault=kind.fault, remedy=remedy)
+
+
+def _same(a: PciFunction, b: PciFunction) -> bool:
+    return (a.vendor, a.device) == (b.vendor, b.device)
+
+
+def _refused(box: Box, function: PciFunction) -> str | None:
+    """The check that says why the driver of a device gave up on it: the kernel log, or a BAR without an address."""
+    bars = next((row for row in rows(box.snapshot.bars) if row.bdf == function.bdf), None)
+    if bars is not None and (bars.bars == () or (not isinstance(bars.bar1, Missing) and not bars.bar1.assigned)):
+        return "pcie.bar1"
+    log = box.snapshot.kernel_log
+    if isinstance(log, Missing):
+        return None
+    if any(each.bdf == function.bdf and not each.past for each in log.not_started):
+        return "kernel.gpu-start"
+    adapters = (each for each in log.hcas if each.trouble == "not started" and not each.past)
+    return "kernel.hca" if any(each.bdf == function.bdf for each in adapters) else None
+
+
+def _loaded(box: Box, module: str) -> bool | None:
+    """Is a module loaded? None where that is not known, as of one that may be built into the kernel."""
+    modules = box.snapshot.modules
+    known = () if isinstance(modules, Missing) else modules.modules
+    return next((each.loaded for each in known if each.name == module and isinstance(each.loaded, bool)), None)
+
+
+def _power_state(box: Box, bdf: str) -> str | Missing | None:
+    return next((row.power_state for row in rows(box.snapshot.config_space) if row.bdf == bdf), None)
+
+
+def _lacks_rdma(box: Box, function: PciFunction) -> bool:
+    """Is an InfiniBand adapter not in ``/sys/class/infiniband``? Of Ethernet adapters RDMA may be off."""
+    devices, code = box.snapshot.infiniband, function.class_code
+    readable = not isinstance(devices, Missing) or devices.gap is Gap.ABSENT
+    listed = {each.bdf for each in rows(devices)}
+    return readable and isinstance(code, int) and code >> 8 == _INFINIBAND and function.bdf not in listed
+
+
+def without_rdma_device(box: Box) -> list[PciFunction]:
+    """InfiniBand adapters on PCI that are not in ``/sys/class/infiniband``: they are not missing."""
+    return [each for each in box.topology.functions.values() if is_hca(each) and _lacks_rdma(box, each)]
+
+
+def _without_rdma(box: Box, function: PciFunction, name: str) -> Judgement:
+    if in_container(box):
+        return skip("not-visible", "a container need not see RDMA devices")
+    if (reporter := _refused(box, function)) is not None:
+        return skip("dependency-failed", f"its driver gave up on it: see {reporter}")
+    module = _RDMA_MODULES[name]
+    absent = _loaded(box, module) is False
+    why = f": the module {module} is not loaded" if absent else ""
+    remedy = f"modprobe {module} (rdma-core loads it at boot); if it fails, the kernel log says why" if absent else (
+        f"read what {name} and {module} logged about it (dmesg | grep {function.bdf}), then bind it again: echo"
+        f" {function.bdf} > /sys/bus/pci/drivers/{name}/unbind, and > bind"
+    )  # fmt: skip
+    message = f"bound to {name}, but no RDMA device is made of it{why}"
+    evidence = (Evidence(INFINIBAND, "absent"),)
+    return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.HCA_UNLISTED, remedy=remedy)
+
+
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The driver, which one command binds; of an NVSwitch, which may have failed to start, itself first."""
+    if judgement.fault is Fault.NVSWITCH_DRIVER:
+        yield Component(kind="nvswitch", name=subject.name, bdf=subject.bdf)
+    if subject.kind in ("hca", "disk"):
+        yield component_of(box, subject, "kernel driver")
+    else:
+        yield from driver(box, subject, judgement)
+
+
+CHECKS = (
+    Check(
+        id="driver.bound",
+        rule="Fails if an NVIDIA GPU is bound to nouveau; if no driver is bound to an NVSwitch, or to a GPU or HCA"
+        " while others of its model have one; and if mlx5_core or mlx4_core holds an InfiniBand adapter of which no"
+        " RDMA device is made. Warns about any other GPU, HCA or NVMe disk without a driver. Devices that are bound to"
+        " another driver, virtual functions, and containers are not judged.",
+        source="link driver in /sys/bus/pci/devices/BDF, /sys/module, /sys/class/infiniband",
+        remedy="load the module of its driver (modprobe), bind the device to it (/sys/bus/pci/drivers/DRIVER/bind) and"
+        " read the kernel log, which says why the driver does not take it",
+        judge=_judge,
+        blames=_blames,
+    ),
+)

@@ -1,0 +1,106 @@
+"""What PCI shows and a layer above does not has the cause that the layers show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_health_checks import box, changed
+
+from dgxcheck.checks.driver.bound import CHECKS, without_rdma_device
+from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.network import hcas
+from dgxcheck.facts.host import Modules
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
+from dgxcheck.profiles import library
+from dgxcheck.profiles.model import SelectedProfile
+
+GPU, HCA, SWITCH, DISK = "0000:47:00.0", "0000:4b:00.0", "0000:c6:00.0", "0000:01:00.0"
+NONE: Json = {"missing": "absent"}
+COUNT = "network.hcas"
+
+
+def chosen(name: str) -> SelectedProfile:
+    return SelectedProfile(profile=library.by_name(name), how="named")
+
+
+def driver(bdf: str, target: Json = NONE) -> dict[str, Json]:
+    return {f"link /sys/bus/pci/devices/{bdf}/driver": target}
+
+
+def found(tmp_path: Path, facts: dict[str, Json], bdf: str) -> Finding:
+    findings = run(box(changed(tmp_path, facts, "dgx-a100")), CHECKS)
+    (finding,) = [each for each in findings if each.subject.bdf == bdf]
+    return finding
+
+
+def disks() -> list[str]:
+    functions = box("dgx-a100").topology.functions.values()
+    return [each.bdf for each in functions if each.class_code == 0x010802]
+
+
+@pytest.mark.parametrize(
+    ("bdf", "target", "status", "fault"),
+    [
+        (GPU, NONE, "fail", "driver-unbound"),
+        (GPU, "../../bus/pci/drivers/nouveau", "fail", "nouveau"),
+        (GPU, "../../bus/pci/drivers/vfio-pci", "skip", None),
+        (GPU, {"missing": "denied"}, "skip", None),
+        (HCA, NONE, "fail", "driver-unbound"),
+        (HCA, "../../bus/pci/drivers/vfio-pci", "skip", None),
+        (SWITCH, NONE, "fail", "nvswitch-driver"),
+    ],
+)
+def test_the_driver(bdf: str, target: Json, status: str, fault: str | None, tmp_path: Path) -> None:
+    finding = found(tmp_path, driver(bdf, target), bdf)
+    assert finding.status.value == status
+    assert (finding.judgement.fault.word if finding.judgement.fault else None) == fault
+
+
+def test_a_disk_without_a_driver_may_be_unused(tmp_path: Path) -> None:
+    disk = disks()[0]
+    finding = found(tmp_path, driver(disk), disk)
+    assert (finding.status.value, finding.judgement.message) == ("warn", "no driver is bound to this NVMe disk")
+
+
+def test_a_device_that_sleeps_is_woken_before_it_is_bound(tmp_path: Path) -> None:
+    asleep: dict[str, Json] = {f"text /sys/bus/pci/devices/{GPU}/power_state": "D3cold\n"}
+    finding = found(tmp_path, driver(GPU) | asleep, GPU)
+    assert finding.judgement.message == "no driver is bound to this GPU, and it is asleep (D3cold)"
+    assert finding.remedy.startswith(f"wake it (echo on > /sys/bus/pci/devices/{GPU}/power/control), then bind it")
+
+
+def unlisted(*modules: str) -> dict[str, Json]:
+    """The adapter is bound, and /sys/class/infiniband does not have it; without these modules."""
+    machine = box("dgx-a100")
+    devices = machine.snapshot.infiniband
+    assert isinstance(devices, tuple)
+    names = [each.name for each in devices if each.bdf != HCA]
+    assert len(names) == len(devices) - 1
+    facts: dict[str, Json] = {"names /sys/class/infiniband": [*names]}
+    if modules:
+        known = machine.snapshot.modules
+        assert isinstance(known, Modules)
+        kept = [each.name for each in known.modules if each.loaded is True and each.name not in modules]
+        facts["names /sys/module"] = [*kept]
+    return facts
+
+
+def test_an_adapter_of_which_no_rdma_device_is_made(tmp_path: Path) -> None:
+    finding = found(tmp_path, unlisted(), HCA)
+    assert finding.judgement.fault is not None
+    assert (finding.status.value, finding.judgement.fault.word) == ("fail", "hca-unlisted")
+    assert "mlx5_ib is not loaded" not in finding.judgement.message
+    finding = found(tmp_path, unlisted("mlx5_ib"), HCA)
+    assert finding.judgement.message.endswith("no RDMA device is made of it: the module mlx5_ib is not loaded")
+    assert finding.remedy.startswith("modprobe mlx5_ib")
+
+
+def test_such_an_adapter_is_not_missing(tmp_path: Path) -> None:
+    machine = box(changed(tmp_path, unlisted(), "dgx-a100"))
+    assert [each.bdf for each in without_rdma_device(machine)] == [HCA]
+    (number,) = run(replace(machine, choice=chosen("dgx-a100")), [each for each in hcas.CHECKS if each.id == COUNT])
+    assert number.status.value == "pass"
+    assert f"; {HCA} without an RDMA device (driver.bound, kernel.hca)" in number.judgement.message
