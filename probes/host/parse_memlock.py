@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.lazy_pattern import LazyPattern
 from probes.parse_scalar import is_decimal
 
 Limits = tuple["int | None", ...]
 _UNLIMITED = ("unlimited", "infinity", "-1")
 _TYPES = ("soft", "hard", "-")
 _KIB = 1024
-_UNIT = re.compile(r"(?:Default)?LimitMEMLOCK\s*=\s*(?P<value>[^\s:]+)(?::(?P<hard>\S+))?\s*", re.ASCII)
+_UNIT = LazyPattern(
+    r"(?:Default)?LimitMEMLOCK\s*=\s*(?P<value>[^\s:]+)(?::(?P<hard>\S+))?\s*", "LimitMEMLOCK", flags=re.ASCII
+)
 _SIZES = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SIZE = re.compile(r"(\d{1,18})([BKMGT]?)", re.ASCII)
+_SIZE = LazyPattern(r"(\d{1,18})([BKMGT]?)", flags=re.ASCII)
 
 
 def of_pam(line: str) -> Limits | None:
