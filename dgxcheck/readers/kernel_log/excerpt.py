@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
-from dgxcheck.kernel_messages.forms import is_certain, is_relevant
+from dgxcheck.kernel_messages.forms import FORMS, is_certain, is_relevant
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
 from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Rows, by_host, embedded
@@ -139,6 +139,9 @@ def _timed(lines: Rows) -> Iterator[tuple[int, str]]:
     clock = float(_APART_S)
     going_on = False
     for number, whole in lines:
+        if not whole:
+            going_on = False
+            continue
         blank = whole[: len(whole) - len(whole.lstrip(" \t>"))]
         text = _BRACKETED.sub(r"\1", whole[len(blank) :]).rstrip()
         row = ""
@@ -163,7 +166,12 @@ def _timed(lines: Rows) -> Iterator[tuple[int, str]]:
 def _untimed(lines: Rows) -> Iterator[tuple[int, str]]:
     """Messages alone, with times that say nothing but their order."""
     seconds = _APART_S
+    everything = "\n".join(row for _, row in lines)
+    if not any(form.is_possible(everything) for form in FORMS):
+        return
     for number, whole in lines:
+        if not whole:
+            continue
         match = _BARE.fullmatch(whole.strip(" \t>"))
         text = "" if match is None else match["text"]
         if not ((_OF_DRIVER.match(text) and is_relevant(text)) or is_certain(text)):

@@ -40,6 +40,8 @@ _PRETTY = LazyPattern(r'\s{1,8}"(?P<name>_{0,2}[A-Z][A-Z0-9_]{1,63})" : (?P<valu
 """A member of an entry of ``journalctl -o json-pretty``."""
 NEW_BOOT = "-- Reboot --"
 """As journalctl writes it between boots."""
+_STAMPS, _BEGINS = frozenset(":;="), frozenset("{}[]")
+"""Characters of which every date, field and record has one, and those with which JSON begins a line."""
 MaybeRows = Iterator[tuple[int, "str | None"]]
 
 
@@ -51,7 +53,9 @@ def as_rows(lines: tuple[str, ...]) -> MaybeRows:
     parts, months = _Parts(), Months()
     for number, line in enumerate(lines):
         text = line.strip()
-        if text.startswith("{") and len(text) > 1 and (fields := _object(text)) is not None:
+        if not parts.is_open and text[:1] not in _BEGINS and _STAMPS.isdisjoint(text):
+            yield number, line
+        elif text.startswith("{") and len(text) > 1 and (fields := _object(text)) is not None:
             yield from parts.boots.rows(number, fields)
         elif (found := parts.take(number, line, text)) is not None:
             yield from found
@@ -70,6 +74,11 @@ class _Parts:
         self._at = 0
         self._message: dict[str, str] = {}
         self._in_dmesg = False
+
+    @property
+    def is_open(self) -> bool:
+        """Does the line before belong to an entry that may go on?"""
+        return bool(self._entry or self._message or self._in_dmesg)
 
     def take(self, number: int, line: str, text: str) -> MaybeRows | None:
         """Rows that a line completes; None where it is no part of such an entry."""

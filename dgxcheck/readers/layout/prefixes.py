@@ -210,6 +210,6 @@ def _apart(lines: Sequence[str], at: int) -> bool:
     return (
         not text
         or text.startswith(("```", "~~~", "---", "===", "#", "<"))
-        or is_prose(lines[at])
+        or is_prose(text)
         or prompt(text) is not None
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.layout import lines as single
@@ -29,6 +30,7 @@ class Layout(Record):
         return understood | self.furniture | self.prose | {at for at, head in self.joined.items() if head in understood}
 
 
+T = TypeVar("T")
 STEPS = (
     markdown.dedented, markdown.without_column, prefixes.without_numbers, prefixes.without_times,
     prefixes.without_ranks,
@@ -37,15 +39,22 @@ ROUNDS = 12
 """Layers of quotes, numbers and prefixes around each other."""
 
 
+def _each(change: Callable[[str], T], lines: Iterable[str]) -> list[T]:
+    """What a function makes of each line, computed once for equal ones: most of a long text comes again."""
+    lines = [*lines]
+    known = {line: change(line) for line in {*lines}}
+    return [known[line] for line in lines]
+
+
 def undone(lines: tuple[str, ...]) -> Layout:
     """The text as the tools printed it; a text without any layout is the same lines."""
-    found = [single.plain(line) for line in bounded(lines)]
+    found = _each(single.plain, bounded(lines))
     hosts = [""] * len(found)
     furniture: set[int] = set()
     for _ in range(ROUNDS):
         before = found
-        found = [markdown.unquoted(line) for line in found]
-        fences = {at for at, line in enumerate(found) if markdown.is_fence(line)}
+        found = _each(markdown.unquoted, found)
+        fences = {at for at, fence in enumerate(_each(markdown.is_fence, found)) if fence}
         furniture |= fences
         found = ["" if at in fences else line for at, line in enumerate(found)]
         for step in STEPS:
@@ -56,13 +65,13 @@ def undone(lines: tuple[str, ...]) -> Layout:
             hosts = [new or old for new, old in zip(named, hosts, strict=True)]
         if found == before:
             break
-    found = [markdown.unenclosed(line) for line in found]
+    found = _each(markdown.unenclosed, found)
     furniture |= {at for at, line in enumerate(found) if not line.strip() and lines[at].strip()}
     found, rules = markdown.without_tables(found)
     found, joined = single.unwrapped(found)
     calls = prompts.headings(found)
-    calls |= {at: call for at, line in enumerate(found) if at not in calls and (call := prompts.prompt(line))}
-    drawn = {at for at, line in enumerate(found) if prompts.is_drawn(line) or single.is_cut(line)}
+    calls |= {at: call for at, call in enumerate(_each(prompts.prompt, found)) if at not in calls and call}
+    drawn = {at for at, is_drawn in enumerate(_each(_is_drawn, found)) if is_drawn}
     furniture = (furniture | rules | drawn | calls.keys()) - joined.keys()
     present = ""
     for at in range(len(found)):
@@ -70,7 +79,11 @@ def undone(lines: tuple[str, ...]) -> Layout:
         hosts[at] = hosts[at] or present
         if at in calls:
             found[at] = calls[at].command
-    words = frozenset(at for at, line in enumerate(found) if at not in furniture and line and single.is_prose(line))
+    words = frozenset(at for at, prose in enumerate(_each(single.is_prose, found)) if prose and at not in furniture)
     return Layout(
         lines=tuple(found), furniture=frozenset(furniture), prose=words, joined=joined, hosts=tuple(hosts),
     )  # fmt: skip
+
+
+def _is_drawn(line: str) -> bool:
+    return prompts.is_drawn(line) or single.is_cut(line)
