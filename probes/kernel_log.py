@@ -57,7 +57,7 @@ Begins = dict[str, list[tuple[int, float]]]
 """Number and seconds of the lines at which each GPU was reset or taken over; under ``""`` the driver's loads."""
 
 
-def probe(source: Source) -> KernelLog | Missing:
+def kernel_log(source: Source) -> KernelLog | Missing:
     """The kernel log as the source has it."""
     lines = source.kernel_log()
     return lines if isinstance(lines, Missing) else facts(lines, DEVICE)

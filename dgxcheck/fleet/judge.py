@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from time import gmtime, strftime, time
 from typing import BinaryIO, cast
 
-from dgxcheck.facts.limits import FLEET_FILES, RESULT_BYTES
+from dgxcheck.facts.limits import FLEET_FILES, FLEET_IDLE_LINES, RESULT_BYTES
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.fleet.document import DATE, NotAResult, Shared, result_of
@@ -90,11 +90,14 @@ def _opened(path: str) -> Iterator[BinaryIO]:
 
 def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unread]:
     """One per line; a first line that is no whole document begins one that spans the file."""
-    number, failed, empty = 0, 0, True
+    number, found, failed, empty = 0, 0, 0, True
     for line in iter(lambda: stream.readline(RESULT_BYTES + 1), b""):
         number += 1
         if len(line) > RESULT_BYTES:
             yield Unread(f"{where} line {number}", f"longer than {RESULT_BYTES >> 20} MiB")
+            return
+        if number - found > FLEET_IDLE_LINES:
+            yield Unread(where, f"more than {FLEET_IDLE_LINES} lines hold no result; not read from line {number} on")
             return
         if not line.strip():
             continue
@@ -104,6 +107,7 @@ def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unre
             line += stream.read(RESULT_BYTES + 1 - len(line))
             document = parsed(line) if len(line) <= RESULT_BYTES else None
         if document is not None:
+            found += 1
             yield (where if number == 1 else f"{where} line {number}"), document
             continue
         failed += 1

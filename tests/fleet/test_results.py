@@ -13,6 +13,7 @@ import pytest
 from many import Document, result
 
 from dgxcheck.cli import main
+from dgxcheck.facts.limits import FLEET_IDLE_LINES
 from dgxcheck.fleet.document import DATE, NotAResult, Shared, result_of
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.output.fleet.schedulers import may_return, reason_of
@@ -161,6 +162,15 @@ def test_a_broken_file_hides_no_other(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_bytes(data)
     fleet = judge([folder], now_s=NOW)
     assert (list(fleet.nodes), len(fleet.unread), fleet.verdict) == (["dgx001"], 1, "unknown")
+
+
+def test_packed_newlines_hold_nothing_up(tmp_path: Path) -> None:
+    folder = written(tmp_path, at(1))
+    (tmp_path / "newlines.jsonl.gz").write_bytes(gzip.compress(b"\n" * (FLEET_IDLE_LINES + 2)))
+    fleet = judge([folder], now_s=NOW)
+    assert [each.why for each in fleet.unread] == [
+        f"more than {FLEET_IDLE_LINES} lines hold no result; not read from line {FLEET_IDLE_LINES + 1} on"
+    ]
 
 
 def _without(name: str) -> Document:
