@@ -436,7 +436,8 @@ def test_actions_are_data_in_json() -> None:
         "action": "reset-gpu", "commands": [["nvidia-smi", "-r", "-i", "0000:89:00.0,0000:8a:00.0"]],
         "instruction": "reset-together", "remedy_of": None, "disturbs": ["GPU6", "GPU7"], "scope": "jobs",
         "text": "nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; these GPUs are reset together; then restart the stopped"
-        " services",
+        " services; if it is refused as in use, turn persistence mode off (nvidia-smi -pm 0), reset, and"
+        " turn it on again",
         "source": SOURCES["reset-together"], "urgency": "now",
     }  # fmt: skip
 

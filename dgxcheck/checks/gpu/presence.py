@@ -69,7 +69,7 @@ _RECOVERY = {
     3: ("draining its peer-to-peer traffic", Fault.DRAIN_REQUIRED, "end the jobs that use P2P with this GPU and start"
         " no new ones; nvidia-smi -q shows when no recovery action is required any more"),
     4: ("draining and a GPU reset", Fault.RESET_REQUIRED, ""),
-    5: ("a recovery of the IMEX domain", Fault.RECOVERY_REQUIRED, "restart nvidia-imex on all nodes of the domain"),
+    5: ("a recovery of the IMEX domain", Fault.IMEX_RECOVERY, ""),
     6: ("a bus reset", Fault.RESET_REQUIRED, ""),
     7: ("a system reboot", Fault.REBOOT_REQUIRED, "drain the machine and reboot it"),
 }  # fmt: skip
