@@ -235,8 +235,8 @@ def refused_clients(
 ) -> Mapping[str, tuple[Component, ...]]:
     """By key of a finding of the host: the dead GPUs and the driver that it follows from.
 
-    A client of NVML or CUDA enumerates all GPUs when it starts: one that fell off the bus makes it fail or time out, and
-    nothing can be started while no driver is there (https://docs.nvidia.com/deploy/xid-errors/, Xid 79).
+    A client of NVML or CUDA enumerates all GPUs when it starts: one that fell off the bus makes it fail or time out,
+    and nothing can be started while no driver is there (https://docs.nvidia.com/deploy/xid-errors/, Xid 79).
     """
     leading = [
         key for key in blamed if bad[key].status is Status.FAIL and bad[key].judgement.fault in _LEADING and blamed[key]
