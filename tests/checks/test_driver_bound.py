@@ -19,7 +19,7 @@ from dgxcheck.profiles.model import SelectedProfile
 
 GPU, HCA, SWITCH, DISK = "0000:47:00.0", "0000:4b:00.0", "0000:c6:00.0", "0000:01:00.0"
 NONE: Json = {"missing": "absent"}
-COUNT = "network.hcas"
+COUNT = "network.hca-count"
 
 
 def chosen(name: str) -> SelectedProfile:
