@@ -182,7 +182,7 @@ Remedies = Mapping[str, str]
 """By key of the finding."""
 
 
-def remedies_of(findings: Sequence[Finding]) -> Remedies:
+def remedies_of(findings: Sequence[Finding]) -> dict[str, str]:
     """What each finding's check advises."""
     return {finding.key: finding.remedy for finding in findings}
 
