@@ -21,8 +21,8 @@ Code = Literal[
     "stop-load",
     # resets and restarts
     "reset-one", "reset-named", "reset-together", "reset-with-fabric-manager", "reset-all-with-switches", "reboot",
-    "power-cycle",
-    "restart-fabric-manager", "restart-subnet-manager", "reload-driver",
+    "power-cycle", "power-cycle-tray",
+    "restart-fabric-manager", "restart-imex", "restart-subnet-manager", "reload-driver",
     # settings
     "command", "take-back-setting", "take-back-or-reset", "default-power-limit", "persistence", "large-bars",
     "pcie-setting", "nccl-settings", "nvlink-setting", "memory-channels", "driver-library",

@@ -20,6 +20,7 @@ _CANDIDATES = ("nvidia-persistenced", "nvidia-dcgm", "dcgm", "dcgm-exporter")
 """systemd units; ``dcgm`` is the older name of nvidia-dcgm."""
 _CLIENTS = (
     *_CANDIDATES, "nvidia-dcgm-exporter", "nvidia_gpu_exporter", "nvsm", "nvsm-core", "nvsm-mqtt", "nvsm-api-gateway",
+    "nvidia-imex",
 )  # fmt: skip
 """Units that keep GPUs open while they run."""
 _DISPLAYS = ("display-manager", "gdm", "gdm3", "lightdm", "sddm")

@@ -15,10 +15,11 @@ _RMA = f"{_DEBUG}: field diagnostic before an RMA"
 _DGX = "NVIDIA DGX service manuals: replaceable parts, and those that only the vendor replaces"
 _MIG = "NVIDIA MIG user guide: nvsm and dcgm are stopped before a reset on DGX"
 _ACS = "NVIDIA NCCL user guide, troubleshooting: PCI Access Control Services"
+_PODS = "https://github.com/NVIDIA/NVSentinel/pull/1243: pods of the GPU Operator, persistence mode"
 SOURCES: Mapping[Code, str] = {
     "drain-host": f"{_DEBUG}: drain the node before anything that stops jobs",
     "drain-scheduler": "scontrol(1), pbsnodes(8B), https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/",
-    "stop-gpu-clients": f"{_RESET}: no program may use the GPU; {_MIG}; fuser(1)",
+    "stop-gpu-clients": f"{_RESET}: no program may use the GPU; {_MIG}; fuser(1); {_PODS}",
     "stop-gpu-clients-and-display": f"{_RESET}: no program, X server included, may use the GPU; systemctl(1), isolate",
     "stop-gpu-programs": f"{_SMI}, --query-compute-apps",
     "stop-load": f"{_DEBUG}: thermal; {_SMI}, --query-compute-apps",
@@ -29,7 +30,9 @@ SOURCES: Mapping[Code, str] = {
     "reset-all-with-switches": f"{_RESET}; {_FM}: all GPUs and NVSwitches together, Fabric Manager stopped",
     "reboot": f"{_XIDS}: RESTART_BM; NVML_GPU_RECOVERY_ACTION_NODE_REBOOT",
     "power-cycle": f"{_DEBUG}: power cycle where a reboot does not help",
+    "power-cycle-tray": "NVIDIA DGX GB200 user guide: compute tray Redfish commands, rack reboot sequence",
     "restart-fabric-manager": f"{_FM}: ABORT_CUDA_JOBS_ON_FM_EXIT",
+    "restart-imex": "NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN; NVIDIA IMEX service guide",
     "restart-subnet-manager": "opensm(8), sminfo(8)",
     "reload-driver": "modprobe(8); NVIDIA driver README: modules and what uses them",
     "command": f"{_SMI}, nvidia-modprobe(1)",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, has_nvswitches
-from dgxcheck.diagnosis.action import Action, Instruction
+from dgxcheck.diagnosis.action import Action, Instruction, Value
 from dgxcheck.diagnosis.gpu_clients import device_nodes, drives_a_display, running_units, services
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere
 from dgxcheck.facts.bdf import for_smi
@@ -16,6 +16,8 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
+_OPTIONAL = ("nvidia_fs", "gdrdrv")
+"""GPUDirect Storage and GDRCopy: they hold the driver where they are loaded."""
 _HOLDERS = ("nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
 """Modules in the order in which they can be unloaded."""
 
@@ -65,7 +67,8 @@ def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool = False) 
     commands = [*evict]
     commands += [("systemctl", "isolate", "multi-user.target")] if display else []
     commands += [("systemctl", "stop", *to_stop)] if known and to_stop else []
-    values = {} if known else {"services": to_stop}
+    values: dict[str, Value] = {} if known else {"services": to_stop}
+    values |= {"node": _node(box)} if evict else {}
     return Action(
         step="stop-jobs", commands=(*commands, ("fuser", "-v", *nodes)), scope="jobs",
         disturbs=tuple(gpu.name for gpu in (box.topology.gpus if evict else gpus)),
@@ -136,6 +139,14 @@ def restart(box: Box, component: Component) -> Action:
     )  # fmt: skip
 
 
+def restart_imex() -> Action:
+    """It ends jobs on all nodes of the NVLink domain."""
+    return Action(
+        step="restart-service", commands=(("systemctl", "restart", "nvidia-imex"),), scope="fabric",
+        instruction=Instruction(code="restart-imex"),
+    )  # fmt: skip
+
+
 def ask_subnet_manager(port: str) -> tuple[tuple[str, ...], ...]:
     """sminfo(8) through one port, ``mlx5_1/1``: without ``-C`` it asks through the first port that is up."""
     hca, _, number = port.rpartition("/")
@@ -154,9 +165,11 @@ def load(box: Box, component: Component) -> Action | None:
     absent = {module.name for module in known if module.loaded is False}
     if "nvidia" in absent:
         return None
-    unload = [name for name in _HOLDERS if name not in absent or name == "nvidia"]
+    loaded = {module.name for module in known if module.loaded is True}
+    optional = [name for name in _OPTIONAL if name in loaded]
+    unload = [*optional, *(name for name in _HOLDERS if name not in absent or name == "nvidia")]
     load = [name for name in ("nvidia", "nvidia_uvm", "nvidia_peermem") if name != "nvidia_peermem" or name in unload]
-    commands = (("modprobe", "-r", *unload), ("modprobe", "-a", *load))
+    commands = (("modprobe", "-r", *unload), ("modprobe", "-a", *load, *reversed(optional)))
     return Action(
         step="load-module", commands=commands, instruction=Instruction(code="reload-driver"), scope="jobs",
         disturbs=tuple(gpu.name for gpu in box.topology.gpus),

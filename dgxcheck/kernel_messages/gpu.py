@@ -93,6 +93,12 @@ _LOADED = Form("NVRM: loading NVIDIA UNIX")
 _LOADING = Form("nvidia-nvlink: Nvlink Core is being initialized")
 _PROBE_ROUTINE = Form("NVRM: The NVIDIA probe routine failed")
 _PROBED = Form("nvidia ", rf"{_GPU}: enabling device")
+CONTEXT = (
+    Form("NVRM: GPU ", context=True),
+    Form("NVRM", "[:( ]", context=True),
+    Form("nvidia", r"[-\w]{0,32}[:( ]", context=True),
+)
+"""Everything else that the driver logs."""
 RECOVERED = "to 0x0 (None)"
 """Xid 154 ends so once a GPU has been reset."""
 

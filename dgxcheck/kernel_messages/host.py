@@ -7,11 +7,11 @@ kernel/rcu/tree_stall.h, mm/oom_kill.c, arch/x86/kernel/traps.c and nmi.c; drive
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
 from dgxcheck.facts.record import replace
-from dgxcheck.kernel_messages.form import Form, first_match
+from dgxcheck.kernel_messages.form import Form, Lines, first_match
 
 FRAMES_S = 1.0
 """The stack follows its heading within this time."""
@@ -73,7 +73,6 @@ _CRASHED = (
     ),
 )  # fmt: skip
 _NMI = Form("NMI: ", r"(?P<what>PCI system error \(SERR\)|IOCK error)")
-Lines = Sequence[tuple[float, str]]
 
 
 def events(lines: Lines) -> list[HostEvent]:

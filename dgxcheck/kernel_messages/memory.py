@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, PcieError, Severity
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.kernel_messages.form import Form, first_match
+from dgxcheck.kernel_messages.form import Form, Lines, first_match
 
 SAME_S = 1.0
 BOOT_S = 30.0
@@ -54,7 +54,6 @@ _UNCORRECTED, _DEFERRED = 1 << 61, 1 << 44
 _MEMORY_MASK, _MEMORY = 0xEF80, 0x0080
 """Of MCACOD, compound error codes (Intel SDM, volume 3B, 17.9.2): memory controller errors."""
 _SEVERITIES: Mapping[str, Severity] = {"corrected": "corrected", "recoverable": "nonfatal", "fatal": "fatal"}
-Lines = Sequence[tuple[float, str]]
 
 
 def errors(lines: Lines) -> list[HostEvent]:

@@ -21,7 +21,7 @@ from dgxcheck.facts.pci import ConfigSpace, Express, PciFunction, PortType
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
-from probes.host import host
+from probes.host.host import host
 
 LINE = 15.754
 """GB/s of generation 3 x16."""
@@ -53,7 +53,7 @@ def machine(box: Box, cpu: tuple[str, int, int] | None = None, payload: int | Mi
     )
     vendor, family, model = cpu or ("", 0, 0)
     text = f"processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\n"
-    snapshot = Snapshot(config_space=spaces, host=host.probe(FakeSource({"/proc/cpuinfo": text})))
+    snapshot = Snapshot(config_space=spaces, host=host(FakeSource({"/proc/cpuinfo": text})))
     return Machine(snapshot=snapshot, topology=box.topology())
 
 

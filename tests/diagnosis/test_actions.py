@@ -35,7 +35,7 @@ from dgxcheck.source.recording.load import load, recording
 from dgxcheck.source.recording.overlay import applied
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import shipped
-from probes.host.units import WATCHED
+from probes.host.software import SERVICES
 
 ALL = tuple(f"GPU{number}" for number in range(8))
 PATHS = dict(shipped())
@@ -219,7 +219,7 @@ def test_services_are_candidates_and_nvsm_is_dgx_os() -> None:
 def with_units(base: str, *running: str) -> Box:
     """The box, on which of the units that are asked for just these run."""
     box = box_of(base)
-    units = tuple(Unit(name=name, running=name in running, enabled=False) for name in WATCHED)
+    units = tuple(Unit(name=name, running=name in running, enabled=False) for name in SERVICES)
     return replace(box, snapshot=replace(box.snapshot, units=units))
 
 
@@ -436,7 +436,8 @@ def test_actions_are_data_in_json() -> None:
         "action": "reset-gpu", "commands": [["nvidia-smi", "-r", "-i", "0000:89:00.0,0000:8a:00.0"]],
         "instruction": "reset-together", "remedy_of": None, "disturbs": ["GPU6", "GPU7"], "scope": "jobs",
         "text": "nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; these GPUs are reset together; then restart the stopped"
-        " services",
+        " services; if it is refused as in use, turn persistence mode off (nvidia-smi -pm 0), reset, and"
+        " turn it on again",
         "source": SOURCES["reset-together"], "urgency": "now",
     }  # fmt: skip
 

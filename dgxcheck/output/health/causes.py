@@ -210,8 +210,8 @@ def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
         "actions": actions,
         "action": actions[cause.actions.index(first_remedy(cause.actions))],
         "save_first": [
-            {"command": list(each.command), "output": each.output or None, "text": preserve_text(each)}
-            for each in cause.preserve
+            {"command": list(evidence.command), "output": evidence.output or None, "text": preserve_text(evidence)}
+            for evidence in cause.preserve
         ],
     }
 

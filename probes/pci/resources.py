@@ -1,20 +1,19 @@
-"""BARs of GPUs, NVSwitches and HCAs from ``resource``."""
+"""What a PCI function may use: its BARs, and memory through the IOMMU."""
 
 from __future__ import annotations
 
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.pci import ROM, Bar, PciBars
+from dgxcheck.facts.pci import ROM, Bar, Iommu, IommuFunction, IommuGroup, PciBars
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
-from probes.parse_scalar import garbled, hexadecimal
-from probes.pci.roles import roles
+from probes.ask import ask, garbled, hexadecimal, is_decimal, line
+from probes.pci.tree import roles
 
 # include/linux/ioport.h
 _IO, _MEMORY, _PREFETCH, _MEM_64, _UNSET = 0x100, 0x200, 0x2000, 0x100000, 0x20000000
 
 
-def probe(source: Source) -> tuple[PciBars, ...] | Missing:
+def bars(source: Source) -> tuple[PciBars, ...] | Missing:
     """``/sys/bus/pci/devices/<bdf>/resource`` of every GPU, NVSwitch and HCA."""
     known = roles(source)
     if isinstance(known, Missing):
@@ -32,8 +31,8 @@ def resource(text: str, where: str) -> tuple[Bar, ...] | Missing:
     """The BARs and the ROM in the first seven lines, ``start end flags`` each; SR-IOV and bridge windows follow."""
     found = []
     lines = text.splitlines()[: ROM + 1]
-    for number, line in enumerate(lines):
-        bar = _bar(number, line, where)
+    for number, row in enumerate(lines):
+        bar = _bar(number, row, where)
         if isinstance(bar, Missing):
             return bar
         if bar is not None:
@@ -68,3 +67,41 @@ def _bar(number: int, line: str, where: str) -> Bar | Missing | None:
         is_64bit=bool(flags & _MEM_64),
         is_prefetchable=bool(flags & _PREFETCH),
     )
+
+
+_UNITS = "/sys/class/iommu"
+_GROUPS = "/sys/kernel/iommu_groups"
+
+
+def iommu(source: Source) -> Iommu:
+    """``/sys/class/iommu``, each function's ``iommu_group`` link, each group's ``type``."""
+    return Iommu(units=source.names(_UNITS), functions=_functions(source))
+
+
+def group_number(target: str, where: str) -> int | Missing:
+    """``../../../../kernel/iommu_groups/27``."""
+    name = target.rstrip("/").rpartition("/")[2]
+    return int(name) if is_decimal(name) else garbled(target, where)
+
+
+def _functions(source: Source) -> tuple[IommuFunction, ...] | Missing:
+    known = roles(source)
+    if isinstance(known, Missing):
+        return known
+    bdfs = (*known.devices, *known.bridges)
+    numbers = {bdf: _number(source, f"{PCI_DEVICES}/{bdf}/iommu_group") for bdf in bdfs}
+    groups = {
+        number: IommuGroup(number=number, type=ask(source, f"{_GROUPS}/{number}/type", line))
+        for number in sorted({number for number in numbers.values() if isinstance(number, int)})
+    }
+    return tuple(
+        IommuFunction(bdf=bdf, group=groups[number] if isinstance(number, int) else number)
+        for bdf, number in numbers.items()
+    )
+
+
+def _number(source: Source, where: str) -> int | Missing | None:
+    target = source.link(where)
+    if isinstance(target, Missing):
+        return None if target.gap is Gap.ABSENT else target
+    return group_number(target, where)
