@@ -29,6 +29,4 @@ def test_few_changes_of_a_fact_go_unseen(name: str) -> None:
     print(f"{name}: {dict(sorted(found.items()))}; unseen: {unseen}")
     assert sum(found.values()) > 300
     assert len(unseen) < MOST_UNSEEN * sum(found.values()), unseen
-    assert not [
-        fact for fact in unseen if "counters" in fact or fact.startswith(("GpuEcc", "AerDevice", "NvLinkErrors"))
-    ]
+    assert found["counter", "unseen"] == 0
