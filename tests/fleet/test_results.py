@@ -14,7 +14,7 @@ from many import Document, result
 
 from dgxcheck.cli import main
 from dgxcheck.facts.limits import FLEET_IDLE_LINES
-from dgxcheck.fleet.document import DATE, NotAResult, Shared, result_of
+from dgxcheck.fleet.document import DATE, NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.output.fleet.schedulers import may_return, reason_of
 
@@ -46,7 +46,7 @@ def test_both_formats_say_the_same(spec: str, capsys: pytest.CaptureFixture[str]
     found = []
     for form in ("json", "jsonl"):
         assert main(["health", "--from", spec, "--format", form, "--fail-on", "never"]) == 0
-        found.append(result_of(json.loads(capsys.readouterr().out), Shared()))
+        found.append(result_of(json.loads(capsys.readouterr().out), SharedStrings()))
     (whole, figures), (line, same) = found
     assert figures == same
     assert (whole.verdict, whole.faults, whole.passed, whole.skipped) == (
@@ -138,7 +138,7 @@ def test_acknowledged_findings_do_not_count() -> None:
     document = result(SICK)
     for finding in document["found"]:
         finding["acknowledged"] = "known"
-    assert result_of(document, Shared())[0].faults == ()
+    assert result_of(document, SharedStrings())[0].faults == ()
 
 
 def test_files_of_every_kind_are_read(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def _without(name: str) -> Document:
 )  # fmt: skip
 def test_what_breaks_its_schema_is_named(document: Document) -> None:
     with pytest.raises(NotAResult, match=r"'\w+' "):
-        result_of(document, Shared())
+        result_of(document, SharedStrings())
 
 
 def test_nothing_to_judge_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
