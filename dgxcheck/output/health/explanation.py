@@ -18,7 +18,7 @@ from dgxcheck.diagnosis.action import Action, first_remedy
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output import provenance
 from dgxcheck.output.health.finding_lines import component_name, sentence
-from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, confidence_text
+from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, confidence_text, remedies_of
 from dgxcheck.output.plain_text import columns, lines, percent, visible, wrapped
 from dgxcheck.output.topo.tree import excerpt
 from dgxcheck.profiles.model import SelectedProfile
@@ -98,7 +98,7 @@ def _in_full(finding: Finding, assessment: Assessment) -> list[str]:
 
 def _blame(finding: Finding, assessment: Assessment) -> list[str]:
     """The cause that explains it and the first step; without one the finding's own remedy."""
-    remedies = {each.key: each.remedy for each in assessment.findings}
+    remedies = remedies_of(assessment.findings)
     for cause in assessment.causes:
         if finding.key in cause.explains:
             first = first_remedy(cause.actions)
