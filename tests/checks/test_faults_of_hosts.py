@@ -179,7 +179,8 @@ def test_without_redundancy_the_member_is_reseated_first_and_data_restored_last(
     assert words in bad.remedy
     assert ("restore" in bad.remedy) is (level != "raid5")
     if level != "raid5":
-        steps = [bad.remedy.index(step) for step in ("reseat", "mdadm --assemble", "only if the disk failed", "restore")]
+        order = ("reseat", "mdadm --assemble", "only if the disk failed", "restore")
+        steps = [bad.remedy.index(step) for step in order]
         assert steps == sorted(steps)
 
 
