@@ -172,7 +172,7 @@ def test_conditions_of_an_array(facts: dict[str, Json], fault: FaultKind, messag
 @pytest.mark.parametrize(
     ("level", "words"), [("raid0", "restore the data from backup"), ("linear", "restore the data"), ("raid5", "mdadm")]
 )
-def test_without_redundancy_the_member_is_reseated_first_and_data_restored_last(level: str, words: str, tmp_path: Path) -> None:
+def test_without_redundancy_data_are_restored_last(level: str, words: str, tmp_path: Path) -> None:
     facts: dict[str, Json] = {MD0 + "/array_state": "inactive\n", MD0 + "/level": f"{level}\n"}
     made = held(changed(tmp_path, facts, "dgx-station-v100"), NUMBERS["dgx-station-v100"])
     (bad,) = bad_findings(made, "host.disks")
