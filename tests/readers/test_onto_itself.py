@@ -1,4 +1,4 @@
-"""What a tool prints of a healthy box, put onto that box, contradicts nothing and finds nothing that the box has not."""
+"""What a tool prints of a healthy box, put onto that box, contradicts nothing and finds nothing new."""
 
 from __future__ import annotations
 
