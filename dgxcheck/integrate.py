@@ -135,7 +135,7 @@ INTEGRATIONS = (
 
 COMMAND = "/usr/local/bin/dgxcheck"
 """The path of dgxcheck as the shipped files have it."""
-State = Literal["new", "unchanged", "differs", "unusable"]
+PlaceState = Literal["new", "unchanged", "differs", "unusable"]
 CommandProblem = Literal["", "missing", "hidden"]
 _HOMES = ("/home/", "/root/", "/run/user/")
 """What ProtectHome= hides from a service, see systemd.exec(5)."""
@@ -147,7 +147,7 @@ class PlannedFile(Record):
     source: str
     place: str
     text: str
-    state: State
+    state: PlaceState
     reason: str = ""
     """Why the place is unusable."""
 
@@ -213,7 +213,7 @@ def _planned(source: str, place: str, text: str, root: str) -> PlannedFile:
     return PlannedFile(source=source, place=place, text=text, state=state, reason=reason)
 
 
-def _state(place: str, text: str, root: str) -> tuple[State, str]:
+def _state(place: str, text: str, root: str) -> tuple[PlaceState, str]:
     top = os.path.realpath(root)
     if os.path.commonpath([top, os.path.realpath(place)]) != top:
         return "unusable", f"a symbolic link leads out of {root}"  # into the running system, from its image

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.cpulist import ranges
@@ -48,6 +49,18 @@ def placements(snapshot: Snapshot, topology: Topology) -> tuple[Placement, ...]:
         turns[near] += 1
         found.append(Placement(gpu, near[first:] + near[:first], gpu.cpu_affinity, gpu.numa_node))
     return tuple(found)
+
+
+def doubt(snapshot: Snapshot) -> str:
+    """Why the numbers of the GPUs are not certain: those after one that NVML does not open may shift. Empty if none."""
+    nvml = snapshot.gpu
+    if isinstance(nvml, Missing):
+        return ""
+    if nvml.lost:
+        return f"NVML does not open {len(nvml.lost)} of {len(nvml.lost) + len(nvml.gpus)} GPUs ({nvml.lost[0].where})"
+    if any(is_unplaced(gpu.bdf) for gpu in nvml.gpus):
+        return "the bus id of a GPU is not known"
+    return ""
 
 
 def near_cpus(placed: Placement, permitted: Collection[int]) -> set[int]:
@@ -142,21 +155,25 @@ def local_rank(environment: Mapping[str, str]) -> int | None:
 def of_rank(placed: Sequence[Placement], rank: int, visible: str | None) -> Placement:
     """The GPU of a local rank among those of ``CUDA_VISIBLE_DEVICES`` (indexes or UUIDs); more ranks take turns.
 
-    Indexes are in the order of the bus: ``bind`` sets ``CUDA_DEVICE_ORDER``. Raises BadInput where it names none here.
+    As CUDA does it, what follows the first entry that names no GPU is not seen
+    (https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables). Indexes are in the
+    order of the bus: ``bind`` sets ``CUDA_DEVICE_ORDER``. Raises BadInput where none is left, or one is named twice.
     """
-    seen = list(placed) if visible is None else [_named(placed, word) for word in visible.split(",") if word.strip()]
+    words = [] if visible is None else visible.split(",")
+    named = [*placed] if visible is None else [*takewhile(bool, (_named(placed, word.strip()) for word in words))]
+    seen = [each for each in named if each is not None]
     if not seen:
-        raise BadInput("CUDA_VISIBLE_DEVICES is empty: no GPU for this process" if visible is not None else
-                       "no GPU found; see dgxcheck health")  # fmt: skip
+        raise BadInput("no GPU found; see dgxcheck health" if visible is None else
+                       f"{VISIBLE}={' '.join(visible[:60].split())}: no GPU of this machine")  # fmt: skip
+    if len({each.gpu.bdf for each in seen}) != len(seen):
+        raise BadInput(f"{VISIBLE}={' '.join((visible or '')[:60].split())}: names a GPU twice, which CUDA refuses")
     return seen[rank % len(seen)]
 
 
-def _named(placed: Sequence[Placement], word: str) -> Placement:
-    text = word.strip()
-    if text.isascii() and text.isdigit() and int(text) < len(placed):
-        return placed[int(text)]
+def _named(placed: Sequence[Placement], text: str) -> Placement | None:
+    """None for what names no GPU, or several."""
+    if text.isascii() and text.isdigit():
+        return placed[int(text)] if len(text) < 7 and int(text) < len(placed) else None
     found = [each for each in placed if text.startswith("GPU-") and isinstance(each.gpu.uuid, str)
              and each.gpu.uuid.startswith(text)]  # fmt: skip
-    if len(found) != 1:
-        raise BadInput(f"{VISIBLE}={' '.join(text[:60].split())}: no GPU of this machine")
-    return found[0]
+    return found[0] if len(found) == 1 else None

@@ -110,7 +110,7 @@ def gaps(snapshot: Snapshot) -> tuple[Missing, ...]:
 
 
 def _probed(source: Source, name: str) -> Any:
-    probe = import_module(f"probes.{probes.MODULES[name]}").probe
+    probe = getattr(import_module(f"probes.{probes.MODULES[name]}"), name)
     try:
         return probe(source)
     except Exception as error:  # noqa: BLE001 -- one broken probe must not hide the facts of the others

@@ -1,13 +1,14 @@
-"""Asks a Source for one file and turns its text into a value."""
+"""Asks a Source for one file and turns its text into a value: a number, a flag, a word, a list of CPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeVar
 
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.limits import ATTRIBUTE_BYTES
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
-from probes.parse_scalar import is_decimal
 
 T = TypeVar("T")
 
@@ -25,3 +26,65 @@ def numbered(source: Source, folder: str, prefix: str) -> tuple[int, ...] | Miss
         return names
     numbers = (name[len(prefix) :] for name in names if name.startswith(prefix))
     return tuple(sorted(int(number) for number in numbers if is_decimal(number)))
+
+
+_HEX_DIGITS = "0123456789abcdefABCDEF"
+_U64_DIGITS = 20
+_SHOWN = 80
+
+
+def garbled(text: str, where: str) -> Missing:
+    """An answer that makes no sense, with its beginning as the detail."""
+    return Missing(Gap.GARBLED, where, text.strip()[:_SHOWN] or "empty")
+
+
+def line(text: str, where: str) -> str | Missing:
+    """The text without the blanks around it; a file that holds nothing tells nothing."""
+    if len(text) > ATTRIBUTE_BYTES:
+        return garbled(text[: 2 * _SHOWN], where)
+    return text.strip(" \t\r\n\0") or Missing(Gap.ABSENT, where, "empty")
+
+
+def decimal(text: str, where: str) -> int | Missing:
+    """An unsigned decimal number of at most 64 bits."""
+    body = text.strip()
+    return int(body) if is_decimal(body) else garbled(text, where)
+
+
+def signed(text: str, where: str) -> int | Missing:
+    """A decimal number that may be negative, as ``numa_node``."""
+    body = text.strip()
+    if body.startswith("-"):
+        return -int(body[1:]) if is_decimal(body[1:]) else garbled(text, where)
+    return int(body) if is_decimal(body) else garbled(text, where)
+
+
+def hexadecimal(text: str, where: str) -> int | Missing:
+    """``0x10de``: the kernel prints every id with its prefix."""
+    body = text.strip()
+    if not body.startswith("0x") or not 3 <= len(body) <= 18 or body[2:].strip(_HEX_DIGITS):
+        return garbled(text, where)
+    return int(body, 16)
+
+
+def flag(text: str, where: str) -> bool | Missing:
+    """``0`` or ``1``."""
+    body = text.strip()
+    return body == "1" if body in ("0", "1") else garbled(text, where)
+
+
+def cpulist(text: str, where: str) -> str | Missing:
+    """``0-19,40-59``; empty is a value, a NUMA node of memory alone has no CPUs."""
+    return text.strip() if ranges(text) is not None else garbled(text, where)
+
+
+def is_decimal(body: str) -> bool:
+    """ASCII digits alone, not more than 64 bits need: ``int()`` takes underscores and the digits of other scripts."""
+    return body.isascii() and body.isdigit() and len(body) <= _U64_DIGITS
+
+
+def natural(name: str) -> tuple[str, int, str]:
+    """Sort key that puts ``mlx5_10`` after ``mlx5_9``."""
+    stem = name.rstrip("0123456789")
+    digits = name[len(stem) :]
+    return stem, int(digits) if is_decimal(digits) else -1, name

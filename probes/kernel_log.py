@@ -25,23 +25,25 @@ from dgxcheck.facts.kernel_log import (
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
+from dgxcheck.kernel_messages.form import Lines
+from dgxcheck.kernel_messages.forms import by_subject
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
 
 DEVICE = "/dev/kmsg"
 FALLEN = 79
 RECOVERY = 154
 _OF_GSP = (119, 120)
-SAME_S = 1.0
-"""Within this time the details of an error follow its first line."""
 LOAD_S = 2.0
 """Within this time the driver tries the GPUs and logs its version."""
 _MARK = "dgxcheck: log begins"
 _NO_TIMES = "dgxcheck: log begins, its lines have no times"
 
-_EARLIER = re.compile(
+_EARLIER = LazyPattern(
     r"dgxcheck: earlier: boot (?P<boot>[\w-]{1,64}), begun (?P<begun_s>\d{1,12}(?:\.\d{1,6})?)"
     r"(?:, at (?P<date>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ))?(?:, (?P<uuid>GPU-[\w-]{1,64}))?: (?P<message>NVRM: .*)",
-    re.ASCII | re.DOTALL,
+    "dgxcheck: earlier: boot ",
+    flags=re.ASCII | re.DOTALL,
 )
 """dgxcheck's own line beside those of the log: an Xid of an earlier boot, or one that the log no longer has.
 
@@ -50,12 +52,11 @@ of which only boot, begun and what follows the last colon are required.
 """
 
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
-Lines = list[tuple[float, str]]
 Begins = dict[str, list[tuple[int, float]]]
 """Number and seconds of the lines at which each GPU was reset or taken over; under ``""`` the driver's loads."""
 
 
-def probe(source: Source) -> KernelLog | Missing:
+def kernel_log(source: Source) -> KernelLog | Missing:
     """The kernel log as the source has it."""
     lines = source.kernel_log()
     return lines if isinstance(lines, Missing) else facts(lines, DEVICE)
@@ -67,23 +68,28 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     if not known:
         return Missing(Gap.GARBLED, where, "no line of it has a time")
     first, mark = known[0]
-    begins = _begins(known)
-    earlier_xids = (earlier(message) for _, message in known)
-    trouble = (memory.errors(known), storage.events(known), host.events(known), pcie.unplugged(known))
+    of = by_subject(known)
+    of_driver = of[gpu]
+    begins = _begins(of_driver)
+    trouble = (
+        memory.errors(of[memory]), storage.events(of[storage]), host.events(of[host]), pcie.unplugged(of[pcie]),
+        _undetected(of_driver, begins), _without_bars(of[pcie], begins),
+    )  # fmt: skip
+    errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda each: each.seconds)
     return KernelLog(
         where=where,
         begins=first if mark == _MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),
-        xids=_with_silent(_with_causes(_once(_xids(known, begins))), known, begins),
-        sxids=_once(_sxids(known, begins)),
-        off_bus=_once(_off_bus(known, begins)),
-        pcie=tuple(sorted((*pcie.errors(known), *memory.pcie_errors(known)), key=lambda each: each.seconds)),
-        not_started=_once(_not_started(known, begins)),
-        refused=tuple(_refused(known, begins)),
-        modules=tuple(_modules(known, begins)),
-        hcas=_once(_hcas(known)),
-        host=_once(sorted(chain(*trouble, _of_gpus(known, begins)), key=lambda each: each.seconds)),
-        iommu=tuple(pcie.iommu_faults(known)),
-        earlier=tuple(each for each in earlier_xids if each is not None),
+        xids=_with_silent(_with_causes(_once(_xids(of_driver, begins))), of_driver, begins),
+        sxids=_once(_sxids(of_driver, begins)),
+        off_bus=_once(_off_bus(of_driver, begins)),
+        pcie=tuple(errors),
+        not_started=_once(_not_started(of_driver, begins)),
+        refused=tuple(_refused(of_driver, begins)),
+        modules=tuple(_modules(of_driver, begins)),
+        hcas=_once(hca.events(of[hca])),
+        host=_once(sorted(chain(*trouble), key=lambda each: each.seconds)),
+        iommu=tuple(pcie.iommu_faults(of[pcie])),
+        earlier=tuple(each for _, message in known if (each := earlier(message)) is not None),
         timed=mark != _NO_TIMES,
     )
 
@@ -249,16 +255,20 @@ def _modules(lines: Lines, begins: Begins) -> Iterator[ModuleRefused]:
             yield ModuleRefused(module=module[0], why=module[1], seconds=seconds, line=message, past=past)
 
 
-def _of_gpus(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
-    """Of GPUs that the driver does not have yet, or does not name; ``past`` once it took over the GPU or was loaded."""
+def _undetected(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
     for number, (seconds, message) in enumerate(lines):
         if gpu.nvlinks_undetected(message):
             past = _past(number, "", begins)
             yield HostEvent(
                 trouble="nvlink", part="", group="", corrected=None, seconds=seconds, line=message, past=past
             )
-        elif (bar := pcie.without_bar(message)) is not None:
-            past = any(number < later for later, _ in begins.get(bar[0], ()))
+
+
+def _without_bars(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
+    """``past`` once the driver took over the GPU."""
+    for seconds, message in lines:
+        if (bar := pcie.without_bar(message)) is not None:
+            past = any(seconds <= begun_s for _, begun_s in begins.get(bar[0], ()))
             yield HostEvent(
                 trouble="no BAR", part=bar[0], group=bar[1], corrected=None, seconds=seconds, line=message, past=past
             )
@@ -266,7 +276,7 @@ def _of_gpus(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
 
 def earlier(message: str) -> EarlierXid | None:
     """dgxcheck's own line on one; None for any other, and for one without an Xid or a GPU that fell off the bus."""
-    match = _EARLIER.fullmatch(message)
+    match = _EARLIER.fullmatch(message) if message.startswith("dgxcheck: earlier: ") else None
     if match is None:
         return None
     xid = gpu.xid(match["message"])
@@ -277,25 +287,3 @@ def earlier(message: str) -> EarlierXid | None:
         bdf=bdf, number=FALLEN if xid is None else xid.number, boot=match["boot"], begun_s=float(match["begun_s"]),
         text="" if xid is None else xid.text, date=match["date"] or "", uuid=match["uuid"] or "",
     )  # fmt: skip
-
-
-def _hcas(lines: Lines) -> list[HcaEvent]:
-    """From Linux 5.18 on the severity of a health issue precedes its details, which then say nothing of their own."""
-    last_start: dict[object, int] = {}
-    for number, (_, message) in enumerate(lines):
-        if (started := hca.begins(message) or hca.plugged(message)) is not None:
-            last_start[started] = number
-    events = []
-    health: dict[str, float] = {}
-    for number, (seconds, message) in enumerate(lines):
-        if (judged := hca.health_of(message)) is not None:
-            health[judged] = seconds
-        if (of := hca.details_health(message)) in health and seconds - health[of or ""] <= SAME_S:
-            continue
-        if (found := hca.trouble(message)) is not None:
-            past = number < max(last_start.get(found.bdf, -1), last_start.get((found.bdf, found.module), -1))
-            events.append(
-                HcaEvent(bdf=found.bdf, trouble=found.trouble, module=found.module, text=found.text, seconds=seconds,
-                         line=message, past=past)
-            )  # fmt: skip
-    return events

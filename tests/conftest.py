@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from judged_messages import Reached, collected
 from live_box import Box, serve, shipped, with_gpus
 from programs import program
+from sample import FAULTS
 from standin import cuda, nvml
 from standin.cuda_binding import Bench
 from wording_rules import broken_rules
@@ -50,6 +51,17 @@ def pytest_collection() -> Generator[None, object, object]:
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
     return found
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one shipped fault run one after the other: it is judged for all of them, and then forgotten."""
+
+    def fault(item: pytest.Item) -> str:
+        given = getattr(item, "callspec", None)
+        values = given.params.values() if given is not None else ()
+        return next((value for value in values if isinstance(value, str) and value in FAULTS), "")
+
+    items.sort(key=fault)
 
 
 @pytest.hookimpl(optionalhook=True)

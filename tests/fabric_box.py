@@ -16,7 +16,7 @@ from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Board, Number, Profile, SelectedProfile, Selection, Wiring
 from dgxcheck.settings import Settings
 from dgxcheck.source.recording.shipped import open_source
-from dgxcheck.survey import COUNTERS, Snapshot, survey
+from dgxcheck.survey import COUNTERS, Snapshot
 from dgxcheck.topology.model import PciClass, Topology
 
 Pairs = dict[PciClass, int]
@@ -119,8 +119,7 @@ def _read(spec: str) -> tuple[Snapshot, Topology, Growth | Judgement]:
     later = source.later(60)
     if isinstance(later, Missing):
         return facts, topology, NO_GROWTH
-    old, new = survey(source, COUNTERS), survey(later, COUNTERS)
-    return facts, topology, Growth(old=old, new=new, seconds=later.at_s, how="within 60 s")
+    return facts, topology, Growth(old=facts, new=facts_in(later, COUNTERS), seconds=later.at_s, how="within 60 s")
 
 
 _read_shipped = cache(_read)

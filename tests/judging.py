@@ -1,10 +1,14 @@
-"""``health`` of a recording or overlay in this process; what ships is judged once in a whole run of the tests."""
+"""``health`` of a recording or overlay in this process; what ships is judged once in a whole run of the tests.
+
+A document takes up two megabytes: a process holds few, which is enough as ``conftest.py`` puts the tests of a fault
+one after the other.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +59,7 @@ def _unnamed(name: str) -> _Whole:
     return _judged(name, "auto") if name.startswith(NAMELESS) else _once(name)
 
 
-@cache
+@lru_cache(maxsize=16)
 def _once(name: str) -> _Whole:
     if folder is None:
         return _judged(name, _profile(name))

@@ -5,44 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dgxcheck.source.protocol import Source
-from probes.gpu import (
-    affinity,
-    board,
-    clocks,
-    counters,
-    ecc,
-    modes,
+from probes.gpu.identity import gpu, gpu_affinity, gpu_board, gpu_modes, gpu_processes
+from probes.gpu.nvlink import nvlink, nvlink_capability, nvlink_errors, nvlink_rate
+from probes.gpu.pairs import gpu_pairs, p2p
+from probes.gpu.readings import gpu_clocks, gpu_counters, gpu_ecc, gpu_memory, gpu_pcie, gpu_power, gpu_thermal
+
+PROBES: tuple[Callable[[Source], object], ...] = (
+    gpu,
+    gpu_affinity,
+    gpu_board,
+    gpu_clocks,
+    gpu_counters,
+    gpu_ecc,
+    gpu_memory,
+    gpu_modes,
+    gpu_pairs,
+    gpu_pcie,
+    gpu_power,
+    gpu_processes,
+    gpu_thermal,
     nvlink,
     nvlink_capability,
     nvlink_errors,
     nvlink_rate,
     p2p,
-    pcie,
-    processes,
-    thermal,
-)
-from probes.gpu import identity as gpu
-from probes.gpu import memory as gpu_memory
-from probes.gpu import pairs as gpu_pairs
-from probes.gpu import power as gpu_power
-
-PROBES: tuple[Callable[[Source], object], ...] = (
-    gpu.probe,
-    affinity.probe,
-    board.probe,
-    clocks.probe,
-    counters.probe,
-    ecc.probe,
-    gpu_memory.probe,
-    modes.probe,
-    gpu_pairs.probe,
-    pcie.probe,
-    gpu_power.probe,
-    processes.probe,
-    thermal.probe,
-    nvlink.probe,
-    nvlink_capability.probe,
-    nvlink_errors.probe,
-    nvlink_rate.probe,
-    p2p.probe,
 )

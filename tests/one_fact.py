@@ -17,6 +17,7 @@ from traced_reads import traced
 from dgxcheck.assessment import assess
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.assessment.request import Request
+from dgxcheck.checks.by_nature.last_run import CHECK as LAST_RUN
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import BAD, Finding
@@ -107,7 +108,8 @@ class Changeable:
         topology = topology_of(snapshot) if change.path[0] in WIRING else self.box.topology
         changed = replace(self.box, snapshot=snapshot, topology=topology, gpus=topology.gpus)
         rewired = topology is not self.box.topology and _wiring(topology) != _wiring(self.box.topology)
-        checks = [check for check in CHECKS if rewired or check.id in self._readers_of(change.path)]
+        read = {*self._readers_of(change.path), LAST_RUN}
+        checks = [check for check in CHECKS if rewired or check.id in read]
         if growth is not None:
             changed, checks = replace(changed, growth=growth), [*CHECKS]
         found = dict(self._found)

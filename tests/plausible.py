@@ -13,10 +13,12 @@ from typing import Any
 
 from one_fact import Changeable, Path, _device, _name, put
 
+from dgxcheck.checks.by_nature.last_run import kept
 from dgxcheck.checks.engine.box import Growth
+from dgxcheck.facts.inventory import Remembered
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nature import Fact, by_name, rows_of
-from dgxcheck.facts.record import Record, fields
+from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.survey import COUNTERS
 
 MILLION, HOUR_S = 1_000_000, 3600.0
@@ -63,8 +65,13 @@ def plausible(box: Changeable) -> Iterator[Plausible]:
             )  # fmt: skip
 
 
+def remember(box: Changeable) -> None:
+    """Let the last run have read what the box has now."""
+    box.box = replace(box.box, kept=Remembered("", "2026-11-20", kept(box.box.snapshot)))
+
+
 def is_seen(box: Changeable, change: Plausible) -> bool:
-    """Does a check find more than in the box as it is?"""
+    """Does a check find more than in the box as it is? Whatever is kept is compared with the last run."""
     if change.nature != "counter":
         return box.sees(change)
     facts = box.box.snapshot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -71,14 +72,14 @@ def facts_of(spec: str) -> Snapshot:
     return _read(spec).facts if spec in SHIPPED else facts_in(open_source(spec))
 
 
-def facts_in(source: Source) -> Snapshot:
-    """The same of an open source."""
+def facts_in(source: Source, probes: Sequence[str] = PROBES) -> Snapshot:
+    """The same of an open source; of these probes at least."""
     base = source.head.get("base") if isinstance(source, RecordedSource) else None
     if not isinstance(source, RecordedSource) or not isinstance(base, str) or base not in SHIPPED:
-        return survey(source, PROBES)
+        return survey(source, probes)
     box = _read(base)
     changed = {line for line in box.lines.keys() | source.lines if box.lines.get(line) != source.lines.get(line)}
-    again = [probe for probe in PROBES if None in box.asked[probe] or not changed.isdisjoint(box.asked[probe])]
+    again = [probe for probe in probes if None in box.asked[probe] or not changed.isdisjoint(box.asked[probe])]
     new = survey(source, again)
     return replace(box.facts, **{probe: getattr(new, probe) for probe in again})
 

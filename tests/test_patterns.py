@@ -13,10 +13,11 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
-import pytest
 from checkout import ROOT
+from together import holds_for_each
 
 import dgxcheck
 import probes
@@ -175,6 +176,7 @@ def searched(name: str) -> bool:
     return re.search(use if "[" in name else rf"\b{label}{use}", source) is not None
 
 
+@cache
 def slowest(pattern: re.Pattern[str], anywhere: bool) -> tuple[float, str]:
     """Seconds and text of the slowest pumped text."""
     worst = (0.0, "")
@@ -227,17 +229,21 @@ LAZY = {name: each for name, each in patterns().items() if isinstance(each, Lazy
 USED_DIRECTLY = {place: (use, each) for place, use, each in literals() if use != "compile"}
 
 
-@pytest.mark.parametrize("name", sorted(PATTERNS))
-def test_linear(name: str) -> None:
-    seconds, text = slowest(PATTERNS[name], searched(name))
-    assert seconds <= SECONDS, text
+def test_linear() -> None:
+    def linear(name: str) -> None:
+        seconds, text = slowest(PATTERNS[name], searched(name))
+        assert seconds <= SECONDS, text
+
+    holds_for_each(sorted(PATTERNS), linear)
 
 
-@pytest.mark.parametrize("place", sorted(USED_DIRECTLY))
-def test_linear_where_it_stands(place: str) -> None:
-    use, pattern = USED_DIRECTLY[place]
-    seconds, text = slowest(pattern, use in ANYWHERE)
-    assert seconds <= SECONDS, text
+def test_linear_where_it_stands() -> None:
+    def linear(place: str) -> None:
+        use, pattern = USED_DIRECTLY[place]
+        seconds, text = slowest(pattern, use in ANYWHERE)
+        assert seconds <= SECONDS, text
+
+    holds_for_each(sorted(USED_DIRECTLY), linear)
 
 
 def test_no_expression_is_overlooked() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 
-from dgxcheck.assessment.inventory import host_mark, updated
+from dgxcheck.assessment.inventory import host_mark, remembered_values, updated
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.checks.engine.box import Box, Growth
@@ -14,7 +14,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.inventory import Count
+from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.record import Record, replace
@@ -29,10 +29,12 @@ RENEWED_AFTER_S = 3600.0
 
 
 class Present(Record):
-    """The devices that this run counted, by kind; has the site accepted that some were removed?"""
+    """The devices that this run counted, by kind; has the site accepted that some were removed, or that they are now
+    others?"""
 
     counts: Mapping[str, int]
     accepted: bool
+    changes_accepted: bool = False
 
 
 class LastRun(Record):
@@ -40,6 +42,7 @@ class LastRun(Record):
 
     growth: Growth | Judgement
     inventory: Mapping[str, Count]
+    kept: Remembered | None = None
 
 
 def with_growth(box: Box, growth: Growth | Judgement) -> Box:
@@ -121,20 +124,23 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     known = inventories.pop(mark, {})
     if mark and present.counts:  # the host that was seen last comes last: the first go where there are too many
         inventories[mark] = updated(known, present.counts, date, present.accepted)
-    reading = replace(reading, xids=remembered(() if old is None else old.xids, facts, date), inventories=inventories)
+    values = remembered_values(None if old is None else old.kept, facts, mark, date, present.changes_accepted)
+    before = old.kept if old is not None and old.kept is not None and old.kept.mark == mark else None
+    xids = remembered(() if old is None else old.xids, facts, date)
+    reading = replace(reading, kept=values if present.counts else None, xids=xids, inventories=inventories)
     same = old is not None and old.boot_id == reading.boot_id and old.at_s < at_s
     same = same and old is not None and reading.driver in (old.driver, "")  # one that is silent has not changed
     fresh = old is not None and (at_s - old.at_s < RENEWED_AFTER_S or not reading.driver)
     if same and fresh and old is not None:  # its counters stay, so that growth is over a longer time
-        reading = replace(old, xids=reading.xids, inventories=reading.inventories)
+        reading = replace(old, xids=reading.xids, inventories=reading.inventories, kept=reading.kept)
     unwritten = "" if reading == old else _written(place, reading)
     if not same or old is None:
         why = "no earlier run" if old is None else "no earlier run with this driver since the last boot"
         growth = skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")
-        return LastRun(growth=growth, inventory=known)
-    before = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
-    growth_since = Growth(old=before, new=new, seconds=at_s - old.at_s, how=f"since {old.date}")
-    return LastRun(growth=growth_since, inventory=known)
+        return LastRun(growth=growth, inventory=known, kept=before)
+    counters = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
+    growth_since = Growth(old=counters, new=new, seconds=at_s - old.at_s, how=f"since {old.date}")
+    return LastRun(growth=growth_since, inventory=known, kept=before)
 
 
 def inventory(facts: Snapshot, path: str | None) -> Mapping[str, Count]:

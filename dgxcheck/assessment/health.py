@@ -15,10 +15,12 @@ from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.assessment.request import DEFAULT, WINDOW_S, Request, validate
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.assessment.selection import selected, site_settings
+from dgxcheck.checks.by_nature.last_run import CHECK as LAST_RUN
 from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
+from dgxcheck.checks.placement.missing import CHECK as INVENTORY
 from dgxcheck.checks.registry import PROBES
 from dgxcheck.diagnosis.causes import diagnose
 from dgxcheck.facts.host import Host
@@ -118,7 +120,10 @@ def _box(
         box = under_load(box, source, request, checks, progress, root)
     if request.baseline is not None:
         box = replace(box, drift=_drift(request.baseline, source, box))
-    present = Present(counts=counts(facts, topology) if live else {}, accepted=is_accepted(settings.acknowledged))
+    present = Present(
+        counts=counts(facts, topology) if live else {}, accepted=is_accepted(settings.acknowledged, INVENTORY),
+        changes_accepted=is_accepted(settings.acknowledged, LAST_RUN),
+    )  # fmt: skip
     once = request.level == "quick" or request.duration is not None
     if live and (once or request.window is not None):
         box = replace(box, inventory=inventory(facts, request.state), present=present.counts)
@@ -126,7 +131,7 @@ def _box(
         return box
     if live and request.window is None:
         last = _last_run(source, facts, request, present)
-        return replace(with_growth(box, last.growth), inventory=last.inventory, present=present.counts)
+        return replace(with_growth(box, last.growth), inventory=last.inventory, kept=last.kept, present=present.counts)
     return with_growth(box, within(source, facts, inf if request.window is None else request.window, progress))
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
+from dgxcheck.checks.by_nature.last_run import kept
 from dgxcheck.checks.engine.acknowledgements import today
-from dgxcheck.checks.placement.missing import CHECK
+from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.facts.host import Host, Storage
-from dgxcheck.facts.inventory import Count
+from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.settings import Acknowledgement
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Topology
@@ -53,6 +56,29 @@ def updated(known: Mapping[str, Count], present: Mapping[str, int], date: str, a
     return found
 
 
-def is_accepted(known: Sequence[Acknowledgement]) -> bool:
-    """Does the site acknowledge that devices were removed?"""
-    return any(entry.check == CHECK and entry.expiry >= today() for entry in known)
+def remembered_values(old: Remembered | None, facts: Snapshot, mark: str, date: str, accepted: bool) -> Remembered:
+    """What the next run is to expect: what was read before a change for a day after it, then what is read now."""
+    now = kept(facts)
+    if old is None or old.mark != mark or accepted:
+        return Remembered(mark, date, now)
+    if now == old.values:
+        return replace(old, changed="")
+    if old.changed and _days(old.changed, date) >= 1:
+        return Remembered(mark, date, now)
+    return replace(old, changed=old.changed or date)
+
+
+def _days(since: str, until: str) -> float:
+    """Between two dates as the state file has them; many where one is none."""
+    from datetime import datetime
+
+    try:
+        began, ended = (datetime.fromisoformat(each.removesuffix("Z")) for each in (since, until))
+    except ValueError:
+        return inf
+    return (ended - began).total_seconds() / DAY_S
+
+
+def is_accepted(known: Sequence[Acknowledgement], check: str) -> bool:
+    """Does the site acknowledge that devices were removed, or what has changed?"""
+    return any(entry.check == check and entry.expiry >= today() for entry in known)

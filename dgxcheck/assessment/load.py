@@ -37,11 +37,11 @@ from dgxcheck.workers.cuda.supervisor import START, CudaStage
 
 FACT = "measure "
 Measurements = tuple[Measurement, ...] | Missing
-Judge = Callable[[Measurements], tuple[Finding, ...]]
+JudgeMeasurements = Callable[[Measurements], tuple[Finding, ...]]
 
 
 def measure(
-    facts: Snapshot, topology: Topology, gpus: tuple[Device, ...], judge: Judge, seconds: float, long: bool,
+    facts: Snapshot, topology: Topology, gpus: tuple[Device, ...], judge: JudgeMeasurements, seconds: float, long: bool,
     progress: Progress,
 ) -> tuple[dict[str, Json], bool]:  # fmt: skip
     """Measure every GPU and pair, and twice more what the checks of ``judge`` find low. ``seconds``: most for one step.
@@ -98,7 +98,7 @@ def save(facts: Snapshot, measured: Mapping[str, Json]) -> None:
 def _low(findings: tuple[Finding, ...]) -> set[str]:
     """Keys of the figures that a finding names as its evidence."""
     bad = (finding for finding in findings if finding.status in (Status.WARN, Status.FAIL))
-    return {each.where for finding in bad for each in finding.judgement.evidence if each.where.startswith(FACT)}
+    return {item.where for finding in bad for item in finding.judgement.evidence if item.where.startswith(FACT)}
 
 
 def _lines(measured: Mapping[str, Json]) -> GroupedFacts:

@@ -88,9 +88,9 @@ def findings_of(about: Topic, assessment: Assessment) -> tuple[Finding, ...]:
     A key ends with a bus id, or as well with the name of the device: ``pcie.width/GPU2``.
     """
     if about.fault is not None:
-        return tuple(each for each in assessment.findings if each.judgement.fault is about.fault)
+        return tuple(finding for finding in assessment.findings if finding.judgement.fault is about.fault)
     ids = {check.id for check in about.checks}
-    found = tuple(each for each in assessment.findings if each.id in ids)
+    found = tuple(finding for finding in assessment.findings if finding.id in ids)
     if not about.key:
         return found
     word, place = about.word.lower(), about.word.partition("/")[2].lower()

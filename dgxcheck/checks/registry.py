@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dgxcheck.checks.by_nature import last_run, unique
 from dgxcheck.checks.consistency import readings
 from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.driver import fabric_manager, persistence, versions
@@ -66,6 +67,7 @@ CHECKS: tuple[Check, ...] = (
     *port_link.CHECKS,
     *port_counters.CHECKS,
     *readings.CHECKS,
+    *unique.CHECKS,
     *software.CHECKS,
     *bar1_and_port.CHECKS,
     *gdr_path.CHECKS,
@@ -94,6 +96,7 @@ CHECKS: tuple[Check, ...] = (
     *versions.SITE_VERSIONS,
     *baseline.CHECKS,
     *uniform.CHECKS,
+    *last_run.CHECKS,
     *host_copies.CHECKS,
     *integrity.CHECKS,
     *p2p_copies.CHECKS,

@@ -43,7 +43,7 @@ _MODULES = {"import": "import_text", "list": "list_gpus"}
 """Module below ``dgxcheck.cli.commands`` of the commands whose names are Python's."""
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """Knows its commands by name and imports one when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -69,7 +69,7 @@ class Commands(click.Group):
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx) from error
 
 
-@click.command(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=CommandGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context
 def dgxcheck(ctx: click.Context) -> None:

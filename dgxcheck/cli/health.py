@@ -44,7 +44,7 @@ RENDERERS = {
 """Function below ``dgxcheck.output.health`` of each format, imported when it is asked for."""
 
 
-class Asked(Record):
+class HealthOptions(Record):
     """The command line, by the names of the options below."""
 
     gpus: tuple[str, ...]
@@ -76,7 +76,7 @@ class Asked(Record):
     color: str
 
 
-def request_of(asked: Asked, settings: Settings, deadline: float | None) -> Request:
+def request_of(asked: HealthOptions, settings: Settings, deadline: float | None) -> Request:
     """What the options ask of an assessment; ``deadline`` None: the usual one."""
     if asked.quick and asked.duration is None and asked.extended:
         raise BadInput("-q reads the state only once; it cannot be combined with -e, --window or --state")

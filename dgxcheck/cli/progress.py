@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _PER_SECOND = 4
-Lines = Callable[[int, int], list[str]]
+DrawnLines = Callable[[int, int], list[str]]
 """What is shown, for a width and a height."""
 
 
@@ -91,7 +91,7 @@ class TerminalProgress(Progress):
 
 
 @contextmanager
-def _shown(lines: Lines) -> Iterator[None]:
+def _shown(lines: DrawnLines) -> Iterator[None]:
     """Draw the lines several times a second, and leave nothing behind."""
     if not sys.stderr.isatty():
         yield

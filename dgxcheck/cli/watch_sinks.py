@@ -25,7 +25,7 @@ TABLE_S = 1.0
 _HOME, _CLEAR_BELOW = "\x1b[H\x1b[2J", "\x1b[J"
 
 
-class Lines:
+class LineSink:
     """A line on stdout for each event."""
 
     def __init__(self, form: Callable[[ReportedEvent], str]) -> None:
@@ -45,7 +45,7 @@ class Lines:
         return
 
 
-class Table:
+class TableSink:
     """The state of the machine as a table, drawn every second."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Table:
         sys.stdout.flush()
 
 
-class Journal:
+class JournalSink:
     """Entries with fields, in place of lines on a stdout that is the journal."""
 
     def __init__(self, address: str = JOURNAL) -> None:
@@ -82,7 +82,7 @@ class Journal:
         return
 
 
-class Metrics:
+class MetricsSink:
     """A file for the textfile collector of node_exporter."""
 
     def __init__(self, file: str) -> None:
@@ -108,7 +108,7 @@ class Metrics:
                 click.echo(f"dgxcheck: {error}", err=True)
 
 
-class Program:
+class ProgramSink:
     """The site's own program, given each event as a line of JSON."""
 
     def __init__(self, program: str) -> None:

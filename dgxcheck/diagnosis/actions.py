@@ -8,9 +8,10 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis import by_hand
-from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope
+from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import escalation, for_a_warning, without_reset
+from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
 from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part, reset_domain
 from dgxcheck.diagnosis.steps import (
@@ -19,11 +20,11 @@ from dgxcheck.diagnosis.steps import (
     load,
     reset,
     restart,
+    restart_imex,
     stop_clients,
     stop_load,
     stop_programs,
 )
-from dgxcheck.diagnosis.urgency import urgency_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step, Urgency
 from dgxcheck.facts.record import replace
@@ -163,7 +164,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "stop-jobs":
         return stop_programs(box, component) if gpus_of(box, component) else replace(finding_remedy, scope="programs")
     if step == "restart-service":
-        return restart(box, component)
+        return restart_imex() if Fault.IMEX_RECOVERY in faults else restart(box, component)
     if step == "load-module":
         return load(box, component) or finding_remedy
     if step == "reset-gpu":
@@ -179,9 +180,13 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "reboot":
         return Action(step=step, commands=(("reboot",),), instruction=Instruction(code="reboot"), scope="host")
     if step == "power-cycle":
-        return Action(step=step, instruction=Instruction(code="power-cycle"), scope="host")
+        return Action(step=step, instruction=Instruction(code=_power_cycle(box)), scope="host")
     plain: dict[Step, Code] = {"watch": "watch-counters", "restart-program": "restart-program"}
     return Action(step=step, instruction=Instruction(code=plain.get(step, "check-program")))
+
+
+def _power_cycle(box: Box) -> Code:
+    return "power-cycle-tray" if is_tray_of_a_rack(box) else "power-cycle"
 
 
 def _by_hand(box: Box, component: Component, step: Step, faults: Collection[FaultKind | None]) -> Action:

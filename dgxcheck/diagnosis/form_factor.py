@@ -11,16 +11,18 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
 from dgxcheck.facts.host import Host
+from dgxcheck.lazy_pattern import LazyPattern
 
 FormFactor = Literal["sxm", "water-cooled", "dual-gpu-card", "card", "carrier"]
 """``sxm``: a module on a GPU tray; ``water-cooled``: a card of a DGX Station; ``carrier``: a board or riser without a
 GPU."""
 VENDOR_ONLY = ("sxm", "water-cooled")
 """Heat sinks, thermal paste, water loops and SXM modules are the vendor's work (DGX service manuals)."""
-_SXM = re.compile(r"SXM|HGX|HBM3|\bH200\b|\bG?B[123]00\b|\bGH200\b")
-_RACK = re.compile(r"\bG[BH][123]00\b")
+_SXM = LazyPattern(r"SXM|HGX|HBM3|\bH200\b|\bG?B[123]00\b|\bGH200\b")
+_RACK = LazyPattern(r"\bG[BH][123]00\b")
 """Boards with a Grace CPU: their NVSwitches are in trays of their own, run by the rack's fabric manager (NMX-C)."""
-_CARD = re.compile(r"PCIe|NVL\b", re.IGNORECASE)
+_TRAY = LazyPattern(r"\bGB[23]00\b")
+_CARD = LazyPattern(r"PCIe|NVL\b", flags=re.IGNORECASE)
 """nvidia-smi's product names: ``NVIDIA H100 80GB HBM3`` and ``NVIDIA B200`` are modules, ``NVIDIA H100 NVL`` a card."""
 
 
@@ -50,6 +52,11 @@ def is_station(box: Box) -> bool:
 def has_fabric_elsewhere(box: Box) -> bool:
     """Is the NVLink fabric managed by another machine of the rack (GB200 NVL72), not by this one?"""
     return any(_RACK.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
+
+
+def is_tray_of_a_rack(box: Box) -> bool:
+    """A compute tray of an NVL72: the power shelves of its rack feed all trays."""
+    return any(_TRAY.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
 
 
 def _model(box: Box, component: Component) -> str:

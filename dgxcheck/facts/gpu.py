@@ -17,7 +17,7 @@ class Gpu(Record, where="nvml identity"):
     name: str | Missing = nature.inventory("model name")
     uuid: str | Missing = nature.identity("UUID")
     serial: str | Missing = nature.identity("serial number", shared="the two GPUs of a K80 board or Grace superchip")
-    minor: int | Missing = nature.identity("minor number")
+    minor: int | Missing = nature.identity("minor number", zero=True)
     """N of ``/dev/nvidiaN``."""
     vbios: str | Missing = nature.version("VBIOS", among="board")
     gpu_numa_id: int | Missing = nature.place("NUMA node of its memory")

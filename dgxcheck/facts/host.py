@@ -22,7 +22,7 @@ class Cpu(Record):
     cores: int | Missing = nature.inventory("CPU cores")
     """Physical cores of all sockets."""
     threads: int = nature.inventory("CPU threads")
-    hypervisor: bool | Missing = nature.place("guest of a hypervisor")
+    hypervisor: bool | Missing = nature.place("guest of a hypervisor", kept=True)
     """The flag that x86 CPUs show to a guest."""
     vendor: str | Missing = nature.inventory("CPU vendor", default=_UNASKED)
     """``GenuineIntel``, ``AuthenticAMD``; like family and model number of x86 CPUs only."""
@@ -49,7 +49,7 @@ class Dmi(Record, where="/sys/class/dmi/id"):
     sys_vendor: str | Missing = nature.inventory("maker")
     product_name: str | Missing = nature.inventory("product")
     product_version: str | Missing = nature.inventory("product version")
-    product_serial: str | Missing = nature.identity("serial number of the machine")
+    product_serial: str | Missing = nature.inventory("serial number of the machine")
     board_vendor: str | Missing = nature.inventory("maker of the board")
     board_name: str | Missing = nature.inventory("board")
     bios_vendor: str | Missing = nature.inventory("maker of the BIOS")
@@ -60,11 +60,11 @@ class Dmi(Record, where="/sys/class/dmi/id"):
 class Host(Record):
     """The machine that the GPUs are in."""
 
-    hostname: str | Missing = nature.identity("host name")
+    hostname: str | Missing = nature.identity("host name", any="a host has one; the last run is found by it")
     boot_id: str | Missing = nature.load("boot id")
     kernel_release: str | Missing = nature.version("kernel")
     kernel_version: str | Missing = nature.version("kernel build")
-    cmdline: str | Missing = nature.setting("kernel command line")
+    cmdline: str | Missing = nature.setting("kernel command line", kept=True)
     cpu: Cpu | Missing = nature.holder("CPUs")
     online_cpus: str | Missing = nature.state("online CPUs")
     memory_kb: int | Missing = nature.inventory("memory", "kB", tolerance="host.memory-missing")
@@ -76,18 +76,18 @@ class Host(Record):
     """``docker``, ``podman``, ``lxc``, ...; None outside of containers."""
     vm: str | Missing | None = nature.place("hypervisor")
     """The hypervisor's or the DMI vendor's name; None on bare metal."""
-    numa_balancing: int | Missing = nature.setting("NUMA balancing")
+    numa_balancing: int | Missing = nature.setting("NUMA balancing", kept=True)
     """0 off, 1 on, 2 and 3 with memory tiering."""
     cpufreq_driver: str | Missing = nature.version("frequency driver")
-    cpufreq_governor: str | Missing = nature.setting("frequency governor")
+    cpufreq_governor: str | Missing = nature.setting("frequency governor", kept=True)
     cpu_policies: tuple[CpuPolicy, ...] | Missing = nature.holder()
-    cpu_boost: bool | Missing = nature.setting("CPU boost")
+    cpu_boost: bool | Missing = nature.setting("CPU boost", kept=True)
     """May CPUs run above their nominal clock?"""
     present_cpus: str | Missing = nature.inventory("CPUs present")
     """Those that the kernel knows, online or not."""
-    smt: str | Missing = nature.setting("second threads of cores")
+    smt: str | Missing = nature.setting("second threads of cores", kept=True)
     """``on``, ``off``, ``forceoff``, ``notsupported``: whether second threads are in use."""
-    clock_source: str | Missing = nature.setting("clock source")
+    clock_source: str | Missing = nature.setting("clock source", kept=True)
     uptime_s: float | Missing = nature.load("time since boot", "s", default=Missing(Gap.UNASKED, "/proc/uptime"))
     """Seconds since boot; in an LXC container since its start."""
 
@@ -103,7 +103,7 @@ class Module(Record, where="/sys/module/{name}"):
     """One ``/sys/module/<name>``."""
 
     name: str = nature.key()
-    loaded: bool | Missing = nature.state("module loaded")
+    loaded: bool | Missing = nature.state("module loaded", differs="a module is loaded when something needs it")
     version: str | Missing = nature.version("module version")
     refcnt: int | Missing = nature.load("users of the module")
     state: str | Missing = nature.state("module state", good=("live",))
@@ -129,11 +129,11 @@ class Modules(Record):
 
     modules: tuple[Module, ...] = nature.holder()
     """Every module of interest, loaded or not."""
-    ib_core_holders: tuple[str, ...] | Missing = nature.state("users of ib_core")
+    ib_core_holders: tuple[str, ...] | Missing = nature.state("users of ib_core", differs="gdr.peer-memory judges it")
     """Modules that use ``ib_core``; a registered nvidia_peermem is one."""
     memory_peers: tuple[MemoryPeer, ...] | Missing = nature.holder()
     driver: NvidiaDriver | Missing = nature.holder("kernel driver")
-    driver_params: Mapping[str, str] | Missing = nature.setting("driver parameters")
+    driver_params: Mapping[str, str] | Missing = nature.setting("driver parameters", kept=True)
     """``/proc/driver/nvidia/params``."""
 
 
@@ -162,7 +162,7 @@ class NumaNode(Record, where="/sys/devices/system/node/node{node}"):
     """One ``/sys/devices/system/node/nodeN``."""
 
     node: int = nature.key()
-    cpulist: str | Missing = nature.place("CPUs of the node")
+    cpulist: str | Missing = nature.place("CPUs of the node", kept=True)
 
 
 class NumaMemory(Record, where="/sys/devices/system/node/node{node}"):
@@ -275,7 +275,7 @@ class NetInterface(Record, where="/sys/class/net/{name}"):
     """ARPHRD number: 1 Ethernet, 32 InfiniBand, 772 loopback."""
     mac: str | Missing = nature.identity("MAC address", file="address")
     """6 octets, 20 for IP over InfiniBand."""
-    bdf: str | Missing = nature.place("PCI function")
+    bdf: str | Missing = nature.place("PCI function", any="a function may have several interfaces")
     """PCI function behind it; absent for virtual interfaces."""
 
 

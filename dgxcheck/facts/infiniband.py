@@ -27,7 +27,7 @@ class IbDevice(Record, where="/sys/class/infiniband/{name}"):
     hca_type: str | Missing = nature.inventory("HCA type")
     board_id: str | Missing = nature.inventory("PSID")
     sys_image_guid: str | Missing = nature.identity(
-        "system image GUID", shared="the functions of one card", default=_UNASKED
+        "system image GUID", card=True, shared="adapters without one of their own", default=_UNASKED
     )
     node_type: str | Missing = nature.setting("node type", default=_UNASKED)
     """``CA``, ``RNIC``, ..."""
@@ -143,8 +143,8 @@ class IbPort(Record, where="/sys/class/infiniband/{device}/ports/{port}"):
     rate: IbRate | Missing = nature.holder()
     link_layer: str | Missing = nature.setting(differs="network.link-layer judges it by model, use and configuration")
     """``InfiniBand`` or ``Ethernet``."""
-    lid: int | Missing = nature.identity("LID", shared="ports of several subnets")
-    sm_lid: int | Missing = nature.place("LID of the subnet manager")
+    lid: int | Missing = nature.identity("LID", any="ports of several subnets may have the same")
+    sm_lid: int | Missing = nature.place("LID of the subnet manager", any="rails may be subnets of their own")
     counters: Mapping[str, int | Missing] | Missing = nature.counter("port counters", names=COUNTERS)
     """As the kernel prints them: ``port_xmit_data`` and ``port_rcv_data`` in units of four octets, never wrapping."""
     hw_counters: Mapping[str, int | Missing] | Missing = nature.counter("driver's port counters", names=COUNTERS)

@@ -72,6 +72,8 @@ RESULT_BYTES = 8 << 20
 """One result of ``health --format json`` or ``jsonl``; that of a DGX A100 has 0.5 MiB."""
 FLEET_FILES = 200_000
 """Files of a folder of results."""
+FLEET_IDLE_LINES = 100_000
+"""Lines of one file of results that hold none, blank ones too: packed newlines unpack to a thousandfold."""
 NODES = 200_000
 """Names of a list such as ``dgx[001-999]``."""
 NODE_RANGES = 8

@@ -47,12 +47,23 @@ if TYPE_CHECKING:
         not named as the field."""
 
     def identity(
-        label: str = "", unit: str = "", *, shared: str = "", any: str = "", file: str = "", default: Any = ...
+        label: str = "",
+        unit: str = "",
+        *,
+        shared: str = "",
+        any: str = "",
+        file: str = "",
+        kept: bool = ...,
+        zero: bool = ...,
+        card: bool = ...,
+        default: Any = ...,
     ) -> Any:
         """No two devices of a kind have the same. ``shared``: who may; then two that share it among others that do
-        not are a finding, and all of them are none."""
+        not are a finding, and all of them are none. ``card``: the functions of one card do; ``zero``: 0 is a value."""
 
-    def place(label: str = "", unit: str = "", *, any: str = "", file: str = "", default: Any = ...) -> Any:
+    def place(
+        label: str = "", unit: str = "", *, any: str = "", file: str = "", kept: bool = ..., default: Any = ...
+    ) -> Any:
         """Where in the machine: wiring, node, number; other facts follow from it."""
 
     def inventory(
@@ -70,9 +81,10 @@ if TYPE_CHECKING:
     def setting(
         label: str = "", unit: str = "", *, differs: str = "", among: Among = "", good: tuple[object, ...] = (),
         most: str = "", low: float = ..., high: float = ..., fix: str = "", source: str = "", file: str = "",
-        words: tuple[str, ...] = (), prefix: str = "", default: Any = ...,
+        words: tuple[str, ...] = (), prefix: str = "", kept: bool = ..., default: Any = ...,
     ) -> Any:  # fmt: skip
-        """What somebody chose: alike among siblings. ``fix``: the option of nvidia-smi that sets it."""
+        """What somebody chose: alike among siblings. ``fix``: the option of nvidia-smi that sets it. ``kept``: the same
+        as in the last run, as inventory and versions are."""
 
     def state(
         label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ..., among: Among = "",

@@ -38,7 +38,7 @@ class PciFunction(Record, where="/sys/bus/pci/devices/{bdf}"):
         differs_in={"bridge": "switches of several generations serve one kind of GPU: pcie.link-speed"},
     )  # fmt: skip
     max_link_width: int | Missing = nature.capability("max link width")
-    numa_node: int | Missing = nature.place("NUMA node")
+    numa_node: int | Missing = nature.place("NUMA node", kept=True)
     """As the kernel gives it; -1 means that the firmware did not say."""
     local_cpulist: str | Missing = nature.place("local CPUs")
     driver: str | Missing | None = nature.setting(
@@ -66,7 +66,7 @@ class Bar(Record):
     """0 to 5 as the kernel counts (a 64-bit one takes two), 6 the expansion ROM."""
     assigned: bool = nature.state("BAR assigned", good=(True,))
     """False where the firmware and the kernel found no room for it."""
-    start: int = nature.place("BAR start", "hex")
+    start: int = nature.identity("BAR start", "hex", card=True)
     size: int | Missing = nature.setting("BAR size", "bytes")
     is_io: bool = nature.capability("BAR of I/O space")
     is_64bit: bool = nature.capability("64-bit BAR")
@@ -199,7 +199,7 @@ class IommuGroup(Record):
     """One ``/sys/kernel/iommu_groups/<number>``."""
 
     number: int = nature.place("IOMMU group", any="groups follow ACS, which gdr.acs judges")
-    type: str | Missing = nature.setting("IOMMU mode")
+    type: str | Missing = nature.setting("IOMMU mode", kept=True)
     """``DMA``, ``DMA-FQ``, ``identity``; the file is absent on older kernels."""
 
 

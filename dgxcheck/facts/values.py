@@ -63,6 +63,8 @@ def _of_value(value: object, name: str, inside: Rows, picked: Picked, gaps: bool
                 yield from _of_record(each, f"{name}[{number}]", inside, picked, gaps)
     elif isinstance(value, Enum):
         yield name, inside, value.value
+    elif isinstance(value, Mapping):
+        yield name, inside, tuple(sorted(f"{key}={each}" for key, each in value.items()))
     elif value is None or isinstance(value, bool | int | float | str | tuple):
         yield name, inside, value
 

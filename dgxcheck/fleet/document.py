@@ -9,7 +9,7 @@ from typing import TypeGuard, TypeVar
 from dgxcheck.checks.engine.wording import against
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, Fault, Group, Result
+from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, LikeMachines, NodeFault, Result
 
 DATE = "%Y-%m-%dT%H:%M:%SZ"
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
@@ -32,7 +32,7 @@ class NotAResult(ValueError):
     """The document is none, or breaks its schema; the text says where."""
 
 
-class Shared:
+class SharedStrings:
     """Sets that many results have in common, each kept once."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Shared:
         return self._sets.setdefault(items, items)
 
 
-def result_of(document: Json, shared: Shared) -> tuple[Result, Figures]:
+def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     """One result and its figures. Raises NotAResult."""
     if not isinstance(document, dict) or document.get("schema") not in (RESULT, HEALTH):
         raise NotAResult(f"not a result of 'dgxcheck health --format jsonl' ({RESULT})")
@@ -51,7 +51,7 @@ def result_of(document: Json, shared: Shared) -> tuple[Result, Figures]:
     findings = _list(document, "findings") if whole else _list(document, "found")
     passed, figures = _judged(findings) if whole else _passed(document)
     causes = _causes(document, findings, whole)
-    faults = tuple(_fault(each, whole, causes) for each in findings if _counts(each))
+    faults = tuple(_fault(finding, whole, causes) for finding in findings if _counts(finding))
     score = document.get("score")
     total = score.get("total") if isinstance(score, dict) else score
     return Result(
@@ -115,7 +115,7 @@ def _passed(document: Mapping[str, Json]) -> tuple[frozenset[str], Figures]:
 
 def _judged(findings: list[dict[str, Json]]) -> tuple[frozenset[str], Figures]:
     """The same out of the whole document."""
-    passed = [each for each in findings if each.get("status") == "pass"]
+    passed = [finding for finding in findings if finding.get("status") == "pass"]
     keys = {str(each.get("key")): each for each in passed}
     figures = {key: each.get("measured") for key, each in keys.items() if each.get("unit") in COMPARED}
     return frozenset(keys), {key: value for key, value in figures.items() if _is_figure(value)}
@@ -137,7 +137,7 @@ def _causes(document: Mapping[str, Json], findings: list[dict[str, Json]], whole
     found = [each for each in causes if isinstance(each, dict)] if isinstance(causes, list) else []
     if not whole:
         by_id = {str(each.get("id")): _Cause(str(each.get("id")), _step(each)) for each in found}
-        named = ((str(each.get("key")), str(each.get("cause"))) for each in findings)
+        named = ((str(finding.get("key")), str(finding.get("cause"))) for finding in findings)
         return {key: by_id[cause] for key, cause in named if cause in by_id}
     return {
         str(key): _Cause(str(each.get("id")), _step(each.get("action")))
@@ -152,13 +152,13 @@ def _step(action: Json) -> str:
     return word if isinstance(word, str) else ""
 
 
-def _fault(finding: Mapping[str, Json], whole: bool, causes: Mapping[str, _Cause]) -> Fault:
+def _fault(finding: Mapping[str, Json], whole: bool, causes: Mapping[str, _Cause]) -> NodeFault:
     key = _text(finding, "key", "of a finding")
     cause = causes.get(key, _NO_CAUSE)
     figures = (finding.get(name) for name in ("measured", "expected"))
     measured, expected = (value if _is_figure(value) else None for value in figures)
     ends = [_named(each) for each in (finding.get("subject"), finding.get("peer")) if each]
-    return Fault(
+    return NodeFault(
         key=key,
         check=key.partition("/")[0],
         status=_word(finding, "status", VERDICTS),
@@ -180,12 +180,12 @@ def _named(subject: Json) -> str:
     return name if bdf in name else f"{name} {bdf}"
 
 
-def _group(document: Mapping[str, Json]) -> Group:
+def _group(document: Mapping[str, Json]) -> LikeMachines:
     profile, gpus = document.get("profile"), document.get("gpus")
     name = profile.get("name") if isinstance(profile, dict) else profile
     models = (f"{count} x {model}" for model, count in sorted(gpus.items())) if isinstance(gpus, dict) else ()
     driver = _versions(document).get("driver", ())
-    return Group(str(name or ""), ", ".join(models), ", ".join(driver))
+    return LikeMachines(str(name or ""), ", ".join(models), ", ".join(driver))
 
 
 def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
@@ -209,4 +209,4 @@ def _skipped(document: Mapping[str, Json], findings: list[dict[str, Json]], whol
 
 
 def _ids(findings: list[dict[str, Json]]) -> Iterator[str]:
-    return (str(each.get("id")) for each in findings if each.get("status") == "skip")
+    return (str(finding.get("id")) for finding in findings if finding.get("status") == "skip")

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from time import gmtime, strftime, time
 from typing import BinaryIO, cast
 
-from dgxcheck.facts.limits import FLEET_FILES, RESULT_BYTES
+from dgxcheck.facts.limits import FLEET_FILES, FLEET_IDLE_LINES, RESULT_BYTES
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
-from dgxcheck.fleet.document import DATE, NotAResult, Shared, result_of
-from dgxcheck.fleet.node import VERDICTS, Node, OpenFault, Result, Verdict, node_of
-from dgxcheck.fleet.outliers import Columns, Figure, Outlier, farthest
+from dgxcheck.fleet.document import DATE, NotAResult, SharedStrings, result_of
+from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result, node_of
+from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
 
 STDIN = "-"
 MAX_AGE_S = 86400.0
@@ -90,11 +90,14 @@ def _opened(path: str) -> Iterator[BinaryIO]:
 
 def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unread]:
     """One per line; a first line that is no whole document begins one that spans the file."""
-    number, failed, empty = 0, 0, True
+    number, found, failed, empty = 0, 0, 0, True
     for line in iter(lambda: stream.readline(RESULT_BYTES + 1), b""):
         number += 1
         if len(line) > RESULT_BYTES:
             yield Unread(f"{where} line {number}", f"longer than {RESULT_BYTES >> 20} MiB")
+            return
+        if number - found > FLEET_IDLE_LINES:
+            yield Unread(where, f"more than {FLEET_IDLE_LINES} lines hold no result; not read from line {number} on")
             return
         if not line.strip():
             continue
@@ -104,6 +107,7 @@ def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unre
             line += stream.read(RESULT_BYTES + 1 - len(line))
             document = parsed(line) if len(line) <= RESULT_BYTES else None
         if document is not None:
+            found += 1
             yield (where if number == 1 else f"{where} line {number}"), document
             continue
         failed += 1
@@ -133,20 +137,20 @@ COMMON_SHARE = 0.1
 _COMMON_LEAST = 3
 
 
-class Kind(Record, kw_only=False):
+class KindOfFault(Record, kw_only=False):
     """One kind of fault, and where it is."""
 
     check: str
     word: str
     """The fault; empty for what could not be read."""
-    status: Verdict
+    status: NodeVerdict
     nodes: Mapping[str, OpenFault]
     """The worst of each node."""
     common: bool
     """On so many nodes that it has one reason."""
 
 
-class Difference(Record, kw_only=False):
+class VersionDifference(Record, kw_only=False):
     """A version that not all machines with the same GPUs have."""
 
     name: str
@@ -162,17 +166,17 @@ class Fleet(Record):
     """By name."""
     silent: tuple[str, ...]
     """Expected nodes without a result."""
-    kinds: tuple[Kind, ...]
+    kinds: tuple[KindOfFault, ...]
     """The worst first, then the most frequent."""
-    figures: tuple[Figure, ...]
+    figures: tuple[FleetFigure, ...]
     """Those in which nodes are off the median of the fleet, the farthest off first."""
-    differences: tuple[Difference, ...]
+    differences: tuple[VersionDifference, ...]
     unread: tuple[Unread, ...]
     results: int
     """How many were read: a node can have several."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> NodeVerdict:
         """The worst of all nodes; at least unknown where a node or a file has no result."""
         words = {node.verdict for node in self.nodes.values()}
         words |= {"unknown"} if self.silent or self.unread or not self.nodes else set()
@@ -183,7 +187,7 @@ class Fleet(Record):
         """Of all figures, the farthest off first."""
         return farthest(self.figures)
 
-    def with_verdict(self, verdict: Verdict) -> tuple[str, ...]:
+    def with_verdict(self, verdict: NodeVerdict) -> tuple[str, ...]:
         """The names of the nodes."""
         return tuple(name for name, node in self.nodes.items() if node.verdict == verdict)
 
@@ -197,7 +201,7 @@ def judge(
     """
     now_s = time() if now_s is None else now_s
     oldest, latest = (strftime(DATE, gmtime(max(0, at))) for at in (now_s - max_age_s, now_s + _CLOCK_SKEW_S))
-    shared, columns = Shared(), Columns()
+    shared, columns = SharedStrings(), FigureColumns()
     results: list[Result] = []
     unread: list[Unread] = []
     for each in documents(specs):
@@ -219,7 +223,10 @@ def judge(
 
 
 def fleet_of(
-    results: Sequence[Result], columns: Columns, unread: Sequence[Unread], expected: Sequence[str] = (),
+    results: Sequence[Result],
+    columns: FigureColumns,
+    unread: Sequence[Unread],
+    expected: Sequence[str] = (),
     oldest: str = "",
 ) -> Fleet:
     """Judge results that were read; ``columns`` holds their figures by their number in ``results``.
@@ -254,24 +261,24 @@ def _figures_of(numbers: Sequence[int], results: Sequence[Result]) -> int:
     return max(numbers, key=lambda each: (results[each].level == "extended", results[each].generated_at))
 
 
-def _kinds(nodes: Mapping[str, Node]) -> tuple[Kind, ...]:
+def _kinds(nodes: Mapping[str, Node]) -> tuple[KindOfFault, ...]:
     found: dict[tuple[str, str], dict[str, OpenFault]] = {}
     for name, node in nodes.items():
-        for each in node.faults:
-            found.setdefault((each.fault.check, each.fault.word), {}).setdefault(name, each)
+        for open_fault in node.faults:
+            found.setdefault((open_fault.fault.check, open_fault.fault.word), {}).setdefault(name, open_fault)
     least = max(_COMMON_LEAST, COMMON_SHARE * len(nodes))
     kinds = (
-        Kind(check, word, _worst(faults.values()), faults, len(faults) > least)
+        KindOfFault(check, word, _worst(faults.values()), faults, len(faults) > least)
         for (check, word), faults in found.items()
     )
     return tuple(sorted(kinds, key=lambda kind: (VERDICTS.index(kind.status), -len(kind.nodes), kind.check)))
 
 
-def _worst(faults: Iterable[OpenFault]) -> Verdict:
+def _worst(faults: Iterable[OpenFault]) -> NodeVerdict:
     return min((each.fault.status for each in faults), key=VERDICTS.index)
 
 
-def _differences(nodes: Iterable[Node]) -> tuple[Difference, ...]:
+def _differences(nodes: Iterable[Node]) -> tuple[VersionDifference, ...]:
     """Versions with more than one value among machines with the same GPUs."""
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     for node in nodes:
@@ -279,7 +286,7 @@ def _differences(nodes: Iterable[Node]) -> tuple[Difference, ...]:
             text = ", ".join(values)
             found.setdefault((name, node.newest.group.gpus), {}).setdefault(text, []).append(node.name)
     return tuple(
-        Difference(name, gpus, {value: tuple(values[value]) for value in _most_common(values)})
+        VersionDifference(name, gpus, {value: tuple(values[value]) for value in _most_common(values)})
         for (name, gpus), values in sorted(found.items())
         if len(values) > 1
     )

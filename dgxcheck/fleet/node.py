@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 Level = Literal["quick", "default", "extended"]
 LEVELS: tuple[Level, ...] = ("quick", "default", "extended")
 """Each runs all checks of the one before."""
-Verdict = Literal["pass", "warn", "unknown", "fail"]
-VERDICTS: tuple[Verdict, ...] = ("fail", "unknown", "warn", "pass")
+NodeVerdict = Literal["pass", "warn", "unknown", "fail"]
+VERDICTS: tuple[NodeVerdict, ...] = ("fail", "unknown", "warn", "pass")
 """The worst first."""
 COMPARED = ("GB/s", "Gb/s", "us", "TFLOP/s", "W", "MHz", "MiB")
 """Units of what machines alike have alike; temperatures depend on the load, and counters on the age."""
 
 
-class Fault(Record, kw_only=False):
+class NodeFault(Record, kw_only=False):
     """A finding that did not pass, and that the site has not acknowledged."""
 
     key: str
     check: str
-    status: Verdict
+    status: NodeVerdict
     word: str
     """The fault; empty for what could not be read."""
     message: str
@@ -41,7 +41,7 @@ class Fault(Record, kw_only=False):
     """The first step that can help, of the catalogue of actions."""
 
 
-class Group(Record, kw_only=False):
+class LikeMachines(Record, kw_only=False):
     """What machines have to have in common before their figures are compared."""
 
     profile: str
@@ -60,13 +60,13 @@ class Result(Record):
     generated_at: str
     """UTC, ``2026-11-20T12:00:00Z``: sorts as text."""
     level: Level
-    verdict: Verdict
+    verdict: NodeVerdict
     score: float | None
-    group: Group
+    group: LikeMachines
     versions: Mapping[str, tuple[str, ...]]
     nvlink_domains: tuple[str, ...]
     """``CLUSTER_UUID.CLIQUE`` of domains that join several machines."""
-    faults: tuple[Fault, ...]
+    faults: tuple[NodeFault, ...]
     passed: frozenset[str]
     """Keys of the findings that passed: one object for all machines that pass the same."""
     skipped: frozenset[str]
@@ -76,7 +76,7 @@ class Result(Record):
 class OpenFault(Record, kw_only=False):
     """A fault, and where it was last found."""
 
-    fault: Fault
+    fault: NodeFault
     level: Level
     found_at: str
 
@@ -97,7 +97,7 @@ class Node(Record, kw_only=False):
         return self.newest.live and not self.stale
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> NodeVerdict:
         """The worst of the newest result and of what is still open; at least unknown where that result is stale."""
         words = {self.newest.verdict, *(each.fault.status for each in self.faults)}
         words |= {"unknown"} if self.stale else set()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import median
-from dgxcheck.fleet.node import Group
+from dgxcheck.fleet.node import LikeMachines
 
 MADS, SHARE, LEAST = 8.0, 0.05, 8
 """How far off a figure is: more than 8 median absolute deviations, scaled to sigma, and more than 5 %; of fewer than 8
@@ -35,11 +35,11 @@ class Outlier(Record, kw_only=False):
         return (self.value - self.median) / abs(self.median)
 
 
-class Figure(Record, kw_only=False):
+class FleetFigure(Record, kw_only=False):
     """One figure of all alike nodes, of which some are off."""
 
     key: str
-    group: Group
+    group: LikeMachines
     median: float
     bound: float
     """How far off the median a node may be."""
@@ -52,13 +52,13 @@ class Figure(Record, kw_only=False):
     """The farthest off first."""
 
 
-class Columns:
+class FigureColumns:
     """The figures of all results, a column per group and key: numbers, not objects."""
 
     def __init__(self) -> None:
-        self._columns: dict[Group, dict[str, tuple[array[int], array[float]]]] = {}
+        self._columns: dict[LikeMachines, dict[str, tuple[array[int], array[float]]]] = {}
 
-    def add(self, number: int, group: Group, figures: Mapping[str, float]) -> None:
+    def add(self, number: int, group: LikeMachines, figures: Mapping[str, float]) -> None:
         """The figures of result ``number``."""
         columns = self._columns.setdefault(group, {})
         for key, value in figures.items():
@@ -68,7 +68,7 @@ class Columns:
             column[0].append(number)
             column[1].append(value)
 
-    def figures(self, nodes: Mapping[int, str]) -> tuple[Figure, ...]:
+    def figures(self, nodes: Mapping[int, str]) -> tuple[FleetFigure, ...]:
         """Those in which a node is off, of the results named in ``nodes``; the farthest off first."""
         found = [
             figure
@@ -83,9 +83,9 @@ def _by_distance(outlier: Outlier) -> tuple[float, str, str]:
     return -abs(outlier.off), outlier.node, outlier.key
 
 
-def farthest(figures: Iterable[Figure]) -> tuple[Outlier, ...]:
+def farthest(figures: Iterable[FleetFigure]) -> tuple[Outlier, ...]:
     """The outliers of all figures, the farthest off first."""
-    return tuple(sorted((each for figure in figures for each in figure.outliers), key=_by_distance))
+    return tuple(sorted((outlier for figure in figures for outlier in figure.outliers), key=_by_distance))
 
 
 def _of(nodes: Mapping[int, str], numbers: array[int], values: array[float]) -> tuple[list[str], list[float]]:
@@ -93,7 +93,7 @@ def _of(nodes: Mapping[int, str], numbers: array[int], values: array[float]) -> 
     return [node for node, _ in kept], [value for _, value in kept]
 
 
-def _figure(key: str, group: Group, nodes: Sequence[str], values: Sequence[float]) -> Figure | None:
+def _figure(key: str, group: LikeMachines, nodes: Sequence[str], values: Sequence[float]) -> FleetFigure | None:
     """None where no node is off."""
     if len(values) < LEAST:
         return None
@@ -110,7 +110,7 @@ def _figure(key: str, group: Group, nodes: Sequence[str], values: Sequence[float
         if distance > bound
     ]
     low, high = min(values), max(values)
-    return Figure(key, group, middle, bound, low, high, _counts(values, low, high),
+    return FleetFigure(key, group, middle, bound, low, high, _counts(values, low, high),
                   tuple(sorted(outliers, key=_by_distance)))  # fmt: skip
 
 

@@ -13,12 +13,12 @@ from typing import Any
 from dgxcheck.facts.limits import RESULT_BYTES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.fleet.document import NotAResult, Shared, result_of
+from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judge import Fleet, Unread, fleet_of, parsed
 from dgxcheck.fleet.node import Result
-from dgxcheck.fleet.outliers import Columns
+from dgxcheck.fleet.outliers import FigureColumns
 
-Progress = Callable[[int, int], None]
+ShowProgress = Callable[[int, int], None]
 """Called with the number of nodes that are done, and of all."""
 _LAST_WORDS = 200
 
@@ -66,7 +66,7 @@ def node_set(text: str) -> tuple[str, ...]:
     return nodes
 
 
-def judge_nodes(run: RemoteRun, progress: Progress = lambda _done, _nodes: None) -> Fleet:
+def judge_nodes(run: RemoteRun, progress: ShowProgress = lambda _done, _nodes: None) -> Fleet:
     """Ask all nodes and judge what they answer; nodes that do not are silent, with the reason in ``unread``.
 
     Ctrl-C ends the commands; what has answered by then is judged. Raises BadInput as ``node_set`` does.
@@ -94,7 +94,7 @@ class _Answers:
 
     def __init__(self, progress: Callable[[int], None]) -> None:
         self._results: list[Result] = []
-        self._columns, self._shared = Columns(), Shared()
+        self._columns, self._shared = FigureColumns(), SharedStrings()
         self._why: dict[str, str] = {}
         self.unanswered = "no result"
         self._done, self._progress = 0, progress

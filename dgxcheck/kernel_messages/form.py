@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.lazy_pattern import LazyPattern
 
+Lines = Sequence[tuple[float, str]]
+"""Seconds and message of each."""
 DEVICE = rf"[^\s:]{{1,64}} (?P<bdf>{PATTERN}): "
 """Before a message about a device: driver and bus id (``dev_printk``)."""
 

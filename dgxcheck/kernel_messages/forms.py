@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
-from dgxcheck.kernel_messages.form import DEVICE, Form
-
-CONTEXT = (
-    Form("mlx5", r"\w{0,32}[:( ].{0,80}(?:ACCESS_REG|_cmd)", context=True),
-    Form("mlx5", r"\w{0,32}[:( ]", context=True),
-    Form("NVRM: GPU ", context=True),
-    Form("NVRM", "[:( ]", context=True),
-    Form("nvidia", r"[-\w]{0,32}[:( ]", context=True),
-    Form("pcieport", "[:( ]", context=True),
-    Form("AER:", before=DEVICE, context=True),
-)
-"""Everything that these drivers log."""
+from dgxcheck.kernel_messages.form import DEVICE, Form, Lines
 
 
 def named(module: ModuleType) -> Iterator[Form]:
@@ -29,24 +18,32 @@ def named(module: ModuleType) -> Iterator[Form]:
                 yield each
 
 
-_SUBJECTS = (gpu, pcie, hca, memory, storage, host)
-_FOUND = dict.fromkeys((*(form for module in _SUBJECTS for form in named(module)), *CONTEXT))
-FORMS = tuple(sorted(_FOUND, key=lambda form: form.context))
-_ANYWHERE = tuple(form for form in FORMS if not form.starts)
+_SUBJECTS = {form: module for module in (gpu, pcie, hca, memory, storage, host) for form in named(module)}
+FORMS = tuple(sorted(_SUBJECTS, key=lambda form: form.context))
 _BY_FIRST = {
-    first: tuple(form for form in FORMS if form.starts in ("", first))
-    for first in {form.starts for form in FORMS if form.starts}
+    first: tuple((form.literals[0], form) for form in FORMS if form.starts in ("", first))
+    for first in {form.starts for form in FORMS}
 }
+_ANYWHERE = _BY_FIRST[""]
 _SEVERAL_LINES = {**gpu.SEVERAL_LINES, **storage.SEVERAL_LINES}
 _OF_DRIVER = re.compile(rf"NVRM: |nvidia|mlx5|Linux version |{DEVICE}")
 
 
 def form_of(message: str) -> tuple[Form, re.Match[str]] | None:
     """The first form that a message has, with its match."""
-    for form in _BY_FIRST.get(message[:1], _ANYWHERE):
-        if (match := form.match(message)) is not None:
+    for literal, form in _BY_FIRST.get(message[:1], _ANYWHERE):
+        if literal in message and (match := form.compiled.match(message)) is not None:
             return form, match
     return None
+
+
+def by_subject(lines: Lines) -> Mapping[ModuleType, list[tuple[float, str]]]:
+    """The lines that each module of this room is about."""
+    found: dict[ModuleType, list[tuple[float, str]]] = {module: [] for module in _SUBJECTS.values()}
+    for line in lines:
+        if (form := form_of(line[1])) is not None:
+            found[_SUBJECTS[form[0]]].append(line)
+    return found
 
 
 def is_relevant(message: str) -> bool:

@@ -10,10 +10,12 @@ import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import PATTERN, is_bdf
-from dgxcheck.facts.kernel_log import HcaTrouble
+from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble
 from dgxcheck.facts.record import Record
-from dgxcheck.kernel_messages.form import Form
+from dgxcheck.kernel_messages.form import Form, Lines
 
+SAME_S = 1.0
+"""Within this time the details of a health issue follow its first line."""
 _HCA = rf"mlx5_core (?P<bdf>{PATTERN})(?: [\w.@-]{{1,15}})?: (?:\w{{1,64}}:\d{{1,6}}:(?:\(pid \d{{1,10}}\):)? ?)?"
 """Driver and bus id, a network interface, the function in the driver."""
 _FATAL = 3
@@ -41,6 +43,11 @@ _TROUBLES: Mapping[Form, HcaTrouble] = {
 """health.c, cmd.c (no answer at all; a command that is answered late says "recovered after timeout"), events.c,
 en_main.c."""
 _PLUGGED = Form("Port module event: module ", r"(?P<module>\d{1,3}), Cable plugged", before=_HCA)
+CONTEXT = (
+    Form("mlx5", r"\w{0,32}[:( ].{0,80}(?:ACCESS_REG|_cmd)", context=True),
+    Form("mlx5", r"\w{0,32}[:( ]", context=True),
+)
+"""Everything else that the driver logs."""
 _BEGINS = Form("firmware version: ", before=_HCA)
 
 class HcaText(Record):
@@ -71,18 +78,6 @@ def _text(match: re.Match[str], kind: HcaTrouble, message: str) -> HcaText | Non
     return HcaText(bdf=match["bdf"], trouble=kind, module=int(module) if module else None, text=text.strip())
 
 
-def health_of(message: str) -> str | None:
-    """The adapter of ``Health issue observed, firmware internal error, severity(3) ERROR:``."""
-    match = _HEALTH.match(message)
-    return match["bdf"] if match is not None else None
-
-
-def details_health(message: str) -> str | None:
-    """The adapter of ``synd 0x1: firmware internal error``: from Linux 5.18 on a line before it gives the severity."""
-    match = _SYNDROME.match(message)
-    return match["bdf"] if match is not None else None
-
-
 def begins(message: str) -> str | None:
     """``mlx5_core 0000:05:00.0: firmware version: 12.28.2006``: the driver takes over this adapter."""
     match = _BEGINS.match(message)
@@ -93,3 +88,29 @@ def plugged(message: str) -> tuple[str, int] | None:
     """A module or cable was plugged in: adapter and number of the module."""
     match = _PLUGGED.match(message)
     return (match["bdf"], int(match["module"])) if match is not None and is_bdf(match["bdf"]) else None
+
+
+def events(lines: Lines) -> list[HcaEvent]:
+    """Its errors, ``past`` where the driver took over the adapter, or a module was plugged in, since.
+
+    From Linux 5.18 on a line with the severity of a health issue precedes its details, which say nothing of their own.
+    """
+    last_start: dict[object, int] = {}
+    for number, (_, message) in enumerate(lines):
+        if (started := begins(message) or plugged(message)) is not None:
+            last_start[started] = number
+    found = []
+    rated: dict[str, float] = {}
+    for number, (seconds, message) in enumerate(lines):
+        if (health := _HEALTH.match(message)) is not None:
+            rated[health["bdf"]] = seconds
+        detail = _SYNDROME.match(message)
+        if detail is not None and seconds - rated.get(detail["bdf"], -SAME_S - 1) <= SAME_S:
+            continue
+        if (error := trouble(message)) is not None:
+            past = number < max(last_start.get(error.bdf, -1), last_start.get((error.bdf, error.module), -1))
+            found.append(
+                HcaEvent(bdf=error.bdf, trouble=error.trouble, module=error.module, text=error.text, seconds=seconds,
+                         line=message, past=past)
+            )  # fmt: skip
+    return found

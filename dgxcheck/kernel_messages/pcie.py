@@ -7,12 +7,12 @@ arm/arm-smmu-v3; old and new spellings.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import PATTERN, as_bdf, is_bdf
 from dgxcheck.facts.kernel_log import HostEvent, IommuFault, IommuRefusal, PcieError, Severity
 from dgxcheck.facts.record import replace
-from dgxcheck.kernel_messages.form import DEVICE, Form, first_match
+from dgxcheck.kernel_messages.form import DEVICE, Form, Lines, first_match
 
 SAME_S = 1.0
 """Within this time the details of an error follow its announcement by a port."""
@@ -53,9 +53,10 @@ _IOMMU: tuple[tuple[Form, IommuRefusal], ...] = (
     (Form("event: ", rf"[A-Z]_[A-Z_]{{1,30}} client: (?:(?P<bdf>{PATTERN})|\S)", before=_SMMU), "smmu"),
 )
 IOMMU_FORMS = tuple(form for form, _ in _IOMMU)
+CONTEXT = (Form("pcieport", "[:( ]", context=True), Form("AER:", before=DEVICE, context=True))
+"""Everything else that ports and error handling log."""
 _STREAM = Form("0x", r"(?P<sid>[0-9a-f]{8}) ?000000(?:02|0[3-9a-f]|1[0-3])$", before=_SMMU)
 """The first words of an SMMU's event; the stream is the requester's bus, device and function."""
-Lines = Sequence[tuple[float, str]]
 
 
 def error(message: str) -> tuple[str, Severity] | None:

@@ -7,11 +7,11 @@ fs/btrfs, net/sunrpc/clnt.c, fs/file_table.c.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
 from dgxcheck.facts.record import replace
-from dgxcheck.kernel_messages.form import Form, first_match
+from dgxcheck.kernel_messages.form import Form, Lines, first_match
 
 _NAME = r"(?P<disk>[a-z][\w!-]{0,31})"
 _BLOCK = r"(?:blk_update_request: |print_req_error: |end_request: )?"
@@ -48,7 +48,6 @@ _ARRAY = Form("md/raid", rf"[\w-]{{0,8}}:(?P<array>md\w{{1,31}}): Disk failure o
 _SERVER_SILENT = Form("nfs: server ", r"(?P<server>\S{1,255}) not responding, (?:still trying|timed out)")
 _SERVER_ANSWERS = Form("nfs: server ", r"(?P<server>\S{1,255}) OK")
 _FILES = Form("VFS: file-max limit ", r"\d{1,20} reached")
-Lines = Sequence[tuple[float, str]]
 
 
 def events(lines: Lines) -> Iterator[HostEvent]:

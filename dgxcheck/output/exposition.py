@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dgxcheck.checks.engine.finding import Finding
     from dgxcheck.topology.model import Device
 
-Sample = tuple[Mapping[str, str], int | float]
+Series = tuple[Mapping[str, str], int | float]
 STATES: Mapping[str, int] = {"skip": -1, "pass": 0, "warn": 1, "unknown": 2, "fail": 3}
 """Values of statuses and verdicts, ordered so that ``max()`` is the worst."""
 VERDICT_VALUES = "0 pass, 1 warn, 2 unknown, 3 fail"
@@ -37,10 +37,10 @@ class Family(Record):
     name: str
     """Without ``dgxcheck_``."""
     text: str
-    samples: tuple[Sample, ...]
+    samples: tuple[Series, ...]
 
 
-def metric(name: str, text: str, samples: Iterable[Sample]) -> Family:
+def metric(name: str, text: str, samples: Iterable[Series]) -> Family:
     """One metric; ``text`` is its HELP."""
     return Family(name=name, text=text, samples=tuple(samples))
 

@@ -17,7 +17,7 @@ _PROBLEMS: dict[CommandProblem, str] = {
 
 def listing() -> str:
     """All integrations, a line each."""
-    rows = [(each.name, str(len(each.files)), each.purpose) for each in INTEGRATIONS]
+    rows = [(integration.name, str(len(integration.files)), integration.purpose) for integration in INTEGRATIONS]
     return lines([*columns([("Name", "Files", "Purpose"), *rows]), "", "Show one: dgxcheck integrate NAME"])
 
 

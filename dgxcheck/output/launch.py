@@ -26,7 +26,7 @@ def env(placed: Sequence[Placement]) -> str:
 
 def nccl_ib_hca(placed: Sequence[Placement]) -> str:
     """``=mlx5_0:1,mlx5_1:1``; empty without a port."""
-    ports = dict.fromkeys(port for each in placed for port in sorted(each.ports))
+    ports = dict.fromkeys(port for placement in placed for port in sorted(placement.ports))
     return f"={','.join(ports)}" if ports else ""
 
 
@@ -50,11 +50,11 @@ def rankfile(placed: Sequence[Placement], cores: Mapping[int, range]) -> str:
 
 def has_cores(placed: Sequence[Placement], cores: Mapping[int, range]) -> bool:
     """Has every GPU cores?"""
-    return bool(placed) and all(each.numa_node in cores for each in placed)
+    return bool(placed) and all(placement.numa_node in cores for placement in placed)
 
 
 def _ranks(placed: Sequence[Placement], cores: Mapping[int, range]) -> Iterator[str]:
-    nodes = [each.numa_node for each in placed]
+    nodes = [placement.numa_node for placement in placed]
     for rank, each in enumerate(placed):
         run = None if isinstance(each.numa_node, Missing) else cores.get(each.numa_node)
         if run is None:
@@ -80,7 +80,7 @@ def has_nodes_and_cores(snapshot: Snapshot, placed: Sequence[Placement], cores: 
     """Has every GPU its device node and its cores?"""
     gpus = _gpus(snapshot)
     known = {bdf for bdf, gpu in gpus.items() if not isinstance(gpu.minor, Missing)}
-    return bool(placed) and all(each.gpu.bdf in known and each.numa_node in cores for each in placed)
+    return bool(placed) and all(placement.gpu.bdf in known and placement.numa_node in cores for placement in placed)
 
 
 def _gres(
@@ -90,15 +90,15 @@ def _gres(
     sockets = host.cpu.sockets if isinstance(host, Host) and isinstance(host.cpu, Cpu) else len(cores)
     if len(cores) != sockets:
         yield "# these cores are a part of a socket: slurm.conf needs SlurmdParameters=numa_node_as_socket"
-    for each in placed:
-        gpu = gpus.get(each.gpu.bdf or "")
+    for placement in placed:
+        gpu = gpus.get(placement.gpu.bdf or "")
         if gpu is None or isinstance(gpu.minor, Missing):
-            yield f"# {each.gpu.name} {each.gpu.bdf}: its device node is not known"
+            yield f"# {placement.gpu.name} {placement.gpu.bdf}: its device node is not known"
             continue
         words = ["Name=gpu", *_type(gpu), f"File=/dev/nvidia{gpu.minor}"]
-        run = None if isinstance(each.numa_node, Missing) else cores.get(each.numa_node)
+        run = None if isinstance(placement.numa_node, Missing) else cores.get(placement.numa_node)
         words += [] if run is None else [f"Cores={run.start}-{run.stop - 1}"]
-        links = _links(topology, each, placed)
+        links = _links(topology, placement, placed)
         words += [f"Links={','.join(map(str, links))}"] if links else []
         yield " ".join(words)
 
@@ -141,7 +141,7 @@ def _labels(topology: Topology, placed: Sequence[Placement]) -> Iterator[tuple[s
     if not placed:
         return
     yield "gpus", str(len(placed))
-    yield "hca-ports", str(len({port for each in placed for port in each.ports}))
+    yield "hca-ports", str(len({port for placement in placed for port in placement.ports}))
     graph = nvlink_graph(topology)
     if isinstance(graph, Missing):
         return

@@ -151,9 +151,9 @@ def _nic(at: Element, snapshot: Snapshot, hca: Device) -> None:
     element = SubElement(at, "nic")
     devices = rows(snapshot.ib_ports)
     guids = _guids(snapshot)
-    for each in devices:
-        if each.device == hca.name and not isinstance(each.ports, Missing):
-            for port in each.ports:
+    for device in devices:
+        if device.device == hca.name and not isinstance(device.ports, Missing):
+            for port in device.ports:
                 SubElement(element, "net", _net(port, guids))
 
 

@@ -106,7 +106,7 @@ def _words(key: str) -> str:
 _HEAD = ("GPU", "power", "temp", "SM clock", "throttle", "errors")
 _ERRORS = {"dbe": "uncorrected", "sbe": "corrected", "replays": "PCIe replays"}
 _EVENTS = 5
-Row = Mapping[str, Any]
+GpuReading = Mapping[str, Any]
 
 
 class BurningIn:
@@ -114,8 +114,8 @@ class BurningIn:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._first: dict[str, Row] = {}
-        self._last: dict[str, Row] = {}
+        self._first: dict[str, GpuReading] = {}
+        self._last: dict[str, GpuReading] = {}
         self._events: list[str] = []
         self._now, self._elapsed, self._worst = "opening CUDA", 0.0, ""
         self.host: HostNow | None = None

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from dgxcheck.assessment.importing.bundle import Opened
-from dgxcheck.assessment.importing.recording import Reading
-from dgxcheck.assessment.importing.texts import Text
+from dgxcheck.assessment.importing.recording import TextsRead
+from dgxcheck.assessment.importing.texts import InputText
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.readers.alarming import alarming
 from dgxcheck.readers.bundles.sections import Section
@@ -25,7 +25,7 @@ _UNKNOWN = "no output of a supported tool"
 _HEAD = ("line", "lines", "facts", "output")
 
 
-def recognised(reading: Reading) -> list[str]:
+def recognised(reading: TextsRead) -> list[str]:
     """A table per file; lines are counted from 1."""
     found = [] if reading.bundle is None else [*_bundle(reading.bundle)]
     for text in reading.texts:
@@ -33,7 +33,7 @@ def recognised(reading: Reading) -> list[str]:
     return found
 
 
-def _text(text: Text, reading: Reading) -> Iterator[str]:
+def _text(text: InputText, reading: TextsRead) -> Iterator[str]:
     yield f"{text.name}: {counted(len(text.lines) - (text.lines[-1:] == ('',)), 'line')}"
     rows = [
         (min(part.found.understood, default=0) + 1, len(part.found.understood), len(part.found.facts), part.found.tool)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.output.exposition import STATES, VERDICT_VALUES, Sample, bus_id, classic, metric
+from dgxcheck.output.exposition import STATES, VERDICT_VALUES, Series, bus_id, classic, metric
 from dgxcheck.output.plain_text import columns, lines, visible
 from dgxcheck.watch.event import ReportedEvent, as_json
 from dgxcheck.watch.fold import Tally
@@ -96,7 +96,7 @@ def metrics(known: Memory) -> str:
         for (bdf, kind, code), tally in known.ledger.tallies.items()
         if kind not in ("finding", "cleared", "verdict", "note")
     ]
-    verdict: list[Sample] = [({}, STATES[known.judged.verdict])] if known.judged.verdict else []
+    verdict: list[Series] = [({}, STATES[known.judged.verdict])] if known.judged.verdict else []
     bad: dict[str, int] = dict.fromkeys(("warn", "unknown", "fail"), 0)
     for finding in known.judged.findings.values():
         bad[finding.status] = bad.get(finding.status, 0) + 1

@@ -32,9 +32,9 @@ def one(meanings: Sequence[Explanation], relations: Sequence[Relation]) -> str:
     """All about one number; a block for each of its meanings."""
     number = meanings[0].number
     blocks: list[str] = []
-    for each in meanings:
-        mnemonic = f" ({each.mnemonic})" if each.mnemonic else ""
-        blocks += [f"{each.kind} {number}: {each.text}{mnemonic}", *columns([*_rows(each)]), ""]
+    for meaning in meanings:
+        mnemonic = f" ({meaning.mnemonic})" if meaning.mnemonic else ""
+        blocks += [f"{meaning.kind} {number}: {meaning.text}{mnemonic}", *columns([*_rows(meaning)]), ""]
     effects: dict[Place, list[int]] = {}
     for relation in relations:
         if number in relation.causes:
@@ -54,9 +54,9 @@ def table(explained: Sequence[Explanation]) -> str:
     """One line each."""
     head = ("", "Number", "Applies to", "Severity", "About", "NVIDIA's action", "Meaning")
     rows = [
-        (each.kind, str(each.number), each.applies_to, SEVERITIES[each.severity], each.about,
-         each.action or each.fatality or "-", each.text)
-        for each in explained
+        (finding.kind, str(finding.number), finding.applies_to, SEVERITIES[finding.severity], finding.about,
+         finding.action or finding.fatality or "-", finding.text)
+        for finding in explained
     ]  # fmt: skip
     return lines(columns([head, *rows]))
 
@@ -91,7 +91,7 @@ SCHEMA = "dgxcheck/xid/1"
 
 def render(explained: Sequence[Explanation], relations: Sequence[Relation]) -> str:
     """Strings and lists are empty where NVIDIA publishes nothing."""
-    entries: list[Json] = [_entry(each) for each in explained]
+    entries: list[Json] = [_entry(finding) for finding in explained]
     related: list[Json] = [
         {"effect": each.effect, "causes": [*sorted(each.causes)], "place": each.place, "source": each.source}
         for each in relations

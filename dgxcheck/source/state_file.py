@@ -10,10 +10,11 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 
-from dgxcheck.facts.inventory import Count
+from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.kernel_log import EARLIER_DAYS
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import GroupedFacts
 from dgxcheck.source.recording.load import SCHEMA, load, recording
@@ -24,8 +25,8 @@ MEASURED = "measured.json"
 MOST_XIDS = 256
 MOST_HOSTS = 256
 """A home directory may serve a whole cluster."""
-_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_SEEN = re.compile(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", re.ASCII)
+_DAY = LazyPattern(r"\d{4}-\d\d-\d\d", flags=re.ASCII)
+_SEEN = LazyPattern(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", ", at ", flags=re.ASCII)
 
 
 class Reading(Record):
@@ -41,6 +42,8 @@ class Reading(Record):
     """UTC, for people."""
     xids: tuple[str, ...] = ()
     """What this run and those before it saw of Xids, as ``source/kernel_log/kmsg.py`` words it."""
+    kept: Remembered | None = None
+    """What this host consists of."""
     inventories: Mapping[str, Mapping[str, Count]] = {}
     """The most that each host had of each kind of device, by the mark of the host."""
 
@@ -78,8 +81,20 @@ def read(path: str) -> Reading | None:
         lines=recording(document, path).lines, boot_id=texts["boot_id"], driver=texts["driver"], at_s=float(at_s),
         date=texts["date"],
         xids=tuple(each for each in xids if isinstance(each, str))[:MOST_XIDS] if isinstance(xids, list) else (),
-        inventories=_inventories(state.get("inventory")),
+        inventories=_inventories(state.get("inventory")), kept=_kept(state.get("kept")),
     )  # fmt: skip
+
+
+def _kept(member: Json) -> Remembered | None:
+    """None for what is no such member; values that are none are dropped."""
+    match member:
+        case {"mark": str(mark), "date": str(date), "changed": str(changed), "values": dict(owners)}:
+            values = {
+                owner: {name: value for name, value in facts.items() if not isinstance(value, dict)}
+                for owner, facts in owners.items() if isinstance(facts, dict)
+            }  # fmt: skip
+            return Remembered(mark, date, values, changed)
+    return None
 
 
 def _inventories(member: Json) -> dict[str, dict[str, Count]]:
@@ -118,6 +133,10 @@ def write(path: str, reading: Reading) -> None:
             mark: {kind: [count.number, count.date] for kind, count in kinds.items()}
             for mark, kinds in reading.inventories.items()
         }
+    if reading.kept is not None:
+        kept = reading.kept
+        values: dict[str, Json] = {owner: {**facts} for owner, facts in kept.values.items()}
+        state["kept"] = {"mark": kept.mark, "date": kept.date, "changed": kept.changed, "values": values}
     text = written({"schema": SCHEMA, "state": state}, reading.lines, ())
     replace_file(path, text, 0o644, exactly=True, regular=True)
 

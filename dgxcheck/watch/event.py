@@ -8,13 +8,13 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 
-Kind = Literal[
+EventKind = Literal[
     "xid", "sxid", "off-bus", "not-started", "pcie-error", "hca", "host", "hot-plug", "counter", "link", "port",
     "finding", "cleared", "verdict", "lost", "note",
 ]  # fmt: skip
 """``off-bus``: without an Xid; ``lost``: records of the kernel log that were overwritten before they were read;
 ``note``: about the watching itself."""
-CHANGES: tuple[Kind, ...] = ("hot-plug", "link", "port", "finding", "cleared", "verdict")
+CHANGES: tuple[EventKind, ...] = ("hot-plug", "link", "port", "finding", "cleared", "verdict")
 """Each occurrence is a change of its own, where every other kind may repeat by the thousand."""
 TEXT_CHARACTERS = 300
 """The most that is kept of a text."""
@@ -23,7 +23,7 @@ TEXT_CHARACTERS = 300
 class Event(Record):
     """Something that happened, or was seen to have changed."""
 
-    kind: Kind
+    kind: EventKind
     status: Status
     """PASS: for information."""
     bdf: str = ""

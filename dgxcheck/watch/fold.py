@@ -23,7 +23,7 @@ MOST_CHANGES = 5
 """Changes of one key that are reported within ``REPEAT_S``: a link that flaps does not flood either."""
 RANK = (Status.PASS, Status.WARN, Status.UNKNOWN, Status.FAIL)
 """The mildest first."""
-Key = tuple[str, str, str]
+EventKey = tuple[str, str, str]
 
 
 class Tally:
@@ -49,7 +49,7 @@ class Ledger:
     """All that was counted, and the last events that were reported."""
 
     def __init__(self) -> None:
-        self.tallies: dict[Key, Tally] = {}
+        self.tallies: dict[EventKey, Tally] = {}
         self.recent: deque[dict[str, Json]] = deque(maxlen=MOST_EVENTS)
 
     def take(self, events: Iterable[Event], now: float, date: str, quiet: bool = False) -> Iterator[ReportedEvent]:

@@ -45,19 +45,19 @@ def _judged(plan: dict[str, Any]) -> dict[str, Json]:
 
 def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
     """What the loop needs of an assessment."""
-    bad = [each for each in assessment.findings if each.status in BAD and not each.acknowledged]
-    judged = {each.key: each for each in assessment.findings if each.key in known}
+    bad = [finding for finding in assessment.findings if finding.status in BAD and not finding.acknowledged]
+    judged = {finding.key: finding for finding in assessment.findings if finding.key in known}
     return {
         "passed": [key for key, each in judged.items() if each.status is Status.PASS or each.acknowledged],
         "unjudged": [key for key, each in judged.items() if each.status is Status.SKIP],
         "verdict": assessment.verdict.value,
         "persistence": _persistence(assessment.snapshot.gpu_modes),
         "findings": {
-            each.key: {
-                "status": each.status.value, "bdf": each.subject.bdf or "", "text": each.judgement.message,
-                "log": each.witness == "log",
+            finding.key: {
+                "status": finding.status.value, "bdf": finding.subject.bdf or "", "text": finding.judgement.message,
+                "log": finding.witness == "log",
             }
-            for each in bad
+            for finding in bad
         },
     }  # fmt: skip
 

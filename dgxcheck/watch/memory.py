@@ -13,7 +13,7 @@ from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input
 from dgxcheck.source.recording.save import replace_file
-from dgxcheck.watch.event import TEXT_CHARACTERS, Event, Kind
+from dgxcheck.watch.event import TEXT_CHARACTERS, Event, EventKind
 from dgxcheck.watch.fold import MOST_KEYS, Ledger, Tally
 from dgxcheck.watch.readings import MOST, Readings
 
@@ -21,7 +21,7 @@ MOST_FINDINGS = 512
 KEY_CHARACTERS = 200
 
 
-class Bad(Record, kw_only=False):
+class BadFinding(Record, kw_only=False):
     """One bad finding."""
 
     status: str
@@ -29,27 +29,27 @@ class Bad(Record, kw_only=False):
     text: str
 
 
-class Judged(Record):
+class LastJudgement(Record):
     """The last judgement."""
 
     verdict: str = ""
     """Empty before the first."""
-    findings: Mapping[str, Bad] = {}
+    findings: Mapping[str, BadFinding] = {}
     """By key, without those of the kernel log, whose records are events themselves."""
 
 
-def compared(old: Judged, document: Mapping[str, Any]) -> tuple[Judged, list[Event]]:
+def compared(old: LastJudgement, document: Mapping[str, Any]) -> tuple[LastJudgement, list[Event]]:
     """The new judgement by what the worker answered, and what is news: new or worse, right again, another verdict.
 
     A finding that is not judged now stays as it was; one whose device is gone is dropped without a word.
     """
     found = {key: old.findings[key] for key in document["unjudged"] if key in old.findings}
     found |= {
-        key: Bad(each["status"], each["bdf"], each["text"][:TEXT_CHARACTERS])
+        key: BadFinding(each["status"], each["bdf"], each["text"][:TEXT_CHARACTERS])
         for key, each in document["findings"].items()
         if not each["log"]
     }
-    new = Judged(verdict=document["verdict"], findings=dict([*found.items()][:MOST_FINDINGS]))
+    new = LastJudgement(verdict=document["verdict"], findings=dict([*found.items()][:MOST_FINDINGS]))
     events = [
         _event("finding", key, each, Status(each.status), "")
         for key, each in new.findings.items()
@@ -63,7 +63,7 @@ def compared(old: Judged, document: Mapping[str, Any]) -> tuple[Judged, list[Eve
     return new, events
 
 
-def _event(kind: Kind, key: str, bad: Bad, status: Status, before: str) -> Event:
+def _event(kind: EventKind, key: str, bad: BadFinding, status: Status, before: str) -> Event:
     text = f"{before}{key.partition('/')[0]}: {bad.text}"
     return Event(kind=kind, status=status, bdf=bad.bdf, code=key[:KEY_CHARACTERS], text=text[:TEXT_CHARACTERS])
 
@@ -72,7 +72,7 @@ SCHEMA = "dgxcheck/watch-state/1"
 NAME = "watch.json"
 COUNTERS = "watch-counters.json"
 """The counters that judgements of the watch compare with; ``health`` has its own."""
-_KINDS: tuple[Kind, ...] = get_args(Kind)
+_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
 
 class Memory:
@@ -86,7 +86,7 @@ class Memory:
         """Records that were overwritten before they were read, ever."""
         self.ledger = Ledger()
         self.readings: Readings = {}
-        self.judged = Judged()
+        self.judged = LastJudgement()
 
     def of_boot(self, boot_id: str) -> None:
         """Another boot: sequence numbers, counters and times since boot begin anew."""
@@ -146,9 +146,11 @@ def _memory(document: Any) -> Memory:
     memory.ledger.recent.extend(event for event in document["events"] if isinstance(event, dict))
     memory.readings = {str(name): int(value) for name, value in [*document["readings"].items()][:MOST]}
     found = [*document["findings"].items()][:MOST_FINDINGS]
-    memory.judged = Judged(
+    memory.judged = LastJudgement(
         verdict=document["verdict"] and Status(document["verdict"]).value,
-        findings={str(key): Bad(Status(status).value, str(bdf), str(text)) for key, (status, bdf, text) in found},
+        findings={
+            str(key): BadFinding(Status(status).value, str(bdf), str(text)) for key, (status, bdf, text) in found
+        },
     )
     return memory
 
@@ -157,7 +159,7 @@ def _tally(
     kind: str, status: str, bdf: str, code: str, text: str, count: int, first: str, last: str, worst: str, waiting: int,
     began: float | None, reported: int,
 ) -> Tally:  # fmt: skip
-    kinds: dict[str, Kind] = {each: each for each in _KINDS}
+    kinds: dict[str, EventKind] = {each: each for each in _KINDS}
     event = Event(kind=kinds[kind], status=Status(status), bdf=str(bdf), code=str(code), text=str(text))
     tally = Tally(event, str(first))
     tally.count, tally.last, tally.worst, tally.waiting = int(count), str(last), Status(worst), int(waiting)

@@ -11,7 +11,7 @@ from dgxcheck.facts.infiniband import DOWNED, OF_THE_LINK, IbPort, PortState, co
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import AerDevice, AerErrors, PciFunction
 from dgxcheck.survey import Snapshot
-from dgxcheck.watch.event import Event, Kind
+from dgxcheck.watch.event import Event, EventKind
 
 PROBES = ("pci", "aer", "infiniband", "ib_ports", "edac")
 """What is read: files of sysfs alone, so that no GPU is woken up."""
@@ -103,7 +103,7 @@ def _change(name: str, old: int, new: int, logged: Collection[tuple[str, str]]) 
         return _port(where, old, new)
     if new <= old:
         return None
-    kind: Kind = "counter"
+    kind: EventKind = "counter"
     more = new - old
     bdf = where[-1] if ":" in where[-1] else ""
     if group == "aer":

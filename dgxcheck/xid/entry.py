@@ -12,7 +12,8 @@ Severity = Literal["fail", "repeated", "text", "warn", "application", "informati
 (``Fatal``, the action that is required). application: a program's own fault, until several programs have it."""
 Response = Literal[
     "off-bus", "power", "recovery", "fabric-reboot", "field-diagnostic", "memory", "fabric-reset", "nvlink", "reset",
-    "vm", "pcie", "cooling", "mechanical", "contained", "update", "watch", "report", "follow", "program", "none",
+    "nvlink-peer", "nvlink-signal", "nvlink-off", "vm", "pcie", "cooling", "mechanical", "contained", "repair",
+    "update", "watch", "report", "follow", "program", "none",
 ]  # fmt: skip
 """What to do first, the most drastic before the others."""
 Part = Literal["", "memory", "NVLink", "PCIe link", "power supply", "InfoROM"]
@@ -64,20 +65,26 @@ REMEDIES: Mapping[Response, str] = {
     " with the file of nvidia-bug-report.sh",
     "fabric-reset": "the NVLinks at that port of the NVSwitch are down: drain the node, then reset all GPUs and"
     " NVSwitches together (stop Fabric Manager, nvidia-smi -r, start Fabric Manager) or reboot",
-    "nvlink": "see nvlink.errors and nvidia-smi nvlink -e for the links at both ends; drain and reset the GPU (before"
-    " Ampere together with the GPUs joined to it), then check seating and NVLink bridge if the Xid comes back",
-    "reset": "drain and reset the GPU (before Ampere together with the GPUs joined to it by NVLink); if the Xid comes"
-    " back, call the vendor with the file of nvidia-bug-report.sh",
+    "nvlink": "see nvlink.errors and nvidia-smi nvlink -e for the links at both ends; drain and reset the GPU; if the"
+    " Xid comes back, run the vendor's field diagnostic: the GPU, its peer or what joins them can be at fault",
+    "reset": "drain and reset the GPU; if the Xid comes back, call the vendor with the file of nvidia-bug-report.sh",
+    "nvlink-peer": "NVIDIA's table says that the device at the other end of this NVLink caused it: look for its own"
+    " Xids or SXids first; drain and reset this GPU so that the link trains again",
+    "nvlink-signal": "the signal of this NVLink was bad: drain and reset the GPU; if the Xid comes back, check"
+    " connectors and cables of the link (in a rack its cartridge), at both ends",
+    "nvlink-off": "software or a user switched this NVLink off: look for what stopped the driver, Fabric Manager or the"
+    " peer at that time; drain and reset the GPU so that the link trains again",
     "vm": "restart the virtual machine",
-    "pcie": "check the GPU's PCIe link (pcie.*, kernel.aer) and its seating; before Ampere this Xid mostly means a bad"
-    " PCIe link",
+    "pcie": "check the GPU's PCIe link (pcie.*, kernel.aer) and its seating",
     "cooling": "check the cooling of the system: the NVSwitch can slow its NVLinks down",
     "mechanical": "if no GPU was reset or shut down then, check how the boards and NVLink connectors are seated",
     "contained": "restart the program that was stopped; reset the GPU at the next drain",
+    "repair": "GPU memory is marked for repair: reset the GPU at the next drain, which repairs it",
     "update": "update the driver, and the vGPU software of host and guest, to versions that belong together",
     "watch": "no action now; reset the GPU at the next drain if ecc.* asks for it; call the vendor if it comes back",
     "report": "if it comes back, call the vendor with the file of nvidia-bug-report.sh",
-    "follow": "look for the Xid or the killed program before it: this one only reports that a channel was removed",
+    "follow": "look for the Xid or the killed program before it: this one only reports that a channel was removed;"
+    " alone: restart Fabric Manager on a machine with NVSwitches, else check the program",
     "program": "check the program (compute-sanitizer); suspect the hardware only if several programs fail on this GPU",
     "none": "no action",
 }  # fmt: skip

@@ -2,7 +2,8 @@
 
 ``from_ampere.tsv``: NVIDIA's catalogue for Ampere and later,
 https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (its release 610, 172 numbers); 173 to 176 by
-nverror.h of NVIDIA's open-gpu-kernel-modules. ``before_ampere.tsv``: NVIDIA's older list,
+nverror.h of NVIDIA's open-gpu-kernel-modules, 185 by the release notes of driver 620; of these NVIDIA publishes no
+action. ``before_ampere.tsv``: NVIDIA's older list,
 https://docs.nvidia.com/deploy/archive/r555/xid-errors/index.html, which names possible causes and no actions, without
 the numbers that it marks unused or reserved. ``sxids.tsv``: appendix D of NVIDIA's Fabric Manager guide (DU-09883).
 Severity, part and response are dgxcheck's own reading of them. They are read when an Xid is first looked up.
@@ -28,7 +29,7 @@ FIRST_SXID = 10000
 """Numbers of SXids begin here; those of Xids are far below."""
 
 
-def _rows(file: str) -> Iterator[list[str]]:
+def table_rows(file: str) -> Iterator[list[str]]:
     for line in read(os.path.join(_FOLDER, file)).decode("utf-8").split("\n"):
         if line and not line.startswith("#"):
             yield line.split("\t")
@@ -36,7 +37,7 @@ def _rows(file: str) -> Iterator[list[str]]:
 
 def _xids(file: str, *, actions: bool) -> dict[int, XidEntry]:
     table = {}
-    for number, mnemonic, text, severity, response, about, *more in _rows(file):
+    for number, mnemonic, text, severity, response, about, *more in table_rows(file):
         table[int(number)] = XidEntry(
             int(number), mnemonic, text, cast(Severity, severity), cast(Response, response), cast(Part, about),
             action=more[0] if actions else "", investigation=more[1] if actions else "",
@@ -64,7 +65,7 @@ def sxids() -> Mapping[int, SXidEntry]:
         int(number): SXidEntry(
             int(number), text, cast(Fatality, fatality), cast(Severity, severity), cast(Response, response)
         )
-        for number, text, fatality, severity, response in _rows("sxids.tsv")
+        for number, text, fatality, severity, response in table_rows("sxids.tsv")
     }
 
 

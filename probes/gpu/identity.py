@@ -1,16 +1,32 @@
-"""The GPUs that NVML lists, and who they are."""
+"""The GPUs that NVML lists: who they are, how they are set up, and what runs on them."""
 
 from __future__ import annotations
 
-from dgxcheck.facts.gpu import Gpu, Nvml
+from itertools import groupby
+
+from dgxcheck.facts.cpulist import cpulist
+from dgxcheck.facts.gpu import Fabric, Gpu, GpuActivity, GpuAffinity, GpuBoard, GpuModes, GpuProcess, Nvml
 from dgxcheck.facts.missing import Gap, Missing, question, rows
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import bdfs, count, start
-from probes.gpu.quantities import facts_of
-from probes.gpu.values import U32, number, text
+from probes.gpu.answers import (
+    U32,
+    U64,
+    as_number,
+    as_text,
+    facts_of,
+    fields,
+    garbled,
+    member,
+    number,
+    numbers,
+    outputs,
+    structs,
+    text,
+)
+from probes.gpu.listing import bdfs, count, per_gpu, start
 
 
-def probe(source: Source) -> Nvml | Missing:
+def gpu(source: Source) -> Nvml | Missing:
     """``nvmlSystemGet...`` and the identity of every GPU; missing where NVML cannot be used."""
     if (gap := start(source)) is not None:
         return gap
@@ -36,3 +52,128 @@ def _numa_id(source: Source, bdf: str) -> int | Missing:
     if node in (-1, U32):
         return Missing(Gap.UNSUPPORTED, question("nvmlDeviceGetNumaNodeId", bdf), "no NUMA node")
     return node
+
+
+def gpu_board(source: Source) -> tuple[GpuBoard, ...] | Missing:
+    """``nvmlDeviceGetPciInfo``, ``GetArchitecture``, ``GetInforomVersion`` and the like of every GPU."""
+    return per_gpu(source, _board)
+
+
+def _board(source: Source, bdf: str) -> GpuBoard:
+    return GpuBoard(
+        bdf=bdf,
+        architecture=_architecture(source, bdf),
+        compute_capability=_compute_capability(source, bdf),
+        **facts_of(source, "board", bdf),
+    )
+
+
+def _architecture(source: Source, bdf: str) -> int | Missing:
+    """NVML_DEVICE_ARCH_UNKNOWN is all ones."""
+    architecture = number(source, "nvmlDeviceGetArchitecture", bdf)
+    if architecture == U32:
+        return Missing(Gap.UNSUPPORTED, question("nvmlDeviceGetArchitecture", bdf), "unknown to the driver")
+    return architecture
+
+
+def _compute_capability(source: Source, bdf: str) -> tuple[int, int] | Missing:
+    major, minor = outputs(source, "nvmlDeviceGetCudaComputeCapability", bdf, count=2)
+    if isinstance(major, Missing):
+        return major
+    return minor if isinstance(minor, Missing) else (major, minor)
+
+
+def gpu_modes(source: Source) -> tuple[GpuModes, ...] | Missing:
+    """``nvmlDeviceGetPersistenceMode``, ``GetComputeMode``, ``GetMigMode``, ``GetGpuFabricInfo`` and the like."""
+    return per_gpu(source, _modes)
+
+
+def _modes(source: Source, bdf: str) -> GpuModes:
+    return GpuModes(bdf=bdf, fabric=_fabric(source, bdf), **facts_of(source, "modes", bdf))
+
+
+def _fabric(source: Source, bdf: str) -> Fabric | Missing:
+    info, where = fields(source, "nvmlDeviceGetGpuFabricInfo", bdf), question("nvmlDeviceGetGpuFabricInfo", bdf)
+    if isinstance(info, Missing):
+        return info
+    return Fabric(
+        state=member(info, "state", where),
+        status=member(info, "status", where),
+        clique_id=member(info, "cliqueId", where),
+        cluster_uuid=as_text(info.get("clusterUuid"), f"{where} clusterUuid"),
+        health_mask=member(info, "healthMask", where),
+        health_summary=member(info, "healthSummary", where),
+    )
+
+
+def gpu_processes(source: Source) -> tuple[GpuActivity, ...] | Missing:
+    """``nvmlDeviceGetUtilizationRates`` and ``nvmlDeviceGet...RunningProcesses`` of every GPU."""
+    return per_gpu(source, _activity)
+
+
+def _activity(source: Source, bdf: str) -> GpuActivity:
+    return GpuActivity(
+        bdf=bdf,
+        compute=_processes(source, "nvmlDeviceGetComputeRunningProcesses", bdf),
+        graphics=_processes(source, "nvmlDeviceGetGraphicsRunningProcesses", bdf),
+        **facts_of(source, "activity", bdf),
+    )
+
+
+def _processes(source: Source, function: str, bdf: str) -> tuple[GpuProcess, ...] | Missing:
+    """A process whose pid is garbled spoils the list: an idle GPU is one with an empty list."""
+    listed, where = structs(source, function, bdf), question(function, bdf)
+    if isinstance(listed, Missing):
+        return listed
+    found: list[GpuProcess] = []
+    for process in listed:
+        if isinstance(pid := as_number(process.get("pid"), f"{where} pid", high=U32), Missing):
+            return pid
+        name = text(source, "nvmlSystemGetProcessName", "", pid)
+        found.append(GpuProcess(pid=pid, used_memory=_used(member(process, "usedGpuMemory", where)), name=name))
+    return tuple(found)
+
+
+def _used(memory: int | Missing) -> int | Missing:
+    """NVML_VALUE_NOT_AVAILABLE is all ones; the Python binding makes it None, an older one may not."""
+    if memory == U64:
+        return Missing(Gap.UNSUPPORTED, "usedGpuMemory", "not available")
+    return memory
+
+
+MAX_WORDS = 1024  # 65536 CPUs, eight times what the kernel can be built for
+
+
+def gpu_affinity(source: Source) -> tuple[GpuAffinity, ...] | Missing:
+    """``nvmlDeviceGetCpuAffinity`` and ``nvmlDeviceGetMemoryAffinity`` (scope: node) of every GPU."""
+    return per_gpu(source, _affinity)
+
+
+def members_of(words: tuple[int, ...]) -> tuple[int, ...]:
+    """Numbers of the bits that are set, over 64-bit words, lowest first."""
+    return tuple(64 * place + bit for place, word in enumerate(words) for bit in range(64) if word >> bit & 1)
+
+
+def runs_of(numbers: tuple[int, ...]) -> tuple[range, ...]:
+    """Ascending numbers as runs of successive ones."""
+    runs = ([n for _, n in run] for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]))
+    return tuple(range(run[0], run[-1] + 1) for run in runs)
+
+
+def _affinity(source: Source, bdf: str) -> GpuAffinity:
+    cpus = _mask(source, "nvmlDeviceGetCpuAffinity", bdf)
+    return GpuAffinity(
+        bdf=bdf,
+        cpulist=cpus if isinstance(cpus, Missing) else cpulist(runs_of(cpus)),
+        memory_nodes=_mask(source, "nvmlDeviceGetMemoryAffinity", bdf, 0),
+    )
+
+
+def _mask(source: Source, function: str, bdf: str, *args: int) -> tuple[int, ...] | Missing:
+    """An empty mask is what a virtual machine without NUMA information gives."""
+    words, where = numbers(source, function, bdf, *args), question(function, bdf, *args)
+    if isinstance(words, Missing):
+        return words
+    if len(words) > MAX_WORDS:
+        return garbled(where, list(words))
+    return members_of(words) or Missing(Gap.UNSUPPORTED, where, "an empty mask")

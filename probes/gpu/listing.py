@@ -9,7 +9,7 @@ from dgxcheck.facts.bdf import bus_order, is_bdf
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
-from probes.gpu.values import as_bdf, garbled, number
+from probes.gpu.answers import as_bdf, garbled, number
 
 T = TypeVar("T")
 WITHOUT_NUMBER = "gpu-without-number"

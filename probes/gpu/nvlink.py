@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from dgxcheck.facts.ids import NVLINK_MAX_LINKS
 from dgxcheck.facts.missing import Gap, Missing, question
-from dgxcheck.facts.nvlink import NvLink
+from dgxcheck.facts.nvlink import NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate
+from dgxcheck.facts.nvml_quantities import LINK_ERRORS
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import per_link
-from probes.gpu.values import as_bdf, fields, garbled, is_on, number
+from probes.gpu.answers import as_bdf, facts_of_link, fields, garbled, is_on, number
+from probes.gpu.listing import links, per_link, present
 
 GENERATION = {1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5, 8: 6}
 """NVML_NVLINK_VERSION_1_0, 2_0, 2_2, 3_0, 3_1, 4_0, 5_0, 6_0."""
 _INVALID = 0xFF
 
 
-def probe(source: Source) -> tuple[NvLink, ...] | Missing:
+def nvlink(source: Source) -> tuple[NvLink, ...] | Missing:
     """Every link position of every GPU (``nvmlDeviceGetNvLinkState``); a GPU without NVLink has none."""
     return per_link(source, _link)
 
@@ -53,3 +57,47 @@ def _remote(source: Source, bdf: str, link: int) -> str | Missing:
     # zeros: the driver knows that something is there, not what (a peer outside of this virtual machine)
     peer = next((known for known in seen if known != "0000:00:00.0"), None)
     return peer or Missing(Gap.UNSUPPORTED, where, "the driver names no peer")
+
+
+def nvlink_capability(source: Source) -> tuple[NvLinkCapability, ...] | Missing:
+    """``nvmlDeviceGetNvLinkCapability`` of every link position that has a state."""
+    return per_link(source, _capability)
+
+
+def _capability(source: Source, bdf: str, link: int, state: int | Missing) -> NvLinkCapability:
+    return NvLinkCapability(bdf=bdf, link=link, **facts_of_link(source, "nvlink capability", bdf, link, state))
+
+
+def nvlink_rate(source: Source) -> tuple[NvLinkRate, ...] | Missing:
+    """``NVML_FI_DEV_NVLINK_GET_SPEED`` of every NVLink that is up."""
+    gpus = present(source)
+    if isinstance(gpus, Missing):
+        return gpus
+    return tuple(
+        NvLinkRate(bdf=bdf, link=link, **facts_of_link(source, "nvlink rate", bdf, link, state))
+        for bdf in gpus
+        for link, state in links(source, bdf)
+        if state == 1
+    )
+
+
+def nvlink_errors(source: Source) -> tuple[NvLinkErrors, ...] | Missing:
+    """``nvmlDeviceGetNvLinkErrorCounter`` of every link position that has a state, or of whose state nobody was asked:
+    ``nvidia-smi nvlink -e`` prints the counters alone."""
+    gpus = present(source)
+    return gpus if isinstance(gpus, Missing) else tuple(row for bdf in gpus for row in _errors_of_gpu(source, bdf))
+
+
+def _errors_of_gpu(source: Source, bdf: str) -> Iterator[NvLinkErrors]:
+    for link, state in links(source, bdf):
+        if not (isinstance(state, Missing) and state.gap is Gap.UNRECORDED):
+            yield _errors(source, bdf, link, state)
+            continue
+        for position in range(link, NVLINK_MAX_LINKS):
+            row = _errors(source, bdf, position, 1)
+            counted = any(isinstance(getattr(row, name), int) for name in LINK_ERRORS)
+            yield from [row] if counted else [_errors(source, bdf, position, state)] if position == link else []
+
+
+def _errors(source: Source, bdf: str, link: int, state: int | Missing) -> NvLinkErrors:
+    return NvLinkErrors(bdf=bdf, link=link, **facts_of_link(source, "nvlink errors", bdf, link, state))

@@ -8,18 +8,15 @@ from dgxcheck.facts.host import STATED_CONTAINER, Cpu, CpuPolicy, Dmi, Host
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import DMI
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, numbered
-from probes.host.parse_cpuinfo import cpuinfo
-from probes.host.parse_meminfo import mem_total_kb
-from probes.host.parse_release import release
-from probes.parse_scalar import cpulist, decimal, garbled, line
+from probes.ask import ask, cpulist, decimal, garbled, is_decimal, line, numbered
+from probes.host.memory import mem_total_kb
 
 _UPTIME = re.compile(r"(\d{1,10}(?:\.\d{1,6})?)\s", re.ASCII)
 _KERNEL = "/proc/sys/kernel"
 _CPU = "/sys/devices/system/cpu"
 
 
-def probe(source: Source) -> Host:
+def host(source: Source) -> Host:
     """``/proc``, ``/etc``, ``/sys/class/dmi/id``, ``/sys/devices/system``: each file on its own."""
     cpu = ask(source, "/proc/cpuinfo", cpuinfo)
     dmi = _dmi(source)
@@ -131,3 +128,65 @@ def _dmi(source: Source) -> Dmi:
         bios_version=ask(source, f"{DMI}/bios_version", line),
         bios_date=ask(source, f"{DMI}/bios_date", line),
     )
+
+
+def cpuinfo(text: str, where: str) -> Cpu | Missing:
+    """One block of ``name : value`` lines per online CPU; only x86 tells sockets, cores, flags and family."""
+    threads = 0
+    first: dict[str, str] = {}
+    models: list[str] = []
+    flags: list[str] = []
+    sockets: set[str] = set()
+    cores: set[tuple[str, str]] = set()
+    socket = ""
+    for row in text.splitlines():
+        name, _, value = row.partition(":")
+        name, value = name.rstrip(), value.strip()
+        first.setdefault(name, value)
+        if name == "processor" and is_decimal(value):
+            threads += 1
+            socket = ""
+        elif name in ("model name", "cpu") and value and not models:
+            models.append(value)
+        elif name in ("flags", "Features") and not flags:
+            flags.append(value)
+        elif name == "physical id":
+            socket = value
+            sockets.add(value)
+        elif name == "core id" and socket:
+            cores.add((socket, value))
+    if not threads:
+        return garbled(text, where)
+    return Cpu(
+        model=models[0] if models else Missing(Gap.UNSUPPORTED, where, "no model name"),
+        sockets=len(sockets) or Missing(Gap.UNSUPPORTED, where, "no physical id"),
+        cores=len(cores) or Missing(Gap.UNSUPPORTED, where, "no core id"),
+        threads=threads,
+        vendor=first.get("vendor_id") or Missing(Gap.UNSUPPORTED, where, "no vendor_id"),
+        family=_number(first, "cpu family", where),
+        model_number=_number(first, "model", where),
+        hypervisor="hypervisor" in flags[0].split() if flags else Missing(Gap.UNSUPPORTED, where, "no flags"),
+    )
+
+
+def _number(first: dict[str, str], name: str, where: str) -> int | Missing:
+    """A decimal of the first CPU; POWER has names (``model : 8335-GTH``)."""
+    value = first.get(name, "")
+    return int(value) if is_decimal(value) else Missing(Gap.UNSUPPORTED, where, f"no {name}")
+
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
+
+
+def release(text: str, where: str) -> dict[str, str] | Missing:
+    """``NAME="value"`` lines; other lines are passed over, of repeated names the last counts."""
+    fields = {}
+    for row in text.splitlines():
+        match = _ASSIGNMENT.fullmatch(row.strip())
+        if match:
+            fields[match[1]] = _unquoted(match[2].strip())
+    return fields or garbled(text, where)
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value

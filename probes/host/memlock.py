@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 
 from dgxcheck.facts.host import JobDaemon, Limit, Memlock, Setting
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
-from probes.host.parse_memlock import Limits, of_pam, of_systemd
-from probes.parse_scalar import garbled, is_decimal, line
+from probes.ask import ask, garbled, is_decimal, line
 
 _LABEL = "Max locked memory "
 DAEMONS = (("slurmd", "slurmd.service"), ("pbs_mom", "pbs.service"))
@@ -23,7 +23,7 @@ _SYSTEMD = "/etc/systemd/system.conf"
 _UNITS = ("/usr/lib/systemd/system", "/etc/systemd/system")
 
 
-def probe(source: Source) -> Memlock:
+def memlock(source: Source) -> Memlock:
     """``/proc/<pid>/limits`` of this process and of the daemons that start jobs; pam_limits and systemd set them."""
     daemons = tuple(_daemons(source))
     units = [daemon.unit for daemon in daemons]
@@ -85,3 +85,37 @@ def _of(source: Source, limits_of: Callable[[str], Limits | None], file: str, fo
         for number, row in enumerate(() if isinstance(text, Missing) else text.split("\n"), 1):
             if (limits := limits_of(row)) is not None:
                 yield Setting(path=path, line=number, text=" ".join(row.split())[:_LONGEST], limits=limits)
+
+
+Limits = tuple["int | None", ...]
+_UNLIMITED = ("unlimited", "infinity", "-1")
+_TYPES = ("soft", "hard", "-")
+_KIB = 1024
+_UNIT = LazyPattern(r"(?:Default)?LimitMEMLOCK\s*=\s*(?P<value>[^\s:]+)(?::(?P<hard>\S+))?\s*", flags=re.ASCII)
+_SIZES = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = LazyPattern(r"(\d{1,18})([BKMGT]?)", flags=re.ASCII)
+
+
+def of_pam(line: str) -> Limits | None:
+    """``* hard memlock 64`` in KiB (limits.conf(5)); None for what sets no memlock."""
+    words = line.partition("#")[0].split()
+    if len(words) != 4 or words[1] not in _TYPES or words[2] != "memlock":
+        return None
+    if words[3] in _UNLIMITED:
+        return (None,)
+    return (int(words[3]) * _KIB,) if is_decimal(words[3]) else None
+
+
+def of_systemd(line: str) -> Limits | None:
+    """``LimitMEMLOCK=8M``, ``DefaultLimitMEMLOCK=64K:infinity`` (systemd.exec(5)); None for what sets no memlock."""
+    match = _UNIT.fullmatch(line.strip())
+    found = [] if match is None else [_size(match[part]) for part in ("value", "hard") if match[part]]
+    return tuple(None if size < 0 else size for size in found if size is not None) or None
+
+
+def _size(word: str) -> int | None:
+    """Bytes, -1 for unlimited; None for what is no size."""
+    if word in _UNLIMITED:
+        return -1
+    match = _SIZE.fullmatch(word)
+    return int(match[1]) * _SIZES[match[2]] if match else None

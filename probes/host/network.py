@@ -7,8 +7,7 @@ import re
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
-from probes.parse_scalar import decimal, flag, garbled, line, natural
+from probes.ask import ask, decimal, flag, garbled, line, natural
 from probes.pci.tree import function_behind
 
 _INTERFACES = "/sys/class/net"
@@ -17,7 +16,7 @@ _UNKNOWN_SPEED = ("-1", "4294967295")  # newer and older kernels
 _OCTETS = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){0,31}")
 
 
-def probe(source: Source) -> tuple[NetInterface, ...] | Missing:
+def network(source: Source) -> tuple[NetInterface, ...] | Missing:
     """``/sys/class/net``, in natural order."""
     names = source.names(_INTERFACES)
     if isinstance(names, Missing):

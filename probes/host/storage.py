@@ -6,14 +6,13 @@ from dgxcheck.facts.host import BlockDevice, MdArray, Storage
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.sysfs import BLOCK
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
-from probes.parse_scalar import decimal, flag, line, natural
+from probes.ask import ask, decimal, flag, line, natural
 
 _SECTOR = 512  # the unit of ``size``, whatever the device's own sectors are
 _NO_DISK = ("loop", "ram", "zram")
 
 
-def probe(source: Source) -> Storage:
+def storage(source: Source) -> Storage:
     """``/sys/class/block``, in natural order."""
     names = source.names(BLOCK)
     if isinstance(names, Missing):

@@ -8,9 +8,8 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import AerDevice, AerErrors, RootPortErrors
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
-from probes.parse_scalar import decimal, garbled, is_decimal
-from probes.pci.roles import Roles, roles
+from probes.ask import ask, decimal, garbled, is_decimal
+from probes.pci.tree import Roles, roles
 
 # Kernels before 5.7 print the names of the ABI document, later ones the tokens of the kernel log.
 _SHORT = {
@@ -41,7 +40,7 @@ _SHORT = {
 }
 
 
-def probe(source: Source) -> tuple[AerDevice, ...] | Missing:
+def aer(source: Source) -> tuple[AerDevice, ...] | Missing:
     """``aer_dev_*`` of every device and bridge, ``aer_rootport_total_err_*`` of bridges on a root bus."""
     known = roles(source)
     if isinstance(known, Missing):

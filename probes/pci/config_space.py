@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.pci import ConfigSpace
+from dgxcheck.facts.pci import Acs, ConfigSpace, Control, Express, PortType
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
-from probes.parse_scalar import garbled, line
-from probes.pci.capabilities import acs, express
-from probes.pci.parse_control import control
-from probes.pci.roles import roles
+from probes.ask import ask, garbled, line
+from probes.pci.tree import roles
 
 _HEADER = 64
 _CONVENTIONAL = 256
 _ASLEEP = ("D3hot", "D3cold")
 
 
-def probe(source: Source) -> tuple[ConfigSpace, ...] | Missing:
+def config_space(source: Source) -> tuple[ConfigSpace, ...] | Missing:
     """``/sys/bus/pci/devices/<bdf>/config``, not of a sleeping device: reading would wake it, or hang."""
     known = roles(source)
     if isinstance(known, Missing):
@@ -53,3 +52,163 @@ def _config(source: Source, where: str, power_state: str | Missing) -> bytes | M
         return Missing(Gap.UNASKED, where, f"asleep: {power_state}")
     config = source.data(where)
     return config if isinstance(config, Missing) else usable(config, where)
+
+
+# pciutils: lib/header.h
+_STATUS, _STATUS_CAP_LIST = 0x06, 0x10
+_HEADER_TYPE, _CARDBUS = 0x0E, 2
+_CAPABILITY_LIST, _CARDBUS_CAPABILITY_LIST = 0x34, 0x14
+_FIRST_CAPABILITY, FIRST_EXTENDED = 0x40, 0x100
+_EXPRESS, _ACS = 0x10, 0x000D
+_MOST_EXTENDED = 960  # (4096 - 256) / 4
+
+
+class Chain(NamedTuple):
+    """Offsets by capability id (the first of each), and how the list broke, if it did."""
+
+    offsets: dict[int, int]
+    broken: str = ""
+
+
+def express(config: bytes, where: str) -> Express | Missing:
+    """Port type, MaxPayload and MaxReadReq; absent where the function is not PCI Express."""
+    chain = standard(config)
+    at = chain.offsets.get(_EXPRESS)
+    if at is None:
+        return garbled(chain.broken, where) if chain.broken else Missing(Gap.ABSENT, where, "not PCI Express")
+    if at + 12 > min(len(config), FIRST_EXTENDED):
+        return garbled(f"PCI Express capability at {at:#x} is cut off", where)
+    flags, supported, control = _word(config, at + 2), _word(config, at + 4), _word(config, at + 8)
+    return Express(
+        port_type=_port_type(flags >> 4 & 0xF, where),
+        max_payload_supported=_size(supported & 7, where),
+        max_payload=_size(control >> 5 & 7, where),
+        max_read_request=_size(control >> 12 & 7, where),
+    )
+
+
+def acs(config: bytes, where: str) -> Acs | Missing | None:
+    """The ACS extended capability; None where the list ends without one or there can be no list."""
+    chain = standard(config)
+    if _EXPRESS not in chain.offsets:
+        return garbled(chain.broken, where) if chain.broken else None
+    if len(config) <= FIRST_EXTENDED:
+        return Missing(Gap.UNSUPPORTED, where, "no extended configuration space")
+    chain = extended(config)
+    at = chain.offsets.get(_ACS)
+    if at is None:
+        return garbled(chain.broken, where) if chain.broken else None
+    if at + 8 > len(config):
+        return garbled(f"ACS capability at {at:#x} is cut off", where)
+    return Acs(capability=_word(config, at + 4), control=_word(config, at + 6))
+
+
+def standard(config: bytes) -> Chain:
+    """The list that starts at the pointer in the header; every offset is below 256."""
+    if len(config) < _FIRST_CAPABILITY or not config[_STATUS] & _STATUS_CAP_LIST:
+        return Chain({})
+    cardbus = config[_HEADER_TYPE] & 0x7F == _CARDBUS
+    at = config[_CARDBUS_CAPABILITY_LIST if cardbus else _CAPABILITY_LIST] & 0xFC
+    offsets: dict[int, int] = {}
+    seen: set[int] = set()
+    while at:
+        if at < _FIRST_CAPABILITY or at + 2 > len(config):
+            return Chain(offsets, f"capability pointer {at:#x} leads nowhere")
+        if at in seen:
+            return Chain(offsets, f"capability list loops at {at:#x}")
+        if config[at] == 0xFF:
+            return Chain(offsets, f"capability at {at:#x} reads all ones")
+        seen.add(at)
+        offsets.setdefault(config[at], at)
+        at = config[at + 1] & 0xFC
+    return Chain(offsets)
+
+
+def extended(config: bytes) -> Chain:
+    """The list that starts at 0x100; a header is id (16 bits), version (4), next (12)."""
+    at = FIRST_EXTENDED
+    offsets: dict[int, int] = {}
+    seen: set[int] = set()
+    while at >= FIRST_EXTENDED and len(seen) < _MOST_EXTENDED:
+        if at + 4 > len(config):
+            return Chain(offsets, f"extended capability pointer {at:#x} leads nowhere")
+        if at in seen:
+            return Chain(offsets, f"extended capability list loops at {at:#x}")
+        header = int.from_bytes(config[at : at + 4], "little")
+        if header == 0xFFFFFFFF:
+            return Chain(offsets, f"extended capability at {at:#x} reads all ones")
+        if not header:
+            break
+        seen.add(at)
+        offsets.setdefault(header & 0xFFFF, at)
+        at = header >> 20 & 0xFFC
+    return Chain(offsets)
+
+
+def _word(config: bytes, at: int) -> int:
+    return int.from_bytes(config[at : at + 2], "little")
+
+
+def _size(code: int, where: str) -> int | Missing:
+    """128 bytes and its doubles up to 4096; 6 and 7 are reserved."""
+    return 128 << code if code < 6 else garbled(f"size code {code}", where)
+
+
+def _port_type(code: int, where: str) -> PortType | Missing:
+    return PortType(code) if code in PortType._value2member_map_ else garbled(f"port type {code}", where)
+
+
+_COMMAND, _MEMORY, _MASTER = 0x04, 0x0002, 0x0004
+_EXPRESS = 0x10
+_DEVICE, _LINK, _DEVICE_2, _LINK_2 = 0x08, 0x10, 0x28, 0x30
+"""Offsets of the control words in the PCI Express capability."""
+
+
+def control(config: bytes, where: str) -> Control | Missing:
+    """The control words; those of PCI Express are absent on a function that is not PCI Express."""
+    if len(config) < _COMMAND + 2:
+        return garbled(f"{len(config)} bytes", where)
+    command = _word(config, _COMMAND)
+    at = standard(config).offsets.get(_EXPRESS)
+    version = 0 if at is None or at + 4 > len(config) else config[at + 2] & 0xF
+
+    def word(offset: int, least_version: int = 1) -> int | Missing:
+        if at is None:
+            return Missing(Gap.ABSENT, where, "not PCI Express")
+        if version < least_version:
+            return Missing(Gap.UNSUPPORTED, where, f"PCI Express capability of version {version}")
+        if at + offset + 2 > min(len(config), FIRST_EXTENDED):
+            return garbled(f"PCI Express capability at {at:#x} is cut off", where)
+        return _word(config, at + offset)
+
+    device, link = word(_DEVICE), word(_LINK)
+    device_2, link_2 = word(_DEVICE_2, 2), word(_LINK_2, 2)
+    return Control(
+        memory_space=bool(command & _MEMORY),
+        bus_master=bool(command & _MASTER),
+        relaxed_ordering=_bit(device, 0x0010),
+        extended_tag=_bit(device, 0x0100),
+        no_snoop=_bit(device, 0x0800),
+        aspm=_bits(link, 0x0003),
+        link_disabled=_bit(link, 0x0010),
+        target_gen=_target(link_2, where),
+        completion_timeout=_bits(device_2, 0x000F),
+        completion_timeout_disabled=_bit(device_2, 0x0010),
+        ari_forwarding=_bit(device_2, 0x0020),
+        atomics=_bit(device_2, 0x0040),
+        ten_bit_tag=_bit(device_2, 0x1000),
+    )
+
+
+def _target(word: int | Missing, where: str) -> int | Missing:
+    """Ports inside a root complex and functions without a link leave it 0."""
+    gen = _bits(word, 0x000F)
+    return Missing(Gap.UNSUPPORTED, where, "no target link speed") if gen == 0 else gen
+
+
+def _bit(word: int | Missing, mask: int) -> bool | Missing:
+    return word if isinstance(word, Missing) else bool(word & mask)
+
+
+def _bits(word: int | Missing, mask: int) -> int | Missing:
+    return word if isinstance(word, Missing) else word & mask

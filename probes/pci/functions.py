@@ -1,21 +1,22 @@
-"""PCI wiring: storage, network, GPUs, accelerators, NVSwitches and every bridge above them."""
+"""PCI functions: ids, links, names and slots."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.pci import PciFunction
-from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.facts.pci import PciFunction, Slot
+from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
-from probes.parse_scalar import cpulist, hexadecimal, signed
-from probes.pci.parse_link import link_gen, link_width
+from probes.ask import ask, cpulist, garbled, hexadecimal, natural, signed
 from probes.pci.tree import Path, behind_infiniband, class_codes, path_of, with_bridges
 
 _ENDS = frozenset((0x01, 0x02, 0x03, 0x0B, 0x12))  # storage, network, display, processor, accelerator
 
 
-def probe(source: Source) -> tuple[PciFunction, ...] | Missing:
+def pci(source: Source) -> tuple[PciFunction, ...] | Missing:
     """``/sys/bus/pci/devices``: class first for all, the rest only of functions of interest, in the names' order."""
     codes = class_codes(source)
     if isinstance(codes, Missing):
@@ -65,3 +66,66 @@ def _driver(source: Source, where: str) -> str | Missing | None:
     if isinstance(target, Missing):
         return None if target.gap is Gap.ABSENT else target
     return target.rstrip("/").rpartition("/")[2] or Missing(Gap.GARBLED, where, target[:80])
+
+
+def pci_names(source: Source) -> Mapping[str, str | Missing] | Missing:
+    """pci.ids by ``vendor:device``, four hexadecimal digits each."""
+    functions = pci(source)
+    if isinstance(functions, Missing):
+        return functions
+    ids = {
+        f"{function.vendor:04x}:{function.device:04x}"
+        for function in functions
+        if isinstance(function.vendor, int) and isinstance(function.device, int)
+    }
+    return {key: source.name("pci", key) for key in sorted(ids)}
+
+
+def slots(source: Source) -> tuple[Slot, ...] | Missing:
+    """``/sys/bus/pci/slots``: names are the firmware's (``2``, ``SLOT 4``, ``8-1``)."""
+    names = source.names(PCI_SLOTS)
+    if isinstance(names, Missing):
+        return names
+    found = sorted(names, key=natural)
+    return tuple(Slot(name=name, address=_address(source, f"{PCI_SLOTS}/{name}/address")) for name in found)
+
+
+def _address(source: Source, where: str) -> str | Missing:
+    text = source.text(where)
+    if isinstance(text, Missing):
+        return text
+    address = text.strip().lower()
+    return address if is_bdf(f"{address}.0") else Missing(Gap.GARBLED, where, text[:80])
+
+
+# Kernels up to 5.6 print "8 GT/s", later ones "8.0 GT/s PCIe".
+_GENERATIONS = {
+    "2.5": 1,
+    "5": 2,
+    "5.0": 2,
+    "8": 3,
+    "8.0": 3,
+    "16": 4,
+    "16.0": 4,
+    "32": 5,
+    "32.0": 5,
+    "64": 6,
+    "64.0": 6,
+    "128.0": 7,
+}
+_WIDTHS = {"1": 1, "2": 2, "4": 4, "8": 8, "12": 12, "16": 16, "32": 32}
+
+
+def link_gen(text: str, where: str) -> int | Missing:
+    """PCIe generation from ``current_link_speed`` or ``max_link_speed``."""
+    rate, unit, tail = text.partition("GT/s")
+    generation = _GENERATIONS.get(rate.strip())
+    if generation is None or not unit or tail.strip() not in ("", "PCIe"):
+        return garbled(text, where)
+    return generation
+
+
+def link_width(text: str, where: str) -> int | Missing:
+    """Lanes from ``current_link_width``; 0 is no link, 63 and 255 are what dead devices read."""
+    width = _WIDTHS.get(text.strip())
+    return garbled(text, where) if width is None else width

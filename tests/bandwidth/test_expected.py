@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from topology_boxes import NO_FILE, Box, dgx1, fabric, gpu_at, nvml, tree
 
 from dgxcheck.bandwidth.expected import Expected, between, through_port, to_host
-from dgxcheck.bandwidth.hosts import AMD, GENERATIONS, INTEL, generation
-from dgxcheck.bandwidth.links import as_it_is, as_supported
+from dgxcheck.bandwidth.links import AMD, GENERATIONS, INTEL, as_it_is, as_supported, generation
 from dgxcheck.bandwidth.rate import LARGEST, SMALLEST, Limit, Rate, exactly, least_of, share
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Gap, Missing, rows
@@ -21,7 +20,7 @@ from dgxcheck.facts.pci import ConfigSpace, Express, PciFunction, PortType
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
-from probes.host import host
+from probes.host.host import host
 
 LINE = 15.754
 """GB/s of generation 3 x16."""
@@ -53,7 +52,7 @@ def machine(box: Box, cpu: tuple[str, int, int] | None = None, payload: int | Mi
     )
     vendor, family, model = cpu or ("", 0, 0)
     text = f"processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\n"
-    snapshot = Snapshot(config_space=spaces, host=host.probe(FakeSource({"/proc/cpuinfo": text})))
+    snapshot = Snapshot(config_space=spaces, host=host(FakeSource({"/proc/cpuinfo": text})))
     return Machine(snapshot=snapshot, topology=box.topology())
 
 

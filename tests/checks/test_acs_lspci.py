@@ -26,7 +26,7 @@ from dgxcheck.checks.pcie.isolation import REDIRECT, disable_acs
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Acs
 from dgxcheck.source.recording.shipped import open_source
-from probes.pci import config_space
+from probes.pci.config_space import config_space
 
 ACS, AER, SERIAL, ARI, LTR, VENDOR = 0x000D, 0x0001, 0x0003, 0x000E, 0x0018, 0xBEEF
 CAPABILITY = 0x005F
@@ -143,7 +143,7 @@ def read(spaces: Sequence[bytes]) -> list[Acs | Missing | None]:
     files: dict[str, str | bytes | Missing] = {}
     for number, config in enumerate(spaces):
         files |= function(bdf_of(number), class_="0x030200", vendor="0x10de", config=config)
-    found = config_space.probe(FakeSource(files))
+    found = config_space(FakeSource(files))
     assert not isinstance(found, Missing)
     by_bdf = {each.bdf: each.acs for each in found}
     return [by_bdf[bdf_of(number)] for number in range(len(spaces))]

@@ -19,7 +19,7 @@ from dgxcheck.source.kernel_log.kmsg import MARK, RESTRICTED, line, read
 from dgxcheck.source.live import LiveSource
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.xid.table import is_listed, meaning
-from probes.kernel_log import facts, probe
+from probes.kernel_log import facts, kernel_log
 
 X = "NVRM: Xid (PCI:0000:0a:00): "
 DAY = 86400.0
@@ -308,7 +308,7 @@ def test_the_log_of_this_machine_is_read_and_recorded(tmp_path: Path, monkeypatc
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     source = live(tmp_path, KMSG)
     recorder = RecordingSource(source)
-    found = probe(recorder)
+    found = kernel_log(recorder)
     source.close()
     assert not isinstance(found, Missing)
     assert [(each.bdf, each.number, each.seconds) for each in found.xids] == [(GPU2, 62, 5.0)]

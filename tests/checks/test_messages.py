@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from judging import judged
 from sample import BY_NAME, FAULTS
+from together import holds_for_each
 from wording_rules import LONGEST, TOO_LONG, broken_rules
 
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.faults import EVERY_FAULT
-from dgxcheck.facts.faults.kind import FaultKind
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -28,17 +28,16 @@ def test_causes_and_actions_keep_the_rules(name: str) -> None:
     assert {text: rules for text, rules in broken.items() if rules} == {}
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.id))
-def test_texts_of_checks_keep_the_rules(check: object) -> None:
-    for name in ("source", "remedy"):
-        text = getattr(check, name)
-        broken = set(broken_rules(text)) - {TOO_LONG, "capital at the start"}
-        assert (text, broken) == (text, set())
+def test_texts_of_checks_keep_the_rules() -> None:
+    def keeps_them(text: str) -> None:
+        assert {*broken_rules(text)} - {TOO_LONG, "capital at the start"} == set()
+
+    holds_for_each([text for check in CHECKS for text in (check.source, check.remedy)], keeps_them)
 
 
-@pytest.mark.parametrize("fault", EVERY_FAULT, ids=lambda fault: str(fault.word))
-def test_meanings_of_faults_keep_the_rules(fault: FaultKind) -> None:
-    assert broken_rules(fault.meaning) == []
+def test_meanings_of_faults_keep_the_rules() -> None:
+    broken = {fault.word: broken_rules(fault.meaning) for fault in EVERY_FAULT}
+    assert {word: rules for word, rules in broken.items() if rules} == {}
 
 
 @pytest.mark.parametrize(

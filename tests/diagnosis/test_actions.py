@@ -17,13 +17,12 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_gpus, links_above, nvlinks_between
-from dgxcheck.diagnosis.action import PREPARATORY, Action, Code, first_remedy
+from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Action, Code, first_remedy
 from dgxcheck.diagnosis.actions import actions, remedy_finding
 from dgxcheck.diagnosis.escalation import OF_COMPONENT
 from dgxcheck.diagnosis.form_factor import form_factor
-from dgxcheck.diagnosis.gpu_clients import services
 from dgxcheck.diagnosis.reset_domain import is_before_ampere
-from dgxcheck.diagnosis.sources import SOURCES
+from dgxcheck.diagnosis.steps import services
 from dgxcheck.facts.faults import DEVICE_DEAD, EVERY_FAULT, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import Storage, Unit
@@ -35,7 +34,7 @@ from dgxcheck.source.recording.load import load, recording
 from dgxcheck.source.recording.overlay import applied
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import shipped
-from probes.host.units import WATCHED
+from probes.host.software import SERVICES
 
 ALL = tuple(f"GPU{number}" for number in range(8))
 PATHS = dict(shipped())
@@ -219,7 +218,7 @@ def test_services_are_candidates_and_nvsm_is_dgx_os() -> None:
 def with_units(base: str, *running: str) -> Box:
     """The box, on which of the units that are asked for just these run."""
     box = box_of(base)
-    units = tuple(Unit(name=name, running=name in running, enabled=False) for name in WATCHED)
+    units = tuple(Unit(name=name, running=name in running, enabled=False) for name in SERVICES)
     return replace(box, snapshot=replace(box.snapshot, units=units))
 
 
@@ -436,7 +435,8 @@ def test_actions_are_data_in_json() -> None:
         "action": "reset-gpu", "commands": [["nvidia-smi", "-r", "-i", "0000:89:00.0,0000:8a:00.0"]],
         "instruction": "reset-together", "remedy_of": None, "disturbs": ["GPU6", "GPU7"], "scope": "jobs",
         "text": "nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; these GPUs are reset together; then restart the stopped"
-        " services",
+        " services; if it is refused as in use, turn persistence mode off (nvidia-smi -pm 0), reset, and"
+        " turn it on again",
         "source": SOURCES["reset-together"], "urgency": "now",
     }  # fmt: skip
 

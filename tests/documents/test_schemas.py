@@ -17,7 +17,7 @@ from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap
 from dgxcheck.source.recording.load import OVERLAY, load
 from dgxcheck.source.recording.shipped import shipped
-from dgxcheck.watch.event import Event, Kind
+from dgxcheck.watch.event import Event, EventKind
 
 FOLDER = ROOT / "dgxcheck" / "schemas"
 NAMES = ("topo", "health", "result", "fleet", "list", "diff", "xid", "watch", "recording", "overlay")
@@ -101,7 +101,7 @@ def test_watch_writes_what_its_schema_says(tmp_path: Path, capsys: pytest.Captur
     assert len(documents) == 2
     assert [complaints("watch", document) + unexplained(document) for document in documents] == [[], []]
     kinds = schema("watch")["properties"]["event"]["enum"]
-    assert kinds == [*get_args(Kind)]
+    assert kinds == [*get_args(EventKind)]
 
 
 @pytest.mark.parametrize("box", BOXES)

@@ -15,11 +15,13 @@ from dgxcheck.assessment.compare import side_of
 from dgxcheck.assessment.growth import within
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.assessment.request import Request
+from dgxcheck.checks.by_nature.last_run import kept
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.difference.compare import compare
 from dgxcheck.facts import gpu, host, infiniband, nvlink, pci
+from dgxcheck.facts.inventory import Remembered
 from dgxcheck.facts.record import Record, fields
 from dgxcheck.profiles.library import boards_for
 from dgxcheck.score.box import score_of
@@ -48,10 +50,7 @@ UNJUDGED = {
            "NvLinkCapability.bdf", "NvLinkCapability.link", "NvLinkCapability.sysmem_access",
            "NvLinkCapability.p2p_atomics", "NvLinkCapability.sysmem_atomics", "NvLinkCapability.sli_bridge",
            "NvLinkCapability.valid"),
-    **_all("identity", "CpuPolicy.name", "GpuBoard.board_id",
-           "GpuBoard.part_number", "Dmi.product_version", "Dmi.product_serial",
-           "Dmi.sys_vendor", "Dmi.board_vendor", "Dmi.board_name", "Dmi.bios_vendor", "Dmi.bios_date",
-           "IbDevice.sys_image_guid", "IbDevice.node_desc", "RetiredPage.address"),
+    **_all("identity", "CpuPolicy.name", "IbDevice.node_desc", "RetiredPage.address"),
     **_all("the mask of the same record, by name", "EventReasons.active"),
     **_all("no fault by itself: limits of a site, of the board or of idling; power and heat are judged",
            "GpuCounters.sync_boost_ns", "GpuCounters.board_limit_ns", "GpuCounters.low_utilization_ns",
@@ -64,8 +63,7 @@ UNJUDGED = {
            "GpuProcess.used_memory", "GpuProcess.name", "GpuActivity.memory_percent", "GpuActivity.graphics"),
     **_all("a display may be connected", "GpuModes.display_mode"),
     **_all("follows the temperature, which is judged", "GpuThermal.fan_percent"),
-    **_all("evidence and words for people", "Cpu.hypervisor", "MemoryPeer.version", "JobDaemon.name", "Setting.path",
-           "Setting.line", "Unit.name"),
+    **_all("evidence and words for people", "JobDaemon.name", "Setting.path", "Setting.line"),
     **_all("a module that does not finish loading has no device nodes: driver.device-nodes", "Module.state"),
     **_all("CUDA programs ask for them; a pair that lacks them is no slower", "P2pStatus.atomics", "P2pStatus.prop"),
     **_all("driver.fabric and driver.fabric-health read it; no shipped board has it", "Fabric.state"),
@@ -102,6 +100,7 @@ def _read() -> set[tuple[str, str]]:
             snapshot=judged.snapshot, topology=judged.topology, gpus=judged.topology.gpus, settings=judged.settings,
             choice=judged.choice, boards=boards_for(judged.choice),
             growth=within(open_source(BY_NAME[name]), judged.snapshot, inf),
+            kept=Remembered("", "2026-11-20", kept(judged.snapshot)),
         )  # fmt: skip
         side = side_of(open_source(BY_NAME[name]))
         with traced(heard):

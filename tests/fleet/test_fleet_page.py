@@ -15,10 +15,10 @@ from test_report_page import EVIL, HTML, parsed
 
 from dgxcheck.cli import main
 from dgxcheck.facts.record import replace
-from dgxcheck.fleet.document import Shared, result_of
+from dgxcheck.fleet.document import SharedStrings, result_of
 from dgxcheck.fleet.judge import Fleet, fleet_of, judge
 from dgxcheck.fleet.node_names import racks_of
-from dgxcheck.fleet.outliers import Columns
+from dgxcheck.fleet.outliers import FigureColumns
 from dgxcheck.output.fleet import html
 from dgxcheck.output.page.blocks import Mosaic, Tile
 from dgxcheck.output.page.drawings import mosaic
@@ -143,9 +143,9 @@ def test_names_and_marks_have_the_contrast_of_wcag_aa(colours: dict[str, str]) -
 
 
 def test_ten_thousand_nodes_are_a_small_file() -> None:
-    sick, well = (result_of(result(spec), Shared())[0] for spec in ("dgx-1-v100-bar1-small", "dgx-1-v100"))
+    sick, well = (result_of(result(spec), SharedStrings())[0] for spec in ("dgx-1-v100-bar1-small", "dgx-1-v100"))
     results = [replace(sick if number % 7 == 0 else well, node=f"node{number:05}") for number in range(10_000)]
-    text = page_of(fleet_of(results, Columns(), (), [f"node{number:05}" for number in range(10_100)]))
+    text = page_of(fleet_of(results, FigureColumns(), (), [f"node{number:05}" for number in range(10_100)]))
     assert len(text.encode()) < 2_000_000
     assert text.count("<title>node") == 10_100
 
@@ -153,8 +153,8 @@ def test_ten_thousand_nodes_are_a_small_file() -> None:
 def test_hostile_names_are_no_markup() -> None:
     one = result("dgx-1-v100-bar1-small", host=EVIL)
     one["found"][0]["message"] = EVIL
-    found, _ = result_of(one, Shared())
-    tree = parsed(page_of(fleet_of([found], Columns(), ())))
+    found, _ = result_of(one, SharedStrings())
+    tree = parsed(page_of(fleet_of([found], FigureColumns(), ())))
     assert not {str(each.tag).rpartition("}")[2] for each in tree.iter()} & {"script", "b", "a"}
     assert visible(EVIL) in "".join(tree.itertext())
 

@@ -13,7 +13,8 @@ import pytest
 from many import Document, result
 
 from dgxcheck.cli import main
-from dgxcheck.fleet.document import DATE, NotAResult, Shared, result_of
+from dgxcheck.facts.limits import FLEET_IDLE_LINES
+from dgxcheck.fleet.document import DATE, NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.output.fleet.schedulers import may_return, reason_of
 
@@ -45,7 +46,7 @@ def test_both_formats_say_the_same(spec: str, capsys: pytest.CaptureFixture[str]
     found = []
     for form in ("json", "jsonl"):
         assert main(["health", "--from", spec, "--format", form, "--fail-on", "never"]) == 0
-        found.append(result_of(json.loads(capsys.readouterr().out), Shared()))
+        found.append(result_of(json.loads(capsys.readouterr().out), SharedStrings()))
     (whole, figures), (line, same) = found
     assert figures == same
     assert (whole.verdict, whole.faults, whole.passed, whole.skipped) == (
@@ -137,7 +138,7 @@ def test_acknowledged_findings_do_not_count() -> None:
     document = result(SICK)
     for finding in document["found"]:
         finding["acknowledged"] = "known"
-    assert result_of(document, Shared())[0].faults == ()
+    assert result_of(document, SharedStrings())[0].faults == ()
 
 
 def test_files_of_every_kind_are_read(tmp_path: Path) -> None:
@@ -163,6 +164,15 @@ def test_a_broken_file_hides_no_other(data: bytes, tmp_path: Path) -> None:
     assert (list(fleet.nodes), len(fleet.unread), fleet.verdict) == (["dgx001"], 1, "unknown")
 
 
+def test_packed_newlines_hold_nothing_up(tmp_path: Path) -> None:
+    folder = written(tmp_path, at(1))
+    (tmp_path / "newlines.jsonl.gz").write_bytes(gzip.compress(b"\n" * (FLEET_IDLE_LINES + 2)))
+    fleet = judge([folder], now_s=NOW)
+    assert [each.why for each in fleet.unread] == [
+        f"more than {FLEET_IDLE_LINES} lines hold no result; not read from line {FLEET_IDLE_LINES + 1} on"
+    ]
+
+
 def _without(name: str) -> Document:
     return {key: value for key, value in at(1).items() if key != name}
 
@@ -176,7 +186,7 @@ def _without(name: str) -> Document:
 )  # fmt: skip
 def test_what_breaks_its_schema_is_named(document: Document) -> None:
     with pytest.raises(NotAResult, match=r"'\w+' "):
-        result_of(document, Shared())
+        result_of(document, SharedStrings())
 
 
 def test_nothing_to_judge_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

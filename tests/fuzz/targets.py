@@ -44,8 +44,7 @@ from dgxcheck.watch import memory as watch_memory
 from dgxcheck.watch.log_events import log_events, log_facts
 from dgxcheck.watch.log_follower import Kmsg
 from dgxcheck.watch.memory import compared
-from probes.pci.capabilities import acs, express
-from probes.pci.parse_control import control
+from probes.pci.config_space import acs, control, express
 
 Target = Callable[[bytes], object]
 

@@ -65,7 +65,26 @@ def test_what_is_no_rank_is_refused(text: str) -> None:
         local_rank({"SLURM_LOCALID": text})
 
 
-@pytest.mark.parametrize("seen", ["8", "GPU-none", "", "NoDevFiles"])
+@pytest.mark.parametrize(("seen", "rank", "gpu"), [("1,-1,2", 1, 1), ("1,2,8,3", 1, 2), ("3,GPU-none,1", 1, 3)])
+def test_what_follows_an_entry_that_names_no_gpu_is_not_seen(seen: str, rank: int, gpu: int) -> None:
+    machine = examine("dgx-1-v100", LAUNCH)
+    placed = placements(machine.snapshot, machine.topology)
+    assert of_rank(placed, rank, seen) is placed[gpu]
+
+
+@pytest.mark.parametrize("fault", ["pcie-x8-handle-refused", "dgx-1-v100-gpu-lost"])
+def test_no_rank_is_bound_where_the_numbers_may_have_shifted(fault: str) -> None:
+    argv = ["bind", "--dry-run", "-i", "3", "--from", fault, "--", "true"]
+    unset = dict.fromkeys((*LOCAL_RANK, "CUDA_VISIBLE_DEVICES"))
+    refused = CliRunner().invoke(dgxcheck, argv, obj=LiveMachine(), env=unset)
+    assert isinstance(refused.exception, BadInput)
+    assert "--best-effort" in str(refused.exception)
+    done = CliRunner().invoke(dgxcheck, [*argv[:2], "--best-effort", *argv[2:]], obj=LiveMachine(), env=unset)
+    assert done.exit_code == 0
+    assert "all the same" in done.output
+
+
+@pytest.mark.parametrize("seen", ["8", "GPU-none", "", "NoDevFiles", "1,2,1"])
 def test_a_gpu_that_is_not_here_is_refused(seen: str) -> None:
     machine = examine("dgx-1-v100", LAUNCH)
     with pytest.raises(BadInput, match="GPU"):

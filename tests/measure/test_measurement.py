@@ -16,7 +16,7 @@ from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source
-from probes.measurement import probe
+from probes.stated import measurement
 
 A, B = "0000:06:00.0", "0000:07:00.0"
 FIGURE: dict[str, Json] = {"value": 18.4, "unit": "GB/s", "method": "ce", "tool": "t 1", "how": "imported",
@@ -40,7 +40,7 @@ def held(facts: dict[str, Json]) -> RecordedSource:
 
 
 def test_a_figure_is_read_whole() -> None:
-    found = probe(held({f"measure p2p {A} {B}": FIGURE}))
+    found = measurement(held({f"measure p2p {A} {B}": FIGURE}))
     assert not isinstance(found, Missing)
     (row,) = found
     assert (row.kind, row.a, row.b, row.number, row.unit) == ("p2p", A, B, 18.4, "GB/s")
@@ -59,22 +59,22 @@ def test_a_figure_is_read_whole() -> None:
     ({"value": None}, None),
 ])  # fmt: skip
 def test_what_is_no_figure_says_why(fact: Json, value: object) -> None:
-    found = probe(held({f"measure p2p {A} {B}": fact}))
+    found = measurement(held({f"measure p2p {A} {B}": fact}))
     assert not isinstance(found, Missing)
     assert found[0].value == value
 
 
 @given(st.dictionaries(st.sampled_from((f"measure p2p {A} {B}", "measure h 0", "measure ring 0 all")), FACTS | JSON))
 def test_any_json_is_read_or_said_to_be_garbled(facts: dict[str, Json]) -> None:
-    found = probe(held(facts))
+    found = measurement(held(facts))
     assert isinstance(found, Missing) or len(found) == len(facts)
 
 
 def test_a_recording_keeps_measurements(tmp_path: Path) -> None:
     source = held({f"measure p2p {A} {B}": FIGURE, f"measure compute {A}": FIGURE})
     recorder = RecordingSource(source)
-    before = probe(recorder)
+    before = measurement(recorder)
     save(tmp_path / "box.json", recorder.lines())
     again = open_source(str(tmp_path / "box.json"))
-    assert probe(again) == before
+    assert measurement(again) == before
     assert [*flatten(recorder.lines())] == [f"measure compute {A}", f"measure p2p {A} {B}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from dgxcheck.output.picture.shapes import LINE, Box, Line, Picture, Rect, text_width
+from dgxcheck.output.picture.shapes import LINE, Picture, Polyline, Rect, TextBox, text_width
 
 SOLID = ("host-bridge", "switch", "gpu", "nic", "other", "bar")
 TEXTS = ("label", "title", "caption")
@@ -82,7 +82,7 @@ def _loose(picture: Picture) -> Iterator[str]:
                 yield f"the line {line.ends} does not reach {key}"
 
 
-def _meets(line: Line, number: int, rect: Rect) -> bool:
+def _meets(line: Polyline, number: int, rect: Rect) -> bool:
     (x1, y1), (x2, y2) = line.points[number : number + 2]
     bounds = Rect(min(x1, x2), min(y1, y2), abs(x2 - x1) + SLACK, abs(y2 - y1) + SLACK)
     return bounds.overlaps(_shrunk(rect))
@@ -100,5 +100,5 @@ def _inside(rect: Rect, point: tuple[float, float]) -> bool:
     return rect.x <= point[0] <= rect.x + rect.w and rect.y <= point[1] <= rect.y + rect.h
 
 
-def _named(box: Box) -> str:
+def _named(box: TextBox) -> str:
     return f"{box.kind} {box.key or ' / '.join(line.text for line in box.lines)}"

@@ -13,7 +13,7 @@ from judging import judged
 
 from dgxcheck.cli import main
 from dgxcheck.facts.record import replace
-from dgxcheck.fleet.document import Shared, result_of
+from dgxcheck.fleet.document import SharedStrings, result_of
 from dgxcheck.fleet.node import node_of
 from dgxcheck.output.drain_reason import BOUND, Item, drain_reason
 from dgxcheck.output.fleet.schedulers import reason_of
@@ -65,7 +65,7 @@ def test_hostile_names_keep_the_form(names: list[tuple[str, str, str, str]]) -> 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_shipped_fault_has_items_that_can_be_read(name: str) -> None:
-    result, _ = result_of(judged(name)[1], Shared())
+    result, _ = result_of(judged(name)[1], SharedStrings())
     text = reason_of(node_of([replace(result, live=True)]))
     assert FORM.fullmatch(text)
     first, *others, _level = text.removeprefix("dgxcheck: ").split("; ")

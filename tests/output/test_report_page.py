@@ -20,7 +20,7 @@ from dgxcheck.cli import main
 from dgxcheck.output.health import page
 from dgxcheck.output.health.instructions import STEPS
 from dgxcheck.output.page import markdown as page_markdown
-from dgxcheck.output.page.blocks import Cell, Page, Section, Table, Text
+from dgxcheck.output.page.blocks import Cell, Page, PageSection, Paragraph, Table
 from dgxcheck.output.page.drawings import Markup, element
 from dgxcheck.output.page.style import HEAT_DARK, HEAT_LIGHT, STATUS, heat_class
 from dgxcheck.output.picture.shapes import DARK, LIGHT
@@ -161,7 +161,7 @@ def test_hostile_text_is_no_markup() -> None:
 @pytest.mark.parametrize("text", [EVIL, "# a", "- a", "1. a", "> a", "+ a", "=== a", "12) a", "a | b", "\\", "__a__"])
 def test_hostile_text_is_no_markdown(text: str) -> None:
     table = Table(head=("a", "b"), rows=((Cell(text), Cell(text)),))
-    sections = (Section(title="s", blocks=(Text(text), table)),)
+    sections = (PageSection(title="s", blocks=(Paragraph(text), table)),)
     page = Page(title=text, status="FAIL", tone="fail", lead=text, facts=(), sections=sections)
     made = MarkdownIt().enable(["table", "strikethrough"]).render(page_markdown.render(page))
     tree = parsed(f"<!DOCTYPE html><title>t</title>{made}")

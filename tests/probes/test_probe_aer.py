@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import AerErrors, RootPortErrors
-from probes.pci import aer
+from probes.pci.aer import aer, errors
 
 NEW = "RxErr 2\nBadTLP 0\nBadDLLP 1\nTimeout 0\nTOTAL_ERR_COR 3\n"
 OLD = "Receiver Error 2\nBad TLP 0\nBad DLLP 1\nReplay Timer Timeout 0\nTOTAL_ERR_COR 3\n"
@@ -16,28 +16,28 @@ OLD = "Receiver Error 2\nBad TLP 0\nBad DLLP 1\nReplay Timer Timeout 0\nTOTAL_ER
 
 def test_both_spellings_mean_the_same() -> None:
     expected = AerErrors(counts={"RxErr": 2, "BadTLP": 0, "BadDLLP": 1, "Timeout": 0}, total=3)
-    assert aer.errors(NEW, "") == aer.errors(OLD, "") == expected
+    assert errors(NEW, "") == errors(OLD, "") == expected
 
 
 def test_the_total_is_kept_apart_and_may_be_missing_or_differ() -> None:
-    got = aer.errors("RxErr 2\nTOTAL_ERR_COR 9\n", "")
+    got = errors("RxErr 2\nTOTAL_ERR_COR 9\n", "")
     assert isinstance(got, AerErrors)
     assert (got.counts, got.total) == ({"RxErr": 2}, 9)
-    got = aer.errors("RxErr 2\n", "/cor")
+    got = errors("RxErr 2\n", "/cor")
     assert isinstance(got, AerErrors)
     assert isinstance(got.total, Missing)
 
 
 @given(st.dictionaries(st.sampled_from(("RxErr", "A new name", "Bad TLP")), st.integers(0, 2**64 - 1), min_size=1))
 def test_counters_read_back(counts: dict[str, int]) -> None:
-    got = aer.errors("".join(f"{name} {count}\n" for name, count in counts.items()), "")
+    got = errors("".join(f"{name} {count}\n" for name, count in counts.items()), "")
     assert isinstance(got, AerErrors)
     assert sorted(got.counts.values()) == sorted(counts.values())
 
 
 def test_garbled_lines() -> None:
     for text in ("", "RxErr\n", "RxErr x\n", "RxErr -1\n", " 5\n", "TOTAL_ERR_COR 0\n"):
-        got = aer.errors(text, "/cor")
+        got = errors(text, "/cor")
         assert isinstance(got, Missing)
         assert got.gap is Gap.GARBLED
 
@@ -50,7 +50,7 @@ def test_a_gpu_its_bridges_and_the_root_port() -> None:
     )
     files |= function("0000:00:03.0", class_="0x060400", aer_dev_correctable=NEW)
     links = {f"{PCI}/0000:06:00.0": "../../../devices/pci0000:00/0000:00:02.0/0000:03:00.0/0000:06:00.0"}
-    got = aer.probe(FakeSource(files, links))
+    got = aer(FakeSource(files, links))
     assert not isinstance(got, Missing)
     assert [each.bdf for each in got] == ["0000:06:00.0", "0000:00:02.0", "0000:03:00.0"]
     gpu, root_port, switch = got

@@ -12,27 +12,32 @@ from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
-from probes.fabric import devices as infiniband
-from probes.fabric import ports as ib_ports
-from probes.host import device_nodes, host, modules, network, numa, storage
-from probes.pci import aer, bars, config_space, iommu, slots
-from probes.pci import functions as pci
+from probes.host.host import host
+from probes.host.memory import numa
+from probes.host.network import network
+from probes.host.software import device_nodes, modules
+from probes.host.storage import storage
+from probes.infiniband import ib_ports, infiniband
+from probes.pci.aer import aer
+from probes.pci.config_space import config_space
+from probes.pci.functions import pci, slots
+from probes.pci.resources import bars, iommu
 
 PROBES: tuple[Callable[[Source], object], ...] = (
-    pci.probe,
-    bars.probe,
-    aer.probe,
-    config_space.probe,
-    iommu.probe,
-    numa.probe,
-    infiniband.probe,
-    ib_ports.probe,
-    modules.probe,
-    host.probe,
-    network.probe,
-    storage.probe,
-    slots.probe,
-    device_nodes.probe,
+    pci,
+    bars,
+    aer,
+    config_space,
+    iommu,
+    numa,
+    infiniband,
+    ib_ports,
+    modules,
+    host,
+    network,
+    storage,
+    slots,
+    device_nodes,
 )
 TEXTS = (
     "",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Acs, Express, PortType
-from probes.pci import capabilities, config_space
+from probes.pci.config_space import acs, config_space, express
 
 DUMPS = sorted((ROOT.parent / "shared/recordings/sysfs-raw").glob("pciutils-*.gz"))
 PORT_NAMES = {
@@ -43,17 +43,17 @@ def image(size: int = 4096, acs_next: int = 0) -> bytearray:
 
 def test_express_and_acs() -> None:
     config = bytes(image())
-    assert capabilities.express(config, "") == Express(
+    assert express(config, "") == Express(
         port_type=PortType.DOWNSTREAM_PORT, max_payload_supported=256, max_payload=256, max_read_request=4096
     )
-    assert capabilities.acs(config, "") == Acs(capability=0x5F, control=0x1D)
+    assert acs(config, "") == Acs(capability=0x5F, control=0x1D)
 
 
 def test_without_acs() -> None:
     config = image()
     config[0x148:0x14A] = b"\x19\x00"
-    assert capabilities.acs(bytes(config), "") is None
-    got = capabilities.acs(bytes(image(256)), "/config")
+    assert acs(bytes(config), "") is None
+    got = acs(bytes(image(256)), "/config")
     assert isinstance(got, Missing)
     assert got.gap is Gap.UNSUPPORTED
 
@@ -61,8 +61,8 @@ def test_without_acs() -> None:
 def test_a_conventional_function() -> None:
     config = image(256)
     config[0x06] = 0
-    assert capabilities.acs(bytes(config), "") is None
-    got = capabilities.express(bytes(config), "/config")
+    assert acs(bytes(config), "") is None
+    got = express(bytes(config), "/config")
     assert isinstance(got, Missing)
     assert got.gap is Gap.ABSENT
 
@@ -70,7 +70,7 @@ def test_a_conventional_function() -> None:
 def test_reserved_sizes_and_types_are_garbled() -> None:
     config = image()
     config[0x6A], config[0x6C], config[0x71] = 0xF2, 0x07, 0x70
-    got = capabilities.express(bytes(config), "/config")
+    got = express(bytes(config), "/config")
     assert isinstance(got, Express)
     assert isinstance(got.port_type, Missing)
     assert isinstance(got.max_payload_supported, Missing)
@@ -82,7 +82,7 @@ def test_reserved_sizes_and_types_are_garbled() -> None:
 def test_a_broken_list_that_never_came_to_express_is_garbled(at: int, following: int) -> None:
     config = image()
     config[at] = following
-    for got in (capabilities.express(bytes(config), "/config"), capabilities.acs(bytes(config), "/config")):
+    for got in (express(bytes(config), "/config"), acs(bytes(config), "/config")):
         assert isinstance(got, Missing)
         assert got.gap is Gap.GARBLED
 
@@ -92,18 +92,18 @@ def test_a_broken_extended_list_is_garbled_only_if_acs_was_not_found_before(head
     config = image()
     config[0xFFC:0x1000] = b"\xff" * 4
     config[0x100:0x104] = header.to_bytes(4, "little")
-    got = capabilities.acs(bytes(config), "/config")
+    got = acs(bytes(config), "/config")
     assert isinstance(got, Missing)
     assert got.gap is Gap.GARBLED
-    assert isinstance(capabilities.acs(bytes(image(acs_next=0x148)), "/config"), Acs)
+    assert isinstance(acs(bytes(image(acs_next=0x148)), "/config"), Acs)
 
 
 @given(st.one_of(st.binary(max_size=300), st.binary(min_size=256, max_size=600)), st.booleans())
 def test_any_bytes_end_and_give_a_value_or_a_gap(config: bytes, listed: bool) -> None:
     if listed and len(config) > 64:
         config = config[:6] + b"\x10" + config[7:0x34] + b"\x40" + config[0x35:]
-    assert isinstance(capabilities.express(config, "/c"), (Express, Missing))
-    assert isinstance(capabilities.acs(config, "/c"), (Acs, Missing, type(None)))
+    assert isinstance(express(config, "/c"), (Express, Missing))
+    assert isinstance(acs(config, "/c"), (Acs, Missing, type(None)))
 
 
 @given(st.lists(st.tuples(st.integers(0, 4095), st.integers(0, 255)), max_size=40))
@@ -111,8 +111,8 @@ def test_damaged_bytes_end_too(damage: list[tuple[int, int]]) -> None:
     config = image()
     for at, byte in damage:
         config[at] = byte
-    assert isinstance(capabilities.express(bytes(config), "/c"), (Express, Missing))
-    assert isinstance(capabilities.acs(bytes(config), "/c"), (Acs, Missing, type(None)))
+    assert isinstance(express(bytes(config), "/c"), (Express, Missing))
+    assert isinstance(acs(bytes(config), "/c"), (Acs, Missing, type(None)))
 
 
 def gpu(**files: str | bytes | Missing) -> FakeSource:
@@ -120,7 +120,7 @@ def gpu(**files: str | bytes | Missing) -> FakeSource:
 
 
 def probed(box: FakeSource) -> Express | Missing:
-    got = config_space.probe(box)
+    got = config_space(box)
     assert not isinstance(got, Missing)
     return got[0].express
 
@@ -156,7 +156,7 @@ def test_bridges_on_the_path_are_asked_too() -> None:
     files = function("0000:06:00.0", class_="0x030200", vendor="0x10de")
     files |= function("0000:03:00.0", class_="0x060400", config=bytes(image()))
     box = FakeSource(files, {f"{PCI}/0000:06:00.0": "../../../devices/pci0000:00/0000:03:00.0/0000:06:00.0"})
-    got = config_space.probe(box)
+    got = config_space(box)
     assert not isinstance(got, Missing)
     assert [each.bdf for each in got] == ["0000:06:00.0", "0000:03:00.0"]
     assert isinstance(got[1].acs, Acs)
@@ -193,17 +193,17 @@ def test_lspci_reads_the_same(dump: Path, tmp_path: Path) -> None:
         kind = re.search(r"Express \(v\d\) ([A-Z][a-z]+(?: [A-Z][a-z]+)?)", block)
         if payloads and request and kind:
             seen += 1
-            assert capabilities.express(config, "") == Express(
+            assert express(config, "") == Express(
                 port_type=PORT_NAMES[kind[1]],
                 max_payload_supported=payloads[0],
                 max_payload=payloads[1],
                 max_read_request=int(request[1]),
             )
         else:
-            assert isinstance(capabilities.express(config, ""), Missing)
+            assert isinstance(express(config, ""), Missing)
         words = [sum(1 << bit for bit, mark in enumerate(re.findall(r"[+-]", row)) if mark == "+")
                  for row in re.findall(r"ACS(?:Cap|Ctl):(.*)", block)]  # fmt: skip
-        got = capabilities.acs(config, "")
+        got = acs(config, "")
         if words:
             assert isinstance(got, Acs)
             assert [got.capability & 0x7F, got.control & 0x7F] == words

@@ -16,7 +16,7 @@ from test_probe_config_space import image
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Control
-from probes.pci.parse_control import control
+from probes.pci.config_space import control
 
 DUMPS = sorted((ROOT.parent / "shared/recordings/sysfs-raw").glob("pciutils-*.gz"))
 EXPRESS = 0x68

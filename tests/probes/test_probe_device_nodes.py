@@ -6,7 +6,7 @@ from fake_source import FakeSource, function
 
 from dgxcheck.facts.host import DeviceNode
 from dgxcheck.facts.missing import Gap, Missing
-from probes.host import device_nodes
+from probes.host.software import device_nodes
 
 GPUS = function("0000:06:00.0", class_="0x030200", vendor="0x10de") | function(
     "0000:07:00.0", class_="0x030000", vendor="0x10de"
@@ -28,7 +28,7 @@ def test_a_node_for_every_gpu_and_for_no_other_function() -> None:
         nodes={"/dev/nvidiactl": True, "/dev/nvidia-uvm": DENIED, "/dev/nvidia0": True, "/dev/nvidia1": LOST,
                "/dev/nvidia2": True},
     )  # fmt: skip
-    got = device_nodes.probe(source)
+    got = device_nodes(source)
     assert (got.control, got.uvm) == (
         DeviceNode(path="/dev/nvidiactl", opens=True),
         DeviceNode(path="/dev/nvidia-uvm", opens=False),
@@ -39,20 +39,20 @@ def test_a_node_for_every_gpu_and_for_no_other_function() -> None:
 
 
 def test_a_gpu_without_a_node_is_absent() -> None:
-    nodes = opened(device_nodes.probe(FakeSource(GPUS, nodes={"/dev/nvidia0": True})).gpus)
+    nodes = opened(device_nodes(FakeSource(GPUS, nodes={"/dev/nvidia0": True})).gpus)
     assert nodes == {"/dev/nvidia0": True, "/dev/nvidia1": Missing(Gap.ABSENT, "/dev/nvidia1")}
 
 
 def test_uverbs_in_natural_order_and_nothing_else_of_that_directory() -> None:
     names = ("issm0", "rdma_cm", "umad0", "uverbs", "uverbs0", "uverbs10", "uverbs2", "uverbsX", "uverbs-1", "uverbs١")
     nodes = {f"/dev/infiniband/{name}": True for name in names}
-    found = opened(device_nodes.probe(FakeSource({}, nodes=nodes)).verbs)
+    found = opened(device_nodes(FakeSource({}, nodes=nodes)).verbs)
     assert [*found] == [f"/dev/infiniband/uverbs{number}" for number in (0, 2, 10)]
     assert all(found.values())
 
 
 def test_without_pci_and_without_infiniband() -> None:
-    got = device_nodes.probe(FakeSource({}, listings={"/dev/infiniband": Missing(Gap.DENIED, "/dev/infiniband")}))
+    got = device_nodes(FakeSource({}, listings={"/dev/infiniband": Missing(Gap.DENIED, "/dev/infiniband")}))
     assert isinstance(got.gpus, Missing)
     assert isinstance(got.verbs, Missing)
     assert (got.gpus.gap, got.verbs.gap) == (Gap.ABSENT, Gap.DENIED)
@@ -60,4 +60,4 @@ def test_without_pci_and_without_infiniband() -> None:
 
 
 def test_a_machine_without_gpus_has_no_nodes_for_them() -> None:
-    assert device_nodes.probe(FakeSource(OTHERS)).gpus == ()
+    assert device_nodes(FakeSource(OTHERS)).gpus == ()

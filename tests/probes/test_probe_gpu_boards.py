@@ -12,16 +12,17 @@ from dgxcheck.facts.gpu import EccCounts, EventReasons, GpuProcess, RetiredPage,
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import fields
 from dgxcheck.source.protocol import Json
-from probes.gpu import affinity, pcie, processes
-from probes.gpu import board as gpu_board
-from probes.gpu import clocks as gpu_clocks
-from probes.gpu import counters as gpu_counters
-from probes.gpu import ecc as gpu_ecc
-from probes.gpu import identity as gpu
-from probes.gpu import memory as gpu_memory
-from probes.gpu import modes as gpu_modes
-from probes.gpu import power as gpu_power
-from probes.gpu import thermal as gpu_thermal
+from probes.gpu.identity import gpu, gpu_affinity, gpu_board, gpu_modes, gpu_processes
+from probes.gpu.readings import (
+    event_reasons,
+    gpu_clocks,
+    gpu_counters,
+    gpu_ecc,
+    gpu_memory,
+    gpu_pcie,
+    gpu_power,
+    gpu_thermal,
+)
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ def a100() -> FakeNvml:
 
 
 def test_identity_of_a_k80(k80: FakeNvml) -> None:
-    nvml = gpu.probe(k80)
+    nvml = gpu(k80)
     assert not isinstance(nvml, Missing)
     assert (nvml.driver_version, nvml.count, nvml.lost) == ("430.26", 1, ())
     assert gap(nvml.cuda_version) is Gap.UNSUPPORTED
@@ -68,13 +69,13 @@ def test_identity_of_a_k80(k80: FakeNvml) -> None:
 
 
 def test_no_numa_node_is_a_gap_and_no_number(v100: FakeNvml) -> None:
-    nvml = gpu.probe(v100)
+    nvml = gpu(v100)
     assert not isinstance(nvml, Missing)
     assert gap(one(nvml.gpus).gpu_numa_id) is Gap.UNSUPPORTED
 
 
 def test_board_of_a_k80(k80: FakeNvml) -> None:
-    board = one(gpu_board.probe(k80))
+    board = one(gpu_board(k80))
     assert (board.pci_device_id, board.pci_subsystem_id) == (0x102D10DE, 0x106C10DE)
     assert (board.compute_capability, board.multi_gpu, board.board_id) == ((3, 7), False, 0x15800000)
     assert (board.inforom_oem, board.inforom_ecc) == ("1.1", "3.0")
@@ -83,19 +84,19 @@ def test_board_of_a_k80(k80: FakeNvml) -> None:
 
 
 def test_unknown_architecture_is_a_gap() -> None:
-    board = one(gpu_board.probe(box("0000:06:00.0", answers={"nvmlDeviceGetArchitecture": 0xFFFFFFFF})))
+    board = one(gpu_board(box("0000:06:00.0", answers={"nvmlDeviceGetArchitecture": 0xFFFFFFFF})))
     assert gap(board.architecture) is Gap.UNSUPPORTED
 
 
 def test_pci_link_and_bar1_of_a_k80(k80: FakeNvml) -> None:
-    link = one(pcie.probe(k80))
+    link = one(gpu_pcie(k80))
     assert (link.link_gen, link.link_width, link.max_link_gen, link.max_link_width) == (3, 16, 3, 16)
     assert (link.bar1_total, link.bar1_used) == (16384 * MIB, 2 * MIB)
     assert gap(link.gpu_max_link_gen) is Gap.UNSUPPORTED
 
 
 def test_reserved_memory_is_known_from_r510_on(k80: FakeNvml, v100: FakeNvml) -> None:
-    old, new = one(gpu_memory.probe(k80)), one(gpu_memory.probe(v100))
+    old, new = one(gpu_memory(k80)), one(gpu_memory(v100))
     assert (old.total, new.total, new.reserved) == (11441 * MIB, 16384 * MIB, 240 * MIB)
     assert gap(old.reserved) is Gap.UNSUPPORTED
     assert (old.ecc, old.ecc_pending) == (True, True)
@@ -103,8 +104,8 @@ def test_reserved_memory_is_known_from_r510_on(k80: FakeNvml, v100: FakeNvml) ->
 
 
 def test_rows_of_an_a100(a100: FakeNvml) -> None:
-    assert one(gpu_memory.probe(a100)).row_histogram.max == 640
-    ecc = one(gpu_ecc.probe(a100))
+    assert one(gpu_memory(a100)).row_histogram.max == 640
+    ecc = one(gpu_ecc(a100))
     assert (ecc.remapped_corrected, ecc.remapped_uncorrected) == (0, 0)
     assert (ecc.remap_pending, ecc.remap_failed) == (False, False)
     assert gap(ecc.retired_single_bit) is Gap.UNSUPPORTED
@@ -112,7 +113,7 @@ def test_rows_of_an_a100(a100: FakeNvml) -> None:
 
 
 def test_retired_pages_of_a_k80_have_no_time(k80: FakeNvml) -> None:
-    ecc = one(gpu_ecc.probe(k80))
+    ecc = one(gpu_ecc(k80))
     assert (ecc.aggregate_corrected.total, ecc.aggregate_uncorrected.device_memory) == (7, 7)
     assert not isinstance(ecc.retired_double_bit, Missing)
     (page,) = ecc.retired_double_bit
@@ -123,21 +124,21 @@ def test_retired_pages_of_a_k80_have_no_time(k80: FakeNvml) -> None:
 
 
 def test_retired_pages_of_a_v100(v100: FakeNvml) -> None:
-    ecc = one(gpu_ecc.probe(v100))
+    ecc = one(gpu_ecc(v100))
     assert ecc.retired_single_bit == ()
     assert ecc.retired_double_bit == (RetiredPage(address=0x1D5, timestamp=1546300800),)
 
 
 def test_the_locations_that_count_tell_kepler_and_volta_apart(k80: FakeNvml, v100: FakeNvml) -> None:
     common = {"total", "l1_cache", "l2_cache", "device_memory", "register_file"}
-    assert counted(one(gpu_ecc.probe(k80)).aggregate_uncorrected) == common | {"texture_memory"}
-    volta = one(gpu_ecc.probe(v100))
+    assert counted(one(gpu_ecc(k80)).aggregate_uncorrected) == common | {"texture_memory"}
+    volta = one(gpu_ecc(v100))
     assert counted(volta.volatile_corrected) == common
     assert counted(volta.volatile_uncorrected) == common | {"cbu"}
 
 
 def test_clocks_of_a_k80_under_load(k80: FakeNvml) -> None:
-    clocks = one(gpu_clocks.probe(k80))
+    clocks = one(gpu_clocks(k80))
     assert (clocks.current.graphics, clocks.max.graphics, clocks.default_application.graphics) == (810, 875, 562)
     assert (clocks.current.memory, clocks.application.memory, clocks.current.video) == (2505, 2505, 540)
     assert gap(clocks.max_customer_boost.graphics) is Gap.UNSUPPORTED
@@ -150,7 +151,7 @@ def test_clocks_of_a_k80_under_load(k80: FakeNvml) -> None:
 
 
 def test_clocks_of_an_idle_v100(v100: FakeNvml) -> None:
-    clocks = one(gpu_clocks.probe(v100))
+    clocks = one(gpu_clocks(v100))
     assert (clocks.current.graphics, clocks.default_application.graphics) == (135, 1312)
     assert clocks.max_customer_boost.graphics == 1530
     assert gap(clocks.auto_boost) is Gap.UNSUPPORTED
@@ -159,27 +160,27 @@ def test_clocks_of_an_idle_v100(v100: FakeNvml) -> None:
 
 
 def test_unknown_reasons_are_kept() -> None:
-    reasons = gpu_clocks.event_reasons(0x8000000000000848)
+    reasons = event_reasons(0x8000000000000848)
     assert reasons.active == ("hw_slowdown", "hw_thermal_slowdown")
     assert reasons.unknown == 0x8000000000000800
 
 
 @pytest.mark.parametrize(("state", "expected"), [(8, 8), (15, 15), (32, Gap.UNSUPPORTED), (16, Gap.GARBLED)])
 def test_performance_state(state: int, expected: int | Gap) -> None:
-    clocks = one(gpu_clocks.probe(box("0000:06:00.0", answers={"nvmlDeviceGetPerformanceState": state})))
+    clocks = one(gpu_clocks(box("0000:06:00.0", answers={"nvmlDeviceGetPerformanceState": state})))
     got = clocks.performance_state
     assert (got.gap if isinstance(got, Missing) else got) == expected
 
 
 def test_power(k80: FakeNvml, v100: FakeNvml) -> None:
-    power = one(gpu_power.probe(k80))
+    power = one(gpu_power(k80))
     assert (power.usage_mw, power.enforced_limit_mw, power.default_limit_mw) == (135720, 149000, 149000)
     assert (power.min_limit_mw, power.max_limit_mw) == (100000, 175000)
-    assert one(gpu_power.probe(v100)).max_limit_mw == 300000
+    assert one(gpu_power(v100)).max_limit_mw == 300000
 
 
 def test_temperatures_by_age(k80: FakeNvml, v100: FakeNvml, a100: FakeNvml) -> None:
-    kepler, volta, ampere = (one(gpu_thermal.probe(source)) for source in (k80, v100, a100))
+    kepler, volta, ampere = (one(gpu_thermal(source)) for source in (k80, v100, a100))
     assert (kepler.gpu_c, kepler.shutdown_c, kepler.slowdown_c) == (64, 110, 88)
     assert gap(kepler.gpu_max_c) is gap(kepler.memory_c) is gap(kepler.fan_percent) is Gap.UNSUPPORTED
     assert (volta.memory_c, volta.memory_max_c, volta.gpu_max_c) == (33, 85, 83)
@@ -189,18 +190,18 @@ def test_temperatures_by_age(k80: FakeNvml, v100: FakeNvml, a100: FakeNvml) -> N
 
 def test_a_hopper_gives_margins() -> None:
     answers = {f"nvmlDeviceGetFieldValues {193 + n}": value for n, value in enumerate((-8, -2, 0, 0))}
-    thermal = one(gpu_thermal.probe(box("0000:06:00.0", answers={**answers, "nvmlDeviceGetMarginTemperature": 54})))
+    thermal = one(gpu_thermal(box("0000:06:00.0", answers={**answers, "nvmlDeviceGetMarginTemperature": 54})))
     assert (thermal.shutdown_tlimit_c, thermal.slowdown_tlimit_c, thermal.memory_max_tlimit_c) == (-8, -2, 0)
     assert (thermal.gpu_max_tlimit_c, thermal.margin_c) == (0, 54)
 
 
 def test_a_margin_read_as_unsigned_is_garbled() -> None:
-    thermal = one(gpu_thermal.probe(box("0000:06:00.0", answers={"nvmlDeviceGetFieldValues 193": 2**32 - 8})))
+    thermal = one(gpu_thermal(box("0000:06:00.0", answers={"nvmlDeviceGetFieldValues 193": 2**32 - 8})))
     assert gap(thermal.shutdown_tlimit_c) is Gap.GARBLED
 
 
 def test_modes(k80: FakeNvml, v100: FakeNvml, a100: FakeNvml) -> None:
-    kepler, volta, ampere = (one(gpu_modes.probe(source)) for source in (k80, v100, a100))
+    kepler, volta, ampere = (one(gpu_modes(source)) for source in (k80, v100, a100))
     assert (kepler.persistence, kepler.compute_mode) == (False, 0)
     assert (kepler.display_mode, kepler.display_active) == (False, False)
     assert gap(kepler.mig) is gap(kepler.operation_mode) is gap(kepler.fabric) is Gap.UNSUPPORTED
@@ -211,14 +212,14 @@ def test_modes(k80: FakeNvml, v100: FakeNvml, a100: FakeNvml) -> None:
 def test_fabric_of_an_nvswitch_machine() -> None:
     uuid = "00000000-0000-0000-0000-000000000000"
     info: dict[str, Json] = {"state": 3, "status": 0, "cliqueId": 0, "clusterUuid": uuid}
-    modes = one(gpu_modes.probe(box("0000:06:00.0", answers={"nvmlDeviceGetGpuFabricInfo": info})))
+    modes = one(gpu_modes(box("0000:06:00.0", answers={"nvmlDeviceGetGpuFabricInfo": info})))
     assert not isinstance(modes.fabric, Missing)
     assert (modes.fabric.state, modes.fabric.status, modes.fabric.clique_id) == (3, 0, 0)
     assert modes.fabric.cluster_uuid == uuid
 
 
 def test_processes_without_memory_or_name_are_still_there(k80: FakeNvml) -> None:
-    activity = one(processes.probe(k80))
+    activity = one(gpu_processes(k80))
     assert (activity.gpu_percent, activity.memory_percent, activity.graphics) == (99, 29, ())
     assert not isinstance(activity.compute, Missing)
     known, unknown = activity.compute
@@ -229,19 +230,19 @@ def test_processes_without_memory_or_name_are_still_there(k80: FakeNvml) -> None
 
 def test_memory_of_all_ones_is_a_gap() -> None:
     answers: dict[str, Json] = {"nvmlDeviceGetComputeRunningProcesses": [{"pid": 1, "usedGpuMemory": 2**64 - 1}]}
-    activity = one(processes.probe(box("0000:06:00.0", answers=answers)))
+    activity = one(gpu_processes(box("0000:06:00.0", answers=answers)))
     assert not isinstance(activity.compute, Missing)
     assert gap(activity.compute[0].used_memory) is Gap.UNSUPPORTED
 
 
 def test_affinity(k80: FakeNvml, v100: FakeNvml) -> None:
-    near = one(affinity.probe(v100))
+    near = one(gpu_affinity(v100))
     assert (near.cpulist, near.memory_nodes) == ("0-19,40-59", (0,))
-    assert gap(one(affinity.probe(k80)).cpulist) is Gap.UNSUPPORTED
+    assert gap(one(gpu_affinity(k80)).cpulist) is Gap.UNSUPPORTED
 
 
 def test_counters(k80: FakeNvml, v100: FakeNvml) -> None:
-    counters = one(gpu_counters.probe(v100))
+    counters = one(gpu_counters(v100))
     assert (counters.pcie_replays, counters.power_ns, counters.clock_us) == (2, 35000000, 1700000000000000)
     assert gap(counters.thermal_ns) is Gap.UNSUPPORTED
-    assert one(gpu_counters.probe(k80)).pcie_replays == 0
+    assert one(gpu_counters(k80)).pcie_replays == 0

@@ -15,8 +15,8 @@ from dgxcheck.facts.cpulist import cpulist
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, fields
 from dgxcheck.source.protocol import Json
-from probes.gpu.affinity import members_of, runs_of
-from probes.gpu.values import as_bdf
+from probes.gpu.answers import as_bdf
+from probes.gpu.identity import members_of, runs_of
 
 NAMES = ("busId", "busIdLegacy", "total", "pid", "usedGpuMemory", "address", "timestamp", "state", "gpu")
 numbers = st.integers() | st.sampled_from([-1, 0, 1, 2, 2**32 - 1, 2**64 - 1, 2**64])

@@ -8,14 +8,14 @@ from nvml_boards import A100, K80, V100
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import GpuPair, NvLink, P2pStatus
-from probes.gpu import nvlink, nvlink_capability, nvlink_errors, p2p
-from probes.gpu import pairs as gpu_pairs
+from probes.gpu.nvlink import nvlink, nvlink_capability, nvlink_errors
+from probes.gpu.pairs import gpu_pairs, p2p
 
 BDF = "0000:06:00.0"
 
 
 def links_of(source: FakeNvml) -> tuple[NvLink, ...]:
-    links = nvlink.probe(source)
+    links = nvlink(source)
     assert not isinstance(links, Missing)
     return links
 
@@ -51,9 +51,9 @@ def test_an_a100_has_twelve_links_to_switches() -> None:
 
 def test_a_k80_has_no_links() -> None:
     source = box(BDF, answers=K80)
-    assert nvlink.probe(source) == ()
-    assert nvlink_errors.probe(source) == ()
-    assert nvlink_capability.probe(source) == ()
+    assert nvlink(source) == ()
+    assert nvlink_errors(source) == ()
+    assert nvlink_capability(source) == ()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_state_that_is_no_state_is_garbled() -> None:
 
 
 def test_error_counters_are_those_of_each_link() -> None:
-    errors = nvlink_errors.probe(box(BDF, answers=V100))
+    errors = nvlink_errors(box(BDF, answers=V100))
     assert not isinstance(errors, Missing)
     assert len(errors) == 6
     first = errors[0]
@@ -100,7 +100,7 @@ def test_error_counters_are_those_of_each_link() -> None:
 
 
 def test_capabilities_are_those_of_each_link() -> None:
-    capabilities = nvlink_capability.probe(box(BDF, answers=V100))
+    capabilities = nvlink_capability(box(BDF, answers=V100))
     assert not isinstance(capabilities, Missing)
     first = capabilities[0]
     assert (first.p2p, first.sysmem_access, first.p2p_atomics, first.sysmem_atomics) == (True, True, True, True)
@@ -109,21 +109,21 @@ def test_capabilities_are_those_of_each_link() -> None:
 
 def test_counters_of_a_link_without_a_state_have_its_gap() -> None:
     source = box(BDF, answers=states(_0=LOST))
-    errors, capabilities = nvlink_errors.probe(source), nvlink_capability.probe(source)
+    errors, capabilities = nvlink_errors(source), nvlink_capability(source)
     assert not isinstance(errors, Missing)
     assert not isinstance(capabilities, Missing)
     assert (errors[0].replay, capabilities[0].valid) == (LOST, LOST)
 
 
 def test_the_ancestor_is_asked_once_per_pair_in_nvml_s_order() -> None:
-    pairs = gpu_pairs.probe(box("0000:0a:00.0", BDF, "0000:07:00.0", answers=V100))
+    pairs = gpu_pairs(box("0000:0a:00.0", BDF, "0000:07:00.0", answers=V100))
     assert not isinstance(pairs, Missing)
     assert [(pair.a[5:7], pair.b[5:7]) for pair in pairs] == [("0a", "06"), ("0a", "07"), ("06", "07")]
     assert pairs[0] == GpuPair(a="0000:0a:00.0", b=BDF, common_ancestor=10)
 
 
 def test_a_level_that_nvml_does_not_have_is_garbled() -> None:
-    pairs = gpu_pairs.probe(box(BDF, "0000:07:00.0", answers={"nvmlDeviceGetTopologyCommonAncestor": 15}))
+    pairs = gpu_pairs(box(BDF, "0000:07:00.0", answers={"nvmlDeviceGetTopologyCommonAncestor": 15}))
     assert not isinstance(pairs, Missing)
     (pair,) = pairs
     assert isinstance(pair.common_ancestor, Missing)
@@ -131,7 +131,7 @@ def test_a_level_that_nvml_does_not_have_is_garbled() -> None:
 
 
 def test_p2p_is_asked_in_both_directions() -> None:
-    pairs = p2p.probe(box(BDF, "0000:07:00.0", answers=V100))
+    pairs = p2p(box(BDF, "0000:07:00.0", answers=V100))
     assert not isinstance(pairs, Missing)
     there = P2pStatus(a=BDF, b="0000:07:00.0", read="OK", write="OK", nvlink="OK", atomics="DR", prop="NS")
     back = P2pStatus(a="0000:07:00.0", b=BDF, read="OK", write="OK", nvlink="OK", atomics="DR", prop="NS")
@@ -143,7 +143,7 @@ def test_p2p_is_asked_in_both_directions() -> None:
     [(0, "OK"), (1, "CNS"), (2, "GNS"), (3, "TNS"), (4, "DR"), (5, "NS"), (6, "U"), (7, None), (-1, None)],
 )
 def test_p2p_words_are_those_of_nvidia_smi(status: int, word: str | None) -> None:
-    pairs = p2p.probe(box(BDF, "0000:07:00.0", answers={"nvmlDeviceGetP2PStatus 0": status}))
+    pairs = p2p(box(BDF, "0000:07:00.0", answers={"nvmlDeviceGetP2PStatus 0": status}))
     assert not isinstance(pairs, Missing)
     got = pairs[0].read
     assert got == word if word else isinstance(got, Missing) and got.gap is Gap.GARBLED

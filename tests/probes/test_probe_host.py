@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from dgxcheck.facts.host import Cpu, MemoryController
 from dgxcheck.facts.missing import Gap, Missing
-from probes.host import edac, host, parse_cpuinfo, parse_release
+from probes.host.host import cpuinfo, host, release
+from probes.host.memory import edac
 
 MODEL = "Intel(R) Xeon(R) CPU E5-2698 v4 @ 2.20GHz"
 
 
-def cpuinfo(sockets: int, cores: int, threads_per_core: int, flags: str = "fpu vme") -> str:
+def proc_cpuinfo(sockets: int, cores: int, threads_per_core: int, flags: str = "fpu vme") -> str:
     blocks = [
         f"processor\t: {number}\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 79\n"
         f"model name\t: {MODEL}\nphysical id\t: {socket}\n"
@@ -31,7 +32,7 @@ def cpuinfo(sockets: int, cores: int, threads_per_core: int, flags: str = "fpu v
 
 @given(st.integers(1, 4), st.integers(1, 20), st.integers(1, 2))
 def test_cpuinfo_counts(sockets: int, cores: int, threads_per_core: int) -> None:
-    got = parse_cpuinfo.cpuinfo(cpuinfo(sockets, cores, threads_per_core), "")
+    got = cpuinfo(proc_cpuinfo(sockets, cores, threads_per_core), "")
     assert got == Cpu(
         model=MODEL,
         sockets=sockets,
@@ -46,7 +47,7 @@ def test_cpuinfo_counts(sockets: int, cores: int, threads_per_core: int) -> None
 
 def test_cpuinfo_of_power9_has_no_sockets_and_no_flags() -> None:
     text = "processor\t: 0\ncpu\t\t: POWER9, altivec supported\nclock\t\t: 3800.0MHz\n\nprocessor\t: 4\n"
-    got = parse_cpuinfo.cpuinfo(text, "/proc/cpuinfo")
+    got = cpuinfo(text, "/proc/cpuinfo")
     assert isinstance(got, Cpu)
     assert (got.model, got.threads) == ("POWER9, altivec supported", 2)
     gaps = [got.sockets, got.cores, got.hypervisor, got.vendor, got.family, got.model_number]
@@ -58,7 +59,7 @@ def test_dgx_release_keeps_the_last_update() -> None:
         'DGX_NAME="DGX Server"\nDGX_SWBUILD_VERSION="5.1.0"\nDGX_SERIAL_NUMBER=QTF1\n\n# note\n'
         'DGX_OTA_VERSION="5.2.0"\nDGX_OTA_VERSION="5.3.1"\n'
     )
-    assert parse_release.release(text, "") == {
+    assert release(text, "") == {
         "DGX_NAME": "DGX Server",
         "DGX_SWBUILD_VERSION": "5.1.0",
         "DGX_SERIAL_NUMBER": "QTF1",
@@ -69,7 +70,7 @@ def test_dgx_release_keeps_the_last_update() -> None:
 def test_a_dgx() -> None:
     mc = "/sys/devices/system/edac/mc"
     files: dict[str, str | bytes | Missing] = {
-        "/proc/cpuinfo": cpuinfo(2, 20, 2),
+        "/proc/cpuinfo": proc_cpuinfo(2, 20, 2),
         "/proc/meminfo": "MemTotal:       528278540 kB\nMemFree: 1 kB\n",
         "/proc/cmdline": "BOOT_IMAGE=/vmlinuz iommu=pt\n",
         "/proc/sys/kernel/osrelease": "4.15.0-96-generic\n",
@@ -86,7 +87,7 @@ def test_a_dgx() -> None:
         f"{mc}/mc2/size_mb": "131072\n",
         f"{mc}/power/control": "",
     }
-    got = host.probe(FakeSource(files))
+    got = host(FakeSource(files))
     assert isinstance(got.cpu, Cpu)
     assert (got.cpu.sockets, got.cpu.cores, got.cpu.threads) == (2, 40, 80)
     assert (got.memory_kb, got.cmdline, got.kernel_release) == (
@@ -100,7 +101,7 @@ def test_a_dgx() -> None:
     assert got.dmi.product_version == Missing(Gap.ABSENT, "/sys/class/dmi/id/product_version", "empty")
     assert (got.container, got.vm) == (None, None)
     assert isinstance(got.dgx_release, Missing)
-    controllers = edac.probe(FakeSource(files))
+    controllers = edac(FakeSource(files))
     assert not isinstance(controllers, Missing)
     assert [each.name for each in controllers] == ["mc2", "mc10"]
     assert controllers[0] == MemoryController(
@@ -113,11 +114,11 @@ def test_a_dgx() -> None:
 
 
 def test_nothing_there_is_missing_everywhere_and_no_virtual_machine_is_claimed() -> None:
-    got = host.probe(FakeSource({}))
+    got = host(FakeSource({}))
     assert isinstance(got.cpu, Missing)
     assert isinstance(got.vm, Missing)
     assert got.container is None
-    assert isinstance(edac.probe(FakeSource({})), Missing)
+    assert isinstance(edac(FakeSource({})), Missing)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_nothing_there_is_missing_everywhere_and_no_virtual_machine_is_claimed()
     ],
 )
 def test_container(files: dict[str, str | bytes | Missing], expected: str | None) -> None:
-    assert host.probe(FakeSource(files)).container == expected
+    assert host(FakeSource(files)).container == expected
 
 
 @pytest.mark.parametrize(
@@ -146,8 +147,8 @@ def test_container(files: dict[str, str | bytes | Missing], expected: str | None
 )
 def test_virtual_machine(flags: str, vendor: str, hypervisor: str, expected: str | None) -> None:
     files: dict[str, str | bytes | Missing] = {
-        "/proc/cpuinfo": cpuinfo(1, 1, 1, flags),
+        "/proc/cpuinfo": proc_cpuinfo(1, 1, 1, flags),
         "/sys/class/dmi/id/sys_vendor": vendor,
         "/sys/hypervisor/type": hypervisor,
     }
-    assert host.probe(FakeSource(files)).vm == expected
+    assert host(FakeSource(files)).vm == expected

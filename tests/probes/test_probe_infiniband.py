@@ -6,8 +6,7 @@ from fake_source import PCI, FakeSource
 
 from dgxcheck.facts.infiniband import IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Gap, Missing
-from probes.fabric import devices as infiniband
-from probes.fabric import ports as ib_ports
+from probes.infiniband import ib_ports, infiniband
 
 IB = "/sys/class/infiniband"
 PORT = f"{IB}/mlx5_0/ports/1"
@@ -27,7 +26,7 @@ def test_devices_in_natural_order_with_their_functions() -> None:
         f"{PCI}/0000:05:00.2/physfn": "../0000:05:00.0",
         f"{IB}/scif0/device": "../../../mic0",
     }
-    got = infiniband.probe(FakeSource(files, links))
+    got = infiniband(FakeSource(files, links))
     assert not isinstance(got, Missing)
     assert [each.name for each in got] == ["mlx5_9", "mlx5_10", "scif0"]
     first, second, third = got
@@ -46,7 +45,7 @@ def test_a_device_link_without_a_name_leaves_it_to_the_entry_itself() -> None:
         f"{IB}/mlx5_0": "../../devices/pci0000:00/0000:00:02.0/0000:05:00.0/infiniband/mlx5_0",
         f"{IB}/mlx5_0/device": "../..",
     }
-    got = infiniband.probe(FakeSource({}, links))
+    got = infiniband(FakeSource({}, links))
     assert not isinstance(got, Missing)
     assert got[0].bdf == "0000:05:00.0"
 
@@ -67,7 +66,7 @@ def test_one_port() -> None:
         f"{PORT}/hw_counters/out_of_buffer": "7\n",
     }
     source = FakeSource(files)
-    got = ib_ports.probe(source)
+    got = ib_ports(source)
     assert not isinstance(got, Missing)
     ports = got[0].ports
     assert not isinstance(ports, Missing)
@@ -94,7 +93,7 @@ def test_a_device_whose_ports_cannot_be_listed_is_shown_and_hides_no_other() -> 
         f"{IB}/mlx5_0/ports/2/state": "?",
         f"{IB}/mlx5_0/ports/10/state": "1: DOWN",
     }
-    got = ib_ports.probe(FakeSource(files, listings={f"{IB}/hfi1_0/ports": denied}))
+    got = ib_ports(FakeSource(files, listings={f"{IB}/hfi1_0/ports": denied}))
     assert not isinstance(got, Missing)
     assert got[0].ports == denied
     ports = got[1].ports
@@ -106,5 +105,5 @@ def test_a_device_whose_ports_cannot_be_listed_is_shown_and_hides_no_other() -> 
 
 
 def test_no_infiniband() -> None:
-    assert isinstance(infiniband.probe(FakeSource({})), Missing)
-    assert isinstance(ib_ports.probe(FakeSource({})), Missing)
+    assert isinstance(infiniband(FakeSource({})), Missing)
+    assert isinstance(ib_ports(FakeSource({})), Missing)

@@ -6,7 +6,7 @@ from fake_source import PCI, FakeSource, function
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import IommuGroup
-from probes.pci import iommu
+from probes.pci.resources import iommu
 
 
 def box(links: dict[str, str | Missing], **types: str) -> FakeSource:
@@ -17,7 +17,7 @@ def box(links: dict[str, str | Missing], **types: str) -> FakeSource:
 
 
 def groups(source: FakeSource) -> list[IommuGroup | Missing | None]:
-    got = iommu.probe(source).functions
+    got = iommu(source).functions
     assert not isinstance(got, Missing)
     return [each.group for each in got]
 
@@ -27,7 +27,7 @@ def test_a_group_that_two_functions_share_is_read_once() -> None:
     source = box({f"{PCI}/0000:06:00.0/iommu_group": link, f"{PCI}/0000:07:00.0/iommu_group": link}, g27="DMA-FQ\n")
     assert groups(source) == [IommuGroup(number=27, type="DMA-FQ")] * 2
     assert source.asked.count("file /sys/kernel/iommu_groups/27/type") == 1
-    assert iommu.probe(source).units == ("dmar0", "dmar1")
+    assert iommu(source).units == ("dmar0", "dmar1")
 
 
 def test_no_link_is_no_group_and_a_garbled_link_is_a_gap() -> None:
@@ -44,6 +44,6 @@ def test_old_kernels_have_no_type() -> None:
 
 
 def test_nothing_there() -> None:
-    got = iommu.probe(FakeSource({}))
+    got = iommu(FakeSource({}))
     assert isinstance(got.units, Missing)
     assert isinstance(got.functions, Missing)

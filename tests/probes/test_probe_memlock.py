@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from dgxcheck.facts.host import JobDaemon, Limit, Setting
 from dgxcheck.facts.missing import Gap, Missing
-from probes.host.memlock import DAEMONS, max_locked_memory, probe
-from probes.host.parse_memlock import of_pam, of_systemd
+from probes.host.memlock import DAEMONS, max_locked_memory, memlock, of_pam, of_systemd
 
 HEAD = "Limit                     Soft Limit           Hard Limit           Units     \n"
 GROUP = "/sys/fs/cgroup/system.slice"
@@ -116,18 +115,18 @@ def test_any_line_sets_a_limit_or_nothing(first: str, second: str) -> None:
     ],
 )
 def test_a_daemon_is_known_by_its_control_group_or_its_pid_file(files: Files) -> None:
-    assert probe(FakeSource(files)).daemons == (JobDaemon(name="slurmd", unit="slurmd.service", limit=LOW),)
+    assert memlock(FakeSource(files)).daemons == (JobDaemon(name="slurmd", unit="slurmd.service", limit=LOW),)
 
 
 def test_a_pid_that_another_process_has_by_now_is_no_daemon() -> None:
     files: Files = {"/run/slurmd.pid": "12\n", **daemon(12, "bash")}
-    assert probe(FakeSource(files)).daemons == ()
+    assert memlock(FakeSource(files)).daemons == ()
 
 
 def test_a_daemon_whose_limits_are_hidden_is_one_all_the_same() -> None:
     hidden = Missing(Gap.DENIED, "/proc/12/limits")
     files: Files = {"/run/slurmd.pid": "12\n", "/proc/12/comm": "slurmd\n", "/proc/12/limits": hidden}
-    assert probe(FakeSource(files)).daemons == (JobDaemon(name="slurmd", unit="slurmd.service", limit=hidden),)
+    assert memlock(FakeSource(files)).daemons == (JobDaemon(name="slurmd", unit="slurmd.service", limit=hidden),)
 
 
 def test_the_lines_that_set_it_are_found_in_the_order_in_which_they_are_read() -> None:
@@ -143,9 +142,9 @@ def test_the_lines_that_set_it_are_found_in_the_order_in_which_they_are_read() -
         Setting(path="/etc/security/limits.conf", line=2, text="* soft memlock 64", limits=(65536,)),
         Setting(path="/etc/security/limits.d/10-a.conf", line=1, text="* hard memlock unlimited", limits=(None,)),
     )
-    assert probe(FakeSource(files)).settings == of_pam
+    assert memlock(FakeSource(files)).settings == of_pam
     running = FakeSource({**files, "/run/slurmd.pid": "12", **daemon(12, "slurmd")})
-    assert [(each.path, each.line, each.limits) for each in probe(running).settings[2:]] == [
+    assert [(each.path, each.line, each.limits) for each in memlock(running).settings[2:]] == [
         ("/etc/systemd/system.conf", 2, (8 << 20,)),
         ("/etc/systemd/system/slurmd.service.d/limits.conf", 3, (65536,)),
     ]
@@ -156,7 +155,7 @@ def test_the_lines_that_set_it_are_found_in_the_order_in_which_they_are_read() -
     "/etc/security/limits.conf", "/etc/security/limits.d/x.conf", "/etc/systemd/system.conf",
 )), st.one_of(st.binary(), st.just(b"1\n"), st.just(b"slurmd"), st.just(b"* - memlock 1\n" * 2000))))  # fmt: skip
 def test_hostile_files_end_in_facts_of_a_bounded_size(files: dict[str, bytes]) -> None:
-    found = probe(FakeSource({**files}))
+    found = memlock(FakeSource({**files}))
     assert len(found.daemons) <= len(DAEMONS)
     assert len(found.settings) <= 1000
     assert all(len(each.text) <= 200 for each in found.settings)

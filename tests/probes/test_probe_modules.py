@@ -6,7 +6,7 @@ from fake_source import FakeSource
 
 from dgxcheck.facts.host import Flavour, MemoryPeer, Module, NvidiaDriver
 from dgxcheck.facts.missing import Gap, Missing
-from probes.host import modules
+from probes.host.software import WATCHED, modules
 
 FILES: dict[str, str | bytes | Missing] = {
     "/sys/module/nvidia/version": "535.104.05\n",
@@ -22,7 +22,7 @@ FILES: dict[str, str | bytes | Missing] = {
 
 
 def module(name: str, source: FakeSource) -> Module:
-    return next(each for each in modules.probe(source).modules if each.name == name)
+    return next(each for each in modules(source).modules if each.name == name)
 
 
 def test_loaded_and_not_loaded() -> None:
@@ -38,7 +38,7 @@ def test_loaded_and_not_loaded() -> None:
 
 
 def test_peer_memory_and_driver() -> None:
-    got = modules.probe(FakeSource(FILES))
+    got = modules(FakeSource(FILES))
     assert got.ib_core_holders == ("mlx5_ib", "nvidia_peermem")
     assert got.memory_peers == (MemoryPeer(name="nv_mem", version="535.104.05"),)
     assert got.driver == NvidiaDriver(version="535.104.05", flavour=Flavour.PROPRIETARY)
@@ -47,8 +47,8 @@ def test_peer_memory_and_driver() -> None:
 
 def test_unlisted_modules_are_unknown_not_unloaded() -> None:
     gap = Missing(Gap.UNRECORDED, "/sys/module")
-    got = modules.probe(FakeSource({}, listings={"/sys/module": gap}))
+    got = modules(FakeSource({}, listings={"/sys/module": gap}))
     assert {each.loaded for each in got.modules} == {gap}
-    assert [each.name for each in got.modules] == list(modules.WATCHED)
+    assert [each.name for each in got.modules] == list(WATCHED)
     assert isinstance(got.memory_peers, Missing)
     assert isinstance(got.driver, Missing)

@@ -6,7 +6,7 @@ from fake_source import FakeSource
 
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.missing import Gap, Missing
-from probes.host import network
+from probes.host.network import network
 
 NET = "/sys/class/net"
 
@@ -29,7 +29,7 @@ def test_interfaces() -> None:
         f"{NET}/enp1s0f0/device": "../../../0000:01:00.0",
         f"{NET}/ib0/device": "../../../virtio0",
     }
-    got = network.probe(FakeSource(files, links))
+    got = network(FakeSource(files, links))
     assert not isinstance(got, Missing)
     assert [each.name for each in got] == ["enp1s0f0", "ib0", "lo"]
     assert got[0] == NetInterface(
@@ -52,4 +52,4 @@ def test_interfaces() -> None:
 
 
 def test_no_network_class() -> None:
-    assert isinstance(network.probe(FakeSource({})), Missing)
+    assert isinstance(network(FakeSource({})), Missing)

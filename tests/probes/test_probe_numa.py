@@ -6,7 +6,7 @@ from fake_source import FakeSource
 
 from dgxcheck.facts.host import NumaMemory, NumaNode
 from dgxcheck.facts.missing import Gap, Missing
-from probes.host import numa, numa_memory
+from probes.host.memory import numa, numa_memory
 
 NODES = "/sys/devices/system/node"
 
@@ -20,7 +20,7 @@ def test_nodes() -> None:
         f"{NODES}/has_cpu": "2\n",
         f"{NODES}/nodes": "?",
     }
-    nodes, memory = numa.probe(FakeSource(files)), numa_memory.probe(FakeSource(files))
+    nodes, memory = numa(FakeSource(files)), numa_memory(FakeSource(files))
     assert nodes == (NumaNode(node=2, cpulist="20-39,60-79"), NumaNode(node=10, cpulist=""))
     assert not isinstance(memory, Missing)
     assert memory[0] == NumaMemory(node=2, memory_kb=264176640, distances=(10, 21))
@@ -33,7 +33,7 @@ def test_garbled_files_hide_nothing() -> None:
         f"{NODES}/node0/meminfo": "MemTotal: lots",
         f"{NODES}/node0/distance": "near far",
     }
-    nodes, memory = numa.probe(FakeSource(files)), numa_memory.probe(FakeSource(files))
+    nodes, memory = numa(FakeSource(files)), numa_memory(FakeSource(files))
     assert not isinstance(nodes, Missing)
     assert not isinstance(memory, Missing)
     gaps = [nodes[0].cpulist, memory[0].memory_kb, memory[0].distances]
@@ -41,5 +41,5 @@ def test_garbled_files_hide_nothing() -> None:
 
 
 def test_a_kernel_without_numa() -> None:
-    assert isinstance(numa.probe(FakeSource({})), Missing)
-    assert isinstance(numa_memory.probe(FakeSource({})), Missing)
+    assert isinstance(numa(FakeSource({})), Missing)
+    assert isinstance(numa_memory(FakeSource({})), Missing)

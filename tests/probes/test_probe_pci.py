@@ -6,11 +6,11 @@ import pytest
 from fake_source import PCI, FakeSource, dgx_corner, function
 
 from dgxcheck.facts.missing import Gap, Missing
-from probes.pci import functions as pci
+from probes.pci.functions import pci
 
 
 def test_functions_of_interest_and_their_bridges_in_the_order_of_names() -> None:
-    got = pci.probe(dgx_corner())
+    got = pci(dgx_corner())
     assert not isinstance(got, Missing)
     assert [each.bdf for each in got] == [
         "0000:00:02.0",
@@ -32,14 +32,14 @@ def test_functions_of_interest_and_their_bridges_in_the_order_of_names() -> None
 
 def test_every_file_is_read_once_and_nothing_but_the_class_of_what_is_of_no_interest() -> None:
     box = dgx_corner()
-    pci.probe(box)
+    pci(box)
     assert len(box.asked) == len(set(box.asked))
     assert [asked for asked in box.asked if "0000:00:1f.0" in asked] == [f"file {PCI}/0000:00:1f.0/class"]
 
 
 @pytest.mark.parametrize("code", ["0x010802", "0x020000", "0x030000", "0x0b4000", "0x120000"])
 def test_base_classes_of_interest(code: str) -> None:
-    got = pci.probe(FakeSource(function("0000:01:00.0", class_=code, vendor="0x1234")))
+    got = pci(FakeSource(function("0000:01:00.0", class_=code, vendor="0x1234")))
     assert not isinstance(got, Missing)
     assert [each.bdf for each in got] == ["0000:01:00.0"]
 
@@ -47,7 +47,7 @@ def test_base_classes_of_interest(code: str) -> None:
 def test_a_bridge_of_class_0680_counts_if_it_is_nvidias() -> None:
     files = function("0000:c4:00.0", class_="0x068000", vendor="0x10de")
     files |= function("0000:c5:00.0", class_="0x068000", vendor="0x8086")
-    got = pci.probe(FakeSource(files))
+    got = pci(FakeSource(files))
     assert not isinstance(got, Missing)
     assert [each.bdf for each in got] == ["0000:c4:00.0"]
 
@@ -56,7 +56,7 @@ def test_a_function_that_cannot_be_read_is_shown_and_hides_no_other() -> None:
     lost = Missing(Gap.LOST, "x", "No such device")
     files = function("0000:01:00.0", class_=lost, vendor=lost, current_link_width=lost)
     files |= function("0000:02:00.0", class_="0x030200", vendor="0x10de", current_link_width="255")
-    got = pci.probe(FakeSource(files, {f"{PCI}/0000:02:00.0/driver": Missing(Gap.DENIED, "d")}))
+    got = pci(FakeSource(files, {f"{PCI}/0000:02:00.0/driver": Missing(Gap.DENIED, "d")}))
     assert not isinstance(got, Missing)
     first, second = got
     assert (first.class_code, first.link_width) == (lost, lost)
@@ -68,19 +68,19 @@ def test_a_function_that_cannot_be_read_is_shown_and_hides_no_other() -> None:
 
 def test_a_bridge_that_is_not_listed_still_appears() -> None:
     files = function("0000:02:00.0", class_="0x030200")
-    got = pci.probe(FakeSource(files, {f"{PCI}/0000:02:00.0": "../../../devices/pci0000:00/0000:00:01.0/0000:02:00.0"}))
+    got = pci(FakeSource(files, {f"{PCI}/0000:02:00.0": "../../../devices/pci0000:00/0000:00:01.0/0000:02:00.0"}))
     assert not isinstance(got, Missing)
     assert [each.bdf for each in got] == ["0000:02:00.0", "0000:00:01.0"]
     assert isinstance(got[1].class_code, Missing)
 
 
 def test_names_that_are_no_function_are_passed_over() -> None:
-    got = pci.probe(FakeSource({f"{PCI}/uevent/class": "0x030200", f"{PCI}/10000:e1:00.0/class": "0x010802"}))
+    got = pci(FakeSource({f"{PCI}/uevent/class": "0x030200", f"{PCI}/10000:e1:00.0/class": "0x010802"}))
     assert not isinstance(got, Missing)
     assert [each.bdf for each in got] == ["10000:e1:00.0"]
 
 
 def test_no_pci_at_all() -> None:
-    got = pci.probe(FakeSource({}))
+    got = pci(FakeSource({}))
     assert isinstance(got, Missing)
     assert got.gap is Gap.ABSENT

@@ -15,10 +15,11 @@ from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.source.directory import DirectorySource
-from probes.fabric import devices as infiniband
-from probes.fabric import ports as ib_ports
-from probes.host import network, numa, storage
-from probes.pci import functions as pci
+from probes.host.memory import numa
+from probes.host.network import network
+from probes.host.storage import storage
+from probes.infiniband import ib_ports, infiniband
+from probes.pci.functions import pci
 
 RECORDINGS = ROOT.parent / "shared/recordings"
 TREES = sorted(path for kind in ("sysfs-raw", "sysfs-trees") for path in (RECORDINGS / kind).glob("*.tar.*"))
@@ -75,13 +76,13 @@ def tree(trees: dict[str, DirectorySource], name: str) -> DirectorySource:
 
 
 def functions(source: DirectorySource) -> dict[str, PciFunction]:
-    got = pci.probe(source)
+    got = pci(source)
     assert not isinstance(got, Missing)
     return {each.bdf: each for each in got}
 
 
 def ports(source: DirectorySource) -> dict[str, IbPort]:
-    got = ib_ports.probe(source)
+    got = ib_ports(source)
     assert not isinstance(got, Missing)
     return {
         f"{each.device}/{port.port}": port for each in got if not isinstance(each.ports, Missing) for port in each.ports
@@ -129,23 +130,23 @@ def test_a_tree_of_directories_instead_of_links(trees: dict[str, DirectorySource
     found = functions(tree(trees, "nvidiagpunumanodes"))
     assert len(found) == 6
     assert all(isinstance(each.path, Missing) and isinstance(each.vendor, Missing) for each in found.values())
-    nodes = numa.probe(tree(trees, "nvidiagpunumanodes"))
+    nodes = numa(tree(trees, "nvidiagpunumanodes"))
     assert not isinstance(nodes, Missing)
     assert [each.node for each in nodes][-6:] == [250, 251, 252, 253, 254, 255]
 
 
 def test_infiniband_device_that_is_not_pci(trees: dict[str, DirectorySource]) -> None:
     source = tree(trees, "dax+nvme")
-    got = infiniband.probe(source)
+    got = infiniband(source)
     assert not isinstance(got, Missing)
     assert [(each.name, isinstance(each.bdf, Missing)) for each in got] == [("mlx4_0", False), ("scif0", True)]
     port = ports(source)["mlx4_0/1"]
     assert (port.state, port.phys_state) == (PortState.ACTIVE, PhysState.LINK_UP)
-    disks = storage.probe(source).disks
+    disks = storage(source).disks
     assert not isinstance(disks, Missing)
     assert {"nvme0n1", "sda"} <= {each.name for each in disks}
     assert not {"nvme0n1p1", "sda1", "loop0", "ram0"} & {each.name for each in disks}
-    interfaces = network.probe(source)
+    interfaces = network(source)
     assert not isinstance(interfaces, Missing)
     assert {"eth0", "ib0", "lo"} <= {each.name for each in interfaces}
 

@@ -6,7 +6,7 @@ from fake_source import FakeSource
 
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.missing import Gap, Missing
-from probes.host import storage
+from probes.host.storage import storage, whole_devices
 
 BLOCK = "/sys/class/block"
 
@@ -14,7 +14,7 @@ BLOCK = "/sys/class/block"
 def test_whole_devices() -> None:
     disks = ("dm-0", "md0", "md127", "mmcblk0", "nvme0n1", "pmem0.1", "sda", "sdb", "sr0", "vda1")
     others = ("loop0", "md0p1", "mmcblk0p2", "nvme0n1p1", "ram3", "sda1", "sda15", "zram0")
-    assert storage.whole_devices(disks + others) == disks
+    assert whole_devices(disks + others) == disks
 
 
 def test_a_disk_and_an_array() -> None:
@@ -32,7 +32,7 @@ def test_a_disk_and_an_array() -> None:
         f"{BLOCK}/md0/slaves/sdb": "",
         f"{BLOCK}/md0/slaves/sdc": "",
     }
-    got = storage.probe(FakeSource(files))
+    got = storage(FakeSource(files))
     assert not isinstance(got.disks, Missing)
     assert [each.name for each in got.disks] == ["md0", "sda"]
     assert got.disks[1] == BlockDevice(
@@ -57,6 +57,6 @@ def test_a_disk_and_an_array() -> None:
 
 
 def test_no_block_class() -> None:
-    got = storage.probe(FakeSource({}))
+    got = storage(FakeSource({}))
     assert isinstance(got.disks, Missing)
     assert isinstance(got.arrays, Missing)

@@ -11,38 +11,45 @@ from hypothesis import strategies as st
 from dgxcheck.facts.host import Flavour, NvidiaDriver
 from dgxcheck.facts.infiniband import IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Gap, Missing
-from probes import parse_scalar
-from probes.fabric import parse_guid, parse_ib
-from probes.host import network, numa_memory, parse_cpuinfo, parse_driver, parse_meminfo, parse_release, storage
-from probes.pci import aer, bars, iommu, parse_link, tree
+from probes.ask import cpulist, decimal, flag, hexadecimal, line, natural, signed
+from probes.host.host import cpuinfo, release
+from probes.host.memory import distances, mem_total_kb
+from probes.host.network import mac, speed
+from probes.host.software import driver_params, driver_version
+from probes.host.storage import size_bytes
+from probes.infiniband import counter, guid, node_type, phys_state, port_state, rate
+from probes.pci.aer import errors
+from probes.pci.functions import link_gen, link_width
+from probes.pci.resources import group_number, resource
+from probes.pci.tree import path
 
 PARSERS: tuple[Callable[[str, str], object], ...] = (
-    parse_scalar.line,
-    parse_scalar.decimal,
-    parse_scalar.signed,
-    parse_scalar.hexadecimal,
-    parse_scalar.flag,
-    parse_scalar.cpulist,
-    parse_link.link_gen,
-    parse_link.link_width,
-    bars.resource,
-    aer.errors,
-    iommu.group_number,
-    numa_memory.distances,
-    parse_meminfo.mem_total_kb,
-    parse_cpuinfo.cpuinfo,
-    parse_driver.driver_version,
-    parse_driver.driver_params,
-    parse_release.release,
-    parse_ib.port_state,
-    parse_ib.phys_state,
-    parse_ib.rate,
-    parse_guid.guid,
-    parse_guid.node_type,
-    parse_ib.counter,
-    network.speed,
-    network.mac,
-    storage.size_bytes,
+    line,
+    decimal,
+    signed,
+    hexadecimal,
+    flag,
+    cpulist,
+    link_gen,
+    link_width,
+    resource,
+    errors,
+    group_number,
+    distances,
+    mem_total_kb,
+    cpuinfo,
+    driver_version,
+    driver_params,
+    release,
+    port_state,
+    phys_state,
+    rate,
+    guid,
+    node_type,
+    counter,
+    speed,
+    mac,
+    size_bytes,
 )
 NEAR_MISSES = st.text(alphabet="0123456789abcdefxGT/s.,-: \n\t()XMemTotalkBprocess_١²\x00\x1b\u202e", max_size=60)
 
@@ -66,15 +73,15 @@ def test_very_long_numbers_are_no_trouble(parse: Callable[[str, str], object]) -
 
 @given(number=st.integers(0, 2**64 - 1))
 def test_numbers_read_back(number: int) -> None:
-    assert parse_scalar.decimal(f"{number}\n", "") == number
-    assert parse_scalar.signed(f"-{number}\n", "") == -number
-    assert parse_scalar.hexadecimal(f"{number:#06x}\n", "") == number
-    assert parse_ib.counter(str(number), "") == number
+    assert decimal(f"{number}\n", "") == number
+    assert signed(f"-{number}\n", "") == -number
+    assert hexadecimal(f"{number:#06x}\n", "") == number
+    assert counter(str(number), "") == number
 
 
 @pytest.mark.parametrize("text", ["", "1_0", "١", "²", "+1", "--1", "0x", "1e3", "184467440737095516150"])
 def test_what_int_takes_and_the_kernel_never_prints_is_garbled(text: str) -> None:
-    for parse in (parse_scalar.decimal, parse_scalar.signed, parse_scalar.hexadecimal):
+    for parse in (decimal, signed, hexadecimal):
         got = parse(text, "/here")
         assert isinstance(got, Missing)
         assert got.gap is Gap.GARBLED
@@ -94,29 +101,29 @@ def test_what_int_takes_and_the_kernel_never_prints_is_garbled(text: str) -> Non
     ],
 )
 def test_link_gen(text: str, generation: int) -> None:
-    assert parse_link.link_gen(text, "") == generation
+    assert link_gen(text, "") == generation
 
 
 @pytest.mark.parametrize("text", ["", "Unknown", "Unknown speed\n", "9 GT/s", "66 MHz PCI-X", "8 GT/s AGP", "8"])
 def test_link_gen_garbled(text: str) -> None:
-    got = parse_link.link_gen(text, "/speed")
+    got = link_gen(text, "/speed")
     assert isinstance(got, Missing)
     assert (got.gap, got.where) == (Gap.GARBLED, "/speed")
 
 
 @pytest.mark.parametrize("text", ["0\n", "63\n", "255\n", "3", "x16", ""])
 def test_link_width_of_no_link_and_of_dead_devices_is_garbled(text: str) -> None:
-    assert isinstance(parse_link.link_width(text, ""), Missing)
+    assert isinstance(link_width(text, ""), Missing)
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 12, 16, 32])
 def test_link_width(lanes: int) -> None:
-    assert parse_link.link_width(f"{lanes}\n", "") == lanes
+    assert link_width(f"{lanes}\n", "") == lanes
 
 
 @given(st.text(max_size=80), st.text(max_size=20))
 def test_any_link_gives_a_path_or_a_gap(target: str, bdf: str) -> None:
-    got = tree.path(target, bdf, "/link")
+    got = path(target, bdf, "/link")
     assert isinstance(got, Missing) or got[-1] == bdf
 
 
@@ -138,20 +145,20 @@ def test_any_link_gives_a_path_or_a_gap(target: str, bdf: str) -> None:
     ],
 )
 def test_path(target: str, expected: tuple[str, ...]) -> None:
-    assert tree.path(target, expected[-1], "") == expected
+    assert path(target, expected[-1], "") == expected
 
 
 @pytest.mark.parametrize("target", ["", "0000:03:00.0", "devices/pci0000:00", "devices/pci0000:00/0000:04:00.0"])
 def test_a_link_that_does_not_lead_to_the_function_is_garbled(target: str) -> None:
-    assert isinstance(tree.path(target, "0000:03:00.0", ""), Missing)
+    assert isinstance(path(target, "0000:03:00.0", ""), Missing)
 
 
 def test_states_need_number_and_name_to_agree() -> None:
-    assert parse_ib.port_state("4: ACTIVE\n", "") is PortState.ACTIVE
-    assert parse_ib.phys_state("5: LinkUp", "") is PhysState.LINK_UP
-    assert parse_ib.phys_state("7: Phy Test", "") is PhysState.PHY_TEST
-    assert isinstance(parse_ib.phys_state("4: ACTIVE", ""), Missing)
-    assert isinstance(parse_ib.phys_state("9: <unknown>", ""), Missing)
+    assert port_state("4: ACTIVE\n", "") is PortState.ACTIVE
+    assert phys_state("5: LinkUp", "") is PhysState.LINK_UP
+    assert phys_state("7: Phy Test", "") is PhysState.PHY_TEST
+    assert isinstance(phys_state("4: ACTIVE", ""), Missing)
+    assert isinstance(phys_state("9: <unknown>", ""), Missing)
 
 
 @pytest.mark.parametrize(
@@ -165,19 +172,19 @@ def test_states_need_number_and_name_to_agree() -> None:
     ],
 )
 def test_rate(text: str, expected: IbRate) -> None:
-    assert parse_ib.rate(text, "") == expected
+    assert rate(text, "") == expected
 
 
 def test_a_counter_without_performance_agent_is_unsupported_not_zero() -> None:
-    got = parse_ib.counter("N/A (no PMA)\n", "/counter")
+    got = counter("N/A (no PMA)\n", "/counter")
     assert isinstance(got, Missing)
     assert got.gap is Gap.UNSUPPORTED
 
 
 def test_zeros_are_no_guid() -> None:
-    assert parse_guid.guid("506b:4b03:003c:eee8\n", "") == "506b:4b03:003c:eee8"
-    assert isinstance(parse_guid.guid("0000:0000:0000:0000", ""), Missing)
-    assert isinstance(parse_guid.guid("506b:4b03:003c", ""), Missing)
+    assert guid("506b:4b03:003c:eee8\n", "") == "506b:4b03:003c:eee8"
+    assert isinstance(guid("0000:0000:0000:0000", ""), Missing)
+    assert isinstance(guid("506b:4b03:003c", ""), Missing)
 
 
 @pytest.mark.parametrize(
@@ -197,18 +204,18 @@ def test_zeros_are_no_guid() -> None:
     ],
 )
 def test_driver_version(text: str, version: str, flavour: Flavour) -> None:
-    assert parse_driver.driver_version(text, "") == NvidiaDriver(version=version, flavour=flavour)
+    assert driver_version(text, "") == NvidiaDriver(version=version, flavour=flavour)
 
 
 def test_cpulists() -> None:
-    assert parse_scalar.cpulist("0-19,40-59\n", "") == "0-19,40-59"
-    assert parse_scalar.cpulist("\n", "") == ""
-    assert isinstance(parse_scalar.cpulist("0-", ""), Missing)
-    assert isinstance(parse_scalar.cpulist("a-b", ""), Missing)
+    assert cpulist("0-19,40-59\n", "") == "0-19,40-59"
+    assert cpulist("\n", "") == ""
+    assert isinstance(cpulist("0-", ""), Missing)
+    assert isinstance(cpulist("a-b", ""), Missing)
 
 
 def test_natural_order() -> None:
-    assert sorted(("mlx5_10", "mlx5_9", "mlx5_bond_0", "ib0"), key=parse_scalar.natural) == [
+    assert sorted(("mlx5_10", "mlx5_9", "mlx5_bond_0", "ib0"), key=natural) == [
         "ib0",
         "mlx5_9",
         "mlx5_10",

@@ -7,26 +7,26 @@ from fake_source import FakeSource
 
 from dgxcheck.facts.host import Unit
 from dgxcheck.facts.missing import Gap, Missing
-from probes.host.units import WATCHED, probe
+from probes.host.software import SERVICES, units
 
 WANTS = "/etc/systemd/system/multi-user.target.wants"
 
 
-def units(source: FakeSource) -> dict[str, Unit]:
-    return {unit.name: unit for unit in probe(source)}
+def by_name(source: FakeSource) -> dict[str, Unit]:
+    return {unit.name: unit for unit in units(source)}
 
 
 @pytest.mark.parametrize("slice_", ["/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice"])
 def test_a_unit_runs_while_it_has_a_control_group(slice_: str) -> None:
     groups = ("systemd-journald", "nvidia-persistenced")
-    found = units(FakeSource({f"{slice_}/{name}.service/cgroup.procs": "1\n" for name in groups}))
+    found = by_name(FakeSource({f"{slice_}/{name}.service/cgroup.procs": "1\n" for name in groups}))
     assert {name for name, unit in found.items() if unit.running is True} == {"nvidia-persistenced"}
     assert {unit.running for unit in found.values()} == {True, False}
 
 
 def test_where_the_groups_of_the_host_are_not_seen_nothing_is_known_to_stand_still() -> None:
-    found = units(FakeSource({"/sys/fs/cgroup/memory.stat": "0\n"}))
-    assert found.keys() == {*WATCHED}
+    found = by_name(FakeSource({"/sys/fs/cgroup/memory.stat": "0\n"}))
+    assert found.keys() == {*SERVICES}
     for unit in found.values():
         assert isinstance(unit.running, Missing)
         assert unit.running.gap is Gap.UNRECORDED
@@ -37,12 +37,12 @@ def test_a_unit_is_enabled_where_a_target_wants_it() -> None:
     links: dict[str, str | Missing] = {
         f"{WANTS}/slurmd.service": "/usr/lib/systemd/system/slurmd.service", f"{WANTS}/pbs.service": denied,
     }  # fmt: skip
-    found = {name: unit.enabled for name, unit in units(FakeSource({}, links)).items()}
+    found = {name: unit.enabled for name, unit in by_name(FakeSource({}, links)).items()}
     assert (found["slurmd"], found["kubelet"], found["pbs"]) == (True, False, denied)
 
 
 def test_no_unit_is_asked_for_that_is_not_watched() -> None:
     source = FakeSource({})
-    probe(source)
+    by_name(source)
     asked = {question.rpartition("/")[2].removesuffix(".service") for question in source.asked}
-    assert asked == {*WATCHED, "systemd-journald"}
+    assert asked == {*SERVICES, "systemd-journald"}

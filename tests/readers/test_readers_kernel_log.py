@@ -16,7 +16,6 @@ from dgxcheck.kernel_messages.gpu import xid
 from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.kernel_log.forms import as_rows
 from dgxcheck.readers.layout.undo import undone
-from dgxcheck.readers.layout.undo import undone
 from probes.kernel_log import facts as events
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=12, name=python, GPU has fallen off the bus."
@@ -274,7 +273,8 @@ LOST = "[Fri Nov 20 10:00:00 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, nam
 @pytest.mark.parametrize("line", [
     f"/var/log/dmesg.0:{LOST}", f"dmesg-dgx017.txt:12:{LOST}", f"dgx017 | {LOST}", f"| {LOST} |", f"dgx017\t{LOST}",
     f'{{"host":"dgx017","msg":"{LOST}"}}', f'{{"log":"{LOST}\\n","stream":"stdout","time":"2026-11-20T10:00:01Z"}}',
-    f"2026-11-20T10:00:00.123456789Z stderr F {LOST}", f"2026-11-20 10:00:01,123 INFO dmesg: {LOST}", f'        "{LOST}",',
+    f"2026-11-20T10:00:00.123456789Z stderr F {LOST}", f"2026-11-20 10:00:01,123 INFO dmesg: {LOST}",
+    f'        "{LOST}",',
     f'2026-11-20,dgx017,"{LOST}"', f'    "stdout": "{LOST}\\n[Fri Nov 20 10:00:09 2026] usb 1-1: new device",',
 ])  # fmt: skip
 def test_a_row_behind_something_else(line: str) -> None:

@@ -15,7 +15,7 @@ from dgxcheck.source.recording.config_space import publishable
 from dgxcheck.source.recording.keys import flatten, insert
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source, shipped
-from probes.pci.capabilities import acs, express
+from probes.pci.config_space import acs, express
 
 HCA = "/sys/bus/pci/devices/0000:05:00.0/config"
 SERIAL = bytes.fromhex("0c42a103005e7709")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from kernel_lines import JUDGED
 
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.limits import LOG_LINES as MOST
@@ -42,6 +43,7 @@ FORGED = (
     "md/raid1:md0: Disk failure on sda2, disabling device.",
     "pcieport 0000:3a:00.0: pciehp: Slot(5): Link Down",
     "pciehp 0000:3a:00.0:pcie004: Slot(5): Link Down",
+    *(lines[0] for lines, _, _ in JUDGED),
 )
 CRASH = "x[12]: segfault at 0 ip 0000000000401136 sp 00007ffd error 6 in a"
 NAMED_LIKE_THE_DRIVER = CRASH.replace("x[12]", "NVRM: a[12]")
@@ -113,6 +115,7 @@ def test_only_the_kernels_facility_counts(forged: str) -> None:
         f"kern  :warn  : [    1.000000] {FIRST}\nuser  :warn  : [    5.000000] {forged}\n",
         f"<4>[    1.000000] {FIRST}\n<12>[    5.000000] {forged}\n",
         "\n".join((journal(FIRST, 1000000), journal(forged, 5000000, SYSLOG_FACILITY="1"))),
+        "\n".join((journal(FIRST, 1000000), journal(forged, 5000000).replace("_TRANSPORT", "TRANSPORT"))),
     ):
         assert told(read(text)) == []
 

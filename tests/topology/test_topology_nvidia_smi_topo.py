@@ -17,7 +17,7 @@ from dgxcheck.topology.graph import nvlink_graph
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.nvidia_smi_topo import HIDDEN, NOT_SHOWN, PCI_ALONE
 from dgxcheck.topology.reference import possible
-from probes.nvidia_smi_topo import probe
+from probes.stated import stated
 
 PAIR: dict[str, Json] = {"stated label GPU0 GPU0": "X", "stated label GPU0 GPU1": "NV2",
                          "stated label GPU1 GPU0": "NV2", "stated label GPU1 GPU1": "X"}  # fmt: skip
@@ -119,7 +119,7 @@ def test_a_made_up_crowd_of_devices_is_garbled() -> None:
     lines: GroupedFacts = {}
     for number in range(600):
         insert(lines, f"stated label GPU0 GPU{number}", "PIX")
-    found = probe(RecordedSource(lines, Origin("recording")))
+    found = stated(RecordedSource(lines, Origin("recording")))
     assert isinstance(found, Missing)
     assert found.gap is Gap.GARBLED
 
@@ -155,7 +155,7 @@ def test_stated_is_a_record() -> None:
     lines: GroupedFacts = {}
     for key, fact in PAIR.items():
         insert(lines, key, fact)
-    found = probe(RecordedSource(lines, Origin("recording")))
+    found = stated(RecordedSource(lines, Origin("recording")))
     assert isinstance(found, NvidiaSmiTopo)
     assert found.names == ("GPU0", "GPU1")
     assert found.labels == {("GPU0", "GPU1"): "NV2", ("GPU1", "GPU0"): "NV2"}

@@ -9,7 +9,7 @@ from watched import XID_31, Ring, record
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
-from dgxcheck.watch.event import Event, Kind, ReportedEvent
+from dgxcheck.watch.event import Event, EventKind, ReportedEvent
 from dgxcheck.watch.fold import MOST_CHANGES, MOST_EVENTS, MOST_KEYS, REPEAT_S, Ledger
 from dgxcheck.watch.log_events import log_events, log_facts
 from dgxcheck.watch.log_follower import Kmsg
@@ -17,7 +17,7 @@ from dgxcheck.watch.log_follower import Kmsg
 DATE = "2026-11-22T10:00:00Z"
 
 
-def event(code: str = "31", status: Status = Status.PASS, kind: Kind = "xid", bdf: str = "0000:06:00.0") -> Event:
+def event(code: str = "31", status: Status = Status.PASS, kind: EventKind = "xid", bdf: str = "0000:06:00.0") -> Event:
     return Event(kind=kind, status=status, bdf=bdf, code=code, text="text")
 
 

@@ -12,13 +12,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.cli.watch_sinks import Journal
+from dgxcheck.cli.watch_sinks import JournalSink
 from dgxcheck.output import watch
 from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.watch.event import Event, ReportedEvent
 from dgxcheck.watch.hook import MOST_WAITING, Hook
 from dgxcheck.watch.loop import Notifier
-from dgxcheck.watch.memory import Bad, Judged, Memory
+from dgxcheck.watch.memory import BadFinding, LastJudgement, Memory
 
 DATE = "2026-11-22T10:00:00Z"
 EVENT = Event(kind="xid", status=Status.FAIL, bdf="0000:0a:00.0", code="79", text="Xid 79 (\x1b[31mgone)\nNAME=forged")
@@ -28,7 +28,7 @@ TOLD = ReportedEvent(EVENT, DATE, 1)
 def known(*events: Event) -> Memory:
     memory = Memory()
     assert [*memory.ledger.take(events or (EVENT,), 1.0, DATE)]
-    memory.judged = Judged(verdict="fail", findings={"pcie.width/x": Bad("fail", "x", "x8 of x16")})
+    memory.judged = LastJudgement(verdict="fail", findings={"pcie.width/x": BadFinding("fail", "x", "x8 of x16")})
     return memory
 
 
@@ -49,12 +49,12 @@ def test_an_entry_of_the_journal_has_fields_that_nobody_can_forge() -> None:
 def test_the_journal_gets_a_datagram(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as there:
         there.bind(str(tmp_path / "socket"))
-        Journal(str(tmp_path / "socket")).tell(TOLD)
+        JournalSink(str(tmp_path / "socket")).tell(TOLD)
         assert there.recv(4096) == watch.journal_entry(TOLD)
 
 
 def test_a_journal_that_is_gone_leaves_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Journal(str(tmp_path / "socket")).tell(TOLD)
+    JournalSink(str(tmp_path / "socket")).tell(TOLD)
     assert json.loads(capsys.readouterr().out)["code"] == "79"
 
 

@@ -17,7 +17,7 @@ from dgxcheck.survey import survey
 from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.event import Event
 from dgxcheck.watch.loop import hot_plug
-from dgxcheck.watch.memory import Bad, Judged, Memory, compared, load, save
+from dgxcheck.watch.memory import BadFinding, LastJudgement, Memory, compared, load, save
 from dgxcheck.watch.readings import PROBES, Readings, changes, merged, readings, watched
 
 GPU = "0000:06:00.0"
@@ -102,7 +102,7 @@ def judgement(verdict: str, *bad: str, passed: Sequence[str] = (), unjudged: Seq
 
 def test_judgements_are_compared() -> None:
     width = f"pcie.width/{GPU}"
-    first, reported = compared(Judged(), judgement("fail", width, f"kernel.xid/{GPU}"))
+    first, reported = compared(LastJudgement(), judgement("fail", width, f"kernel.xid/{GPU}"))
     assert [(event.kind, event.code) for event in reported] == [("finding", width), ("verdict", "")]
     second, reported = compared(first, judgement("fail", width))
     assert reported == []
@@ -110,14 +110,14 @@ def test_judgements_are_compared() -> None:
     assert [event.kind for event in reported] == ["verdict"]  # not judged is not cured
     fourth, reported = compared(third, judgement("pass", passed=(width,)))
     assert [(event.kind, event.status) for event in reported] == [("cleared", Status.PASS), ("verdict", Status.PASS)]
-    assert fourth == Judged(verdict="pass", findings={})
+    assert fourth == LastJudgement(verdict="pass", findings={})
 
 
 def filled() -> Memory:
     memory = Memory()
     memory.of_boot("b1")
     memory.sequence, memory.lost, memory.readings = 42, 3, {f"aer fatal {GPU}": 1}
-    memory.judged = Judged(verdict="warn", findings={"a.b": Bad("warn", GPU, "text")})
+    memory.judged = LastJudgement(verdict="warn", findings={"a.b": BadFinding("warn", GPU, "text")})
     event = Event(kind="xid", status=Status.FAIL, bdf=GPU, code="79", text="gone")
     assert len([*memory.ledger.take([event], 5.0, "2026-11-22T10:00:00Z")]) == 1
     return memory

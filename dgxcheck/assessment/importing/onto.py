@@ -25,7 +25,7 @@ REPORT = "report"
 Moments = list[tuple[float, GroupedFacts]]
 
 
-class Base(Record):
+class BaseBox(Record):
     """All facts of a source, and the members beside them."""
 
     spec: str
@@ -55,12 +55,12 @@ class Base(Record):
         return found | ({"groups": groups} if groups is not None else {})
 
 
-def base_of_bundle(spec: str, found: Opened) -> Base | None:
+def base_of_bundle(spec: str, found: Opened) -> BaseBox | None:
     """The machine of a bundle that was read; None where nothing was read of it."""
     return base_of(spec, as_source(spec, found)) if found.outputs else None
 
 
-def base_of(spec: str, source: Source) -> Base:
+def base_of(spec: str, source: Source) -> BaseBox:
     """The machine of a source that ``--from`` names so."""
     if isinstance(source, RecordedSource) and source.origin.kind == "recording":
         lines, later, head, kind = source.lines, list(source.moments), source.head, source.origin.provenance
@@ -69,7 +69,7 @@ def base_of(spec: str, source: Source) -> Base:
         survey(recorder, ALL)
         lines, later, head, kind = recorder.lines(), [], {}, source.origin.kind
     name = spec if spec in dict(shipped()) else source.origin.kind  # a file's name may tell whose machine it is
-    return Base(spec=spec, name=name, kind=kind, lines=lines, later=later, head=head,
+    return BaseBox(spec=spec, name=name, kind=kind, lines=lines, later=later, head=head,
                 gpus=nvml_gpus(flatten(lines)))  # fmt: skip
 
 

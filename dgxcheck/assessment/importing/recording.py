@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.importing.bundle import Opened, provenance
-from dgxcheck.assessment.importing.onto import REPORT, Base, Moments, contradictions
-from dgxcheck.assessment.importing.texts import SHOWN, Text, named, of_host, texts
+from dgxcheck.assessment.importing.onto import REPORT, BaseBox, Moments, contradictions
+from dgxcheck.assessment.importing.texts import SHOWN, InputText, named, of_host, texts
 from dgxcheck.assessment.importing.unread import beside
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.missing import BadInput, Json
@@ -32,11 +32,11 @@ LOG = "kmsg"
 """The line of a recording that holds the kernel log."""
 
 
-class Reading(Record):
+class TextsRead(Record):
     """What was understood of some texts, and of the bug report or archive among them."""
 
     bundle: Opened | None = None
-    texts: tuple[Text, ...]
+    texts: tuple[InputText, ...]
     parts: tuple[Part, ...]
     """The outputs of tools that they hold."""
     combined: Combined
@@ -62,8 +62,11 @@ class Reading(Record):
 
 
 def read(
-    texts: Sequence[Text], bundle: Opened | None = None, host: str = "", begin: Callable[[str], None] = lambda _: None
-) -> Reading:
+    texts: Sequence[InputText],
+    bundle: Opened | None = None,
+    host: str = "",
+    begin: Callable[[str], None] = lambda _: None,
+) -> TextsRead:
     """Every text by every reader; of several hosts those of ``host``. BadInput where it is not said which.
 
     ``begin`` is called with the name of each text before it is read.
@@ -74,13 +77,13 @@ def read(
         found += [Part(text.name, output, output.host or owner) for owner, output in outputs(text.layout)]
     parts = of_host(found, host)
     names = {text.name: _published(number) for number, text in enumerate(texts)}
-    return Reading(
+    return TextsRead(
         bundle=bundle, texts=tuple(texts), parts=tuple(parts), combined=combine(parts, names),
         unread={text.name: _unread(text, found, host) for text in texts},
     )  # fmt: skip
 
 
-def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
+def recording(reading: TextsRead, base: BaseBox | None) -> tuple[str, int]:
     """The text of a recording, and how many facts were imported into it.
 
     ``base`` is the box whose GPUs the indexes are. BadInput where the facts do not fit it.
@@ -102,17 +105,17 @@ def _published(number: int) -> str:
     return f"text {number + 1}"
 
 
-def _unread(text: Text, found: Sequence[Part], host: str) -> tuple[int, ...]:
+def _unread(text: InputText, found: Sequence[Part], host: str) -> tuple[int, ...]:
     return unread(text.lines, text.layout, [part.found for part in found if part.file == text.name], host)
 
 
-def facts_of(found: Combined, base: Base | None) -> dict[str, Json]:
+def facts_of(found: Combined, base: BaseBox | None) -> dict[str, Json]:
     """By key; on the GPUs of the base, or on those that the texts name by bus id or number."""
     facts = _on_gpus(found, base)
     return completed(facts) if base is None else facts
 
 
-def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
+def _on_gpus(found: Combined, base: BaseBox | None) -> dict[str, Json]:
     if base is not None:
         if not found.facts:
             return {}
@@ -129,7 +132,7 @@ def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
 
 
 def _recording(
-    facts: dict[str, Json], base: Base | None, hosts: Sequence[str]
+    facts: dict[str, Json], base: BaseBox | None, hosts: Sequence[str]
 ) -> tuple[dict[str, Json], GroupedFacts, Moments]:
     """Head, lines and later moments; identities of either side leave as pseudonyms of one key."""
     key = site_key()
@@ -161,7 +164,7 @@ def _is_gap(fact: Json) -> bool:
     return fact is None or (isinstance(fact, dict) and "missing" in fact)
 
 
-def _provenance(reading: Reading, base: Base | None) -> Json:
+def _provenance(reading: TextsRead, base: BaseBox | None) -> Json:
     files: list[Json] = []
     if reading.bundle is not None:
         said = provenance(reading.bundle)["files"]

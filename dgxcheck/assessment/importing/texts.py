@@ -22,7 +22,7 @@ KNOWN = (
 INSTEAD = "give the files with the tools' output, or pipe it to -"
 
 
-class Text(Record, kw_only=False):
+class InputText(Record, kw_only=False):
     """A text by lines, and its name: that of the file without folders, which may name people."""
 
     name: str
@@ -32,9 +32,9 @@ class Text(Record, kw_only=False):
     """As tools printed them."""
 
 
-def texts(files: tuple[str, ...]) -> list[Text]:
+def texts(files: tuple[str, ...]) -> list[InputText]:
     """The files in the order given; the same name from two folders gets a number."""
-    found: list[Text] = []
+    found: list[InputText] = []
     for file in files:
         raw = _stdin() if file == "-" else read_input(file, IMPORT_BYTES, INSTEAD)
         name = "stdin" if file == "-" else os.path.basename(file).encode(errors="replace").decode()
@@ -43,9 +43,9 @@ def texts(files: tuple[str, ...]) -> list[Text]:
     return found
 
 
-def text_of(name: str, lines: tuple[str, ...]) -> Text:
+def text_of(name: str, lines: tuple[str, ...]) -> InputText:
     """A text, and its lines without what stands around outputs."""
-    return Text(name, lines, undone(lines))
+    return InputText(name, lines, undone(lines))
 
 
 def bundles(files: tuple[str, ...]) -> tuple[str, ...]:

@@ -42,7 +42,12 @@ RANGES = (
     ("gpu_power.usage_mw", 1, 4_000_000, "power draw", "mW"),
     ("gpu_power.enforced_limit_mw", 1, 4_000_000, "enforced power limit", "mW"),
     ("gpu_memory.total", 1 << 26, 1 << 50, "memory size", "bytes"),
+    *((f"gpu_clocks.{kind}{clock}", 1, 10_000, f"{words} {clock} clock", "MHz")
+      for kind, words in (("max.", "highest"), ("max_customer_boost.", "highest customer boost"))
+      for clock in ("graphics", "memory")),
     ("gpu_clocks.max.sm", 1, 10_000, "highest SM clock", "MHz"),
+    *((f"gpu_memory.row_histogram.{level}", 0, 1 << 20, "memory banks in the row remapper", "")
+      for level in ("max", "high", "partial", "low", "none")),
     ("gpu_pcie.link_width", 1, 32, "PCIe lanes", ""),
     ("gpu_pcie.link_gen", 1, 8, "PCIe generation", ""),
 )

@@ -11,16 +11,13 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.consistency import bounds, host, identity, load, permanent
 from dgxcheck.checks.consistency.contradiction import Contradiction, Rule, judged, number
-from dgxcheck.checks.consistency.unique import are_comparable, duplicates
-from dgxcheck.checks.engine.blame import device_of, part
+from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, Judge
 from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.components.locate import device_part
-from dgxcheck.facts.record import replace
 
 READINGS: tuple[Rule, ...] = (
     bounds.never_above, bounds.ranges, bounds.parts, bounds.spare_rows, load.at_load, permanent.fallen,
@@ -47,28 +44,6 @@ def _per_gpu(rules: tuple[Rule, ...], paths: tuple[str, ...], status: Status) ->
     return judge
 
 
-def _unique(box: Box) -> Judged:
-    found = [(names, each) for names, each in duplicates(box) if {*names} & _asked(box)]
-    for names, each in found:
-        device = box.topology.device(names[0])
-        subject = box.subject(device) if device is not None and device.kind == "gpu" else HOST
-        yield _named(subject, names), judged([each], Status.WARN)
-    if not found:
-        yield HOST, judged([], Status.WARN) if are_comparable(box) else NOTHING_TO_COMPARE
-
-
-def _asked(box: Box) -> set[str]:
-    """Names of the GPUs asked about, and of all other devices."""
-    others = {gpu.name for gpu in box.topology.gpus} - {gpu.name for gpu in box.gpus}
-    facts = box.snapshot
-    interfaces = () if not isinstance(facts.network, tuple) else tuple(row.name for row in facts.network)
-    return ({device.name for device in box.topology.devices} | {*interfaces}) - others
-
-
-def _named(subject: Subject, names: tuple[str, ...]) -> Subject:
-    return replace(subject, part=",".join(names[1:] if subject.kind == "gpu" else names))
-
-
 def _host(box: Box) -> Judged:
     found: list[Contradiction] = [each for rule in OF_THE_HOST for each in rule(box)]
     nothing = not isinstance(box.snapshot.numa, tuple) and not isinstance(box.snapshot.edac, tuple)
@@ -76,15 +51,6 @@ def _host(box: Box) -> Judged:
         yield HOST, skip("not-recorded", "neither NUMA nodes nor memory controllers were read")
     else:
         yield HOST, judged(found)
-
-
-def _blame_identity(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    device = device_of(box, subject)
-    yield (
-        Component(kind="host", name="host", part="identities")
-        if device is None
-        else device_part(box, device, "versions and settings")
-    )
 
 
 def _blame_host(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -113,17 +79,6 @@ CHECKS = (
         remedy="find out whether the board was flashed or replaced; ask the vendor for the VBIOS of its part number",
         judge=_per_gpu(IDENTITIES, ("gpu_board.pci_device_id", "gpu_board.architecture"), Status.WARN),
         blames=part("versions and settings"),
-    ),
-    Check(
-        id="consistency.unique",
-        rule="Warns if GPUs have one UUID, minor number or serial number, HCAs one node GUID or interfaces one MAC"
-        " address. The two GPUs of a K80 board and of a Grace superchip share a serial number; the interfaces of a bond"
-        " share an address.",
-        source="NVML: UUIDs are globally unique; InfiniBand Architecture Specification, EUI-64",
-        remedy="find out which device was cloned or flashed with the other's configuration, and restore its own (HCAs:"
-        " flint sg; GPUs: the vendor does it)",
-        judge=_unique,
-        blames=_blame_identity,
     ),
     Check(
         id="consistency.host",

@@ -12,7 +12,7 @@ from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.components.locate import serial_of
 from dgxcheck.difference.model import Compared
 from dgxcheck.facts.gpu import Nvml
-from dgxcheck.facts.inventory import Count
+from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Identity, Record, replace
 from dgxcheck.profiles.library import board_id
@@ -56,6 +56,8 @@ class Box(Record):
     """What the checks before found, for those that report what no other does."""
     inventory: Mapping[str, Count] = {}
     """What earlier runs on this host counted of each kind of device; empty where there was none."""
+    kept: Remembered | None = None
+    """What an earlier run read of this host's inventory, versions and settings; None where there was none."""
     present: Mapping[str, int] = {}
     """What this run counts."""
     cut: str = ""

@@ -98,7 +98,7 @@ def _lasting(box: Box, bdf: str, bit: int) -> Evidence | None:
     if growth.seconds <= _NEARBY_S and all(isinstance(mask, int) and slowdown(mask) == bit for mask in masks):
         return answered([as_evidence(mask) for mask in masks], "nvmlDeviceGetCurrentClocksEventReasons", bdf)
     lost = counter_growth(old.thermal_ns, new.thermal_ns)
-    # no counter has the time of the power brake: https://github.com/NVIDIA/NVSentinel/issues/1666
+    # before R570 no counter has the time of the power brake: https://github.com/NVIDIA/NVSentinel/issues/1666
     if bit == BRAKE or not isinstance(lost, int) or _percent(lost, growth) <= box.settings.limit("clock.throttle"):
         return None
     counters: list[Json] = [as_evidence(old.thermal_ns), as_evidence(new.thermal_ns)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.checks.engine.blame import component_of, part
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_gpu
+from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.checks.engine.wording import counted
@@ -19,6 +21,8 @@ from dgxcheck.facts.record import replace
 
 _RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html"
 _WEEK_S = 7 * DAY_S
+_OFFLINES = re.compile(r"\b(?:A100|A30|A800|H\d{2,3}|GH200|G?B[123]00)\b")
+"""Names of boards with GA100, GH100 and GB10x."""
 _WATCH = "nothing to do now; compare the number at the next maintenance"
 
 
@@ -88,7 +92,7 @@ def _remap(box: Box, ecc: GpuEcc) -> Judgement:
     evidence = (answered(values, "nvmlDeviceGetRemappedRows", ecc.bdf),)
     rows, most = ecc.remapped_uncorrected, box.settings.limit("ecc.remapped-rows")
     if ecc.remap_failed is True:
-        message, fault = "a row remapping failed: its bank has no spare rows left", Fault.REMAP_FAILED
+        message, fault = "a row remapping failed", Fault.REMAP_FAILED
         return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=FIELD_DIAGNOSTIC)
     if isinstance(rows, int) and rows >= most:
         message = f"{counted(rows, 'row')} remapped for uncorrected errors"
@@ -98,11 +102,22 @@ def _remap(box: Box, ecc: GpuEcc) -> Judgement:
     if ecc.remap_pending is True:
         # the page is taken out of use at once, the spare row takes its place at the reset (REMAPPING)
         message, fault = "a row remapping is pending: the next reset of the GPU applies it", Fault.REMAP_PENDING
+        if not _takes_pages_out(box, ecc.bdf):
+            message, fault = f"{message}; until then this board keeps using the bad row", Fault.REMAP_DUE
         return Judgement(Status.FAIL, message, evidence=evidence, fault=fault)
     for state in states:
         need(state)
     done = f"; {counted(rows, 'row')} remapped for uncorrected errors" if isinstance(rows, int) and rows else ""
     return Judgement(Status.PASS, f"no row remapping is pending, none has failed{done}", evidence=evidence)
+
+
+def _takes_pages_out(box: Box, bdf: str) -> bool:
+    """Does the driver take a page with a bad row out of use at once? Boards of GA10x and AD10x lack that
+    (https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/, supported GPUs); one of unknown name counts as able.
+    """
+    gpu = box.topology.device(bdf)
+    model = model_family(box, gpu) if gpu is not None else None
+    return model is None or _OFFLINES.search(model) is not None
 
 
 def _repair(box: Box, ecc: GpuEcc) -> Judgement:

@@ -22,9 +22,11 @@ from dgxcheck.checks.pcie.isolation import (
     disable_acs,
     disable_translation,
     group_type,
+    is_coherent,
     passes_through,
     ports_between,
     translated_devices,
+    wants_own_acs,
 )
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting
@@ -37,6 +39,7 @@ from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import NEAR
 
 Pair = tuple[Device, Device]
+_CONNECTX_8 = "with ConnectX-8 each port needs bits of its own: compare them with rdma_topo check of rdma-core"
 BITS = {0x04: "request redirect", 0x08: "completion redirect", 0x10: "upstream forwarding", 0x20: "egress control"}
 
 
@@ -47,6 +50,8 @@ def acs(box: Box, gpu: Device, nic: Device) -> Precondition:
         return Precondition("ready", skip("not-supported", "their traffic passes through a host bridge in any case"))
     if (hidden := in_guest(box)) is not None:
         return hidden
+    if is_coherent(box):
+        return Precondition("ready", skip("not-supported", "the HCA reaches GPU memory over C2C"))
     ports = {port: port_acs(box, port, [(gpu, nic)]) for port in need(ports_between(box, gpu, nic))}
     redirecting = {port: each.judgement for port, each in ports.items() if each.state == "no"}
     if redirecting:
@@ -71,6 +76,8 @@ def port_acs(box: Box, bdf: str, pairs: Sequence[Pair]) -> Precondition:
         return Precondition("no", skip("not-configured", f"{message}; virtual machines need this: {reason}", evidence))
     if translated_devices(box):
         return judged_elsewhere("no", f"{message}; the kernel enables this where an IOMMU translates", "gdr.iommu")
+    if wants_own_acs(box):
+        return Precondition("?", skip("not-supported", f"{message}; {_CONNECTX_8}", evidence))
     if not rdma_configured(box):
         return Precondition("no", skip("not-configured", message, evidence))
     expected = registers.control & ~REDIRECT
@@ -136,6 +143,9 @@ def iommu(box: Box, devices: list[Device]) -> Precondition:
     """Are the DMA addresses of any of these devices translated? Of a pair, or of all GPUs and HCAs."""
     if (hidden := in_guest(box)) is not None:
         return hidden
+    if is_coherent(box):
+        message = "the HCAs reach GPU memory over C2C, whatever the IOMMU translates"
+        return Precondition("ready", skip("not-supported", message))
     types = {device: group_type(box, device.bdf) for device in devices}
     translated = {device: type_ for device, type_ in types.items() if isinstance(type_, str)}
     translated = {device: type_ for device, type_ in translated.items() if not passes_through(type_)}

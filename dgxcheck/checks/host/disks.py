@@ -28,7 +28,8 @@ _REBUILD = (
 )
 _RESTORE = (
     "this level has no redundancy: find the missing disk (cat /proc/mdstat, the kernel log) and reseat it; if it"
-    " failed, replace it, create the array again and restore the data from backup"
+    " comes back, mdadm --stop and mdadm --assemble bring the array back with its data; only if the disk failed,"
+    " replace it, create the array again and restore the data from backup"
 )
 _CONTAINER = ("container", "-100")
 """Levels of what only holds the metadata of arrays (Intel VROC); it is always inactive."""

@@ -146,11 +146,11 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     if part == "PCIe link":
         yield from own_link(box, at, judgement)
         return
-    yield device_part(box, gpu, part)
-    if part == "NVLink":
-        named = {event.link for event in judgement.events if event.kind == "nvlink"}
-        known = {link for link in named if link is not None} | links_down(box, gpu)
-        yield from far_nvlinks(box, gpu, None if None in named else known)
+    named = {event.link for event in judgement.events if event.kind == "nvlink"}
+    known = {link for link in named if link is not None} | links_down(box, gpu)
+    far = [*far_nvlinks(box, gpu, None if None in named else known)] if part == "NVLink" else []
+    here = device_part(box, gpu, part)
+    yield from (*far, here) if judgement.fault in (Fault.XID_PEER, Fault.XID_SIGNAL) else (here, *far)
 
 
 def _part(box: Box, bdf: str) -> Part:

@@ -9,6 +9,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.xid.entry import REMEDIES, Response, XidEntry
 from dgxcheck.xid.line import ANNOUNCES_RECOVERY, Recovery, recovery_of
+from dgxcheck.xid.nvlink5 import decoded
 
 OF_RESPONSE: Mapping[Response, FaultKind] = {
     "off-bus": Fault.GPU_LOST,
@@ -17,10 +18,14 @@ OF_RESPONSE: Mapping[Response, FaultKind] = {
     "field-diagnostic": Fault.RETIREMENT_FAILED,
     "fabric-reset": Fault.NVSWITCH,
     "vm": Fault.XID_SOFTWARE,
+    "nvlink-peer": Fault.XID_PEER,
+    "nvlink-signal": Fault.XID_SIGNAL,
+    "nvlink-off": Fault.XID_LINK_OFF,
     "pcie": Fault.XID_PCIE,
     "cooling": Fault.NVSWITCH_NOTICE,
     "mechanical": Fault.NVSWITCH_NOTICE,
     "contained": Fault.XID_CONTAINED,
+    "repair": Fault.REPAIR_PENDING,
     "update": Fault.XID_SOFTWARE,
     "watch": Fault.XID_NOTICE,
     "report": Fault.XID_NOTICE,
@@ -35,11 +40,14 @@ _OF_RECOVERY: Mapping[Recovery, FaultKind] = {
     "node-reboot": Fault.REBOOT_REQUIRED,
     "drain-p2p": Fault.DRAIN_REQUIRED,
     "drain-and-reset": Fault.RESET_REQUIRED,
+    "imex": Fault.IMEX_RECOVERY,
 }
 
 
 def response_of(entry: XidEntry, text: str) -> Response:
-    """What to do first about one Xid: an error of which the line says that it is not fatal is watched."""
+    """What to do first about one Xid: of NVLink 5 as the words of its line say; one that is not fatal is watched."""
+    if (known := decoded(entry.number, text)) is not None:
+        return known[0]
     return "watch" if entry.severity == "text" and _NOT_FATAL.search(text) else entry.response
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.xid.entry import XidEntry
 from dgxcheck.xid.line import ANNOUNCES_RECOVERY, FATAL, recovery_of
+from dgxcheck.xid.nvlink5 import decoded
 
 
 def xid_status(known: XidEntry, text: str, times: int, ended_channel: bool = False) -> Status:
@@ -19,6 +20,9 @@ def xid_status(known: XidEntry, text: str, times: int, ended_channel: bool = Fal
     if known.number == ANNOUNCES_RECOVERY:
         recovery = recovery_of(text)
         return Status.PASS if recovery == "none" else Status.WARN if recovery == "drain-p2p" else Status.FAIL
+    words = decoded(known.number, text)
+    if words is not None and words[1]:  # no action is due, whatever the line calls it
+        return Status.PASS if words[0] == "none" else Status.WARN
     if known.severity == "text":
         return Status.FAIL if ended_channel or FATAL.search(text) else Status.WARN
     return Status.FAIL if known.severity == "fail" else Status.WARN

@@ -160,8 +160,7 @@ def trained_width(box: Box, hop: Hop, severity: Status) -> Judgement:
 
 def _judgement(box: Box, hop: Hop, status: Status, message: str, expected: float) -> Judgement:
     evidence = tuple(
-        Evidence(pci_file(bdf, "current_link_width"), _width_of(box, bdf))
-        for bdf in (hop.port, hop.device)
+        Evidence(pci_file(bdf, "current_link_width"), _width_of(box, bdf)) for bdf in (hop.port, hop.device)
     )
     fault = None if status is Status.PASS else Fault.LINK_NARROW
     return Judgement(status, message, need(hop.width), expected, "lanes", evidence, fault=fault)

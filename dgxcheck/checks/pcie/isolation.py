@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.host.virtual_machines import hypervisor_gaps
-from dgxcheck.checks.network.hcas import nics
+from dgxcheck.checks.network.hcas import MELLANOX, nics
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting, device_part, is_below, nvlinks_between, peer_path
 from dgxcheck.facts.host import Host
@@ -18,6 +20,9 @@ from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import shared_bridges
 
+_GRACE = re.compile(r"\bG[BH][23]00\b")
+_CONNECTX_8 = (0x1023, 0x2100)
+"""The adapter, and its DMA function below the switch of a GPU (Direct NIC)."""
 PASS_THROUGH = "identity"
 BOOT_WITH_PASS_THROUGH = (
     "boot with iommu=pt (Arm: iommu.passthrough=1), or disable VT-d or AMD-Vi in the firmware setup; the IOMMU then no"
@@ -50,8 +55,23 @@ def passes_through(type_: str) -> bool:
     return type_ == PASS_THROUGH
 
 
+def is_coherent(box: Box) -> bool:
+    """Is it a Grace machine? There translation is no obstacle, because HCAs reach GPU memory over C2C:
+    nv_grdma_pci_topology_supported() of https://github.com/NVIDIA/open-gpu-kernel-modules (nv-pci.c).
+    """
+    return any(_GRACE.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
+
+
+def wants_own_acs(box: Box) -> bool:
+    """Has it ConnectX-8 adapters? Ports then need bits of their own, by what is below (rdma_topo of rdma-core)."""
+    functions = box.topology.functions.values()
+    return any(each.vendor == MELLANOX and each.device in _CONNECTX_8 for each in functions)
+
+
 def translated_devices(box: Box) -> list[Device]:
-    """GPUs and HCAs whose DMA addresses an IOMMU translates."""
+    """GPUs and HCAs whose DMA addresses an IOMMU translates, as an obstacle to what they send each other."""
+    if is_coherent(box):
+        return []
     types = [(device, group_type(box, device.bdf)) for device in (*box.topology.gpus, *nics(box))]
     return [device for device, type_ in types if isinstance(type_, str) and not passes_through(type_)]
 
@@ -140,6 +160,11 @@ def disable_acs(box: Box, *ports: str) -> str:
     """The remedy: commands that clear the redirect bits alone; no command where IOMMU or virtual machines may need
     them (setpci(8)).
     """
+    if wants_own_acs(box):
+        return (
+            "leave these bits as they are: with ConnectX-8 each port needs bits of its own; compare them with rdma_topo"
+            " check of rdma-core, and set them with the kernel parameter pci=config_acs"
+        )
     if reason := reason_to_keep_acs(box):
         return f"do not disable ACS yet: {reason}; if neither is the case, disable ACS in the firmware setup"
     commands = "; ".join(f"setpci -s {port} ECAP_ACS+0x6.w=0:3c" for port in ports)

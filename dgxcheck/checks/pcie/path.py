@@ -78,9 +78,7 @@ def _trained(box: Box, hop: Hop) -> Judgement:
     fault = slow_fault(box, hop)
     held = ", limited by a setting of the port above it" if fault is Fault.LINK_LIMITED else ""
     message = f"link {hop} trained at gen{hop.gen}, both ends support gen{hop.max_gen}{held}{shared}"
-    shown = tuple(
-        Evidence(pci_file(bdf, "current_link_speed"), _gen_of(box, bdf)) for bdf in (hop.port, hop.device)
-    )
+    shown = tuple(Evidence(pci_file(bdf, "current_link_speed"), _gen_of(box, bdf)) for bdf in (hop.port, hop.device))
     return Judgement(
         _severity(box, hop, "gen"), message, need(hop.gen), need(hop.max_gen), "generation",
         (*shown, *target_evidence(box, hop)), fault=fault,

@@ -185,8 +185,8 @@ CHECKS = (
         " than its slot explains, or one of its NVLinks from most others of the model; warns for the host if no value"
         f" has a majority. {_HEED}",
         source=f"{_SOURCE}; machines in service with two VBIOS versions; https://github.com/NVIDIA/DCGM/issues/2",
-        remedy="find out whether this GPU was replaced or configured by hand; give it the VBIOS version and settings of"
-        " the others",
+        remedy="find out whether this GPU was replaced or configured by hand; give it the settings of the"
+        " others; for another VBIOS ask the vendor, whose firmware tools fit the board",
         judge=_gpus,
         blames=_blame,
         last=True,

@@ -12,7 +12,7 @@ from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.options import reading
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.launch import LOCAL_RANK, VISIBLE, local_rank, near_cpus, of_rank, placements
+from dgxcheck.launch import LOCAL_RANK, VISIBLE, doubt, local_rank, near_cpus, of_rank, placements
 from dgxcheck.output.launch import nccl_ib_hca
 from dgxcheck.output.plain_text import visible
 
@@ -26,11 +26,13 @@ from dgxcheck.output.plain_text import visible
     help="Local rank of this process; the default is what torchrun, the MPI or Slurm set.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be set, and run nothing.")
+@click.option("--best-effort", is_flag=True, help="Go on where the numbers of the GPUs are not certain.")
 @reading
 @click.argument("program", nargs=-1, required=True)
 @click.pass_context
 def command(
-    ctx: click.Context, gpu: int | None, dry_run: bool, spec: str | None, deadline: float, program: tuple[str, ...]
+    ctx: click.Context, gpu: int | None, dry_run: bool, best_effort: bool, spec: str | None, deadline: float,
+    program: tuple[str, ...],
 ) -> int:  # fmt: skip
     """Run PROGRAM on the cores of the NUMA node of its GPU, with the HCA next to it.
 
@@ -47,9 +49,14 @@ def command(
     live: LiveMachine = ctx.obj
     machine = examine(live.source(spec, "EVERYTHING", deadline), LAUNCH)
     placed = placements(machine.snapshot, machine.topology)
+    reason = doubt(machine.snapshot)
+    if reason and not best_effort:
+        raise BadInput(f"{reason}: ranks could get each other's GPUs; see dgxcheck health, or add --best-effort")
     if gpu is not None and VISIBLE not in os.environ and gpu >= len(placed):
         raise BadInput(f"-i {gpu}: no GPU for this rank: {counted(len(placed), 'GPU')} found")
     own = of_rank(placed, rank, os.environ.get(VISIBLE))
+    if reason:
+        click.echo(f"dgxcheck: {reason}; rank {rank} is bound to {own.gpu.name} {own.gpu.bdf} all the same", err=True)
     wanted = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_IB_HCA": nccl_ib_hca(placed), "UCX_NET_DEVICES": own.port}
     new = {name: value for name, value in wanted.items() if value and name not in os.environ}
     if dry_run:

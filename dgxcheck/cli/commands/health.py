@@ -14,7 +14,7 @@ from dgxcheck.assessment.request import Request, validate
 from dgxcheck.assessment.selection import has_nvidia_gpu, selected, site_settings, topic
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.cli import health
-from dgxcheck.cli.health import FAILING, RENDERERS, Asked, options, request_of
+from dgxcheck.cli.health import FAILING, RENDERERS, HealthOptions, options, request_of
 from dgxcheck.cli.options import emit, renderer, width
 from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.output.plain_text import visible
@@ -33,7 +33,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     No setting is changed, and only -e and --duration put load on the box. Exit code 0: pass; 1: warn; 2: fail; 3:
     unknown, also if nothing could be checked.
     """
-    asked = Asked(**given)
+    asked = HealthOptions(**given)
     events_file = asked.log_file if asked.duration is not None else None
     output = health.one_file(ctx, asked.output, None if events_file else asked.log_file)
     settings = site_settings(asked.config)
@@ -69,7 +69,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
 
 def _report(
-    machine: LiveMachine, asked: Asked, request: Request, debug: DebugLog | None, progress: TerminalProgress
+    machine: LiveMachine, asked: HealthOptions, request: Request, debug: DebugLog | None, progress: TerminalProgress
 ) -> HealthReport:
     if request.duration is not None:
         gc.enable()  # the other runs are too short for it to pay

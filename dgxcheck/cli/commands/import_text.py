@@ -6,8 +6,8 @@ import click
 
 from dgxcheck.assessment.importing.bundle import Opened, opened
 from dgxcheck.assessment.importing.onto import base_of, base_of_bundle
-from dgxcheck.assessment.importing.recording import Reading, read, recording
-from dgxcheck.assessment.importing.texts import KNOWN, Text, bundles, named, texts
+from dgxcheck.assessment.importing.recording import TextsRead, read, recording
+from dgxcheck.assessment.importing.texts import KNOWN, InputText, bundles, named, texts
 from dgxcheck.assessment.importing.unread import nearest
 from dgxcheck.assessment.opening import open_source
 from dgxcheck.checks.engine.wording import counted
@@ -81,7 +81,7 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
     return 3 if complaints else 0
 
 
-def _names(reading: Reading) -> list[str]:
+def _names(reading: TextsRead) -> list[str]:
     before = [] if reading.bundle is None else [reading.bundle.bundle.name]
     return before + [text.name for text in reading.texts]
 
@@ -102,7 +102,7 @@ def _complain(complaints: list[str]) -> None:
         click.echo(f"dgxcheck: {visible(line)}", err=True)
 
 
-def _complaints(text: Text, reading: Reading) -> list[str]:
+def _complaints(text: InputText, reading: TextsRead) -> list[str]:
     """Nothing known in it: one line; else the first lines that are not understood."""
     if not any(part.file == text.name for part in reading.parts):
         if not any(map(str.strip, text.lines)):

@@ -55,7 +55,7 @@ def command(
 
 
 def _named(name: str) -> Integration:
-    known = {each.name: each for each in INTEGRATIONS}
+    known = {integration.name: integration for integration in INTEGRATIONS}
     if name not in known:
         valid = f"valid names: {', '.join(known)}"
         raise BadInput(f"{name}: no such integration; {did_you_mean(name, known, valid)}")
@@ -63,4 +63,4 @@ def _named(name: str) -> Integration:
 
 
 def _names(incomplete: str) -> list[str]:
-    return [each.name for each in INTEGRATIONS if each.name.startswith(incomplete)]
+    return [integration.name for integration in INTEGRATIONS if integration.name.startswith(incomplete)]

@@ -10,7 +10,7 @@ import click
 
 from dgxcheck.assessment.machine import LAUNCH, PEERS, RDMA, WIRING, LiveMachine, examine
 from dgxcheck.cli.options import emit, reading, width, writing
-from dgxcheck.cli.topo.question import Asked
+from dgxcheck.cli.topo.question import Question
 from dgxcheck.cli.topo.whole_box import CAPABILITIES
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Topology
@@ -115,7 +115,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     plan = "EVERYTHING" if given["form"] in _LAUNCH else _PLANS.get(kind, "TOPOLOGY")
     source = live.source(given["spec"], plan, given["deadline"])
     machine = examine(source, LAUNCH if given["form"] in _LAUNCH else _PROBES.get(kind, WIRING))
-    asked = Asked(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"] or "soc",
+    asked = Question(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"] or "soc",
                   width(given["output"]), given["nvme"])  # fmt: skip
     module, name = _ANSWERS[kind]
     if asked.form in _PICTURES:

@@ -111,7 +111,7 @@ def command(
     gc.enable()  # it runs for months
     if program is not None and shutil.which(program) is None:
         raise BadInput(f"--exec {program}: no such program, or not executable")
-    hook = [watch_sinks.Program(os.path.abspath(shutil.which(program) or program))] if program is not None else []
+    hook = [watch_sinks.ProgramSink(os.path.abspath(shutil.which(program) or program))] if program is not None else []
     if kernel_log is not None:
         return _replay(kernel_log, form, hook)
     site_settings(config)
@@ -125,9 +125,9 @@ def command(
         judge_s=0 if no_health else every, counters_s=counters,
         profile=os.path.abspath(profile) if profile.endswith(".toml") or "/" in profile else profile,
         config=None if config is None else os.path.abspath(config), deadline=deadline,
-        tick_s=watch_sinks.TABLE_S if isinstance(shown, watch_sinks.Table) else 1.0 if hook else LONGEST_S,
+        tick_s=watch_sinks.TABLE_S if isinstance(shown, watch_sinks.TableSink) else 1.0 if hook else LONGEST_S,
     )  # fmt: skip
-    listening: list[Sink] = [shown, *([watch_sinks.Metrics(metrics)] if metrics is not None else []), *hook]
+    listening: list[Sink] = [shown, *([watch_sinks.MetricsSink(metrics)] if metrics is not None else []), *hook]
     from dgxcheck.watch.loop import Watch
 
     watch = Watch(plan, listening)
@@ -141,16 +141,16 @@ def command(
 def _shown(form: str) -> Sink:
     if form == "auto":
         if watch_sinks.stdout_is_journal():
-            return watch_sinks.Journal()
+            return watch_sinks.JournalSink()
         form = "table" if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else "json"
-    return watch_sinks.Table() if form == "table" else watch_sinks.Lines(_FORMS[form])
+    return watch_sinks.TableSink() if form == "table" else watch_sinks.LineSink(_FORMS[form])
 
 
-def _replay(path: str, form: str, hook: list[watch_sinks.Program]) -> int:
+def _replay(path: str, form: str, hook: list[watch_sinks.ProgramSink]) -> int:
     from dgxcheck.watch.log_events import replayed
 
     as_json = form == "json" or (form == "auto" and not sys.stdout.isatty())
-    lines = watch_sinks.Lines(_FORMS["json" if as_json else "text"])
+    lines = watch_sinks.LineSink(_FORMS["json" if as_json else "text"])
     for reported in replayed(path):
         lines.tell(reported)
         for each in hook:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dgxcheck.cli.topo.question import Asked, Known
+from dgxcheck.cli.topo.question import Answer, Question
 from dgxcheck.facts.missing import Missing
 from dgxcheck.launch import cores_of_nodes, placements
 from dgxcheck.output import launch
 
 
-def whole(asked: Asked) -> Known:
+def whole(asked: Question) -> Answer:
     """Complete where nothing that the format holds had to be left out."""
     snapshot, topology = asked.snapshot, asked.topology
     placed, cores = placements(snapshot, topology), cores_of_nodes(snapshot)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dgxcheck.assessment import gpu_list
-from dgxcheck.cli.topo.question import Asked, Known, exactly
+from dgxcheck.cli.topo.question import Answer, Question, exactly
 from dgxcheck.facts.missing import BadInput, Gap, Json, Missing
 from dgxcheck.output.json_values import either
 from dgxcheck.output.topo import matrix as topo_text
@@ -13,10 +13,10 @@ from dgxcheck.output.topo import one_gpu as topo_queries
 from dgxcheck.output.topo import path as topo_path
 from dgxcheck.topology.model import Device
 
-Value = str | int | Missing | None
+GpuFact = str | int | Missing | None
 
 
-def gpus_of_cpu(asked: Asked) -> Known:
+def gpus_of_cpu(asked: Question) -> Answer:
     """``-c CPU``; a CPU that no NUMA node has is a typing error."""
     lists = [node.cpulist for node in asked.snapshot.numa] if not isinstance(asked.snapshot.numa, Missing) else []
     known = [cpulist for cpulist in lists if isinstance(cpulist, str)]
@@ -26,7 +26,7 @@ def gpus_of_cpu(asked: Asked) -> Known:
     return _names(asked, "gpus_near_cpu", f"GPUs near CPU {asked.value}", found, unknown)
 
 
-def nearest(asked: Asked) -> Known:
+def nearest(asked: Question) -> Answer:
     """``-n LEVEL -i ID``."""
     (gpu,) = exactly(asked.topology, asked.ids, 1, "-n")
     pairs = asked.snapshot.gpu_pairs
@@ -39,7 +39,7 @@ def nearest(asked: Asked) -> Known:
     return _names(asked, "gpus_within_level", f"GPUs within level {asked.value} of {gpu.name}", found, unknown)
 
 
-def gpu_path(asked: Asked) -> Known:
+def gpu_path(asked: Question) -> Answer:
     """``-p -i ID,ID``."""
     a, b = exactly(asked.topology, asked.ids, 2, "-p")
     link = asked.topology.link(a, b)
@@ -57,16 +57,16 @@ def gpu_path(asked: Asked) -> Known:
     return asked.either(lambda: f"{text}\n{asked.notes()}", lambda: {"gpu_path": members}), known
 
 
-def near_cpus(asked: Asked) -> Known:
+def near_cpus(asked: Question) -> Answer:
     """``-C -i ID``."""
     return _per_gpu(asked, "NUMA node of the nearest CPUs", lambda gpu: gpu.numa_node)
 
 
-def near_memory(asked: Asked) -> Known:
+def near_memory(asked: Question) -> Answer:
     """``-M -i ID``: the GPU's own node where that has memory, else the nearest that has."""
     nodes = asked.snapshot.numa_memory
 
-    def node(gpu: Device) -> Value:
+    def node(gpu: Device) -> GpuFact:
         if isinstance(gpu.numa_node, Missing):
             return gpu.numa_node
         return nodes if isinstance(nodes, Missing) else topo_queries.node_with_memory(gpu.numa_node, nodes)
@@ -74,12 +74,12 @@ def near_memory(asked: Asked) -> Known:
     return _per_gpu(asked, "NUMA node of the nearest memory", node)
 
 
-def own_memory(asked: Asked) -> Known:
+def own_memory(asked: Question) -> Answer:
     """``-gnid -i ID``: N/A where the driver says that this GPU's memory is no NUMA node."""
     return _per_gpu(asked, "Own NUMA node", lambda gpu: gpu.gpu_numa_id)
 
 
-def _names(asked: Asked, member: str, question: str, found: Sequence[Device], unknown: Sequence[Device]) -> Known:
+def _names(asked: Question, member: str, question: str, found: Sequence[Device], unknown: Sequence[Device]) -> Answer:
     gaps = asked.topology.gaps
     names: Json = {"gpus": [gpu.name for gpu in found], "not_known": [gpu.name for gpu in unknown]}
     return asked.either(
@@ -87,7 +87,7 @@ def _names(asked: Asked, member: str, question: str, found: Sequence[Device], un
     ), not unknown and not gaps
 
 
-def _per_gpu(asked: Asked, what: str, value: Callable[[Device], Value]) -> Known:
+def _per_gpu(asked: Question, what: str, value: Callable[[Device], GpuFact]) -> Answer:
     answers = [(gpu, value(gpu)) for gpu in gpu_list.gpus(asked.topology, asked.ids)]
     members: list[Json] = [{"gpu": gpu.name, **either("node", found)} for gpu, found in answers]
     complete = not any(isinstance(found, Missing) and found.gap is not Gap.UNSUPPORTED for _, found in answers)

@@ -15,11 +15,11 @@ from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 
-Known = tuple[str, bool]
+Answer = tuple[str, bool]
 """An answer, and whether all of it is known."""
 
 
-class Asked(Record, kw_only=False):
+class Question(Record, kw_only=False):
     """The machine, the option that asks, and how the answer is to look."""
 
     machine: Machine

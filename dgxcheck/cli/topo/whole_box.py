@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.cli.topo.question import Asked, Known, two_devices
+from dgxcheck.cli.topo.question import Answer, Question, two_devices
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.output import provenance
@@ -13,7 +13,7 @@ from dgxcheck.topology.model import Topology
 CAPABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics", "p": "prop"}
 
 
-def matrix(asked: Asked) -> Known:
+def matrix(asked: Question) -> Answer:
     """``-m``: complete where every path, every NVLink and every affinity is known."""
     from dgxcheck.output.topo import reference_graph
 
@@ -29,7 +29,7 @@ def matrix(asked: Asked) -> Known:
     ), complete
 
 
-def matrix_pci(asked: Asked) -> Known:
+def matrix_pci(asked: Question) -> Answer:
     """``-mp``: NVLink does not count."""
     complete = _paths_known(asked.topology)
     if asked.form == "nvidia-smi":
@@ -40,7 +40,7 @@ def matrix_pci(asked: Asked) -> Known:
     ), complete
 
 
-def p2p(asked: Asked) -> Known:
+def p2p(asked: Question) -> Answer:
     """``-p2p``."""
     from dgxcheck.output.topo import peers as topo_peers
 
@@ -53,7 +53,7 @@ def p2p(asked: Asked) -> Known:
     if isinstance(statuses, Missing):
         text = f"Peer-to-peer status is not known: {visible(str(statuses))}\n"
         return asked.either(lambda: text, lambda: {"p2p": None, "p2p_reason": statuses.reason}), False
-    complete = not any(isinstance(getattr(each, capability), Missing) for each in statuses)
+    complete = not any(isinstance(getattr(status, capability), Missing) for status in statuses)
     return asked.either(
         lambda: (
             topo_peers.p2p_matrix(asked.topology, statuses, capability, asked.form == "nvidia-smi", asked.width)
@@ -63,7 +63,7 @@ def p2p(asked: Asked) -> Known:
     ), complete and not asked.topology.gaps
 
 
-def path(asked: Asked) -> Known:
+def path(asked: Question) -> Answer:
     """``--path A B``: complete where every hop is known."""
     from dgxcheck.output.topo import path as topo_path
 
@@ -75,7 +75,7 @@ def path(asked: Asked) -> Known:
     ), topo_path.is_known(asked.topology, a, b)
 
 
-def tree(asked: Asked) -> Known:
+def tree(asked: Question) -> Answer:
     """``--tree``: complete where every link says how it is trained."""
     from dgxcheck.output.topo import tree as topo_tree
 
@@ -86,7 +86,7 @@ def tree(asked: Asked) -> Known:
     ), not asked.topology.gaps and topo_tree.all_links_known(asked.topology)
 
 
-def rings(asked: Asked) -> Known:
+def rings(asked: Question) -> Answer:
     """``--rings``."""
     from dgxcheck.output.topo import reference_graph
     from dgxcheck.output.topo import rings as topo_rings
@@ -98,7 +98,7 @@ def rings(asked: Asked) -> Known:
     ), not isinstance(graph.nvlink_graph(asked.topology), Missing)
 
 
-def _smi(asked: Asked, pci_only: bool) -> str:
+def _smi(asked: Question, pci_only: bool) -> str:
     from dgxcheck.output.topo import nvidia_smi
 
     return nvidia_smi.matrix(asked.topology, pci_only)
@@ -110,7 +110,7 @@ def _paths_known(topology: Topology) -> bool:
     return known and all(link.pci for link in topology.links)
 
 
-def peers(asked: Asked) -> Known:
+def peers(asked: Question) -> Answer:
     """``--peers``: complete where the verdict of every pair is known."""
     from dgxcheck.assessment.reach import peers as peers_of
     from dgxcheck.checks.engine.finding import Judgement
@@ -128,7 +128,7 @@ def peers(asked: Asked) -> Known:
     ), complete
 
 
-def rdma(asked: Asked) -> Known:
+def rdma(asked: Question) -> Answer:
     """``--rdma``: complete where the verdict of every pair is known; a box without HCAs is known too."""
     from dgxcheck.assessment.reach import rdma as rdma_of
     from dgxcheck.checks.engine.finding import Judgement
@@ -147,7 +147,7 @@ def rdma(asked: Asked) -> Known:
     ), complete
 
 
-def picture(asked: Asked) -> Known:
+def picture(asked: Question) -> Answer:
     """``--format svg`` and ``dot`` without a question, or of ``--tree``: as complete as the matrix."""
     from dgxcheck.output.topo import picture as topo_picture
 
@@ -155,7 +155,7 @@ def picture(asked: Asked) -> Known:
     return topo_picture.render(asked.machine, asked.form, marks, asked.nvme), matrix(asked)[1]
 
 
-def picture_of_path(asked: Asked) -> Known:
+def picture_of_path(asked: Question) -> Answer:
     """``--format svg`` and ``dot`` of ``--path A B``."""
     from dgxcheck.output.topo import picture as topo_picture
 

@@ -100,7 +100,9 @@ class Gpu:
         "hardware", fails="next-drain", steps=RESET_STEPS, alone=True)
     REMAP_PENDING = FaultKind("remap-pending", "a row remapping waits for a GPU reset", "hardware",
         about=("gpu", "memory"), fails="next-drain", steps=RESET_STEPS, alone=True)
-    REMAP_FAILED = FaultKind("remap-failed", "a row remapping failed: no spare rows left", "hardware",
+    REMAP_DUE = FaultKind("remap-due", "a row remapping waits for a GPU reset, and the bad row stays in use until then",
+        "hardware", steps=RESET_STEPS, alone=True)
+    REMAP_FAILED = FaultKind("remap-failed", "a row remapping failed", "hardware",
         about=("gpu", "memory"), steps=RMA_STEPS)
     RETIREMENT_FAILED = FaultKind("retirement-failed",
         "the driver logged that a page retirement or row remapping failed", "hardware", steps=RMA_STEPS)
@@ -110,6 +112,8 @@ class Gpu:
         steps=("watch", *RMA_STEPS), alone=True)
     RECOVERY_REQUIRED = FaultKind("recovery-required", "the driver requires another recovery action for the GPU",
         "hardware", steps=("inspect", *RESET_STEPS))
+    IMEX_RECOVERY = FaultKind("imex-recovery", "the driver asks to recover the IMEX domain of the rack", "software",
+        fails="next-drain", steps=("restart-service", "contact-vendor"))
     DRAIN_REQUIRED = FaultKind("drain-required", "the driver asks to drain peer-to-peer traffic of the GPU", "hardware",
         fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True)
     MEMORY_SIZE = FaultKind("memory-size", "less memory than the model has", "hardware")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.faults.kind import LINK_STEPS, RMA_STEPS, FaultKind
+from dgxcheck.facts.faults.kind import LINK_STEPS, RESET_STEPS, RMA_STEPS, FaultKind
 
 
 class Host:
@@ -68,6 +68,13 @@ class Host:
         alone=True)
     XID_PCIE = FaultKind("xid-pcie", "the driver logged an Xid error that points at the GPU's PCIe link", "hardware",
         steps=("inspect", *LINK_STEPS), alone=True)
+    XID_PEER = FaultKind("xid-peer", "the driver logged an NVLink error (Xid) that the device at the other end caused",
+        "hardware", steps=("inspect", "reset-gpu", "reboot", "contact-vendor"), alone=True)
+    XID_SIGNAL = FaultKind("xid-signal", "the driver logged an NVLink error (Xid) that points at the link's signal",
+        "hardware", steps=("reset-gpu", "reboot", "inspect", "contact-vendor"), alone=True)
+    XID_LINK_OFF = FaultKind("xid-link-off",
+        "the driver logged an Xid of an NVLink that software or a user switched off", "software",
+        steps=("inspect", *RESET_STEPS), alone=True)
     XID_SOFTWARE = FaultKind("xid-software",
         "the driver logged an Xid error that comes from driver, vGPU or guest software", "software",
         steps=("inspect", "contact-vendor"), alone=True)

@@ -11,10 +11,9 @@ from dgxcheck.difference.model import Difference, Trend, Value
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import provenance
 from dgxcheck.output.page import html, markdown
-from dgxcheck.output.page.blocks import Block, Cell, Drawing, Page, Section, Table, Text, Tone
+from dgxcheck.output.page.blocks import Block, Cell, Drawing, Page, PageSection, Paragraph, Table, Tone
 from dgxcheck.output.picture import layout, svg
-from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, box, link, pair
-from dgxcheck.output.picture.marks import Tone as MarkTone
+from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, MarkTone, box, link, pair
 from dgxcheck.output.picture.shapes import Picture
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import DiffReport
@@ -32,9 +31,9 @@ def page_of(report: DiffReport) -> Page:
     counts = Counter(difference.kind for difference in comparison.differences)
     kinds: tuple[Trend, ...] = ("worse", "better", "neutral")
     sections = (
-        Section(title="Differences", blocks=tuple(_differences(comparison))),
-        Section(title="Wiring", blocks=tuple(_drawings(comparison))),
-        Section(title="Not compared", blocks=tuple(Text(visible(note)) for note in comparison.notes)),
+        PageSection(title="Differences", blocks=tuple(_differences(comparison))),
+        PageSection(title="Wiring", blocks=tuple(_drawings(comparison))),
+        PageSection(title="Not compared", blocks=tuple(Paragraph(visible(note)) for note in comparison.notes)),
     )
     return Page(
         title="What has changed",
@@ -71,9 +70,9 @@ def _picture(comparison: Comparison, look: Look, words: str) -> Picture:
 
 def _differences(comparison: Comparison) -> Iterator[Block]:
     if not comparison.differences:
-        yield Text("No differences.")
+        yield Paragraph("No differences.")
         return
-    rows = tuple(_row(each) for each in comparison.differences)
+    rows = tuple(_row(difference) for difference in comparison.differences)
     yield Table(head=("Device", "", "Before", "After", "What"), rows=rows)
 
 
@@ -114,7 +113,7 @@ MOST = 16
 
 def difference_marks(differences: Sequence[Difference], topology: Topology, before: bool) -> list[Mark]:
     """Those of one picture, numbered alike in both: what is gone in the picture before, the others in that after."""
-    drawn = [each for each in differences if each.area not in _NOT_DRAWN][:MOST]
+    drawn = [difference for difference in differences if difference.area not in _NOT_DRAWN][:MOST]
     return [_mark(number, each, topology) for number, each in enumerate(drawn, 1) if (each.change == "gone") == before]
 
 

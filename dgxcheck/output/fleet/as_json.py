@@ -6,7 +6,7 @@ import time
 
 from dgxcheck import __version__
 from dgxcheck.facts.missing import Json
-from dgxcheck.fleet.judge import Difference, Fleet, Kind
+from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Outlier
@@ -17,7 +17,7 @@ from dgxcheck.output.report import FleetReport
 def render(report: FleetReport) -> str:
     """All nodes, each kind of fault, outliers and versions."""
     fleet = report.fleet
-    unread: list[Json] = [{"where": each.where, "why": each.why} for each in fleet.unread]
+    unread: list[Json] = [{"where": unreadable.where, "why": unreadable.why} for unreadable in fleet.unread]
     return compact(
         {
             "schema": "dgxcheck/fleet/1",
@@ -28,8 +28,8 @@ def render(report: FleetReport) -> str:
             "silent": [*fleet.silent],
             "nodes": [_node(node) for node in fleet.nodes.values()],
             "faults": [_kind(kind) for kind in fleet.kinds],
-            "outliers": [_outlier(each) for each in fleet.outliers],
-            "versions": [_difference(each) for each in fleet.differences],
+            "outliers": [_outlier(outlier) for outlier in fleet.outliers],
+            "versions": [_difference(difference) for difference in fleet.differences],
             "unread": unread,
         }
     )
@@ -46,14 +46,17 @@ def _node(node: Node) -> Json:
         "name": node.name,
         "verdict": node.verdict,
         "newest": {
-            "verdict": newest.verdict, "level": newest.level, "generated_at": newest.generated_at, "live": newest.live,
+            "verdict": newest.verdict,
+            "level": newest.level,
+            "generated_at": newest.generated_at,
+            "live": newest.live,
         },
         "stale": node.stale,
         "score": newest.score,
         "profile": newest.group.profile or None,
         "gpus": newest.group.gpus,
         "driver": newest.group.driver or None,
-        "faults": [_fault(each) for each in node.faults],
+        "faults": [_fault(fault) for fault in node.faults],
     }
 
 
@@ -71,7 +74,7 @@ def _fault(found: OpenFault) -> Json:
     }
 
 
-def _kind(kind: Kind) -> Json:
+def _kind(kind: KindOfFault) -> Json:
     return {
         "check": kind.check,
         "fault": kind.word or None,
@@ -93,7 +96,7 @@ def _outlier(outlier: Outlier) -> Json:
     }
 
 
-def _difference(difference: Difference) -> Json:
+def _difference(difference: VersionDifference) -> Json:
     values: list[Json] = [
         {"value": value, "count": len(nodes), "nodes": folded(nodes)} for value, nodes in difference.nodes.items()
     ]

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.fleet.judge import Fleet, Kind
+from dgxcheck.fleet.judge import Fleet, KindOfFault
 from dgxcheck.fleet.node_names import folded
-from dgxcheck.fleet.outliers import Figure
+from dgxcheck.fleet.outliers import FleetFigure
 from dgxcheck.output.fleet import text
 from dgxcheck.output.page import html
 from dgxcheck.output.page.blocks import (
@@ -18,11 +18,11 @@ from dgxcheck.output.page.blocks import (
     Fold,
     Mosaic,
     Page,
-    Problem,
-    Section,
+    PageSection,
+    Paragraph,
+    ProblemBlock,
     Spread,
     Table,
-    Text,
     Tile,
     Tone,
 )
@@ -60,7 +60,7 @@ def _page(report: FleetReport) -> Page:
         tone=fleet.verdict,
         lead=_lead(fleet),
         facts=tuple(_facts(fleet)),
-        sections=tuple(Section(title=title, blocks=tuple(blocks)) for title, blocks in sections if blocks),
+        sections=tuple(PageSection(title=title, blocks=tuple(blocks)) for title, blocks in sections if blocks),
     )
 
 
@@ -81,7 +81,7 @@ def _lead(fleet: Fleet) -> str:
 
 def _facts(fleet: Fleet) -> Iterator[tuple[str, str]]:
     groups = dict.fromkeys(node.newest.group for node in fleet.nodes.values())
-    machines = [" ".join(filter(None, (each.gpus, f"driver {each.driver}" * bool(each.driver)))) for each in groups]
+    machines = [" ".join(filter(None, (group.gpus, f"driver {group.driver}" * bool(group.driver)))) for group in groups]
     if machines:
         more = f" and {len(machines) - 4} more" if len(machines) > 4 else ""
         yield "Machines", f"{'; '.join(machines[:4])}{more}"
@@ -111,7 +111,7 @@ def _tile(fleet: Fleet, name: str) -> Tile:
 
 def _unread(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
     """Silent nodes by reason, then files and lines."""
-    why = {each.where: each.why for each in fleet.unread}
+    why = {unreadable.where: unreadable.why for unreadable in fleet.unread}
     reasons: dict[str, list[str]] = {}
     for name in fleet.silent:
         reasons.setdefault(why.pop(name, "no result"), []).append(name)
@@ -121,25 +121,25 @@ def _unread(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
         yield Cell(where), Cell(""), Cell(reason)
 
 
-def _kinds(kinds: Sequence[Kind]) -> Iterator[Block]:
+def _kinds(kinds: Sequence[KindOfFault]) -> Iterator[Block]:
     yield from map(_problem, kinds[:_MOST_KINDS])
     if more := kinds[_MOST_KINDS:]:
         yield Fold(title=f"{counted(len(more), 'more kind')} of faults", blocks=tuple(map(_problem, more)))
 
 
-def _problem(kind: Kind) -> Problem:
+def _problem(kind: KindOfFault) -> ProblemBlock:
     count = len(kind.nodes)
     said = text.example(kind)
     blocks = [
-        Text(f"{counted(count, 'node')}: {folded(kind.nodes)}"),
-        Text(said if count == 1 else f"For example {said}"),
+        Paragraph(f"{counted(count, 'node')}: {folded(kind.nodes)}"),
+        Paragraph(said if count == 1 else f"For example {said}"),
     ]
     if kind.common:
-        blocks.append(Text(f"{text.COMMON[0].upper()}{text.COMMON[1:]}."))
+        blocks.append(Paragraph(f"{text.COMMON[0].upper()}{text.COMMON[1:]}."))
     elif action := text.first_action(kind):
-        blocks.append(Text(f"Do: {action}"))
+        blocks.append(Paragraph(f"Do: {action}"))
     word = f" ({kind.word})" if kind.word else ""
-    return Problem(title=f"{kind.status.upper()} {kind.check}{word}", tone=kind.status, blocks=tuple(blocks))
+    return ProblemBlock(title=f"{kind.status.upper()} {kind.check}{word}", tone=kind.status, blocks=tuple(blocks))
 
 
 def _unproven(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
@@ -149,7 +149,7 @@ def _unproven(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
         yield Cell(node.name), Cell(each.fault.key, each.fault.status), Cell(found), Cell(newest)
 
 
-def _figures(figures: Sequence[Figure]) -> Iterator[Block]:
+def _figures(figures: Sequence[FleetFigure]) -> Iterator[Block]:
     head = ("Figure", "Of all nodes", "Off")
     note = "Bars: nodes by value; shaded: the accepted range; line: the median; triangles: nodes that are off."
     if figures:
@@ -159,10 +159,10 @@ def _figures(figures: Sequence[Figure]) -> Iterator[Block]:
         yield Fold(title=f"{counted(len(more), 'more figure')}", blocks=(Table(head=("Figure", "Off"), rows=rows),))
 
 
-def _figure(figure: Figure) -> tuple[Cell, ...]:
+def _figure(figure: FleetFigure) -> tuple[Cell, ...]:
     group = ", ".join(filter(None, (figure.group.gpus, figure.group.driver)))
     drawn = Spread(low=figure.low, high=figure.high, counts=figure.counts, median=figure.median, bound=figure.bound,
-                   off=tuple(each.value for each in figure.outliers))  # fmt: skip
+                   off=tuple(outlier.value for outlier in figure.outliers))  # fmt: skip
     low, high, middle = map(text.number, (figure.low, figure.high, figure.median))
     nodes = [
         f"{each.node} {text.number(each.value)} ({100 * each.off:+.0f} %)" for each in figure.outliers[:_MOST_NODES]
@@ -174,9 +174,9 @@ def _figure(figure: Figure) -> tuple[Cell, ...]:
 
 def _versions(fleet: Fleet) -> Iterator[Block]:
     rows = [
-        (Cell(each.name), Cell(value or "none", note=each.gpus), Cell(str(len(nodes))), Cell(folded(nodes)))
-        for each in fleet.differences
-        for value, nodes in each.nodes.items()
+        (Cell(difference.name), Cell(value or "none", note=difference.gpus), Cell(str(len(nodes))), Cell(folded(nodes)))
+        for difference in fleet.differences
+        for value, nodes in difference.nodes.items()
     ]
     return iter(_rows(("Of", "Version", "Nodes", "Which"), rows))
 

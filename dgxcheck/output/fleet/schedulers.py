@@ -39,7 +39,7 @@ def gate(report: FleetReport) -> str:
     fleet = report.fleet
     rows = [_held_or_returned(node) for node in fleet.nodes.values()]
     rows += [f"{name}: hold: no result" for name in fleet.silent]
-    rows += [f"hold: not read: {each.where}: {each.why}" for each in fleet.unread]
+    rows += [f"hold: not read: {unreadable.where}: {unreadable.why}" for unreadable in fleet.unread]
     return lines(map(visible, rows))
 
 

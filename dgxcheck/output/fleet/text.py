@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.fleet.judge import Difference, Fleet, Kind
+from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Outlier
@@ -23,13 +23,13 @@ def counts(fleet: Fleet) -> str:
     return f"{total} node{'s' * (total != 1)}: {', '.join(told) or 'no result'}"
 
 
-def example(kind: Kind) -> str:
+def example(kind: KindOfFault) -> str:
     """What is wrong at the first of its nodes."""
     first = next(iter(kind.nodes.values())).fault
     return f"{first.subject}: {first.message}" if first.subject else first.message
 
 
-def first_action(kind: Kind) -> str:
+def first_action(kind: KindOfFault) -> str:
     """At the first of its nodes; empty where none is known, and where the nodes have one reason."""
     return "" if kind.common else next(iter(kind.nodes.values())).fault.action
 
@@ -73,13 +73,13 @@ def render(report: FleetReport) -> str:
         *_section("Found earlier, and not shown to be gone since",
                   [_unproven(*each) for each in unproven(fleet)], most),
         *_section("Off the median of the fleet",
-                  [f"{each.node} {each.key}: {off(each)}" for each in fleet.outliers], most),
-        *_section("Versions that differ", [_difference(each) for each in fleet.differences], None),
+                  [f"{outlier.node} {outlier.key}: {off(outlier)}" for outlier in fleet.outliers], most),
+        *_section("Versions that differ", [_difference(difference) for difference in fleet.differences], None),
         *_section("Lowest scores", [
             f"{node.name}: {score:g} of 100 against {node.newest.group.profile}"
             for score, node in lowest_scores(fleet)
         ], 5),
-        *_section("Not read", [f"{each.where}: {each.why}" for each in fleet.unread], most),
+        *_section("Not read", [f"{unreadable.where}: {unreadable.why}" for unreadable in fleet.unread], most),
     ])  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def _stale(fleet: Fleet) -> list[str]:
     return [f"{name}: {generated_at}" for generated_at, name in nodes]
 
 
-def _kind(kind: Kind) -> str:
+def _kind(kind: KindOfFault) -> str:
     one = len(kind.nodes) == 1
     what = example(kind)
     told = what if one else f"for example {what}"
@@ -126,6 +126,6 @@ def _unproven(node: Node, found: OpenFault) -> str:
     )
 
 
-def _difference(difference: Difference) -> str:
+def _difference(difference: VersionDifference) -> str:
     told = [f"{value or 'none'}: {folded(nodes)} ({len(nodes)})" for value, nodes in difference.nodes.items()]
     return f"{difference.name}: {'; '.join(told)}"

@@ -71,21 +71,21 @@ def _score(assessment: Assessment) -> Json:
 
 
 def _finding(finding: Finding, remedy: str) -> Json:
-    said = finding.judgement
+    judgement = finding.judgement
     return {
         "key": finding.key,
         "id": finding.id,
         "subject": _subject(finding.subject),
         "peer": _subject(finding.subject.peer) if finding.subject.peer else None,
-        "status": said.status.value,
-        "reason": said.reason or None,
-        "fault": None if said.fault is None else said.fault.word,
-        "message": said.message,
-        "measured": said.measured,
-        "expected": said.expected,
-        "unit": said.unit or None,
+        "status": judgement.status.value,
+        "reason": judgement.reason or None,
+        "fault": None if judgement.fault is None else judgement.fault.word,
+        "message": judgement.message,
+        "measured": judgement.measured,
+        "expected": judgement.expected,
+        "unit": judgement.unit or None,
         "threshold_source": finding.source,
-        "evidence": [{"where": each.where, "value": each.value} for each in said.evidence],
+        "evidence": [{"where": item.where, "value": item.value} for item in judgement.evidence],
         "remedy": remedy,
         **_acknowledgement(finding),
     }
@@ -104,15 +104,15 @@ def _of_nothing(assessment: Assessment) -> dict[str, Json]:
 
 
 def _acknowledgement(finding: Finding) -> dict[str, Json]:
-    known = finding.acknowledgement
-    if known is None:
+    acknowledgement = finding.acknowledgement
+    if acknowledgement is None:
         return {}
     return {
         "acknowledged": {
-            "reason": known.reason,
-            "expiry": known.expiry,
-            "ceiling": known.ceiling,
-            "lapsed": known.lapsed or None,
+            "reason": acknowledgement.reason,
+            "expiry": acknowledgement.expiry,
+            "ceiling": acknowledgement.ceiling,
+            "lapsed": acknowledgement.lapsed or None,
         }
     }
 

@@ -10,12 +10,12 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_nvlinks
 from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.output.health.finding_lines import component_name, subject_name, worst_first
-from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, Tone, box, link, node, pair
+from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, MarkTone, box, link, node, pair
 from dgxcheck.output.topo.picture import down_by_pair
 from dgxcheck.topology.model import Topology
 
 _TAGS = {"link": "PCIe link", "nvlink": "NVLinks", "path": "P2P", "port": "port", "slot": "slot"}
-_TONES: dict[Status, Tone] = {Status.FAIL: "fail", Status.UNKNOWN: "warn", Status.WARN: "warn"}
+_TONES: dict[Status, MarkTone] = {Status.FAIL: "fail", Status.UNKNOWN: "warn", Status.WARN: "warn"}
 
 
 def cause_marks(assessment: Assessment) -> list[Mark]:
@@ -58,7 +58,7 @@ def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Fi
     component = cause.component
     at = tuple(at_component(assessment.topology, component, all_nvlinks(assessment)))
     explained = [found[key] for key in cause.explains if key in found]
-    at = at or tuple(dict.fromkeys(box(each.subject.bdf) for each in explained if each.subject.bdf))
+    at = at or tuple(dict.fromkeys(box(finding.subject.bdf) for finding in explained if finding.subject.bdf))
     lead = next(iter(explained), None)
     words = component_name(component) + (f": {lead.judgement.message}" if lead is not None else "")
     tag = component.part or _TAGS.get(component.kind) or next((fault.word for fault in cause.faults), "")

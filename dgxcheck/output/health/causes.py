@@ -8,12 +8,11 @@ from itertools import groupby
 
 from dgxcheck.checks.engine.finding import Finding, Judgement
 from dgxcheck.components.component import Component
-from dgxcheck.diagnosis.action import PREPARATORY, Action, first_remedy
+from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Action, first_remedy
 from dgxcheck.diagnosis.causes import Cause, Diagnosis
 from dgxcheck.diagnosis.confidence import Confidence
 from dgxcheck.diagnosis.preserve import together
 from dgxcheck.diagnosis.recurrence import Recurrence
-from dgxcheck.diagnosis.sources import SOURCES
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import Urgency
@@ -210,8 +209,8 @@ def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
         "actions": actions,
         "action": actions[cause.actions.index(first_remedy(cause.actions))],
         "save_first": [
-            {"command": list(each.command), "output": each.output or None, "text": preserve_text(each)}
-            for each in cause.preserve
+            {"command": list(evidence.command), "output": evidence.output or None, "text": preserve_text(evidence)}
+            for evidence in cause.preserve
         ],
     }
 

@@ -26,16 +26,16 @@ def _items(assessment: Assessment) -> Iterator[Item]:
     for cause in assessment.causes:
         step = first_remedy(cause.actions).step
         yield from (_item(failed.pop(key), cause.component.id, step) for key in cause.explains if key in failed)
-    yield from (_item(each, "", "") for each in failed.values())
+    yield from (_item(finding, "", "") for finding in failed.values())
 
 
 def _item(finding: Finding, cause: str, step: str) -> Item:
-    said = finding.judgement
+    judgement = finding.judgement
     return Item(
         check=finding.id,
         subject=subject_name(finding.subject),
-        fault="" if said.fault is None else said.fault.word,
-        figure=against(said.measured, said.expected, said.unit),
+        fault="" if judgement.fault is None else judgement.fault.word,
+        figure=against(judgement.measured, judgement.expected, judgement.unit),
         cause=cause,
         step=step,
     )

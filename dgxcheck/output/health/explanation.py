@@ -76,19 +76,19 @@ def on_box(
 
 def _in_full(finding: Finding, assessment: Assessment) -> list[str]:
     """Everything about one finding, a member a line."""
-    said = finding.judgement
-    unit = f" {said.unit}" if said.unit else ""
-    told = [f"{finding.key}: {finding.status.value}", f"  Reading:   {visible(said.message)}"]
-    if said.measured is not None:
-        told.append(f"  Measured:  {visible(str(said.measured))}{unit}")
-    if said.expected is not None:
-        told.append(f"  Limit:     {visible(str(said.expected))}{unit}")
+    judgement = finding.judgement
+    unit = f" {judgement.unit}" if judgement.unit else ""
+    told = [f"{finding.key}: {finding.status.value}", f"  Reading:   {visible(judgement.message)}"]
+    if judgement.measured is not None:
+        told.append(f"  Measured:  {visible(str(judgement.measured))}{unit}")
+    if judgement.expected is not None:
+        told.append(f"  Limit:     {visible(str(judgement.expected))}{unit}")
     if assessment.choice is not None:
         title = assessment.choice.profile.title
         told.append(f"  Compared:  {visible(f'{assessment.choice.profile.name}, {title}')}")
-    if said.fault is not None:
-        told.append(f"  Fault:     {said.fault.word}: {said.fault.meaning}")
-    for number, each in enumerate(said.evidence[:_MOST_EVIDENCE]):
+    if judgement.fault is not None:
+        told.append(f"  Fault:     {judgement.fault.word}: {judgement.fault.meaning}")
+    for number, each in enumerate(judgement.evidence[:_MOST_EVIDENCE]):
         told.append(f"  {'Evidence:' if not number else '         '}  {visible(f'{each.where} = {each.value}')}")
     told += _blame(finding, assessment)
     if finding.subject.bdf and (place := excerpt(assessment.topology, _names(assessment), finding.subject.bdf)):
@@ -112,7 +112,7 @@ def _blame(finding: Finding, assessment: Assessment) -> list[str]:
             ]
     if finding.status not in BAD:
         return []
-    blamed = [visible(component_name(each)) for each in finding.blames[:_MOST_EVIDENCE]]
+    blamed = [visible(component_name(component)) for component in finding.blames[:_MOST_EVIDENCE]]
     could = [f"  Blames:    {' or '.join(blamed)}"] if blamed else []
     return [*could, f"  First:     {visible(finding.remedy)}"]
 
@@ -134,7 +134,7 @@ def score_text(score: Score | None, choice: SelectedProfile | None, level: str) 
         return lines(["Score: none (no reference machine matches; select one with --profile)."])
     told: list[tuple[str, ...]] = [("", "", "share", "measured", "expected", "of", "source")]
     for area, weight in WEIGHTS.items():
-        parts = [each for each in score.expectations if each.area == area]
+        parts = [expectation for expectation in score.expectations if expectation.area == area]
         if parts:
             mean = f"{score.areas[area]:g}" if area in score.areas else "-"
             told.append((area, f"weight {weight}", mean, "", "", "", ""))

@@ -19,7 +19,7 @@ from dgxcheck.output.health.measurement_tables import (
     percent_of,
     share,
 )
-from dgxcheck.output.page.blocks import Block, Cell, Table, Text, Tone
+from dgxcheck.output.page.blocks import Block, Cell, Paragraph, Table, Tone
 from dgxcheck.output.plain_text import visible
 from dgxcheck.readiness.figures import Figure
 
@@ -40,7 +40,7 @@ def figures(assessment: Assessment) -> Iterator[Block]:
     found = assessment.figures
     if not found:
         return
-    yield Text(_LEGEND)
+    yield Paragraph(_LEGEND)
     alone = _of_gpus(found)
     if alone is not None:
         yield alone
@@ -50,7 +50,7 @@ def figures(assessment: Assessment) -> Iterator[Block]:
         if table is not None:
             yield table
     if any(each.row.how == "simulated" for each in found):
-        yield Text("Simulated: no GPU gave these figures.")
+        yield Paragraph("Simulated: no GPU gave these figures.")
 
 
 def _of_gpus(found: Sequence[Figure]) -> Table | None:
@@ -104,7 +104,7 @@ def burn_in(assessment: Assessment) -> Iterator[Block]:
     stopped = whole.more.get("detail") or ""
     length = f"{whole.number:g} s" if whole.number is not None else _why(whole)
     of = f" of {asked:g} s" if isinstance(asked, int | float) and whole.number is not None else ""
-    yield Text(visible(f"All GPUs under load: {length}{of}{f', then stopped: {stopped}' if stopped else ''}."))
+    yield Paragraph(visible(f"All GPUs under load: {length}{of}{f', then stopped: {stopped}' if stopped else ''}."))
     body = tuple(_burned(assessment, bdf, row) for bdf, row in found.items())
     if body:
         head = ("GPU", *(f"{title}, {unit}" for _, title, unit in _CURVES), "Cycles", "Wrong words", "Throttled")

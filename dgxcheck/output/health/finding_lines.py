@@ -80,9 +80,9 @@ def unexplained(finding: Finding, width: int | None) -> list[str]:
 def noted(findings: Iterable[Finding], width: int | None) -> list[str]:
     """What a log or a tool's output reports that is no fault by itself: whoever pasted it wants to know."""
     of_interest = [
-        each for each in findings
-        if (each.status is Status.PASS and each.witness == "log" and each.judgement.evidence)
-        or (each.status is Status.SKIP and each.judgement.reason == "no-history" and each.judgement.evidence)
+        finding for finding in findings
+        if (finding.status is Status.PASS and finding.witness == "log" and finding.judgement.evidence)
+        or (finding.status is Status.SKIP and finding.judgement.reason == "no-history" and finding.judgement.evidence)
     ]  # fmt: skip
     told = [wrapped(sentence(each).replace(each.status.value.upper(), "note:", 1), width, 6) for each in of_interest]
     return [
@@ -93,14 +93,14 @@ def noted(findings: Iterable[Finding], width: int | None) -> list[str]:
 
 def acknowledged(finding: Finding, width: int | None) -> list[str]:
     """A finding that the site accepts; of one whose acknowledgement lapsed, which stands with the others, only why."""
-    known = finding.acknowledgement
-    if known is None:
+    acknowledgement = finding.acknowledgement
+    if acknowledgement is None:
         return []
-    until = f"acknowledged until {known.expiry}: {visible(known.reason)}"
+    until = f"acknowledged until {acknowledgement.expiry}: {visible(acknowledgement.reason)}"
     if finding.acknowledged:
         return [wrapped(sentence(finding), width, 6), wrapped(f"  {until}", width, 6)]
     place = visible(subject_name(finding.subject))
-    return [wrapped(f"{finding.id} {place}: {until}; lapsed: {known.lapsed}", width, 6)]
+    return [wrapped(f"{finding.id} {place}: {until}; lapsed: {acknowledgement.lapsed}", width, 6)]
 
 
 def by_subject(findings: Iterable[Finding]) -> list[str]:
@@ -129,7 +129,7 @@ def skipped(findings: Sequence[Finding]) -> list[str]:
 
 def skip_counts(findings: Iterable[Finding]) -> str:
     """``29 not supported by this hardware or driver, 1 not configured``"""
-    counted = Counter(each.judgement.reason for each in findings if each.status is Status.SKIP)
+    counted = Counter(finding.judgement.reason for finding in findings if finding.status is Status.SKIP)
     return ", ".join(f"{count} {SKIPPED.get(reason, reason)}" for reason, count in counted.most_common())
 
 
@@ -145,5 +145,5 @@ def _cells(finding: Finding, placed: bool = False) -> tuple[str, ...]:
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Bad findings that count."""
-    counting = (each for each in findings if each.status in BAD and not each.acknowledged)
+    counting = (finding for finding in findings if finding.status in BAD and not finding.acknowledged)
     return sorted(counting, key=lambda each: BAD.index(each.status))

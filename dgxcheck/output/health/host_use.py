@@ -17,7 +17,7 @@ def as_text(assessment: Assessment, verbose: bool) -> list[str]:
     """Programs where a GPU was too busy to be loaded, or with ``verbose``; the host's load where there was one."""
     busy = any(finding.judgement.reason == "busy" for finding in assessment.findings)
     listed = assessment.programs if busy or verbose else ()
-    told = ["Programs on GPUs:", *columns([_cells(each) for each in listed[:MOST]])] if listed else []
+    told = ["Programs on GPUs:", *columns([_cells(row) for row in listed[:MOST]])] if listed else []
     if len(listed) > MOST:
         told.append(f"  and {len(listed) - MOST} more")
     if assessment.host_load is not None:
@@ -29,7 +29,7 @@ def as_json(assessment: Assessment) -> dict[str, Json]:
     """``programs`` and ``host_load``."""
     load = assessment.host_load
     told = either("host_load", load) if isinstance(load, Missing) else {"host_load": _load(load)}
-    return {"programs": [_program(each) for each in assessment.programs], **told}
+    return {"programs": [_program(program) for program in assessment.programs], **told}
 
 
 def _cells(program: Program) -> list[str]:

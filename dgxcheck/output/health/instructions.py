@@ -24,24 +24,30 @@ STEPS: Mapping[Step, str] = {
     "power-cycle": "cold power cycle", "reseat": "reseat or recable", "field-diagnostic": "field diagnostic",
     "replace": "replace", "contact-vendor": "contact the vendor",
 }  # fmt: skip
+_HELD = "if it is refused as in use, turn persistence mode off (nvidia-smi -pm 0), reset, and turn it on again"
 SENTENCES: Mapping[Code, str] = {
     "finding-remedy": "{remedy}",
     "drain-host": "take the host out of the scheduler so that no new jobs start",
     "drain-scheduler": "no new jobs start; running jobs can end",
-    "stop-gpu-clients": "stop every program listed{also}",
-    "stop-gpu-clients-and-display": "a display runs on the GPU; stop every program listed{also}",
+    "stop-gpu-clients": "stop every program listed{also}{pods}",
+    "stop-gpu-clients-and-display": "a display runs on the GPU; stop every program listed{also}{pods}",
     "stop-gpu-programs": "stop those programs listed that are not needed",
     "stop-load": "stop the programs listed, so that it cools",
-    "reset-one": "then restart the stopped services",
+    "reset-one": f"then restart the stopped services; {_HELD}",
     "reset-named": "find the index of this GPU in nvidia-smi, then nvidia-smi -r -i INDEX; restart"
     " the stopped services",
-    "reset-together": "these GPUs are reset together; then restart the stopped services",
-    "reset-with-fabric-manager": "with Fabric Manager running; then restart the stopped services",
+    "reset-together": f"these GPUs are reset together; then restart the stopped services; {_HELD}",
+    "reset-with-fabric-manager": f"with Fabric Manager running; then restart the stopped services; {_HELD}",
     "reset-all-with-switches": "resets all GPUs and NVSwitches; then restart the stopped services",
     "reboot": "",
     "power-cycle": "shut down, remove AC power for a minute, power on",
+    "power-cycle-tray": "this tray alone, through its BMC (the rack's power shelves feed every tray): curl -k"
+    " -u USER:PASS -H 'Content-Type: application/json' -X POST -d '{{\"ResetType\":\"AuxPowerCycleForce\"}}'"
+    " https://BMC/redfish/v1/Chassis/BMC_0/Actions/Oem/NvidiaChassis.AuxPowerReset",
     "restart-fabric-manager": "its version must be the driver's; see journalctl -u nvidia-fabricmanager; CUDA programs"
     " on all GPUs can be aborted",
+    "restart-imex": "on all nodes of the domain; it ends the multi-node jobs of the whole NVLink domain, so drain all"
+    " of its nodes first",
     "restart-subnet-manager": "ask with sminfo whether a subnet manager answers; if none does, read its log (opensm) on"
     " the host or switch where it runs, then restart it",
     "reload-driver": "then restart the stopped services",
@@ -105,13 +111,18 @@ SENTENCES: Mapping[Code, str] = {
     "replace-disk": "replace the missing or failed disk of {name} and let the array rebuild",
     "replace-one-disk": "save its data, then replace the disk{at} and restore them",
     "replace-dimms": "replace the DIMMs{at}",
-    "restore-array": "its data is lost (no redundancy): replace the disk, create {array} again and restore from backup",
+    "restore-array": "only if the disk does not come back (mdadm --assemble fails): without redundancy its data is"
+    " lost; replace the disk, create {array} again and restore from backup",
     "replace-part": "replace it",
     "vendor-gpu-tray": "GPU tray and modules are serviced by the vendor only",
     "vendor-water-cooled": "the GPUs are water-cooled: reseating, thermal paste and replacement are the vendor's work",
     "vendor-board": "have the vendor diagnose and replace it",
     "vendor-missing-device": "have the vendor find out why the device is missing",
 }
+_PODS = (
+    "; evict the GPU Operator's pods from the node, too (device plugin, gpu-feature-discovery, dcgm, dcgm-exporter):"
+    " kubectl drain leaves them"
+)
 URGENCIES: Mapping[Urgency, str] = {
     "now": "due now", "next-drain": "can wait for the next drain",
     "next-maintenance": "can wait for the next maintenance", "watch": "only if it gets worse",
@@ -137,6 +148,7 @@ def instruction_text(instruction: Instruction, remedy: str = "") -> str:
         words["slot"] = f" in slot {slot}"
     services = words.get("services")
     words["also"] = f", and those of these services that run: {services}" if services else ""
+    words["pods"] = _PODS if values.get("node") else ""
     place = values.get("name") or values.get("position")
     words["at"] = f" at {place}" if place else ""
     return SENTENCES[instruction.code].format(**{"slot": "", **words, "remedy": remedy})

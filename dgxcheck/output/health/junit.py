@@ -59,8 +59,8 @@ def _properties(report: HealthReport) -> Iterator[tuple[str, str]]:
 def _case(finding: Finding, fail_on: str, remedy: str) -> Element:
     area = finding.id.partition(".")[0]
     case = Element("testcase", {"classname": f"health.{area}", "name": visible(_name(finding)), "time": "0"})
-    said = finding.judgement
-    message = visible(said.message)
+    judgement = finding.judgement
+    message = visible(judgement.message)
     kind = {Status.FAIL: "failure", Status.UNKNOWN: "error", Status.SKIP: "skipped"}.get(finding.status, "system-out")
     if finding.status is Status.WARN and fail_on == "warn":
         kind = "failure"
@@ -69,7 +69,7 @@ def _case(finding: Finding, fail_on: str, remedy: str) -> Element:
     if kind == "system-out":
         SubElement(case, kind).text = "\n".join(_told(finding, remedy))
     elif kind == "skipped":
-        SubElement(case, kind, {"type": said.reason, "message": f"{said.reason}: {message}"})
+        SubElement(case, kind, {"type": judgement.reason, "message": f"{judgement.reason}: {message}"})
     else:
         word = {Status.WARN: "warning"}.get(finding.status, finding.status.value)
         SubElement(case, kind, {"type": word, "message": message}).text = "\n".join(_told(finding, remedy))
@@ -90,12 +90,12 @@ def _words(subject: Subject) -> Iterator[str]:
 
 def _told(finding: Finding, remedy: str) -> list[str]:
     """What was found, on what evidence, and what to do."""
-    said = finding.judgement
-    lines = [f"{finding.status.value}: {said.message}"]
-    if said.measured is not None:
-        due = "" if said.expected is None else f", expected {said.expected} {said.unit}".rstrip()
-        lines.append(f"measured {said.measured} {said.unit}".rstrip() + due)
-    lines += [f"{each.where}: {each.value}" for each in said.evidence]
+    judgement = finding.judgement
+    lines = [f"{finding.status.value}: {judgement.message}"]
+    if judgement.measured is not None:
+        due = "" if judgement.expected is None else f", expected {judgement.expected} {judgement.unit}".rstrip()
+        lines.append(f"measured {judgement.measured} {judgement.unit}".rstrip() + due)
+    lines += [f"{item.where}: {item.value}" for item in judgement.evidence]
     if (known := finding.acknowledgement) is not None:
         lapsed = f"; lapsed: {known.lapsed}" if known.lapsed else ""
         lines += [f"acknowledged until {known.expiry}: {visible(known.reason)}{lapsed}"]

@@ -57,17 +57,17 @@ def percent_of(of: float) -> str:
     return f"{100 * of:.0f}%"
 
 
-Cells = Mapping[tuple[str, str], Figure]
+FiguresByPair = Mapping[tuple[str, str], Figure]
 _LEAST, _WHOLE = 8, 24
 """Characters of a bar of 100 %."""
 
 
-def gpu_names(cells: Cells) -> list[str]:
+def gpu_names(cells: FiguresByPair) -> list[str]:
     """The GPUs of a matrix in their order."""
     return sorted({name for pair in cells for name in pair}, key=lambda name: (len(name), name))
 
 
-def shares(cells: Cells, width: int) -> list[str]:
+def shares(cells: FiguresByPair, width: int) -> list[str]:
     """The share of each pair, where one is low; else nothing, for a matrix of 100 % says nothing."""
     known = {pair: part for pair, figure in cells.items() if pair[0] != pair[1] and (part := share(figure)) is not None}
     if not known or min(known.values()) >= LOW:
@@ -148,16 +148,16 @@ BOTH_WAYS = ("p2p-both", "p2p-off-both")
 def tables(figures: Sequence[Figure]) -> list[str]:
     """All tables, with an empty line below each; nothing where nothing was measured."""
     told = _gpus(figures)
-    denied = {(each.a, each.b) for each in figures if each.row.kind == "access" and each.row.value is False}
+    denied = {(figure.a, figure.b) for figure in figures if figure.row.kind == "access" and figure.row.value is False}
     for kind, title in OF_A_PAIR.items():
-        cells = {(each.a, each.b): each for each in figures if each.row.kind == kind}
+        cells = {(figure.a, figure.b): figure for figure in figures if figure.row.kind == kind}
         if kind in BOTH_WAYS:
             cells = {(b, a): each for (a, b), each in cells.items()} | cells
         if any(a != b for a, b in cells):
             told += [f"{title}:", *_matrix(cells, denied), "", *shares(cells, WIDTH)]
     others = [_of_all(each) for each in figures if each.row.kind in ("collective", "ring") or is_rdma(each.row.kind)]
     told += [*others, *([""] if others else [])]
-    simulated = any(each.row.how == "simulated" for each in figures)
+    simulated = any(figure.row.how == "simulated" for figure in figures)
     notes = ["Simulated: no GPU gave these figures."] if simulated else []
     return [*told, *bars(figures, WIDTH), *legend("\n".join(told)), *notes, ""] if told else []
 
@@ -190,7 +190,7 @@ def _with_unit(figure: Figure) -> str:
 
 def _gpus(figures: Sequence[Figure]) -> list[str]:
     """A row for each GPU."""
-    alone = {(each.row.kind, each.a): each for each in figures if each.row.kind in OF_A_GPU}
+    alone = {(figure.row.kind, figure.a): figure for figure in figures if figure.row.kind in OF_A_GPU}
     kinds = [kind for kind in OF_A_GPU if any(kind == found for found, _ in alone)]
     names = list(dict.fromkeys(name for _, name in alone))
     body = []
@@ -201,7 +201,7 @@ def _gpus(figures: Sequence[Figure]) -> list[str]:
     return [*fit_columns(["", "", *map(visible, names)], body, [], WIDTH)[0], ""] if body else []
 
 
-def _matrix(cells: Cells, denied: set[tuple[str, str]]) -> list[str]:
+def _matrix(cells: FiguresByPair, denied: set[tuple[str, str]]) -> list[str]:
     gpus = gpu_names(cells)
     body = []
     for b in gpus:

@@ -91,7 +91,7 @@ def _blamed(cause: Cause, found: Mapping[str, Finding]) -> str:
     """``pcie.width GPU2 0000:0a:00.0 x8 of x16``; what several subjects have in common by its own name."""
     findings = [found[key] for key in cause.explains]
     lead = findings[0]
-    if {each.subject for each in findings} != {lead.subject} or lead.subject.peer is not None:
+    if {finding.subject for finding in findings} != {lead.subject} or lead.subject.peer is not None:
         return visible(f"{lead.id} {component_name(cause.component)}").replace("|", "/")
     return visible(f"{lead.id}{_place(lead)}{_figure(lead.judgement)}").replace("|", "/")
 
@@ -115,8 +115,8 @@ def _named(finding: Finding) -> str:
 
 def _line(finding: Finding, remedy: str) -> str:
     end = "" if finding.status is Status.UNKNOWN else f"; do: {remedy}"
-    known = finding.acknowledgement
-    if known is not None and finding.acknowledged:
-        end = f"; acknowledged until {known.expiry}: {known.reason}"
+    acknowledgement = finding.acknowledgement
+    if acknowledgement is not None and finding.acknowledged:
+        end = f"; acknowledged until {acknowledgement.expiry}: {acknowledgement.reason}"
     line = f"{finding.status.value.upper()} {_named(finding)}: {finding.judgement.message}{end}"
     return visible(line).replace("|", "/")

@@ -22,7 +22,7 @@ from dgxcheck.topology.paths import NEAR
 _WORDS = {Status.FAIL: "FAIL", Status.UNKNOWN: "?", Status.WARN: "WARN"}
 _WORST = (*BAD, Status.PASS)
 _SILENT = (Gap.UNASKED, Gap.UNRECORDED)
-Column = tuple[str, Callable[[Assessment, Device], str | Missing]]
+DeviceColumn = tuple[str, Callable[[Assessment, Device], str | Missing]]
 
 
 def glance(assessment: Assessment) -> list[list[list[str]]]:
@@ -46,7 +46,7 @@ def tables(assessment: Assessment, width: int | None) -> list[str]:
     return [*told, *([f"Host: {_WORDS[host]}", ""] if host in BAD else [])]
 
 
-def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[Column, ...]], ...]:
+def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[DeviceColumn, ...]], ...]:
     devices = assessment.topology.devices
     return ("GPU", assessment.topology.gpus, _GPU), ("HCA", [each for each in devices if each.kind == "nic"], _HCA)
 
@@ -82,7 +82,7 @@ def _state(assessment: Assessment, device: Device, states: Mapping[str | None, S
 
 
 def _table(
-    assessment: Assessment, head: str, devices: Sequence[Device], facts: Iterable[Column],
+    assessment: Assessment, head: str, devices: Sequence[Device], facts: Iterable[DeviceColumn],
     states: Mapping[str | None, Status], width: int | None,
 ) -> list[str]:  # fmt: skip
     if not devices:
@@ -93,7 +93,7 @@ def _table(
 
 
 def _columns(
-    assessment: Assessment, head: str, devices: Sequence[Device], facts: Iterable[Column],
+    assessment: Assessment, head: str, devices: Sequence[Device], facts: Iterable[DeviceColumn],
     states: Mapping[str | None, Status],
 ) -> tuple[list[str], list[str], list[str], list[list[str]]]:  # fmt: skip
     """Names, bus ids, states and facts, each with its head."""
@@ -234,7 +234,7 @@ def _unit(value: int | Missing, unit: str) -> str | Missing:
     return value if isinstance(value, Missing) else f"{value} {unit}"
 
 
-_GPU: tuple[Column, ...] = (
+_GPU: tuple[DeviceColumn, ...] = (
     ("Temp", _temperature),
     ("Power", _power),
     ("UE/CE", _memory_errors),
@@ -243,4 +243,4 @@ _GPU: tuple[Column, ...] = (
     ("HCA", _nearest),
 )
 """UE/CE: uncorrected and corrected memory errors."""
-_HCA: tuple[Column, ...] = (("PCIe", _pcie), ("Port", _port), ("GPUs", _nearest))
+_HCA: tuple[DeviceColumn, ...] = (("PCIe", _pcie), ("Port", _port), ("GPUs", _nearest))

@@ -35,13 +35,13 @@ from dgxcheck.output.page.blocks import (
     Cell,
     Drawing,
     Fold,
+    ListItem,
+    OrderedList,
     Page,
-    Problem,
-    Section,
-    Step,
-    Steps,
+    PageSection,
+    Paragraph,
+    ProblemBlock,
     Table,
-    Text,
     Tone,
 )
 from dgxcheck.output.picture import layout, svg
@@ -57,14 +57,14 @@ def page_of(report: HealthReport) -> Page:
     assessment = report.assessment
     status = assessment.verdict.value.upper()
     sections = (
-        Section(title="What is wrong, and what to do", blocks=tuple(problems(assessment))),
-        Section(title="Score", blocks=tuple(_score(assessment))),
-        Section(title="Wiring", blocks=(_drawing(assessment),) if assessment.topology.devices else ()),
-        Section(title="Devices", blocks=tuple(_devices(assessment))),
-        Section(title="Measurements", blocks=tuple(figure_blocks.figures(assessment))),
-        Section(title="Under load", blocks=tuple(figure_blocks.burn_in(assessment))),
-        Section(title="Findings", blocks=tuple(_findings(assessment))),
-        Section(title="Checks that did not run", blocks=tuple(_skipped(assessment))),
+        PageSection(title="What is wrong, and what to do", blocks=tuple(problems(assessment))),
+        PageSection(title="Score", blocks=tuple(_score(assessment))),
+        PageSection(title="Wiring", blocks=(_drawing(assessment),) if assessment.topology.devices else ()),
+        PageSection(title="Devices", blocks=tuple(_devices(assessment))),
+        PageSection(title="Measurements", blocks=tuple(figure_blocks.figures(assessment))),
+        PageSection(title="Under load", blocks=tuple(figure_blocks.burn_in(assessment))),
+        PageSection(title="Findings", blocks=tuple(_findings(assessment))),
+        PageSection(title="Checks that did not run", blocks=tuple(_skipped(assessment))),
     )
     return Page(
         title=_title(assessment),
@@ -102,7 +102,7 @@ def _facts(assessment: Assessment) -> Iterator[tuple[str, str]]:
 
 
 def _score(assessment: Assessment) -> Iterator[Block]:
-    yield Text(score_line(assessment))
+    yield Paragraph(score_line(assessment))
     if assessment.score is not None and assessment.score.areas:
         rows = tuple((str(area), share) for area, share in assessment.score.areas.items())
         yield Bars(rows=rows, caption="Areas, of 100")
@@ -130,7 +130,7 @@ def _findings(assessment: Assessment) -> Iterator[Block]:
         yield _listed(bad)
         evidence = [line for finding in bad for line in _evidence(finding)]
         if evidence:
-            yield Fold(title="Evidence", blocks=(Text("\n".join(evidence), code=True),))
+            yield Fold(title="Evidence", blocks=(Paragraph("\n".join(evidence), code=True),))
     passed = [each for each in assessment.findings if each.status is Status.PASS]
     by_check: dict[str, list[Finding]] = {}
     for finding in passed:
@@ -143,27 +143,27 @@ def _evidence(finding: Finding) -> Iterator[str]:
     """The finding, and below it each raw fact."""
     if finding.judgement.evidence:
         yield visible(f"{finding.id} {subject_name(finding.subject)}")
-        yield from (visible(f"  {each.where}: {each.value}") for each in finding.judgement.evidence)
+        yield from (visible(f"  {item.where}: {item.value}") for item in finding.judgement.evidence)
 
 
 def _listed(findings: Iterable[Finding]) -> Table:
     rows = tuple(
         (
-            Cell(each.id),
-            Cell(each.status.value.upper(), TONES[each.status]),
-            Cell(visible(subject_name(each.subject))),
-            Cell(visible(each.judgement.message)),
+            Cell(finding.id),
+            Cell(finding.status.value.upper(), TONES[finding.status]),
+            Cell(visible(subject_name(finding.subject))),
+            Cell(visible(finding.judgement.message)),
         )
-        for each in findings
+        for finding in findings
     )
     return Table(head=("Check", "Status", "Device", "Finding"), rows=rows)
 
 
 def _skipped(assessment: Assessment) -> Iterator[Block]:
-    skipped: Sequence[Finding] = [each for each in assessment.findings if each.status is Status.SKIP]
+    skipped: Sequence[Finding] = [finding for finding in assessment.findings if finding.status is Status.SKIP]
     if not skipped:
         return
-    yield Text(f"{counted(len(skipped), 'check')}: {skip_counts(skipped)}.")
+    yield Paragraph(f"{counted(len(skipped), 'check')}: {skip_counts(skipped)}.")
     for reason, text in SKIPPED.items():
         same = [each for each in skipped if each.judgement.reason == reason]
         if same:
@@ -189,44 +189,46 @@ def problems(assessment: Assessment) -> Iterator[Block]:
     for number, finding in enumerate(
         (each for each in worst_first(assessment.findings) if each.key in loose), len(assessment.causes) + 1
     ):
-        told: list[Block] = [Text(sentence(finding), TONES[finding.status])]
+        told: list[Block] = [Paragraph(sentence(finding), TONES[finding.status])]
         advised = finding.status is not Status.UNKNOWN or finding.judgement.remedy
-        told += [Text(f"Do: {visible(finding.remedy)}")] if advised else []
-        yield Problem(title=f"{number}. {visible(subject_name(finding.subject))}", tone=TONES[finding.status],
+        told += [Paragraph(f"Do: {visible(finding.remedy)}")] if advised else []
+        yield ProblemBlock(title=f"{number}. {visible(subject_name(finding.subject))}", tone=TONES[finding.status],
                       blocks=tuple(told))  # fmt: skip
     for finding in assessment.findings:
         known = finding.acknowledgement
         if known is not None and finding.acknowledged:
             text = f"{sentence(finding)} (acknowledged until {known.expiry}: {visible(known.reason)})"
-            yield Text(text, "skip")
+            yield Paragraph(text, "skip")
     if not any(each.status in BAD and not each.acknowledged for each in assessment.findings):
-        yield Text(f"No problems found in the checks that ran: {what_ran(assessment)}.")
+        yield Paragraph(f"No problems found in the checks that ran: {what_ran(assessment)}.")
 
 
-def _cause(number: int, cause: Cause, found: Mapping[str, Finding], remedies: Remedies) -> Problem:
+def _cause(number: int, cause: Cause, found: Mapping[str, Finding], remedies: Remedies) -> ProblemBlock:
     notes = [f"Confidence {confidence_text(cause.confidence)}."]
     notes += [f"{recurrence_text(cause.recurrence)}."] if cause.recurrence is not None else []
     findings = [sentence(found[key]) for key in cause.explains if key in found]
-    save = list(dict.fromkeys(preserve_text(each) for each in cause.preserve))
+    save = list(dict.fromkeys(preserve_text(evidence) for evidence in cause.preserve))
     disturbs = any(action.scope != "none" for action in cause.actions)
     more = len(findings) - 3
-    blocks: list[Block] = [Text(text, TONES[cause.severity]) for text in findings[:3]]
+    blocks: list[Block] = [Paragraph(text, TONES[cause.severity]) for text in findings[:3]]
     if more > 0:
-        blocks.append(Fold(title=f"and {counted(more, 'more finding')}", blocks=tuple(map(Text, findings[3:]))))
-    blocks += [Text(visible(note)) for note in notes]
-    blocks.append(Steps(steps=tuple(_step(action, remedies, number) for number, action in enumerate(cause.actions))))
+        blocks.append(Fold(title=f"and {counted(more, 'more finding')}", blocks=tuple(map(Paragraph, findings[3:]))))
+    blocks += [Paragraph(visible(note)) for note in notes]
+    blocks.append(
+        OrderedList(steps=tuple(_step(action, remedies, number) for number, action in enumerate(cause.actions)))
+    )
     if save and disturbs:
-        blocks += [Text("Save first what this destroys:"), Text("\n".join(map(visible, save)), code=True)]
+        blocks += [Paragraph("Save first what this destroys:"), Paragraph("\n".join(map(visible, save)), code=True)]
     title = f"{number}. {place(cause.component)} ({cause.severity.value}, {due(cause)})"
-    return Problem(title=visible(title), tone=TONES[cause.severity], blocks=tuple(blocks))
+    return ProblemBlock(title=visible(title), tone=TONES[cause.severity], blocks=tuple(blocks))
 
 
-def _step(action: Action, remedies: Remedies, number: int) -> Step:
+def _step(action: Action, remedies: Remedies, number: int) -> ListItem:
     how = instruction_text(action.instruction, remedies.get(action.remedy_of, ""))
     commands = tuple(visible(shlex.join(command)) for command in action.commands)
     notes = [f"disturbs {disturbed(action)}"] if action.scope != "none" else []
     notes += [URGENCIES[action.urgency]] if number == 0 or action.step not in PREPARATORY else []
-    return Step(name=STEPS[action.step], commands=commands, how=visible(how), note=visible("; ".join(notes)))
+    return ListItem(name=STEPS[action.step], commands=commands, how=visible(how), note=visible("; ".join(notes)))
 
 
 def as_html(report: HealthReport) -> str:

@@ -23,7 +23,7 @@ from dgxcheck.output.exposition import (
     STATES,
     VERDICT_VALUES,
     Family,
-    Sample,
+    Series,
     bus_id,
     classic,
     gpu_labels,
@@ -65,7 +65,7 @@ def families(report: HealthReport) -> list[Family]:
     ]
 
 
-def _gpus(assessment: Assessment) -> Iterator[Sample]:
+def _gpus(assessment: Assessment) -> Iterator[Series]:
     """Those that NVML lists. No serial numbers: metrics are usually readable for the whole network."""
     nvml = assessment.snapshot.gpu
     labels = {gpu.bdf: gpu_labels(gpu) for gpu in assessment.topology.gpus}
@@ -89,7 +89,7 @@ def _score(assessment: Assessment) -> list[Family]:
     ]
 
 
-def _statuses(findings: Iterable[Finding], gpus: _Gpus) -> Iterator[Sample]:
+def _statuses(findings: Iterable[Finding], gpus: _Gpus) -> Iterator[Series]:
     for finding in findings:
         yield {"check": finding.id, **subject_labels(finding, gpus)}, STATES[finding.status.value]
 
@@ -121,7 +121,7 @@ def _component(component: Component) -> dict[str, str]:
 
 def _measured(findings: Iterable[Finding], gpus: _Gpus) -> list[Family]:
     """What was measured, a metric per quantity; a finding that measured nothing has no sample there."""
-    found: dict[tuple[str, str], list[Sample]] = {}
+    found: dict[tuple[str, str], list[Series]] = {}
     for quantity, finding, value in measurements(findings):
         samples = found.setdefault((quantity.metric, quantity.text), [])
         samples.append((subject_labels(finding, gpus), value if quantity.scale == 1 else value * quantity.scale))
@@ -151,7 +151,7 @@ def error_counters(assessment: Assessment) -> list[Family]:
     ]  # fmt: skip
 
 
-def _aer(listed: Iterable[AerDevice], gpus: _Gpus) -> Iterator[Sample]:
+def _aer(listed: Iterable[AerDevice], gpus: _Gpus) -> Iterator[Series]:
     for row in listed:
         labels = gpus.get(row.bdf) or {"gpu": "", "UUID": "", "pci_bus_id": bus_id(row.bdf)}
         for kind, errors in zip(_KINDS, (row.correctable, row.nonfatal, row.fatal), strict=True):
@@ -159,7 +159,7 @@ def _aer(listed: Iterable[AerDevice], gpus: _Gpus) -> Iterator[Sample]:
                 yield {**labels, "kind": kind}, errors.total
 
 
-def _messages(listed: Iterable[AerDevice]) -> Iterator[Sample]:
+def _messages(listed: Iterable[AerDevice]) -> Iterator[Series]:
     for row in listed:
         if row.root_port is not None:
             counts = (row.root_port.correctable, row.root_port.nonfatal, row.root_port.fatal)
@@ -168,20 +168,20 @@ def _messages(listed: Iterable[AerDevice]) -> Iterator[Sample]:
                     yield {"pci_bus_id": bus_id(row.bdf), "kind": kind}, number
 
 
-def _replays(listed: Iterable[GpuCounters], gpus: _Gpus) -> Iterator[Sample]:
+def _replays(listed: Iterable[GpuCounters], gpus: _Gpus) -> Iterator[Series]:
     for row in listed:
         if row.bdf in gpus and not isinstance(row.pcie_replays, Missing):
             yield gpus[row.bdf], row.pcie_replays
 
 
-def _corrected(listed: Iterable[GpuEcc], gpus: _Gpus) -> Iterator[Sample]:
+def _corrected(listed: Iterable[GpuEcc], gpus: _Gpus) -> Iterator[Series]:
     for row in listed:
         counts = row.volatile_corrected
         if row.bdf in gpus and not isinstance(counts, Missing) and not isinstance(counts.total, Missing):
             yield gpus[row.bdf], counts.total
 
 
-def _nvlinks(listed: Iterable[NvLinkErrors], gpus: _Gpus) -> Iterator[Sample]:
+def _nvlinks(listed: Iterable[NvLinkErrors], gpus: _Gpus) -> Iterator[Series]:
     for row in listed:
         counts = (row.replay, row.recovery, row.crc_flit, row.crc_data, row.ecc_data)
         for name, number in zip(LINK_ERRORS, counts, strict=True):
@@ -189,7 +189,7 @@ def _nvlinks(listed: Iterable[NvLinkErrors], gpus: _Gpus) -> Iterator[Sample]:
                 yield {**gpus[row.bdf], "nvlink": str(row.link), "counter": name}, number
 
 
-def _ports(listed: Iterable[IbDevicePorts]) -> Iterator[Sample]:
+def _ports(listed: Iterable[IbDevicePorts]) -> Iterator[Series]:
     for device in listed:
         for port in rows(device.ports):
             labels = {"device": device.device, "port": str(port.port)}

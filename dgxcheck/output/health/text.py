@@ -55,14 +55,14 @@ def verdict_line(assessment: Assessment) -> str:
 
 def what_ran(assessment: Assessment) -> str:
     """``410 of 485 checks ran (state, kernel log, counter growth)``"""
-    ran = sum(each.status is not Status.SKIP for each in assessment.findings)
+    ran = sum(finding.status is not Status.SKIP for finding in assessment.findings)
     kinds = _kinds(assessment)
     return f"{ran} of {counted(len(assessment.findings), 'check')} ran{f' ({kinds})' if kinds else ''}"
 
 
 def _kinds(assessment: Assessment) -> str:
     """What the checks that ran looked at."""
-    witnesses = {each.witness for each in assessment.findings if each.status is not Status.SKIP}
+    witnesses = {finding.witness for finding in assessment.findings if finding.status is not Status.SKIP}
     return ", ".join(kind for witness, kind in _KINDS.items() if witness in witnesses)
 
 
@@ -230,7 +230,7 @@ _ORDER = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
 def healthmon(report: HealthReport) -> str:
     """A line per finding, the worst first; then healthmon's totals."""
     findings = report.assessment.findings
-    rows = [_cells(each) for each in sorted(findings, key=lambda each: _ORDER.index(each.status))]
+    rows = [_cells(finding) for finding in sorted(findings, key=lambda each: _ORDER.index(each.status))]
     return lines([*(columns(rows) if rows else []), "", *closing(findings)])
 
 

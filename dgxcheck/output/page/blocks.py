@@ -53,7 +53,7 @@ class Table(Record):
     heat: bool = False
 
 
-class Text(Record, kw_only=False):
+class Paragraph(Record, kw_only=False):
     """A paragraph."""
 
     text: str
@@ -62,7 +62,7 @@ class Text(Record, kw_only=False):
     """To be typed, or shown as it is, line by line."""
 
 
-class Step(Record):
+class ListItem(Record):
     """Of a numbered list: what to do, how, and what that means for others."""
 
     name: str
@@ -73,8 +73,8 @@ class Step(Record):
     note: str
 
 
-class Steps(Record):
-    steps: tuple[Step, ...]
+class OrderedList(Record):
+    steps: tuple[ListItem, ...]
 
 
 class Bars(Record):
@@ -118,7 +118,7 @@ class Fold(Record):
     blocks: tuple[Block, ...]
 
 
-class Problem(Record):
+class ProblemBlock(Record):
     """A cause, or a finding without one."""
 
     title: str
@@ -126,10 +126,10 @@ class Problem(Record):
     blocks: tuple[Block, ...]
 
 
-Block: TypeAlias = "Text | Table | Steps | Bars | Drawing | Mosaic | Fold | Problem"
+Block: TypeAlias = "Paragraph | Table | OrderedList | Bars | Drawing | Mosaic | Fold | ProblemBlock"
 
 
-class Section(Record):
+class PageSection(Record):
     title: str
     blocks: tuple[Block, ...]
 
@@ -145,4 +145,4 @@ class Page(Record):
     """The first sentence: what is wrong, where, what to do."""
     facts: tuple[tuple[str, str], ...]
     """Where it comes from: name and value."""
-    sections: tuple[Section, ...]
+    sections: tuple[PageSection, ...]

@@ -10,14 +10,14 @@ from dgxcheck.output.page.blocks import (
     Cell,
     Drawing,
     Fold,
+    ListItem,
     Mosaic,
+    OrderedList,
     Page,
-    Problem,
-    Section,
-    Step,
-    Steps,
+    PageSection,
+    Paragraph,
+    ProblemBlock,
     Table,
-    Text,
 )
 from dgxcheck.output.page.drawings import Markup, curve, element, joined, mosaic, spread
 from dgxcheck.output.page.style import css, heat_class
@@ -39,7 +39,7 @@ def render(page: Page) -> str:
         element("title", f"{page.status}: {page.title}"),
         element("style", Markup(css())),
     )
-    body = element("body", element("main", _top(page), *(_section(each, drawings) for each in page.sections)))
+    body = element("body", element("main", _top(page), *(_section(section, drawings) for section in page.sections)))
     return f"<!DOCTYPE html>\n{element('html', head, Markup(chr(10)), body, lang='en')}\n"
 
 
@@ -65,7 +65,7 @@ def _top(page: Page) -> Markup:
     )
 
 
-def _section(section: Section, drawings: _Drawings) -> Markup:
+def _section(section: PageSection, drawings: _Drawings) -> Markup:
     return joined(Markup("\n"), element("section", element("h2", section.title), *_blocks(section.blocks, drawings)))
 
 
@@ -74,11 +74,11 @@ def _blocks(blocks: Iterable[Block], drawings: _Drawings) -> Iterable[Markup]:
 
 
 def _block(block: Block, drawings: _Drawings) -> Markup:
-    if isinstance(block, Text):
+    if isinstance(block, Paragraph):
         if block.code:
             return element("pre", Markup("\n".join(joined(line) for line in block.text.split("\n"))))
         return element("p", block.text, class_=block.tone)
-    if isinstance(block, Steps):
+    if isinstance(block, OrderedList):
         return element("ol", *map(_step, block.steps))
     if isinstance(block, Bars):
         return _bars(block)
@@ -88,13 +88,13 @@ def _block(block: Block, drawings: _Drawings) -> Markup:
         return element("figure", mosaic(block, drawings.next_name()))
     if isinstance(block, Fold):
         return element("details", element("summary", block.title), *_blocks(block.blocks, drawings))
-    if isinstance(block, Problem):
+    if isinstance(block, ProblemBlock):
         head = element("h3", block.title)
         return element("div", head, *_blocks(block.blocks, drawings), class_=f"problem {block.tone}")
     return _table(block)
 
 
-def _step(step: Step) -> Markup:
+def _step(step: ListItem) -> Markup:
     parts = [element("strong", step.name)]
     parts += [joined(" ", element("code", command)) for command in step.commands]
     parts += [joined(" ", step.how)] if step.how else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from dgxcheck.output.page.blocks import Bars, Block, Cell, Drawing, Mosaic, Page, Steps, Table, Text
+from dgxcheck.output.page.blocks import Bars, Block, Cell, Drawing, Mosaic, OrderedList, Page, Paragraph, Table
 from dgxcheck.output.plain_text import lines, visible
 
 _ACTIVE = re.compile(r"([\\`*_\[\]<|~&]|^[#>+=-]|^[0-9]+(?=[.)] ))")
@@ -28,9 +28,9 @@ def _blocks(blocks: Iterable[Block], level: int) -> Iterator[str]:
 
 
 def _block(block: Block, level: int) -> Iterator[str]:
-    if isinstance(block, Text):
+    if isinstance(block, Paragraph):
         yield from (_code(block.text) if block.code else [escaped(block.text)])
-    elif isinstance(block, Steps):
+    elif isinstance(block, OrderedList):
         for number, step in enumerate(block.steps, 1):
             note = f"({escaped(step.note)})" if step.note else ""
             parts = (f"**{escaped(step.name)}**", *map(_inline, step.commands), escaped(step.how), note)

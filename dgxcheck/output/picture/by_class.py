@@ -20,42 +20,42 @@ T = TypeVar("T")
 _LEVELS: tuple[tuple[PciClass, str], ...] = (("PIX", "PCIe switch"), ("PXB", "PCIe switches"))
 
 
-class Group(Record):
+class DeviceGroup(Record):
     """Devices below one switch or host bridge."""
 
     kind: Literal["host-bridge", "switch"]
     name: str
-    members: tuple[Group | Device, ...]
+    members: tuple[DeviceGroup | Device, ...]
 
 
-def groups(topology: Topology, devices: Sequence[Device]) -> Iterator[tuple[int | None, Group]]:
+def groups(topology: Topology, devices: Sequence[Device]) -> Iterator[tuple[int | None, DeviceGroup]]:
     """Host bridges with the number of their NUMA node, None where it is unknown."""
-    trees: list[Group | Device] = [*devices]
+    trees: list[DeviceGroup | Device] = [*devices]
     near: set[PciClass] = set()
     for label, name in _LEVELS:
         near.add(label)
         trees = [
-            same[0] if len(same) == 1 else Group(kind="switch", name=name, members=tuple(same))
+            same[0] if len(same) == 1 else DeviceGroup(kind="switch", name=name, members=tuple(same))
             for same in _joined(trees, lambda a, b: _is_within(topology, a, b, near))
         ]
     near.add("PHB")
-    loose: dict[int | None, list[Group | Device]] = {}
+    loose: dict[int | None, list[DeviceGroup | Device]] = {}
     for same in _joined(trees, lambda a, b: _is_within(topology, a, b, near)):
         known = {each.numa_node for tree in same for each in _devices(tree) if isinstance(each.numa_node, int)}
         node = known.pop() if len(known) == 1 else None
         if any(_is_within(topology, a, b, {"PHB"}) for a, b in combinations(same, 2)):
-            yield node, Group(kind="host-bridge", name="host bridge", members=tuple(same))
+            yield node, DeviceGroup(kind="host-bridge", name="host bridge", members=tuple(same))
         else:
             loose.setdefault(node, []).extend(same)
     for node, members in loose.items():
-        yield node, Group(kind="host-bridge", name="host bridges not known", members=tuple(members))
+        yield node, DeviceGroup(kind="host-bridge", name="host bridges not known", members=tuple(members))
 
 
-def _devices(tree: Group | Device) -> list[Device]:
+def _devices(tree: DeviceGroup | Device) -> list[Device]:
     return [tree] if isinstance(tree, Device) else [each for member in tree.members for each in _devices(member)]
 
 
-def _is_within(topology: Topology, a: Group | Device, b: Group | Device, near: set[PciClass]) -> bool:
+def _is_within(topology: Topology, a: DeviceGroup | Device, b: DeviceGroup | Device, near: set[PciClass]) -> bool:
     """Is any device of one as near to any of the other?"""
     return any(topology.link(one, other).pci in near for one in _devices(a) for other in _devices(b))
 

@@ -10,7 +10,7 @@ from dgxcheck.output.picture import nvlinks
 from dgxcheck.output.picture.by_class import others
 from dgxcheck.output.picture.marks import Mark, box, link, link_lines, worst
 from dgxcheck.output.picture.shapes import LIGHT
-from dgxcheck.output.picture.wiring import Node, panels
+from dgxcheck.output.picture.wiring import TreeNode, panels
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.topology.model import Topology
 
@@ -36,7 +36,7 @@ def render(
     return lines([*told, "}"])
 
 
-def _tree(node: Node, above: Node | None, marks: Sequence[Mark]) -> Iterator[str]:
+def _tree(node: TreeNode, above: TreeNode | None, marks: Sequence[Mark]) -> Iterator[str]:
     own = [mark for mark in marks if {box(part) for part in (node.key, *node.parts)} & {*mark.at}]
     fill = {"host-bridge": "bridge"}.get(node.kind, node.kind)
     tone = worst(own)

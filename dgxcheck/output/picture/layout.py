@@ -11,23 +11,23 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.output.picture import nvlinks
 from dgxcheck.output.picture.by_class import others
-from dgxcheck.output.picture.marks import Mark, Tone
+from dgxcheck.output.picture.marks import Mark, MarkTone
 from dgxcheck.output.picture.shapes import (
     LINE,
     NORMAL,
     SMALL,
-    Box,
-    Line,
     Picture,
+    Polyline,
     Rect,
-    Text,
+    TextBox,
+    TextLine,
     moved,
     text_width,
     upside_down,
     wrapped,
 )
-from dgxcheck.output.picture.tree_layout import BETWEEN, Row, Tree
-from dgxcheck.output.picture.wiring import Node, Panel, devices_below, panels
+from dgxcheck.output.picture.tree_layout import BETWEEN, RowOfTrees, TreeLayout
+from dgxcheck.output.picture.wiring import Panel, TreeNode, devices_below, panels
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Topology
 
@@ -43,7 +43,7 @@ def drawn(
     """The picture; ``notes`` are sentences below it."""
     found = panels(topology, numa, others(topology, marks, nvme))
     domains = {device.bdf.partition(":")[0] for device in topology.devices if device.bdf}
-    tree = Tree(marks, whole_bdfs=len(domains) > 1)
+    tree = TreeLayout(marks, whole_bdfs=len(domains) > 1)
     to_bar = nvlinks.switched(topology)
     pairs = nvlinks.joints(topology, marks)
     wired = bool(to_bar or pairs)
@@ -69,10 +69,12 @@ def drawn(
     )
 
 
-def _stacked(rows: Sequence[Row], width: float, between: float, facing: bool) -> tuple[list[Box], list[Line], float]:
+def _stacked(
+    rows: Sequence[RowOfTrees], width: float, between: float, facing: bool
+) -> tuple[list[TextBox], list[Polyline], float]:
     """The rows below each other, the second of two that face each other upside down, and where they end."""
-    boxes: list[Box] = []
-    lines: list[Line] = []
+    boxes: list[TextBox] = []
+    lines: list[Polyline] = []
     y = MARGIN + _HEAD
     for number, row in enumerate(rows):
         shapes = upside_down(row.boxes, row.lines, row.height) if facing and number else (row.boxes, row.lines)
@@ -84,7 +86,7 @@ def _stacked(rows: Sequence[Row], width: float, between: float, facing: bool) ->
 
 
 def _wires(
-    topology: Topology, boxes: Sequence[Box], to_bar: Mapping[str, int | None], pairs: Sequence[nvlinks.Joint],
+    topology: Topology, boxes: Sequence[TextBox], to_bar: Mapping[str, int | None], pairs: Sequence[nvlinks.Joint],
     marks: Sequence[Mark], facing: bool,
 ) -> nvlinks.Wires:  # fmt: skip
     """The NVLinks: below the panels, or in the space between two rows."""
@@ -104,11 +106,13 @@ def _wires(
     return nvlinks.Wires(boxes=bar.boxes + arcs.boxes, lines=bar.lines, arcs=arcs.arcs)
 
 
-def _title(title: str, width: float) -> Box:
-    return Box(kind="title", rect=Rect(MARGIN, MARGIN - 4, width, _HEAD - 4), lines=(Text(title, NORMAL + 2, True),))
+def _title(title: str, width: float) -> TextBox:
+    return TextBox(
+        kind="title", rect=Rect(MARGIN, MARGIN - 4, width, _HEAD - 4), lines=(TextLine(title, NORMAL + 2, True),)
+    )
 
 
-def _legend(topology: Topology, rows: Sequence[Row], pairs: Sequence[nvlinks.Joint]) -> list[str]:
+def _legend(topology: Topology, rows: Sequence[RowOfTrees], pairs: Sequence[nvlinks.Joint]) -> list[str]:
     told = []
     if any(box.kind == "label" for row in rows for box in row.boxes):
         told.append(
@@ -123,9 +127,9 @@ def _legend(topology: Topology, rows: Sequence[Row], pairs: Sequence[nvlinks.Joi
     return told + ([visible(topology.headline)] if topology.headline else [])
 
 
-def _captions(marks: Sequence[Mark], notes: Sequence[str], width: float, y: float) -> tuple[list[Box], float]:
+def _captions(marks: Sequence[Mark], notes: Sequence[str], width: float, y: float) -> tuple[list[TextBox], float]:
     """What the numbers in the picture mean, then the legend."""
-    boxes: list[tuple[list[str], float, Tone | None]] = []
+    boxes: list[tuple[list[str], float, MarkTone | None]] = []
     for mark in marks:
         sign = " ".join(filter(None, (mark.sign, str(mark.number) if mark.number else "")))
         text = visible(f"{sign}: {mark.words}" if sign else mark.words)
@@ -134,8 +138,8 @@ def _captions(marks: Sequence[Mark], notes: Sequence[str], width: float, y: floa
     shapes = []
     for told, size, tone in boxes:
         height = len(told) * size * LINE + 3
-        lines = tuple(Text(line, size, False, tone) for line in told)
-        shapes.append(Box(kind="caption", rect=Rect(MARGIN, y, width, height), lines=lines, tone=tone))
+        lines = tuple(TextLine(line, size, False, tone) for line in told)
+        shapes.append(TextBox(kind="caption", rect=Rect(MARGIN, y, width, height), lines=lines, tone=tone))
         y += height
     return shapes, y
 
@@ -148,7 +152,7 @@ WIDEST = 1280.0
 """Of one row, where that is possible: wider pictures are unreadable in a page."""
 
 
-def in_rows(found: Sequence[Panel], tree: Tree, most: int | None) -> list[list[Panel]]:
+def in_rows(found: Sequence[Panel], tree: TreeLayout, most: int | None) -> list[list[Panel]]:
     """Panels in order, in as few rows as are not too wide, of about the same width.
 
     ``most`` rows at the most, however wide: where NVLinks join GPUs of all of them.
@@ -179,7 +183,7 @@ def _filled(widths: Sequence[float], limit: float) -> list[list[int]]:
     return rows
 
 
-def _parts(panel: Panel, tree: Tree) -> list[Panel]:
+def _parts(panel: Panel, tree: TreeLayout) -> list[Panel]:
     """A NUMA node too wide for one row in parts, of whole host bridges where it has several."""
     total = tree.width(panel)
     bridge = panel.children[0]
@@ -187,12 +191,12 @@ def _parts(panel: Panel, tree: Tree) -> list[Panel]:
     if total <= WIDEST or len(units) < 2:
         return [panel]
 
-    def part(of: Sequence[Node]) -> Panel:
+    def part(of: Sequence[TreeNode]) -> Panel:
         children = (replace(bridge, children=tuple(of)),) if units is bridge.children else tuple(of)
         return replace(panel, children=children)
 
     most = total / -(-total // WIDEST) + BETWEEN
-    parts: list[list[Node]] = [[]]
+    parts: list[list[TreeNode]] = [[]]
     for unit in units:
         if parts[-1] and tree.width(part([*parts[-1], unit])) > most:
             parts.append([])

@@ -10,9 +10,9 @@ from dgxcheck.facts.record import Record
 from dgxcheck.output.plain_text import shown
 from dgxcheck.topology.paths import Hop
 
-Tone = Literal["fail", "warn", "way", "better"]
+MarkTone = Literal["fail", "warn", "way", "better"]
 """``way`` is what was asked about, not trouble."""
-_WORST: tuple[Tone, ...] = ("fail", "warn", "better", "way")
+_WORST: tuple[MarkTone, ...] = ("fail", "warn", "better", "way")
 At = tuple[Literal["box", "link", "pair", "node", "nvswitches"], str, str]
 """A bus id or name of a device, switch or host bridge; a link by its lower end; two GPUs; a NUMA node; NVSwitches."""
 
@@ -22,7 +22,7 @@ class Mark(Record):
 
     number: int
     """0 for the way that was asked about."""
-    tone: Tone
+    tone: MarkTone
     sign: str
     """``FAIL``, ``WORSE``: how bad it is, in a word; empty for what is not."""
     tag: str
@@ -60,7 +60,7 @@ def numbered(marks: Sequence[Mark], at: At) -> list[Mark]:
     return [mark for mark in marks if at in mark.at]
 
 
-def worst(marks: Sequence[Mark]) -> Tone | None:
+def worst(marks: Sequence[Mark]) -> MarkTone | None:
     """The tone of the worst; None without any."""
     return min((mark.tone for mark in marks), key=_WORST.index, default=None)
 

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.marks import NVSWITCHES, Mark, numbered, pair, worst
-from dgxcheck.output.picture.shapes import LINE, NORMAL, SMALL, Arc, Box, Line, Rect, Text, text_width
+from dgxcheck.output.picture.shapes import LINE, NORMAL, SMALL, Arc, Polyline, Rect, TextBox, TextLine, text_width
 from dgxcheck.topology.model import Topology
 
 _SINGLE = 12
@@ -79,8 +79,8 @@ Point = tuple[float, float]
 class Wires(Record):
     """What is drawn of the NVLinks."""
 
-    boxes: list[Box]
-    lines: list[Line]
+    boxes: list[TextBox]
+    lines: list[Polyline]
     arcs: list[Arc]
 
 
@@ -98,8 +98,8 @@ def through_bar(
         text += f": {counted(links, 'NVLink')} from every GPU"
     text = f"{','.join(str(mark.number) for mark in own)}: {text}" if own else text
     rect = Rect(left, y, max(right - left, text_width(text, NORMAL, True) + 16), BAR)
-    lines = (Text(text, NORMAL, True, tone),)
-    bar = Box(kind="bar", rect=rect, lines=lines, tone=tone, hint=text, key="nvswitches")
+    lines = (TextLine(text, NORMAL, True, tone),)
+    bar = TextBox(kind="bar", rect=rect, lines=lines, tone=tone, hint=text, key="nvswitches")
     drawn = Wires(boxes=[bar], lines=[], arcs=[])
     for key, links in counts.items():
         if key not in places:
@@ -110,7 +110,7 @@ def through_bar(
         at_pair = [mark for mark in marks if any(at[0] == "pair" and key in at for at in mark.at)]
         known = "?" if links is None else str(links)
         drawn.lines.append(
-            Line(kind="nvlink", points=((x, start), (x, end)), tone=worst(at_pair), down=not links,
+            Polyline(kind="nvlink", points=((x, start), (x, end)), tone=worst(at_pair), down=not links,
                  hint=f"NVLinks up to the NVSwitches: {known}", ends=(key, bar.key))
         )  # fmt: skip
         number = ",".join(str(mark.number) for mark in at_pair if mark.number)
@@ -202,7 +202,7 @@ def _arc(
                width=1.6 if single else min(1.6 + joint.up / 4, 6.0))  # fmt: skip
 
 
-def _free_label(text: str, arc: Arc, marks: Sequence[Mark], others: Sequence[Box]) -> Box:
+def _free_label(text: str, arc: Arc, marks: Sequence[Mark], others: Sequence[TextBox]) -> TextBox:
     """On the arc, where no other label stands."""
     tried = [_label(text, *arc.at(share), marks) for share in
              (0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74, 0.2, 0.8)]  # fmt: skip
@@ -210,11 +210,11 @@ def _free_label(text: str, arc: Arc, marks: Sequence[Mark], others: Sequence[Box
     return next(free, tried[0])
 
 
-def _label(text: str, x: float, y: float, marks: Sequence[Mark]) -> Box:
+def _label(text: str, x: float, y: float, marks: Sequence[Mark]) -> TextBox:
     tone = worst(marks)
     width, height = text_width(text, SMALL, tone is not None) + 6, SMALL * LINE + 2
     rect = Rect(x - width / 2, y - height / 2, width, height)
-    return Box(kind="label", rect=rect, lines=(Text(text, SMALL, tone is not None, tone),), tone=tone)
+    return TextBox(kind="label", rect=rect, lines=(TextLine(text, SMALL, tone is not None, tone),), tone=tone)
 
 
 def _middle(rect: Rect) -> float:

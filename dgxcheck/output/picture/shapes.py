@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.output.picture.marks import Tone
+from dgxcheck.output.picture.marks import MarkTone
 
 Colours = Mapping[str, str]
 LIGHT: Colours = {
@@ -90,33 +90,33 @@ class Rect(Record, kw_only=False):
         )
 
 
-class Text(Record, kw_only=False):
+class TextLine(Record, kw_only=False):
     """One line."""
 
     text: str
     size: float = NORMAL
     bold: bool = False
-    tone: Tone | None = None
+    tone: MarkTone | None = None
 
 
-class Box(Record):
+class TextBox(Record):
     """A rectangle with lines of text, centred but for captions and titles."""
 
     kind: BoxKind
     rect: Rect
-    lines: tuple[Text, ...] = ()
-    tone: Tone | None = None
+    lines: tuple[TextLine, ...] = ()
+    tone: MarkTone | None = None
     hint: str = ""
     """What a tooltip and a screen reader say of it."""
     key: str = ""
 
 
-class Line(Record):
+class Polyline(Record):
     """A link of the PCI tree, or the NVLinks from a GPU to the NVSwitches."""
 
     kind: Literal["pcie", "nvlink"]
     points: tuple[tuple[float, float], ...]
-    tone: Tone | None = None
+    tone: MarkTone | None = None
     hint: str = ""
     down: bool = False
     ends: tuple[str, str] = ("", "")
@@ -131,7 +131,7 @@ class Arc(Record):
     bend: tuple[float, float]
     """The heights of the two control points."""
     width: float = 1.6
-    tone: Tone | None = None
+    tone: MarkTone | None = None
     down: bool = False
     hint: str = ""
 
@@ -148,24 +148,24 @@ class Picture(Record):
 
     width: float
     height: float
-    boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
+    boxes: tuple[TextBox, ...]
+    lines: tuple[Polyline, ...]
     arcs: tuple[Arc, ...]
     title: str
     description: str
 
-    def texts(self) -> list[Box]:
+    def texts(self) -> list[TextBox]:
         """The boxes that hold text alone."""
         return [box for box in self.boxes if box.kind in ("label", "badge", "title", "caption")]
 
 
-def upside_down(shapes: list[Box], lines: list[Line], height: float) -> tuple[list[Box], list[Line]]:
+def upside_down(shapes: list[TextBox], lines: list[Polyline], height: float) -> tuple[list[TextBox], list[Polyline]]:
     """The same, mirrored at the middle of ``height``; texts stay upright."""
     turned = [replace(b, rect=Rect(b.rect.x, height - b.rect.y - b.rect.h, b.rect.w, b.rect.h)) for b in shapes]
     return turned, [replace(line, points=tuple((x, height - y) for x, y in line.points)) for line in lines]
 
 
-def moved(shapes: list[Box], lines: list[Line], x: float, y: float) -> tuple[list[Box], list[Line]]:
+def moved(shapes: list[TextBox], lines: list[Polyline], x: float, y: float) -> tuple[list[TextBox], list[Polyline]]:
     """The same, at another place."""
     put = [replace(box, rect=Rect(box.rect.x + x, box.rect.y + y, box.rect.w, box.rect.h)) for box in shapes]
     return put, [replace(line, points=tuple((a + x, b + y) for a, b in line.points)) for line in lines]

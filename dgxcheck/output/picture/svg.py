@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from dgxcheck.output.picture.shapes import DARK, FONTS, LIGHT, LINE, TONES, Arc, Box, Colours, Line, Picture, Text
+from dgxcheck.output.picture.shapes import (
+    DARK,
+    FONTS,
+    LIGHT,
+    LINE,
+    TONES,
+    Arc,
+    Colours,
+    Picture,
+    Polyline,
+    TextBox,
+    TextLine,
+)
 from dgxcheck.output.plain_text import visible
 
 _GAP = 18.0
@@ -80,7 +92,7 @@ def _shapes(picture: Picture) -> Iterable[str]:
     yield from (_box(box) for box in picture.boxes if box.kind != "panel")
 
 
-def _box(box: Box) -> str:
+def _box(box: TextBox) -> str:
     rect = box.rect
     kind = box.kind
     if kind in ("title", "caption"):
@@ -98,7 +110,7 @@ def _box(box: Box) -> str:
     return f"<g>{hint}{shape}{''.join(_lines(box, rect.x + rect.w / 2, ''))}</g>"
 
 
-def _lines(box: Box, x: float, anchor: str) -> Iterable[str]:
+def _lines(box: TextBox, x: float, anchor: str) -> Iterable[str]:
     """The texts, centred from top to bottom."""
     total = sum(line.size * LINE for line in box.lines)
     y = box.rect.y + (box.rect.h - total) / 2
@@ -108,14 +120,14 @@ def _lines(box: Box, x: float, anchor: str) -> Iterable[str]:
         y += line.size * LINE
 
 
-def _written(line: Text, x: float, y: float, anchor: str) -> str:
+def _written(line: TextLine, x: float, y: float, anchor: str) -> str:
     classes = " ".join(filter(None, (anchor, line.tone or ("" if line.bold or line.size > 12 else "small"))))
     weight = ' font-weight="bold"' if line.bold else ""
     named = f' class="{classes}"' if classes else ""
     return f'<text{named} x="{px(x)}" y="{px(y)}" font-size="{px(line.size)}"{weight}>{escaped(line.text)}</text>'
 
 
-def _line(line: Line) -> str:
+def _line(line: Polyline) -> str:
     points = [point for number, point in enumerate(line.points) if not number or point != line.points[number - 1]]
     path = " ".join(f"{'L' if number else 'M'}{px(x)} {px(y)}" for number, (x, y) in enumerate(points))
     classes = " ".join(filter(None, (line.kind, "down" if line.down else "", line.tone)))

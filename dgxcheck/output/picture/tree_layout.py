@@ -6,8 +6,19 @@ from collections.abc import Sequence
 
 from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.marks import Mark, box, link, link_lines, node, numbered, worst
-from dgxcheck.output.picture.shapes import LINE, NORMAL, SMALL, Box, BoxKind, Line, Rect, Text, shortened, text_width
-from dgxcheck.output.picture.wiring import Node, Panel
+from dgxcheck.output.picture.shapes import (
+    LINE,
+    NORMAL,
+    SMALL,
+    BoxKind,
+    Polyline,
+    Rect,
+    TextBox,
+    TextLine,
+    shortened,
+    text_width,
+)
+from dgxcheck.output.picture.wiring import Panel, TreeNode
 from dgxcheck.output.plain_text import visible
 
 PADDING, GAP, BETWEEN = 12.0, 10.0, 14.0
@@ -20,21 +31,21 @@ _LEAST, _MOST = 66.0, 128.0
 """Widths of a device."""
 
 
-class Row(Record):
+class RowOfTrees(Record):
     """The shapes of a row of panels, its size, and where the devices are."""
 
-    boxes: list[Box]
-    lines: list[Line]
+    boxes: list[TextBox]
+    lines: list[Polyline]
     width: float
     height: float
 
 
-def depth(nodes: Sequence[Node]) -> int:
+def depth(nodes: Sequence[TreeNode]) -> int:
     """Levels of switches below the host bridges of a row."""
     return max((_switches(node) for node in nodes), default=0)
 
 
-def _switches(node: Node) -> int:
+def _switches(node: TreeNode) -> int:
     return int(node.kind == "switch") + max(map(_switches, node.children), default=0)
 
 
@@ -42,7 +53,7 @@ def device_height(marked: bool) -> float:
     return 54.0 if marked else 40.0
 
 
-class Tree:
+class TreeLayout:
     """Lays out the panels of one picture: they share the marks and the height of a device."""
 
     def __init__(self, marks: Sequence[Mark], whole_bdfs: bool) -> None:
@@ -51,13 +62,13 @@ class Tree:
         tagged = any(at[0] == "box" and mark.number for mark in marks for at in mark.at)
         self.device_height = device_height(tagged)
 
-    def row(self, panels: Sequence[Panel]) -> Row:
+    def row(self, panels: Sequence[Panel]) -> RowOfTrees:
         """The panels side by side, as high as the deepest."""
         levels = depth([bridge for panel in panels for bridge in panel.children])
         bottom = _TITLE + (levels + 1) * (_BRIDGE + _STEP)
         height = bottom + self.device_height + PADDING
-        boxes: list[Box] = []
-        lines: list[Line] = []
+        boxes: list[TextBox] = []
+        lines: list[Polyline] = []
         x = 0.0
         for panel in panels:
             width = self.width(panel)
@@ -68,21 +79,21 @@ class Tree:
                 self._place(bridge, left, _TITLE, bottom, None, boxes, lines)
                 left += self._column(bridge) + GAP
             x += width + BETWEEN
-        return Row(boxes=boxes, lines=lines, width=x - BETWEEN, height=height)
+        return RowOfTrees(boxes=boxes, lines=lines, width=x - BETWEEN, height=height)
 
     def width(self, panel: Panel) -> float:
         return max(self._columns(panel.children), text_width(panel.title, NORMAL, True) + 4, 130.0) + 2 * PADDING
 
-    def _columns(self, nodes: Sequence[Node]) -> float:
+    def _columns(self, nodes: Sequence[TreeNode]) -> float:
         return sum(map(self._column, nodes)) + GAP * (len(nodes) - 1)
 
-    def _column(self, node: Node) -> float:
+    def _column(self, node: TreeNode) -> float:
         gap = 0.0 if node.kind == "card" else GAP
         below = sum(map(self._column, node.children)) + gap * (len(node.children) - 1) if node.children else 0.0
         label = max((text_width(text, SMALL, True) + 4 for text in link_lines(node.hop)), default=0.0)
         return max(self._width(node), below, label)
 
-    def _width(self, node: Node) -> float:
+    def _width(self, node: TreeNode) -> float:
         if node.kind == "card":
             return 0.0
         tag, device = self._tag(node), _is_device(node)
@@ -91,28 +102,28 @@ class Tree:
         widths += [text_width(tag if device else _with_number(tag, node.name), SMALL, bool(tag))]
         return min(max(*widths, _LEAST - 10), _MOST if device else _MOST + 30) + 12
 
-    def _panel(self, panel: Panel, rect: Rect) -> Box:
+    def _panel(self, panel: Panel, rect: Rect) -> TextBox:
         marks = [] if panel.node is None else numbered(self.marks, node(panel.node))
-        return Box(kind="panel", rect=rect, tone=worst(marks), hint=f"{panel.title} {panel.cpus}".strip())
+        return TextBox(kind="panel", rect=rect, tone=worst(marks), hint=f"{panel.title} {panel.cpus}".strip())
 
-    def _title(self, panel: Panel, x: float, width: float) -> Box:
+    def _title(self, panel: Panel, x: float, width: float) -> TextBox:
         marks = [] if panel.node is None else numbered(self.marks, node(panel.node))
         room = width - 2 * PADDING
         tag = f"{','.join(str(mark.number) for mark in marks)}: " if marks else ""
-        lines = [Text(shortened(tag + panel.title, room, NORMAL, True), NORMAL, True, worst(marks))]
-        lines += [Text(shortened(panel.cpus, room, SMALL), SMALL)] if panel.cpus else []
-        return Box(kind="title", rect=Rect(x + PADDING, 3, room, _TITLE - 6), lines=tuple(lines), hint=panel.cpus)
+        lines = [TextLine(shortened(tag + panel.title, room, NORMAL, True), NORMAL, True, worst(marks))]
+        lines += [TextLine(shortened(panel.cpus, room, SMALL), SMALL)] if panel.cpus else []
+        return TextBox(kind="title", rect=Rect(x + PADDING, 3, room, _TITLE - 6), lines=tuple(lines), hint=panel.cpus)
 
     def _place(
-        self, node: Node, left: float, top: float, bottom: float, above: Box | None, boxes: list[Box],
-        lines: list[Line],
+        self, node: TreeNode, left: float, top: float, bottom: float, above: TextBox | None, boxes: list[TextBox],
+        lines: list[Polyline],
     ) -> None:  # fmt: skip
         """Put a node and what is below it into its column, and draw the link above it."""
         column = self._column(node)
         middle = left + column / 2
         device = _is_device(node)
         y = bottom if device or node.kind == "card" else top
-        own: Box | None = above
+        own: TextBox | None = above
         if node.kind != "card":
             width = self._width(node)
             height = self.device_height if device else _BRIDGE
@@ -127,7 +138,7 @@ class Tree:
             x += self._column(child) + gap
 
     def _link(
-        self, node: Node, above: Box | None, x: float, y: float, boxes: list[Box], lines: list[Line]
+        self, node: TreeNode, above: TextBox | None, x: float, y: float, boxes: list[TextBox], lines: list[Polyline]
     ) -> None:  # fmt: skip
         """From the box above down to this one, generation and lanes on it."""
         if above is None:
@@ -138,56 +149,56 @@ class Tree:
         bus = start[1] + _BUS
         hint = "" if node.hop is None else f"PCIe link {node.hop}: {', '.join(link_lines(node.hop)) or 'not reported'}"
         points = (start, (start[0], bus), (x, bus), (x, y))
-        lines.append(Line(kind="pcie", points=points, tone=tone, hint=visible(hint), ends=(above.key, node.key)))
-        told = [Text(text, SMALL, tone is not None, tone) for text in link_lines(node.hop)]
+        lines.append(Polyline(kind="pcie", points=points, tone=tone, hint=visible(hint), ends=(above.key, node.key)))
+        told = [TextLine(text, SMALL, tone is not None, tone) for text in link_lines(node.hop)]
         numbers = ",".join(str(mark.number) for mark in marks if mark.number)
         if numbers:
-            told = [Text(f"{numbers}: {told[0].text}" if told else f"{numbers}:", SMALL, True, tone), *told[1:]]
+            told = [TextLine(f"{numbers}: {told[0].text}" if told else f"{numbers}:", SMALL, True, tone), *told[1:]]
         if told:
             width = max(text_width(line.text, line.size, line.bold) for line in told) + 4
             height = len(told) * SMALL * LINE + 1
             rect = Rect(x - width / 2, y - 7 - height, width, height)
-            boxes.append(Box(kind="label", rect=rect, lines=tuple(told), tone=tone, hint=visible(hint)))
+            boxes.append(TextBox(kind="label", rect=rect, lines=tuple(told), tone=tone, hint=visible(hint)))
 
-    def _marks_of_link(self, node: Node) -> list[Mark]:
+    def _marks_of_link(self, node: TreeNode) -> list[Mark]:
         if node.hop is None:
             return []
         return [
             mark for mark in self.marks if {link(node.hop.device), link(node.hop.port), box(node.hop.port)} & {*mark.at}
         ]
 
-    def _marks_of(self, node: Node) -> list[Mark]:
+    def _marks_of(self, node: TreeNode) -> list[Mark]:
         return [mark for mark in self.marks if {box(part) for part in (node.key, *node.parts)} & {*mark.at}]
 
-    def _tag(self, node: Node) -> str:
+    def _tag(self, node: TreeNode) -> str:
         marks = [mark for mark in self._marks_of(node) if mark.number]
         if not marks:
             return ""
         tag = marks[0].tag if len(marks) == 1 else ""
         return visible(f"{','.join(str(mark.number) for mark in marks)}: {tag}".rstrip(": "))
 
-    def _box(self, node: Node, rect: Rect) -> Box:
+    def _box(self, node: TreeNode, rect: Rect) -> TextBox:
         marks = self._marks_of(node)
         tone, room = worst(marks), rect.w - 8
         device = _is_device(node)
         tag = self._tag(node)
         size, bold = (NORMAL, True) if device else (SMALL, bool(tag))
         name = node.name if device else _with_number(tag, node.name)
-        lines = [Text(shortened(name, room, size, bold), size, bold, tone)]
+        lines = [TextLine(shortened(name, room, size, bold), size, bold, tone)]
         if device:
             place = self._place_name(node)
-            lines += [Text(shortened(place, room, SMALL), SMALL)] if place else []
-            lines += [Text(shortened(tag, room, SMALL, True), SMALL, True, tone)] if tag else []
+            lines += [TextLine(shortened(place, room, SMALL), SMALL)] if place else []
+            lines += [TextLine(shortened(tag, room, SMALL, True), SMALL, True, tone)] if tag else []
         hint = ". ".join([f"{node.name} {node.key}".strip(), *(mark.words for mark in marks)])
         kind: BoxKind = "host-bridge" if node.kind == "card" else node.kind
-        return Box(kind=kind, rect=rect, lines=tuple(lines), tone=tone, hint=visible(hint), key=node.key)
+        return TextBox(kind=kind, rect=rect, lines=tuple(lines), tone=tone, hint=visible(hint), key=node.key)
 
-    def _place_name(self, node: Node) -> str:
+    def _place_name(self, node: TreeNode) -> str:
         """``06:00.0``: as lspci writes it, without the domain where all have the same."""
         return node.bdf if self._whole else node.bdf.partition(":")[2]
 
 
-def _is_device(node: Node) -> bool:
+def _is_device(node: TreeNode) -> bool:
     return node.kind in ("gpu", "nic", "other")
 
 

@@ -14,19 +14,19 @@ from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
-from dgxcheck.output.picture.by_class import Group, class_name, groups
+from dgxcheck.output.picture.by_class import DeviceGroup, class_name, groups
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import Hop, hops_above
 
-Kind = Literal["host-bridge", "switch", "card", "gpu", "nic", "other"]
+NodeKind = Literal["host-bridge", "switch", "card", "gpu", "nic", "other"]
 UNKNOWN_NODE = "NUMA node unknown"
 
 
-class Node(Record):
+class TreeNode(Record):
     """A host bridge, a switch, a card of several functions, or a device."""
 
-    kind: Kind
+    kind: NodeKind
     key: str
     """Root bus, bus id, or the name of a device without one; different for each node of a picture."""
     name: str
@@ -36,7 +36,7 @@ class Node(Record):
     """Of a device."""
     parts: tuple[str, ...] = ()
     """Bus ids of all ports that belong to it."""
-    children: tuple[Node, ...] = ()
+    children: tuple[TreeNode, ...] = ()
 
 
 class Panel(Record):
@@ -46,7 +46,7 @@ class Panel(Record):
     title: str
     cpus: str
     """Empty where unknown."""
-    children: tuple[Node, ...]
+    children: tuple[TreeNode, ...]
 
 
 def panels(topology: Topology, numa: tuple[NumaNode, ...] | Missing, also: Collection[str] = ()) -> tuple[Panel, ...]:
@@ -54,7 +54,7 @@ def panels(topology: Topology, numa: tuple[NumaNode, ...] | Missing, also: Colle
 
     ``also`` are bus ids of other functions to show: disks, NVSwitches.
     """
-    by_node: dict[int | None, list[Node]] = {}
+    by_node: dict[int | None, list[TreeNode]] = {}
     for number, node in (*_from_paths(topology, also), *_from_classes(topology)):
         by_node.setdefault(number, []).append(node)
     cpus: dict[int | None, str | Missing] = {}
@@ -74,7 +74,7 @@ def panels(topology: Topology, numa: tuple[NumaNode, ...] | Missing, also: Colle
     )
 
 
-def devices_below(nodes: Iterable[Node]) -> Iterable[Node]:
+def devices_below(nodes: Iterable[TreeNode]) -> Iterable[TreeNode]:
     """GPUs, NICs and disks below these nodes, in order."""
     for node in nodes:
         if node.kind in ("gpu", "nic", "other"):
@@ -82,31 +82,31 @@ def devices_below(nodes: Iterable[Node]) -> Iterable[Node]:
         yield from devices_below(node.children)
 
 
-def _from_paths(topology: Topology, also: Collection[str]) -> Iterable[tuple[int | None, Node]]:
+def _from_paths(topology: Topology, also: Collection[str]) -> Iterable[tuple[int | None, TreeNode]]:
     """Host bridges with their NUMA node, by bus."""
-    shown: dict[str, list[tuple[tuple[str, ...], Kind, str, str, int | Missing]]] = {}
+    shown: dict[str, list[tuple[tuple[str, ...], NodeKind, str, str, int | Missing]]] = {}
     for device in topology.devices:
         if device.bdf and isinstance(device.path, tuple) and not _is_folded(device, topology):
-            kind: Kind = "gpu" if device.kind == "gpu" else "nic"
+            kind: NodeKind = "gpu" if device.kind == "gpu" else "nic"
             name = _name(device, topology)
             row = (device.path, kind, name, _key(device, topology), device.numa_node)
             shown.setdefault(device.path[0], []).append(row)
     for bdf in also:
         function = topology.functions.get(bdf)
         if function is not None and isinstance(function.path, tuple):
-            other: Kind = "other"
+            other: NodeKind = "other"
             found = (function.path, other, class_name(function), bdf, function.numa_node)
             shown.setdefault(function.path[0], []).append(found)
     for root in sorted(shown, key=bus_order):
         rows = sorted(shown[root], key=lambda row: [bus_order(part) for part in row[0]])
         nodes = {node for *_, node in rows if isinstance(node, int) and node >= 0}
         children = _below([(hops_of(row[0], topology.functions), *row[:4]) for row in rows])
-        bridge = Node(kind="host-bridge", key=root, name=f"host bridge {root.removeprefix('pci')}", parts=(root,),
+        bridge = TreeNode(kind="host-bridge", key=root, name=f"host bridge {root.removeprefix('pci')}", parts=(root,),
                       children=children)  # fmt: skip
         yield (min(nodes) if len(nodes) == 1 else None), bridge
 
 
-Row = tuple[list[tuple[Hop, tuple[str, ...]]], tuple[str, ...], Kind, str, str]
+PathToDevice = tuple[list[tuple[Hop, tuple[str, ...]]], tuple[str, ...], NodeKind, str, str]
 """Links still above a device with the bus ids of the switch below each; its path, kind, name and key."""
 
 
@@ -121,9 +121,9 @@ def hops_of(path: tuple[str, ...], functions: Mapping[str, PciFunction]) -> list
     return found
 
 
-def _below(rows: Sequence[Row]) -> tuple[Node, ...]:
+def _below(rows: Sequence[PathToDevice]) -> tuple[TreeNode, ...]:
     """The nodes of the first level of these rows; those behind one link of several functions as one card."""
-    nodes: dict[str, list[Row]] = {}
+    nodes: dict[str, list[PathToDevice]] = {}
     for row in rows:
         hops = row[0]
         at_end = not hops or hops[0][0].device == row[1][-1]
@@ -136,16 +136,18 @@ def _below(rows: Sequence[Row]) -> tuple[Node, ...]:
         if hop is not None and hop.device != path[-1]:
             parts = tuple({part: None for row in same for part in row[0][0][1]})
             children = _below([(row[0][1:], *row[1:]) for row in same])
-            switch = Node(kind="switch", key=hop.device, name="PCIe switch", hop=hop, parts=parts, children=children)
+            switch = TreeNode(
+                kind="switch", key=hop.device, name="PCIe switch", hop=hop, parts=parts, children=children
+            )
             found.append(switch)
         elif len(same) == 1:
-            found.append(Node(kind=kind, key=key, name=name, hop=hop, bdf=path[-1], parts=(path[-1],)))
+            found.append(TreeNode(kind=kind, key=key, name=name, hop=hop, bdf=path[-1], parts=(path[-1],)))
         else:
             functions = tuple(
-                Node(kind=kind, key=key, name=name, bdf=path[-1], parts=(path[-1],))
+                TreeNode(kind=kind, key=key, name=name, bdf=path[-1], parts=(path[-1],))
                 for _, path, kind, name, key in same
             )
-            found.append(Node(kind="card", key=f"card {path[-1]}", name="", hop=hop, children=functions))
+            found.append(TreeNode(kind="card", key=f"card {path[-1]}", name="", hop=hop, children=functions))
     return tuple(found)
 
 
@@ -175,21 +177,21 @@ def _name(device: Device, topology: Topology) -> str:
     return f"{name} +{virtual} VF" if virtual else name
 
 
-def _from_classes(topology: Topology) -> Iterable[tuple[int | None, Node]]:
+def _from_classes(topology: Topology) -> Iterable[tuple[int | None, TreeNode]]:
     """Devices without a PCI path (an imported matrix), by the classes of their pairs."""
     pathless = [device for device in topology.devices if device.bdf is None or not isinstance(device.path, tuple)]
     for number, (node, tree) in enumerate(groups(topology, pathless)):
         yield node, _group(tree, f"group{number}", topology)
 
 
-def _group(tree: Group | Device, key: str, topology: Topology) -> Node:
+def _group(tree: DeviceGroup | Device, key: str, topology: Topology) -> TreeNode:
     if isinstance(tree, Device):
-        kind: Kind = "gpu" if tree.kind == "gpu" else "nic"
+        kind: NodeKind = "gpu" if tree.kind == "gpu" else "nic"
         name = visible(tree.name.removesuffix(f"@{tree.bdf}"))
         parts = tuple(filter(None, (tree.bdf, tree.name)))
-        return Node(kind=kind, key=_key(tree, topology), name=name, bdf=known_bdf(tree.bdf) or "", parts=parts)
+        return TreeNode(kind=kind, key=_key(tree, topology), name=name, bdf=known_bdf(tree.bdf) or "", parts=parts)
     children = tuple(_group(member, f"{key}.{number}", topology) for number, member in enumerate(tree.members))
-    return Node(kind=tree.kind, key=key, name=tree.name, children=children)
+    return TreeNode(kind=tree.kind, key=key, name=tree.name, children=children)
 
 
 def _key(device: Device, topology: Topology) -> str:

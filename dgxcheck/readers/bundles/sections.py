@@ -88,7 +88,7 @@ _FORMS = (
     (
         "nvidia-smi",
         LazyPattern(
-            r"=+NVSMI LOG=+|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)",
+            r"={1,99}NVSMI LOG={1,99}|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)",
             "NVIDIA-SMI",
             "NVSMI LOG=",
             " (UUID: ",

@@ -189,7 +189,7 @@ class _Boots:
         if self._boot and boot != self._boot:
             yield number, NEW_BOOT
         self._boot = boot
-        ours = fields.get("_TRANSPORT", "kernel") == "kernel" and fields.get("SYSLOG_FACILITY", "0") == "0"
+        ours = fields.get("_TRANSPORT") == "kernel" and fields.get("SYSLOG_FACILITY", "0") == "0"
         yield number, (_first(_of_journal(fields)) or None) if ours and "MESSAGE" in fields else None
 
 

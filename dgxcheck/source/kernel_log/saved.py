@@ -150,7 +150,7 @@ def _entries(raw: bytes) -> Iterator[tuple[int, Message]]:
             entry = json.loads(row) if row.startswith("{") else None
         except (ValueError, RecursionError):
             continue
-        if not isinstance(entry, dict) or entry.get("_TRANSPORT", "kernel") != "kernel":
+        if not isinstance(entry, dict) or entry.get("_TRANSPORT") != "kernel":
             continue
         if entry.get("SYSLOG_FACILITY", "0") != "0":
             continue

@@ -1,0 +1,1 @@
+"""What follows from the natures of facts alone, for every kind of device."""

@@ -1,0 +1,162 @@
+"""Is the machine what it was in the last run? Inventory, versions and settings of the host: nothing else tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.checks.by_nature.records import held, keys, records
+from dgxcheck.checks.by_nature.records import subject as subject_of
+from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine.blame import component_of, host
+from dgxcheck.checks.engine.box import HOST, Box, guest
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.host import BlockDevice
+from dgxcheck.facts.ids import DISPLAY
+from dgxcheck.facts.inventory import Kept
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.nature import Fact
+from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.values import Leaf, as_json, described, label, leaves, said, text, where
+from dgxcheck.survey import Snapshot
+
+CHECK = "host.last-run"
+_NATURES = ("inventory", "version")
+_MOST, _MANY = 3, 4
+"""Facts of one device that a message names; devices with the same change of which each is named."""
+_Change = tuple[Record, Leaf, Json]
+_NETWORK, _BRIDGE = 0x02, 0x06
+"""PCI base classes."""
+
+
+def kept(facts: Snapshot) -> dict[str, dict[str, Json]]:
+    """What the next run is compared with: values by record and key, ``Gpu 0000:06:00.0``, then by name."""
+    found: dict[str, dict[str, Json]] = {}
+    for owner, _, leaf in _kept_leaves(facts):
+        found.setdefault(owner, {})[leaf[0]] = as_json(leaf[2])
+    disks = sorted(str(row.model) + f" {row.size_bytes}" for row in _disks(facts) if isinstance(row.model, str))
+    return found | ({"BlockDevice": {"disks": [*disks]}} if disks else {})
+
+
+def _disks(facts: Snapshot) -> list[BlockDevice]:
+    """Without removable ones; their names change from boot to boot."""
+    listed = held(facts.storage)
+    return [row for row in listed if isinstance(row, BlockDevice) and row.removable is not True]
+
+
+def _kept_leaves(facts: Snapshot) -> Iterator[tuple[str, Record, Leaf]]:
+    for record in records(facts):
+        if not isinstance(record, BlockDevice) and not _is_bridge(record):
+            owner = " ".join((type(record).__name__, *keys(record)))
+            found = leaves(record, _is_kept)
+            yield from ((owner, record, leaf) for leaf in found if leaf[1][-1].nature != "holder")
+
+
+def _is_bridge(record: Record) -> bool:
+    if not isinstance(record, PciFunction) or isinstance(record.class_code, Missing):
+        return False
+    return record.class_code >> 16 == _BRIDGE
+
+
+def _is_kept(row: Fact) -> bool:
+    inside = row.nature == "holder" and not row.record.__annotations__[row.name].startswith("tuple")
+    return inside or row.nature in _NATURES or "kept" in row.more
+
+
+def _last_run(box: Box) -> Judged:
+    before = box.kept
+    if before is None:
+        yield HOST, skip("no-history", "no earlier run on this host") if box.present else skip(
+            "not-recorded", "only the live machine is compared with earlier runs"
+        )  # fmt: skip
+        return
+    if visibility.in_container(box) or guest(box) is not None:
+        yield HOST, skip("not-visible", "a container or virtual machine sees what is assigned to it")
+        return
+    changes: dict[Subject, list[_Change]] = {}
+    by_name: dict[str, list[tuple[Subject, _Change]]] = {}
+    for owner, record, leaf in _kept_leaves(box.snapshot):
+        was = before.values.get(owner, {}).get(leaf[0])
+        if was is not None and not _same(box, leaf, was):
+            by_name.setdefault(leaf[0], []).append((subject_of(box, record), (record, leaf, was)))
+    for those in by_name.values():
+        for subject, change in those[:1] if len(those) > _MANY else those:
+            everywhere = replace(HOST, part=f"{label(change[1][1])} of {counted(len(those), 'device')}")
+            changes.setdefault(everywhere if len(those) > _MANY else subject, []).append(change)
+    for subject, own in changes.items():
+        yield subject, _changed(subject.part if subject.kind == "host" else "", own, before.date)
+    gone = [*_gone(box, before.values)]
+    if gone:
+        message = f"{counted(len(gone), 'device')} of the run of {before.date} gone: {first_of(gone)}"
+        evidence = (Evidence(f"state file, {before.date}", [*gone]),)
+        yield replace(HOST, part="devices"), Judgement(Status.WARN, message, evidence=evidence, fault=Fault.DRIFT)
+    if not changes and not gone:
+        yield HOST, Judgement(Status.PASS, f"inventory, versions and settings of the host are those of {before.date}")
+
+
+def _same(box: Box, leaf: Leaf, was: Json) -> bool:
+    now, limit = as_json(leaf[2]), said(leaf[1], "tolerance")
+    if now == was or limit is None or not isinstance(now, int | float) or not isinstance(was, int | float):
+        return now == was
+    slack: int = leaf[1][-1].more.get("slack", 0)
+    return abs(now - was) <= max(now, was) * box.settings.limit(str(limit)) / 100 + slack
+
+
+def _changed(where_: str, those: list[_Change], date: str) -> Judgement:
+    shown = [_words(leaf, was) for _, leaf, was in those[:_MOST]]
+    more = [f"and {counted(len(those) - _MOST, 'other fact')}"] if len(those) > _MOST else []
+    evidence = tuple(Evidence(where(record, leaf[1]), [was, as_json(leaf[2])]) for record, leaf, was in those)
+    prefix = f"{where_}: " if where_ else ""
+    message = f"{prefix}{'; '.join((*shown, *more))} in the run of {date}"
+    return Judgement(Status.WARN, message, evidence=evidence, fault=Fault.DRIFT)
+
+
+def _words(leaf: Leaf, was: Json) -> str:
+    """Of lists what is different alone."""
+    if isinstance(leaf[2], tuple) and isinstance(was, list):
+        old, new = [*map(str, was)], [*map(str, leaf[2])]
+        less, more = [each for each in old if each not in new], [each for each in new if each not in old]
+        return f"{label(leaf[1])} {' '.join(more) or 'less'}, was {' '.join(less) or 'less'}"
+    return f"{described(leaf[1], leaf[2])}, was {text(leaf[1], was) if isinstance(was, int | float | str) else was}"
+
+
+def _gone(box: Box, before: Kept) -> Iterator[str]:
+    """PCI functions, without GPUs and adapters, which host.inventory counts; and disks of another model or size."""
+    now = kept(box.snapshot)
+    if not isinstance(box.snapshot.pci, Missing):
+        for owner, values in before.items():
+            code = values.get("PciFunction.class_code")
+            known = isinstance(code, int) and code >> 16 not in (DISPLAY, _NETWORK)
+            if known and owner.startswith("PciFunction ") and owner not in now:
+                yield owner.partition(" ")[2]
+    old, new = (each.get("BlockDevice", {}).get("disks", []) for each in (before, now))
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        yield from (f"disk {each}" for each in old if each not in new)
+
+
+def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    if subject.kind == "host":
+        yield from host("changes since the last run")(box, subject, judgement)
+    else:
+        yield component_of(box, subject, "versions and settings")
+
+
+CHECKS = (
+    Check(
+        id=CHECK,
+        rule="Warns for a day if inventory or versions of a device, or settings of the host, are not those of an"
+        " earlier run on this host, and if a PCI function or disk is gone; then what there is counts as the last run."
+        " Sizes within the tolerances of the other checks are equal. Not judged in containers and virtual machines. An"
+        " acknowledgement of this check accepts a change at once.",
+        source="the state file of earlier runs; every fact of the natures inventory and version",
+        remedy="find out who changed it: an upgrade needs nothing, and is accepted after a day; a device that was"
+        " replaced or lost its setting needs the same attention as at its first installation",
+        judge=_last_run,
+        blames=_blame,
+        last=True,
+    ),
+)

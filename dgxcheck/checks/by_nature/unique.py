@@ -1,0 +1,144 @@
+"""Identities: what no two devices of a kind can share, by the rows of the facts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from dgxcheck.checks.by_nature.records import keys, records
+from dgxcheck.checks.engine.blame import device_of
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import device_part
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.gpu import Gpu
+from dgxcheck.facts.host import NetInterface
+from dgxcheck.facts.infiniband import IbDevice
+from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.nature import Fact
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.values import Rows, Value, label, leaves, where
+
+_BLANK = frozenset("0 :.-")
+"""An identity of these characters alone was never written."""
+_TWO_ON_A_BOARD = ("GB200", "GB300")
+"""A Grace superchip has two GPUs and one serial number."""
+_LEAST_OTHERS = 2
+"""Devices with a value of their own, beside which two that share one are a finding where others may share."""
+_Owner = tuple[str, Record, Rows, Value]
+
+
+def duplicates(box: Box) -> Iterator[list[_Owner]]:
+    """The devices that share an identity."""
+    for owners in _identities(box).values():
+        known = {owner: each for each in owners if (owner := (_card(each), str(each[3]).lower()))}
+        counts = Counter(value for _, value in known)
+        may_share = any("shared" in row.more for row in owners[0][2])
+        pairs = [value for value, count in counts.items() if count > 1]
+        alone = sum(count == 1 for count in counts.values())
+        if pairs and (not may_share or (len(pairs) == 1 and counts[pairs[0]] == 2 and alone >= _LEAST_OTHERS)):
+            for value in pairs:
+                yield [each for (_, own), each in known.items() if own == value]
+
+
+def _identities(box: Box) -> Mapping[str, list[_Owner]]:
+    """The owners of each identity, by its name."""
+    found: dict[str, list[_Owner]] = {}
+    serials, joined = _serials(box), {row.mac for row in rows(box.snapshot.network) if isinstance(row.bdf, Missing)}
+    for record in records(box.snapshot):
+        if isinstance(record, IbDevice) and record.is_vf is True:
+            continue
+        if isinstance(record, NetInterface) and (isinstance(record.bdf, Missing) or record.mac in joined):
+            continue  # those that a bond or bridge has joined have its address
+        for _, of, value in leaves(record, _is_identity):
+            of_board = isinstance(record, Gpu) and of[-1].name == "serial" and record.bdf not in serials
+            if of[-1].nature != "identity" or of_board or _is_blank(of, value):
+                continue
+            field = ".".join((type(record).__name__, *(row.name for row in of)))
+            found.setdefault(field, []).append((_name(box, record), record, of, value))
+    return found
+
+
+def _is_identity(row: Fact) -> bool:
+    return row.nature == "holder" or (row.nature == "identity" and "any" not in row.more)
+
+
+def _is_blank(of: Rows, value: Value) -> bool:
+    if isinstance(value, str):
+        return set(value) <= _BLANK
+    return isinstance(value, bool) or not isinstance(value, int) or (value == 0 and "zero" not in of[-1].more)
+
+
+def _card(owner: _Owner) -> object:
+    """The functions of one card share its image GUID, and a device its own BAR; else the record itself."""
+    _, record, of, _ = owner
+    bdf = getattr(record, "bdf", None)
+    card = isinstance(bdf, str) and any("card" in row.more for row in of)
+    return str(bdf).rpartition(".")[0] if card else (type(record), *keys(record))
+
+
+def _name(box: Box, record: Record) -> str:
+    bdf = getattr(record, "bdf", None)
+    device = box.topology.device(bdf) if isinstance(bdf, str) and not isinstance(record, NetInterface) else None
+    return " ".join(keys(record)) if device is None else device.name
+
+
+def _serials(box: Box) -> set[str]:
+    """Bus ids of GPUs that are alone on their board: the two of a K80 or of a Grace superchip share its number."""
+    listed = rows(box.snapshot.gpu if isinstance(box.snapshot.gpu, Missing) else box.snapshot.gpu.gpus)
+    serials = [row.serial for row in listed if isinstance(row.serial, str)]
+    if all(serials.count(serial) == 2 for serial in serials):
+        return set()
+    boards = {row.bdf: box.gpu(row.bdf).board for row in listed}
+    return {
+        row.bdf for row in listed
+        if not (isinstance(row.name, str) and any(word in row.name for word in _TWO_ON_A_BOARD))
+        and (isinstance(board := boards[row.bdf], Missing) or board.multi_gpu is not True)
+    }  # fmt: skip
+
+
+def _unique(box: Box) -> Judged:
+    asked = {gpu.name for gpu in box.gpus}
+    others = {gpu.name for gpu in box.topology.gpus} - asked
+    found = [owners for owners in duplicates(box) if not {name for name, *_ in owners} <= others]
+    for owners in found:
+        names = [name for name, *_ in owners]
+        device = box.topology.device(names[0])
+        subject = box.subject(device) if device is not None and device.kind == "gpu" else HOST
+        message = f"{', '.join(names)} have the same {label(owners[0][2])}"
+        evidence = tuple(Evidence(where(record, of), str(value)) for _, record, of, value in owners)
+        at = replace(subject, part=",".join(names[1:] if subject.kind == "gpu" else names))
+        yield at, Judgement(Status.WARN, message, len(names), 1, "devices", evidence, fault=Fault.CONTRADICTION)
+    if not found:
+        comparable = any(len(owners) > 1 for owners in _identities(box).values())
+        yield HOST, Judgement(Status.PASS, "every identity is of one device alone") if comparable else skip(
+            "not-recorded", "nothing was read that could be compared"
+        )  # fmt: skip
+
+
+def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    device = device_of(box, subject)
+    yield (
+        Component(kind="host", name="host", part="identities")
+        if device is None
+        else device_part(box, device, "versions and settings")
+    )
+
+
+CHECKS = (
+    Check(
+        id="consistency.unique",
+        rule="Warns if two devices of a kind share an identity: UUID, minor number, serial number or board of a GPU,"
+        " node or image GUID of an HCA, MAC address, address of a BAR, name of a memory controller. The two GPUs of a"
+        " K80 board and of a Grace superchip share a serial number, the functions of an adapter its image GUID, the"
+        " interfaces of a bond an address.",
+        source="NVML: UUIDs are globally unique; InfiniBand Architecture Specification, EUI-64; the rows of the nature"
+        " identity",
+        remedy="find out which device was cloned or flashed with the other's configuration, and restore its own (HCAs:"
+        " flint sg; GPUs: the vendor does it)",
+        judge=_unique,
+        blames=_blame,
+    ),
+)

@@ -1,0 +1,176 @@
+"""What a GPU reports of its memory, errors, clocks, power, temperatures and PCI link."""
+
+from __future__ import annotations
+
+from dgxcheck.facts.gpu import (
+    ClockPair,
+    Clocks,
+    EccCounts,
+    EventReasons,
+    GpuClocks,
+    GpuCounters,
+    GpuEcc,
+    GpuMemory,
+    GpuPcie,
+    GpuPower,
+    GpuThermal,
+    RetiredPage,
+    RowHistogram,
+    SupportedClocks,
+)
+from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.source.protocol import Source
+from probes.gpu.answers import as_number, facts_of, is_on, member, nested, number, numbers, outputs, plain, structs
+from probes.gpu.listing import per_gpu
+
+
+def gpu_memory(source: Source) -> tuple[GpuMemory, ...] | Missing:
+    """``nvmlDeviceGetMemoryInfo``, ``GetEccMode`` and ``GetRowRemapperHistogram`` of every GPU."""
+    return per_gpu(source, _memory)
+
+
+def _memory(source: Source, bdf: str) -> GpuMemory:
+    facts = facts_of(source, "memory", bdf)
+    return GpuMemory(bdf=bdf, row_histogram=RowHistogram(**nested(facts, "row_histogram")), **plain(facts))
+
+
+SINGLE_BIT, DOUBLE_BIT = 0, 1  # nvmlPageRetirementCause_t
+
+
+def gpu_ecc(source: Source) -> tuple[GpuEcc, ...] | Missing:
+    """``nvmlDeviceGetTotalEccErrors``, ``GetMemoryErrorCounter``, ``GetRetiredPages`` and ``GetRemappedRows``."""
+    return per_gpu(source, _ecc)
+
+
+def _ecc(source: Source, bdf: str) -> GpuEcc:
+    facts = facts_of(source, "ecc", bdf)
+    corrected, uncorrected, pending, failed = outputs(source, "nvmlDeviceGetRemappedRows", bdf, count=4)
+    rows = question("nvmlDeviceGetRemappedRows", bdf)
+    return GpuEcc(
+        bdf=bdf,
+        volatile_corrected=EccCounts(**nested(facts, "volatile_corrected")),
+        volatile_uncorrected=EccCounts(**nested(facts, "volatile_uncorrected")),
+        aggregate_corrected=EccCounts(**nested(facts, "aggregate_corrected")),
+        aggregate_uncorrected=EccCounts(**nested(facts, "aggregate_uncorrected")),
+        retired_single_bit=_retired(source, bdf, SINGLE_BIT),
+        retired_double_bit=_retired(source, bdf, DOUBLE_BIT),
+        remapped_corrected=corrected,
+        remapped_uncorrected=uncorrected,
+        remap_pending=is_on(pending, rows),
+        remap_failed=is_on(failed, rows),
+        **plain(facts),
+    )
+
+
+def _retired(source: Source, bdf: str, cause: int) -> tuple[RetiredPage, ...] | Missing:
+    """A page whose address is garbled spoils the list: its length is what counts."""
+    listed = structs(source, "nvmlDeviceGetRetiredPages", bdf, cause)
+    if isinstance(listed, Missing):
+        return listed
+    where = question("nvmlDeviceGetRetiredPages", bdf, cause)
+    pages: list[RetiredPage] = []
+    for page in listed:
+        if isinstance(address := as_number(page.get("address"), where), Missing):
+            return address
+        pages.append(RetiredPage(address=address, timestamp=member(page, "timestamp", where)))
+    return tuple(pages)
+
+
+def gpu_counters(source: Source) -> tuple[GpuCounters, ...] | Missing:
+    """``nvmlDeviceGetPcieReplayCounter`` and ``nvmlDeviceGetViolationStatus`` of every GPU."""
+    return per_gpu(source, _counters)
+
+
+def _counters(source: Source, bdf: str) -> GpuCounters:
+    return GpuCounters(bdf=bdf, **facts_of(source, "counters", bdf))
+
+
+PSTATE_UNKNOWN = 32
+REASONS = (
+    "gpu_idle",
+    "applications_clocks_setting",
+    "sw_power_cap",
+    "hw_slowdown",
+    "sync_boost",
+    "sw_thermal_slowdown",
+    "hw_thermal_slowdown",
+    "hw_power_brake_slowdown",
+    "display_clocks_setting",
+    "board_limit",
+    "reliability",
+)
+"""Names of the bits of ``nvmlClocksEventReasons``, from 0x1 up."""
+
+
+def gpu_clocks(source: Source) -> tuple[GpuClocks, ...] | Missing:
+    """``nvmlDeviceGetClockInfo``, ``GetApplicationsClock``, ``GetCurrentClocksEventReasons`` and the like."""
+    return per_gpu(source, _clocks)
+
+
+def event_reasons(mask: int) -> EventReasons:
+    """A mask of ``nvmlClocksEventReasons`` by name."""
+    named = (1 << len(REASONS)) - 1
+    active = tuple(name for bit, name in enumerate(REASONS) if mask >> bit & 1)
+    return EventReasons(mask=mask, active=active, unknown=mask & ~named)
+
+
+def _clocks(source: Source, bdf: str) -> GpuClocks:
+    facts = facts_of(source, "clocks", bdf)
+    mask = number(source, "nvmlDeviceGetCurrentClocksEventReasons", bdf)
+    return GpuClocks(
+        bdf=bdf,
+        current=Clocks(**nested(facts, "current")),
+        max=Clocks(**nested(facts, "max")),
+        application=ClockPair(**nested(facts, "application")),
+        default_application=ClockPair(**nested(facts, "default_application")),
+        max_customer_boost=ClockPair(**nested(facts, "max_customer_boost")),
+        supported=_supported(source, bdf),
+        reasons=mask if isinstance(mask, Missing) else event_reasons(mask),
+        performance_state=_performance_state(source, bdf),
+        **plain(facts),
+    )
+
+
+def _supported(source: Source, bdf: str) -> tuple[SupportedClocks, ...] | Missing:
+    memory_clocks = numbers(source, "nvmlDeviceGetSupportedMemoryClocks", bdf)
+    if isinstance(memory_clocks, Missing):
+        return memory_clocks
+    return tuple(
+        SupportedClocks(memory=mhz, graphics=numbers(source, "nvmlDeviceGetSupportedGraphicsClocks", bdf, mhz))
+        for mhz in memory_clocks
+    )
+
+
+def _performance_state(source: Source, bdf: str) -> int | Missing:
+    """``nvmlPstates_t``: 0 to 15, or 32 for unknown."""
+    state, where = number(source, "nvmlDeviceGetPerformanceState", bdf), question("nvmlDeviceGetPerformanceState", bdf)
+    if state == PSTATE_UNKNOWN:
+        return Missing(Gap.UNSUPPORTED, where, "unknown to the driver")
+    return as_number(state, where, high=15)
+
+
+def gpu_power(source: Source) -> tuple[GpuPower, ...] | Missing:
+    """``nvmlDeviceGetPowerUsage`` and the power limits of every GPU."""
+    return per_gpu(source, _power)
+
+
+def _power(source: Source, bdf: str) -> GpuPower:
+    return GpuPower(bdf=bdf, **facts_of(source, "power", bdf))
+
+
+def gpu_thermal(source: Source) -> tuple[GpuThermal, ...] | Missing:
+    """``nvmlDeviceGetTemperature``, ``GetTemperatureThreshold``, ``GetFieldValues`` and ``GetFanSpeed``."""
+    return per_gpu(source, _thermal)
+
+
+def _thermal(source: Source, bdf: str) -> GpuThermal:
+    return GpuThermal(bdf=bdf, **facts_of(source, "thermal", bdf))
+
+
+def gpu_pcie(source: Source) -> tuple[GpuPcie, ...] | Missing:
+    """``nvmlDeviceGetCurrPcieLink...``, ``GetMaxPcieLink...`` and ``GetBAR1MemoryInfo`` of every GPU."""
+    return per_gpu(source, _pcie)
+
+
+def _pcie(source: Source, bdf: str) -> GpuPcie:
+    return GpuPcie(bdf=bdf, **facts_of(source, "pcie", bdf))

@@ -1,0 +1,168 @@
+"""Kernel modules, services, and the device nodes of GPUs and HCAs."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.host import DeviceNode, DeviceNodes, Flavour, MemoryPeer, Module, Modules, NvidiaDriver, Unit
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.sysfs import MEMORY_PEERS
+from dgxcheck.source.protocol import Source
+from probes.ask import ask, decimal, garbled, line, numbered
+from probes.pci.tree import roles
+
+WATCHED = (
+    "nvidia",
+    "nvidia_uvm",
+    "nvidia_modeset",
+    "nvidia_drm",
+    "nvidia_peermem",
+    "nv_peer_mem",
+    "nvidia_fs",
+    "gdrdrv",
+    "nouveau",
+    "mlx5_core",
+    "mlx5_ib",
+    "mlx4_core",
+    "mlx4_ib",
+    "ib_core",
+    "ib_uverbs",
+    "vfio_pci",
+    "kvm_intel",
+    "kvm_amd",
+    "mdev",
+    "nvidia_vgpu_vfio",
+)
+_MODULES = "/sys/module"
+_DRIVER = "/proc/driver/nvidia"
+
+
+def modules(source: Source) -> Modules:
+    """``/sys/module``, ``/sys/kernel/mm/memory_peers``, ``/proc/driver/nvidia``."""
+    names = source.names(_MODULES)
+    loaded = names if isinstance(names, Missing) else frozenset(names)
+    return Modules(
+        modules=tuple(_module(source, name, loaded) for name in WATCHED),
+        ib_core_holders=source.names(f"{_MODULES}/ib_core/holders"),
+        memory_peers=_peers(source),
+        driver=ask(source, f"{_DRIVER}/version", driver_version),
+        driver_params=ask(source, f"{_DRIVER}/params", driver_params),
+    )
+
+
+def _module(source: Source, name: str, loaded: frozenset[str] | Missing) -> Module:
+    base = f"{_MODULES}/{name}"
+    if isinstance(loaded, Missing) or name not in loaded:
+        gap = loaded if isinstance(loaded, Missing) else Missing(Gap.ABSENT, base, "not loaded")
+        known = loaded if isinstance(loaded, Missing) else False
+        return Module(name=name, loaded=known, version=gap, refcnt=gap, state=gap)
+    return Module(
+        name=name,
+        loaded=True,
+        version=ask(source, f"{base}/version", line),
+        refcnt=ask(source, f"{base}/refcnt", decimal),
+        state=ask(source, f"{base}/initstate", line),
+    )
+
+
+def _peers(source: Source) -> tuple[MemoryPeer, ...] | Missing:
+    names = source.names(MEMORY_PEERS)
+    if isinstance(names, Missing):
+        return names
+    return tuple(MemoryPeer(name=name, version=ask(source, f"{MEMORY_PEERS}/{name}/version", line)) for name in names)
+
+
+SERVICES = (
+    "nvidia-persistenced", "nvidia-dcgm", "dcgm", "dcgm-exporter", "nvidia-dcgm-exporter", "nvidia_gpu_exporter",
+    "nvsm", "nvsm-core", "nvsm-mqtt", "nvsm-api-gateway", "nvidia-fabricmanager", "nvidia-imex", "display-manager",
+    "gdm", "gdm3", "lightdm", "sddm", "slurmd", "pbs", "kubelet",
+)  # fmt: skip
+_GROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
+"""Of cgroup v2, and of v1."""
+_ALWAYS = "systemd-journald.service"
+"""Runs wherever systemd does: without its group the groups of the host are not seen from here."""
+_ENABLED = "/etc/systemd/system"
+_TARGETS = ("multi-user.target.wants", "graphical.target.wants")
+
+
+def units(source: Source) -> tuple[Unit, ...]:
+    """A unit runs while it has a control group (systemd.resource-control(5)); it is enabled where a target wants it.
+
+    Each unit is asked for by its name, so that a recording holds the names of no others.
+    """
+    seen = any(not isinstance(source.names(f"{group}/{_ALWAYS}"), Missing) for group in _GROUPS)
+    return tuple(
+        Unit(name=name, running=_runs(source, name, seen), enabled=_enabled(source, name)) for name in SERVICES
+    )
+
+
+def _runs(source: Source, name: str, seen: bool) -> bool | Missing:
+    if not seen:
+        return Missing(Gap.UNRECORDED, _GROUPS[0], "control groups of the host not seen")
+    return any(not isinstance(source.names(f"{group}/{name}.service"), Missing) for group in _GROUPS)
+
+
+def _enabled(source: Source, name: str) -> bool | Missing:
+    answers = [source.link(f"{_ENABLED}/{target}/{name}.service") for target in _TARGETS]
+    if any(not isinstance(answer, Missing) for answer in answers):
+        return True
+    gaps = [answer for answer in answers if isinstance(answer, Missing) and answer.gap is not Gap.ABSENT]
+    return gaps[0] if gaps else False
+
+
+_VERBS = "/dev/infiniband"
+
+
+def device_nodes(source: Source) -> DeviceNodes:
+    """``/dev/nvidiactl``, ``/dev/nvidia-uvm``, a ``/dev/nvidia<minor>`` per GPU, ``/dev/infiniband/uverbs*``."""
+    return DeviceNodes(
+        control=_node(source, "/dev/nvidiactl"),
+        uvm=_node(source, "/dev/nvidia-uvm"),
+        gpus=_gpus(source),
+        verbs=_verbs(source),
+    )
+
+
+def _gpus(source: Source) -> tuple[DeviceNode, ...] | Missing:
+    """The driver gives out minor numbers from 0 (``nvidia_frontend.c``)."""
+    known = roles(source)
+    if isinstance(known, Missing):
+        return known
+    return tuple(_node(source, f"/dev/nvidia{minor}") for minor in range(len(known.gpus)))
+
+
+def _verbs(source: Source) -> tuple[DeviceNode, ...] | Missing:
+    """``/dev/infiniband`` holds ``umad``, ``issm`` and ``rdma_cm`` too."""
+    numbers = numbered(source, _VERBS, "uverbs")
+    return numbers if isinstance(numbers, Missing) else tuple(_node(source, f"{_VERBS}/uverbs{n}") for n in numbers)
+
+
+def _node(source: Source, path: str) -> DeviceNode:
+    return DeviceNode(path=path, opens=source.opens(path))
+
+
+_VERSION = re.compile(r"[0-9]{2,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?")
+
+
+def driver_version(text: str, where: str) -> NvidiaDriver | Missing:
+    """``NVRM version: NVIDIA UNIX x86_64 Kernel Module  418.67``; the open driver says Open Kernel Module."""
+    first = text.partition("\n")[0]
+    label, _, rest = first.partition(":")
+    if label.strip() != "NVRM version" or "Kernel Module" not in rest:
+        return garbled(text, where)
+    flavour = Flavour.OPEN if "Open Kernel Module" in rest else Flavour.PROPRIETARY
+    for field in rest.partition("Kernel Module")[2].split():
+        if _VERSION.fullmatch(field):
+            return NvidiaDriver(version=field, flavour=flavour)
+    return garbled(first, where)
+
+
+def driver_params(text: str, where: str) -> dict[str, str] | Missing:
+    """``EnableMSI: 1`` per line."""
+    params = {}
+    for row in text.splitlines():
+        name, colon, value = row.partition(":")
+        if not colon or not name.strip():
+            return garbled(row, where)
+        params[name.strip()] = value.strip()
+    return params or garbled(text, where)

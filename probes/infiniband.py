@@ -1,0 +1,149 @@
+"""InfiniBand and RoCE devices, and the PCI function behind each."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts, IbPort, IbRate, PhysState, PortState
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
+from dgxcheck.source.protocol import Source
+from probes.ask import ask, garbled, hexadecimal, is_decimal, line, natural, numbered
+from probes.pci.tree import function_behind
+
+
+def infiniband(source: Source) -> tuple[IbDevice, ...] | Missing:
+    """``/sys/class/infiniband``, ``mlx5_10`` after ``mlx5_9``."""
+    names = source.names(INFINIBAND)
+    if isinstance(names, Missing):
+        return names
+    return tuple(_device(source, name) for name in sorted(names, key=natural))
+
+
+def _device(source: Source, name: str) -> IbDevice:
+    base = f"{INFINIBAND}/{name}"
+    bdf = function_behind(source, f"{base}/device")
+    return IbDevice(
+        name=name,
+        bdf=bdf,
+        is_vf=bdf if isinstance(bdf, Missing) else _is_vf(source, bdf),
+        node_guid=ask(source, f"{base}/node_guid", guid),
+        fw_ver=ask(source, f"{base}/fw_ver", line),
+        hca_type=ask(source, f"{base}/hca_type", line),
+        board_id=ask(source, f"{base}/board_id", line),
+        sys_image_guid=ask(source, f"{base}/sys_image_guid", guid),
+        node_type=ask(source, f"{base}/node_type", node_type),
+        node_desc=ask(source, f"{base}/node_desc", line),
+    )
+
+
+def _is_vf(source: Source, bdf: str) -> bool | Missing:
+    target = source.link(f"{PCI_DEVICES}/{bdf}/physfn")
+    if isinstance(target, Missing):
+        return False if target.gap is Gap.ABSENT else target
+    return True
+
+
+_NO_COUNTER = "lifespan"  # how long the driver caches hw_counters, in ms
+
+
+def ib_ports(source: Source) -> tuple[IbDevicePorts, ...] | Missing:
+    """``/sys/class/infiniband/<device>/ports`` of every device, in natural order."""
+    devices = source.names(INFINIBAND)
+    if isinstance(devices, Missing):
+        return devices
+    return tuple(IbDevicePorts(device=name, ports=_ports(source, name)) for name in sorted(devices, key=natural))
+
+
+def _ports(source: Source, device: str) -> tuple[IbPort, ...] | Missing:
+    numbers = numbered(source, f"{INFINIBAND}/{device}/ports", "")
+    return numbers if isinstance(numbers, Missing) else tuple(_port(source, device, port) for port in numbers)
+
+
+def _port(source: Source, device: str, port: int) -> IbPort:
+    base = f"{INFINIBAND}/{device}/ports/{port}"
+    return IbPort(
+        device=device,
+        port=port,
+        state=ask(source, f"{base}/state", port_state),
+        phys_state=ask(source, f"{base}/phys_state", phys_state),
+        rate=ask(source, f"{base}/rate", rate),
+        link_layer=ask(source, f"{base}/link_layer", line),
+        lid=ask(source, f"{base}/lid", hexadecimal),
+        sm_lid=ask(source, f"{base}/sm_lid", hexadecimal),
+        counters=_counters(source, f"{base}/counters"),
+        hw_counters=_counters(source, f"{base}/hw_counters"),
+    )
+
+
+def _counters(source: Source, base: str) -> dict[str, int | Missing] | Missing:
+    names = source.names(base)
+    if isinstance(names, Missing):
+        return names
+    return {name: ask(source, f"{base}/{name}", counter) for name in names if name != _NO_COUNTER}
+
+
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+def guid(text: str, where: str) -> str | Missing:
+    """``506b:4b03:003c:eee8``; some virtual functions have zeros for one."""
+    body = text.strip()
+    groups = body.split(":")
+    if len(groups) != 4 or not all(len(group) == 4 and _HEX.issuperset(group) for group in groups):
+        return garbled(text, where)
+    return body if body.strip("0:") else Missing(Gap.UNSUPPORTED, where, "all zeros")
+
+
+def node_type(text: str, where: str) -> str | Missing:
+    """The name in ``1: CA``."""
+    number, _, name = text.strip().partition(": ")
+    return name if is_decimal(number) and name else garbled(text, where)
+
+
+_RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \(([0-9]{1,3})X(?: ([A-Z0-9]{1,8}))?\)")
+_STATES = {state: state.name for state in PortState}
+_PHYS_STATES = {
+    PhysState.SLEEP: "Sleep",
+    PhysState.POLLING: "Polling",
+    PhysState.DISABLED: "Disabled",
+    PhysState.TRAINING: "PortConfigurationTraining",
+    PhysState.LINK_UP: "LinkUp",
+    PhysState.RECOVERY: "LinkErrorRecovery",
+    PhysState.PHY_TEST: "Phy Test",
+}
+
+
+def port_state(text: str, where: str) -> PortState | Missing:
+    """``4: ACTIVE``; a number and a name that disagree are garbled."""
+    body = text.strip()
+    for state, name in _STATES.items():
+        if body == f"{state.value}: {name}":
+            return state
+    return garbled(text, where)
+
+
+def phys_state(text: str, where: str) -> PhysState | Missing:
+    """``5: LinkUp``."""
+    body = text.strip()
+    for state, name in _PHYS_STATES.items():
+        if body == f"{state.value}: {name}":
+            return state
+    return garbled(text, where)
+
+
+def rate(text: str, where: str) -> IbRate | Missing:
+    """``100 Gb/sec (4X EDR)``; older kernels leave the name of SDR out."""
+    match = _RATE.fullmatch(text.strip())
+    if match is None:
+        return garbled(text, where)
+    gbit, lanes, speed = match.groups()
+    return IbRate(gbit_per_s=float(gbit), lanes=int(lanes), speed=speed or "SDR")
+
+
+def counter(text: str, where: str) -> int | Missing:
+    """A decimal counter; older kernels print ``N/A (no PMA)`` where the port has no performance agent."""
+    body = text.strip()
+    if is_decimal(body):
+        return int(body)
+    return Missing(Gap.UNSUPPORTED, where, body) if body == "N/A (no PMA)" else garbled(text, where)

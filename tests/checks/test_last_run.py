@@ -1,0 +1,113 @@
+"""What only the last run can tell: values that the state file keeps, and for how long."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from test_health_checks import GPU2, NVML, changed
+
+from dgxcheck.assessment.growth import Present, last_run
+from dgxcheck.assessment.inventory import counts, remembered_values
+from dgxcheck.assessment.machine import topology_of
+from dgxcheck.checks.by_nature.last_run import CHECKS, kept
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import PROBES
+from dgxcheck.facts.inventory import Remembered
+from dgxcheck.facts.missing import Json
+from dgxcheck.source import state_file
+from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.survey import Snapshot, survey
+
+NVME = "0000:03:00.0"
+
+
+def facts_of(spec: str) -> Snapshot:
+    return survey(open_source(spec), PROBES)
+
+
+def ran(spec: str, file: Path, accepted: bool = False) -> list[Finding]:
+    """After a run that read and renewed the state file."""
+    source = open_source(spec)
+    facts = survey(source, PROBES)
+    topology = topology_of(facts)
+    present = Present(counts=counts(facts, topology), accepted=False, changes_accepted=accepted)
+    last = last_run(source, facts, str(file), present)
+    box = Box(snapshot=facts, topology=topology, gpus=topology.gpus, kept=last.kept, present=present.counts)
+    return [*run(box, CHECKS)]
+
+
+def words(found: list[Finding]) -> list[tuple[str, str, str]]:
+    return [
+        (each.status.value, each.subject.name, each.judgement.message.partition(" in the run")[0]) for each in found
+    ]
+
+
+@pytest.mark.parametrize(("facts", "due"), [
+    ({f"{NVML}VbiosVersion {GPU2}": "88.00.18.00.0A"}, ("GPU2", "VBIOS 88.00.18.00.0A, was 88.00.18.00.01")),
+    ({"text /sys/class/dmi/id/bios_version": "S2W_3A11\n"}, ("host", "BIOS S2W_3A11, was made up")),
+    ({"text /proc/sys/kernel/numa_balancing": "1\n"}, ("host", "NUMA balancing 1, was 0")),
+    ({"text /sys/class/block/sda/device/model": "OTHER\n"}, ("host", "")),
+])  # fmt: skip
+def test_a_change_since_the_last_run_is_a_warning(facts: dict[str, Json], due: tuple[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "counters.json"
+    assert [each.judgement.reason for each in ran("dgx-1-v100", file)] == ["no-history"]
+    assert [each.status.value for each in ran("dgx-1-v100", file)] == ["pass"]
+    spec = changed(tmp_path, facts)
+    for _ in range(2):  # and is not forgotten at once
+        ((status, name, message),) = words(ran(spec, file))
+        assert (status, name) == ("warn", due[0])
+        assert due[1] in message
+    assert [each.status.value for each in ran("dgx-1-v100", file)] == ["pass"]
+
+
+def test_an_acknowledged_change_is_the_next_reference(tmp_path: Path) -> None:
+    file = tmp_path / "counters.json"
+    ran("dgx-1-v100", file)
+    spec = changed(tmp_path, {f"{NVML}VbiosVersion {GPU2}": "88.00.18.00.0A"})
+    ran(spec, file, accepted=True)
+    assert [each.status.value for each in ran(spec, file)] == ["pass"]
+
+
+@pytest.mark.parametrize(("date", "is_new"), [("2026-11-21T09:59:00Z", False), ("2026-11-22T10:01:00Z", True)])
+def test_a_change_is_accepted_after_a_day(date: str, is_new: bool, tmp_path: Path) -> None:
+    before, now = facts_of("dgx-1-v100"), facts_of(changed(tmp_path, {f"{NVML}VbiosVersion {GPU2}": "88.1"}))
+    old = Remembered("host", "2026-11-20T10:00:00Z", kept(before))
+    first = remembered_values(old, now, "host", "2026-11-21T10:00:00Z", accepted=False)
+    assert (first.values, first.changed) == (old.values, "2026-11-21T10:00:00Z")
+    later = remembered_values(first, now, "host", date, accepted=False)
+    assert (later.values == kept(now)) == is_new
+
+
+def test_a_setting_of_many_devices_is_one_finding(tmp_path: Path) -> None:
+    file = tmp_path / "counters.json"
+    ran("dgx-1-v100", file)
+    gpus = [gpu.bdf for gpu in topology_of(facts_of("dgx-1-v100")).gpus]
+    spec = changed(tmp_path, {f"{NVML}VbiosVersion {bdf}": "88.00.18.00.0A" for bdf in gpus})
+    ((status, name, message),) = words(ran(spec, file))
+    assert (status, name) == ("warn", "host")
+    assert message.startswith("VBIOS of 8 devices: VBIOS 88.00.18.00.0A, was")
+
+
+def test_the_file_keeps_values_and_a_damaged_one_is_dropped(tmp_path: Path) -> None:
+    file = tmp_path / "counters.json"
+    ran("dgx-1-v100", file)
+    document = json.loads(file.read_text(encoding="utf-8"))
+    assert document["state"]["kept"]["values"][f"Gpu {GPU2}"]["Gpu.vbios"] == "88.00.18.00.01"
+    document["state"]["kept"] = {"mark": 7}
+    file.write_text(json.dumps(document), encoding="utf-8")
+    reading = state_file.read(str(file))
+    assert reading is not None
+    assert reading.kept is None
+    assert [each.judgement.reason for each in ran("dgx-1-v100", file)] == ["no-history"]
+
+
+def test_a_container_sees_what_it_is_given() -> None:
+    facts = facts_of("dgx-1-v100-container")
+    topology = topology_of(facts)
+    before = Remembered("", "2026-11-20", kept(facts_of("dgx-1-v100")))
+    (found,) = run(Box(snapshot=facts, topology=topology, gpus=topology.gpus, kept=before), CHECKS)
+    assert found.judgement.reason == "not-visible"

@@ -1,0 +1,141 @@
+"""First actions that would cost data, downtime or a wrong RMA are not taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hand_made import box_of, gpu_part, planned, steps
+from test_actions import step, with_facts, with_units
+from test_health_checks import changed
+
+from dgxcheck.assessment import Assessment, Request, assess
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.kernel_log.xid_fault import fault_of
+from dgxcheck.components.component import DRIVER, Component
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.host import Modules
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
+from dgxcheck.output.health.instructions import action_text
+from dgxcheck.xid.line import recovery_of
+from dgxcheck.xid.table import meaning
+
+GPU0 = "0000:07:00.0"
+
+
+def named(base: str, model: str) -> Mapping[str, Json]:
+    """Every GPU of the box under another name."""
+    return {f"nvml nvmlDeviceGetName {gpu.bdf}": model for gpu in box_of(base).topology.gpus}
+
+
+def result(folder: Path, base: str, facts: Mapping[str, Json]) -> Assessment:
+    return assess(changed(folder, dict(facts), base), Request())
+
+
+def of(found: Assessment, check: str) -> list[Finding]:
+    return [each for each in found.findings if each.id == check]
+
+
+def text_of(box: Box, component: Component, fault: FaultKind, which: str) -> str:
+    return action_text(step(planned(box, component, fault), which), {})
+
+
+def test_a_tray_of_a_rack_is_cycled_by_its_bmc_not_by_the_rack_s_power() -> None:
+    tray = with_facts("dgx-a100", dict(named("dgx-a100", "NVIDIA GB200")))
+    text = text_of(tray, gpu_part(tray, 0), Fault.GPU_LOST, "power-cycle")
+    assert "AuxPowerCycleForce" in text
+    assert "remove AC power" not in text
+    other = box_of("dgx-a100")
+    assert "remove AC power" in text_of(other, gpu_part(other, 0), Fault.GPU_LOST, "power-cycle")
+
+
+@pytest.mark.parametrize(("model", "due"), [("NVIDIA GB200", Status.SKIP), ("Tesla V100-SXM2-16GB", Status.WARN)])
+def test_translation_is_no_obstacle_where_hcas_reach_gpu_memory_over_c2c(
+    model: str, due: Status, tmp_path: Path
+) -> None:
+    found = result(tmp_path, "dgx-1-v100-iommu-dma", named("dgx-1-v100", model))
+    assert [each.status for each in of(found, "gdr.iommu")] == [due]
+
+
+@pytest.mark.parametrize(("device", "commands"), [("0x1023", False), ("0x1013", True)])
+def test_acs_is_left_alone_with_connectx_8(device: str, commands: bool, tmp_path: Path) -> None:
+    hcas = [each.bdf for each in box_of("dgx-1-v100").topology.devices if each.kind == "nic"]
+    ids = {f"text /sys/bus/pci/devices/{bdf}/device": f"{device}\n" for bdf in hcas}
+    found = result(tmp_path, "dgx-1-v100-acs-redirect", ids)
+    bad = [each for each in of(found, "gdr.acs") if each.judgement.fault is Fault.ACS]
+    assert bool(bad) is commands
+    typed = [" ".join(command) for cause in found.causes for act in cause.actions for command in act.commands]
+    texts = [each.remedy for each in found.findings if each.status is not Status.PASS]
+    assert any("setpci" in text for text in (*typed, *texts)) is commands
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [("0x5 (Recover IMEX Domain)", Fault.IMEX_RECOVERY), ("0x6 (Bus Reset)", Fault.RESET_REQUIRED),
+     ("0x7 (System Reboot)", Fault.REBOOT_REQUIRED), ("0x9 (Something New)", Fault.RECOVERY_REQUIRED)],
+)  # fmt: skip
+def test_recovery_actions_of_xid_154(words: str, fault: FaultKind) -> None:
+    text = f"GPU recovery action changed from 0x0 (None) to {words}"
+    assert recovery_of(text) != "none"
+    assert fault_of([(meaning(154, None), text)]) is fault
+
+
+def test_a_recovery_of_the_imex_domain_ends_jobs_of_the_fabric_and_resets_no_gpu() -> None:
+    box = box_of("dgx-a100")
+    acts = planned(box, gpu_part(box, 0), Fault.IMEX_RECOVERY)
+    assert step(acts, "restart-service").scope == "fabric"
+    assert step(acts, "restart-service").commands == (("systemctl", "restart", "nvidia-imex"),)
+    assert "reset-gpu" not in steps(acts)
+
+
+def test_an_array_without_redundancy_is_assembled_again_before_its_data_is_given_up() -> None:
+    array = Component(kind="disk", name="md0")
+    text = text_of(box_of("dgx-station-v100-disk-missing"), array, Fault.ARRAY_FAILED, "replace")
+    assert text.index("mdadm --assemble") < text.index("lost")
+
+
+@pytest.mark.parametrize(
+    ("model", "fault"),
+    [("NVIDIA A100-SXM4-40GB", Fault.REMAP_PENDING), ("NVIDIA H100 80GB HBM3", Fault.REMAP_PENDING),
+     ("NVIDIA GH200 480GB", Fault.REMAP_PENDING), ("NVIDIA B200", Fault.REMAP_PENDING),
+     ("NVIDIA A30", Fault.REMAP_PENDING), ("NVIDIA A40", Fault.REMAP_DUE), ("NVIDIA A10", Fault.REMAP_DUE),
+     ("NVIDIA L40S", Fault.REMAP_DUE), ("NVIDIA L4", Fault.REMAP_DUE), ("NVIDIA RTX A6000", Fault.REMAP_DUE)],
+)  # fmt: skip
+def test_a_pending_row_is_due_now_where_no_page_is_taken_out(model: str, fault: FaultKind, tmp_path: Path) -> None:
+    facts: dict[str, Json] = {**named("dgx-a100", model), f"nvml nvmlDeviceGetRemappedRows {GPU0}": [0, 1, 1, 0]}
+    (bad,) = [each for each in of(result(tmp_path, "dgx-a100", facts), "ecc.row-remap") if each.judgement.fault]
+    assert bad.judgement.fault is fault
+    assert fault.fails == ("now" if fault is Fault.REMAP_DUE else "next-drain")
+
+
+def test_what_holds_a_gpu_is_stopped_before_its_reset() -> None:
+    box = with_units("dgx-a100", "nvidia-imex", "kubelet")
+    acts = planned(box, gpu_part(box, 0), Fault.XID)
+    assert ("systemctl", "stop", "nvidia-imex") in step(acts, "stop-jobs").commands
+    assert "gpu-feature-discovery" in action_text(step(acts, "stop-jobs"), {})
+    assert "nvidia-smi -pm 0" in action_text(step(acts, "reset-gpu"), {})
+
+
+def test_modules_that_hold_the_driver_are_unloaded_first() -> None:
+    box = box_of("dgx-a100")
+    modules = box.snapshot.modules
+    assert isinstance(modules, Modules)
+    held = tuple(replace(each, loaded=True) for each in modules.modules)
+    box = replace(box, snapshot=replace(box.snapshot, modules=replace(modules, modules=held)))
+    (unload, load) = step(planned(box, DRIVER, Fault.DRIVER_MISMATCH), "load-module").commands
+    assert unload[:4] == ("modprobe", "-r", "nvidia_fs", "gdrdrv")
+    assert load[-2:] == ("gdrdrv", "nvidia_fs")
+
+
+@pytest.mark.parametrize(
+    ("number", "response", "about"),
+    [(160, "repair", "memory"), (161, "watch", "memory"), (167, "pcie", "PCIe link"), (174, "program", ""),
+     (176, "pcie", "PCIe link")],
+)  # fmt: skip
+def test_what_newer_xids_are_about(number: int, response: str, about: str) -> None:
+    known = meaning(number, None)
+    assert (known.response, known.about) == (response, about)
