@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.by_nature import last_run, unique
+from dgxcheck.checks.by_nature import last_run, states, unique
 from dgxcheck.checks.consistency import readings
 from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.driver import fabric_manager, persistence, versions
@@ -68,6 +68,7 @@ CHECKS: tuple[Check, ...] = (
     *port_counters.CHECKS,
     *readings.CHECKS,
     *unique.CHECKS,
+    *states.CHECKS,
     *software.CHECKS,
     *bar1_and_port.CHECKS,
     *gdr_path.CHECKS,

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dgxcheck.checks.consistency.contradiction import Contradiction, Facts, number, reading
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import Evidence
+from dgxcheck.facts.gpu import EccCounts
+from dgxcheck.facts.nature import rows_of
 from dgxcheck.topology.model import Device
 
 NEVER_ABOVE = (
@@ -30,7 +32,7 @@ NEVER_ABOVE = (
     ("gpu_thermal.gpu_max_c", "gpu_thermal.shutdown_c", "highest temperature"),
     *((f"gpu_ecc.{period}_{error}.{place}", f"gpu_ecc.{period}_{error}.total", f"{period} {error} {place} errors")
       for period in ("volatile", "aggregate") for error in ("corrected", "uncorrected")
-      for place in ("device_memory", "sram", "l1_cache", "l2_cache", "register_file")),
+      for place, row in rows_of(EccCounts).items() if row.more.get("most") == "total"),
 )  # fmt: skip
 """A reading, the one that it cannot exceed, and what it is."""
 RANGES = (

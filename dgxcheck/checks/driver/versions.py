@@ -24,6 +24,8 @@ from dgxcheck.topology.model import Device
 
 _PROC = "/proc/driver/nvidia/version"
 _MODULE = "/sys/module/nvidia/version"
+_OF_ONE_DRIVER = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem")
+"""Modules that are built and installed together."""
 
 
 def _versions_match(box: Box) -> Judgement:
@@ -81,7 +83,9 @@ def _module_versions(modules: Modules | Missing) -> dict[str, str | Missing]:
         return {_MODULE: modules}
     proc = modules.driver if isinstance(modules.driver, Missing) else modules.driver.version
     absent = Missing(Gap.ABSENT, _MODULE)
-    return {_PROC: proc, _MODULE: next((row.version for row in modules.modules if row.name == "nvidia"), absent)}
+    own = {f"/sys/module/{row.name}/version": row.version for row in modules.modules
+           if row.name in _OF_ONE_DRIVER and isinstance(row.version, str)}  # fmt: skip
+    return {_PROC: proc, _MODULE: absent} | own
 
 
 def _library_versions(nvml: Nvml | Missing) -> dict[str, str | Missing]:
