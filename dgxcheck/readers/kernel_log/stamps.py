@@ -67,7 +67,7 @@ _FRAMED = LazyPattern(
     rf"(?P<row>{_STAMP} .{{1,2000}})"
 )
 """A row with the kernel's time behind the name of a file or host, a bar, a quotation mark, another time."""
-_NEXT_ROW = LazyPattern(rf"\\n(?={_STAMP} )", "\\n[")
+_NEXT_ROW = LazyPattern(rf"\\n(?={_STAMP} )", "\\n")
 
 
 def framed(text: str) -> list[str]:
