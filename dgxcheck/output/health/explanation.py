@@ -59,7 +59,7 @@ def on_box(
 ) -> str:  # fmt: skip
     """The rules, every finding in a line, and the worst of them in full."""
     ids = {each.id for each in found} if about.fault is not None else {check.id for check in about.checks}
-    told = [f"{about.fault.word}: {about.fault.meaning}", ""] if about.fault is not None else []
+    told = [f"{about.fault.word} ({about.fault.category}): {about.fault.meaning}", ""] if about.fault else []
     for check in CHECKS:
         if check.id in ids:
             told += [*explained(check, settings).splitlines(), ""]
