@@ -16,6 +16,9 @@ class Gpu:
         steps=("change-setting",))
     MODULE_REFUSED = FaultKind("module-refused", "the kernel refused to load a module of the NVIDIA driver", "software",
         steps=("change-setting", "load-module", "reboot"))
+    GPU_REFUSED = FaultKind("gpu-refused",
+        "the driver does not take a GPU: it does not support it, lacks its firmware, or another driver holds it",
+        "software", steps=("change-setting", "reboot"))
     DRIVER_NOT_LOADED = FaultKind("driver-not-loaded", "NVIDIA GPUs are present and no NVIDIA kernel module is loaded",
         "software", steps=("load-module", "reboot"))
     DRIVER_FAILED = FaultKind("driver-failed", "NVML cannot be initialised for another reason", "software")
@@ -48,9 +51,6 @@ class Gpu:
         remedy="check whether CUDA_VISIBLE_DEVICES or the container hides the GPUs, and whether nvidia-smi lists"
         " them; else read the kernel log")
     # presence and identity of devices
-    GPU_REFUSED = FaultKind("gpu-refused",
-        "the driver does not take a GPU: it does not support it, lacks its firmware, or another driver holds it",
-        "software", steps=("change-setting", "reboot"))
     GPU_LOST = FaultKind("gpu-lost", "a GPU stopped responding or fell off the bus", "hardware")
     GPU_LOST_BEFORE = FaultKind("gpu-lost-before",
         "a GPU fell off the bus in earlier boots, but not for many boots since", "hardware", warns="watch",
