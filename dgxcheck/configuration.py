@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any, get_args
 
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.settings import THRESHOLDS, Acknowledgement, Settings, Severity
 from dgxcheck.suggestion import did_you_mean
 from dgxcheck.toml_file import load, plain, refuse, shown
@@ -27,7 +28,7 @@ ACKNOWLEDGED = "acknowledged"
 _NEEDED = ("check", "reason", "expiry")
 _DATE = "a date such as 2027-01-31"
 _SEVERITIES: Mapping[str, Severity] = {word: word for word in get_args(Severity)}
-_PORT = re.compile(r"[\w.:-]+/[1-9][0-9]{0,2}", re.ASCII)
+_PORT = LazyPattern(r"[\w.:-]+/[1-9][0-9]{0,2}", flags=re.ASCII)
 MOST = 1e18
 """A ceiling that is larger is none."""
 

@@ -27,6 +27,7 @@ from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
 from dgxcheck.kernel_messages.form import Lines
 from dgxcheck.kernel_messages.forms import by_subject
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
 
 DEVICE = "/dev/kmsg"
@@ -38,10 +39,11 @@ LOAD_S = 2.0
 _MARK = "dgxcheck: log begins"
 _NO_TIMES = "dgxcheck: log begins, its lines have no times"
 
-_EARLIER = re.compile(
+_EARLIER = LazyPattern(
     r"dgxcheck: earlier: boot (?P<boot>[\w-]{1,64}), begun (?P<begun_s>\d{1,12}(?:\.\d{1,6})?)"
     r"(?:, at (?P<date>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ))?(?:, (?P<uuid>GPU-[\w-]{1,64}))?: (?P<message>NVRM: .*)",
-    re.ASCII | re.DOTALL,
+    "dgxcheck: earlier: boot ",
+    flags=re.ASCII | re.DOTALL,
 )
 """dgxcheck's own line beside those of the log: an Xid of an earlier boot, or one that the log no longer has.
 

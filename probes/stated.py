@@ -133,11 +133,11 @@ def _value(key: str, fact: Json) -> int | float | bool | Missing | NotMeasured |
     if "missing" in fact:
         gap = _GAPS.get(_text(fact, "missing"), Gap.GARBLED)
         return Missing(gap, key, _text(fact, "detail"))
+    code = fact.get("code")
+    code = code if isinstance(code, int) else None
     if "skipped" in fact:
-        return NotMeasured(_text(fact, "skipped"), _text(fact, "detail"))
+        return NotMeasured(_text(fact, "skipped"), _text(fact, "detail"), code)
     if "failed" in fact:
-        code = fact.get("code")
-        code = code if isinstance(code, int) else None
         return NotMeasured("failed", _text(fact, "detail"), code, _text(fact, "failed"))
     value = fact.get("value")
     if value is None and "value" in fact:

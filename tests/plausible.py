@@ -15,9 +15,11 @@ from one_fact import Changeable, Path, _device, _name, put
 
 from dgxcheck.checks.by_nature.last_run import kept
 from dgxcheck.checks.engine.box import Growth
+from dgxcheck.facts.gpu import RetiredPage
 from dgxcheck.facts.inventory import Remembered
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nature import Fact, by_name, rows_of
+from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.survey import COUNTERS
 
@@ -82,6 +84,8 @@ def is_seen(box: Changeable, change: Plausible) -> bool:
 
 def _reason(of: tuple[Fact, ...], role: Any) -> str:
     kind = role[0] if isinstance(role, tuple) else ""
+    if of[0].record is PciFunction and not kind:
+        return "it carries no GPU, HCA or disk: its links and its place in the tree are no fault of the box"
     said = (row.more.get("differs") or row.more.get("any") or row.more.get("differs_in", {}).get(kind) for row in of)
     return next((each for each in said if each), "")
 
@@ -126,6 +130,8 @@ def _values(record: Record, path: Path, above: tuple[Fact, ...]) -> Iterator[tup
 def _other(nature: str, value: object, others: list[object]) -> object:
     if nature == "counter" and isinstance(value, int) and not isinstance(value, bool):
         return value + MILLION
+    if nature == "counter" and isinstance(value, tuple):
+        return (*value, *(RetiredPage(address=page << 12, timestamp=0) for page in range(1, 33)))
     if nature in ("identity", "place") and others:
         return others[0]
     if isinstance(value, bool):
@@ -133,7 +139,7 @@ def _other(nature: str, value: object, others: list[object]) -> object:
     if isinstance(value, Enum):
         return next(each for each in type(value) if each is not value)
     if isinstance(value, int | float):
-        return value // 2 if nature != "gauge" and value > 64 else value * 4 if nature == "gauge" else value + 1
+        return value // 2 if nature != "gauge" and value > 64 else value * 10 if nature == "gauge" else value + 1
     if isinstance(value, str):
         return f"{value[:-1]}{'1' if value[-1:] != '1' else '2'}"
     if isinstance(value, tuple):

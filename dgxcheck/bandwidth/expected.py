@@ -8,8 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from dgxcheck.bandwidth.hosts import Generation, between_devices, generation, to_memory
-from dgxcheck.bandwidth.links import LineRate, as_supported, link_limit, narrowest, nvlink_limit, payload_of, physical
+from dgxcheck.bandwidth.links import (
+    Generation,
+    LineRate,
+    as_supported,
+    between_devices,
+    generation,
+    link_limit,
+    narrowest,
+    nvlink_limit,
+    payload_of,
+    physical,
+    to_memory,
+)
 from dgxcheck.bandwidth.rate import Direction, Limit, Rate, Total, exactly, least_of, unknown
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record

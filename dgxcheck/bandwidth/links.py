@@ -1,17 +1,156 @@
-"""The bandwidth of PCIe links, NVLinks and rings of NVLinks."""
+"""The bandwidth of PCIe links, NVLinks and rings of NVLinks, and of hosts of known models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from dgxcheck.bandwidth import rate
-from dgxcheck.bandwidth.hosts import SPLIT
-from dgxcheck.bandwidth.rate import Direction, Limit, Rate, unknown
+from dgxcheck.bandwidth.rate import NO_LIMIT, Direction, Limit, Rate, exactly, unknown
+from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import ConfigSpace
+from dgxcheck.facts.record import Record
 from dgxcheck.topology.graph import Rings, nvlink_generation, nvlink_graph, search
-from dgxcheck.topology.model import Device, Topology
-from dgxcheck.topology.paths import Hop, nvlink_gbs, pcie_gbs
+from dgxcheck.topology.model import Device, PciClass, Topology
+from dgxcheck.topology.paths import NEAR, Hop, nvlink_gbs, pcie_gbs
+
+DECK = "slide deck on DL infrastructure with NVIDIA GPUs, 2016"
+NCCL = "NVIDIA/nccl src/graph/topo.h"
+SPLIT = f"{NCCL}: Intel CPUs forward what GPUs send each other in packets of 64 bytes"
+
+
+class Reached(Record, kw_only=False):
+    """GB/s (1e9) that were measured; None where nobody published a figure."""
+
+    read: float | None
+    write: float | None
+    source: str
+    limits_reads: bool = False
+    """Was it this part that limited reads, and not the links or ports around it?"""
+
+
+class Generation(Record):
+    """One generation of hosts."""
+
+    name: str
+    vendor: str
+    """As in ``/proc/cpuinfo``, likewise the family and the models."""
+    family: int
+    models: Container[int]
+    splits_at: int | None = None
+    """Bytes of the packets in which a root complex forwards peer traffic, where they are smaller than MaxPayload."""
+    is_transparent: bool = False
+    """Do writes through the root complex reach what the links carry? Published only for some."""
+    root: Reached | None = None
+    """Peer traffic through one root complex, or two of one NUMA node."""
+    nodes: Reached | None = None
+    """Peer traffic between NUMA nodes."""
+    from_memory: Reached | None = None
+    """Copies between a device and memory, where they reach less than ``crossing.MEMORY`` says."""
+
+
+INTEL, AMD = "GenuineIntel", "AuthenticAMD"
+_QPI = Reached(0.8, 0.8, f"{DECK}: 0.8 to 1 GB/s between sockets")
+_K80 = Reached(7.6, 7.7, f"{DECK}: bandwidthTest on a server with K80 boards, 7.69 and 7.72")
+_GENOA = "p2pBandwidthLatencyTest on two EPYC 9004 (luigifcruz/stelline, voipmonitor/rtx6kpro)"
+
+
+def _nodes(gbs: float) -> Reached:
+    return Reached(None, gbs, f"{NCCL}: bandwidth between CPUs")
+
+
+GENERATIONS = (
+    Generation(name="Intel Westmere", vendor=INTEL, family=6, models=(26, 37, 44, 46, 47), nodes=_QPI,
+               root=Reached(1.5, None, f"{DECK}: P2P through the host bridge", limits_reads=True), from_memory=_K80),
+    Generation(name="Intel Sandy Bridge", vendor=INTEL, family=6, models=(45,), nodes=_QPI,
+               root=Reached(0.8, 5.2, f"{DECK}: P2P through the host bridge", limits_reads=True), from_memory=_K80),
+    Generation(name="Intel Ivy Bridge", vendor=INTEL, family=6, models=(62,), nodes=_QPI,
+               root=Reached(3.7, 6.1, f"{DECK}: P2P through the host bridge", limits_reads=True), from_memory=_K80),
+    Generation(name="Intel Haswell", vendor=INTEL, family=6, models=(63,), splits_at=64, nodes=_nodes(6.0),
+               root=Reached(None, 8.2, "rocm_bandwidth_test (ROCm/ROCmValidationSuite issue 427)")),
+    Generation(name="Intel Broadwell", vendor=INTEL, family=6, models=(79, 86), splits_at=64, nodes=_nodes(6.0),
+               root=Reached(None, 7.1, "SSDs to a Tesla P40 on a Xeon E5-2650 v4 (NVIDIA forum 55564)")),
+    Generation(name="Intel Skylake, Cascade Lake or Cooper Lake", vendor=INTEL, family=6, models=(85,), splits_at=64,
+               is_transparent=True, nodes=_nodes(10.0)),
+    Generation(name="Intel Ice Lake", vendor=INTEL, family=6, models=(106, 108), splits_at=64, is_transparent=True,
+               nodes=_nodes(10.0)),
+    Generation(name="Intel Sapphire Rapids", vendor=INTEL, family=6, models=(143,), splits_at=64, is_transparent=True,
+               nodes=_nodes(22.0)),
+    Generation(name="Intel Emerald Rapids", vendor=INTEL, family=6, models=(207,), splits_at=64, is_transparent=True,
+               nodes=_nodes(40.0)),
+    Generation(name="AMD EPYC 7001", vendor=AMD, family=23, models=range(0x30), nodes=_nodes(16.0),
+               root=Reached(None, 7.0, "rocm P2P test on an EPYC 7261 (ROCm/ROCmValidationSuite issue 427)")),
+    Generation(name="AMD EPYC 7002", vendor=AMD, family=23, models=range(0x30, 0x40), is_transparent=True,
+               root=Reached(None, 25.0, "P2P test on a 3995WX (tinygrad/open-gpu-kernel-modules issue 6)"),
+               nodes=_nodes(16.0)),
+    Generation(name="AMD EPYC 7003", vendor=AMD, family=25, models=range(0x10), nodes=_nodes(24.0)),
+    Generation(name="AMD EPYC 9004", vendor=AMD, family=25, models=(*range(0x10, 0x20), *range(0xA0, 0xB0)),
+               is_transparent=True, root=Reached(None, 54.0, _GENOA), nodes=Reached(None, 24.0, _GENOA)),
+    Generation(name="AMD EPYC 9005", vendor=AMD, family=26, models=range(0x20), is_transparent=True,
+               root=Reached(None, 55.0, "p2pBandwidthLatencyTest on two EPYC 9005 (voipmonitor/rtx6kpro)"),
+               nodes=_nodes(32.0)),
+)  # fmt: skip
+
+
+def generation(cpu: Cpu | Missing) -> Generation | None:
+    """The host's generation; None for one without published figures, or whose CPU cannot be read."""
+    if isinstance(cpu, Missing):
+        return None
+    return next(
+        (each for each in GENERATIONS
+         if (each.vendor, each.family) == (cpu.vendor, cpu.family) and cpu.model_number in each.models),
+        None,
+    )  # fmt: skip
+
+
+SWITCH_READ = 0.75
+"""Of the line rate."""
+SWITCH_SOURCE = (
+    "Azure's node checks of ND H100 v5 (check_ib_bw_gdr): 380 Gbit/s, of 504 at line rate, with GPUDirect RDMA"
+)
+MEMORY: Mapping[Direction, float] = {"read": 0.9, "write": 0.95}
+"""Of what packets leave, at the least. Reads: 12.0 to 12.4 of 13.4 GB/s on generation 3, 24.8 to 25.8 of 26.9 on 4,
+51 of 53.7 on 5; writes: 12.5 to 13.2 of 13.2 GB/s, 26.2 of 26.5, 52 of 53."""
+MEMORY_SOURCE = "pinned host copies on PCIe generations 3 to 5 (gearshifft PR 82, DCGM, Azure AI benchmarking guide)"
+
+
+def between_devices(name: str, pci: PciClass, host: Generation | None, line_gbs: float | Missing) -> Limit:
+    """The meeting point of two PCI paths; ``line_gbs`` is the line rate of the slowest link."""
+    if pci in NEAR:
+        read = line_gbs if isinstance(line_gbs, Missing) else line_gbs * SWITCH_READ
+        return Limit(name=name, read=Rate(read, NO_LIMIT), write=exactly(NO_LIMIT), basis="", source=SWITCH_SOURCE)
+    who = "this host's CPU" if host is None else host.name
+    gap = Missing(Gap.UNSUPPORTED, name, f"no published figure for {who}")
+    reached = None if host is None else host.nodes if pci == "SOC" else host.root
+    read_rate, write_rate = _reached(reached, "read", gap), _reached(reached, "write", gap)
+    source = "" if reached is None else reached.source
+    if host is not None and host.is_transparent and pci != "SOC":
+        write_rate, source = exactly(NO_LIMIT), source or SPLIT
+    return Limit(name=name, read=read_rate, write=write_rate, basis=who, source=source)
+
+
+def _reached(reached: Reached | None, direction: Direction, gap: Missing) -> Rate:
+    gbs = None if reached is None else reached.read if direction == "read" else reached.write
+    if reached is None or gbs is None:
+        return Rate(gap, NO_LIMIT)
+    return Rate(gbs, gbs if reached.limits_reads and direction == "read" else NO_LIMIT)
+
+
+def to_memory(host: Generation | None, reads: Rate, writes: Rate) -> Limit:
+    """The root complex between a device and memory; ``reads`` and ``writes`` are what the links carry."""
+    if host is not None and host.from_memory is not None:
+        read, write = _reached(host.from_memory, "read", _NONE), _reached(host.from_memory, "write", _NONE)
+        return Limit(name="host bridge", read=read, write=write, basis=host.name, source=host.from_memory.source)
+    read, write = _reaches(reads, "read"), _reaches(writes, "write")
+    return Limit(name="host bridge", read=read, write=write, basis="", source=MEMORY_SOURCE)
+
+
+def _reaches(links: Rate, way: Direction) -> Rate:
+    return Rate(links.least if isinstance(links.least, Missing) else links.least * MEMORY[way], NO_LIMIT)
+
+
+_NONE = Missing(Gap.UNSUPPORTED, "host bridge", "no published figure")
+
 
 LineRate = Callable[[Hop], "float | Missing"]
 """GB/s of a link at line rate, as it should be or as it is."""

@@ -15,6 +15,7 @@ import click
 from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.facts.bdf import without_unplaced
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.output.plain_text import visible, wrap_sentences
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ def terminal_columns() -> int:
 
 
 LEAST_S, MOST_S = 1, 7 * 86400
-_FORM = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
+_FORM = LazyPattern(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", flags=re.ASCII)
 
 
 def duration(_ctx: click.Context, _option: click.Parameter, value: str | None) -> float | None:

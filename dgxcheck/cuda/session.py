@@ -77,7 +77,7 @@ class Session:
         try:
             return self._measured(step)
         except Full as full:
-            return skipped("busy", str(full))
+            return skipped("busy", str(full)) | {"code": OUT_OF_MEMORY}
         except CudaError as error:
             return self.refused(error)
         finally:
@@ -91,7 +91,7 @@ class Session:
         if error.code in UNLOADABLE:
             return skipped("not-supported", f"the driver cannot load kernels: {error}")
         if error.code in (OUT_OF_MEMORY, TAKEN):
-            return skipped("busy", str(error))
+            return skipped("busy", str(error)) | {"code": error.code}
         return failed(error)
 
     def _measured(self, step: Step) -> Fact:

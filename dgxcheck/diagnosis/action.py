@@ -1,13 +1,15 @@
-"""An action as data: the step, what to type, what to do by hand, what it disturbs and when it is due.
+"""An action as data: the step, what to type, what to do by hand, what it disturbs, when it is due, its source.
 
 ``output`` makes the English: no sentence stands here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import Step, Urgency
 from dgxcheck.facts.record import Record
 
@@ -76,3 +78,112 @@ PREPARATORY = ("drain", "stop-jobs")
 def first_remedy(actions: tuple[Action, ...]) -> Action:
     """The first action that can help: that after draining the host and stopping its jobs."""
     return next((action for action in actions if action.step not in PREPARATORY), actions[-1])
+
+
+ORDER: tuple[Urgency, ...] = ("now", "next-drain", "next-maintenance", "watch")
+
+
+def urgency_of(findings: Iterable[Finding]) -> Urgency:
+    """The most urgent of the findings; what could not be read makes nothing more urgent.
+
+    An uncorrected error whose row waits for its remapping was contained, and its page is no longer used (Ampere and
+    later; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html); one that was not has an Xid of its own.
+    """
+    every = [*findings]
+    known = [each for each in every if each.judgement.fault is not None]
+    if any(each.judgement.fault is Fault.REMAP_PENDING for each in known):
+        known = [each for each in known if each.judgement.fault is not Fault.ECC_UNCORRECTED]
+    return min(map(_urgency, known or every), key=ORDER.index, default="now")
+
+
+def _urgency(finding: Finding) -> Urgency:
+    fault = finding.judgement.fault
+    if finding.status is Status.WARN:
+        return "next-drain" if fault is None else fault.warns
+    return "now" if fault is None else fault.fails
+
+
+_SMI = "nvidia-smi(1)"
+_RESET = f"{_SMI}, --gpu-reset"
+_FM = "NVIDIA Fabric Manager guide (DU-09883)"
+_DEBUG = "NVIDIA GPU debug guidelines, https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html"
+_XIDS = "https://docs.nvidia.com/deploy/xid-errors/index.html"
+_RMA = f"{_DEBUG}: field diagnostic before an RMA"
+_DGX = "NVIDIA DGX service manuals: replaceable parts, and those that only the vendor replaces"
+_MIG = "NVIDIA MIG user guide: nvsm and dcgm are stopped before a reset on DGX"
+_ACS = "NVIDIA NCCL user guide, troubleshooting: PCI Access Control Services"
+_PODS = "https://github.com/NVIDIA/NVSentinel/pull/1243: pods of the GPU Operator, persistence mode"
+SOURCES: Mapping[Code, str] = {
+    "drain-host": f"{_DEBUG}: drain the node before anything that stops jobs",
+    "drain-scheduler": "scontrol(1), pbsnodes(8B), https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/",
+    "stop-gpu-clients": f"{_RESET}: no program may use the GPU; {_MIG}; fuser(1); {_PODS}",
+    "stop-gpu-clients-and-display": f"{_RESET}: no program, X server included, may use the GPU; systemctl(1), isolate",
+    "stop-gpu-programs": f"{_SMI}, --query-compute-apps",
+    "stop-load": f"{_DEBUG}: thermal; {_SMI}, --query-compute-apps",
+    "reset-one": f"{_RESET}: GPUs with NVLinks are reset one by one from Ampere on, before Ampere together",
+    "reset-named": f"{_RESET}: without -i all GPUs are reset",
+    "reset-together": f"{_RESET}: before Ampere all GPUs that NVLinks join",
+    "reset-with-fabric-manager": f"{_RESET}: on Ampere NVSwitch systems Fabric Manager is required",
+    "reset-all-with-switches": f"{_RESET}; {_FM}: all GPUs and NVSwitches together, Fabric Manager stopped",
+    "reboot": f"{_XIDS}: RESTART_BM; NVML_GPU_RECOVERY_ACTION_NODE_REBOOT",
+    "power-cycle": f"{_DEBUG}: power cycle where a reboot does not help",
+    "power-cycle-tray": "NVIDIA DGX GB200 user guide: compute tray Redfish commands, rack reboot sequence",
+    "restart-fabric-manager": f"{_FM}: ABORT_CUDA_JOBS_ON_FM_EXIT",
+    "restart-imex": "NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN; NVIDIA IMEX service guide",
+    "restart-subnet-manager": "opensm(8), sminfo(8)",
+    "reload-driver": "modprobe(8); NVIDIA driver README: modules and what uses them",
+    "command": f"{_SMI}, nvidia-modprobe(1)",
+    "take-back-setting": "nvmlDeviceGetEccMode: current and pending mode",
+    "take-back-or-reset": "nvmlDeviceGetMigMode: current and pending mode; NVIDIA MIG user guide",
+    "default-power-limit": f"{_SMI}, --power-limit",
+    "persistence": "NVIDIA driver persistence, https://docs.nvidia.com/deploy/driver-persistence/index.html",
+    "large-bars": "NVIDIA driver README: Above 4G Decoding; Linux PCI resource assignment",
+    "pcie-setting": "server's manual: PCIe slot configuration",
+    "nccl-settings": "NVIDIA NCCL user guide: environment variables",
+    "nvlink-setting": "NVIDIA driver README: NVreg_NvLinkDisable, /proc/driver/nvidia/params",
+    "memory-channels": "server's manual: memory population, NUMA and power settings",
+    "socket-links": "server's manual: link frequency and power management of QPI, UPI or xGMI; numactl(8)",
+    "peer-traffic": f"{_ACS}; NVIDIA NCCL user guide: NCCL_P2P_DISABLE",
+    "peer-through-root": f"{_ACS}; NVIDIA NCCL user guide: NCCL_P2P_LEVEL",
+    "driver-library": "ldconfig(8); NVIDIA driver README: library and module of one version",
+    "enable-port": "NVIDIA MFT user manual: mlxlink --port_state",
+    "disable-acs": f"{_ACS}; setpci(8); PCI Express base specification, ACS control register",
+    "field-diagnostic": f"NVIDIA DCGM user guide: dcgmi diag -r 3; {_RMA}",
+    "watch-counters": "DCGM_GPU_HARDWARE_LIMITS; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html",
+    "check-program": f"{_XIDS}: RESTART_APP, CHECK_APP; compute-sanitizer manual",
+    "restart-program": f"{_XIDS}: Xid 94, RESTART_APP",
+    "inspect-rack-fabric": "NVIDIA GB200 NVL72 and NMX-C user guides; NVIDIA IMEX service guide",
+    "inspect-link": "Linux Documentation/PCI/pcieaer-howto; lspci(8)",
+    "inspect-airflow": f"{_DEBUG}: thermal; server's manual",
+    "inspect-water-cooling": "NVIDIA DGX Station user guide: water cooling",
+    "inspect-power": "ipmitool(1), sdr; server's manual: power supplies",
+    "inspect-dimms": "dmidecode(8), ipmitool(1); Linux EDAC documentation",
+    "inspect-cabling": "ibdiagnet and iblinkinfo(8): speed and width of every link",
+    "inspect-far-end": "sminfo(8): is there a subnet manager in this fabric?",
+    "reseat-card": f"{_DEBUG}: reseat; server's manual",
+    "reseat-dual-gpu-card": f"{_DEBUG}: reseat; Tesla K80 board specification: two GPUs on one board",
+    "reseat-carrier": "server's manual: risers and boards",
+    "reseat-adapter": "server's manual; NVIDIA ConnectX user manual",
+    "reseat-cable": "NVIDIA ConnectX user manual: cables and transceivers",
+    "reseat-disk": "md(4), mdadm(8); server's manual",
+    "reseat-drive": "server's manual: drives",
+    "reseat-dimms": "server's manual: memory",
+    "move-cards": "the reference machine's wiring (dgxcheck profiles)",
+    "move-adapter": "the reference machine's wiring (dgxcheck profiles)",
+    "reseat-part": "server's manual",
+    "replace-card": _RMA,
+    "replace-dual-gpu-card": f"{_RMA}; Tesla K80 board specification: two GPUs on one board",
+    "replace-carrier": f"{_DEBUG}; server's manual: risers and boards",
+    "replace-adapter": "server's manual; NVIDIA ConnectX user manual",
+    "replace-cable": "NVIDIA ConnectX user manual: cables and transceivers",
+    "replace-disk": "md(4), mdadm(8)",
+    "replace-one-disk": "smartctl(8), nvme-smart-log(1); server's manual",
+    "replace-dimms": "server's manual: memory",
+    "restore-array": "md(4): RAID 0 and linear have no redundancy",
+    "replace-part": "server's manual",
+    "vendor-gpu-tray": _DGX,
+    "vendor-water-cooled": "NVIDIA DGX Station user guide: water cooling",
+    "vendor-board": _DGX,
+    "vendor-missing-device": _DGX,
+}
+"""By code; what a finding's own remedy says has the source of its check."""

@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis import by_hand
-from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope
+from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import escalation, for_a_warning, without_reset
 from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
@@ -25,7 +25,6 @@ from dgxcheck.diagnosis.steps import (
     stop_load,
     stop_programs,
 )
-from dgxcheck.diagnosis.urgency import urgency_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step, Urgency
 from dgxcheck.facts.record import replace

@@ -6,23 +6,18 @@ from collections.abc import Collection, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
-from dgxcheck.components.component import HOST, Component, Key
+from dgxcheck.components.component import HOST, SETTINGS, Component, Key
 from dgxcheck.components.containment import containers
-from dgxcheck.diagnosis.action import Action
+from dgxcheck.diagnosis.action import ORDER, Action, urgency_of
 from dgxcheck.diagnosis.actions import actions
 from dgxcheck.diagnosis.collateral import collateral
-from dgxcheck.diagnosis.common_cause import common_causes
+from dgxcheck.diagnosis.common_cause import common_causes, set_cover
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement, by_elimination
 from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence
 from dgxcheck.diagnosis.recurrence import Recurrence
-from dgxcheck.diagnosis.refused_clients import refused_clients
-from dgxcheck.diagnosis.set_cover import set_cover
-from dgxcheck.diagnosis.slow_paths import candidates, is_slow
-from dgxcheck.diagnosis.switch_ports import with_ports
-from dgxcheck.diagnosis.urgency import ORDER, urgency_of
 from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 
 Causes = dict[Component, list[str]]
 """Components to blame, with the keys of the findings that each explains."""
@@ -186,3 +181,73 @@ def _cause(
         recurrence=recurrence,
         preserve=preserve_evidence(box, component, faults),
     )
+
+
+def is_slow(finding: Finding) -> bool:
+    """Does the finding say that something is slow and not what?"""
+    return finding.judgement.fault is Fault.SLOW and bool(finding.crossed)
+
+
+def exonerated(findings: Sequence[Finding], slow: Finding) -> set[Key]:
+    """What good figures crossed that can be compared with a slow one: large copies with large copies alone.
+
+    A setting is not exonerated: it need not slow down every pair.
+    """
+    good = (each for each in findings if each.status is Status.PASS and not each.subject.part)
+    return {
+        component.key
+        for finding in good
+        if finding.traffic == slow.traffic or (finding.traffic == "memory" and slow.traffic == "copies")
+        for component in finding.crossed
+        if component.part not in SETTINGS
+    }
+
+
+def candidates(findings: Sequence[Finding], slow: Collection[Finding]) -> Mapping[str, Sequence[Component]]:
+    """By key of each slow finding: the components on its path that no good figure exonerates."""
+    by_traffic = {finding.traffic: exonerated(findings, finding) for finding in slow}
+    return {
+        finding.key: [each for each in finding.crossed if each.key not in by_traffic[finding.traffic]]
+        for finding in slow
+    }
+
+
+def with_ports(component: Component, explained: Sequence[Finding]) -> Component:
+    """An NVSwitch with the ports that its SXids name and the GPUs whose findings it explains: NVML does not say which
+    port a GPU's NVLink leads to. Every other component as it is.
+    """
+    if component.kind != "nvswitch":
+        return component
+    events = [event for each in explained if each.subject.bdf == component.bdf for event in each.judgement.events]
+    ports = sorted({event.link for event in events if event.kind == "nvswitch" and event.link is not None})
+    gpus = dict.fromkeys(each.subject.name for each in explained if each.subject.kind == "gpu")
+    return replace(component, position=", ".join(map(str, ports)), shared_by=tuple(gpus))
+
+
+_LEADING = GPU_DEAD | {
+    Fault.LIBRARY_MISSING, Fault.LIBRARY_BROKEN, Fault.DRIVER_NOT_LOADED, Fault.DRIVER_MISMATCH, Fault.NOUVEAU,
+}  # fmt: skip
+_DRIVER = frozenset({Fault.DRIVER_FAILED, Fault.DRIVER_UNRESPONSIVE})
+
+
+def refused_clients(
+    bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[Component]]
+) -> Mapping[str, tuple[Component, ...]]:
+    """By key of a finding of the host: the dead GPUs and the driver that it follows from.
+
+    A client of NVML or CUDA enumerates all GPUs when it starts: one that fell off the bus makes it fail or time out,
+    and nothing can be started while no driver is there (https://docs.nvidia.com/deploy/xid-errors/, Xid 79).
+    """
+    leading = [
+        key for key in blamed if bad[key].status is Status.FAIL and bad[key].judgement.fault in _LEADING and blamed[key]
+    ]
+    components = tuple(dict.fromkeys(blamed[key][0] for key in leading))
+    following = [key for key in blamed if key not in leading and _is_of_client(bad[key])] if components else []
+    return dict.fromkeys(following, components)
+
+
+def _is_of_client(finding: Finding) -> bool:
+    """Of a container runtime only the errors that it got: that it does not know NVIDIA's GPUs fails by itself."""
+    fault = finding.judgement.fault
+    refused = fault is Fault.CONTAINER_RUNTIME and finding.status is Status.WARN
+    return finding.subject.kind == "host" and (fault in _DRIVER or refused)

@@ -1,4 +1,6 @@
-"""What several devices share that have the same fault, or that failed in the same moment."""
+"""What findings have in common: the fewest components that explain them; what devices share that have the same fault,
+or that failed in the same moment by the kernel log.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,143 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
-from dgxcheck.components.component import Component, Key
-from dgxcheck.components.containment import above, board, containing
-from dgxcheck.diagnosis.same_moment import same_moment
+from dgxcheck.components.component import Component, Key, host_part
+from dgxcheck.components.containment import NVSWITCHES, above, board, containing
+from dgxcheck.components.locate import far_ends
 from dgxcheck.facts.faults import DEVICE_DEAD
 from dgxcheck.facts.record import replace
+from dgxcheck.xid.relations import WINDOW_S
+
+Candidates = Mapping[str, Sequence[Component]]
+"""By key of the finding, the likeliest component first."""
+Explainers = Mapping[str, Collection[Key]]
+"""By key of the finding, the components that explain it: its candidates, and others by containment."""
+_Rank = tuple[int, int, int, Key]
+
+
+def set_cover(candidates: Candidates, explainers: Explainers, imprecise: frozenset[str]) -> dict[Component, list[str]]:
+    """Components with the keys that each explains, greedily the one that explains most first.
+
+    Of equal ones the likeliest for its findings, then one that names a part, then the first by key. ``imprecise``
+    findings (lines of a log name a device, not what of it is wrong) do not count in how likely a component is.
+    """
+    cover = _Cover(candidates, explainers, imprecise)
+    causes: dict[Component, list[str]] = {}
+    while cover.ranks:
+        component, keys = cover.take_best()
+        causes[component] = keys
+    return causes
+
+
+class _Cover:
+    """Findings that no component explains yet, and how good each component is; ranks change where findings go."""
+
+    def __init__(self, candidates: Candidates, explainers: Explainers, imprecise: frozenset[str]) -> None:
+        self._open = {key for key, components in candidates.items() if components}
+        self._imprecise = imprecise
+        self._named: dict[Key, dict[str, Component]] = {}
+        self._place: dict[tuple[Key, str], int] = {}
+        for key, components in candidates.items():
+            for place, component in enumerate(components):
+                self._named.setdefault(component.key, {}).setdefault(key, component)
+                self._place.setdefault((component.key, key), place)
+        self._explainers = {key: [one for one in explainers[key] if one in self._named] for key in self._open}
+        self._explained: dict[Key, list[str]] = {one: [] for one in self._named}
+        for key in candidates:
+            for one in self._explainers.get(key, ()):
+                self._explained[one].append(key)
+        self.ranks: dict[Key, _Rank] = {one: self._rank(one) for one in self._named}
+
+    def take_best(self) -> tuple[Component, list[str]]:
+        """The best component, and the findings that it explains, which are no longer open."""
+        best = min(self.ranks.values())[-1]
+        component = next(component for key, component in self._named[best].items() if key in self._open)
+        keys = [key for key in self._explained[best] if key in self._open]
+        self._open.difference_update(keys)
+        for one in {one for key in keys for one in self._explainers[key]}:
+            if self._open.isdisjoint(self._named[one]):
+                self.ranks.pop(one, None)
+            else:
+                self.ranks[one] = self._rank(one)
+        return component, keys
+
+    def _rank(self, one: Key) -> _Rank:
+        """The less the better; a finding that is explained by containment alone has no likelier component."""
+        explained = [key for key in self._explained[one] if key in self._open]
+        likelihood = sum(self._place.get((one, key), 0) for key in explained if key not in self._imprecise)
+        part = next(iter(self._named[one].values())).part
+        return -len(explained), likelihood, 0 if part else 1, one
+
+
+_POWER = host_part("power supply")
+_FEWEST = 3
+"""GPUs with NVLink errors; of two, one or the link between them is the likelier cause."""
+
+
+def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
+    """Findings of devices that failed within seconds of each other, with what can have done it.
+
+    Of NVSwitches the fabric that they make up, and of NVLinks that end at them, where half of the GPUs log errors of
+    theirs. Of GPUs and adapters the nearest PCIe switch above all of them, or the
+    host bridge or socket if nothing else below it works; else the power supply, which is all that they share.
+    """
+    failed = [finding for finding in findings if finding.status is Status.FAIL]
+    for together in _moments([each for each in failed if _times(each, "nvswitch")], "nvswitch"):
+        yield together, NVSWITCHES
+    yield from _through_switches(box, findings)
+    dead = [each for each in failed if each.judgement.fault in DEVICE_DEAD]
+    gone = {each.subject.bdf for each in dead}
+    for together in _moments([each for each in dead if _times(each, "device")], "device"):
+        lost = sorted({each.subject.bdf or "" for each in together})
+        yield [each for each in dead if each.subject.bdf in lost], _shared(box, lost, gone)
+
+
+def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
+    """NVLink errors of at least three GPUs, and half of them, whose links end at NVSwitches or at unknown devices."""
+    bad = [each for each in findings if each.status in (Status.FAIL, Status.WARN) and _times(each, "nvlink")]
+    if len(bad) < _FEWEST or not all(_ends_elsewhere(box, each) for each in bad):
+        return
+    for together in _moments(bad, "nvlink"):
+        several = len(together) >= _FEWEST and 2 * len(together) >= len(box.topology.gpus)
+        if several and not set.intersection(*map(_nvswitches, together)):
+            yield together, NVSWITCHES
+
+
+def _nvswitches(finding: Finding) -> set[Key]:
+    """NVSwitches among the possible causes of the finding; one that all findings share is to blame."""
+    return {each.key for each in finding.blames if each.kind == "nvswitch"}
+
+
+def _ends_elsewhere(box: Box, finding: Finding) -> bool:
+    gpu = box.topology.device(finding.subject.bdf or "")
+    ends = set() if gpu is None else {*far_ends(box, gpu).values()}
+    return gpu is not None and ends.isdisjoint(each.bdf for each in box.topology.gpus)
+
+
+def _moments(findings: Sequence[Finding], kind: str) -> Iterator[list[Finding]]:
+    """Findings of several devices whose first events lie within seconds of the first of them."""
+    ordered = sorted(findings, key=lambda finding: min(_times(finding, kind)))
+    while ordered:
+        begins = min(_times(ordered[0], kind))
+        together = [each for each in ordered if min(_times(each, kind)) - begins <= WINDOW_S]
+        if len({each.subject.bdf for each in together}) > 1:
+            yield together
+        ordered = ordered[len(together) :]
+
+
+def _times(finding: Finding, kind: str) -> list[float]:
+    return [event.seconds for event in finding.judgement.events if event.kind == kind]
+
+
+def _shared(box: Box, lost: Sequence[str], gone: Collection[str | None]) -> Component:
+    wholes = [[each for each in above(box, bdf) if each.kind != "link"] for bdf in lost]
+    for whole in wholes[0]:
+        if all(any(each.key == whole.key for each in others) for others in wholes[1:]):
+            below = [device for device in box.topology.devices if device.name in whole.shared_by]
+            if whole.kind in ("board", "switch") or all(device.bdf in gone for device in below):
+                return whole
+    return _POWER
+
 
 _AIR_AND_POWER = ("cooling", "power supply")
 """Of the host: fans and supplies serve a part of it each."""

@@ -11,17 +11,18 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
 from dgxcheck.facts.host import Host
+from dgxcheck.lazy_pattern import LazyPattern
 
 FormFactor = Literal["sxm", "water-cooled", "dual-gpu-card", "card", "carrier"]
 """``sxm``: a module on a GPU tray; ``water-cooled``: a card of a DGX Station; ``carrier``: a board or riser without a
 GPU."""
 VENDOR_ONLY = ("sxm", "water-cooled")
 """Heat sinks, thermal paste, water loops and SXM modules are the vendor's work (DGX service manuals)."""
-_SXM = re.compile(r"SXM|HGX|HBM3|\bH200\b|\bG?B[123]00\b|\bGH200\b")
-_RACK = re.compile(r"\bG[BH][123]00\b")
+_SXM = LazyPattern(r"SXM|HGX|HBM3|\bH200\b|\bG?B[123]00\b|\bGH200\b")
+_RACK = LazyPattern(r"\bG[BH][123]00\b")
 """Boards with a Grace CPU: their NVSwitches are in trays of their own, run by the rack's fabric manager (NMX-C)."""
-_TRAY = re.compile(r"\bGB[23]00\b")
-_CARD = re.compile(r"PCIe|NVL\b", re.IGNORECASE)
+_TRAY = LazyPattern(r"\bGB[23]00\b")
+_CARD = LazyPattern(r"PCIe|NVL\b", flags=re.IGNORECASE)
 """nvidia-smi's product names: ``NVIDIA H100 80GB HBM3`` and ``NVIDIA B200`` are modules, ``NVIDIA H100 NVL`` a card."""
 
 

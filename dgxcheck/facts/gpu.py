@@ -174,7 +174,9 @@ class GpuEcc(Record, where="nvml ecc"):
     bdf: str = nature.key()
     volatile_corrected: EccCounts = nature.counter("volatile corrected", limit="ecc.corrected-rate")
     volatile_uncorrected: EccCounts = nature.counter("volatile uncorrected", limit=0)
-    aggregate_corrected: EccCounts = nature.counter("aggregate corrected", limit="ecc.corrected-rate", of_life=True)
+    aggregate_corrected: EccCounts = nature.counter(
+        "aggregate corrected", any="grows with the volatile count, of which ecc.corrected judges the rate"
+    )
     aggregate_uncorrected: EccCounts = nature.counter("aggregate uncorrected", limit=0, of_life=True)
     retired_single_bit: tuple[RetiredPage, ...] | Missing = nature.counter(
         "pages retired for single-bit errors", limit=0, of_life=True
@@ -183,7 +185,9 @@ class GpuEcc(Record, where="nvml ecc"):
     retired_double_bit: tuple[RetiredPage, ...] | Missing = nature.counter(
         "pages retired for double-bit errors", limit=0, of_life=True
     )
-    retirement_pending: bool | Missing = nature.state("page retirement pending", good=(False,))
+    retirement_pending: bool | Missing = nature.state(
+        "page retirement pending", by="ecc.retirement-pending", good=(False,)
+    )
     remapped_corrected: int | Missing = nature.counter(
         "rows remapped for corrected errors", limit=0, of_life=True, asked="DeviceGetRemappedRows"
     )
@@ -191,13 +195,17 @@ class GpuEcc(Record, where="nvml ecc"):
     remapped_uncorrected: int | Missing = nature.counter(
         "rows remapped for uncorrected errors", limit=0, of_life=True, asked="DeviceGetRemappedRows"
     )
-    remap_pending: bool | Missing = nature.state("row remapping pending", good=(False,), asked="DeviceGetRemappedRows")
-    remap_failed: bool | Missing = nature.state("row remapping failed", good=(False,), asked="DeviceGetRemappedRows")
-    sram_exceeded: bool | Missing = nature.state("SRAM error threshold exceeded", good=(False,))
+    remap_pending: bool | Missing = nature.state(
+        "row remapping pending", by="ecc.row-remap", good=(False,), asked="DeviceGetRemappedRows"
+    )
+    remap_failed: bool | Missing = nature.state(
+        "row remapping failed", by="ecc.row-remap", good=(False,), asked="DeviceGetRemappedRows"
+    )
+    sram_exceeded: bool | Missing = nature.state("SRAM error threshold exceeded", by="ecc.sram", good=(False,))
     """Have uncorrected SRAM errors reached NVIDIA's threshold for an RMA? From Ampere and R550 on."""
-    channel_repair_pending: bool | Missing = nature.state("channel repair pending", good=(False,))
+    channel_repair_pending: bool | Missing = nature.state("channel repair pending", by="ecc.repair", good=(False,))
     """Is a memory channel to be repaired at the next reset? As the next from R575 on."""
-    tpc_repair_pending: bool | Missing = nature.state("TPC repair pending", good=(False,))
+    tpc_repair_pending: bool | Missing = nature.state("TPC repair pending", by="ecc.repair", good=(False,))
     """Is a texture processing cluster (TPC) to be repaired?"""
 
 
@@ -233,9 +241,9 @@ class GpuMemory(Record, where="nvml memory"):
 class Fabric(Record):
     """A GPU's registration with the fabric manager of an NVSwitch machine (``nvmlGpuFabricInfo_t``)."""
 
-    state: int | Missing = nature.state("fabric state", good=(0, 3))
+    state: int | Missing = nature.state("fabric state", by="driver.fabric-health", good=(0, 3))
     """0 not supported, 1 not started, 2 in progress, 3 completed."""
-    status: int | Missing = nature.state("fabric status", good=(0,))
+    status: int | Missing = nature.state("fabric status", by="driver.fabric-health", good=(0,))
     """The ``nvmlReturn_t`` with which it completed."""
     clique_id: int | Missing = nature.place("fabric clique", any="a site partitions its fabric")
     cluster_uuid: str | Missing = nature.place("fabric cluster", any="a site partitions its fabric")
@@ -243,7 +251,9 @@ class Fabric(Record):
         "fabric health mask", "hex", differs="driver.fabric-health judges its flags"
     )
     """``NVML_GPU_FABRIC_HEALTH_MASK_*``; from R550 on (``nvmlGpuFabricInfo_v2_t``)."""
-    health_summary: int | Missing = nature.state("fabric health", differs="driver.fabric-health judges it", good=(0, 1))
+    health_summary: int | Missing = nature.state(
+        "fabric health", differs="driver.fabric-health judges it", by="driver.fabric-health", good=(0, 1)
+    )
     """0 not supported, 1 healthy, 2 unhealthy, 3 limited capacity; from R570 on (``nvmlGpuFabricInfo_v3_t``)."""
 
 
@@ -263,7 +273,7 @@ class GpuModes(Record, where="nvml modes"):
     """Is a display connected?"""
     display_active: bool | Missing = nature.load("display in use")
     recovery_action: int | Missing = nature.state(
-        differs="asked for by the driver after an error: gpu.reset-required", good=(0,)
+        differs="asked for by the driver after an error: gpu.reset-required", by="gpu.reset-required", good=(0,)
     )
     """0 none, 1 reset, 2 reboot, 3 drain P2P, 4 drain and reset, 5 recover IMEX domain, 6 bus reset,
     7 system reboot."""

@@ -66,7 +66,7 @@ class Host(Record):
     kernel_version: str | Missing = nature.version("kernel build")
     cmdline: str | Missing = nature.setting("kernel command line", kept=True)
     cpu: Cpu | Missing = nature.holder("CPUs")
-    online_cpus: str | Missing = nature.state("online CPUs")
+    online_cpus: str | Missing = nature.state("online CPUs", kept=True)
     memory_kb: int | Missing = nature.inventory("memory", "kB", tolerance="host.memory-missing")
     dmi: Dmi = nature.holder()
     dgx_release: Mapping[str, str] | Missing = nature.version("DGX OS release")
@@ -141,7 +141,7 @@ class DeviceNode(Record):
     """One node under ``/dev``."""
 
     path: str = nature.key()
-    opens: bool | Missing = nature.state("device node opens", good=(True,))
+    opens: bool | Missing = nature.state("device node opens", good=(True,), by="driver.device-nodes")
     """False where this user may not open it; absent where there is no such node."""
 
 
@@ -247,7 +247,7 @@ class MdArray(Record, where="/sys/class/block/{name}/md"):
     level: str | Missing = nature.setting("RAID level")
     state: str | Missing = nature.state("RAID state", file="array_state")
     """``array_state``: ``clean``, ``active``, ``inactive``, ..."""
-    degraded: int | Missing = nature.state("members missing", good=(0,))
+    degraded: int | Missing = nature.state("members missing", good=(0,), by="host.disks")
     """Members that are missing; absent for levels without redundancy."""
     raid_disks: int | Missing = nature.inventory("members of the array")
     members: tuple[str, ...] | Missing = nature.inventory("members of the array")
@@ -270,8 +270,8 @@ class NetInterface(Record, where="/sys/class/net/{name}"):
         "speed", "Mbit/s", differs="host.ethernet judges it; a cable is not needed", file="speed"
     )
     """Unsupported where the link is down or the driver does not say (-1)."""
-    mtu: int | Missing = nature.setting("MTU")
-    type: int | Missing = nature.setting("interface type")
+    mtu: int | Missing = nature.setting("MTU", kept=True)
+    type: int | Missing = nature.setting("interface type", kept=True)
     """ARPHRD number: 1 Ethernet, 32 InfiniBand, 772 loopback."""
     mac: str | Missing = nature.identity("MAC address", file="address")
     """6 octets, 20 for IP over InfiniBand."""

@@ -62,9 +62,10 @@ if TYPE_CHECKING:
         not are a finding, and all of them are none. ``card``: the functions of one card do; ``zero``: 0 is a value."""
 
     def place(
-        label: str = "", unit: str = "", *, any: str = "", file: str = "", kept: bool = ..., default: Any = ...
-    ) -> Any:
-        """Where in the machine: wiring, node, number; other facts follow from it."""
+        label: str = "", unit: str = "", *, any: str = "", unique: bool = ..., card: bool = ..., file: str = "",
+        kept: bool = ..., default: Any = ...,
+    ) -> Any:  # fmt: skip
+        """Where in the machine: wiring, node, number; other facts follow from it. ``unique``: as identities are."""
 
     def inventory(
         label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ...,
@@ -89,9 +90,10 @@ if TYPE_CHECKING:
     def state(
         label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ..., among: Among = "",
         good: tuple[object, ...] = (), most: str = "", low: float = ..., high: float = ..., source: str = "",
-        file: str = "", asked: str = "", default: Any = ...,
+        file: str = "", asked: str = "", by: str = "", kept: bool = ..., default: Any = ...,
     ) -> Any:  # fmt: skip
-        """How it is now: one of the values that are ``good``, where they are known, and alike among siblings."""
+        """How it is now: one of the values that are ``good``, where they are known, and alike among siblings.
+        ``by``: the check that knows more than the row."""
 
     def capability(
         label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ..., among: Among = "",

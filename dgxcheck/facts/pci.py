@@ -15,7 +15,7 @@ class PciFunction(Record, where="/sys/bus/pci/devices/{bdf}"):
     """One PCI function's wiring, from ``/sys/bus/pci/devices/<bdf>``."""
 
     bdf: str = nature.key()
-    path: tuple[str, ...] | Missing = nature.place("path from the root bus")
+    path: tuple[str, ...] | Missing = nature.place("path from the root bus", unique=True)
     """Root bus (``pci0000:00``), then every bridge's bdf, then the own bdf."""
     class_code: int | Missing = nature.inventory(
         "class code", "hex", file="class", differs_in=dict.fromkeys(("hca", "function"), "follows the link layer")
@@ -64,9 +64,9 @@ class Bar(Record):
 
     line: int = nature.key()
     """0 to 5 as the kernel counts (a 64-bit one takes two), 6 the expansion ROM."""
-    assigned: bool = nature.state("BAR assigned", good=(True,))
+    assigned: bool = nature.state("BAR assigned")
     """False where the firmware and the kernel found no room for it."""
-    start: int = nature.identity("BAR start", "hex", card=True)
+    start: int = nature.place("BAR start", "hex", unique=True, card=True)
     size: int | Missing = nature.setting("BAR size", "bytes")
     is_io: bool = nature.capability("BAR of I/O space")
     is_64bit: bool = nature.capability("64-bit BAR")

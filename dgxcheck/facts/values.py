@@ -100,7 +100,7 @@ def text(of: Rows, value: Value) -> str:
     if isinstance(value, tuple):
         value = " ".join(map(str, value))
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST else f"{value[:_LONGEST].rstrip()}..."
+        return value if len(value) <= _LONGEST else f"{_closed(value[:_LONGEST])}..."
     words = row.more.get("words", ())
     if isinstance(value, int) and 0 <= value < len(words):
         return str(words[value])
@@ -108,6 +108,11 @@ def text(of: Rows, value: Value) -> str:
         return f"{value:#06x}"
     unit, factor = row.more.get("shown") or _SHOWN.get(row.unit, (row.unit, 1))
     return f"{value * factor:.6g} {unit}".rstrip()
+
+
+def _closed(words: str) -> str:
+    """Without a parenthesis that is open at the end."""
+    return (words if words.count("(") == words.count(")") else words.rpartition("(")[0]).rstrip()
 
 
 def as_json(value: Value) -> Json:

@@ -13,18 +13,19 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.kernel_log import ModuleTrouble, NoStart
 from dgxcheck.facts.record import Record
 from dgxcheck.kernel_messages.form import Form, first_match
+from dgxcheck.lazy_pattern import LazyPattern
 
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}"
 _GPU = rf"(?P<bus>{_ADDRESS})(?:\.[0-7])?"
 _AT = rf"(?:at )?(?:PCI:)?{_GPU}"
 _XID = Form("NVRM: Xid (", rf"(?:PCI:)?{_GPU}(?P<part>[^)]*)\): (?P<number>\d{{1,4}})(?=[,:;\s]|$)(?:, *(?P<text>.*))?")
-_PROCESS = re.compile(r"pid='?(?P<pid>\d{1,10}|<unknown>)'?(?:, *name=(?P<name>[^,]*))?(?:, *|$)")
-_CAUSE = re.compile(r"(?:Ch [0-9a-f]{8},?|channel 0x[0-9a-f]{8}) caused by previous Xid (\d{1,4})\.?", re.ASCII)
+_PROCESS = LazyPattern(r"pid='?(?P<pid>\d{1,10}|<unknown>)'?(?:, *name=(?P<name>[^,]*))?(?:, *|$)")
+_CAUSE = LazyPattern(r"(?:Ch [0-9a-f]{8},?|channel 0x[0-9a-f]{8}) caused by previous Xid (\d{1,4})\.?", flags=re.ASCII)
 _SXID = Form(
     "nvidia-nvswitch",
     rf"\d+: SXid \((?:PCI:)?{_GPU}\): (?P<number>\d{{1,6}})(?=[,:;\s]|$)(?:, *(?P<text>.*))?",
 )
-_FATAL = re.compile(r"(?P<not>non-?)?fatal\b", re.IGNORECASE)
+_FATAL = LazyPattern(r"(?P<not>non-?)?fatal\b", flags=re.IGNORECASE)
 _OFF = (
     Form("NVRM: GPU ", rf"{_AT}:? (?:GPU )?has fallen off the bus"),
     Form(
@@ -39,7 +40,7 @@ _INVALID_BAR = Form(
     "NVRM: BAR", r"\d{1,2} is \d{1,9}M @ 0x[0-9a-f]{1,16} \(PCI:(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})",
     before="(?:NVRM: This PCI I/O region assigned to your NVIDIA device is invalid: ?)?",
 )  # fmt: skip
-_CODE = re.compile(r"failed! \((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8})\b")
+_CODE = LazyPattern(r"failed! \((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8})\b", "failed! (")
 _SAYS = rf"NVRM: (?:GPU {_AT}: )?"
 _NOT_STARTED: Mapping[Form, NoStart] = {
     _INVALID_BAR: "bars",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages.form import Form, Lines, first_match
+from dgxcheck.lazy_pattern import LazyPattern
 
 FRAMES_S = 1.0
 """The stack follows its heading within this time."""
@@ -38,8 +39,11 @@ _FRAME = Form(
 )  # fmt: skip
 """A function of the NVIDIA driver on a stack; the name of a process can begin so too."""
 _PANIC = Form("Kernel panic - not syncing: ", r"(?P<why>.{0,200})")
-_BY_HARDWARE = re.compile(r"(?:Fatal|Uncorrect\w{0,5}|Machine|Timeout).{0,40}(?:machine check|hardware error)|"
-                          r"Timeout: Not all CPUs entered broadcast|NMI: Not continuing", re.IGNORECASE)  # fmt: skip
+_BY_HARDWARE = LazyPattern(
+    r"(?:Fatal|Uncorrect\w{0,5}|Machine|Timeout).{0,40}(?:machine check|hardware error)|"
+    r"Timeout: Not all CPUs entered broadcast|NMI: Not continuing",
+    flags=re.IGNORECASE,
+)
 """Reasons that arch/x86/kernel/cpu/mce/core.c, drivers/acpi/apei/ghes.c and nmi.c give."""
 _OOPS = (
     Form("BUG: unable to handle "),

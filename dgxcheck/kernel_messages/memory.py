@@ -14,6 +14,7 @@ from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, PcieError, Severity
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.kernel_messages.form import Form, Lines, first_match
+from dgxcheck.lazy_pattern import LazyPattern
 
 SAME_S = 1.0
 BOOT_S = 30.0
@@ -45,11 +46,11 @@ _POISONED = (
     Form("Memory failure: 0x", r"[0-9a-f]{1,16}: (?:recovery action for|Sending SIGBUS|Killing) "),
 )
 _APEI = Form("[Hardware Error]: ", r" {0,7}(?P<rest>\S.*)", before=r"(?:mce: |\{(?P<record>\d{1,10})\})?")
-_SEVERITY = re.compile(r"event severity: (?P<severity>[a-z]{1,20})")
-_SECTION = re.compile(r"section_?[ ]?type: (?P<section>[^\n]{1,60})")
-_AT = re.compile(rf"device_id: (?P<bdf>{PATTERN})$")
-_DIMM = re.compile(r"DIMM location: (?!not present)(?P<dimm>[^\n]{1,80})|fru_text: (?P<fru>[^\n]{1,40})")
-_MODULE = re.compile(r"node: ?(?P<node>\d{1,5}) card: ?(?P<card>\d{1,5}) module: ?(?P<module>\d{1,5})")
+_SEVERITY = LazyPattern(r"event severity: (?P<severity>[a-z]{1,20})")
+_SECTION = LazyPattern(r"section_?[ ]?type: (?P<section>[^\n]{1,60})")
+_AT = LazyPattern(rf"device_id: (?P<bdf>{PATTERN})$")
+_DIMM = LazyPattern(r"DIMM location: (?!not present)(?P<dimm>[^\n]{1,80})|fru_text: (?P<fru>[^\n]{1,40})")
+_MODULE = LazyPattern(r"node: ?(?P<node>\d{1,5}) card: ?(?P<card>\d{1,5}) module: ?(?P<module>\d{1,5})")
 _UNCORRECTED, _DEFERRED = 1 << 61, 1 << 44
 _MEMORY_MASK, _MEMORY = 0xEF80, 0x0080
 """Of MCACOD, compound error codes (Intel SDM, volume 3B, 17.9.2): memory controller errors."""

@@ -15,8 +15,8 @@ from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import MEASURED_KEYS, Board, Number, Profile, Wiring
+from dgxcheck.score.box import OF_THE_HOST, fastest_ethernet
 from dgxcheck.score.gpus import OF_THE_BOARD, OF_THE_BOX
-from dgxcheck.score.machine import OF_THE_HOST, fastest_ethernet
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import PciClass
 from dgxcheck.topology.reference import matches

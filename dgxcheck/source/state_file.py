@@ -14,6 +14,7 @@ from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.kernel_log import EARLIER_DAYS
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import GroupedFacts
 from dgxcheck.source.recording.load import SCHEMA, load, recording
@@ -24,8 +25,8 @@ MEASURED = "measured.json"
 MOST_XIDS = 256
 MOST_HOSTS = 256
 """A home directory may serve a whole cluster."""
-_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_SEEN = re.compile(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", re.ASCII)
+_DAY = LazyPattern(r"\d{4}-\d\d-\d\d", flags=re.ASCII)
+_SEEN = LazyPattern(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", ", at ", flags=re.ASCII)
 
 
 class Reading(Record):

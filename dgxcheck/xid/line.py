@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from dgxcheck.lazy_pattern import LazyPattern
+
 Recovery = Literal["none", "gpu-reset", "node-reboot", "drain-p2p", "drain-and-reset", "imex", "other"]
-FATAL = re.compile(r"(?<![\w-])Fatal\b")
+FATAL = LazyPattern(r"(?<![\w-])Fatal\b", "Fatal")
 """In the line of a number whose text says how severe it is."""
 ANNOUNCES_RECOVERY = 154
 OFF_BUS = 79
-_TO = re.compile(r"\bto 0x[0-9a-fA-F]+ \(([^)]*)\)")
+_TO = LazyPattern(r"\bto 0x[0-9a-fA-F]+ \(([^)]*)\)", "to 0x")
 _RECOVERIES: dict[str, Recovery] = {
     "none": "none", "gpu reset required": "gpu-reset", "node reboot required": "node-reboot",
     "drain p2p": "drain-p2p", "drain and reset": "drain-and-reset", "recover imex domain": "imex",
     "bus reset": "gpu-reset", "system reboot": "node-reboot",
 }  # fmt: skip
 """By the names of nvmlDeviceGpuRecoveryAction_t in nvml.h."""
-_LINK = re.compile(r"\blink (\d+)\b", re.IGNORECASE)
+_LINK = LazyPattern(r"\blink (\d+)\b", flags=re.IGNORECASE)
 
 
 def link_of(text: str) -> int | None:

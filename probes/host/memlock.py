@@ -8,6 +8,7 @@ from itertools import chain, islice
 
 from dgxcheck.facts.host import JobDaemon, Limit, Memlock, Setting
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, garbled, is_decimal, line
 
@@ -90,9 +91,9 @@ Limits = tuple["int | None", ...]
 _UNLIMITED = ("unlimited", "infinity", "-1")
 _TYPES = ("soft", "hard", "-")
 _KIB = 1024
-_UNIT = re.compile(r"(?:Default)?LimitMEMLOCK\s*=\s*(?P<value>[^\s:]+)(?::(?P<hard>\S+))?\s*", re.ASCII)
+_UNIT = LazyPattern(r"(?:Default)?LimitMEMLOCK\s*=\s*(?P<value>[^\s:]+)(?::(?P<hard>\S+))?\s*", flags=re.ASCII)
 _SIZES = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SIZE = re.compile(r"(\d{1,18})([BKMGT]?)", re.ASCII)
+_SIZE = LazyPattern(r"(\d{1,18})([BKMGT]?)", flags=re.ASCII)
 
 
 def of_pam(line: str) -> Limits | None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from topology_boxes import NO_FILE, Box, dgx1, fabric, gpu_at, nvml, tree
 
 from dgxcheck.bandwidth.expected import Expected, between, through_port, to_host
-from dgxcheck.bandwidth.hosts import AMD, GENERATIONS, INTEL, generation
-from dgxcheck.bandwidth.links import as_it_is, as_supported
+from dgxcheck.bandwidth.links import AMD, GENERATIONS, INTEL, as_it_is, as_supported, generation
 from dgxcheck.bandwidth.rate import LARGEST, SMALLEST, Limit, Rate, exactly, least_of, share
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Gap, Missing, rows

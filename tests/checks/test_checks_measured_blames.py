@@ -15,7 +15,7 @@ from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.measurement.burn_in import CHECKS as BURN_IN
 from dgxcheck.components.component import Component
-from dgxcheck.diagnosis.slow_paths import exonerated
+from dgxcheck.diagnosis.causes import exonerated
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from measured_box import GPUS, dgx1_p100, fact, found, host_copies, imported, measured, said
 
+from dgxcheck.facts.gpu import GpuProcess
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, rows
 from dgxcheck.facts.record import replace
 
 HOST, MEMORY = "measure.host-bandwidth", "measure.memory-bandwidth"
@@ -144,6 +145,27 @@ GAPS: list[tuple[Json, str]] = [
 def test_where_there_is_no_figure(check: str, kind: str, fact: Json, due: str, tmp_path: Path) -> None:
     facts = {key: each for key, each in dgx1_p100().items() if not key.endswith(GPUS[2])}
     assert said(measured(tmp_path, {**facts, f"{kind} {GPUS[2]}": fact}), check) == {"GPU2": due}
+
+
+@pytest.mark.parametrize(
+    ("free_mib", "processes", "due"),
+    [(16000, (), "fail"), (40, (), "unknown"), (40, (GpuProcess(pid=7, used_memory=1 << 34, name="x"),), "skip busy")],
+)
+def test_a_gpu_without_memory_for_anything(
+    free_mib: int, processes: tuple[GpuProcess, ...], due: str, tmp_path: Path
+) -> None:
+    """Of memory that nobody holds nothing is known to be well."""
+    full: Json = {"skipped": "busy", "detail": "40 MiB free", "code": 2}
+    box = measured(tmp_path, {key: full if GPUS[2] in key else each for key, each in dgx1_p100().items()})
+    memory = tuple(
+        replace(row, free=free_mib << 20) if row.bdf == GPUS[2] else row for row in rows(box.snapshot.gpu_memory)
+    )
+    running = tuple(
+        replace(row, compute=processes) if row.bdf == GPUS[2] else row for row in rows(box.snapshot.gpu_processes)
+    )
+    assert said(replace(box, snapshot=replace(box.snapshot, gpu_memory=memory, gpu_processes=running)), HOST) == {
+        "GPU2": due
+    }
 
 
 def test_a_gpu_that_fails_is_told_once(tmp_path: Path) -> None:

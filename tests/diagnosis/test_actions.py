@@ -17,13 +17,12 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_gpus, links_above, nvlinks_between
-from dgxcheck.diagnosis.action import PREPARATORY, Action, Code, first_remedy
+from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Action, Code, first_remedy
 from dgxcheck.diagnosis.actions import actions, remedy_finding
 from dgxcheck.diagnosis.escalation import OF_COMPONENT
 from dgxcheck.diagnosis.form_factor import form_factor
-from dgxcheck.diagnosis.gpu_clients import services
 from dgxcheck.diagnosis.reset_domain import is_before_ampere
-from dgxcheck.diagnosis.sources import SOURCES
+from dgxcheck.diagnosis.steps import services
 from dgxcheck.facts.faults import DEVICE_DEAD, EVERY_FAULT, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import Storage, Unit

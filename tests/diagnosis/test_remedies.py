@@ -10,8 +10,7 @@ from judging import judged
 from remedy_list import GOLDEN, text
 from sample import FAULTS
 
-from dgxcheck.diagnosis.action import Code
-from dgxcheck.diagnosis.sources import SOURCES
+from dgxcheck.diagnosis.action import SOURCES, Code
 
 LADDER = ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "reseat", "replace", "contact-vendor")
 """The order of steps for hardware; what is reseated before a diagnostic is judged by ``GPU``."""

@@ -7,6 +7,7 @@ from itertools import chain
 
 import pytest
 
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts import (
     gpu,
     host,
@@ -85,3 +86,11 @@ def test_what_nvml_is_asked_gives_facts_that_records_have() -> None:
             held = record.__annotations__.get(outer, "")
             assert held, (group, fact)
             assert not inner or inner in fields(RECORDS[held]), (group, fact)
+
+
+def test_what_knows_more_than_a_row_is_a_check() -> None:
+    ids = {check.id for check in CHECKS}
+    named = {str(row.more["by"]) for row in ROWS.values() if "by" in row.more}
+    assert named <= ids
+    reasons = " ".join(str(row.more.get("differs", "")) for row in ROWS.values())
+    assert {word.strip(",;:") for word in reasons.split() if "." in word and word[0].islower()} <= ids

@@ -59,7 +59,7 @@ def burning(
     document["facts"] = {**lines, **{line: {**_group(lines.get(line)), **new} for line, new in (facts or {}).items()}}
     box = serve(document, folder)
     whole = cuda.dgx1_v100()
-    small = tuple(gpu._replace(memory_mib=1400) for gpu in whole.gpus[:2])
+    small = tuple(gpu._replace(memory_mib=800) for gpu in whole.gpus[:2])
     two = whole._replace(gpus=small, links={pair: link for pair, link in whole.links.items() if max(pair) < 2})
     (folder / "cuda-box").write_text(two.text(*faults), encoding="utf-8")
     ledger = folder / "ledger"

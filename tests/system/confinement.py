@@ -19,6 +19,8 @@ from programs import program
 
 UNIT = ROOT / "dgxcheck/integrations/dgxcheck-textfile.service"
 NUMBERS = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+HIDDEN = ("/tmp", "/home")
+"""Places that the unit sees empty: PrivateTmp=, ProtectHome=."""
 MOUNTS = """set -e
 mount --bind "$1" /mnt; mount -t tmpfs tmpfs /tmp; mkdir -p "$1"; mount --bind /mnt "$1"; umount /mnt
 for place in out state run box/tree/dev; do [ ! -e "$1/$place" ] || mount --bind "$1/$place" "$1/$place"; done

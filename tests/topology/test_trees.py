@@ -55,11 +55,12 @@ CLASSES = {
 }
 PORTS = {"network.firmware", "network.port-rate", "network.port-state"}
 JUDGED = {
-    "checkbox-dgx-station": {"driver.nouveau", "pcie.uniform"},
+    "checkbox-dgx-station": {"consistency.unique", "driver.nouveau", "pcie.uniform"},
     "gpud-sys-class-infiniband-h100": PORTS | {"network.uniform"},
-    "hwloc-2pa-pcidomain32bits": {"consistency.host", "host.cpu-clock"},
+    "hwloc-2pa-pcidomain32bits": {"consistency.place", "consistency.host", "consistency.unique", "host.cpu-clock"},
     "hwloc-32em64t-2n8c+dax+nvme+mic+dimms": PORTS
     | {
+        "consistency.place",
         "consistency.host",
         "consistency.unique",
         "host.cpu-clock",
@@ -72,6 +73,7 @@ JUDGED = {
         "topology.numa",
     },
     "hwloc-32intel64-2p8co2t+8ve": {
+        "consistency.place",
         "consistency.host",
         "consistency.unique",
         "host.command-line",
@@ -82,6 +84,7 @@ JUDGED = {
         "pcie.uniform",
     },
     "hwloc-40intel64-2g2n4c+pcilocality": {
+        "consistency.place",
         "consistency.host",
         "consistency.unique",
         "host.cpu-clock",
@@ -96,6 +99,7 @@ JUDGED = {
     },
     "hwloc-nvidiagpunumanodes": {"consistency.host", "host.command-line", "host.numa", "host.uniform"},
     "mpibind-coral-lassen": {
+        "consistency.place",
         "consistency.host",
         "consistency.unique",
         "host.numa",
@@ -108,6 +112,8 @@ JUDGED = {
         "topology.numa",
     },
     "mpibind-cts1-pascal": {
+        "consistency.unique",
+        "consistency.place",
         "consistency.host",
         "gdr.path",
         "host.numa",
@@ -118,6 +124,8 @@ JUDGED = {
         "topology.numa",
     },
     "mpibind-g4dnmetal": {
+        "consistency.unique",
+        "consistency.place",
         "consistency.host",
         "host.numa",
         "network.port-state",

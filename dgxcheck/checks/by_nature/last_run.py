@@ -19,7 +19,6 @@ from dgxcheck.facts.ids import DISPLAY
 from dgxcheck.facts.inventory import Kept
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.nature import Fact
-from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.values import Leaf, as_json, described, label, leaves, said, text, where
 from dgxcheck.survey import Snapshot
@@ -29,8 +28,8 @@ _NATURES = ("inventory", "version")
 _MOST, _MANY = 3, 4
 """Facts of one device that a message names; devices with the same change of which each is named."""
 _Change = tuple[Record, Leaf, Json]
-_NETWORK, _BRIDGE = 0x02, 0x06
-"""PCI base classes."""
+_NETWORK = 0x02
+"""PCI base class."""
 
 
 def kept(facts: Snapshot) -> dict[str, dict[str, Json]]:
@@ -38,7 +37,11 @@ def kept(facts: Snapshot) -> dict[str, dict[str, Json]]:
     found: dict[str, dict[str, Json]] = {}
     for owner, _, leaf in _kept_leaves(facts):
         found.setdefault(owner, {})[leaf[0]] = as_json(leaf[2])
-    disks = sorted(str(row.model) + f" {row.size_bytes}" for row in _disks(facts) if isinstance(row.model, str))
+    disks = sorted(
+        f"{row.model} {row.size_bytes} {row.rotational} {row.vendor}"
+        for row in _disks(facts)
+        if isinstance(row.model, str)
+    )
     return found | ({"BlockDevice": {"disks": [*disks]}} if disks else {})
 
 
@@ -50,16 +53,10 @@ def _disks(facts: Snapshot) -> list[BlockDevice]:
 
 def _kept_leaves(facts: Snapshot) -> Iterator[tuple[str, Record, Leaf]]:
     for record in records(facts):
-        if not isinstance(record, BlockDevice) and not _is_bridge(record):
+        if not isinstance(record, BlockDevice):
             owner = " ".join((type(record).__name__, *keys(record)))
             found = leaves(record, _is_kept)
             yield from ((owner, record, leaf) for leaf in found if leaf[1][-1].nature != "holder")
-
-
-def _is_bridge(record: Record) -> bool:
-    if not isinstance(record, PciFunction) or isinstance(record.class_code, Missing):
-        return False
-    return record.class_code >> 16 == _BRIDGE
 
 
 def _is_kept(row: Fact) -> bool:

@@ -54,7 +54,7 @@ def _identities(box: Box) -> Mapping[str, list[_Owner]]:
             continue  # those that a bond or bridge has joined have its address
         for _, of, value in leaves(record, _is_identity):
             of_board = isinstance(record, Gpu) and of[-1].name == "serial" and record.bdf not in serials
-            if of[-1].nature != "identity" or of_board or _is_blank(of, value):
+            if not _is_own(of[-1]) or of_board or _is_blank(of, value):
                 continue
             field = ".".join((type(record).__name__, *(row.name for row in of)))
             found.setdefault(field, []).append((_name(box, record), record, of, value))
@@ -62,11 +62,15 @@ def _identities(box: Box) -> Mapping[str, list[_Owner]]:
 
 
 def _is_identity(row: Fact) -> bool:
-    return row.nature == "holder" or (row.nature == "identity" and "any" not in row.more)
+    return row.nature == "holder" or _is_own(row)
+
+
+def _is_own(row: Fact) -> bool:
+    return "unique" in row.more or (row.nature == "identity" and "any" not in row.more)
 
 
 def _is_blank(of: Rows, value: Value) -> bool:
-    if isinstance(value, str):
+    if isinstance(value, str | tuple):
         return set(value) <= _BLANK
     return isinstance(value, bool) or not isinstance(value, int) or (value == 0 and "zero" not in of[-1].more)
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dgxcheck.checks.consistency.contradiction import Contradiction, Facts, number, reading
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import Evidence
+from dgxcheck.facts.gpu import EccCounts
+from dgxcheck.facts.nature import rows_of
 from dgxcheck.topology.model import Device
 
 NEVER_ABOVE = (
@@ -30,7 +32,7 @@ NEVER_ABOVE = (
     ("gpu_thermal.gpu_max_c", "gpu_thermal.shutdown_c", "highest temperature"),
     *((f"gpu_ecc.{period}_{error}.{place}", f"gpu_ecc.{period}_{error}.total", f"{period} {error} {place} errors")
       for period in ("volatile", "aggregate") for error in ("corrected", "uncorrected")
-      for place in ("device_memory", "sram", "l1_cache", "l2_cache", "register_file")),
+      for place, row in rows_of(EccCounts).items() if row.more.get("most") == "total"),
 )  # fmt: skip
 """A reading, the one that it cannot exceed, and what it is."""
 RANGES = (
@@ -42,7 +44,12 @@ RANGES = (
     ("gpu_power.usage_mw", 1, 4_000_000, "power draw", "mW"),
     ("gpu_power.enforced_limit_mw", 1, 4_000_000, "enforced power limit", "mW"),
     ("gpu_memory.total", 1 << 26, 1 << 50, "memory size", "bytes"),
+    *((f"gpu_clocks.{kind}{clock}", 1, 10_000, f"{words} {clock} clock", "MHz")
+      for kind, words in (("max.", "highest"), ("max_customer_boost.", "highest customer boost"))
+      for clock in ("graphics", "memory")),
     ("gpu_clocks.max.sm", 1, 10_000, "highest SM clock", "MHz"),
+    *((f"gpu_memory.row_histogram.{level}", 0, 1 << 20, "memory banks in the row remapper", "")
+      for level in ("max", "high", "partial", "low", "none")),
     ("gpu_pcie.link_width", 1, 32, "PCIe lanes", ""),
     ("gpu_pcie.link_gen", 1, 8, "PCIe generation", ""),
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from dgxcheck.checks.consistency.contradiction import Contradiction
@@ -10,6 +11,7 @@ from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import Evidence
 from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, command_line
+from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.facts.cpulist import first_shared, ranges
 from dgxcheck.facts.host import Host, MemoryController
 from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
@@ -17,6 +19,8 @@ from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.sysfs import NODES
 
 _KB_IN_MB = 1024
+_FEWEST = 2
+"""Devices at a place; of fewer none is odd."""
 
 
 def memory(box: Box) -> Iterator[Contradiction]:
@@ -62,6 +66,32 @@ def nodes(box: Box) -> Iterator[Contradiction]:
             read: dict[str, Json] = {"numa_node": node, "local_cpulist": function.local_cpulist}
             evidence = tuple(Evidence(f"{path}/{name}", value) for name, value in read.items())
             yield Contradiction(f"{device.name} is at NUMA node {node} and not at its CPUs", evidence)
+
+
+def places(box: Box) -> Iterator[Contradiction]:
+    """NUMA nodes of the functions below one root bus, and CPUs of those at one node: one that differs from most. A node
+    of -1 says nothing."""
+    functions = [each for each in box.topology.functions.values() if isinstance(each.path, tuple)]
+    placed = [each for each in functions if isinstance(each.numa_node, int) and each.numa_node >= 0]
+    by_root = _grouped((each.path[0], each.bdf, each.numa_node) for each in placed if isinstance(each.path, tuple))
+    by_node = _grouped((f"NUMA node {each.numa_node}", each.bdf, each.local_cpulist) for each in placed)
+    for groups, name in ((by_root, "numa_node"), (by_node, "local_cpulist")):
+        for place, values in groups.items():
+            usual, count = Counter(values.values()).most_common(1)[0]
+            odd = {bdf: value for bdf, value in values.items() if value != usual}
+            if odd and count > max(len(odd), _FEWEST):
+                evidence = tuple(Evidence(f"/sys/bus/pci/devices/{bdf}/{name}", value) for bdf, value in odd.items())
+                text = f"{name} of {first_of([*odd])} is {next(iter(odd.values()))}, {usual} of the others at {place}"
+                yield Contradiction(text, evidence)
+
+
+def _grouped(each: Iterable[tuple[str, str, int | str | Missing]]) -> dict[str, dict[str, int | str]]:
+    """Values by place, then by device, without gaps."""
+    found: dict[str, dict[str, int | str]] = {}
+    for place, bdf, value in each:
+        if not isinstance(value, Missing):
+            found.setdefault(place, {})[bdf] = value
+    return found
 
 
 def ports(box: Box) -> Iterator[Contradiction]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dgxcheck.checks.consistency.contradiction import Contradiction, Facts, number, reading
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.missing import BadInput, question, rows
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.architecture import architecture_of
@@ -20,6 +21,7 @@ VBIOS = {
 80.21.. of a K80, 86.00.. of a P100, 88.00.. of a V100, 92.00.. of an A100, 96.00.. of an H100, 97.00.. of a B200."""
 CAPABILITY = {2: (3,), 3: (5,), 4: (6,), 5: (7,), 6: (7,), 7: (8,), 8: (8,), 9: (9,), 10: (10, 12)}
 """Major compute capability by architecture: https://developer.nvidia.com/cuda-gpus"""
+_GPU_END, _SWITCH_END, _UNKNOWN_END = 0, 2, 255  # nvmlIntNvLinkDeviceType_t
 _IDS = (
     ("gpu_board.pci_device_id", "pci.device", "pci.vendor", "device id"),
     ("gpu_board.pci_subsystem_id", "pci.subsystem_device", "pci.subsystem_vendor", "subsystem id"),
@@ -58,6 +60,19 @@ def model(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     if isinstance(capability, tuple) and capability[0] not in CAPABILITY[named]:
         text = f"compute capability {capability[0]}.{capability[1]} of a {name}"
         yield Contradiction(text, (own, reading(facts, "gpu_board.compute_capability", gpu.bdf)))
+
+
+def far_ends(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
+    """What an NVLink says of its far end, against the device of that address."""
+    gpus = {each.bdf for each in box.topology.gpus}
+    for link in [link for link in rows(box.snapshot.nvlink) if link.bdf == gpu.bdf]:
+        function = box.topology.functions.get(link.remote_bdf) if isinstance(link.remote_bdf, str) else None
+        if function is not None and isinstance(link.remote_type, int) and link.remote_type != _UNKNOWN_END:
+            due = _GPU_END if function.bdf in gpus else _SWITCH_END if is_nvswitch(function) else link.remote_type
+            if link.remote_type != due:
+                asked = question("nvmlDeviceGetNvLinkRemoteDeviceType", link.bdf, link.link)
+                text = f"NVLink {link.link} leads to {function.bdf}, of type {due}, and calls it {link.remote_type}"
+                yield Contradiction(text, (Evidence(asked, link.remote_type),))
 
 
 def _architecture(name: object) -> int | None:

@@ -22,7 +22,7 @@ from dgxcheck.components.component import Component, host_part
 READINGS: tuple[Rule, ...] = (
     bounds.never_above, bounds.ranges, bounds.parts, bounds.spare_rows, load.at_load, permanent.fallen,
 )  # fmt: skip
-IDENTITIES: tuple[Rule, ...] = (identity.pci_ids, identity.model)
+IDENTITIES: tuple[Rule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
 NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compared")
 OF_THE_HOST = (host.memory, host.nodes, host.ports)
 
@@ -53,6 +53,11 @@ def _host(box: Box) -> Judged:
         yield HOST, judged(found)
 
 
+def _places(box: Box) -> Judged:
+    placed = any(isinstance(each.numa_node, int) for each in box.topology.functions.values())
+    yield HOST, judged([*host.places(box)], Status.WARN) if placed else NOTHING_TO_COMPARE
+
+
 def _blame_host(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """The NUMA setting of the firmware, where CPUs and NUMA nodes exclude each other; else the host."""
     of_numa = any(each.where.endswith(("numa_node", "cpulist")) for each in judgement.evidence)
@@ -79,6 +84,16 @@ CHECKS = (
         remedy="find out whether the board was flashed or replaced; ask the vendor for the VBIOS of its part number",
         judge=_per_gpu(IDENTITIES, ("gpu_board.pci_device_id", "gpu_board.architecture"), Status.WARN),
         blames=part("versions and settings"),
+    ),
+    Check(
+        id="consistency.place",
+        rule="Warns if a PCI function is at another NUMA node than most functions below its root bus, or at other CPUs"
+        " than most of its node. A node of -1 says nothing.",
+        source="numa_node and local_cpulist of /sys/bus/pci/devices; Linux gives each root bus the node of its bridge",
+        remedy="check the NUMA settings of the system firmware (node interleaving, NPS, SNC), update it, and look for"
+        " numa= on the kernel command line",
+        judge=_places,
+        blames=_blame_host,
     ),
     Check(
         id="consistency.host",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from dgxcheck.checks.engine.blame import part, setting_of_all
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_gpu
@@ -13,11 +11,12 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import Gpu, GpuBoard, GpuModes
 from dgxcheck.facts.ids import BRANDS
 from dgxcheck.facts.missing import Missing, need
+from dgxcheck.lazy_pattern import LazyPattern
 
-_OF_DESKTOPS = re.compile(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX|Quadro|RTX|[MG]TX?\d|MX ?\d|T\d{3,4}\b)")
+_OF_DESKTOPS = LazyPattern(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX|Quadro|RTX|[MG]TX?\d|MX ?\d|T\d{3,4}\b)")
 """Models for displays, by their names in NVML."""
 _VGA = 0x0300
-_OF_CONSUMERS = re.compile(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX)")
+_OF_CONSUMERS = LazyPattern(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX)", "GeForce", "TITAN", "GTX")
 _BRANDS_OF_CONSUMERS = (BRANDS["GeForce"], BRANDS["GeForce RTX"], BRANDS["Titan"], BRANDS["Titan RTX"])
 
 
@@ -40,7 +39,7 @@ def _gpus(box: Box) -> tuple[Gpu, ...]:
     return () if isinstance(box.nvml, Missing) else box.nvml.gpus
 
 
-def _is_model(box: Box, gpu: Gpu, names: re.Pattern[str]) -> bool:
+def _is_model(box: Box, gpu: Gpu, names: LazyPattern) -> bool:
     """By name, which a table may cut, or a brand for consumers."""
     board = box.gpu(gpu.bdf).board
     by_name = isinstance(gpu.name, str) and names.match(gpu.name) is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from dgxcheck.checks.driver.loaded import RELOAD
 from dgxcheck.checks.engine.blame import component_of, host, itself, setting_of_all
-from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, nvml_unavailable
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, per_host, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
@@ -24,6 +24,8 @@ from dgxcheck.topology.model import Device
 
 _PROC = "/proc/driver/nvidia/version"
 _MODULE = "/sys/module/nvidia/version"
+_OF_ONE_DRIVER = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem")
+"""Modules that are built and installed together."""
 
 
 def _versions_match(box: Box) -> Judgement:
@@ -81,7 +83,9 @@ def _module_versions(modules: Modules | Missing) -> dict[str, str | Missing]:
         return {_MODULE: modules}
     proc = modules.driver if isinstance(modules.driver, Missing) else modules.driver.version
     absent = Missing(Gap.ABSENT, _MODULE)
-    return {_PROC: proc, _MODULE: next((row.version for row in modules.modules if row.name == "nvidia"), absent)}
+    own = {f"/sys/module/{row.name}/version": row.version for row in modules.modules
+           if row.name in _OF_ONE_DRIVER and isinstance(row.version, str)}  # fmt: skip
+    return {_PROC: proc, _MODULE: absent} | own
 
 
 def _library_versions(nvml: Nvml | Missing) -> dict[str, str | Missing]:
@@ -116,7 +120,15 @@ def _gpu_node(box: Box, gpu: Device) -> Judgement:
     minor = need(need(box.gpu(gpu).listed).minor)
     nodes = need(need(box.snapshot.device_nodes).gpus)
     node = next((node for node in nodes if node.path == f"/dev/nvidia{minor}"), None)
-    return skip("not-recorded", f"/dev/nvidia{minor} was not checked") if node is None else _opened(box, [node])
+    if node is not None:
+        return _opened(box, [node])
+    others = {row.minor for row in need(box.nvml).gpus if row.bdf != gpu.bdf}
+    spare = [each.path for number, each in enumerate(nodes) if each.opens is True and number not in others]
+    if not spare or in_container(box) or len(nodes) != len(box.topology.gpus) or guest(box) is not None:
+        return skip("not-recorded", f"/dev/nvidia{minor} was not checked")
+    evidence = (answered(minor, "nvmlDeviceGetMinorNumber", gpu.bdf or ""), Evidence(spare[0], True))
+    message = f"NVML gives it minor number {minor}, while {', '.join(spare)} belongs to no GPU"
+    return Judgement(Status.UNKNOWN, message, minor, evidence=evidence)
 
 
 def _opened(box: Box, nodes: list[DeviceNode]) -> Judgement:
@@ -214,7 +226,8 @@ INSTALLATION = (
     Check(
         id="driver.device-nodes",
         rule="Warns if the device node of a GPU that NVML lists, /dev/nvidiactl or, once its module is loaded,"
-        " /dev/nvidia-uvm cannot be opened. Nodes that are not assigned to a container are not judged.",
+        " /dev/nvidia-uvm cannot be opened. Unknown if NVML gives a GPU a minor number while the node"
+        " of another belongs to no GPU. Nodes that are not assigned to a container are not judged.",
         source="open of /dev/nvidia<minor>, /dev/nvidiactl and /dev/nvidia-uvm",
         remedy="run nvidia-modprobe -c MINOR (255 for nvidiactl; -u -c 0 for nvidia-uvm); then check the mode of the"
         " nodes, udev rules and the device list of the cgroup",

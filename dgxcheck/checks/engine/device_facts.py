@@ -13,14 +13,15 @@ from dgxcheck.survey import Snapshot
 
 _OWNERS = ("bdf", "device", "name")
 """The fields by which a record says which device it is of."""
-_OF_PORTS = "ports"
+_KEYS = {"ports": "port", "supported": "memory"}
+"""Sequences whose rows are compared one by one, and what tells the rows apart."""
 _SCALARS = frozenset((bool, int, float, str, type(None), Missing))
 
 
 def facts_of(snapshot: Snapshot, device: str, name: str = "") -> Mapping[str, object]:
     """Values and gaps of a device by their path, ``gpu_ecc.volatile_corrected.total`` or ``nvlink.3.up``.
 
-    ``device`` is its bdf, ``name`` that in ``/sys/class``. Sequences of anything but ports are one value.
+    ``device`` is its bdf, ``name`` that in ``/sys/class``. Other sequences than those with a key are one value.
     """
     return _facts_of(Identity(snapshot), device, name)
 
@@ -69,6 +70,6 @@ def _flatten(found: dict[str, object], path: str, fact: Any) -> None:
     elif isinstance(fact, dict):
         for name, value in fact.items():
             _flatten(found, f"{path}.{name}", value)
-    elif isinstance(fact, tuple) and path.endswith(f".{_OF_PORTS}"):
-        for port in fact:
-            _flatten(found, f"{path}.{port.port}", port)
+    elif isinstance(fact, tuple) and (key := _KEYS.get(path.rpartition(".")[2])):
+        for row in fact:
+            _flatten(found, f"{path}.{getattr(row, key)}", row)

@@ -1,7 +1,9 @@
-"""From a missing fact to the judgement of the check that needs it: one table for all checks."""
+"""From a missing fact to the judgement of the check that needs it, and to the GPU that a failed query blames."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, skip
@@ -18,6 +20,9 @@ _SKIPPED: dict[Gap, SkipReason] = {
 _WITHOUT_PARTS = frozenset((bool, int, float, str, type(None)))
 """Types of most facts: nothing is missing in them."""
 _OF_THE_DRIVER = ("nvml", "/dev/nvidia", "/proc/driver/nvidia")
+
+
+Pair = tuple[str, str]
 
 
 def is_driver_query(gap: Missing) -> bool:
@@ -46,6 +51,42 @@ def unread(gap: Missing) -> Judgement:
         return unjudged(gap)
     evidence = Evidence(gap.where, gap.reason)
     return Judgement(Status.UNKNOWN, f"{gap.where}: {gap}", evidence=(evidence,))
+
+
+def is_about(gap: Missing, bdf: str | None) -> bool:
+    """Was it an NVML query about this GPU alone? One about a pair may fail because of the other GPU."""
+    return gap.where.startswith("nvml") and _gpus_of(gap) == (bdf,)
+
+
+def failed_pairs(gaps: Iterable[Missing], known: Collection[str | None]) -> Mapping[Pair, Missing]:
+    """Pairs of GPUs of which one of these queries failed, without those with a GPU that failed ``known`` ones alone."""
+    found: dict[Pair, Missing] = {}
+    for gap in gaps:
+        gpus = sorted(_gpus_of(gap)) if gap.where.startswith("nvml") else []
+        if len(gpus) == 2 and not {*gpus} & {*known}:
+            found.setdefault((gpus[0], gpus[1]), gap)
+    return found
+
+
+def common_gpus(pairs: Mapping[Pair, Missing]) -> dict[str, list[Missing]]:
+    """The fewest GPUs that are in two and more of the pairs and account for them, each with the gaps of its pairs.
+
+    A pair that has none of these is left: either of its GPUs may be the lost one.
+    """
+    left = dict(pairs)
+    found: dict[str, list[Missing]] = {}
+    while left:
+        gpu, count = Counter(gpu for pair in sorted(left) for gpu in pair).most_common(1)[0]
+        if count < 2:
+            break
+        found[gpu] = [gap for pair, gap in left.items() if gpu in pair]
+        left = {pair: gap for pair, gap in left.items() if gpu not in pair}
+    return found
+
+
+def _gpus_of(gap: Missing) -> tuple[str, ...]:
+    """The bus ids in a query: ``nvmlDeviceGetP2PStatus 0000:06:00.0 0000:07:00.0 0``."""
+    return tuple(word for word in gap.where.split()[1:] if ":" in word)
 
 
 def missing_in(readings: tuple[Record, ...]) -> tuple[Missing, ...]:

@@ -73,7 +73,7 @@ def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> 
         subject=subject,
         judgement=judgement,
         source=check.source,
-        remedy=judgement.remedy or check.remedy,
+        remedy=judgement.remedy or (judgement.fault.remedy if judgement.fault else "") or check.remedy,
         blames=_distinct(check.blames(box, subject, judgement)) if bad else (),
         shared=check.shared(box, subject, judgement) if bad else None,
         crossed=_distinct(check.crossed(box, subject, judgement)) if crosses and check.crossed is not None else (),

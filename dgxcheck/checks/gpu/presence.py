@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.driver.loaded import bound, gpu_nodes
 from dgxcheck.checks.engine.blame import device_of, itself, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
-from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import DRIVER, Component
@@ -21,46 +20,6 @@ from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.topology.model import Device
-
-Pair = tuple[str, str]
-
-
-def is_about(gap: Missing, bdf: str | None) -> bool:
-    """Was it an NVML query about this GPU alone? One about a pair may fail because of the other GPU."""
-    return gap.where.startswith("nvml") and _gpus_of(gap) == (bdf,)
-
-
-def lost_pairs(box: Box, known: Collection[str | None]) -> Mapping[Pair, Missing]:
-    """Pairs of GPUs of which a query failed because one of the two is lost, without those that have a ``known`` one."""
-    found: dict[Pair, Missing] = {}
-    for gap in box.gaps:
-        if gap.gap is Gap.LOST and gap.code != NvmlReturn.RESET_REQUIRED and gap.where.startswith("nvml"):
-            gpus = sorted(_gpus_of(gap))
-            if len(gpus) == 2 and not {*gpus} & {*known}:
-                found.setdefault((gpus[0], gpus[1]), gap)
-    return found
-
-
-def common_gpus(pairs: Mapping[Pair, Missing]) -> dict[str, list[Missing]]:
-    """The fewest GPUs that are in two and more of the pairs and account for them, each with the gaps of its pairs.
-
-    A pair that has none of these is left: either of its GPUs may be the lost one.
-    """
-    left = dict(pairs)
-    found: dict[str, list[Missing]] = {}
-    while left:
-        gpu, count = Counter(gpu for pair in sorted(left) for gpu in pair).most_common(1)[0]
-        if count < 2:
-            break
-        found[gpu] = [gap for pair, gap in left.items() if gpu in pair]
-        left = {pair: gap for pair, gap in left.items() if gpu not in pair}
-    return found
-
-
-def _gpus_of(gap: Missing) -> tuple[str, ...]:
-    """The bus ids in a query: ``nvmlDeviceGetP2PStatus 0000:06:00.0 0000:07:00.0 0``."""
-    return tuple(word for word in gap.where.split()[1:] if ":" in word)
-
 
 LOST = "gpu.lost"
 _RECOVERY = {
@@ -83,15 +42,12 @@ _UNKNOWN_ACTION = "run nvidia-smi -q, which names the recovery action, and follo
 
 def _lost(box: Box) -> Judged:
     unanswered = [gap for gap in box.gaps if gap.gap in (Gap.LOST, Gap.TIMEOUT)]
-    alone = {gpu.bdf: [gap for gap in unanswered if is_about(gap, gpu.bdf)] for gpu in box.topology.gpus}
-    pairs = lost_pairs(box, [bdf for bdf, gaps in alone.items() if gaps])
-    common = common_gpus(pairs)
+    gone = [gap for gap in unanswered if gap.gap is Gap.LOST and gap.code != NvmlReturn.RESET_REQUIRED]
+    by_gpu, pairs = _blamed(box, unanswered, gone)
     for gpu in box.gpus:
-        yield box.subject(gpu), _responds(box, gpu, alone[gpu.bdf] or common.get(gpu.bdf or "", []))
-    for pair, gap in pairs.items():
-        a, b = (next((gpu for gpu in box.topology.gpus if gpu.bdf == bdf), None) for bdf in pair)
-        if a is not None and b is not None and {a, b} & {*box.gpus} and not {*pair} & {*common}:
-            yield box.pair(a, b), _gpu_lost(f"NVML has lost one of {a.name} and {b.name}: {gap}", [gap])
+        yield box.subject(gpu), _responds(box, gpu, by_gpu.get(gpu.bdf or "", []))
+    for a, b, gap in pairs:
+        yield box.pair(a, b), _gpu_lost(f"NVML has lost one of {a.name} and {b.name}: {gap}", [gap])
     lost = _lost_handles(box)
     if lost and not _unlisted_gpus(box):
         yield HOST, _gpu_lost(f"NVML has lost a GPU that is not on PCI: {lost[0]}", lost)
@@ -99,7 +55,23 @@ def _lost(box: Box) -> Judged:
         yield from ((HOST, _not_opened(gap)) for gap in _refused_handles(box)[:1])
 
 
-def _responds(box: Box, gpu: Device, unanswered: list[Missing]) -> Judgement:
+def _blamed(
+    box: Box, gaps: Sequence[Missing], of_pairs: Iterable[Missing]
+) -> tuple[Mapping[str, Sequence[Missing]], list[tuple[Device, Device, Missing]]]:
+    """Failed queries by the GPU that they blame, by themselves or as what failing pairs have in common; and the pairs
+    of which either GPU may be to blame."""
+    alone = {gpu.bdf or "": [gap for gap in gaps if is_about(gap, gpu.bdf)] for gpu in box.topology.gpus}
+    pairs = failed_pairs(of_pairs, [bdf for bdf, own in alone.items() if own])
+    common = common_gpus(pairs)
+    by_bdf = {gpu.bdf: gpu for gpu in box.topology.gpus}
+    left = [
+        (by_bdf[a], by_bdf[b], gap) for (a, b), gap in pairs.items()
+        if a in by_bdf and b in by_bdf and {by_bdf[a], by_bdf[b]} & {*box.gpus} and not {a, b} & {*common}
+    ]  # fmt: skip
+    return {bdf: own or common.get(bdf, []) for bdf, own in alone.items()}, left
+
+
+def _responds(box: Box, gpu: Device, unanswered: Sequence[Missing]) -> Judgement:
     """``unanswered``: queries about this GPU that failed because it is lost or timed out."""
     if not unanswered:
         if (how := _gone(box, gpu)) is not None:
@@ -241,11 +213,16 @@ def _mig(_: Box, modes: GpuModes) -> Judgement:
 def _reset(box: Box) -> Judged:
     """The driver's recovery action; a GPU that requires a reset may answer no other query."""
     refusals = [gap for gap in box.gaps if gap.code == NvmlReturn.RESET_REQUIRED]
+    by_gpu, pairs = _blamed(box, refusals, refusals)
     for subject, recovery in per_gpu("gpu_modes", _recovery)(box):
-        own = [gap for gap in refusals if is_about(gap, subject.bdf)]
-        message, fault = "the GPU requires a reset", Fault.RESET_REQUIRED
-        required = Judgement(Status.FAIL, message, evidence=_evidence(own), fault=fault)
-        yield subject, required if own else recovery
+        own = by_gpu.get(subject.bdf or "", [])
+        yield subject, _reset_required("the GPU requires a reset", own) if own else recovery
+    for a, b, gap in pairs:
+        yield box.pair(a, b), _reset_required(f"{a.name} or {b.name} requires a reset: {gap}", [gap])
+
+
+def _reset_required(message: str, gaps: Sequence[Missing]) -> Judgement:
+    return Judgement(Status.FAIL, message, evidence=_evidence(gaps), fault=Fault.RESET_REQUIRED)
 
 
 def _recovery(_: Box, modes: GpuModes) -> Judgement:
@@ -305,8 +282,8 @@ CHECKS = (
     ),
     Check(
         id="gpu.reset-required",
-        rule="Fails if the driver requires a recovery action for the GPU or refuses queries until the GPU is reset;"
-        " warns if it only requires draining peer-to-peer traffic.",
+        rule="Fails if the driver requires a recovery action for the GPU or refuses queries until the GPU is reset,"
+        " of the GPU alone or of all pairs that have it; warns if it only requires draining peer-to-peer traffic.",
         source="NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, drivers from R570 on; NVML_ERROR_RESET_REQUIRED",
         remedy="end all clients of the GPU and reset it: nvidia-smi -r -i BDF (GPUs before Ampere that NVLink joins:"
         " nvidia-smi -r); if the reset fails, reboot",

@@ -18,8 +18,9 @@ from dgxcheck.facts.host import MemoryController
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import EDAC
+from dgxcheck.lazy_pattern import LazyPattern
 
-_SOCKET = re.compile(r"(?:SrcID|Socket) ?#(\d{1,3})(?!\d)", re.IGNORECASE)
+_SOCKET = LazyPattern(r"(?:SrcID|Socket) ?#(\d{1,3})(?!\d)", flags=re.IGNORECASE)
 """In the names that EDAC drivers give to controllers and DIMMs: ``Skylake Socket#0 IMC#1``, ``CPU_SrcID#1_Ha#0``."""
 
 

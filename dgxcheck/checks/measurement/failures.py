@@ -46,8 +46,9 @@ _ERRORS = {
     999: "an unknown driver error",
 }
 """CUresult codes that end a context, https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html"""
+OUT_OF_MEMORY = 2
 _UNAVAILABLE: dict[int, SkipReason] = {
-    2: "busy",  # out of memory: other processes have it
+    OUT_OF_MEMORY: "busy",  # other processes have it
     46: "busy",  # another process has the GPU for itself
     34: "not-visible", 100: "not-visible", 101: "not-visible",
     3: "dependency-failed", 803: "dependency-failed", 804: "dependency-failed",

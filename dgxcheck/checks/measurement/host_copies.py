@@ -19,6 +19,7 @@ from dgxcheck.checks.measurement.comparisons import (
 )
 from dgxcheck.checks.measurement.expectations import against_expected, figure_text, plain_pass, quantity, slow
 from dgxcheck.checks.measurement.failures import (
+    OUT_OF_MEMORY,
     interruption,
     measured_figures,
     no_figure,
@@ -30,13 +31,17 @@ from dgxcheck.checks.measurement.lookup import (
     OWN,
     SINGLE,
     Figures,
+    collect,
     evidence,
     gpu_subject,
     is_requested,
     label,
     matrix_order,
 )
-from dgxcheck.facts.measurement import Measurement
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import MIB
+from dgxcheck.facts.measurement import Measurement, NotMeasured
+from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import median
 
@@ -44,6 +49,8 @@ Findings = Judged
 Rule = Callable[[Box, Figures, Measurement], Judgement]
 COPIES = {"host-to-device": "device-to-host", "device-to-host": "host-to-device"}
 """Pinned copies, each with its other direction."""
+_ENOUGH = 1 << 30
+"""Bytes that are free in a GPU on which everything can be measured: a context takes some hundred MiB."""
 
 
 def judge_host_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
@@ -148,7 +155,24 @@ def _judge_load(box: Box, figures: Figures, row: Measurement) -> Judgement:
 def _host(box: Box) -> Findings:
     id = "measure.host-bandwidth"
     rules: dict[str, Rule] = {"under-load": _judge_load, **dict.fromkeys(COPIES, judge_host_copy)}
-    yield from per_gpu(box, id, rules, "no copies between host and GPU were measured")
+    for at, judgement in per_gpu(box, id, rules, "no copies between host and GPU were measured"):
+        yield at, (_without_memory(box, at.bdf) if judgement.reason == "busy" else None) or judgement
+
+
+def _without_memory(box: Box, bdf: str | None) -> Judgement | None:
+    """Of a GPU on which nothing at all was measured because it has no memory free, though no process holds any."""
+    own = [row for row in collect(box).rows.values() if bdf is not None and bdf in (row.a, row.b)]
+    full = [row for row in own if isinstance(row.value, NotMeasured) and row.value.code == OUT_OF_MEMORY]
+    processes, memory = box.gpu(bdf).processes, box.gpu(bdf).memory
+    held = not isinstance(processes, Missing) and not isinstance(processes.compute, Missing) and processes.compute
+    if not full or held or any(row.number is not None for row in own):
+        return None
+    message, facts = f"nothing was measured on it: {full[0].value}", (evidence(full[0]),)
+    free = memory if isinstance(memory, Missing) else memory.free
+    if isinstance(free, Missing) or free < _ENOUGH:
+        return Judgement(Status.UNKNOWN, f"{message}, and NVML names no process that holds its memory", evidence=facts)
+    message += f", though {free // MIB} MiB are free and no process uses it"
+    return Judgement(Status.FAIL, message, evidence=facts, fault=Fault.MEASUREMENT_FAILED)
 
 
 def _memory(box: Box) -> Findings:
@@ -165,7 +189,8 @@ CHECKS = (
         " runs of one GPU differ by more than {measure.runs}, where one direction is slower than the other or one GPU"
         " slower than others of its model by more than {measure.directions}, and below {measure.pinned}. Copies that a"
         " narrow or slow PCIe link explains are skipped: the checks of the link report it. Copies both ways at once are"
-        " not judged.",
+        " not judged. A GPU on which nothing could be measured for lack of memory that no process holds is unknown, and"
+        " fails if NVML says that memory is free.",
         source="the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
         remedy="check the GPU's PCIe width and generation under load; measure again with process and memory on its"
         " NUMA node (numactl --cpunodebind=N --membind=N); then reseat the GPU, its tray or riser (SXM: the vendor"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
@@ -17,6 +16,7 @@ from dgxcheck.components.locate import all_nvlinks, device_part, far_ends, nvlin
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import End, end
 from dgxcheck.topology.reference import ALL, Reference, Rows, fewest_differences
@@ -110,7 +110,9 @@ def switched(ends: Mapping[str, End]) -> bool:
     return any(view.switches for view in ends.values())
 
 
-_ALL_WIRED = re.compile(r"NVIDIA (?:A100-SXM4\b|H100(?: \d+GB)? HBM3|H200(?! NVL)|B[23]00|GB[23]00).*|NVIDIA H[12]00")
+_ALL_WIRED = LazyPattern(
+    r"NVIDIA (?:A100-SXM4\b|H100(?: \d+GB)? HBM3|H200(?! NVL)|B[23]00|GB[23]00).*|NVIDIA H[12]00", "NVIDIA "
+)
 """Models that exist only on baseboards where each of their NVLinks leads to a switch or another GPU (HGX A100 to B300,
 GB200 NVL72); those of V100 and P100 boxes may lead nowhere."""
 

@@ -128,6 +128,9 @@ def _is_silent(path: str, fact: object) -> bool:
 
 
 def _is_due(box: Box, gpu: Device, path: str, own: Facts, alike: Sequence[Group]) -> bool:
+    link, _, name = path.rpartition(".")
+    if name == "remote_bdf" and own.get(f"{link}.up") is not True:
+        return False
     if most_have(alike, path):
         return True
     board = box.board(gpu)
@@ -148,8 +151,11 @@ def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, object]:
     if not isinstance(box.growth, Growth) or own.get("gpu_modes.mig") is True:
         return {}
     old, new = (facts_of(facts, gpu.bdf or "") for facts in (box.growth.old, box.growth.new))
+    still_listed = "gpu_counters" in new
+    gone = sorted(old.keys() - new.keys()) if still_listed else []
+    left_out = {path: Missing(Gap.ABSENT, path, "not read again") for path in gone}
     return {
-        path: gap for path, gap in new.items()
+        path: gap for path, gap in {**new, **left_out}.items()
         if _is_silent(path, gap) and not isinstance(old.get(path, gap), Missing)
     }  # fmt: skip
 

@@ -62,6 +62,7 @@ ROWS = (
     Row(("gpu_ecc.sram_exceeded",), since=AMPERE, branch=570, ecc=True, hbm=True),
     Row(("gpu_modes.mig",), since=AMPERE, branch=450, hbm=True),
     Row(("nvlink.",), since=PASCAL, hbm=True, names=(".generation",)),
+    Row(("nvlink.",), since=PASCAL, until=HOPPER, hbm=True, names=(".remote_bdf",)),  # of links that are up
     Row(("nvlink_errors.",), since=PASCAL, until=AMPERE, hbm=True, names=(".replay", ".recovery", ".crc_flit")),
 )  # fmt: skip
 

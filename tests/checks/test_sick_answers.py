@@ -1,0 +1,100 @@
+"""What a sick driver answers, one GPU or one function at a time: none of it passes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from gpu_box import grown
+from test_health_checks import box, changed
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import BAD
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
+from dgxcheck.profiles import library
+from dgxcheck.source.recording.load import load
+from dgxcheck.source.recording.shipped import shipped
+
+BOX, GPU = "dgx-a100", "0000:47:00.0"
+GAPS = {3: "unsupported", 4: "denied", 16: "lost", 999: "garbled"}
+
+
+def answers(function: str, code: int, bdf: str = "") -> dict[str, Json]:
+    """This error of NVML in place of each value of a function, of one GPU or of all."""
+    facts = load(dict(shipped())[BOX])["facts"]
+    assert isinstance(facts, dict)
+    gap: Json = {"missing": GAPS[code], "code": code, "detail": f"NVML {code}"}
+    found: dict[str, Json] = {}
+    for line, values in facts.items():
+        if line.startswith(f"nvml nvmlDevice{function} ") and bdf in line and isinstance(values, dict):
+            read = [args for args, value in values.items() if not (isinstance(value, dict) and "missing" in value)]
+            found |= {f"{line} {args}".rstrip(): gap for args in read}
+    assert found
+    return found
+
+
+def bad(tmp_path: Path, facts: dict[str, Json]) -> set[tuple[str, str | None, str]]:
+    return worse(box(changed(tmp_path, facts, BOX)))
+
+
+def worse(machine: Box) -> set[tuple[str, str | None, str]]:
+    findings = run(replace(machine, boards=library.boards_for(None)), CHECKS)
+    return {(each.id, each.subject.bdf, each.status.value) for each in findings if each.status in BAD}
+
+
+@pytest.mark.parametrize("function", ["GetP2PStatus", "GetTopologyCommonAncestor"])
+def test_a_reset_that_only_questions_about_pairs_ask_for_is_of_the_gpu_that_they_share(
+    function: str, tmp_path: Path
+) -> None:
+    found = bad(tmp_path, answers(function, 16, GPU))
+    assert ("gpu.reset-required", GPU, "fail") in found
+    assert {bdf for check, bdf, _ in found if check == "gpu.reset-required"} == {GPU}
+
+
+def test_one_pair_that_asks_for_a_reset_is_a_finding_about_both(tmp_path: Path) -> None:
+    facts = answers("GetTopologyCommonAncestor", 16, f"{GPU} 0000:4e:00.0")
+    assert ("gpu.reset-required", GPU, "fail") in bad(tmp_path, facts)
+
+
+@pytest.mark.parametrize("code", [3, 4, 999])
+def test_nvlinks_whose_far_ends_no_gpu_tells_are_no_wiring(code: int, tmp_path: Path) -> None:
+    found = bad(tmp_path, answers("GetNvLinkRemotePciInfo", code))
+    assert sum(check == "driver.answers" for check, _, _ in found) == 8
+
+
+@pytest.mark.parametrize("code", [3, 4, 999])
+def test_one_gpu_without_what_its_sisters_answer_is_unknown(code: int, tmp_path: Path) -> None:
+    assert bad(tmp_path, answers("GetSupportedGraphicsClocks", code, GPU)) == {("driver.answers", GPU, "unknown")}
+
+
+def banks(number: int) -> Json:
+    return {"max": number, "high": 0, "partial": 0, "low": 0, "none": 0}
+
+
+@pytest.mark.parametrize(
+    ("facts", "check"),
+    [
+        ({f"nvml nvmlDeviceGetRowRemapperHistogram {GPU}": banks(0xFFFFFFFF)}, "consistency.readings"),
+        ({f"nvml nvmlDeviceGetRowRemapperHistogram {GPU}": banks(0x7F7F7F7F)}, "consistency.readings"),
+        ({f"nvml nvmlDeviceGetMaxCustomerBoostClock {GPU} 0": 0xFFFFFFFF}, "consistency.readings"),
+        ({f"nvml nvmlDeviceGetMinorNumber {GPU}": 77}, "driver.device-nodes"),
+    ],
+)
+def test_numbers_that_no_gpu_has(facts: dict[str, Json], check: str, tmp_path: Path) -> None:
+    assert (check, GPU, "unknown") in bad(tmp_path, facts)
+
+
+def test_nvlinks_that_are_not_there_at_the_second_reading(tmp_path: Path) -> None:
+    """Their state is not supported any more, so that nothing asks for their errors."""
+    states = answers("GetNvLinkState", 3, GPU)
+    lines: dict[str, dict[str, Json]] = {}
+    for key, gap in states.items():
+        lines.setdefault(key.rpartition(" ")[0], {})[key.rpartition(" ")[2]] = gap
+    path = tmp_path / "later.json"
+    document = {"schema": "dgxcheck/overlay/1", "base": BOX, "facts": {}, "later": [{"at_s": 60, "facts": lines}]}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert ("driver.answers", GPU, "unknown") in worse(grown(str(path)))
