@@ -11,6 +11,7 @@ from dgxcheck.checks.engine.check import Check, per_host, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import Nvml
@@ -45,7 +46,11 @@ def _versions_match(box: Box) -> Judgement:
         if len(gaps) == len(side):
             return unjudged(gaps[0])
     if len(set(versions.values())) > 1:
-        message = f"versions differ: {', '.join(f'{version} ({where})' for where, version in versions.items())}"
+        where_by_version: dict[str, list[str]] = {}
+        for where, version in versions.items():
+            where_by_version.setdefault(version, []).append(where)
+        message = ", ".join(f"{version} ({first_of(where, 2)})" for version, where in where_by_version.items())
+        message = f"versions differ: {message}"
         return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.DRIVER_MISMATCH)
     version = str(evidence[0].value)
     message = f"library and kernel module are both version {version}"
