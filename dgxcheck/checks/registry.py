@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dgxcheck.checks import imported_reports
 from dgxcheck.checks.answers import files as answers_of_files
 from dgxcheck.checks.answers import gpus as answers_of_gpus
 from dgxcheck.checks.answers import host as answers_of_the_host
@@ -32,7 +33,6 @@ from dgxcheck.checks.pcie import bar1, control, gpu_link, path, replays
 from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import missing, placement, switches_per_socket
 from dgxcheck.checks.siblings import uniform
-from dgxcheck.checks.tools import reports
 
 CHECKS: tuple[Check, ...] = (
     *report.CHECKS,
@@ -95,7 +95,7 @@ CHECKS: tuple[Check, ...] = (
     *memory_log.CHECKS,
     *storage_log.CHECKS,
     *host_log.CHECKS,
-    *reports.CHECKS,
+    *imported_reports.CHECKS,
     *versions.SITE_VERSIONS,
     *baseline.CHECKS,
     *uniform.CHECKS,
