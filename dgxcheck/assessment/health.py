@@ -72,7 +72,8 @@ def _assessment(
 ) -> Assessment:
     findings = acknowledged(run(box, checks, required), box.settings.acknowledged, today())
     host = box.snapshot.host
-    judged = verdict(findings, 1 if request.only else LEAST_CHECKS)
+    of_text = origin.provenance == "imported"
+    judged = verdict(findings, 1 if request.only else LEAST_CHECKS, of_text)
     return Assessment(
         origin=origin,
         snapshot=box.snapshot,

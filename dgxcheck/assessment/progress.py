@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from types import FrameType
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
 
 StepProgress = Callable[[str, int], None]
 """Called with the key of the step that is measured now, and how many steps are done."""
@@ -64,27 +65,27 @@ class Progress:
 SILENT = Progress()
 
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
 @contextmanager
 def interruptible(stop: Callable[[], None]) -> Iterator[None]:
-    """The first of these signals calls ``stop``, the next ends the command at once.
+    """The first SIGINT, SIGTERM or SIGHUP calls ``stop``, the next ends the command at once.
 
     Only the main thread may handle signals; in any other this does nothing.
     """
+    import signal
+    import threading
+
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    told: list[int] = []
+    caught: list[int] = []
 
     def once(number: int, _frame: FrameType | None) -> None:
-        if told:
+        if caught:
             raise KeyboardInterrupt
-        told.append(number)
+        caught.append(number)
         stop()
 
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:  # nohup
             signal.signal(number, once)

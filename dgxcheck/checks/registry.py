@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dgxcheck.checks import imported_reports
 from dgxcheck.checks.by_nature import last_run, states, unique
 from dgxcheck.checks.consistency import readings
 from dgxcheck.checks.drift import baseline
@@ -30,7 +31,6 @@ from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import missing, placement, switches_per_socket
 from dgxcheck.checks.siblings import uniform
 from dgxcheck.checks.silence import answers, files, layers
-from dgxcheck.checks.tools import reports
 
 CHECKS: tuple[Check, ...] = (
     *report.CHECKS,
@@ -93,7 +93,7 @@ CHECKS: tuple[Check, ...] = (
     *memory_log.CHECKS,
     *storage_log.CHECKS,
     *host_log.CHECKS,
-    *reports.CHECKS,
+    *imported_reports.CHECKS,
     *versions.SITE_VERSIONS,
     *baseline.CHECKS,
     *uniform.CHECKS,

@@ -14,7 +14,17 @@ from dgxcheck.readers.benchmarks import (
     tartan,
 )
 from dgxcheck.readers.dcgm import devices, diag, fields, health, preflight
-from dgxcheck.readers.host import cuda, dmidecode, health_checks, hwloc_xml, node_exporter, services, system
+from dgxcheck.readers.host import (
+    cuda,
+    dmidecode,
+    event_log,
+    health_checks,
+    hwloc_xml,
+    node_exporter,
+    schedulers,
+    services,
+    system,
+)
 from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.layout.undo import Layout
 from dgxcheck.readers.lspci import text as lspci
@@ -66,6 +76,10 @@ _MACHINE: Mapping[Reader, Signs] = {
     health_checks.read_config: tuple(health_checks.REPLACED_BY),
     health_checks.read_node_health: ("nhc:", "andwidth is", "ib bw"),
     node_exporter.read_node_exporter: ("node_",),
+    event_log.read: ("sserted",),
+    schedulers.read_slurm: ("nodelist", "reason="),
+    schedulers.read_health_events: ("checkname", '"events"'),
+    schedulers.read_kubernetes: ("true ", "false ", "unknown ", "warning "),
     cuda.read_collect_env: ("collecting environment information", "pytorch version"),
     services.read_nvsm: ("...", "overall system status", "the system has", "/systems/", "/chassis/"),
     health_checks.read_field_diagnostic: ("diag", "nvqual", "mods"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from dgxcheck.facts.ids import NVLINK_MAX_LINKS
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.facts.nvlink import NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate
+from dgxcheck.facts.nvml_quantities import LINK_ERRORS
 from dgxcheck.source.protocol import Source
 from probes.gpu.answers import as_bdf, facts_of_link, fields, garbled, is_on, number
 from probes.gpu.listing import links, per_link, present
@@ -78,8 +82,21 @@ def nvlink_rate(source: Source) -> tuple[NvLinkRate, ...] | Missing:
 
 
 def nvlink_errors(source: Source) -> tuple[NvLinkErrors, ...] | Missing:
-    """``nvmlDeviceGetNvLinkErrorCounter`` of every link position that has a state."""
-    return per_link(source, _errors)
+    """``nvmlDeviceGetNvLinkErrorCounter`` of every link position that has a state, or of whose state nobody was asked:
+    ``nvidia-smi nvlink -e`` prints the counters alone."""
+    gpus = present(source)
+    return gpus if isinstance(gpus, Missing) else tuple(row for bdf in gpus for row in _errors_of_gpu(source, bdf))
+
+
+def _errors_of_gpu(source: Source, bdf: str) -> Iterator[NvLinkErrors]:
+    for link, state in links(source, bdf):
+        if not (isinstance(state, Missing) and state.gap is Gap.UNRECORDED):
+            yield _errors(source, bdf, link, state)
+            continue
+        for position in range(link, NVLINK_MAX_LINKS):
+            row = _errors(source, bdf, position, 1)
+            counted = any(isinstance(getattr(row, name), int) for name in LINK_ERRORS)
+            yield from [row] if counted else [_errors(source, bdf, position, state)] if position == link else []
 
 
 def _errors(source: Source, bdf: str, link: int, state: int | Missing) -> NvLinkErrors:

@@ -59,3 +59,7 @@ def test_a_word_is_its_constant_s_name() -> None:
 def test_steps_that_hold_for_a_lone_fault_are_steps() -> None:
     assert [fault.word for fault in EVERY_FAULT if fault.alone and not fault.steps] == []
     assert [fault.word for fault in EVERY_FAULT if len({*fault.steps}) < len(fault.steps)] == []
+
+
+def test_what_a_row_prescribes_has_a_source() -> None:
+    assert [fault.word for fault in EVERY_FAULT if (fault.steps or fault.remedy) and not fault.source] == []

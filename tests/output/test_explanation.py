@@ -65,7 +65,7 @@ def test_a_mistyped_word(word: str, due: str, capsys: pytest.CaptureFixture[str]
 
 def test_a_fault_that_the_box_has_not(capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "health", "--explain", "gpu-lost", "--from", "dgx-1-v100").out
-    assert out.startswith(f"gpu-lost: {Fault.GPU_LOST.meaning}\n")
+    assert out.startswith(f"gpu-lost (hardware): {Fault.GPU_LOST.meaning}\n")
     assert "On this box: no such finding" in out
 
 

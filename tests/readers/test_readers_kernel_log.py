@@ -265,3 +265,19 @@ def test_a_log_of_several_hosts_is_read_by_host() -> None:
     assert "SXid" not in str(seven.facts)
     assert "SXid" in str(eight.facts)
     assert one(excerpt.read_excerpt, text.replace("node8.example.org", "node7")).host == ""
+
+
+LOST = "[Fri Nov 20 10:00:00 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python3, GPU has fallen off the bus."
+
+
+@pytest.mark.parametrize("line", [
+    f"/var/log/dmesg.0:{LOST}", f"dmesg-dgx017.txt:12:{LOST}", f"dgx017 | {LOST}", f"| {LOST} |", f"dgx017\t{LOST}",
+    f'{{"host":"dgx017","msg":"{LOST}"}}', f'{{"log":"{LOST}\\n","stream":"stdout","time":"2026-11-20T10:00:01Z"}}',
+    f"2026-11-20T10:00:00.123456789Z stderr F {LOST}", f"2026-11-20 10:00:01,123 INFO dmesg: {LOST}",
+    f'        "{LOST}",',
+    f'2026-11-20,dgx017,"{LOST}"', f'    "stdout": "{LOST}\\n[Fri Nov 20 10:00:09 2026] usb 1-1: new device",',
+])  # fmt: skip
+def test_a_row_behind_something_else(line: str) -> None:
+    """A file's name, a pipe, JSON, a container's log, Ansible's stdout_lines before a row of ``dmesg -T``."""
+    alone, framed = (one(excerpt.read_excerpt, "\n".join(undone((text,)).lines)).facts for text in (LOST, line))
+    assert framed == alone

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.assessment.importing.bundle import Opened, as_source
 from dgxcheck.facts.bdf import is_bdf
+from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.readers.model import HOST, Reports
 from dgxcheck.readers.onto import nvml_gpus
 from dgxcheck.source.protocol import Source
@@ -91,8 +93,16 @@ _MAKER = "NVIDIA "
 _HCAS = "/sys/class/infiniband/"
 
 
+_NUMBERS = ("width", "numa_node", "vendor", "device")
+_WITH_UNIT = ("speed", "rate")
+
+
 def contradictions(imported: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, Json]:
-    """A result for every such file or answer, about the device that it is of."""
+    """A result for every such file or answer whose values differ, about the device that it is of.
+
+    Where they stand for the same value in other words (``8 GT/s``, ``8.0 GT/s PCIe``), or one of them for none, they
+    contradict nothing.
+    """
     reports = Reports("import")
     for key, fact in imported.items():
         kind, _, path = key.partition(" ")
@@ -102,17 +112,41 @@ def contradictions(imported: Mapping[str, Json], own: Mapping[str, Json]) -> dic
             _answer(reports, path, before, fact)
         if kind != "text" or name not in _LASTING or not isinstance(fact, str) or not isinstance(before, str):
             continue
-        if fact.strip() != before.strip():
+        old, new = _value(name, before), _value(name, fact)
+        if old is not None and new is not None and old != new:
             text = f"{path} is {before.strip()} on the box, {fact.strip()} in the imported output"
-            reports.add(_subject(path), name.replace("_", "-"), "warn", Fault.CONTRADICTION, text)
+            reports.add(_subject(path, own), name.replace("_", "-"), "warn", Fault.CONTRADICTION, text)
     return reports.facts()
 
 
-def _subject(path: str) -> str:
-    """The device that a file belongs to."""
+def _value(name: str, text: str) -> float | str | None:
+    """What a file's text stands for, whoever wrote it; None for no value: an unknown speed, no node, no link."""
+    words = text.split()
+    first = words[0].casefold() if words else ""
+    try:
+        if name.endswith(_WITH_UNIT):
+            return float(first)
+        if name.endswith(_NUMBERS):
+            number = int(first, 0)
+            return number if number >= (name != "numa_node") else None
+        if name == "class":
+            return int(first, 16) >> 8  # lspci without -vv does not show the programming interface
+    except ValueError:
+        return None
+    if name == "cpulist":
+        runs = ranges(text.strip())
+        return None if runs is None else str(runs)
+    return "".join(text.rpartition(":")[2].split()).casefold()
+
+
+def _subject(path: str, own: Mapping[str, Json]) -> str:
+    """The device that a file belongs to; a bus id with colons is a GPU's in results of tools."""
     if path.startswith(_HCAS):
         return path[len(_HCAS) :].partition("/")[0]
-    return next((part for part in path.split("/") if is_bdf(part)), HOST)
+    bdf = next((part for part in path.split("/") if is_bdf(part)), None)
+    if bdf is None:
+        return HOST
+    return bdf if str(own.get(f"text {PCI_DEVICES}/{bdf}/class")).startswith("0x03") else bdf.replace(":", ".")
 
 
 def _answer(reports: Reports, question: str, before: Json, fact: Json) -> None:

@@ -239,8 +239,7 @@ CHECKS = (
         " others of its model do. Before Hopper, where GPUs"
         " report no fabric state, fails if there are NVSwitches and not one NVLink is up.",
         source="nvmlGpuFabricInfo_t; https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html",
-        remedy="read why it does not run (journalctl -u nvidia-fabricmanager); its version must be the driver's own;"
-        " start it: systemctl enable --now nvidia-fabricmanager",
+        remedy=Fault.FABRIC_MANAGER_DOWN.remedy,
         judge=_fabric,
         blames=_blames,
     ),

@@ -23,15 +23,6 @@ _NVML_FAULTS = {
     NvmlReturn.LIB_RM_VERSION_MISMATCH: Fault.DRIVER_MISMATCH,
 }
 RELOAD = "stop all GPU clients and reload the NVIDIA modules, or reboot; then pin the driver packages"
-_REMEDIES = {
-    Fault.LIBRARY_MISSING: "install the driver's libraries in the version that /proc/driver/nvidia/version shows, then"
-    " run ldconfig",
-    Fault.LIBRARY_BROKEN: "check LD_LIBRARY_PATH and ldconfig -p for another libnvidia-ml.so.1; reinstall the driver's"
-    " libraries in the version that /proc/driver/nvidia/version shows",
-    Fault.DRIVER_NOT_LOADED: "run modprobe nvidia; if it fails, check dmesg for the reason (module not built for this"
-    " kernel: dkms status; Secure Boot; nouveau)",
-    Fault.DRIVER_MISMATCH: RELOAD,
-}
 
 
 _TO_READ = (
@@ -89,7 +80,8 @@ def _nvml_state(box: Box) -> Judgement:
     evidence = (Evidence(nvml.where, nvml.reason),)
     if nvml.gap is Gap.DENIED:
         return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_TO_READ)
-    return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=_REMEDIES.get(fault, ""))
+    remedy = RELOAD if fault is Fault.DRIVER_MISMATCH else ""
+    return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=remedy)
 
 
 def _untold(box: Box) -> bool:

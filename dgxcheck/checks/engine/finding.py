@@ -97,7 +97,7 @@ class Judgement(Record, kw_only=False):
     reason: SkipReason = ""
     """Why it was skipped; empty for every other status."""
     remedy: str = ""
-    """What to do in this case; empty if the check's remedy applies."""
+    """What to do in this case; empty if the remedy of the fault or of the check applies."""
     fault: FaultKind | None = None
     """What is wrong, for causes and actions; None if nothing is, or if it could not be read."""
     events: tuple[LogEvent, ...] = ()

@@ -32,13 +32,15 @@ def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tu
     return tuple(_required(_at_site(finding, box.settings), required) for finding in findings)
 
 
-def verdict(findings: Collection[Finding], least: int = 1) -> Status:
+def verdict(findings: Collection[Finding], least: int = 1, of_text: bool = False) -> Status:
     """The worst status; unknown if nothing failed and fewer than ``least`` checks were judged.
 
-    Acknowledged findings count as passed.
+    Acknowledged findings count as passed. Of a text, which shows what somebody chose to show, a warning is one however
+    few checks it serves.
     """
     statuses = {Status.PASS if finding.acknowledged else finding.status for finding in findings}
-    if Status.FAIL not in statuses and judged_checks(findings) < least:
+    enough = {Status.FAIL, Status.WARN} if of_text else {Status.FAIL}
+    if not enough & statuses and judged_checks(findings) < least:
         return Status.UNKNOWN
     return next((status for status in _WORST if status in statuses), Status.UNKNOWN)
 
@@ -73,7 +75,7 @@ def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> 
         subject=subject,
         judgement=judgement,
         source=check.source,
-        remedy=judgement.remedy or check.remedy,
+        remedy=judgement.remedy or (judgement.fault.remedy if judgement.fault else "") or check.remedy,
         blames=_distinct(check.blames(box, subject, judgement)) if bad else (),
         shared=check.shared(box, subject, judgement) if bad else None,
         crossed=_distinct(check.crossed(box, subject, judgement)) if crosses and check.crossed is not None else (),

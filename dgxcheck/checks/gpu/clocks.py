@@ -56,7 +56,6 @@ _FAULTS = {
     SLOWDOWN: Fault.HARDWARE_SLOWDOWN,
     SOFTWARE: Fault.THERMAL_SLOWDOWN,
 }
-_REMEDIES = {Fault.POWER_BRAKE: "check power supplies, power cables and the power budget of chassis and rack"}
 _NEARBY_S = 600.0
 """Two readings of the slowdown reasons further apart say nothing about the time between."""
 _AT_LIMIT = 0.95
@@ -77,13 +76,12 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
     if not bit:
         return Judgement(Status.PASS, "no slowdown", evidence=(evidence,))
     name, fault = HELD_BACK[bit], _FAULTS[bit]
-    remedy = _REMEDIES.get(fault, "")
     lasting = _lasting(box, clocks.bdf, bit)
     if lasting is None:
         message = f"clocks are held down: {name}"
-        return Judgement(Status.WARN, message, name, evidence=(evidence,), fault=fault, remedy=remedy)
+        return Judgement(Status.WARN, message, name, evidence=(evidence,), fault=fault)
     message = f"clocks stay held down: {name}"
-    return Judgement(Status.FAIL, message, name, evidence=(evidence, lasting), fault=fault, remedy=remedy)
+    return Judgement(Status.FAIL, message, name, evidence=(evidence, lasting), fault=fault)
 
 
 def _lasting(box: Box, bdf: str, bit: int) -> Evidence | None:

@@ -11,11 +11,11 @@ from dgxcheck.checks.engine.growth import HOUR_S, counter_growth, rate
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
 from dgxcheck.facts.gpu import GpuEcc, GpuMemory
 from dgxcheck.facts.missing import need
 
 REMAPPING = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html"
-FIELD_DIAGNOSTIC = "run the vendor's field diagnostic (or dcgmi diag -r 3); if it fails, ask for a replacement"
 RESET = "end the GPU's jobs and reset it (nvidia-smi -r -i BDF; GPUs before Ampere that NVLink joins: nvidia-smi -r)"
 
 

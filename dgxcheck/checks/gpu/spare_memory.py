@@ -12,9 +12,10 @@ from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.gpu.ecc import FIELD_DIAGNOSTIC, REMAPPING, RESET, earlier, latest
+from dgxcheck.checks.gpu.ecc import REMAPPING, RESET, earlier, latest
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
 from dgxcheck.facts.gpu import GpuEcc, GpuMemory, RetiredPage
 from dgxcheck.facts.missing import Json, Missing, need, rows
 from dgxcheck.facts.record import replace
@@ -36,13 +37,11 @@ def _retired(box: Box, ecc: GpuEcc) -> Judgement:
     message = f"{counted(count, 'retired page')} ({single} for single-bit, {double} for double-bit errors)"
     judgement = Judgement(Status.PASS, message, count, most, "pages", evidence)
     if count >= most:
-        return replace(judgement, status=Status.FAIL, fault=Fault.PAGES_EXHAUSTED, remedy=FIELD_DIAGNOSTIC)
+        return replace(judgement, status=Status.FAIL, fault=Fault.PAGES_EXHAUSTED)
     new = _new_in_a_week(box, ecc)
     if double > growing and new > 1:
         message = f"{message}; {new} of those for double-bit errors within a week"
-        return replace(
-            judgement, status=Status.FAIL, message=message, fault=Fault.PAGES_GROWING, remedy=FIELD_DIAGNOSTIC
-        )
+        return replace(judgement, status=Status.FAIL, message=message, fault=Fault.PAGES_GROWING)
     if count > watch or double:
         return replace(judgement, status=Status.WARN, fault=Fault.PAGES_MANY)
     for retired in pages:
@@ -93,12 +92,10 @@ def _remap(box: Box, ecc: GpuEcc) -> Judgement:
     rows, most = ecc.remapped_uncorrected, box.settings.limit("ecc.remapped-rows")
     if ecc.remap_failed is True:
         message, fault = "a row remapping failed", Fault.REMAP_FAILED
-        return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=FIELD_DIAGNOSTIC)
+        return Judgement(Status.FAIL, message, evidence=evidence, fault=fault)
     if isinstance(rows, int) and rows >= most:
         message = f"{counted(rows, 'row')} remapped for uncorrected errors"
-        return Judgement(
-            Status.FAIL, message, rows, most, "rows", evidence, fault=Fault.ROWS_EXHAUSTED, remedy=FIELD_DIAGNOSTIC
-        )
+        return Judgement(Status.FAIL, message, rows, most, "rows", evidence, fault=Fault.ROWS_EXHAUSTED)
     if ecc.remap_pending is True:
         # the page is taken out of use at once, the spare row takes its place at the reset (REMAPPING)
         message, fault = "a row remapping is pending: the next reset of the GPU applies it", Fault.REMAP_PENDING

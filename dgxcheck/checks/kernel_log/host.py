@@ -183,8 +183,7 @@ CHECKS = (
         rule="Warns if a service of NVIDIA crashed, or within a minute of an Xid a program in one of NVIDIA's libraries"
         " (libcuda, libnccl ..). Other programs that crash there are no fault of the machine.",
         source="Linux arch/x86/mm/fault.c: segfault at ADDRESS ip .. in LIBRARY",
-        remedy="look for an Xid or a message of NCCL at that time; check the program, and that its libraries fit the"
-        " driver (versions of CUDA and NCCL); this alone is not a fault of a GPU",
+        remedy=Fault.PROGRAM_CRASHED.remedy,
         judge=_of_host(_crashed, "no crash in code of NVIDIA logged", "crashed"),
         blames=host("programs"),
         witness="log",

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.faults.kind import LINK_STEPS, RESET_STEPS, RMA_STEPS, FaultKind
+from dgxcheck.facts.faults.kind import (
+    DEBUG,
+    FIELD_DIAGNOSTIC,
+    FM,
+    LINK_STEPS,
+    MEMORY,
+    NVML,
+    OWN,
+    PAGES,
+    README,
+    RESET_STEPS,
+    RMA,
+    RMA_STEPS,
+    XIDS,
+    FaultKind,
+)
 
 
 class Gpu:
@@ -11,24 +26,31 @@ class Gpu:
     # fmt: off
     # the driver and its library
     LIBRARY_MISSING = FaultKind("library-missing", "libnvidia-ml.so.1 is not installed or not found", "software",
-        steps=("change-setting",))
+        steps=("change-setting",),
+        remedy="install the driver's libraries in the version that /proc/driver/nvidia/version shows, then run"
+        " ldconfig", source="ldconfig(8); NVIDIA driver README")
     LIBRARY_BROKEN = FaultKind("library-broken", "libnvidia-ml.so.1 is there and cannot be loaded", "software",
-        steps=("change-setting",))
+        steps=("change-setting",),
+        remedy="check LD_LIBRARY_PATH and ldconfig -p for another libnvidia-ml.so.1; reinstall the driver's libraries"
+        " in the version that /proc/driver/nvidia/version shows", source="ldconfig(8); NVIDIA driver README")
     MODULE_REFUSED = FaultKind("module-refused", "the kernel refused to load a module of the NVIDIA driver", "software",
-        steps=("change-setting", "load-module", "reboot"))
+        steps=("change-setting", "load-module", "reboot"), source=README)
     DRIVER_NOT_LOADED = FaultKind("driver-not-loaded", "NVIDIA GPUs are present and no NVIDIA kernel module is loaded",
-        "software", steps=("load-module", "reboot"))
+        "software", steps=("load-module", "reboot"),
+        remedy="run modprobe nvidia; if it fails, check dmesg for the reason (module not built for this kernel: dkms"
+        " status; Secure Boot; nouveau)", source="modprobe(8); NVIDIA driver README")
     DRIVER_FAILED = FaultKind("driver-failed", "NVML cannot be initialised for another reason", "software")
     DRIVER_UNRESPONSIVE = FaultKind("driver-unresponsive", "a driver call hung or ended the process that made it",
-        "software", steps=("reboot", "power-cycle"))
+        "software", steps=("reboot", "power-cycle"), source=DEBUG)
     DRIVER_MISMATCH = FaultKind("driver-mismatch", "driver library and loaded kernel module are of different versions",
         "software", steps=("load-module", "reboot"),
         remedy="compare the versions of driver, its library and CUDA (nvidia-smi, cat /proc/driver/nvidia/version),"
-        " in containers those inside too; then reload the driver or update the older one")
+        " in containers those inside too; then reload the driver or update the older one",
+        source="modprobe(8); NVIDIA driver README")
     CLIENT_MISMATCH = FaultKind("client-mismatch",
         "the driver refused programs that use another version of its library", "software")
     NOUVEAU = FaultKind("nouveau", "the nouveau driver is bound to an NVIDIA GPU", "software",
-        steps=("change-setting", "reboot"))
+        steps=("change-setting", "reboot"), source=README)
     PERSISTENCE_OFF = FaultKind("persistence-off", "persistence mode is off", "setting",
         about=("gpu", "persistence mode"))
     PERSISTENCE_UNSET = FaultKind("persistence-unset",
@@ -37,29 +59,32 @@ class Gpu:
     DEVICE_NODE = FaultKind("device-node", "a /dev/nvidia* node is missing or cannot be opened", "software")
     FABRIC_MANAGER_DOWN = FaultKind("fabric-manager-down",
         "the NVSwitch fabric is not initialised: fabric manager not running", "software", about=("fabric-manager", ""),
-        steps=("inspect", "restart-service", "reboot"), remedy="compare nv-fabricmanager --version with the driver's")
+        steps=("inspect", "restart-service", "reboot"),
+        remedy="read why it does not run (journalctl -u nvidia-fabricmanager); its version must be the driver's own;"
+        " start it: systemctl enable --now nvidia-fabricmanager", source=FM)
     FABRIC_MANAGER_ERROR = FaultKind("fabric-manager-error", "fabric manager logged an error that names no device",
         "software", about=("fabric-manager", ""),
-        remedy="read the lines around it in /var/log/fabricmanager.log, and the kernel log of the same time (SXid)")
+        remedy="read the lines around it in /var/log/fabricmanager.log, and the kernel log of the same time (SXid)",
+        source=FM)
     FABRIC_FAILED = FaultKind("fabric-failed", "a GPU failed to register with the NVSwitch fabric", "hardware",
-        about=("gpu", "fabric"), steps=("reset-gpu", "restart-service", "reboot"))
+        about=("gpu", "fabric"), steps=("reset-gpu", "restart-service", "reboot"), source=FM)
     NOT_READY = FaultKind("not-ready", "CUDA is not ready on this machine, so that nothing could be measured",
         "software",
         remedy="check whether CUDA_VISIBLE_DEVICES or the container hides the GPUs, and whether nvidia-smi lists"
-        " them; else read the kernel log")
+        " them; else read the kernel log", source=OWN)
     # presence and identity of devices
     GPU_REFUSED = FaultKind("gpu-refused",
         "the driver does not take a GPU: it does not support it, lacks its firmware, or another driver holds it",
-        "software", steps=("change-setting", "reboot"))
+        "software", steps=("change-setting", "reboot"), source=README)
     GPU_LOST = FaultKind("gpu-lost", "a GPU stopped responding or fell off the bus", "hardware")
     GPU_LOST_BEFORE = FaultKind("gpu-lost-before",
         "a GPU fell off the bus in earlier boots, but not for many boots since", "hardware", warns="watch",
-        steps=("watch", *LINK_STEPS), alone=True)
+        steps=("watch", *LINK_STEPS), alone=True, source=OWN)
     GPU_NOT_STARTED = FaultKind("gpu-not-started", "the driver could not initialise a GPU", "hardware")
     GPU_UNPOWERED = FaultKind("gpu-unpowered", "the driver reports that a GPU's auxiliary power is not connected",
-        "hardware", steps=("inspect", *LINK_STEPS))
+        "hardware", steps=("inspect", *LINK_STEPS), source=XIDS)
     GPU_STARTED_LATE = FaultKind("gpu-started-late", "the driver initialised a GPU only after a failed attempt",
-        "hardware", warns="watch", steps=("watch", *LINK_STEPS), alone=True)
+        "hardware", warns="watch", steps=("watch", *LINK_STEPS), alone=True, source=OWN)
     GPU_MISSING = FaultKind("gpu-missing", "fewer GPUs than the reference machine has", "hardware")
     WRONG_MODEL = FaultKind("wrong-model", "a GPU of another model than the reference machine's", "hardware",
         warns="next-maintenance", fails="next-maintenance")
@@ -75,7 +100,7 @@ class Gpu:
     # a GPU's own parts
     RESET_REQUIRED = FaultKind("reset-required", "the GPU needs a reset", "hardware")
     REBOOT_REQUIRED = FaultKind("reboot-required", "the GPU needs a reboot of the system or node", "hardware",
-        steps=("reboot", "power-cycle", *RMA_STEPS))
+        steps=("reboot", "power-cycle", *RMA_STEPS), source=NVML)
     COMPUTE_PROHIBITED = FaultKind("compute-prohibited", "compute mode is PROHIBITED", "setting")
     MIG_PENDING = FaultKind("mig-pending", "a MIG mode change waits for a GPU reset", "setting", fails="next-drain")
     INFOROM = FaultKind("inforom", "the InfoROM is corrupted or unreadable", "hardware", about=("gpu", "InfoROM"),
@@ -84,51 +109,62 @@ class Gpu:
     ECC_PENDING = FaultKind("ecc-pending", "an ECC mode change waits for a GPU reset", "setting", fails="next-drain")
     ECC_UNCORRECTED = FaultKind("ecc-uncorrected", "uncorrected memory errors", "hardware", about=("gpu", "memory"))
     ECC_CORRECTED = FaultKind("ecc-corrected", "corrected memory errors above the threshold rate", "hardware",
-        about=("gpu", "memory"), warns="watch", steps=("watch", *RMA_STEPS), alone=True)
-    ECC_FLOOD = FaultKind("ecc-flood", "very many corrected memory errors", "hardware", steps=RMA_STEPS)
+        about=("gpu", "memory"), warns="watch", steps=("watch", *RMA_STEPS), alone=True, source=OWN)
+    ECC_FLOOD = FaultKind("ecc-flood", "very many corrected memory errors", "hardware", steps=RMA_STEPS, source=RMA)
     SRAM_EXCEEDED = FaultKind("sram-exceeded", "uncorrected SRAM errors at NVIDIA's threshold for an RMA", "hardware",
-        steps=RMA_STEPS)
+        steps=RMA_STEPS,
+        remedy=FIELD_DIAGNOSTIC,
+        source=MEMORY)
     RETIREMENT_PENDING = FaultKind("retirement-pending", "a page retirement waits for a GPU reset", "hardware",
-        about=("gpu", "memory"), fails="next-drain", steps=RESET_STEPS, alone=True)
+        about=("gpu", "memory"), fails="next-drain", steps=RESET_STEPS, alone=True, source=PAGES)
     PAGES_MANY = FaultKind("pages-many", "pages retired for double-bit errors, or many in all, but not at the limit",
-        "hardware", warns="watch", steps=("watch", *RMA_STEPS), alone=True)
+        "hardware", warns="watch", steps=("watch", *RMA_STEPS), alone=True, source=PAGES)
     PAGES_GROWING = FaultKind("pages-growing",
-        "many pages retired for double-bit errors, several of them within a week", "hardware", steps=RMA_STEPS)
+        "many pages retired for double-bit errors, several of them within a week", "hardware", steps=RMA_STEPS,
+        remedy=FIELD_DIAGNOSTIC,
+        source=PAGES)
     PAGES_EXHAUSTED = FaultKind("pages-exhausted", "retired pages at the limit at which the board is replaced",
-        "hardware", steps=RMA_STEPS)
+        "hardware", steps=RMA_STEPS,
+        remedy=FIELD_DIAGNOSTIC,
+        source=PAGES)
     REPAIR_PENDING = FaultKind("repair-pending", "a repair of a memory channel or TPC waits for a GPU reset",
-        "hardware", fails="next-drain", steps=RESET_STEPS, alone=True)
+        "hardware", fails="next-drain", steps=RESET_STEPS, alone=True, source=MEMORY)
     REMAP_PENDING = FaultKind("remap-pending", "a row remapping waits for a GPU reset", "hardware",
-        about=("gpu", "memory"), fails="next-drain", steps=RESET_STEPS, alone=True)
+        about=("gpu", "memory"), fails="next-drain", steps=RESET_STEPS, alone=True, source=MEMORY)
     REMAP_DUE = FaultKind("remap-due", "a row remapping waits for a GPU reset, and the bad row stays in use until then",
-        "hardware", steps=RESET_STEPS, alone=True)
-    REMAP_FAILED = FaultKind("remap-failed", "a row remapping failed", "hardware",
-        about=("gpu", "memory"), steps=RMA_STEPS)
+        "hardware", steps=RESET_STEPS, alone=True, source=MEMORY)
+    REMAP_FAILED = FaultKind("remap-failed", "a row remapping failed", "hardware", about=("gpu", "memory"),
+        steps=RMA_STEPS,
+        remedy=FIELD_DIAGNOSTIC,
+        source=MEMORY)
     RETIREMENT_FAILED = FaultKind("retirement-failed",
-        "the driver logged that a page retirement or row remapping failed", "hardware", steps=RMA_STEPS)
+        "the driver logged that a page retirement or row remapping failed", "hardware", steps=RMA_STEPS, source=XIDS)
     ROWS_EXHAUSTED = FaultKind("rows-exhausted", "remapped rows at the limit at which the board is replaced",
-        "hardware", steps=RMA_STEPS)
+        "hardware", steps=RMA_STEPS,
+        remedy=FIELD_DIAGNOSTIC,
+        source=MEMORY)
     ROWS_LOW = FaultKind("rows-low", "a memory bank has few or no spare rows left", "hardware", warns="watch",
-        steps=("watch", *RMA_STEPS), alone=True)
+        steps=("watch", *RMA_STEPS), alone=True, source=MEMORY)
     RECOVERY_REQUIRED = FaultKind("recovery-required", "the driver requires another recovery action for the GPU",
-        "hardware", steps=("inspect", *RESET_STEPS))
+        "hardware", steps=("inspect", *RESET_STEPS), source=NVML)
     IMEX_RECOVERY = FaultKind("imex-recovery", "the driver asks to recover the IMEX domain of the rack", "software",
-        fails="next-drain", steps=("restart-service", "contact-vendor"))
+        fails="next-drain", steps=("restart-service", "contact-vendor"), source=NVML)
     DRAIN_REQUIRED = FaultKind("drain-required", "the driver asks to drain peer-to-peer traffic of the GPU", "hardware",
-        fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True)
+        fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True, source=NVML)
     MEMORY_SIZE = FaultKind("memory-size", "less memory than the model has", "hardware")
     OVERHEATING = FaultKind("overheating", "temperature at or near the slowdown threshold", "environment",
         about=("gpu", "cooling"))
     HOTTER = FaultKind("hotter", "much hotter than the other GPUs at similar power", "environment", fails="next-drain")
     THERMAL_SLOWDOWN = FaultKind("thermal-slowdown", "clocks are held down by temperature", "environment",
         about=("gpu", "cooling"))
-    POWER_BRAKE = FaultKind("power-brake", "clocks are held down by the external power brake", "environment")
+    POWER_BRAKE = FaultKind("power-brake", "clocks are held down by the external power brake", "environment",
+        remedy="check power supplies, power cables and the power budget of chassis and rack", source=DEBUG)
     HARDWARE_SLOWDOWN = FaultKind("hardware-slowdown", "clocks are held down by hardware: temperature or power",
         "hardware")
     POWER_CAPPED = FaultKind("power-capped", "the power limit is below the default", "setting")
     POWER_REACHED = FaultKind("power-reached",
         "a power limit that was not lowered holds clocks below those of other GPUs", "hardware",
-        steps=("inspect", *RMA_STEPS))
+        steps=("inspect", *RMA_STEPS), source=OWN)
     POWER_VIOLATION = FaultKind("power-violation", "clocks are held down by lack of power", "environment",
         about=("gpu", "power supply"))
     CLOCKS_LOWERED = FaultKind("clocks-lowered", "application clocks are below the default", "setting")

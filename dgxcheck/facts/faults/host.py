@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.faults.kind import LINK_STEPS, RESET_STEPS, RMA_STEPS, FaultKind
+from dgxcheck.facts.faults.kind import LINK_STEPS, NCCL, OWN, RESET_STEPS, RMA_STEPS, XIDS, FaultKind
 
 
 class Host:
@@ -11,7 +11,8 @@ class Host:
     # fmt: off
     # the host
     CPU_MISSING = FaultKind("cpu-missing", "fewer CPUs or cores than the reference machine has", "hardware")
-    CPU_OFFLINE = FaultKind("cpu-offline", "CPUs are offline", "setting", steps=("change-setting", "reboot"))
+    CPU_OFFLINE = FaultKind("cpu-offline", "CPUs are offline", "setting", steps=("change-setting", "reboot"),
+        source=OWN)
     COMMAND_LINE = FaultKind("command-line", "the kernel command line switches off what a machine with GPUs needs",
         "setting")
     NUMA_TABLES = FaultKind("numa-tables", "the firmware's NUMA tables contradict sockets, memory or PCI tree",
@@ -24,18 +25,19 @@ class Host:
     CPU_CLOCK = FaultKind("cpu-clock", "a setting keeps CPUs below their highest clock", "setting")
     MEMORY_MISSING = FaultKind("memory-missing", "less memory than the reference machine has", "hardware",
         about=("host", "memory"),
-        remedy="look at that channel's slots (the BMC's event log), then reseat or replace the DIMM")
+        remedy="look at that channel's slots (the BMC's event log), then reseat or replace the DIMM",
+        source="dmidecode(8); the board's manual")
     DIMM_SPEED = FaultKind("dimm-speed", "DIMMs of one machine run at different speeds", "setting",
         about=("host", "memory"),
         remedy="compare the DIMMs and their slots with the board's manual, and the memory speed in the firmware"
-        " setup: dmidecode -t memory")
+        " setup: dmidecode -t memory", source="dmidecode(8); the board's manual")
     DIMM_ERRORS = FaultKind("dimm-errors", "errors of host memory (EDAC)", "hardware")
     MACHINE_CHECK = FaultKind("machine-check", "errors of CPUs (machine checks)", "hardware")
     CPU_THROTTLED = FaultKind("cpu-throttled", "CPU clocks are held down by temperature", "environment")
     DRIVER_STUCK = FaultKind("driver-stuck", "the kernel logged tasks that hung in the NVIDIA driver", "software",
-        steps=("inspect", "reboot", "power-cycle"))
+        steps=("inspect", "reboot", "power-cycle"), source=OWN)
     KERNEL_PANIC = FaultKind("kernel-panic", "the kernel panicked or hit a bug of its own (oops)", "software",
-        steps=("inspect", "reboot", "contact-vendor"))
+        steps=("inspect", "reboot", "contact-vendor"), source=OWN)
     TASKS_HUNG = FaultKind("tasks-hung", "the kernel logged tasks or CPUs that hung outside the NVIDIA driver",
         "software", warns="watch")
     OUT_OF_MEMORY = FaultKind("out-of-memory", "the kernel killed processes because memory ran out", "program",
@@ -43,45 +45,46 @@ class Host:
     OUT_OF_FILES = FaultKind("out-of-files", "the limit of open files of the whole host was reached", "program")
     PROGRAM_CRASHED = FaultKind("program-crashed", "a program failed by itself, or crashed in an NVIDIA library",
         "program", about=("host", "programs"), warns="watch",
-        remedy="check the program (compute-sanitizer, CUDA_LAUNCH_BLOCKING=1) and that it was built for these GPUs;"
-        " suspect a GPU only if several programs fail on it, and then by its Xids")
+        remedy="look for an Xid or a message of NCCL at that time; check the program (compute-sanitizer,"
+        " CUDA_LAUNCH_BLOCKING=1), and that it was built for these GPUs and its libraries fit the driver; suspect a GPU"
+        " only if several programs fail on it, and then by its Xids", source="compute-sanitizer manual")
     DISK_ERRORS = FaultKind("disk-errors", "the kernel logged I/O errors of a disk", "hardware",
-        steps=("inspect", "replace"))
+        steps=("inspect", "replace"), source="smartctl(8), nvme-smart-log(1)")
     FILE_SYSTEM = FaultKind("file-system", "the kernel logged errors of a file system of the host", "hardware",
-        steps=("inspect",), alone=True)
+        steps=("inspect",), alone=True, source=OWN)
     FILE_SERVER = FaultKind("file-server", "the kernel logged that a file server does not respond", "environment")
     UNPLUGGED = FaultKind("unplugged", "a PCIe slot lost its device while the system was running", "hardware",
-        steps=("inspect", "power-cycle", "reseat", "contact-vendor"), alone=True)
+        steps=("inspect", "power-cycle", "reseat", "contact-vendor"), alone=True, source=OWN)
     DISK = FaultKind("disk", "a disk is missing or an array is degraded", "hardware")
     ARRAY_FAILED = FaultKind("array-failed", "an array is inactive: its data cannot be read", "hardware",
-        steps=("inspect", "replace"))
+        steps=("inspect", "replace"), source="md(4), mdadm(8)")
     GOVERNOR = FaultKind("governor", "the CPU frequency governor lowers the clock", "setting")
     # the kernel log
     XID = FaultKind("xid", "the driver logged an Xid error that asks for a reset of the GPU", "hardware")
     XID_APPLICATION = FaultKind("xid-application", "the driver logged an Xid error that a program causes by itself",
-        "program", steps=("check-program",), alone=True)
+        "program", steps=("check-program",), alone=True, source=XIDS)
     XID_PROGRAMS = FaultKind("xid-programs",
         "the driver logged application Xid errors of several programs on one GPU alone", "hardware", steps=RMA_STEPS,
-        alone=True)
+        alone=True, source=XIDS)
     XID_CONTAINED = FaultKind("xid-contained", "the driver logged a memory error (Xid) that stopped only one program",
         "hardware", about=("gpu", "memory"), fails="next-drain", steps=("restart-program", "reset-gpu", *RMA_STEPS),
-        alone=True)
+        alone=True, source=XIDS)
     XID_PCIE = FaultKind("xid-pcie", "the driver logged an Xid error that points at the GPU's PCIe link", "hardware",
-        steps=("inspect", *LINK_STEPS), alone=True)
+        steps=("inspect", *LINK_STEPS), alone=True, source=XIDS)
     XID_PEER = FaultKind("xid-peer", "the driver logged an NVLink error (Xid) that the device at the other end caused",
-        "hardware", steps=("inspect", "reset-gpu", "reboot", "contact-vendor"), alone=True)
+        "hardware", steps=("inspect", "reset-gpu", "reboot", "contact-vendor"), alone=True, source=XIDS)
     XID_SIGNAL = FaultKind("xid-signal", "the driver logged an NVLink error (Xid) that points at the link's signal",
-        "hardware", steps=("reset-gpu", "reboot", "inspect", "contact-vendor"), alone=True)
+        "hardware", steps=("reset-gpu", "reboot", "inspect", "contact-vendor"), alone=True, source=XIDS)
     XID_LINK_OFF = FaultKind("xid-link-off",
         "the driver logged an Xid of an NVLink that software or a user switched off", "software",
-        steps=("inspect", *RESET_STEPS), alone=True)
+        steps=("inspect", *RESET_STEPS), alone=True, source=XIDS)
     XID_SOFTWARE = FaultKind("xid-software",
         "the driver logged an Xid error that comes from driver, vGPU or guest software", "software",
-        steps=("inspect", "contact-vendor"), alone=True)
+        steps=("inspect", "contact-vendor"), alone=True, source=XIDS)
     XID_NOTICE = FaultKind("xid-notice", "the driver logged an Xid error that asks for no action unless it comes back",
-        "hardware", warns="watch", steps=("watch", "contact-vendor"), alone=True)
+        "hardware", warns="watch", steps=("watch", "contact-vendor"), alone=True, source=XIDS)
     AER_LOGGED = FaultKind("aer-logged", "the kernel logged PCIe errors", "hardware", steps=("inspect", *LINK_STEPS),
-        alone=True)
+        alone=True, source="Linux Documentation/PCI/pcieaer-howto")
     # measurements
     SLOW = FaultKind("slow", "a measured figure is below the expected one", "hardware")
     WRONG_DATA = FaultKind("wrong-data", "data did not arrive intact", "hardware")
@@ -90,46 +93,49 @@ class Host:
     # what other tools report
     CONTAINER_RUNTIME = FaultKind("container-runtime", "the container runtime cannot give containers GPUs", "software",
         about=("host", "container runtime"),
-        remedy="install nvidia-container-toolkit, run nvidia-ctk runtime configure and restart the container"
-        " runtime; then check the output of nvidia-container-cli -k -d /dev/tty info")
+        remedy="install nvidia-container-toolkit, run nvidia-ctk runtime configure and restart the container runtime;"
+        " then check the output of nvidia-container-cli -k -d /dev/tty info",
+        source="NVIDIA Container Toolkit documentation")
     TEST_FAILED = FaultKind("test-failed", "a diagnostic of another tool failed", "hardware",
         about=("host", "results of diagnostics"))
     TOOL_ERROR = FaultKind("tool-error", "a library or service logged an error that nothing else explains", "program",
         about=("host", "results of NCCL"),
-        remedy="read the lines around it in the log, and the kernel log of the same time")
+        remedy="read the lines around it in the log, and the kernel log of the same time", source=OWN)
     PROGRAM_ERROR = FaultKind("program-error",
         "a library refused a call or a setting of a program; the machine is not at fault", "program",
         about=("host", "results of NCCL"),
         remedy="check the program, its ranks and its NCCL_ variables; run all_reduce_perf of nccl-tests on the same"
-        " GPUs: if that works, the machine is not at fault")
+        " GPUs: if that works, the machine is not at fault", source=NCCL)
     COLLECTIVE_TIMEOUT = FaultKind("collective-timeout", "ranks of a program timed out waiting for another rank",
         "program", about=("host", "results of NCCL"),
-        remedy="on the host of the rank that is missing or behind check for Xids, a lost GPU, ports that are down"
-        " and a program that ended (dgxcheck health), and where that rank hangs (py-spy dump); then run"
-        " all_reduce_perf over the same hosts")
+        remedy="on the host of the rank that is missing or behind check for Xids, a lost GPU, ports that are down and"
+        " a program that ended (dgxcheck health), and where that rank hangs (py-spy dump); then run all_reduce_perf"
+        " over the same hosts", source=NCCL)
     NO_CONNECTION = FaultKind("no-connection", "a program could not open a TCP connection to another host",
         "environment", about=("host", "transfers to other hosts"),
         remedy="check that the program still runs at that address, then the interface that it chose"
-        " (NCCL_SOCKET_IFNAME), routes and firewalls between the two hosts")
+        " (NCCL_SOCKET_IFNAME), routes and firewalls between the two hosts", source=NCCL)
     TRANSFER_FAILED = FaultKind("transfer-failed", "a program reports that a transfer to another host failed",
         "environment", about=("host", "transfers to other hosts"),
-        remedy="look for the first error of all hosts in their logs: the others follow from it; in a test of two"
-        " ends give both the same options")
+        remedy="look for the first error of all hosts in their logs: the others follow from it; in a test of two ends"
+        " give both the same options", source=NCCL)
     TRANSFER_UNANSWERED = FaultKind("transfer-unanswered", "a transfer to another host got no answer", "environment",
         about=("host", "path to other hosts"),
         remedy="check at both ends the state of the ports (ibstat), their error counters (perfquery -x), cables and"
         " transceivers (mlxlink -m), then the switch ports between them; with RoCE also GID index, MTU and flow"
-        " control; then measure the path with ib_write_bw")
+        " control; then measure the path with ib_write_bw", source="ibstat(8), perfquery(8); NVIDIA MFT user manual")
     RDMA_ACCESS = FaultKind("rdma-access", "an HCA may not access the memory that a transfer uses", "setting",
         about=("host", "GPUDirect RDMA"),
         remedy="repeat the transfer with host memory: where that works, load nvidia-peermem at both ends, and look"
-        " for ACS and an IOMMU in the way with dgxcheck health; else check the limit of locked memory")
+        " for ACS and an IOMMU in the way with dgxcheck health; else check the limit of locked memory",
+        source="https://docs.nvidia.com/cuda/gpudirect-rdma")
     TCP_FALLBACK = FaultKind("tcp-fallback", "NCCL moves data over TCP although the machine has HCAs", "setting",
         about=("host", "network of NCCL"),
-        remedy="check the state of the HCAs' ports, NCCL_IB_DISABLE, NCCL_IB_HCA and NCCL_NET")
+        remedy="check the state of the HCAs' ports, NCCL_IB_DISABLE, NCCL_IB_HCA and NCCL_NET", source=NCCL)
     GDR_UNUSED = FaultKind("gdr-unused", "NCCL moves data to HCAs without GPUDirect RDMA", "setting",
         about=("host", "peer memory module"),
         remedy="load nvidia-peermem (or use a kernel with DMA-BUF) and start the job again; then compare"
-        " NCCL_NET_GDR_LEVEL with the distance of GPUs and HCAs: dgxcheck topo")
+        " NCCL_NET_GDR_LEVEL with the distance of GPUs and HCAs: dgxcheck topo",
+        source="https://docs.nvidia.com/cuda/gpudirect-rdma")
     # dgxcheck itself
     CHECK_FAILED = FaultKind("check-failed", "a check failed with an internal error", "software")

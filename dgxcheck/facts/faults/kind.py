@@ -26,6 +26,19 @@ ADAPTER_STEPS: Steps = ("power-cycle", "reseat", "replace")
 RESET_STEPS: Steps = ("reset-gpu", "reboot")
 NVSWITCH_STEPS: Steps = ("reboot", "power-cycle", "field-diagnostic", "contact-vendor")
 
+FIELD_DIAGNOSTIC = "run the vendor's field diagnostic (or dcgmi diag -r 3); if it fails, ask for a replacement"
+
+RMA = "https://docs.nvidia.com/deploy/rma-process/index.html"
+DEBUG = "https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html"
+MEMORY = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html"
+PAGES = "https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html"
+XIDS = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
+FM = "NVIDIA Fabric Manager guide (DU-09883)"
+README = "NVIDIA driver README"
+NCCL = "NVIDIA NCCL user guide, troubleshooting"
+NVML = "nvml.h"
+OWN = "dgxcheck's own"
+
 
 class FaultKind(Record, kw_only=False):
     """One row of the table. Each kind exists once, as a constant of ``Fault``, and is compared as such."""
@@ -44,7 +57,9 @@ class FaultKind(Record, kw_only=False):
     alone: bool = False
     """Do the steps hold only where nothing else is wrong with the component?"""
     remedy: str = ""
-    """Empty: that of the check."""
+    """That of a finding whose check knows no better; empty: that of the check."""
+    source: str = ""
+    """Of steps and remedy."""
 
     def __hash__(self) -> int:
         return hash(self.word)

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.faults.kind import ADAPTER_STEPS, LINK_STEPS, NVSWITCH_STEPS, RMA_STEPS, FaultKind
+from dgxcheck.facts.faults.kind import (
+    ADAPTER_STEPS,
+    DEBUG,
+    FM,
+    LINK_STEPS,
+    NVML,
+    NVSWITCH_STEPS,
+    OWN,
+    README,
+    RMA_STEPS,
+    FaultKind,
+)
 
 
 class Links:
@@ -11,25 +22,25 @@ class Links:
     # fmt: off
     # PCIe
     LINK_NARROW = FaultKind("link-narrow", "a PCIe link is trained at fewer lanes than both ends have", "hardware",
-        about=("link", ""), steps=LINK_STEPS)
+        about=("link", ""), steps=LINK_STEPS, source=DEBUG)
     LINK_SLOW = FaultKind("link-slow", "a PCIe link is limited to a lower generation than both ends have", "hardware",
-        steps=("change-setting", *LINK_STEPS))
+        steps=("change-setting", *LINK_STEPS), source=DEBUG)
     LINK_LIMITED = FaultKind("link-limited", "a setting holds a PCIe link below the generation that both ends support",
-        "setting", warns="next-maintenance", fails="next-maintenance", steps=("change-setting", "reboot"))
+        "setting", warns="next-maintenance", fails="next-maintenance", steps=("change-setting", "reboot"), source=DEBUG)
     LINK_DEGRADED = FaultKind("link-degraded", "a PCIe link trained below the generation that ends and settings allow",
-        "hardware", about=("link", ""), steps=LINK_STEPS)
+        "hardware", about=("link", ""), steps=LINK_STEPS, source=DEBUG)
     DEVICE_DISABLED = FaultKind("device-disabled", "memory accesses or bus mastering of a PCI function are off",
-        "setting", steps=("inspect", "reboot"))
+        "setting", steps=("inspect", "reboot"), source=OWN)
     PCIE_REPLAYS = FaultKind("pcie-replays", "PCIe replays above the threshold rate", "hardware", about=("link", ""),
         warns="watch")
     AER_CORRECTABLE = FaultKind("aer-correctable", "correctable PCIe errors above the threshold rate", "hardware",
         warns="watch")
     AER_UNCORRECTABLE = FaultKind("aer-uncorrectable", "non-fatal or fatal PCIe errors", "hardware",
-        steps=("inspect", *LINK_STEPS), alone=True)
+        steps=("inspect", *LINK_STEPS), alone=True, source="Linux Documentation/PCI/pcieaer-howto")
     SWITCH_MISSING = FaultKind("switch-missing", "fewer PCIe switches above GPUs below one socket than below the other",
-        "hardware", steps=("inspect", "power-cycle", "contact-vendor"))
+        "hardware", steps=("inspect", "power-cycle", "contact-vendor"), source=OWN)
     BAR1_SMALL = FaultKind("bar1-small", "BAR1 is smaller than the model's or unassigned", "setting",
-        steps=("change-setting", "reboot"))
+        steps=("change-setting", "reboot"), source=README)
     BAR1_MISMATCH = FaultKind("bar1-mismatch", "NVML and the PCI bus report different sizes of BAR1", "setting")
     NUMA_UNKNOWN = FaultKind("numa-unknown", "firmware does not report the NUMA node of a host bridge", "setting",
         warns="next-maintenance", fails="next-maintenance")
@@ -37,37 +48,39 @@ class Links:
     NVLINK_DOWN = FaultKind("nvlink-down", "NVLinks are down", "hardware", about=("gpu", "NVLink"))
     NVLINK_REPORTED = FaultKind("nvlink-reported", "another tool reports NVLinks as down, which nothing else confirms",
         "hardware", about=("gpu", "NVLink"), steps=("inspect", "reset-gpu", "reboot", *RMA_STEPS), alone=True,
-        remedy="confirm it with nvidia-smi nvlink -s: DCGM before 2.4.7 also reports boards without NVLinks")
+        remedy="confirm it with nvidia-smi nvlink -s: DCGM before 2.4.7 also reports boards without NVLinks",
+        source=OWN)
     NVLINK_UNDETECTED = FaultKind("nvlink-undetected",
         "the driver could not detect which NVLinks of a GPU are connected", "hardware",
-        steps=("inspect", "reset-gpu", "load-module", "reboot"))
+        steps=("inspect", "reset-gpu", "load-module", "reboot"), source=OWN)
     NVLINK_MISWIRED = FaultKind("nvlink-miswired", "NVLinks lead to another GPU than in the reference machine",
-        "hardware", steps=("inspect", "power-cycle", "field-diagnostic", "reseat", "contact-vendor"))
+        "hardware", steps=("inspect", "power-cycle", "field-diagnostic", "reseat", "contact-vendor"), source=OWN)
     NVLINK_ONE_SIDED = FaultKind("nvlink-one-sided", "an NVLink is up at one end only", "hardware")
     NVLINK_SLOW = FaultKind("nvlink-slow", "an NVLink runs at a lower generation or rate than it should", "hardware")
     NVLINK_ERRORS = FaultKind("nvlink-errors", "NVLink error counters grow", "hardware", about=("gpu", "NVLink"),
         warns="watch")
     NVSWITCH = FaultKind("nvswitch", "an NVSwitch reported an error (SXid) that takes NVLinks down", "hardware",
-        steps=("reset-gpu", *NVSWITCH_STEPS))
+        steps=("reset-gpu", *NVSWITCH_STEPS), source=FM)
     NVSWITCH_FATAL = FaultKind("nvswitch-fatal",
         "an NVSwitch reported an error (SXid) that is fatal to the whole fabric", "hardware",
-        about=("host", "NVSwitches"), steps=NVSWITCH_STEPS)
+        about=("host", "NVSwitches"), steps=NVSWITCH_STEPS, source=FM)
     NVSWITCH_NOTICE = FaultKind("nvswitch-notice",
         "an NVSwitch reported an error (SXid) that asks to check cooling or seating", "hardware",
-        about=("host", "NVSwitches"), steps=("inspect", "contact-vendor"), alone=True)
+        about=("host", "NVSwitches"), steps=("inspect", "contact-vendor"), alone=True, source=FM)
     NVSWITCH_WATCHED = FaultKind("nvswitch-watched",
         "an NVSwitch reported a non-fatal error (SXid) that asks for no action yet", "hardware",
-        about=("host", "NVSwitches"), warns="watch", steps=("watch", "contact-vendor"), alone=True)
+        about=("host", "NVSwitches"), warns="watch", steps=("watch", "contact-vendor"), alone=True, source=FM)
     NVSWITCH_MISSING = FaultKind("nvswitch-missing",
-        "fewer NVSwitches than the reference machine has, or than NVLinks lead to", "hardware", steps=NVSWITCH_STEPS)
+        "fewer NVSwitches than the reference machine has, or than NVLinks lead to", "hardware", steps=NVSWITCH_STEPS,
+        source=FM)
     NVSWITCH_DRIVER = FaultKind("nvswitch-driver", "no driver is bound to an NVSwitch", "software",
-        steps=("inspect", *NVSWITCH_STEPS))
+        steps=("inspect", *NVSWITCH_STEPS), source=FM)
     FABRIC_UNHEALTHY = FaultKind("fabric-unhealthy",
         "the driver reports the routes of a GPU through the fabric as unhealthy", "hardware")
     FABRIC_DEGRADED = FaultKind("fabric-degraded", "the driver reports reduced bandwidth or a recovery of the fabric",
-        "hardware", warns="watch", steps=("inspect", "watch", "contact-vendor"), alone=True)
+        "hardware", warns="watch", steps=("inspect", "watch", "contact-vendor"), alone=True, source=NVML)
     FABRIC_MISCONFIGURED = FaultKind("fabric-misconfigured",
-        "the driver reports an incorrect configuration of the fabric", "setting", steps=("inspect",))
+        "the driver reports an incorrect configuration of the fabric", "setting", steps=("inspect",), source=NVML)
     P2P_BLOCKED = FaultKind("p2p-blocked", "peer access is refused by the driver or a setting", "setting",
         about=("host", "P2P setting"))
     # InfiniBand and Ethernet
@@ -75,15 +88,16 @@ class Links:
     HCA_NOT_STARTED = FaultKind("hca-not-started", "the driver of an HCA gave up on it", "hardware",
         steps=("load-module", *ADAPTER_STEPS),
         remedy="compare lspci, ibstat and ls /sys/class/infiniband on the host: a container sees HCAs of its host"
-        " that it was not given; where it is missing there too, modprobe mlx5_ib and read what mlx5_core logged")
+        " that it was not given; where it is missing there too, modprobe mlx5_ib and read what mlx5_core logged",
+        source="NVIDIA MFT user manual")
     HCA_UNRESPONSIVE = FaultKind("hca-unresponsive", "the firmware of an HCA stopped responding", "hardware",
-        steps=ADAPTER_STEPS)
+        steps=ADAPTER_STEPS, source="NVIDIA MFT user manual")
     HCA_HEALTH = FaultKind("hca-health", "the firmware of an HCA reported an error that it survived", "software",
-        warns="watch", steps=("inspect", "contact-vendor"))
+        warns="watch", steps=("inspect", "contact-vendor"), source=OWN)
     HCA_STALLED = FaultKind("hca-stalled", "a transmit queue of an HCA timed out", "environment", warns="watch",
-        steps=("inspect",))
+        steps=("inspect",), source=OWN)
     HCA_FLASH_RECOVERY = FaultKind("hca-flash-recovery", "an HCA is in flash recovery: it runs no firmware", "software",
-        steps=("change-setting", *ADAPTER_STEPS))
+        steps=("change-setting", *ADAPTER_STEPS), source="NVIDIA MFT user manual")
     HCA_OVERHEATING = FaultKind("hca-overheating", "the temperature sensors of an HCA reached their limit",
         "environment")
     HCA_POWER = FaultKind("hca-power", "a slot reports less power than its HCA needs", "environment")
@@ -92,21 +106,21 @@ class Links:
     PORT_MISSING = FaultKind("port-missing", "a port that the configuration names is missing", "hardware")
     PORT_DOWN = FaultKind("port-down", "a port is down", "environment")
     PORT_DISABLED = FaultKind("port-disabled", "a port is administratively disabled", "setting",
-        steps=("change-setting", "reseat", "replace"))
+        steps=("change-setting", "reseat", "replace"), source="NVIDIA MFT user manual")
     NO_SUBNET_MANAGER = FaultKind("no-subnet-manager", "a port is up but no subnet manager configured it",
         "environment", about=("subnet-manager", ""))
     PORT_SLOW = FaultKind("port-slow", "a port runs below its rate or on fewer lanes", "environment",
         remedy="ask both ends for the speeds and widths that they support and enable (ibportstate LID PORT query),"
-        " then clean, reseat or replace the cable")
+        " then clean, reseat or replace the cable", source="ibportstate(8)")
     LINK_LAYER = FaultKind("link-layer", "a port runs another link layer than the ports of its kind", "setting",
         warns="next-maintenance", fails="next-maintenance")
     HCA_IDENTITY = FaultKind("hca-identity", "an HCA has no GUID, or fewer ports than others of its kind", "hardware",
-        steps=("inspect", *ADAPTER_STEPS))
+        steps=("inspect", *ADAPTER_STEPS), source=OWN)
     TRANSPORT_ERRORS = FaultKind("transport-errors", "an HCA retransmits or times out more and more", "environment",
-        warns="watch", steps=("inspect", "reseat", "replace"), alone=True)
+        warns="watch", steps=("inspect", "reseat", "replace"), alone=True, source=OWN)
     PORT_ERRORS = FaultKind("port-errors", "error counters of a port grow", "hardware",
-        remedy="reseat or replace the cable or transceiver (mlxlink -m shows it), then look at its error counters"
-        " and at the port at the other end")
+        remedy="reseat or replace the cable or transceiver (mlxlink -m shows it), then look at its error counters and"
+        " at the port at the other end", source="NVIDIA MFT user manual")
     PORT_MODULE = FaultKind("port-module", "the cable or transceiver of a port reports a fault", "hardware")
     ETHERNET_SLOW = FaultKind("ethernet-slow", "a network interface negotiated a lower speed than it supports",
         "environment")
@@ -115,11 +129,11 @@ class Links:
     VERBS = FaultKind("verbs", "verbs devices cannot be opened", "software")
     MEMLOCK = FaultKind("memlock", "the limit of locked memory is too low for RDMA", "setting",
         about=("host", "memlock limit"))
-    BAR1_FULL = FaultKind("bar1-full", "BAR1 has too little free space", "program", steps=("stop-jobs",))
+    BAR1_FULL = FaultKind("bar1-full", "BAR1 has too little free space", "program", steps=("stop-jobs",), source=OWN)
     ACS = FaultKind("acs", "ACS redirects peer-to-peer traffic to the root complex", "setting")
     IOMMU = FaultKind("iommu", "an IOMMU translates the DMA of GPUs or HCAs", "setting")
     IOMMU_BLOCKED = FaultKind("iommu-blocked", "an IOMMU blocked an access or interrupt that no driver set up",
-        "software", warns="watch", steps=("inspect",))
+        "software", warns="watch", steps=("inspect",), source=OWN)
     READ_REQUEST = FaultKind("read-request", "MaxReadReq of an HCA is small", "setting", warns="next-maintenance",
         fails="next-maintenance")
     MAX_PAYLOAD = FaultKind("max-payload", "MaxPayload differs along the path", "setting")

@@ -21,16 +21,16 @@ from dgxcheck.output.health.finding_lines import component_name, sentence
 from dgxcheck.output.health.instructions import (
     STEPS,
     URGENCIES,
+    Remedies,
     action_text,
     confidence_text,
     disturbed,
     preserve_text,
     recurrence_text,
+    remedies_of,
 )
 from dgxcheck.output.plain_text import visible, wrapped
 
-Remedies = Mapping[str, str]
-"""By key of the finding."""
 _MOST_FINDINGS = 8
 
 
@@ -96,11 +96,6 @@ def _support(causes: Sequence[Cause], found: Mapping[str, Finding], verbose: boo
         yield sentence(finding)
     if explained[most:]:
         yield f"and {len(explained) - most} more; list them with -v"
-
-
-def remedies_of(findings: Sequence[Finding]) -> Remedies:
-    """What each finding's check advises."""
-    return {finding.key: finding.remedy for finding in findings}
 
 
 _COUNTED = frozenset({

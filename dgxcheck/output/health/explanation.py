@@ -18,7 +18,7 @@ from dgxcheck.diagnosis.action import Action, first_remedy
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output import provenance
 from dgxcheck.output.health.finding_lines import component_name, sentence
-from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, confidence_text
+from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, confidence_text, remedies_of
 from dgxcheck.output.plain_text import columns, lines, percent, visible, wrapped
 from dgxcheck.output.topo.tree import excerpt
 from dgxcheck.profiles.model import SelectedProfile
@@ -59,7 +59,7 @@ def on_box(
 ) -> str:  # fmt: skip
     """The rules, every finding in a line, and the worst of them in full."""
     ids = {each.id for each in found} if about.fault is not None else {check.id for check in about.checks}
-    told = [f"{about.fault.word}: {about.fault.meaning}", ""] if about.fault is not None else []
+    told = [f"{about.fault.word} ({about.fault.category}): {about.fault.meaning}", ""] if about.fault else []
     for check in CHECKS:
         if check.id in ids:
             told += [*explained(check, settings).splitlines(), ""]
@@ -98,7 +98,7 @@ def _in_full(finding: Finding, assessment: Assessment) -> list[str]:
 
 def _blame(finding: Finding, assessment: Assessment) -> list[str]:
     """The cause that explains it and the first step; without one the finding's own remedy."""
-    remedies = {each.key: each.remedy for each in assessment.findings}
+    remedies = remedies_of(assessment.findings)
     for cause in assessment.causes:
         if finding.key in cause.explains:
             first = first_remedy(cause.actions)

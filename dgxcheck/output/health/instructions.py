@@ -178,9 +178,18 @@ def _words(value: Value) -> str:
     return device_list(value) if isinstance(value, tuple) else str(value)
 
 
-def remedies(diagnosis: Diagnosis, findings: Sequence[Finding]) -> Mapping[str, str]:
-    """By key of the finding: the first action of its cause that can help; without a cause the remedy of the check."""
-    own = {finding.key: finding.remedy for finding in findings}
+Remedies = Mapping[str, str]
+"""By key of the finding."""
+
+
+def remedies_of(findings: Sequence[Finding]) -> dict[str, str]:
+    """What each finding's check advises."""
+    return {finding.key: finding.remedy for finding in findings}
+
+
+def remedies(diagnosis: Diagnosis, findings: Sequence[Finding]) -> Remedies:
+    """The first action of each finding's cause that can help; without a cause the remedy of the check."""
+    own = remedies_of(findings)
     explained: dict[str, str] = {}
     for cause in diagnosis.causes:
         action = first_remedy(cause.actions)

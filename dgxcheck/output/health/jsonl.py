@@ -18,7 +18,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.fleet.document import RESULT
 from dgxcheck.fleet.node import COMPARED
 from dgxcheck.output.health.finding_lines import component_name, subject_name
-from dgxcheck.output.health.instructions import action_text, remedies
+from dgxcheck.output.health.instructions import action_text, remedies, remedies_of
 from dgxcheck.output.health.metrics import number
 from dgxcheck.output.json_values import compact, either, source
 from dgxcheck.output.report import HealthReport
@@ -101,5 +101,5 @@ def _cause(cause: Cause, assessment: Assessment) -> Json:
         "action": action.step,
         "urgency": action.urgency,
         "commands": [list(command) for command in action.commands],
-        "text": action_text(action, {finding.key: finding.remedy for finding in assessment.findings}),
+        "text": action_text(action, remedies_of(assessment.findings)),
     }

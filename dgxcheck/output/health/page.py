@@ -16,16 +16,18 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.output import provenance
 from dgxcheck.output.health import figure_blocks, overview
 from dgxcheck.output.health.cause_marks import cause_marks
-from dgxcheck.output.health.causes import Remedies, due, place, remedies_of
+from dgxcheck.output.health.causes import due, place
 from dgxcheck.output.health.finding_lines import SKIPPED, sentence, skip_counts, subject_name, worst_first
 from dgxcheck.output.health.instructions import (
     STEPS,
     URGENCIES,
+    Remedies,
     confidence_text,
     disturbed,
     instruction_text,
     preserve_text,
     recurrence_text,
+    remedies_of,
 )
 from dgxcheck.output.health.text import score_line, verdict_line, what_ran
 from dgxcheck.output.page import html, markdown

@@ -26,7 +26,7 @@ from dgxcheck.output.health.finding_lines import (
     unexplained,
     worst_first,
 )
-from dgxcheck.output.health.instructions import STEPS, action_text
+from dgxcheck.output.health.instructions import STEPS, action_text, remedies_of
 from dgxcheck.output.plain_text import columns, lines, percent, visible, wrapped
 from dgxcheck.output.report import HealthReport
 from dgxcheck.score.expectation import LEAST_COVERAGE
@@ -118,8 +118,7 @@ def _first_action(assessment: Assessment, cause: Cause) -> str:
     action = first_remedy(cause.actions)
     before = cause.actions[: cause.actions.index(action)]
     drain = "drain, then " if any(each.step in PREPARATORY for each in before) else ""
-    remedies = {finding.key: finding.remedy for finding in assessment.findings}
-    return f"{drain}{_short(action, action_text(action, remedies))}"
+    return f"{drain}{_short(action, action_text(action, remedies_of(assessment.findings)))}"
 
 
 def _short(action: Action, text: str) -> str:

@@ -13,8 +13,10 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import formats
 from dgxcheck.readers.model import Imported, Reports
@@ -119,11 +121,17 @@ def report(reports: Reports, gpu: Gpu) -> None:
             text = f"NVLink {path.removeprefix(_NVLINK)} since the last reset: {value:.0f}"
             reports.add(f"GPU{gpu.index}", path.replace(" ", "-").lower(), "note", None, text)
     if number := int(gpu.values.get(XID, 0)):
-        entry = meaning(number, _architecture(gpu.model))
-        harmless = entry.severity in ("application", "information")
-        fault = None if harmless else _OF_RESPONSE.get(entry.response, Fault.XID)
-        text = f"last Xid: {number} ({entry.text})"
-        reports.add(f"GPU{gpu.index}", f"xid-{number}", "note" if harmless else "warn", fault, text)
+        outcome, fault = of_xid(number, gpu.model)
+        text = f"last Xid: {number} ({meaning(number, _architecture(gpu.model)).text})"
+        reports.add(f"GPU{gpu.index}", f"xid-{number}", outcome, fault, text)
+
+
+def of_xid(number: int, model: str = "") -> tuple[Outcome, FaultKind | None]:
+    """What an Xid that a tool names stands for: a note where programs cause it."""
+    entry = meaning(number, _architecture(model))
+    if entry.severity in ("application", "information"):
+        return "note", None
+    return "warn", _OF_RESPONSE.get(entry.response, Fault.XID)
 
 
 def _word(path: str, value: float) -> str | None:

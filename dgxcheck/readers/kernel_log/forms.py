@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.facts.limits import LOG_LINE_CHARACTERS
 from dgxcheck.kernel_messages.forms import is_relevant
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Months, is_of_program, known_row
+from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Months, framed, is_of_program, known_row
 from dgxcheck.source.kernel_log.records import from_kernel
 
 _RFC5424 = LazyPattern(
@@ -55,6 +55,8 @@ def as_rows(lines: tuple[str, ...]) -> MaybeRows:
         text = line.strip()
         if not parts.is_open and text[:1] not in _BEGINS and _STAMPS.isdisjoint(text):
             yield number, line
+        elif rows := framed(text):
+            yield from ((number, row) for row in rows)
         elif text.startswith("{") and len(text) > 1 and (fields := _object(text)) is not None:
             yield from parts.boots.rows(number, fields)
         elif (found := parts.take(number, line, text)) is not None:

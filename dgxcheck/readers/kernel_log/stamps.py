@@ -60,6 +60,28 @@ _ENDS = {'"': '"', "|": " |"}
 _KMSG = LazyPattern(r"(\d{1,5}),\d{1,20},\d{1,18},[^;]{1,40};")
 
 
+_STAMP = r"\[(?: {0,12}\d{1,10}\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]"
+_FRAMED = LazyPattern(
+    r"(?P<before>[\w./~+@-]{1,200}:(?:\d{1,7}:)?|(?:[A-Z]{4,8} )?[\w.-]{0,64}[ \t]{0,4}(?:\||:|\t)[ \t]{0,4}"
+    r"|.{0,300}[\"'`]|[\d:T ,.Z+-]{8,40}(?:[A-Z]{4,8} )?(?:[\w.-]{1,40}: )?)"
+    rf"(?P<row>{_STAMP} .{{1,2000}})"
+)
+"""A row with the kernel's time behind the name of a file or host, a bar, a quotation mark, another time."""
+_NEXT_ROW = LazyPattern(rf"\\n(?={_STAMP} )", "\\n")
+
+
+def framed(text: str) -> list[str]:
+    """The rows of ``dmesg`` or ``dmesg -T`` that a line holds behind something else; several where JSON joins them."""
+    match = _FRAMED.fullmatch(text) if "] " in text else None
+    if match is None:
+        return []
+    row, quote = match["row"], match["before"][-1:]
+    if quote in "\"'`":
+        row = row.partition(quote)[0]
+    rows = _NEXT_ROW.split(row) if quote == '"' else [row.removesuffix(" |")]
+    return [each.removesuffix("\\n").rstrip() for each in rows]
+
+
 def is_of_program(text: str) -> bool:
     """Is a row of /dev/kmsg, or of Talos, one that a program wrote?"""
     if match := _KMSG.match(text):

@@ -47,7 +47,8 @@ def _reports(box: Box) -> Judged:
             if fault is Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
                 judgement = _of_service(box, of_fault, judgement)
             about = _subject(box, subject, fault.word if fault else "")
-            of_network = about.kind in ("hca", "port") and not (refuted or judgement.remedy)
+            known = judgement.remedy or (fault is not None and fault.remedy)
+            of_network = about.kind in ("hca", "port") and not (refuted or known)
             yield about, replace(judgement, remedy=_OF_NETWORK) if of_network else judgement
         good = [result for result in results if result.outcome == "pass"]
         if good and not bad:
@@ -63,7 +64,7 @@ def _of_service(box: Box, results: list[ToolReport], judgement: Judgement) -> Ju
     behind = needed(box) or only_switches_join(box)
     if behind and any(result.topic == NOT_STARTED for result in results):
         down = Fault.FABRIC_MANAGER_DOWN
-        return replace(judgement, status=Status.FAIL, fault=down, remedy=down.remedy)
+        return replace(judgement, status=Status.FAIL, fault=down)
     shown = bool(box.gpus) and not any(result.topic == CONFIGURED for result in _all_reports(box))
     if shown and not behind and all(result.topic in OF_SERVICE for result in results):
         return replace(judgement, status=Status.UNKNOWN, fault=None, remedy=_ASK_NVSWITCHES)
@@ -93,8 +94,7 @@ def _bad(results: list[ToolReport]) -> Judgement:
     again = f" ({counted(times, 'time')})" if times > 1 else ""
     text = f"{first.tool}: {first.text}{again}" + (f", and {counted(more, 'other result')}" if more else "")
     fault = None if worst is Status.UNKNOWN else (first.fault or Fault.TEST_FAILED)
-    remedy = fault.remedy if fault else ""
-    return Judgement(worst, text[:280], evidence=tuple(map(_evidence, results)), fault=fault, remedy=remedy)
+    return Judgement(worst, text[:280], evidence=tuple(map(_evidence, results)), fault=fault)
 
 
 def _evidence(report: ToolReport) -> Evidence:

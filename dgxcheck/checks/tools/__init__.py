@@ -1,1 +1,0 @@
-"""What other tools found: diagnostics, and logs of libraries and services."""

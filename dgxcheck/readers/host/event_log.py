@@ -1,0 +1,91 @@
+"""The event log of a BMC: ``ipmitool sel list`` and ``sel elist``, one event a line.
+
+Names of events: IPMI 2.0, tables 42-2 and 42-3, as ipmitool words them
+(https://github.com/ipmitool/ipmitool/blob/master/include/ipmitool/ipmi_sel.h). The log goes back to the day when
+somebody cleared it: what it tells is a warning with its date, and what was deasserted again is over.
+"""
+
+from __future__ import annotations
+
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.record import Record
+from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.values import bounded
+
+TOOL = "ipmitool sel"
+_ROW = LazyPattern(
+    r"(?P<id>[0-9a-f]{1,4}) \| (?P<date>\d\d/\d\d/\d{2,4}|Pre-Init) {0,2}\| {0,2}(?P<time>\d\d:\d\d:\d\d|\d{1,12})"
+    r"(?: [A-Z]{3,4})? {0,2}\| (?P<sensor>[^|]{1,80}?) \| (?P<event>[^|]{1,100}?) \|"
+    r" (?P<way>Asserted|Deasserted)(?: \|(?P<more>.{0,100}))?",
+    "sserted",
+)
+_FAULTS: tuple[tuple[str, str, Outcome, FaultKind | None], ...] = (
+    ("Memory", r"Uncorrectable|Memory Parity|Multi-bit", "warn", Fault.DIMM_ERRORS),
+    ("Memory", r"logging limit reached|Memory Device Disabled|Transition to (?:Critical|Non-recoverable)", "warn",
+     Fault.DIMM_ERRORS),
+    ("Memory", r"Correctable", "note", None),
+    ("Processor", r"IERR|Machine Check|Uncorrectable|FRB\d|Configuration Error", "warn", Fault.MACHINE_CHECK),
+    ("Processor", r"Thermal Trip", "warn", Fault.OVERHEATING),
+    ("Temperature", r"Upper (?:Critical|Non-recoverable)|to Critical|to Non-recoverable", "warn", Fault.OVERHEATING),
+    ("Critical Interrupt|PCI", r"Fatal|Uncorrectable|SERR|PERR", "warn", Fault.AER_UNCORRECTABLE),
+    ("Critical Interrupt|PCI", r"Correctable", "note", None),
+    ("Power Supply|Power Unit", r"Fail|lost|out-of-range|Config Error|Redundancy (?:Lost|Degraded)", "warn",
+     Fault.TEST_FAILED),
+    ("Fan", r"Lower (?:Critical|Non-recoverable)|Fail|Redundancy (?:Lost|Degraded)|to Critical", "warn",
+     Fault.TEST_FAILED),
+    ("Drive Slot|Drive Bay", r"Fault|Failed|In Critical Array|Predictive Failure", "warn", Fault.DISK),
+    ("Watchdog", r"reset|Power (?:down|cycle)|expired", "note", None),
+)  # fmt: skip
+"""How the sensor's name begins, words of the event, and what they stand for."""
+_COMPILED = tuple(
+    (LazyPattern(sensors), LazyPattern(words), outcome, fault) for sensors, words, outcome, fault in _FAULTS
+)
+
+
+class Event(Record):
+    """An event that was asserted, and what it stands for."""
+
+    sensor: str
+    words: str
+    when: str
+    outcome: Outcome
+    fault: FaultKind | None
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Events that were not deasserted, by sensor and kind, with the date of the last and their number."""
+    open_: dict[tuple[str, str], list[Event]] = {}
+    understood: set[int] = set()
+    for number, line in enumerate(bounded(lines)):
+        row = _ROW.fullmatch(line.strip())
+        if row is None:
+            continue
+        understood.add(number)
+        key = row["sensor"], row["event"]
+        if row["way"] == "Deasserted":
+            open_.pop(key, None)
+        elif (event := _event(row["sensor"], row["event"], f"{row['date']} {row['time']}")) is not None:
+            open_.setdefault(key, []).append(event)
+    reports = Reports(TOOL)
+    for events in open_.values():
+        last = events[-1]
+        text = f"{last.sensor}: {last.words}, last {last.when}" + (f", {len(events)} times" if events[1:] else "")
+        reports.add(HOST, _topic(last.sensor), last.outcome, last.fault, text)
+    if understood and not reports:
+        reports.add(HOST, "events", "pass")
+    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
+
+
+def _event(sensor: str, words: str, when: str) -> Event | None:
+    """None for an event that reports no fault: a boot, a login, a presence."""
+    for sensors, form, outcome, fault in _COMPILED:
+        if sensors.match(sensor) and form.search(words):
+            return Event(sensor=sensor, words=words, when=when, outcome=outcome, fault=fault)
+    return None
+
+
+def _topic(sensor: str) -> str:
+    return sensor.partition(" #")[0].split()[0].lower()

@@ -1,0 +1,163 @@
+"""What schedulers and their monitors say of a node: Slurm's reasons (``sinfo -R``, ``scontrol show node``), conditions
+and events of Kubernetes (``kubectl describe node``, ``kubectl get events``), health events of NVSentinel and gpud.
+
+A reason is what a script or a person wrote: only one that names a fault of a device counts as one. Members of the JSON:
+NVSentinel's health events (https://github.com/NVIDIA/NVSentinel, data-models/protobufs/health_event.proto), events
+of gpud's API (https://github.com/leptonai/gpud, api/v1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.record import Record
+from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.dcgm.diag import fault_of
+from dgxcheck.readers.dcgm.fields import of_xid
+from dgxcheck.readers.formats import documents
+from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.values import bounded
+
+SLURM, KUBERNETES = "Slurm", "Kubernetes"
+_HEAD = LazyPattern(r"REASON {1,40}USER {1,20}TIMESTAMP {1,24}(?:STATE {1,12})?NODELIST", "NODELIST")
+_ROW = LazyPattern(
+    r"(?P<reason>\S.{0,199}?) {1,40}(?P<user>[\w.()-]{1,40}) {1,20}(?P<when>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|Unknown)"
+    r" {1,12}(?:[a-z]{3,12}[*~#!%$@^-]? {1,12})?(?P<nodes>[\w.,\[\]-]{1,400})"
+)
+_NODE = LazyPattern(r"NodeName=(?P<node>\S{1,255})(?: .*)?", "NodeName=")
+_STATE = LazyPattern(r"(?:.* )?State=(?P<state>[A-Z_+*]{2,80})(?: .*)?", "State=")
+_REASON = LazyPattern(
+    r"Reason=(?P<reason>.{1,400}?)(?: \[(?P<user>[^\[\]@]{1,40})@(?P<when>[\dT:-]{10,25})\])?", "Reason="
+)
+_CONDITION = LazyPattern(
+    r"(?P<type>[A-Z]\w{2,60}) {1,40}(?P<status>True|False|Unknown) {1,20}"
+    r"(?P<times>(?:[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4} {1,12}){1,2})"
+    r"(?P<reason>\w{1,80}) {1,20}(?P<message>\S.{0,600})"
+)
+_USUAL = {"Ready": "True", "NetworkUnavailable": "False", "MemoryPressure": "False", "DiskPressure": "False",
+          "PIDPressure": "False", "EtcdIsVoter": "True"}  # fmt: skip
+"""The status that a healthy node has; that of every other condition, which names a problem, is False."""
+_EVENT = LazyPattern(
+    r"\S{2,20} {1,20}Warning {1,20}(?P<reason>[A-Z]\w{2,60}) {1,20}[Nn]ode/(?P<node>[\w.-]{1,253}) {1,40}"
+    r"(?P<message>\S.{0,600})",
+    "Warning ",
+)
+_XID = LazyPattern(r"\bX[Ii][Dd][ :=_#]{0,3}(?P<number>\d{1,3})\b")
+_GPU = LazyPattern(r"\bGPU[ :=_]{0,2}(?P<gpu>\d{1,2})\b(?![.:]\d)")
+
+
+class Said(Record):
+    """What is said of a node."""
+
+    node: str
+    lines: tuple[int, ...]
+    topic: str
+    text: str
+
+
+def read_slurm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The reason why each node is down or drained, each of its own host."""
+    return _imported(SLURM, _reasons(bounded(lines)))
+
+
+def _reasons(lines: tuple[str, ...]) -> Iterator[Said]:
+    below = False
+    node = state = ""
+    since = 0
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if _HEAD.fullmatch(text):
+            below = True
+        elif below and (row := _ROW.fullmatch(text)):
+            yield Said(node=row["nodes"], lines=(number,), topic="reason",
+                       text=f"{row['reason']} ({row['user']}, {row['when']})")  # fmt: skip
+        elif match := _NODE.fullmatch(text):
+            node, state, since = match["node"], "", number
+        elif node and (match := _STATE.fullmatch(text)):
+            state = match["state"]
+        elif node and state and (match := _REASON.fullmatch(text)):
+            whose = f" ({match['user']}, {match['when']})" if match["user"] else ""
+            yield Said(node=node, lines=tuple(range(since, number + 1)), topic="reason",
+                       text=f"{state}: {match['reason']}{whose}")  # fmt: skip
+            node = ""
+        else:
+            below = below and bool(text)
+
+
+def read_kubernetes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Conditions that are not as they should be, and warnings about nodes."""
+    return _imported(KUBERNETES, _conditions(bounded(lines)))
+
+
+def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if condition := _CONDITION.fullmatch(text):
+            name, status = condition["type"], condition["status"]
+            good = status == _USUAL.get(name, "False")
+            shown = "" if good else f"{name} is {status} ({condition['reason']}): {condition['message']}"
+            yield Said(node="", lines=(number,), topic=name.lower(), text=shown)
+        elif event := _EVENT.fullmatch(text):
+            yield Said(node=event["node"], lines=(number,), topic=event["reason"].lower(),
+                       text=f"{event['reason']}: {event['message']}")  # fmt: skip
+
+
+def read_health_events(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """NVSentinel's that are not healthy any more, and those of gpud that are more than information."""
+    lines = bounded(lines)
+    return (*_imported("NVSentinel", _of_nvsentinel(lines)), *_imported("gpud", _of_gpud(lines)))
+
+
+def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Said]:
+    last: dict[tuple[str, str, str], Said] = {}
+    for event, where in documents(lines, lambda found: found.keys() >= {"checkName", "isHealthy", "message"}):
+        node, check = str(event.get("nodeName", "")), str(event["checkName"])
+        listed = event.get("entitiesImpacted")
+        impacted = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        gpus = [str(each.get("entityValue")) for each in impacted if each.get("entityType") == "GPU"]
+        codes = event.get("errorCode")
+        words = [str(event["message"]), *(map(str, codes) if isinstance(codes, list) else [])]
+        text = f"{f'GPU {gpus[0]}: ' if gpus else ''}{check}: {', '.join(words)}"
+        key = node, check, str(impacted)
+        before = last[key].lines if key in last else ()
+        last[key] = Said(node=node, lines=(*before, *where), topic=check.lower(),
+                         text="" if event["isHealthy"] is True else text)  # fmt: skip
+    yield from last.values()
+
+
+def _of_gpud(lines: tuple[str, ...]) -> Iterator[Said]:
+    for found, where in documents(lines, lambda found: found.keys() >= {"component", "events"}):
+        events = found["events"]
+        for event in events if isinstance(events, list) else []:
+            if isinstance(event, dict) and event.get("type") in ("Warning", "Critical", "Fatal"):
+                text = f"{event.get('name', '')}: {event.get('message', '')}"
+                yield Said(node="", lines=tuple(where), topic=str(found["component"]), text=text)
+        yield Said(node="", lines=tuple(where), topic=str(found["component"]), text="")
+
+
+def _judged(text: str) -> tuple[Outcome, FaultKind | None]:
+    """By the Xid that it names, else by its words; a note where neither tells a fault."""
+    if xid := _XID.search(text):
+        return of_xid(int(xid["number"]))
+    fault = fault_of(text)
+    return ("note", None) if fault is Fault.TEST_FAILED else ("warn", fault)
+
+
+def _imported(tool: str, said: Iterator[Said]) -> tuple[Imported, ...]:
+    """One output for each node; of conditions that are as they should be one result without a fault."""
+    by_node: dict[str, tuple[Reports, set[int]]] = {}
+    for each in said:
+        reports, understood = by_node.setdefault(each.node, (Reports(tool), set()))
+        understood.update(each.lines)
+        if not each.text:
+            reports.add(HOST, "conditions", "pass")
+            continue
+        named = _GPU.search(each.text)
+        reports.add(f"GPU{int(named['gpu'])}" if named else HOST, each.topic, *_judged(each.text), each.text)
+    return tuple(
+        Imported(tool=tool, facts=reports.facts(), understood=frozenset(understood), host=node.partition(".")[0])
+        for node, (reports, understood) in by_node.items()
+    )

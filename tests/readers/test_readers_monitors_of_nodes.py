@@ -1,0 +1,131 @@
+"""A BMC's event log, Slurm's reasons, conditions and events of Kubernetes, health events: reconstructed outputs."""
+
+from __future__ import annotations
+
+import pytest
+from readers_text import one, unread
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.any_text import READERS
+from dgxcheck.readers.host import event_log, schedulers
+from dgxcheck.readers.model import Imported
+
+SEL = """\
+   1 | 11/02/2026 | 08:00:01 | Event Logging Disabled SEL | Log area reset/cleared | Asserted
+   2 | 11/02/2026 | 08:02:11 | System Boot Initiated #0xe0 | Initiated by power up | Asserted
+   3 | 11/14/2026 | 21:40:03 | Memory DIMM_P1_C1 | Correctable ECC | Asserted
+   4 | 11/15/2026 | 03:12:44 | Memory DIMM_P1_C1 | Uncorrectable ECC | Asserted
+   5 | 11/15/2026 | 03:12:45 | Memory DIMM_P1_C1 | Uncorrectable ECC | Asserted
+   6 | 11/16/2026 | 10:00:00 | Power Supply PSU3 | Power Supply AC lost | Asserted
+   7 | 11/16/2026 | 10:04:10 | Power Supply PSU3 | Power Supply AC lost | Deasserted
+   8 | 11/18/2026 | 17:31:09 | Temperature TEMP_GPU4 | Upper Critical going high | Asserted | Reading 95
+   9 | Pre-Init  |0000000031| Fan FAN7_R | Lower Critical going low | Asserted | Reading 0 < Threshold 500 RPM
+   a | 11/19/2026 | 02:00:00 UTC | Critical Interrupt PCIE_ERR | Bus Fatal Error | Asserted
+"""
+SINFO = """\
+REASON               USER      TIMESTAMP           NODELIST
+Xid 79 on GPU 3      root      2026-11-20T02:11:09 dgx017
+planned maintenance  admin     2026-11-19T09:00:00 dgx[021-024]
+"""
+SCONTROL = """\
+NodeName=dgx017 Arch=x86_64 CoresPerSocket=64
+   CPUAlloc=0 CPUEfctv=256 CPUTot=256 CPULoad=0.11
+   Gres=gpu:8
+   State=IDLE+DRAIN ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
+   Partitions=batch
+   Reason=row remap failure on GPU5 [root@2026-11-20T02:11:09]
+"""
+SINCE = "Fri, 20 Nov 2026 02:11:30 +0000   Thu, 19 Nov 2026 02:11:09 +0000   "
+DESCRIBE = f"""\
+Conditions:
+  Type                 Status  LastHeartbeatTime                 LastTransitionTime                Reason   Message
+  ----                 ------  -----------------                 ------------------                ------   -------
+  GpuXidError          True    {SINCE}GpuXidErrorIsNotHealthy      ErrorCode:79 XID 79 GPU:3 PCI:0000:3b:00
+  GpuInforomWatch      False   {SINCE}GpuInforomWatchIsHealthy     No Health Failures
+  MemoryPressure       False   {SINCE}KubeletHasSufficientMemory   kubelet has sufficient memory available
+  Ready                True    {SINCE}KubeletReady                 kubelet is posting ready status
+"""
+EVENTS = """\
+LAST SEEN   TYPE      REASON         OBJECT         MESSAGE
+5m12s       Warning   NodeNotReady   node/dgx017    Node dgx017 status is now: NodeNotReady
+3m          Warning   GpuNvlinkWatch   node/dgx017    GPU:2 NvLink link 5 is currently down
+"""
+NVSENTINEL = """\
+{
+  "version": 1,
+  "agent": "gpu-health-monitor",
+  "componentClass": "GPU",
+  "checkName": "GpuInforomWatch",
+  "isFatal": true,
+  "isHealthy": false,
+  "message": "A corrupt InfoROM has been detected in GPU 6",
+  "recommendedAction": "CONTACT_SUPPORT",
+  "errorCode": ["DCGM_FR_CORRUPT_INFOROM"],
+  "entitiesImpacted": [{"entityType": "GPU", "entityValue": "6"}],
+  "nodeName": "dgx017"
+}
+"""
+GPUD = """\
+{"component": "accelerator-nvidia-error-xid", "startTime": "2026-11-20T00:00:00Z", "events": [
+{"name": "error_xid", "type": "Fatal", "message": "XID 48 detected on GPU 2"},
+{"name": "reboot", "type": "Info", "message": "system reboot"}]}
+"""
+
+
+def found(output: Imported) -> dict[str, tuple[Json, Json, Json]]:
+    """Subject and topic -> outcome, fault, number."""
+    return {key.removeprefix("stated report "): (fact["outcome"], fact["fault"], fact["count"])
+            for key, fact in output.facts.items() if isinstance(fact, dict)}  # fmt: skip
+
+
+def test_events_of_a_bmc() -> None:
+    output = one(event_log.read, SEL)
+    assert found(output) == {
+        "host ipmitool-sel-memory": ("note", "", 1), "host ipmitool-sel-memory-2": ("warn", "dimm-errors", 1),
+        "host ipmitool-sel-temperature": ("warn", "overheating", 1),
+        "host ipmitool-sel-fan": ("warn", "test-failed", 1),
+        "host ipmitool-sel-critical": ("warn", "aer-uncorrectable", 1),
+    }  # fmt: skip
+    assert unread([output], SEL) == []
+    memory = output.facts["stated report host ipmitool-sel-memory-2"]
+    assert isinstance(memory, dict)
+    assert memory["text"] == "Memory DIMM_P1_C1: Uncorrectable ECC, last 11/15/2026 03:12:45, 2 times"
+
+
+def test_what_is_over_is_no_fault() -> None:
+    text = "\n".join(line for line in SEL.splitlines() if "Power Supply" in line or "Boot" in line)
+    assert found(one(event_log.read, text)) == {"host ipmitool-sel-events": ("pass", "", 1)}
+
+
+def test_reasons_of_slurm() -> None:
+    drained, maintained = schedulers.read_slurm(tuple(SINFO.splitlines()))
+    assert (drained.host, found(drained)) == ("dgx017", {"GPU3 Slurm-reason": ("warn", "gpu-lost", 1)})
+    assert found(maintained) == {"host Slurm-reason": ("note", "", 1)}
+    node = one(schedulers.read_slurm, SCONTROL)
+    assert (node.host, found(node)) == ("dgx017", {"GPU5 Slurm-reason": ("warn", "remap-failed", 1)})
+    assert unread([node], SCONTROL) == []
+
+
+def test_conditions_and_events_of_kubernetes() -> None:
+    assert found(one(schedulers.read_kubernetes, DESCRIBE)) == {
+        "GPU3 Kubernetes-gpuxiderror": ("warn", "gpu-lost", 1), "host Kubernetes-conditions": ("pass", "", 3),
+    }  # fmt: skip
+    assert found(one(schedulers.read_kubernetes, EVENTS)) == {
+        "host Kubernetes-nodenotready": ("note", "", 1),
+        "GPU2 Kubernetes-gpunvlinkwatch": ("warn", "nvlink-reported", 1),
+    }  # fmt: skip
+
+
+def test_health_events() -> None:
+    sentinel = one(schedulers.read_health_events, NVSENTINEL)
+    assert (sentinel.host, found(sentinel)) == ("dgx017", {"GPU6 NVSentinel-gpuinforomwatch": ("warn", "inforom", 1)})
+    healed = NVSENTINEL + NVSENTINEL.replace('"isHealthy": false', '"isHealthy": true')
+    assert found(one(schedulers.read_health_events, healed)) == {"host NVSentinel-conditions": ("pass", "", 1)}
+    gpud = found(one(schedulers.read_health_events, GPUD))
+    assert gpud["GPU2 gpud-accelerator-nvidia-error-xid"][:2] == ("warn", "ecc-uncorrected")
+
+
+@pytest.mark.parametrize("text", [SEL, SINFO, SCONTROL, DESCRIBE, EVENTS, NVSENTINEL, GPUD])
+def test_nobody_else_reads_them(text: str) -> None:
+    tools = {part.tool for reader in READERS for part in reader(tuple(text.splitlines()))}
+    assert len(tools) == 1
