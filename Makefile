@@ -27,7 +27,7 @@ test test-all: $(VENV)/.developed
 	$(BIN)/python -m compileall -q dgxcheck probes
 	$(BIN)/pytest -n auto --dist worksteal $(MORE)
 
-new-check: $(VENV)/.developed  ## NAME=subject.word: write the skeleton of a check with its test, and register it
+new-check: $(BIN)/ruff  ## NAME=subject.word: write the skeleton of a check with its test, and register it
 	@$(BIN)/python tests/new_check.py $(NAME) $(PACKAGE)
 
 ptxas: $(VENV)/.ptxas  ## fetch NVIDIA's assemblers of three CUDA releases (107 MB), for the tests of the kernels
@@ -77,6 +77,9 @@ golden: $(VENV)/.developed  ## accept what the golden tests print now
 
 clean:  ## forget the virtual environment
 	rm -rf $(VENV)
+
+$(BIN)/ruff:  # where it is there nothing is installed again
+	@$(MAKE) --no-print-directory $(VENV)/.developed
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -49,9 +49,9 @@ MODULES = {
     "nvlink_rate": "gpu.nvlink",
     "nvlink_errors": "gpu.nvlink",
     "p2p": "gpu.pairs",
-    "measurement": "stated",
+    "measurement": "results",
     "stated": "stated",
-    "tool_reports": "stated",
+    "tool_reports": "results",
 }
 """Module below ``probes`` by field of the snapshot, in the order in which they run."""
 

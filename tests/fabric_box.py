@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 
 from read_box import SHIPPED, facts_in, facts_of, wired
 
@@ -122,7 +122,7 @@ def _read(spec: str) -> tuple[Snapshot, Topology, Growth | Judgement]:
     return facts, topology, Growth(old=facts, new=facts_in(later, COUNTERS), seconds=later.at_s, how="within 60 s")
 
 
-_read_shipped = cache(_read)
+_read_shipped = lru_cache(maxsize=32)(_read)
 
 
 def findings(of: Box, *subjects: str) -> tuple[Finding, ...]:

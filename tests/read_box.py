@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sample import BY_NAME
+from sample import BOXES, BY_NAME
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.registry import PROBES
@@ -62,14 +62,14 @@ def _box(facts: Snapshot) -> Box:
     return Box(snapshot=facts, topology=topology, gpus=topology.gpus)
 
 
-@cache
+@lru_cache(maxsize=32)
 def _shipped_box(spec: str) -> Box:
     return _box(facts_of(spec))
 
 
 def facts_of(spec: str) -> Snapshot:
     """All that checks read of a recording or overlay, a shipped one by its name or path."""
-    return _read(spec).facts if spec in SHIPPED else facts_in(open_source(spec))
+    return _read(spec).facts if spec in BOXES else facts_in(open_source(spec))
 
 
 def facts_in(source: Source, probes: Sequence[str] = PROBES) -> Snapshot:
@@ -84,7 +84,7 @@ def facts_in(source: Source, probes: Sequence[str] = PROBES) -> Snapshot:
     return replace(box.facts, **{probe: getattr(new, probe) for probe in again})
 
 
-@cache
+@lru_cache(maxsize=32)
 def _read(spec: str) -> _Read:
     source = open_source(spec)
     assert isinstance(source, RecordedSource)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dgxcheck.checks import imported_reports
+from dgxcheck.checks.answers import files as answers_of_files
+from dgxcheck.checks.answers import gpus as answers_of_gpus
+from dgxcheck.checks.answers import host as answers_of_the_host
 from dgxcheck.checks.by_nature import last_run, states, unique
 from dgxcheck.checks.consistency import readings
 from dgxcheck.checks.drift import baseline
@@ -30,13 +33,12 @@ from dgxcheck.checks.pcie import bar1, control, gpu_link, path, replays
 from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import missing, placement, switches_per_socket
 from dgxcheck.checks.siblings import uniform
-from dgxcheck.checks.silence import answers, files, layers
 
 CHECKS: tuple[Check, ...] = (
     *report.CHECKS,
     *driver.CHECKS,
     *persistence.CHECKS,
-    *answers.CHECKS,
+    *answers_of_gpus.CHECKS,
     *versions.INSTALLATION,
     *fabric_manager.CHECKS,
     *presence.CHECKS,
@@ -48,7 +50,7 @@ CHECKS: tuple[Check, ...] = (
     *gpu_link.WIDTH,
     *path.CHECKS,
     *switches_per_socket.CHECKS,
-    *files.CHECKS,
+    *answers_of_files.CHECKS,
     *gpu_link.GENERATION,
     *control.CHECKS,
     *bar1.CHECKS,
@@ -80,7 +82,7 @@ CHECKS: tuple[Check, ...] = (
     *memory.MEMORY,
     *edac.CHECKS,
     *memory.NUMA,
-    *layers.CHECKS,
+    *answers_of_the_host.CHECKS,
     *disks.CHECKS,
     *missing.CHECKS,
     *ethernet.CHECKS,

@@ -96,14 +96,18 @@ def _waits_for_a_restart(action: Action) -> bool:
     return action.step == "change-setting" and action.instruction.code in _BEFORE_A_RESTART
 
 
+_SAY_WHY = frozenset({Fault.UNPLUGGED, Fault.MODULE_REFUSED, Fault.GPU_REFUSED})
+"""A device left its slot; the kernel or the driver gives its reason: the rest follows."""
+
+
 def remedy_finding(component: Component, explained: Sequence[Finding]) -> Finding:
     """The finding whose remedy is about the component: one that blames it first, of a state rather than of the log."""
 
     def rank(finding: Finding) -> tuple[bool, bool, bool, int]:
-        gone = finding.judgement.fault is Fault.UNPLUGGED
+        says_why = finding.judgement.fault in _SAY_WHY
         indirect = finding.judgement.fault in DEVICE_DEAD or finding.witness == "log"
         elsewhere = not finding.blames or finding.blames[0].key != component.key
-        return not gone, indirect, elsewhere, BAD.index(finding.status)
+        return not says_why, indirect, elsewhere, BAD.index(finding.status)
 
     return min(explained, key=rank)
 

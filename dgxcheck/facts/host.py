@@ -244,7 +244,7 @@ class MdArray(Record, where="/sys/class/block/{name}/md"):
     """One software RAID array, ``/sys/class/block/<name>/md``."""
 
     name: str = nature.key()
-    level: str | Missing = nature.setting("RAID level")
+    level: str | Missing = nature.setting("RAID level", kept=True)
     state: str | Missing = nature.state("RAID state", file="array_state")
     """``array_state``: ``clean``, ``active``, ``inactive``, ..."""
     degraded: int | Missing = nature.state("members missing", good=(0,), by="host.disks")

@@ -29,7 +29,7 @@ class IbDevice(Record, where="/sys/class/infiniband/{name}"):
     sys_image_guid: str | Missing = nature.identity(
         "system image GUID", card=True, shared="adapters without one of their own", default=_UNASKED
     )
-    node_type: str | Missing = nature.setting("node type", default=_UNASKED)
+    node_type: str | Missing = nature.setting("node type", kept=True, default=_UNASKED)
     """``CA``, ``RNIC``, ..."""
     node_desc: str | Missing = nature.setting(
         "node description", differs="each adapter has its own name in it", default=_UNASKED

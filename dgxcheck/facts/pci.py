@@ -142,8 +142,8 @@ class Express(Record):
 
     port_type: PortType | Missing = nature.capability("port type")
     max_payload_supported: int | Missing = nature.capability("largest MaxPayload", "bytes")
-    max_payload: int | Missing = nature.setting("MaxPayload", "bytes", among="place")
-    max_read_request: int | Missing = nature.setting("MaxReadReq", "bytes")
+    max_payload: int | Missing = nature.setting("MaxPayload", "bytes", among="place", kept=True)
+    max_read_request: int | Missing = nature.setting("MaxReadReq", "bytes", kept=True)
 
 
 class Acs(Record):
@@ -154,7 +154,7 @@ class Acs(Record):
     """
 
     capability: int = nature.capability("ACS capability", "hex")
-    control: int = nature.setting("ACS control", "hex")
+    control: int = nature.setting("ACS control", "hex", kept=True)
 
 
 class Control(Record):
@@ -167,21 +167,21 @@ class Control(Record):
     """Does it answer to accesses of its BARs, or of those behind a bridge?"""
     bus_master: bool = nature.setting("bus mastering")
     """May it, or what is behind a bridge, start transactions (DMA, MSI)?"""
-    relaxed_ordering: bool | Missing = nature.setting("relaxed ordering")
-    extended_tag: bool | Missing = nature.setting("extended tags", among="place")
-    no_snoop: bool | Missing = nature.setting("no snoop")
-    aspm: int | Missing = nature.setting("ASPM", among="place", words=("off", "L0s", "L1", "L0s and L1"))
+    relaxed_ordering: bool | Missing = nature.setting("relaxed ordering", kept=True)
+    extended_tag: bool | Missing = nature.setting("extended tags", among="place", kept=True)
+    no_snoop: bool | Missing = nature.setting("no snoop", kept=True)
+    aspm: int | Missing = nature.setting("ASPM", among="place", words=("off", "L0s", "L1", "L0s and L1"), kept=True)
     """0 off, 1 L0s, 2 L1, 3 both."""
-    link_disabled: bool | Missing = nature.setting("link disable")
-    target_gen: int | Missing = nature.setting("target link generation", among="place")
+    link_disabled: bool | Missing = nature.setting("link disable", kept=True)
+    target_gen: int | Missing = nature.setting("target link generation", among="place", kept=True)
     """Upper bound of the link's generation (Target Link Speed); the port above the link decides."""
-    completion_timeout: int | Missing = nature.setting("completion timeout range")
+    completion_timeout: int | Missing = nature.setting("completion timeout range", kept=True)
     """Code of the range: 0 is the default, 50 us to 50 ms."""
-    completion_timeout_disabled: bool | Missing = nature.setting("completion timeout disable")
-    ari_forwarding: bool | Missing = nature.setting("ARI forwarding")
-    atomics: bool | Missing = nature.setting("AtomicOps")
+    completion_timeout_disabled: bool | Missing = nature.setting("completion timeout disable", kept=True)
+    ari_forwarding: bool | Missing = nature.setting("ARI forwarding", kept=True)
+    atomics: bool | Missing = nature.setting("AtomicOps", kept=True)
     """May it request AtomicOps?"""
-    ten_bit_tag: bool | Missing = nature.setting("10-bit tags", among="place")
+    ten_bit_tag: bool | Missing = nature.setting("10-bit tags", among="place", kept=True)
 
 
 class ConfigSpace(Record, where="/sys/bus/pci/devices/{bdf}/config"):

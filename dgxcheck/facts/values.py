@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 
 from dgxcheck.facts.missing import Gap, Json, Missing, question
 from dgxcheck.facts.nature import Fact, rows_of
@@ -39,18 +39,23 @@ def leaves(record: Record, picked: Picked, gaps: bool = False) -> Iterator[Leaf]
 
 
 def _of_record(record: Record, name: str, above: Rows, picked: Picked, gaps: bool) -> Iterator[Leaf]:
-    kind = type(record)
-    for field, row in rows_of(kind).items():
-        if not picked(row):
-            continue
+    for field, row, may_be_else in _rows(type(record), picked):
         value, inside = getattr(record, field), (*above, row)
         if isinstance(value, Missing):
             if gaps and value.gap not in _NOT_ASKED:
                 yield f"{name}.{field}", inside, UNREAD
             continue
-        if isinstance(value, Record) and "|" in kind.__annotations__[field]:
+        if may_be_else and isinstance(value, Record):
             yield f"{name}.{field}", inside, PRESENT
         yield from _of_value(value, f"{name}.{field}", inside, picked, gaps)
+
+
+@lru_cache(maxsize=1024)
+def _rows(kind: type[Record], picked: Picked) -> tuple[tuple[str, Fact, bool], ...]:
+    """The rows that are picked, by field, and whether that may hold something else than a record."""
+    return tuple(
+        (field, row, "|" in kind.__annotations__[field]) for field, row in rows_of(kind).items() if picked(row)
+    )
 
 
 def _of_value(value: object, name: str, inside: Rows, picked: Picked, gaps: bool) -> Iterator[Leaf]:

@@ -24,6 +24,8 @@ SAME_S = 2.0
 """A GPU that falls off the bus is logged with and without an Xid within this time."""
 _OF_TASKS = ("stuck", "hung", "crashed", "out of memory", "panic")
 """Their part is the name of a task or a text: any, and many."""
+_SURVIVED = ("health", "stalled")
+"""Of adapters: the driver restarts what stopped."""
 Seen = Callable[[str, str], int]
 """How often an Xid of a GPU was counted before, by bus id and number."""
 
@@ -97,14 +99,15 @@ def _off_bus(log: KernelLog, past: bool) -> Iterator[Event]:
 
 def _devices(log: KernelLog, past: bool) -> Iterator[Event]:
     for gpu in log.not_started:
-        if past or not gpu.past:
+        if (past or not gpu.past) and gpu.why != "claimed":  # most GPUs of another driver were given to it
             why = "power cables not connected" if gpu.why == "power" else "the driver could not initialize the GPU"
             yield Event(kind="not-started", status=Status.FAIL, bdf=gpu.bdf or "", text=why, seconds=gpu.seconds)
     for hca in log.hcas:
         if past or not hca.past:
             module = "" if hca.module is None else f", module {hca.module}"
+            status = Status.WARN if hca.trouble in _SURVIVED else Status.FAIL
             yield Event(
-                kind="hca", status=Status.FAIL, bdf=hca.bdf, code=hca.trouble,
+                kind="hca", status=status, bdf=hca.bdf, code=hca.trouble,
                 text=_cut(f"adapter: {hca.trouble}{module}: {hca.text}"), seconds=hca.seconds,
             )  # fmt: skip
 
@@ -122,7 +125,7 @@ def _pcie(log: KernelLog) -> Iterator[Event]:
 
 def _host(log: KernelLog, past: bool) -> Iterator[Event]:
     for each in log.host:
-        if past or not each.past:
+        if (past or not each.past) and each.trouble != "no BAR":  # which matters for GPUs alone
             part = each.part if each.trouble not in _OF_TASKS else ""
             yield Event(
                 kind="host", status=_of_host(each), bdf=each.part if each.trouble == "unplugged" else "",

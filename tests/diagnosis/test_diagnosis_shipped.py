@@ -277,6 +277,8 @@ CAUSES = {
     "dgx-a100-ports-down": ("fabric/InfiniBand fabric", "inspect"),
     "dgx-1-v100-file-system": ("disk/sda", "inspect"),
     "dgx-2-driver-not-loaded": ("driver/NVIDIA driver", "load-module"),
+    "dgx-2-open-modules": ("driver/NVIDIA driver", "change-setting"),
+    "dgx-h100-nvlinks-undetected": ("driver/NVIDIA driver", "inspect"),
     "dgx-2-port-contained": ("link/0000:37:00.0", "inspect"),
     "dgx-1-v100-hca-commands-time-out": ("hca/0000:84:00.0", "power-cycle"),
     "dgx-a100-gsp-everywhere": ("driver/NVIDIA driver", "load-module"),

@@ -27,6 +27,7 @@ UNASKED = {"measure.burn-in", "baseline.drift", "report.complete", "tools.report
 """Say nothing where nobody asked."""
 DRIVERLESS = (
     "dgx-1-v100-mismatch", "dgx-1-v100-no-nvml", "dgx-1-v100-nouveau", "dgx-2-driver-not-loaded",
+    "dgx-2-open-modules",
     "dgx-1-v100-no-gpu-starts",
 )  # fmt: skip
 """Their ``skips`` do not list the checks that need NVML."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import pytest
@@ -38,7 +38,7 @@ def noisy(check: Check) -> Check:
 NOISY = tuple(map(noisy, CHECKS))
 
 
-@cache
+@lru_cache(maxsize=2)
 def recorded(name: str) -> RecordedSource:
     source = open_source(name)
     assert isinstance(source, RecordedSource)

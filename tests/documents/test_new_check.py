@@ -100,7 +100,7 @@ def test_a_skeleton_has_strict_types(name: str, scratch: Path) -> None:
     [
         (("uptime",), "'uptime' is not a name of the form subject.word or subject.two-words"),
         (("Host.Uptime",), "'Host.Uptime' is not a name of the form subject.word or subject.two-words"),
-        (("coffee.level",), "no package has checks of the subject 'coffee'; add PACKAGE= and one of by_nature"),
+        (("coffee.level",), "no package has checks of the subject 'coffee'; add PACKAGE= and one of answers"),
         (("host.uptime", "coffee"), "there is no package dgxcheck/checks/coffee"),
         (("host.memory",), "dgxcheck/checks/host/memory.py exists already"),
     ],

@@ -16,7 +16,7 @@ from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source
-from probes.stated import measurement
+from probes.results import measurement
 
 A, B = "0000:06:00.0", "0000:07:00.0"
 FIGURE: dict[str, Json] = {"value": 18.4, "unit": "GB/s", "method": "ce", "tool": "t 1", "how": "imported",

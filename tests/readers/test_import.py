@@ -312,3 +312,10 @@ def test_garbled_texts_end_in_a_recording_or_a_line(
             assert shown.code in (0, 1, 2, 3)
             assert "fault of dgxcheck" not in shown.err
             assert "\x1b" not in shown.out
+
+
+def test_what_a_box_has_of_its_own_is_counted(written: Any) -> None:
+    """No fact of a text is dropped in silence."""
+    _, said, _ = written(QUERY.replace("Example SXM2", "Other"), onto="dgx-1-v100")
+    assert "not taken: the box has its own" in said
+    assert "Name (" in said

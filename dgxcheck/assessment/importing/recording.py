@@ -83,7 +83,7 @@ def read(
     )  # fmt: skip
 
 
-def recording(reading: TextsRead, base: BaseBox | None) -> tuple[str, int]:
+def recording(reading: TextsRead, base: BaseBox | None) -> tuple[str, int, dict[str, int]]:
     """The text of a recording, and how many facts were imported into it.
 
     ``base`` is the box whose GPUs the indexes are. BadInput where the facts do not fit it.
@@ -97,7 +97,24 @@ def recording(reading: TextsRead, base: BaseBox | None) -> tuple[str, int]:
     hosts = {host for text in reading.texts for host in text.layout.hosts if host}
     head, lines, later = _recording(facts, base, sorted(hosts))
     head["provenance"] = _provenance(reading, base)
-    return written(head, lines, later), len(facts) + (0 if reading.bundle is None else len(reading.bundle.facts))
+    left = _left(facts, base)
+    count = len(facts) - sum(left.values()) + (0 if reading.bundle is None else len(reading.bundle.facts))
+    return written(head, lines, later), count, left
+
+
+def _left(facts: Mapping[str, Json], base: BaseBox | None) -> dict[str, int]:
+    """How many facts are not taken, because the box has another value of its own, by their function or file."""
+    own = {} if base is None else flatten(base.lines)
+    left = (
+        name for name, fact in facts.items()
+        if not name.startswith(("measure ", "stated ", f"{LOG} ")) and not _is_gap(own.get(name)) and own[name] != fact
+    )  # fmt: skip
+    return dict(Counter(_what(name) for name in left).most_common())
+
+
+def _what(name: str) -> str:
+    kind, _, rest = name.partition(" ")
+    return rest.partition(" ")[0].removeprefix("nvmlDeviceGet") if kind == "nvml" else rest.rpartition("/")[2]
 
 
 def _published(number: int) -> str:

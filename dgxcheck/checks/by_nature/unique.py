@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from dgxcheck.checks.by_nature.records import keys, records
 from dgxcheck.checks.engine.blame import device_of
@@ -30,9 +30,9 @@ _LEAST_OTHERS = 2
 _Owner = tuple[str, Record, Rows, Value]
 
 
-def duplicates(box: Box) -> Iterator[list[_Owner]]:
-    """The devices that share an identity."""
-    for owners in _identities(box).values():
+def duplicates(identities: Iterable[list[_Owner]]) -> Iterator[list[_Owner]]:
+    """The devices that share an identity, of the owners of each."""
+    for owners in identities:
         known = {owner: each for each in owners if (owner := (_card(each), str(each[3]).lower()))}
         counts = Counter(value for _, value in known)
         may_share = any("shared" in row.more for row in owners[0][2])
@@ -106,7 +106,8 @@ def _serials(box: Box) -> set[str]:
 def _unique(box: Box) -> Judged:
     asked = {gpu.name for gpu in box.gpus}
     others = {gpu.name for gpu in box.topology.gpus} - asked
-    found = [owners for owners in duplicates(box) if not {name for name, *_ in owners} <= others]
+    identities = _identities(box).values()
+    found = [owners for owners in duplicates(identities) if not {name for name, *_ in owners} <= others]
     for owners in found:
         names = [name for name, *_ in owners]
         device = box.topology.device(names[0])
@@ -116,7 +117,7 @@ def _unique(box: Box) -> Judged:
         at = replace(subject, part=",".join(names[1:] if subject.kind == "gpu" else names))
         yield at, Judgement(Status.WARN, message, len(names), 1, "devices", evidence, fault=Fault.CONTRADICTION)
     if not found:
-        comparable = any(len(owners) > 1 for owners in _identities(box).values())
+        comparable = any(len(owners) > 1 for owners in identities)
         yield HOST, Judgement(Status.PASS, "every identity is of one device alone") if comparable else skip(
             "not-recorded", "nothing was read that could be compared"
         )  # fmt: skip

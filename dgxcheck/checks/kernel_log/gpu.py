@@ -54,12 +54,12 @@ _REASONS: Mapping[NoStart, _Reason] = {
     "needs-open": _Reason(
         Fault.GPU_REFUSED, ": it requires the open kernel modules",
         "install the open kernel modules of the same release instead of the proprietary ones (packages named -open;"
-        " .run file: --kernel-module-type=open), then reboot; the board is not at fault",
+        " .run file: --kernel-module-type=open); the board is not at fault",
     ),
     "not-open": _Reason(
         Fault.GPU_REFUSED, ": the open kernel modules do not support it",
         "install the proprietary kernel modules of a release that supports this GPU (.run file:"
-        " --kernel-module-type=proprietary), then reboot: the open ones begin with Turing; the board is not at fault",
+        " --kernel-module-type=proprietary): the open ones begin with Turing; the board is not at fault",
     ),
     "unsupported": _Reason(
         Fault.GPU_REFUSED, ": this driver release does not support it",
@@ -74,7 +74,7 @@ _REASONS: Mapping[NoStart, _Reason] = {
     "claimed": _Reason(
         Fault.GPU_REFUSED, ": another driver holds it",
         "find that driver with lspci -k -d 10de:; if it is not meant to have the GPU (nouveau, a frame buffer), deny it"
-        " in /etc/modprobe.d, rebuild the initramfs and reboot",
+        " in /etc/modprobe.d and rebuild the initramfs",
     ),
 }  # fmt: skip
 """What the driver says of the reason, the most particular first; it says nothing else of most failures."""

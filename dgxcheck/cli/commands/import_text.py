@@ -73,9 +73,13 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
         tools = dict.fromkeys(part.found.tool.partition(" (")[0] for part in reading.parts)
         emit(f"{', '.join(tools)}: nothing reported in it\n", None)
     if output is not None:
-        text, count = recording(reading, base)
+        text, count, left = recording(reading, base)
         save(output, text, 0o644)
         _complain(complaints)
+        if left:
+            shown = named([f"{what} ({number})" for what, number in left.items()])
+            number = counted(sum(left.values()), "fact")
+            click.echo(f"{number} not taken: the box has its own {visible(shown)}", err=True)
         from_where = visible(named(_names(reading)))
         click.echo(f"{visible(output)}: {counted(count, 'fact')} imported from {from_where}", err=True)
     return 3 if complaints else 0

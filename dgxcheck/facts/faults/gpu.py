@@ -35,6 +35,9 @@ class Gpu:
         " in the version that /proc/driver/nvidia/version shows", source="ldconfig(8); NVIDIA driver README")
     MODULE_REFUSED = FaultKind("module-refused", "the kernel refused to load a module of the NVIDIA driver", "software",
         steps=("change-setting", "load-module", "reboot"), source=README)
+    GPU_REFUSED = FaultKind("gpu-refused",
+        "the driver does not take a GPU: it does not support it, lacks its firmware, or another driver holds it",
+        "software", steps=("change-setting", "reboot"), source=README)
     DRIVER_NOT_LOADED = FaultKind("driver-not-loaded", "NVIDIA GPUs are present and no NVIDIA kernel module is loaded",
         "software", steps=("load-module", "reboot"),
         remedy="run modprobe nvidia; if it fails, check dmesg for the reason (module not built for this kernel: dkms"
@@ -73,9 +76,6 @@ class Gpu:
         remedy="check whether CUDA_VISIBLE_DEVICES or the container hides the GPUs, and whether nvidia-smi lists"
         " them; else read the kernel log", source=OWN)
     # presence and identity of devices
-    GPU_REFUSED = FaultKind("gpu-refused",
-        "the driver does not take a GPU: it does not support it, lacks its firmware, or another driver holds it",
-        "software", steps=("change-setting", "reboot"), source=README)
     GPU_LOST = FaultKind("gpu-lost", "a GPU stopped responding or fell off the bus", "hardware")
     GPU_LOST_BEFORE = FaultKind("gpu-lost-before",
         "a GPU fell off the bus in earlier boots, but not for many boots since", "hardware", warns="watch",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dgxcheck.checks.answers.capability import is_answered
+from dgxcheck.checks.answers.equals import Facts, Group, most_have
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
@@ -16,8 +18,6 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.gaps import is_driver_query
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.silence.capability import is_answered
-from dgxcheck.checks.silence.equals import Facts, Group, most_have
 from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import NvmlReturn
@@ -166,7 +166,7 @@ CHECKS = (
         rule="Unknown if NVML or sysfs has no value of a GPU (not supported, not permitted, not there, not valid) where"
         " its model is known to have one, where at least half of the other GPUs of its model in the same ECC and MIG"
         " mode have one, or where it had one at the first reading.",
-        source="nvml-api, the functions' supported devices; dgxcheck/checks/silence/capability.py",
+        source="nvml-api, the functions' supported devices; dgxcheck/checks/answers/capability.py",
         remedy="run nvidia-smi -q -i BDF as root; if the GPU still does not answer, check the kernel log"
         " for Xids, drain the GPU and reset it",
         judge=_answers,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dgxcheck.checks.answers.equals import Facts, Group, most_have
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.silence.equals import Facts, Group, most_have
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction

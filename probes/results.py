@@ -1,0 +1,112 @@
+"""What was measured of a machine, and what other tools found, as a recording states it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from dgxcheck.facts.faults import BY_WORD, Fault
+from dgxcheck.facts.measurement import How, Measurement, NotMeasured
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.tool_report import Outcome, ToolReport
+from dgxcheck.source.protocol import Source
+
+_GAPS = {gap.value: gap for gap in Gap}
+MOST = 1e15
+"""No figure of any kind is larger: bytes checked in a day at 10 TB/s."""
+MOST_SAMPLES = 256
+
+_HOWS: dict[str, How] = {how: how for how in get_args(How)}
+_OWN = ("value", "unit", "method", "tool", "how", "samples", "runs")
+
+
+def measurement(source: Source) -> tuple[Measurement, ...] | Missing:
+    """Every measurement, in the order of its key."""
+    facts = source.measured()
+    if isinstance(facts, Missing):
+        return facts
+    return tuple(_measurement(key, fact) for key, fact in sorted(facts.items()))
+
+
+def _measurement(key: str, fact: Json) -> Measurement:
+    _, kind, a, *rest = [*key.split(" "), "", ""]
+    members: dict[str, Json] = fact if isinstance(fact, dict) else {}
+    return Measurement(
+        kind=kind,
+        a=a,
+        b=" ".join(filter(None, rest)),
+        value=_value(key, fact),
+        unit=_text(members, "unit"),
+        method=_text(members, "method"),
+        tool=_text(members, "tool"),
+        how=_HOWS.get(_text(members, "how"), "imported"),
+        samples=_numbers(members.get("samples")),
+        runs=_runs(members.get("runs")),
+        more={name: value for name, value in members.items() if name not in _OWN},
+    )
+
+
+def _value(key: str, fact: Json) -> int | float | bool | Missing | NotMeasured | None:
+    if not isinstance(fact, dict):
+        return Missing(Gap.GARBLED, key, "no object in the recording")
+    if "missing" in fact:
+        gap = _GAPS.get(_text(fact, "missing"), Gap.GARBLED)
+        return Missing(gap, key, _text(fact, "detail"))
+    code = fact.get("code")
+    code = code if isinstance(code, int) else None
+    if "skipped" in fact:
+        return NotMeasured(_text(fact, "skipped"), _text(fact, "detail"), code)
+    if "failed" in fact:
+        return NotMeasured("failed", _text(fact, "detail"), code, _text(fact, "failed"))
+    value = fact.get("value")
+    if value is None and "value" in fact:
+        return None
+    if isinstance(value, int | float) and abs(value) <= MOST:
+        return value
+    return Missing(Gap.GARBLED, key, "no figure in the recording")
+
+
+def _text(members: dict[str, Json], name: str) -> str:
+    value = members.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _numbers(value: Json) -> tuple[float, ...]:
+    found = value[:MOST_SAMPLES] if isinstance(value, list) else []
+    return tuple(float(each) for each in found if isinstance(each, int | float) and abs(each) <= MOST)
+
+
+def _runs(value: Json) -> tuple[float, ...]:
+    """Of ``[{"value": .., "from": ..}, ..]`` the values."""
+    found = value if isinstance(value, list) else []
+    return _numbers([each.get("value") if isinstance(each, dict) else None for each in found])
+
+
+KIND = "report"
+_MOST_TEXT = 240
+_OUTCOMES: dict[str, Outcome] = {outcome: outcome for outcome in get_args(Outcome)}
+
+
+def tool_reports(source: Source) -> tuple[ToolReport, ...] | Missing:
+    """Everything under ``stated report SUBJECT TOPIC``; a result that is none of the known ones is left out."""
+    facts = source.stated()
+    if isinstance(facts, Missing):
+        return facts
+    found = [_report(key.split(" "), fact) for key, fact in sorted(facts.items()) if key.split(" ")[1:2] == [KIND]]
+    return tuple(report for report in found if report is not None)
+
+
+def _report(words: list[str], fact: Json) -> ToolReport | None:
+    outcome = _OUTCOMES.get(str(fact.get("outcome"))) if isinstance(fact, dict) else None
+    if outcome is None or not isinstance(fact, dict) or len(words) < 4:
+        return None
+    count, word, text = fact.get("count"), _text(fact, "fault")[:_MOST_TEXT], _text(fact, "text")[:_MOST_TEXT]
+    known = not word or word in BY_WORD
+    return ToolReport(
+        subject=words[2],
+        tool=_text(fact, "tool")[:_MOST_TEXT],
+        topic=" ".join(words[3:]),
+        outcome=outcome,
+        fault=BY_WORD.get(word) if known else Fault.TEST_FAILED,
+        text=text if known else f"unknown fault {word}: {text}"[:_MOST_TEXT],
+        count=count if isinstance(count, int) and 0 < count < 10**9 else 1,
+    )
