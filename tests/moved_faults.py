@@ -108,7 +108,7 @@ STAYS = {
          "dgx-1-v100-memlock-jobs", "dgx-1-v100-old-client",
          "dgx-1-v100-mismatch", "dgx-1-v100-no-nvml", "dgx-1-v100-peermem-unregistered", "dgx-1-v100-verbs-shut",
          "dgx-1-v100-memory-ran-out", "dgx-1-v100-panic-in-driver", "dgx-2-tasks-hung", "dgx-a100-service-crashed",
-         "dgx-a100-iommu-refuses-gpu",
+         "dgx-a100-iommu-refuses-gpu", "dgx-a100-module-loading",
          "dgx-a100-fabric-manager-down", "dgx-a100-governor", "dgx-a100-not-ready", "k80-x8-uvm-node-gone"),
         "of the host, its memory or the driver"),
     **dict.fromkeys(
@@ -186,9 +186,9 @@ def overlay(fault: str) -> dict[str, Any]:
 def moves(fault: str) -> Moves:
     """All other places of a fault, each with the move; none for one that stays."""
     document = overlay(fault)
-    box = wired(document["base"])
     for faults, kind in KINDS:
         if fault in faults:
+            box = wired(document["base"])
             yield from kind(box, at(box, document))
 
 

@@ -191,7 +191,7 @@ def test_of_two_troubles_the_worse_is_the_fault(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(48, "dcgmi diag"), (62, "before Ampere together"), (63, "no action now"), (54, "power cables"), (74, "nvlink"),
+    [(48, "dcgmi diag"), (62, "reset the GPU"), (63, "no action now"), (54, "power cables"), (74, "nvlink"),
      (94, "restart the program"), (154, "GPU Recovery Action"), (999, "call the vendor")],
 )  # fmt: skip
 def test_the_remedy_is_that_of_the_xid(number: int, words: str, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_cpu_that_is_throttled_now_and_then_is_no_fault(tmp_path: Path) -> Non
         ("blk_update_request: I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0", "sda"),
         ("I/O error, dev sr0, sector 0 op 0x0:(READ)", None),
         ("blk_update_request: I/O error, dev fd0, sector 0 op 0x0:(READ) flags 0x0", None),
-        ("Buffer I/O error on dev dm-0, logical block 0, async page read", None),
+        ("Buffer I/O error on dev dm-0, logical block 0, async page read", "dm-0"),
         ("nvme nvme7: Removing after probe failure status: -19", "nvme7"),
         ("md/raid0:md0: Disk failure on sdq detected, failing array.", "md0"),
     ],

@@ -63,7 +63,7 @@ FACTS: list[tuple[str, str, dict[str, Json], tuple[str, ...], str]] = [
     ("driver.library", "dgx-1-v100", {"nvml nvmlInit": {"missing": "absent", "detail": "NVML 12", "code": 12}}, GPUS,
      "skip not-visible: no NVIDIA GPU is visible"),
     ("driver.device-nodes", "dgx-1-v100", {f"nvml nvmlDeviceGetMinorNumber {GPU2}": 77}, (),
-     "skip not-recorded: /dev/nvidia77 was not checked"),
+     "unknown: NVML gives it minor number 77, while /dev/nvidia2 belongs to no GPU"),
     ("driver.fabric", "dgx-a100", every("nvmlDeviceGetNvLinkState ", UNSUPPORTED, "dgx-a100"), (),
      "skip not-supported: the GPUs report neither a fabric state nor the state of their NVLinks"),
     ("gpu.lost", "dgx-1-v100",

@@ -231,6 +231,7 @@ CAUSES = {
     "dgx-a100-fabric-left-out": ("gpu/0000:b7:00.0/fabric", "reset-gpu"),
     "dgx-a100-fabric-no-partition": ("gpu/0000:07:00.0/fabric", "inspect"),
     "dgx-a100-fabric-unhealthy": ("gpu/0000:90:00.0/fabric", "inspect"),
+    "dgx-a100-module-loading": ("host/host/kernel module/nvidia_peermem", "inspect"),
     "dgx-h100-fabric-unhealthy": ("gpu/0000:9d:00.0/fabric", "inspect"),
     "dgx-h100-link-gen4": ("link/0000:c3:00.0", "power-cycle"),
     "dgx-h100-margin": ("gpu/0000:52:00.0/cooling", "inspect"),

@@ -31,8 +31,10 @@ def at(fault: str, gpus: range | tuple[int, ...], folder: Path) -> str:
     text = Path(FAULTS[f"dgx-1-v100-{fault}"]).read_text(encoding="utf-8")
     document = json.loads(text) | {"facts": {}, "add": {}}
     later: dict[float, dict[str, Any]] = {}
-    for bus in (V100[gpu] for gpu in gpus):
+    for gpu, bus in ((gpu, V100[gpu]) for gpu in gpus):
         moved = text.replace("0000:0a:00", f"0000:{bus}:00").replace(f"0000:{PORTS[2]}.", f"0000:{PORT_OF[bus]}.")
+        for start in ("0x0000000083", "0x000038180", "0x0000381c0"):  # no two devices have one address
+            moved = moved.replace(start, f"{start[:-1]}{gpu}")
         here = json.loads(moved)
         for name in ("facts", "add"):
             document[name] |= here.get(name, {})

@@ -14,12 +14,11 @@ from dgxcheck.checks.registry import CHECKS
 
 EXIT_CODE = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3}
 WITHOUT_FAULT = {
-    "thermal.margin",  # no shipped board tells margins
     "gpu.memory-size",  # nobody reports a board that has less than its model
     "report.complete", "tools.reports", "nvlink.matrix",  # of bug reports and of what other tools printed
     "host.numa-balancing",  # for information alone
     "site.versions",  # of the configuration
-    "host.inventory",  # against the state file of a live machine
+    "host.inventory", "host.last-run",  # against the state file of a live machine
     "measure.burn-in", "baseline.drift",  # of no box as it ships
     "gdr.path", "gdr.port",  # told by network.hca-placement and network.port-state
 }  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from checkout import ROOT
 
 FILES = sorted((ROOT / "probes").rglob("*.py"))
-KNOWN = ("dgxcheck.facts.", "dgxcheck.kernel_messages.", "dgxcheck.source.protocol.")
+KNOWN = ("dgxcheck.facts.", "dgxcheck.kernel_messages.", "dgxcheck.lazy_pattern.", "dgxcheck.source.protocol.")
 
 
 def imported(tree: ast.AST) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.by_nature.records import held, keys, records
+from dgxcheck.checks.by_nature.records import held, is_inside, keys, records
 from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import component_of, host
@@ -60,8 +60,7 @@ def _kept_leaves(facts: Snapshot) -> Iterator[tuple[str, Record, Leaf]]:
 
 
 def _is_kept(row: Fact) -> bool:
-    inside = row.nature == "holder" and not row.record.__annotations__[row.name].startswith("tuple")
-    return inside or row.nature in _NATURES or "kept" in row.more
+    return is_inside(row) or row.nature in _NATURES or "kept" in row.more
 
 
 def _last_run(box: Box) -> Judged:

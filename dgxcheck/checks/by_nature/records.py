@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nature import rows_of
+from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.survey import Snapshot
 
@@ -32,6 +32,11 @@ def held(value: object) -> Iterator[Record]:
         for name, row in rows_of(type(value)).items():
             if row.nature == "holder" and isinstance(inside := getattr(value, name), tuple):
                 yield from held(inside)
+
+
+def is_inside(row: Fact) -> bool:
+    """Is it a record that is part of its holder? Those of a tuple are records of their own."""
+    return row.nature == "holder" and not row.record.__annotations__[row.name].startswith("tuple")
 
 
 def keys(record: Record) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.by_nature.records import records
+from dgxcheck.checks.by_nature.records import is_inside, records
 from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine.blame import component_of, host
 from dgxcheck.checks.engine.box import HOST, Box
@@ -19,7 +19,7 @@ from dgxcheck.facts.values import Leaf, as_json, described, leaves, text, where
 
 
 def _judged_here(row: Fact) -> bool:
-    return row.nature == "holder" or ("good" in row.more and "by" not in row.more and "differs" not in row.more)
+    return is_inside(row) or ("good" in row.more and "by" not in row.more and "differs" not in row.more)
 
 
 def _states(box: Box) -> Judged:
@@ -38,7 +38,7 @@ def _states(box: Box) -> Judged:
                  for _, (_, of, value) in those)  # fmt: skip
         evidence = tuple(Evidence(where(record, leaf[1]), as_json(leaf[2])) for record, leaf in those)
         message = f"{prefix}{'; '.join(words)}"
-        yield subject, Judgement(Status.WARN, message, evidence=evidence, fault=Fault.CONTRADICTION)
+        yield subject, Judgement(Status.WARN, message, evidence=evidence, fault=Fault.MODULE_STUCK)
     if not bad:
         yield HOST, Judgement(Status.PASS, f"{counted(judged, 'state')} as good as they can be") if judged else skip(
             "not-recorded", "no state was read that is judged here"
@@ -47,7 +47,7 @@ def _states(box: Box) -> Judged:
 
 def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     if subject.kind == "host":
-        yield from host("states")(box, subject, judgement)
+        yield from host("kernel module")(box, subject, judgement)
     else:
         yield component_of(box, subject)
 
@@ -58,7 +58,7 @@ CHECKS = (
         rule="Warns if a state is none of those that are good where no other check judges it: a kernel module that is"
         " stuck while it loads or goes.",
         source="the rows of the facts; linux/kernel/module/sysfs.c, show_initstate: live, coming, going",
-        remedy="look in the kernel log for what the module waits for; a module that stays so needs a reboot",
+        remedy="read in the kernel log what the module waits for (dmesg); it cannot be unloaded while it is so",
         judge=_states,
         blames=_blame,
     ),

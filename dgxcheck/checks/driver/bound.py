@@ -100,9 +100,11 @@ def _of_device(box: Box, kind: _Kind, function: PciFunction) -> Judgement:
 def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evidence, ...]) -> Judgement:
     if in_container(box):
         return skip("not-visible", "a container need not see drivers", *evidence)
+    bound = {each.driver for each in box.topology.functions.values()}
+    if not any(isinstance(name, str) for name in bound):
+        return skip("not-recorded", "no driver of any device is shown", *evidence)
     if (reporter := _refused(box, function)) is not None:
         return skip("dependency-failed", f"its driver gave up on it: see {reporter}", *evidence)
-    bound = {each.driver for each in box.topology.functions.values()}
     module = kind.drivers[0]
     if kind in (_GPU, _SWITCH) and "nvidia" not in bound:
         return skip("dependency-failed", "no device is bound to the NVIDIA driver: see driver.library", *evidence)

@@ -85,7 +85,7 @@ def _grown(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, int]
             unread.append(skip("no-history", f"{_name(file)} is saturated at {ceiling}: growth cannot be seen"))
         else:
             events[file] = more
-    if unread and not any(events.values()) and (picked is _of_cable or not events):
+    if unread and not any(events.values()) and (picked is _of_cable or not events or COUNTER_RESET in unread):
         return unread[0]
     most_first = sorted(events.items(), key=lambda each: (_name(each[0]) != DOWNED, -each[1]))
     return ({file: more for file, more in most_first if more}, new) if events else skip(

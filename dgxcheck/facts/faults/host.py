@@ -36,6 +36,8 @@ class Host:
     CPU_THROTTLED = FaultKind("cpu-throttled", "CPU clocks are held down by temperature", "environment")
     DRIVER_STUCK = FaultKind("driver-stuck", "the kernel logged tasks that hung in the NVIDIA driver", "software",
         steps=("inspect", "reboot", "power-cycle"), source=OWN)
+    MODULE_STUCK = FaultKind("module-stuck", "a kernel module has not ended loading or unloading", "software",
+        steps=("inspect", "reboot"), source="Linux Documentation/ABI/stable/sysfs-module: initstate")
     KERNEL_PANIC = FaultKind("kernel-panic", "the kernel panicked or hit a bug of its own (oops)", "software",
         steps=("inspect", "reboot", "contact-vendor"), source=OWN)
     TASKS_HUNG = FaultKind("tasks-hung", "the kernel logged tasks or CPUs that hung outside the NVIDIA driver",
