@@ -220,3 +220,8 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pyte
 def test_options_of_w_alone_are_refused_without_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fleet", "--timeout", "5", written(tmp_path, at(1))]) == 3
     assert "--timeout is valid only with -w" in capsys.readouterr().err
+
+
+def test_an_age_is_for_results_that_are_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", "-w", "dgx[001-002]", "--max-age", "1h"]) == 3
+    assert "--max-age is for results that are there" in capsys.readouterr().err

@@ -116,6 +116,8 @@ def command(
         raise click.UsageError("--config names racks, for --format html", ctx)
     if where is not None and nodes is not None and not gate:
         raise click.UsageError("-n is for results that are there; with -w every node must have one", ctx)
+    if where is not None and ctx.get_parameter_source("max_age") is not ParameterSource.DEFAULT:
+        raise click.UsageError("--max-age is for results that are there; with -w every node is asked now", ctx)
     if where is None:
         idle = [name for name in OF_WHERE if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
         if idle:
