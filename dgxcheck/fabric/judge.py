@@ -259,10 +259,9 @@ def _rates(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
             seen.setdefault(group, Counter())[cable.lanes, cable.speed] += 1
     usual = {group: rates.most_common(1)[0] for group, rates in seen.items()}
     for cable, groups in kinds.items():
-        common = [usual[group] for group in groups]
-        if all(count > _SHARE * seen[group].total() and _gbit(rate) > cable.gbit
-               for (rate, count), group in zip(common, groups, strict=True)):  # fmt: skip
-            lanes, speed = common[0][0]
+        common = [rate for group in groups for rate, count in [usual[group]] if count > _SHARE * seen[group].total()]
+        if common and all(_gbit(rate) > cable.gbit for rate in common):
+            lanes, speed = common[0]
             yield _slow(fabric, cable, f"{lanes}x {speed} at most others")
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dgxcheck.fabric.model import Fabric, Port
 from dgxcheck.facts.record import Record
 
-_SHARE = 0.25
-"""A switch of whose links fewer lead to adapters is no leaf if most of its other links lead to leaves."""
+_SHARE, _FEW = 0.25, 2
+"""A switch of whose links fewer lead to adapters, or no more than two, is no leaf if most beside it have more."""
 _ALIKE = 0.5
 """Leaves that share more than half of their spines are of one group."""
 
@@ -39,10 +39,11 @@ def tiers_of(fabric: Fabric) -> Tiers:
                     neighbours[near[0]][near[1]] = far
                 else:
                     adapters[near[0]] += 1
-    sure = {guid for guid, count in adapters.items() if count >= _SHARE * (count + len(neighbours[guid]))}
+    share = {guid: adapters[guid] / max(1, adapters[guid] + len(ports)) for guid, ports in neighbours.items()}
     tier = {
-        guid: 0 for guid, count in adapters.items()
-        if guid in sure or 2 * sum(far[0] in sure for far in neighbours[guid].values()) <= len(neighbours[guid])
+        guid: 0 for guid in adapters
+        if (share[guid] >= _SHARE and adapters[guid] > _FEW)
+        or 2 * sum(share[far[0]] > share[guid] for far in neighbours[guid].values()) <= len(neighbours[guid])
     }  # fmt: skip
     front = [*tier]
     while front:

@@ -10,8 +10,10 @@ from dgxcheck.fabric.model import Fabric, Port
 from dgxcheck.fabric.tiers import Tiers, groups
 from dgxcheck.facts.record import Record
 
-_LEAST = 3
-"""Switches of a group; of fewer none is the majority."""
+_LEAST = 2
+"""Switches of a group; one has nothing to be compared with."""
+_NEARLY_ALL = 0.75
+"""Share of the pairs of a lower and an upper switch that have as many links, where for one upper switch no half has."""
 
 
 class Lack(Record, kw_only=False):
@@ -50,10 +52,13 @@ def _judge(
 ) -> None:
     counts = {guid: Counter(far[0] for far in tiers.uplinks[guid].values()) for guid in group}
     roles = _roles(group, tiers)
-    for upper in dict.fromkeys(upper for count in counts.values() for upper in count):
+    uppers = dict.fromkeys(upper for count in counts.values() for upper in count)
+    common, pairs = Counter(count[upper] for count in counts.values() for upper in uppers).most_common(1)[0]
+    if pairs < _NEARLY_ALL * len(group) * len(uppers):
+        common = 0
+    for upper in uppers:
         usual, agreeing = Counter(count[upper] for count in counts.values()).most_common(1)[0]
-        if not usual or 2 * agreeing <= len(group):
-            continue
+        usual = usual if 2 * agreeing > len(group) else common
         for guid in group:
             lack = usual - counts[guid][upper]
             for port in roles.get(upper, ()) if lack > 0 else ():
