@@ -189,8 +189,8 @@ CHECKS = (
         id="ecc.repair",
         rule="Fails if the driver reports memory that cannot be repaired; warns if a repair of a memory channel or of a"
         " TPC waits for the next reset of the GPU.",
-        source="nvmlDeviceGetUnrepairableMemoryFlag, on which DCGM's software test fails too; nvmlDeviceGetRepairStatus;"
-        " nvidia-smi(1), Channel Repair Pending and TPC Repair Pending",
+        source="nvmlDeviceGetUnrepairableMemoryFlag, on which DCGM's health watch fails too;"
+        " nvmlDeviceGetRepairStatus; nvidia-smi(1), Channel Repair Pending and TPC Repair Pending",
         remedy="at the next drain end the GPU's jobs and reset it: nvidia-smi -r -i BDF; this alone does not justify an"
         " RMA",
         judge=per_gpu("gpu_ecc", _repair),
