@@ -69,7 +69,8 @@ def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
     if not (gpus or (shown and listed)) or f"names {PCI_DEVICES}" in facts:
         return {}  # of adapters alone nobody says that there is no GPU
     whole = COUNT in facts or any(key.startswith(_OF_DRIVER) for key in facts)
-    return {f"names {PCI_DEVICES}": [*sorted(shown | listed)]} | ({} if whole else {STATED_NAMED: True})
+    named: dict[str, Json] = {} if whole else {STATED_NAMED: True}
+    return {f"names {PCI_DEVICES}": [*sorted(shown | listed)], **named}
 
 
 def _functions_of_hcas(facts: Mapping[str, Json]) -> dict[str, Json]:
