@@ -164,7 +164,11 @@ def _attribute(key: str, components: Collection[Key], causes: Causes, by_device:
 
 
 def _cause(
-    box: Box, component: Component, findings: Sequence[Finding], confidence: Confidence | None, dead: Collection[str | None]
+    box: Box,
+    component: Component,
+    findings: Sequence[Finding],
+    confidence: Confidence | None,
+    dead: Collection[str | None],
 ) -> Cause:
     ordered = sorted(findings, key=lambda finding: BAD.index(finding.status))
     faults = tuple(dict.fromkeys(each.judgement.fault for each in ordered if each.judgement.fault is not None))
