@@ -8,6 +8,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import HOST, SETTINGS, Component, Key
 from dgxcheck.components.containment import containers
+from dgxcheck.components.fru import Fru, frus
 from dgxcheck.diagnosis.action import ORDER, Action, urgency_of
 from dgxcheck.diagnosis.actions import actions
 from dgxcheck.diagnosis.collateral import collateral
@@ -38,6 +39,8 @@ class Cause(Record):
     """What was done already and did not help, where an Xid came back; actions that it rules out are left out."""
     preserve: tuple[Preserve, ...]
     """Commands that save what the actions destroy."""
+    frus: tuple[Fru, ...] = ()
+    """What may have to be taken out, where the actions end at its seat, in its place or at the vendor."""
 
 
 class Diagnosis(Record):
@@ -182,7 +185,11 @@ def _cause(
         actions=steps,
         recurrence=recurrence,
         preserve=preserve_evidence(box, component, faults),
+        frus=frus(box, component) if any(each.step in _TO_THE_PART for each in steps) else (),
     )
+
+
+_TO_THE_PART = ("reseat", "replace", "contact-vendor")
 
 
 def is_slow(finding: Finding) -> bool:

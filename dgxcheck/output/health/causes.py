@@ -8,6 +8,7 @@ from itertools import groupby
 
 from dgxcheck.checks.engine.finding import Finding, Judgement
 from dgxcheck.components.component import Component
+from dgxcheck.components.fru import Fru
 from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Action, first_remedy
 from dgxcheck.diagnosis.causes import Cause, Diagnosis
 from dgxcheck.diagnosis.confidence import Confidence
@@ -50,7 +51,7 @@ def as_text(
         which = f"Cause {number}" if last == number else f"Causes {number} to {last}"
         places = ", ".join(place(cause.component) for cause in alike)
         told.append(wrapped(visible(f"{which} ({severity}, {time}): {places}"), width, 9))
-        told += [wrapped(f"  {visible(line)}", width, 5) for line in said]
+        told += [wrapped(f"  {visible(line)}", width, 5) for line in (*fru_lines(alike), *said)]
         told += [wrapped(f"  {visible(line)}", width, 7) for line in _support(alike, found, verbose)]
         told.append("")
         number = last + 1
@@ -181,6 +182,15 @@ def place(component: Component) -> str:
     return f"{component_name(component)}{f', slot {component.slot}' if component.slot else ''}{by}"
 
 
+def fru_lines(causes: Sequence[Cause]) -> Iterator[str]:
+    """``part GPU2 0000:0a:00.0: slot 4, serial 0324716041513``; none of a unit of which nothing is known."""
+    for unit in dict.fromkeys(unit for cause in causes for unit in cause.frus):
+        marks = (("slot", unit.slot), ("serial", unit.serial), ("part number", unit.part_number))
+        known = ", ".join(f"{word} {mark}" for word, mark in marks if mark)
+        if known:
+            yield f"part {unit.name if unit.bdf in unit.name else f'{unit.name} {unit.bdf}'}: {known}"
+
+
 def _action(action: Action, remedies: Remedies, due: Urgency) -> str:
     """One line; ``due`` is when the step before is due, which is not repeated."""
     text, step = action_text(action, remedies), STEPS[action.step]
@@ -201,6 +211,7 @@ def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
         "confidence": _confidence(cause.confidence),
         "recurrence": None if cause.recurrence is None else _recurrence(cause.recurrence),
         "message": place(cause.component),
+        "frus": [_fru(unit) for unit in cause.frus],
         "actions": actions,
         "action": actions[cause.actions.index(first_remedy(cause.actions))],
         "save_first": [
@@ -247,6 +258,13 @@ def _recurrence(recurrence: Recurrence) -> Json:
         "skipped": list(recurrence.skipped),
         "text": recurrence_text(recurrence),
     }
+
+
+def _fru(unit: Fru) -> Json:
+    return {
+        "name": unit.name, "bdf": shown(unit.bdf), "slot": unit.slot or None, "serial": unit.serial or None,
+        "part_number": unit.part_number or None,
+    }  # fmt: skip
 
 
 def _component(component: Component) -> Json:

@@ -16,7 +16,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.output import provenance
 from dgxcheck.output.health import figure_blocks, overview
 from dgxcheck.output.health.cause_marks import cause_marks
-from dgxcheck.output.health.causes import due, place
+from dgxcheck.output.health.causes import due, fru_lines, place
 from dgxcheck.output.health.finding_lines import SKIPPED, sentence, skip_counts, subject_name, worst_first
 from dgxcheck.output.health.instructions import (
     STEPS,
@@ -206,7 +206,7 @@ def problems(assessment: Assessment) -> Iterator[Block]:
 
 
 def _cause(number: int, cause: Cause, found: Mapping[str, Finding], remedies: Remedies) -> ProblemBlock:
-    notes = [f"Confidence: {confidence_text(cause.confidence)}."]
+    notes = [*fru_lines([cause]), f"Confidence: {confidence_text(cause.confidence)}."]
     notes += [f"{recurrence_text(cause.recurrence)}."] if cause.recurrence is not None else []
     findings = [sentence(found[key]) for key in cause.explains if key in found]
     save = list(dict.fromkeys(preserve_text(evidence) for evidence in cause.preserve))

@@ -1,0 +1,48 @@
+"""The field replaceable units of a component: what a technician looks for, and what a vendor asks for first."""
+
+from __future__ import annotations
+
+from dgxcheck.components.component import Component
+from dgxcheck.components.containment import board
+from dgxcheck.components.locate import serial_of
+from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.record import Record
+from dgxcheck.topology.model import Device, Machine, slot_of
+
+_SHARED = ("switch", "bridge", "host-bridge", "socket", "gpus")
+"""What no unit can be taken for: many devices are behind it."""
+
+
+class Fru(Record):
+    """One unit; what is not known of it is empty."""
+
+    name: str
+    """``GPU2``; both GPUs of a K80 board: ``GPU2, GPU3``."""
+    bdf: str
+    slot: str
+    serial: str
+    part_number: str
+
+
+def frus(machine: Machine, component: Component) -> tuple[Fru, ...]:
+    """The GPUs or adapters that it is, is a part of or ends at, each board once."""
+    if component.kind in _SHARED or (component.kind == "link" and len(component.shared_by) > 1):
+        return ()
+    ends = {component.bdf, component.peer_bdf} - {None}
+    names = component.shared_by if component.kind in ("link", "board") else ()
+    devices = (device for device in machine.topology.devices if device.bdf in ends or device.name in names)
+    return tuple(dict.fromkeys(_unit(machine, device) for device in devices))
+
+
+def _unit(machine: Machine, device: Device) -> Fru:
+    units = board(machine, device) if device.kind == "gpu" else (device,)
+    numbers = [each.part_number for each in rows(machine.snapshot.gpu_board) if each.bdf == device.bdf]
+    return Fru(
+        name=", ".join(unit.name for unit in units), bdf=units[0].bdf or "",
+        slot=_text(slot_of(device, machine.snapshot.slots)), serial=serial_of(machine, device.bdf) or "",
+        part_number="".join(map(_text, numbers)),
+    )  # fmt: skip
+
+
+def _text(value: str | Missing) -> str:
+    return "" if isinstance(value, Missing) else value

@@ -1,0 +1,44 @@
+"""The part in the hand: slot, serial and part number with every cause that ends at its seat, in its place or at the
+vendor."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from judging import judged, printed
+from sample import FAULTS
+
+from dgxcheck.cli import main
+
+TO_THE_PART = {"reseat", "replace", "contact-vendor"}
+
+
+def test_every_such_cause_of_one_gpu_names_its_serial_in_text_and_json() -> None:
+    seen = 0
+    for fault in FAULTS:
+        _, document = judged(fault)
+        _, text = printed(fault)
+        for cause in document["causes"]:
+            due = TO_THE_PART & {action["action"] for action in cause["actions"]}
+            serial = cause["component"]["serial"]
+            assert bool(due) or not cause["frus"], (fault, cause["id"])
+            if due and cause["component"]["kind"] == "gpu" and serial:
+                seen += 1
+                assert serial in {unit["serial"] for unit in cause["frus"]}, (fault, cause["id"])
+                assert fault.startswith("k80") or f"serial {serial}" in text, (fault, cause["id"])
+    assert seen > 40
+
+
+@pytest.mark.parametrize("form", ["html", "markdown"])
+def test_reports_have_it_too(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["health", "--from", "dgx-1-v100-hot", "--format", form])
+    assert "serial 0000000002002" in capsys.readouterr().out
+
+
+def test_the_halves_of_a_board_are_one_part(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["health", "--from", "k80-x8-board-hot", "--profile", "k80-x8", "--format", "json"])
+    (cause,) = (each for each in json.loads(capsys.readouterr().out)["causes"] if each["frus"])
+    (unit,) = cause["frus"]
+    assert len(unit["name"].split(", ")) == 2
+    assert unit["slot"]
