@@ -90,8 +90,8 @@ def test_the_real_tools_tell_the_same(
             for fault, ends in planted if kind != "planes" else ():
                 assert any(each["fault"] == fault and ends <= {*map(str, each["ends"])} for each in found), words
             assert kind == "planes" or len(found) == len(planted)
-    for plan in (False, True):
-        told = [messages for (_, planned), messages in said.items() if planned is plan]
+    for compared in (False, True):
+        told = [messages for (_, planned), messages in said.items() if planned is compared]
         assert len({len(messages) for messages in told}) == 1
 
 

@@ -15,8 +15,8 @@ from dgxcheck.fabric.model import fabric_of
 from dgxcheck.output.report import FabricReport
 
 RENDERERS = {
-    "text": "text.render", "json": "as_json.render", "prometheus": "prometheus.render", "slurm": "slurm.conf",
-    "slurm-yaml": "slurm.yaml",
+    "text": "text.render", "json": "as_json.render", "html": "html.render", "svg": "picture.render",
+    "prometheus": "prometheus.render", "slurm": "slurm.conf", "slurm-yaml": "slurm.yaml",
 }  # fmt: skip
 """Function below ``dgxcheck.output.fabric`` of each format, imported when it is asked for."""
 
