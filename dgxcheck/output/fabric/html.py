@@ -61,5 +61,5 @@ def _problem(finding: FabricFinding) -> Block:
     return ProblemBlock(
         title=f"{finding.status.upper()} {finding.fault.word}: {finding.message}",
         tone=finding.status,
-        blocks=(Paragraph(f"Do: {finding.action}."),),
+        blocks=(Paragraph(f"Do: {finding.action}."), *(Paragraph(f"{seat}.") for seat in finding.seats)),
     )
