@@ -40,7 +40,7 @@ def matched(old: Side, new: Side) -> Matched:
     usable = [kinds if comparable else {} for kinds in identities_by_device]
     gpus, nics = (
         tuple(pair for pair in _paired(_of(old, kind), _of(new, kind), *usable) if _comparable(pair, old, new, kind))
-        for kind in ("gpu", "nic")
+        for kind in ("gpu", "nic", "nvswitch-bridge")
     )
     return Matched(gpus=gpus, nics=nics, comparable=comparable)
 

@@ -86,6 +86,8 @@ def _hcas(box: Box, by_place: Rows) -> Iterator[Sibling]:
         if row.is_vf is True:
             continue
         device = box.topology.device(row.name)
+        if device is not None and device.kind != "nic":
+            continue
         near = device is not None and any(matrix[device.name, gpu.name].pci in NEAR for gpu in box.topology.gpus)
         bdf = row.bdf if isinstance(row.bdf, str) else None
         function = box.topology.functions.get(bdf or "")
