@@ -40,13 +40,13 @@ def matched(old: Side, new: Side) -> Matched:
     usable = [kinds if comparable else {} for kinds in identities_by_device]
     gpus, nics = (
         tuple(pair for pair in _paired(_of(old, kind), _of(new, kind), *usable) if _comparable(pair, old, new, kind))
-        for kind in ("gpu", "nic", "nvswitch-bridge")
+        for kind in ("gpu", "nic")
     )
     return Matched(gpus=gpus, nics=nics, comparable=comparable)
 
 
 def _of(side: Side, kind: str) -> list[Device]:
-    return [device for device in side.topology.devices if device.kind == kind]
+    return [device for device in side.topology.devices if (device.kind == "gpu") == (kind == "gpu")]
 
 
 def _comparable(pair: DevicePair, old: Side, new: Side, kind: str) -> bool:
