@@ -228,7 +228,7 @@ def test_common_ancestors_are_those_of_the_published_matrix(box: Box) -> None:
     expected = {
         "dgx-1-p100": {10: 4, 30: 8, 50: 16}, "dgx-1-v100": {10: 4, 30: 8, 50: 16}, "dgx-station-v100": {10: 2, 30: 4},
         "k80-x8": {0: 4, 20: 4, 30: 4, 50: 16}, "dgx-a100": {20: 4, 50: 24}, "dgx-2": {10: 8, 20: 16, 40: 32, 50: 64},
-        **dict.fromkeys(("dgx-h100", "dgx-h200", "dgx-b200", "dgx-b300", "hgx-h100"), {40: 12, 50: 16}),
+        **{name: {40: 12, 50: 16} for name in ("dgx-h100", "dgx-h200", "dgx-b200", "dgx-b300", "hgx-h100")},
         "gb200-nvl72": {40: 2, 50: 4}, "gb300-nvl72": {40: 2, 50: 4}, "gh200": {}, "geforce-x4": {30: 6},
         "l40s-x8": {10: 4, 40: 8, 50: 16},
         "pcie-x4": {10: 2, 30: 4}, "pcie-x8": {10: 4, 30: 8, 50: 16},
