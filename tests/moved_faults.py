@@ -179,7 +179,8 @@ STAYS = {
          "pcie-x8-uplink-slow"),
         "of figures that all GPUs or HCAs have"),
     **dict.fromkeys(
-        ("dgx-b200-fabric-in-progress", "dgx-b200-port-200", "gb300-nvl72-dma-x8", "gb300-nvl72-port-400", "dgx-b300-port-down", "gh200-remap-failed"),
+        ("dgx-b200-fabric-in-progress", "dgx-b200-port-200", "gb300-nvl72-dma-x8", "gb300-nvl72-port-400",
+         "dgx-b300-port-down", "gh200-remap-failed"),
         "of a port, of all GPUs, or of the only one"),
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
