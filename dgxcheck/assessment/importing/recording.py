@@ -142,9 +142,9 @@ def _on_gpus(found: Combined, base: BaseBox | None) -> dict[str, Json]:
         return rebase_indexes(of_box, base.gpus)
     facts = with_numbers(found.facts)
     gpus = numbered(facts) or printed_bdfs(facts)
-    if gpus and not mismatch(facts, gpus):
+    if gpus and not mismatch(facts, gpus, whole=False):
         own = {key: fact for key, fact in facts.items() if key.startswith(("nvml ", *OF_LIST))}
-        return rebase_indexes(facts, gpus) | own
+        return rebase_indexes(facts, gpus, whole=False) | own
     return facts
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.layout import lines as single
 from dgxcheck.readers.layout import markdown, prefixes, prompts
+from dgxcheck.readers.layout.selection import selected
 from dgxcheck.readers.values import bounded
 
 
@@ -24,6 +25,8 @@ class Layout(Record):
     """Continuation of a wrapped line -> the line that it continues."""
     hosts: tuple[str, ...]
     """By line: the host that a prefix, a heading or a prompt names; empty where nothing does."""
+    kept: Sequence[int]
+    """The lines that are read; of a very long text not all."""
 
     def accounted(self, understood: frozenset[int]) -> frozenset[int]:
         """All lines that need no reader, or belong to those that a reader understood."""
@@ -48,6 +51,25 @@ def _each(change: Callable[[str], T], lines: Iterable[str]) -> list[T]:
 
 def undone(lines: tuple[str, ...]) -> Layout:
     """The text as the tools printed it; a text without any layout is the same lines."""
+    kept = selected(lines)
+    if len(kept) == len(lines):
+        return _undone(lines)
+    return _in_place(_undone((*map(lines.__getitem__, kept),)), kept, lines)
+
+
+def _in_place(layout: Layout, kept: Sequence[int], lines: Sequence[str]) -> Layout:
+    """The layout of some lines as that of all, of which the others are empty."""
+    texts, hosts = [""] * len(lines), [""] * len(lines)
+    for at, line, host in zip(kept, layout.lines, layout.hosts, strict=True):
+        texts[at], hosts[at] = line, host
+    return Layout(
+        lines=tuple(texts), furniture=frozenset(kept[at] for at in layout.furniture),
+        prose=frozenset(kept[at] for at in layout.prose),
+        joined={kept[at]: kept[head] for at, head in layout.joined.items()}, hosts=tuple(hosts), kept=kept,
+    )  # fmt: skip
+
+
+def _undone(lines: tuple[str, ...]) -> Layout:
     found = _each(single.plain, bounded(lines))
     hosts = [""] * len(found)
     furniture: set[int] = set()
@@ -82,6 +104,7 @@ def undone(lines: tuple[str, ...]) -> Layout:
     words = frozenset(at for at, prose in enumerate(_each(single.is_prose, found)) if prose and at not in furniture)
     return Layout(
         lines=tuple(found), furniture=frozenset(furniture), prose=words, joined=joined, hosts=tuple(hosts),
+        kept=range(len(found)),
     )  # fmt: skip
 
 
