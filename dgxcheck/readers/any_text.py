@@ -182,5 +182,6 @@ def unread(lines: Sequence[str], layout: Layout, found: Iterable[Imported], host
     accounted = layout.accounted(frozenset(number for each in found for number in each.understood))
     return tuple(
         number for number in layout.kept
-        if lines[number].strip() and number not in accounted and (not host or layout.hosts[number] in ("", host))
+        if number not in accounted and lines[number].strip() and (not host or layout.hosts[number] in ("", host))
+        and not layout.is_prose(number)
     )  # fmt: skip

@@ -52,6 +52,8 @@ def bare(line: str) -> str:
 
 def bounded(lines: tuple[str, ...]) -> tuple[str, ...]:
     """The same lines under the same numbers, those that are too long emptied."""
+    if max(map(len, lines), default=0) <= LINE_CHARACTERS:
+        return lines
     return tuple(line if len(line) <= LINE_CHARACTERS else "" for line in lines)
 
 

@@ -34,6 +34,12 @@ class InputText(Record, kw_only=False):
     layout: Layout
     """As tools printed them."""
 
+    @property
+    def selection(self) -> str:
+        """How many of the lines of a long text are read, and which; empty where all are."""
+        read, there = len(self.layout.kept), len(self.lines)
+        return "" if read == there else f"{read} of {there} lines were read, first those that name devices and errors"
+
 
 def texts(files: tuple[str, ...]) -> list[InputText]:
     """The files in the order given; the same name from two folders gets a number."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import compress, count, repeat
+from collections.abc import Iterator, Sequence
+from itertools import chain, compress, count, repeat
 from operator import contains
 
 from dgxcheck.facts.limits import READ_CHARACTERS, READ_LINES
 
-_NAMES = (
-    "GPU", "gpu", "NVRM", "nvidia", "NVIDIA", "Tesla", "mlx", "ibp", "NCCL", "PCI", "pci", "Lnk", "Link", "NVL", "EDAC",
-    "NV1", "PIX", "SYS",
-)  # fmt: skip
-_ALARMS = ("Xid", "rror", "RROR", "ail", "AIL", "WARN", "atal", "lost", "fallen", "nable", "orrect")
+_NAMES = ("GPU", "gpu", "NVRM", "nvidia", "NVIDIA", "mlx", "NCCL", "PCI", "Lnk")
+_ALARMS = ("Xid", "rror", "ail", "WARN")
 
 
 def selected(lines: Sequence[str]) -> Sequence[int]:
@@ -20,15 +17,15 @@ def selected(lines: Sequence[str]) -> Sequence[int]:
     if len(lines) <= READ_LINES and sum(map(len, lines)) <= READ_CHARACTERS:
         return range(len(lines))
     named, alarming = _holding(lines, _NAMES), _holding(lines, _ALARMS)
-    others = {*compress(count(), map(str.strip, lines))} - named - alarming
-    chosen: list[int] = []
-    characters = 0
-    for numbers in (named & alarming, named - alarming, alarming - named, others):
-        for number in _from_both_ends(sorted(numbers)):
-            characters += len(lines[number])
-            if characters > READ_CHARACTERS or len(chosen) == READ_LINES:
-                return sorted(chosen)
-            chosen.append(number)
+    chosen: set[int] = set()
+    room = READ_CHARACTERS
+    for numbers in (sorted(named & alarming), sorted(named ^ alarming), range(len(lines))):
+        for number in _from_both_ends(numbers):
+            if number not in chosen and (line := lines[number]) and not line.isspace():
+                room -= len(line)
+                if room < 0 or len(chosen) == READ_LINES:
+                    return sorted(chosen)
+                chosen.add(number)
     return sorted(chosen)
 
 
@@ -37,6 +34,6 @@ def _holding(lines: Sequence[str], words: Sequence[str]) -> set[int]:
     return {number for word in words for number in compress(count(), map(contains, lines, repeat(word)))}
 
 
-def _from_both_ends(numbers: Sequence[int]) -> list[int]:
-    """The first, the last, the second, the last but one ..: of too many the beginning and the end are read."""
-    return [number for pair in zip(numbers, reversed(numbers), strict=True) for number in pair][: len(numbers)]
+def _from_both_ends(numbers: Sequence[int]) -> Iterator[int]:
+    """The first, the last, the second ..: of too many the beginning and the end are read."""
+    return chain.from_iterable(zip(numbers, reversed(numbers), strict=True))

@@ -19,8 +19,6 @@ class Layout(Record):
     """As the tools printed them; empty where a line held nothing of a tool, or was joined to the one before it."""
     furniture: frozenset[int]
     """Lines, from 0, that belong to the paste and not to an output: fences, prompts, headings of hosts."""
-    prose: frozenset[int]
-    """Lines of words around the outputs, that name neither a device nor a fault."""
     joined: Mapping[int, int]
     """Continuation of a wrapped line -> the line that it continues."""
     hosts: tuple[str, ...]
@@ -28,9 +26,13 @@ class Layout(Record):
     kept: Sequence[int]
     """The lines that are read; of a very long text not all."""
 
+    def is_prose(self, number: int) -> bool:
+        """Does a line of words around the outputs name neither a device nor a fault?"""
+        return single.is_prose(self.lines[number])
+
     def accounted(self, understood: frozenset[int]) -> frozenset[int]:
-        """All lines that need no reader, or belong to those that a reader understood."""
-        return understood | self.furniture | self.prose | {at for at, head in self.joined.items() if head in understood}
+        """All lines that belong to the paste, or to those that a reader understood."""
+        return understood | self.furniture | {at for at, head in self.joined.items() if head in understood}
 
 
 T = TypeVar("T")
@@ -64,7 +66,6 @@ def _in_place(layout: Layout, kept: Sequence[int], lines: Sequence[str]) -> Layo
         texts[at], hosts[at] = line, host
     return Layout(
         lines=tuple(texts), furniture=frozenset(kept[at] for at in layout.furniture),
-        prose=frozenset(kept[at] for at in layout.prose),
         joined={kept[at]: kept[head] for at, head in layout.joined.items()}, hosts=tuple(hosts), kept=kept,
     )  # fmt: skip
 
@@ -101,9 +102,8 @@ def _undone(lines: tuple[str, ...]) -> Layout:
         hosts[at] = hosts[at] or present
         if at in calls:
             found[at] = calls[at].command
-    words = frozenset(at for at, prose in enumerate(_each(single.is_prose, found)) if prose and at not in furniture)
     return Layout(
-        lines=tuple(found), furniture=frozenset(furniture), prose=words, joined=joined, hosts=tuple(hosts),
+        lines=tuple(found), furniture=frozenset(furniture), joined=joined, hosts=tuple(hosts),
         kept=range(len(found)),
     )  # fmt: skip
 
