@@ -36,6 +36,11 @@ def _facts_of(key: Identity, device: str, name: str) -> Mapping[str, object]:
     return found
 
 
+def records_of(snapshot: Identity, device: str) -> Iterator[Record]:
+    """Those of one device, by its bdf or name."""
+    return (record for _, record in _by_owner(snapshot).get(device, ()))
+
+
 @lru_cache(maxsize=4)
 def _by_owner(key: Identity) -> dict[str, list[tuple[str, Record]]]:
     """The records of each device, with the field of the snapshot that holds them."""
