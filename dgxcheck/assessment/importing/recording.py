@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.importing.bundle import Opened, provenance
-from dgxcheck.assessment.importing.onto import REPORT, BaseBox, Moments, contradictions
+from dgxcheck.assessment.importing.onto import REPORT, BaseBox, Moments, contradictions, is_gap
 from dgxcheck.assessment.importing.texts import SHOWN, InputText, named, of_host, texts
 from dgxcheck.assessment.importing.unread import beside, nearest
 from dgxcheck.checks.engine.wording import counted
@@ -107,7 +107,7 @@ def _left(facts: Mapping[str, Json], base: BaseBox | None) -> dict[str, int]:
     own = {} if base is None else flatten(base.lines)
     left = (
         name for name, fact in facts.items()
-        if not name.startswith(("measure ", "stated ", f"{LOG} ")) and not _is_gap(own.get(name)) and own[name] != fact
+        if not name.startswith(("measure ", "stated ", f"{LOG} ")) and not is_gap(own.get(name)) and own[name] != fact
     )  # fmt: skip
     return dict(Counter(_what(name) for name in left).most_common())
 
@@ -168,17 +168,13 @@ def _recording(
     own = flatten(lines)
     differing = contradictions(flatten(new), own) if base.kind != REPORT else {}
     for name, fact in (flatten(new) | differing).items():
-        if name.startswith(("measure ", "stated ")) or (_is_gap(own.get(name)) and not name.startswith(f"{LOG} ")):
+        if name.startswith(("measure ", "stated ")) or (is_gap(own.get(name)) and not name.startswith(f"{LOG} ")):
             insert(lines, name, fact)
     inherited: dict[str, Json] = {
         name: base.head[name] for name in ("machine", "recorded_at", "identities") if name in base.head
     }
     made_up = inherited.get("identities") == "made up"
     return {**head, **inherited, "identities": "made up" if made_up else "pseudonyms"}, lines, later
-
-
-def _is_gap(fact: Json) -> bool:
-    return fact is None or (isinstance(fact, dict) and "missing" in fact)
 
 
 def _provenance(reading: TextsRead, base: BaseBox | None) -> Json:
