@@ -72,7 +72,7 @@ def build(
     sentences = (
         *notes.sources(functions, ib, nvml, nvlinks, gpus),
         *notes.unknown_class(by_bdf.values()),
-        *notes.nvlink_ends(gpus, ends, (_count(a, b, ends) for a, b in _joined(listed, ends)), nvlinks),
+        *notes.nvlink_ends(gpus, ends, (_count(a, b, ends) for a, b in _joined(listed, ends)), nvlinks, stated),
         *notes.ancestors(gpus, links, pairs),
         *notes.unanswered_queries(unanswered),
         *notes.printed_otherwise(gpus, nics),
@@ -90,7 +90,15 @@ def build(
         return topology
     from dgxcheck.topology.nvidia_smi_topo import add_imported
 
-    return add_imported(topology, stated)
+    unlisted_kinds = {"nic"} if isinstance(ib, Missing) else set()
+    if isinstance(nvml, Missing) or any(gap.gap is Gap.UNASKED for gap in nvml.lost) or _numberless(nvml):
+        unlisted_kinds.add("gpu")
+    return add_imported(topology, stated, unlisted_kinds)
+
+
+def _numberless(nvml: Nvml) -> bool:
+    """Does an imported text leave open which number a GPU has?"""
+    return any(isinstance(gpu.index, Missing) for gpu in nvml.gpus)
 
 
 def _gaps(

@@ -8,6 +8,7 @@ from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, NvmlReturn
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import NOT_LOADABLE, Gap, Missing
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import fields
@@ -95,13 +96,18 @@ def nvlink_ends(
     ends: Mapping[str, End],
     counts: Iterable[Count],
     nvlinks: tuple[NvLink, ...] | Missing,
+    stated: NvidiaSmiTopo | Missing,
 ) -> Iterator[str]:
-    """NVLinks that did not answer or lead to an unlisted device, and pairs of GPUs whose two ends disagree."""
+    """NVLinks that did not answer or lead to an unlisted device, and pairs of GPUs whose two ends disagree.
+
+    What NVML was not asked, a ``stated`` matrix may tell.
+    """
+    told = Gap.UNRECORDED if not isinstance(stated, Missing) and stated.labels else None
     if isinstance(nvlinks, Missing):
         return
     for gpu in gpus:
         view = ends[gpu.name]
-        if view.gap is not None and gpu.index is not None:
+        if view.gap is not None and gpu.index is not None and view.gap.gap is not told:
             yield f"Some NVLinks of {gpu.name} are unknown ({_why(view.gap)})."
         for peer, links in sorted(view.elsewhere.items()):
             count = f"{links} NVLink{'' if links == 1 else 's'}"
