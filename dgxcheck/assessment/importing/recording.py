@@ -9,7 +9,7 @@ from dgxcheck import __version__
 from dgxcheck.assessment.importing.bundle import Opened, provenance
 from dgxcheck.assessment.importing.onto import REPORT, BaseBox, Moments, contradictions, is_gap
 from dgxcheck.assessment.importing.texts import SHOWN, InputText, named, of_host, texts
-from dgxcheck.assessment.importing.unread import beside
+from dgxcheck.assessment.importing.unread import beside, nearest
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
@@ -142,9 +142,9 @@ def _on_gpus(found: Combined, base: BaseBox | None) -> dict[str, Json]:
         return rebase_indexes(of_box, base.gpus)
     facts = with_numbers(found.facts)
     gpus = numbered(facts) or printed_bdfs(facts)
-    if gpus and not mismatch(facts, gpus):
+    if gpus and not mismatch(facts, gpus, whole=False):
         own = {key: fact for key, fact in facts.items() if key.startswith(("nvml ", *OF_LIST))}
-        return rebase_indexes(facts, gpus) | own
+        return rebase_indexes(facts, gpus, whole=False) | own
     return facts
 
 
@@ -191,10 +191,17 @@ def _provenance(reading: TextsRead, base: BaseBox | None) -> Json:
 def open_text(path: str, host: str = "") -> RecordedSource | None:
     """The machine that a text describes, possibly without any facts; None if it holds no tool's output.
 
-    BadInput where it holds several hosts and ``host`` names none of them.
+    BadInput where it holds several hosts and ``host`` names none of them, and where it looks like a tool's output.
     """
-    reading = read(texts((path,)), host=host)
+    given = texts((path,))
+    reading = read(given, host=host)
+    selection = [text.selection for text in given if text.selection]
     if not reading.parts:
+        alarms = sum(len(alarming(text.lines, reading.unread[text.name])) for text in given)
+        why = [like for text in given if (like := nearest(text.layout.lines))] + selection
+        why += [counted(alarms, "line mentions an error", "lines mention errors")] if alarms else []
+        if why:
+            raise BadInput(f"{path}: no output of a known tool; {'; '.join(why)}: see dgxcheck import --show")
         return None
     lines: GroupedFacts = {}
     facts = facts_of(reading.combined, None)
@@ -204,7 +211,7 @@ def open_text(path: str, host: str = "") -> RecordedSource | None:
     others = {host for text in reading.texts for host in reading.of_others(text.name)}
     whose = f", some of another host ({', '.join(sorted(others)[:SHOWN])})" if others else ""
     refused = len(reading.combined.refused)
-    said = [f"{counted(left, 'line')} not recognised{whose}"] if left else []
+    said = [*selection, *([f"{counted(left, 'line')} not recognised{whose}"] if left else [])]
     said += [f"{counted(refused, 'output')} left out because of contradictions"] if refused else []
     unread = f"{', '.join(said)}: see dgxcheck import --show" if said else ""
     alarms = sum(len(alarming(text.lines, reading.unread[text.name])) for text in reading.texts)
