@@ -240,12 +240,19 @@ class BlockDevice(Record, where="/sys/class/block/{name}"):
     vendor: str | Missing = nature.inventory("disk vendor", file="device/vendor")
 
 
+ARRAY_STATES = (
+    "clear", "inactive", "suspended", "readonly", "read-auto", "clean", "active", "write-pending", "active-idle",
+    "broken",
+)  # fmt: skip
+"""https://docs.kernel.org/admin-guide/md.html"""
+
+
 class MdArray(Record, where="/sys/class/block/{name}/md"):
     """One software RAID array, ``/sys/class/block/<name>/md``."""
 
     name: str = nature.key()
     level: str | Missing = nature.setting("RAID level", kept=True)
-    state: str | Missing = nature.state("RAID state", file="array_state")
+    state: str | Missing = nature.state("RAID state", values=ARRAY_STATES, by="host.disks", file="array_state")
     """``array_state``: ``clean``, ``active``, ``inactive``, ..."""
     degraded: int | Missing = nature.state("members missing", good=(0,), by="host.disks")
     """Members that are missing; absent for levels without redundancy."""

@@ -57,13 +57,9 @@ UNJUDGED = {
            "GpuCounters.sync_boost_ns", "GpuCounters.board_limit_ns", "GpuCounters.low_utilization_ns",
            "GpuCounters.reliability_ns"),
     **_all("time stamp of a counter", "GpuCounters.clock_us"),
-    **_all("banks with all spare rows left", "RowHistogram.max"),
-    **_all("use by programs", "GpuMemory.free", "GpuMemory.reserved", "GpuMemory.used", "GpuPcie.bar1_free",
-           "GpuProcess.used_memory", "GpuProcess.name", "GpuActivity.memory_percent", "GpuActivity.graphics"),
+    **_all("use by programs", "GpuProcess.used_memory", "GpuProcess.name", "GpuActivity.graphics"),
     **_all("a display may be connected", "GpuModes.display_mode"),
-    **_all("follows the temperature, which is judged", "GpuThermal.fan_percent"),
     **_all("evidence and words for people", "JobDaemon.name", "Setting.path", "Setting.line"),
-    **_all("CUDA programs ask for them; a pair that lacks them is no slower", "P2pStatus.atomics", "P2pStatus.prop"),
     **_all("driver.fabric and driver.fabric-health read it; no shipped board has it", "Fabric.state"),
 }  # fmt: skip
 

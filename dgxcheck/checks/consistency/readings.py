@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.consistency import bounds, host, identity, load, permanent
+from dgxcheck.checks.by_nature import bounds
+from dgxcheck.checks.consistency import host, identity, load, permanent
 from dgxcheck.checks.consistency.contradiction import Contradiction, Rule, judged, number
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
@@ -19,12 +20,16 @@ from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, s
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING
 from dgxcheck.components.component import Component, host_part
 
-READINGS: tuple[Rule, ...] = (
-    bounds.never_above, bounds.ranges, bounds.parts, bounds.spare_rows, load.at_load, permanent.fallen,
-)  # fmt: skip
+READINGS: tuple[Rule, ...] = (bounds.of_gpu, load.at_load, permanent.fallen)
 IDENTITIES: tuple[Rule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
+_BOUNDS = (
+    "pci.max_link_gen", "pci.max_link_width", "gpu_pcie.max_link_gen", "gpu_pcie.max_link_width", "gpu_memory.total",
+    "gpu_pcie.bar1_total", "gpu_clocks.max.graphics", "gpu_clocks.max.memory", "gpu_power.max_limit_mw",
+    "gpu_power.default_limit_mw", "gpu_thermal.shutdown_c", "gpu_ecc.volatile_corrected.total",
+)  # fmt: skip
+"""What bounds other readings of a GPU: without any nothing is compared."""
 NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compared")
-OF_THE_HOST = (host.memory, host.nodes, host.ports)
+OF_THE_HOST = (host.memory, host.nodes, host.ports, bounds.of_others)
 
 
 def _per_gpu(rules: tuple[Rule, ...], paths: tuple[str, ...], status: Status) -> Judge:
@@ -74,7 +79,7 @@ CHECKS = (
         source="dgxcheck/checks/consistency; the functions' documentation in nvml-api",
         remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values persist, update driver and VBIOS; if that"
         " does not help, run the field diagnostic (dcgmi diag -r 3)",
-        judge=_per_gpu(READINGS, bounds.WHOLES, Status.UNKNOWN),
+        judge=_per_gpu(READINGS, _BOUNDS, Status.UNKNOWN),
     ),
     Check(
         id="consistency.identity",
@@ -98,7 +103,8 @@ CHECKS = (
     Check(
         id="consistency.host",
         rule="Unknown if the kernel's memory differs from the sum of the DIMMs by more than {consistency.memory}, if a"
-        " CPU is in two NUMA nodes, a device not at the CPUs of its node, or a port active on a link that is not up.",
+        " CPU is in two NUMA nodes, a device not at the CPUs of its node, a port active on a link that is not up or"
+        " its rate not that of its lanes, or a reading of a device other than a GPU impossible by itself.",
         source="/proc/meminfo, /sys/devices/system/edac, /sys/devices/system/node, /sys/class/infiniband",
         remedy="check the firmware's memory map and NUMA settings (dmesg: e820, SRAT); run dgxcheck again",
         judge=_host,

@@ -171,7 +171,8 @@ def _disks(box: Box, _: Rows) -> Iterator[Sibling]:
     for row in rows(disks):
         if isinstance(row.model, str) and is_drive(row):
             subject = Subject(kind="disk", name=row.name, bdf=None)
-            yield Sibling(kind="disk", subject=subject, role=(row.vendor, row.model), rows=(row,))
+            vendor = row.vendor if isinstance(row.vendor, str) else None
+            yield Sibling(kind="disk", subject=subject, role=(vendor, row.model), rows=(row,))
 
 
 def _memory_controllers(box: Box, _: Rows) -> Iterator[Sibling]:
