@@ -18,7 +18,7 @@ from transcripts import literal, run
 from dgxcheck.cli import COMMANDS, main
 
 FOLDER = ROOT / "man"
-PAGES = sorted(FOLDER.iterdir())
+PAGES = sorted(FOLDER.glob("*.[1-9]"))
 COMMAND_PAGES = {"": "dgxcheck.1"} | {name: f"dgxcheck-{name}.1" for name in COMMANDS}
 SECTIONS = (
     "NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO",
