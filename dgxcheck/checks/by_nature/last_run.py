@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from dgxcheck.checks.by_nature.records import held, is_inside, records
+from dgxcheck.checks.by_nature.records import records
 from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import component_of, host
@@ -23,7 +23,7 @@ from dgxcheck.facts.inventory import Kept
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.facts.values import Leaf, as_json, described, label, leaves, said, text, where
+from dgxcheck.facts.values import Leaf, as_json, described, held, is_inside, label, leaves, said, text, where
 from dgxcheck.survey import Snapshot
 
 CHECK = "host.last-run"

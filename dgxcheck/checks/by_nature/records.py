@@ -7,46 +7,19 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.finding import Subject
-from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record, fields, replace
-from dgxcheck.survey import Snapshot
-
-NO_DEVICES = ("pci_names", "kernel_log", "measurement", "stated", "tool_reports")
-"""Fields of the snapshot that hold events, figures and what other tools printed."""
+from dgxcheck.facts.values import held
+from dgxcheck.survey import NO_DEVICES, Snapshot
 
 
 Owned = tuple[tuple[str, ...], Record]
-"""A record with the keys that say of which device it is, empty for the host."""
+"""A record with the keys that say of which device it is, empty for the host. A BAR has those of its device too."""
 
 
 def records(facts: Snapshot) -> Iterator[Owned]:
     """Those of the fields, and those in the tuples that they hold; a record in a field is part of its holder."""
     for name in [name for name in fields(facts) if name not in NO_DEVICES]:
-        yield from held(getattr(facts, name))
-
-
-def held(value: object, above: tuple[str, ...] = ()) -> Iterator[Owned]:
-    """The same of one field. A BAR has a number of its own and the keys of the device that has it."""
-    if isinstance(value, tuple):
-        for each in value:
-            yield from held(each, above)
-    elif isinstance(value, Record) and not isinstance(value, Missing):
-        own = _keys(value)
-        own = own if set(above) <= {*own} else (*above, *own)
-        yield own, value
-        for name, row in rows_of(type(value)).items():
-            if row.nature == "holder" and isinstance(inside := getattr(value, name), tuple):
-                yield from held(inside, own)
-
-
-def is_inside(row: Fact) -> bool:
-    """Is it a record that is part of its holder? Those of a tuple are records of their own."""
-    return row.nature == "holder" and not row.record.__annotations__[row.name].startswith("tuple")
-
-
-def _keys(record: Record) -> tuple[str, ...]:
-    return tuple(str(getattr(record, row.name)) for row in rows_of(type(record)).values() if row.nature == "key")
+        yield from ((tuple(keys.values()), record) for keys, record in held(getattr(facts, name)))
 
 
 def subject(box: Box, keys: tuple[str, ...], record: Record) -> Subject:

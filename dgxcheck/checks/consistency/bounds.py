@@ -1,0 +1,114 @@
+"""Readings of a GPU that bound each other, by their rows: a part and its whole, a value and its highest, or any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from dgxcheck.checks.consistency.contradiction import Contradiction, Facts
+from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.device_facts import records_of
+from dgxcheck.checks.engine.finding import Evidence
+from dgxcheck.facts.gpu import ClockPair, Clocks, RowHistogram
+from dgxcheck.facts.nature import Fact, rows_of
+from dgxcheck.facts.record import Identity, Record, fields
+from dgxcheck.facts.values import Rows, described, label, leaves, said, text, where
+from dgxcheck.topology.model import Device
+
+_LIMITS = frozenset(("low", "high", "most", "part_of"))
+_INNER = (Clocks, ClockPair, RowHistogram)
+"""Records whose limits are those of the field that holds them."""
+_Reading = tuple[Record, Rows, float]
+
+
+def never_above(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
+    """A value above the highest that it can have. A hypervisor shows its guest PCIe links of its own making."""
+    for reading, most in _bounded(box, gpu):
+        hidden = "link" in reading[1][-1].name and guest(box) is not None
+        if reading[2] > most[2] and not hidden:
+            words = f"{described(*reading[1:])} above {text(*most[1:])}"
+            yield Contradiction(words, (_evidence(*reading), _evidence(*most)))
+
+
+def ranges(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
+    """A value that no GPU has: power and temperature of silicon that runs are not 0."""
+    for reading in _readings(box, gpu):
+        low, high = said(reading[1], "low"), said(reading[1], "high")
+        if (isinstance(low, int) and reading[2] < low) or (isinstance(high, int) and reading[2] > high):
+            yield Contradiction(f"{described(*reading[1:])} is impossible", (_evidence(*reading),))
+
+
+def parts(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
+    """Parts that are more than their whole."""
+    wholes: dict[tuple[Rows, float], tuple[_Reading, list[_Reading]]] = {}
+    for reading in _readings(box, gpu):
+        whole = _beside(reading, -1, reading[1][-1].more.get("part_of"))
+        if whole is not None:
+            wholes.setdefault(whole[1:], (whole, []))[1].append(reading)
+    for whole, those in wholes.values():
+        values = [value for *_, value in those]
+        if sum(values) > whole[2] >= max(values):
+            names = " and ".join(label(of) for _, of, _ in those)
+            words = f"{names} {text(whole[1], sum(values))} above {text(*whole[1:])}"
+            yield Contradiction(words, tuple(_evidence(*each) for each in (*those, whole)))
+
+
+def spare_rows(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
+    """A row remapper that answers and counts no memory bank at all."""
+    of_banks = [each for each in _readings(box, gpu) if each[1][-1].record is RowHistogram]
+    if of_banks and not any(value for *_, value in of_banks):
+        yield Contradiction("the row remapper counts no memory bank", (_evidence(*of_banks[0]),))
+
+
+def is_compared(box: Box, gpu: Device) -> bool:
+    """Was anything read that bounds another value?"""
+    return next(_bounded(box, gpu), None) is not None
+
+
+def _bounded(box: Box, gpu: Device) -> Iterator[tuple[_Reading, _Reading]]:
+    """Each reading with the one that it cannot exceed."""
+    for reading in _readings(box, gpu):
+        for depth, row in enumerate(reading[1]):
+            most = _beside(reading, depth, row.more.get("most"))
+            if most is not None:
+                yield reading, most
+
+
+def _readings(box: Box, gpu: Device) -> tuple[_Reading, ...]:
+    return _readings_of(Identity(box.snapshot), gpu.bdf or "")
+
+
+@lru_cache(maxsize=64)
+def _readings_of(snapshot: Identity, bdf: str) -> tuple[_Reading, ...]:
+    """Every number of a record that has limits, or holds a record that may."""
+    return tuple(
+        (record, of, value)
+        for record in records_of(snapshot, bdf)
+        if any(_LIMITS & row.more.keys() or "prefix" in row.more for row in rows_of(type(record)).values())
+        for _, of, value in leaves(record, _may_have_limits)
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    )
+
+
+def _may_have_limits(row: Fact) -> bool:
+    of_numbers = row.record.__annotations__[row.name].startswith(("int", "float"))
+    return "prefix" in row.more or bool(_LIMITS & row.more.keys()) or (of_numbers and row.record in _INNER)
+
+
+def _beside(reading: _Reading, depth: int, name: str | None) -> _Reading | None:
+    """The reading with another name at a depth: of ``current.sm`` at depth 0 ``max.sm``."""
+    if name is None:
+        return None
+    names = [row.name for row in reading[1]]
+    names[depth] = name
+    of: Rows = ()
+    value: object = reading[0]
+    for name in names:
+        if not isinstance(value, Record) or name not in fields(value):
+            return None
+        of, value = (*of, rows_of(type(value))[name]), getattr(value, name)
+    return (reading[0], of, value) if isinstance(value, int | float) else None
+
+
+def _evidence(record: Record, of: Rows, value: float) -> Evidence:
+    return Evidence(where(record, of), value)
