@@ -65,7 +65,7 @@ def _described(side: Side, pair: DevicePair) -> str:
     if device.kind == "nic" and not isinstance(hcas, Missing):
         words += [hca.hca_type for hca in hcas if hca.name == device.name]
     description = ", ".join(str(word).strip() for word in words if not isinstance(word, Missing))
-    return (description or {"gpu": "a GPU", "nic": "an adapter"}[device.kind]) + _slot(side, pair)
+    return (description or ("a GPU" if device.kind == "gpu" else "an adapter")) + _slot(side, pair)
 
 
 def _slot(side: Side, pair: DevicePair) -> str:

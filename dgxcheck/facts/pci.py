@@ -60,6 +60,18 @@ ROM = 6
 """``Bar.line`` of the expansion ROM."""
 
 
+class Vpd(Record, where="/sys/bus/pci/devices/{bdf}/vpd"):
+    """Vital product data of an adapter's function."""
+
+    bdf: str = nature.key()
+    uuid: str | Missing = nature.place("adapter UUID", any="all functions of one adapter share it")
+    """Keyword ``V3``."""
+    manages_nvswitches: bool | Missing = nature.place(
+        "leads to NVSwitches", any="follows from where the adapter sits"
+    )
+    """``SMDL=SW_MNG``: through it the NVLink Subnet Manager reaches NVSwitches that are not on PCI."""
+
+
 class Bar(Record):
     """One line of ``/sys/bus/pci/devices/<bdf>/resource``."""
 

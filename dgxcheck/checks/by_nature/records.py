@@ -11,7 +11,6 @@ from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.facts.values import held
 from dgxcheck.survey import NO_DEVICES, Snapshot
 
-
 Owned = tuple[tuple[str, ...], Record]
 """A record with the keys that say of which device it is, empty for the host. A BAR has those of its device too."""
 
