@@ -98,7 +98,8 @@ CHECKS = (
     Check(
         id="consistency.host",
         rule="Unknown if the kernel's memory differs from the sum of the DIMMs by more than {consistency.memory}, if a"
-        " CPU is in two NUMA nodes, a device not at the CPUs of its node, or a port active on a link that is not up.",
+        " CPU is in two NUMA nodes, a device not at the CPUs of its node, or a port active on a link that is not up"
+        " or with a rate that is not that of its lanes.",
         source="/proc/meminfo, /sys/devices/system/edac, /sys/devices/system/node, /sys/class/infiniband",
         remedy="check the firmware's memory map and NUMA settings (dmesg: e820, SRAT); run dgxcheck again",
         judge=_host,
