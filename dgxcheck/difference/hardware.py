@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.difference.matching import Matched
-from dgxcheck.difference.model import Change, DevicePair, Difference, Side, Trend
-from dgxcheck.difference.numbers import ComparedQuantity, compared
+from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, in_container
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import BlockDevice, Storage
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
@@ -21,11 +20,12 @@ _CLASSES = {0x01: "storage controller", 0x02: "network adapter", 0x03: "display 
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     for pair in devices.devices:
         yield from _device(old, new, pair)
+    yield from _listed(old, new, devices)
     yield from _functions(old, new)
     yield from _disks(old, new)
 
 
-def _device(old: Side, new: Side, pair: DevicePair) -> Iterator[Difference]:
+def _device(old: Side, new: Side, pair: Counterparts) -> Iterator[Difference]:
     before, after = pair.old, pair.new
     if before is None or after is None:
         side = new if before is None else old
@@ -44,18 +44,15 @@ def _device(old: Side, new: Side, pair: DevicePair) -> Iterator[Difference]:
         first = 2 if before.path[:2] != after.path[:2] else -1
         message = f"moved from below {' '.join(before.path[:first])} to below {' '.join(after.path[:first])}"
         yield _difference("neutral", "moved", pair, "path", message)
-    if before is not None and after is not None and before.function and after.function:
-        node = ComparedQuantity("hardware", "numa-node", lambda function: function.numa_node)
-        yield from compared(before.function, after.function, node, after.name, after.bdf)
 
 
-def _difference(kind: Trend, change: Change, pair: DevicePair, what: str, message: str) -> Difference:
+def _difference(kind: Trend, change: Change, pair: Counterparts, what: str, message: str) -> Difference:
     before, after = ((device.bdf or device.name) if device else None for device in (pair.old, pair.new))
     return Difference(kind=kind, area="hardware", change=change, device=pair.either.name, bdf=pair.either.bdf,
                       what=what, old=before, new=after, message=message)  # fmt: skip
 
 
-def _described(side: Side, pair: DevicePair) -> str:
+def _described(side: Side, pair: Counterparts) -> str:
     """Model, slot and serial number, as far as they are known."""
     device = pair.new if pair.replaced or pair.old is None else pair.old
     assert device is not None
@@ -68,13 +65,30 @@ def _described(side: Side, pair: DevicePair) -> str:
     if device.kind == "nic" and not isinstance(hcas, Missing):
         words += [hca.hca_type for hca in hcas if hca.name == device.name]
     description = ", ".join(str(word).strip() for word in words if not isinstance(word, Missing))
-    return (description or {"gpu": "a GPU", "nic": "an adapter"}[device.kind]) + _slot(side, pair)
+    return (description or ("a GPU" if device.kind == "gpu" else "an adapter")) + _slot(side, pair)
 
 
-def _slot(side: Side, pair: DevicePair) -> str:
+def _slot(side: Side, pair: Counterparts) -> str:
     devices = [device for device in (pair.new, pair.old) if device is not None and device in side.topology.devices]
     slot = slot_of(devices[0], side.snapshot.slots) if devices else ""
     return f" (slot {slot})" if isinstance(slot, str) and slot else ""
+
+
+def _listed(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
+    """GPUs that NVML lists on one side only; neutral in a container, which may hide GPUs on purpose."""
+    if not all(any(device.index is not None for device in side.topology.gpus) for side in (old, new)):
+        return
+    container = in_container(old) or in_container(new)
+    for pair in devices.gpus:
+        if pair.old is None or pair.new is None or (pair.old.index is None) == (pair.new.index is None):
+            continue
+        listed_now = pair.new.index is not None
+        yield Difference(
+            kind="neutral" if container else "better" if listed_now else "worse", area="hardware", change="changed",
+            device=pair.old.name if pair.new.index is None else pair.new.name, bdf=pair.either.bdf, what="nvml-listed",
+            old=not listed_now, new=listed_now,
+            message="listed by NVML again" if listed_now else "no longer listed by NVML",
+        )  # fmt: skip
 
 
 def _functions(old: Side, new: Side) -> Iterator[Difference]:

@@ -17,7 +17,7 @@ class NvLink(Record, where="nvml nvlink"):
         "NVLink generation", differs="nvlink.generation compares it with the board's", asked="DeviceGetNvLinkVersion"
     )
     """1 on P100, 2 on V100, 3 on A100, 4 on H100; NVML's version enum counts the half generations 2.2 and 3.1 too."""
-    remote_bdf: str | Missing = nature.place("far end of the NVLink")
+    remote_bdf: str | Missing = nature.place("far end of the NVLink", kept=True)
     remote_type: int | Missing = nature.place("kind of far end")
     """0 GPU, 1 IBMNPU, 2 SWITCH, 255 unknown (``nvmlIntNvLinkDeviceType_t``)."""
 
@@ -36,11 +36,11 @@ class NvLinkErrors(Record, where="nvml nvlink errors"):
 
     bdf: str = nature.key()
     link: int = nature.key()
-    replay: int | Missing = nature.counter("replays", limit="nvlink.total", per="day")
-    recovery: int | Missing = nature.counter("recoveries", limit="nvlink.total", per="day")
-    crc_flit: int | Missing = nature.counter("CRC flit errors", limit="nvlink.total-crc", per="day")
-    crc_data: int | Missing = nature.counter("CRC data errors", limit="nvlink.total-crc", per="day")
-    ecc_data: int | Missing = nature.counter("ECC data errors", limit="nvlink.total", per="day")
+    replay: int | Missing = nature.counter("NVLink replays", limit="nvlink.total", per="day")
+    recovery: int | Missing = nature.counter("NVLink recoveries", better="less", limit="nvlink.total", per="day")
+    crc_flit: int | Missing = nature.counter("NVLink CRC flit errors", limit="nvlink.total-crc", per="day")
+    crc_data: int | Missing = nature.counter("NVLink CRC data errors", limit="nvlink.total-crc", per="day")
+    ecc_data: int | Missing = nature.counter("NVLink ECC data errors", limit="nvlink.total", per="day")
 
 
 class NvLinkRate(Record, where="nvml nvlink rate"):
@@ -49,7 +49,7 @@ class NvLinkRate(Record, where="nvml nvlink rate"):
     bdf: str = nature.key()
     link: int = nature.key()
     speed_mbs: int | Missing = nature.state(
-        "NVLink speed", "MB/s", differs="nvlink.rate compares it within a tolerance"
+        "NVLink speed", "MB/s", better="more", differs="nvlink.rate compares it within a tolerance"
     )
     """MB/s per direction, as ``nvidia-smi nvlink -s`` prints it: 25781 on V100, 26562 on H100."""
 

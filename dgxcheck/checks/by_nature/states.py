@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.by_nature.records import is_inside, records
+from dgxcheck.checks.by_nature.records import records
 from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine.blame import component_of, host
 from dgxcheck.checks.engine.box import HOST, Box
@@ -15,7 +15,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.values import Leaf, as_json, described, leaves, text, where
+from dgxcheck.facts.values import Leaf, as_json, described, is_inside, leaves, text, where
 
 
 def _judged_here(row: Fact) -> bool:
@@ -25,13 +25,13 @@ def _judged_here(row: Fact) -> bool:
 def _states(box: Box) -> Judged:
     judged = 0
     bad: dict[Subject, list[tuple[Record, Leaf]]] = {}
-    for record in records(box.snapshot):
+    for keys, record in records(box.snapshot):
         for leaf in leaves(record, _judged_here):
             good = leaf[1][-1].more.get("good")
             if good is not None:
                 judged += 1
                 if leaf[2] not in good:
-                    bad.setdefault(subject_of(box, record), []).append((record, leaf))
+                    bad.setdefault(subject_of(box, keys, record), []).append((record, leaf))
     for subject, those in bad.items():
         prefix = f"{subject.part}: " if subject.kind == "host" and subject.part else ""
         words = (f"{described(of, value)}, not {' or '.join(text(of, each) for each in of[-1].more['good'])}"

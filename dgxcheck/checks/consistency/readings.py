@@ -7,10 +7,10 @@ swapped, cloned or flashed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dgxcheck.checks.consistency import bounds, host, identity, load, permanent
-from dgxcheck.checks.consistency.contradiction import Contradiction, Rule, judged, number
+from dgxcheck.checks.consistency.contradiction import Contradiction, ReadingRule, judged
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, Judge
@@ -18,17 +18,18 @@ from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.topology.model import Device
 
-READINGS: tuple[Rule, ...] = (
+READINGS: tuple[ReadingRule, ...] = (
     bounds.never_above, bounds.ranges, bounds.parts, bounds.spare_rows, load.at_load, permanent.fallen,
 )  # fmt: skip
-IDENTITIES: tuple[Rule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
+IDENTITIES: tuple[ReadingRule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
 NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compared")
 OF_THE_HOST = (host.memory, host.nodes, host.ports)
 
 
-def _per_gpu(rules: tuple[Rule, ...], paths: tuple[str, ...], status: Status) -> Judge:
-    """``paths``: facts without which the rules have nothing to compare."""
+def _per_gpu(rules: tuple[ReadingRule, ...], is_compared: Callable[[Box, Device], bool], status: Status) -> Judge:
+    """``is_compared``: have the rules anything to compare?"""
 
     def judge(box: Box) -> Judged:
         for gpu in box.gpus:
@@ -38,8 +39,7 @@ def _per_gpu(rules: tuple[Rule, ...], paths: tuple[str, ...], status: Status) ->
                 continue
             facts = facts_of(box.snapshot, gpu.bdf or "")
             found = [contradiction for rule in rules for contradiction in rule(box, gpu, facts)]
-            compared = any(number(facts, path) is not None for path in paths)
-            yield box.subject(gpu), judged(found, status) if found or compared else NOTHING_TO_COMPARE
+            yield box.subject(gpu), judged(found, status) if found or is_compared(box, gpu) else NOTHING_TO_COMPARE
 
     return judge
 
@@ -74,7 +74,7 @@ CHECKS = (
         source="dgxcheck/checks/consistency; the functions' documentation in nvml-api",
         remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values persist, update driver and VBIOS; if that"
         " does not help, run the field diagnostic (dcgmi diag -r 3)",
-        judge=_per_gpu(READINGS, bounds.WHOLES, Status.UNKNOWN),
+        judge=_per_gpu(READINGS, bounds.is_compared, Status.UNKNOWN),
     ),
     Check(
         id="consistency.identity",
@@ -82,7 +82,7 @@ CHECKS = (
         " of one model.",
         source="boards.toml; https://developer.nvidia.com/cuda-gpus; dgxcheck/checks/consistency/identity.py",
         remedy="find out whether the board was flashed or replaced; ask the vendor for the VBIOS of its part number",
-        judge=_per_gpu(IDENTITIES, ("gpu_board.pci_device_id", "gpu_board.architecture"), Status.WARN),
+        judge=_per_gpu(IDENTITIES, identity.is_compared, Status.WARN),
         blames=part("versions and settings"),
     ),
     Check(
@@ -98,7 +98,8 @@ CHECKS = (
     Check(
         id="consistency.host",
         rule="Unknown if the kernel's memory differs from the sum of the DIMMs by more than {consistency.memory}, if a"
-        " CPU is in two NUMA nodes, a device not at the CPUs of its node, or a port active on a link that is not up.",
+        " CPU is in two NUMA nodes, a device not at the CPUs of its node, or a port active on a link that is not up"
+        " or with a rate that is not that of its lanes.",
         source="/proc/meminfo, /sys/devices/system/edac, /sys/devices/system/node, /sys/class/infiniband",
         remedy="check the firmware's memory map and NUMA settings (dmesg: e820, SRAT); run dgxcheck again",
         judge=_host,
