@@ -28,7 +28,6 @@ from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import BadInput, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
-from dgxcheck.readiness.figures import all_figures
 from dgxcheck.score.box import score_of
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
@@ -38,6 +37,7 @@ from dgxcheck.topology.build import NOTHING_STATED
 if TYPE_CHECKING:
     from dgxcheck.assessment.machine import Given
     from dgxcheck.difference.model import Compared
+    from dgxcheck.readiness.figures import Figure
 
 KERNEL_LOG = "kernel_log"
 MEASUREMENT = "measurement"
@@ -85,11 +85,19 @@ def _assessment(
         verdict=judged,
         diagnosis=diagnose(box, findings),
         score=score_of(box, judged),
-        figures=all_figures(box),
+        figures=_figures(box),
         host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
         seconds=time.monotonic() - begun,
         unmatched=unmatched(findings, box.settings.acknowledged, box),
     )
+
+
+def _figures(box: Box) -> tuple[Figure, ...]:
+    if isinstance(box.snapshot.measurement, Missing):
+        return ()
+    from dgxcheck.readiness.figures import all_figures
+
+    return all_figures(box)
 
 
 def _box(

@@ -23,7 +23,7 @@ from dgxcheck.checks.kernel_log import memory as memory_log
 from dgxcheck.checks.kernel_log import pcie as pcie_log
 from dgxcheck.checks.kernel_log import storage as storage_log
 from dgxcheck.checks.kernel_log import xid
-from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copies, integrity, p2p_copies, rdma_ports
+from dgxcheck.checks.measurement import checks as measurement
 from dgxcheck.checks.network import firmware, hcas, port_counters, port_link, port_state
 from dgxcheck.checks.nvlink import errors as nvlink_errors
 from dgxcheck.checks.nvlink import matrix, nvswitches, speed
@@ -101,13 +101,7 @@ CHECKS: tuple[Check, ...] = (
     *baseline.CHECKS,
     *uniform.CHECKS,
     *last_run.CHECKS,
-    *host_copies.CHECKS,
-    *integrity.CHECKS,
-    *p2p_copies.CHECKS,
-    *rdma_ports.CHECKS,
-    *collectives.CHECKS,
-    *compute.CHECKS,
-    *burn_in.CHECKS,
+    *measurement.CHECKS,
 )
 PROBES = (
     "pci", "numa", "numa_memory", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac",

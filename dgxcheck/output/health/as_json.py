@@ -18,7 +18,10 @@ from dgxcheck.output.health.instructions import remedies
 from dgxcheck.output.json_values import compact, either, source
 from dgxcheck.output.report import HealthReport
 from dgxcheck.profiles.model import SelectedProfile
-from dgxcheck.readiness.figures import Figure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dgxcheck.readiness.figures import Figure
 
 SCHEMA = "dgxcheck/health/2"
 
