@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from time import strftime, strptime
 from typing import TypeGuard, TypeVar
 
 from dgxcheck.checks.engine.wording import against
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, LikeMachines, NodeFault, Result
+from dgxcheck.source.state_file import is_date
 
-DATE = "%Y-%m-%dT%H:%M:%SZ"
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
 Word = TypeVar("Word", bound=str)
 _LARGEST = 1e18
@@ -78,13 +77,9 @@ def _text(document: Mapping[str, Json], name: str, what: str) -> str:
 
 
 def _date(document: Mapping[str, Json]) -> str:
-    """Of one form, so that dates sort as text."""
     text = _text(document, "generated_at", "when it was made")
-    try:
-        if strftime(DATE, strptime(text, DATE)) == text:
-            return text
-    except ValueError:
-        pass
+    if is_date(text):
+        return text
     raise NotAResult("'generated_at' is no date like 2026-11-20T12:00:00Z")
 
 

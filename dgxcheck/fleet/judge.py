@@ -16,9 +16,10 @@ from typing import BinaryIO, cast
 from dgxcheck.facts.limits import FLEET_FILES, FLEET_IDLE_LINES, RESULT_BYTES
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
-from dgxcheck.fleet.document import DATE, NotAResult, SharedStrings, result_of
+from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result, node_of
 from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
+from dgxcheck.source.state_file import DATE
 
 STDIN = "-"
 MAX_AGE_S = 86400.0

@@ -22,6 +22,8 @@ from dgxcheck.source.recording.save import replace_file, written
 
 NAME = "counters.json"
 MEASURED = "measured.json"
+DATE = "%Y-%m-%dT%H:%M:%SZ"
+"""Of UTC."""
 MOST_XIDS = 256
 MOST_HOSTS = 256
 """A home directory may serve a whole cluster."""
@@ -61,7 +63,15 @@ def default_path(name: str = NAME) -> str:
 
 def now() -> tuple[float, str]:
     """Seconds since boot, and the date."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return time.clock_gettime(time.CLOCK_BOOTTIME), time.strftime(DATE, time.gmtime())
+
+
+def is_date(text: str) -> bool:
+    """In that one form, so that dates sort as text."""
+    try:
+        return time.strftime(DATE, time.strptime(text, DATE)) == text
+    except ValueError:
+        return False
 
 
 def read(path: str) -> Reading | None:

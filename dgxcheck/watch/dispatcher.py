@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.source import state_file
 from dgxcheck.watch.event import Event, ReportedEvent
@@ -44,6 +45,9 @@ class Dispatcher:
                 self.memory = load(self._path) or self.memory
             except BadInput as error:
                 self.note("state", f"{error}; starting without it")
+            if self.memory.damaged:
+                entries = counted(self.memory.damaged, "damaged entry", "damaged entries")
+                self.note("state", f"{self._path}: {entries} dropped")
         self.memory.of_boot(boot_id)
 
     def tell(self, events: Iterable[Event]) -> Status:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from math import inf
-from typing import Any, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf, isnan
+from typing import Any, TypeVar, get_args
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.limits import WATCH_BYTES
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input
+from dgxcheck.source import state_file
 from dgxcheck.source.recording.save import replace_file
 from dgxcheck.watch.event import TEXT_CHARACTERS, Event, EventKind
 from dgxcheck.watch.fold import MOST_KEYS, Ledger, Tally
@@ -73,6 +75,8 @@ NAME = "watch.json"
 COUNTERS = "watch-counters.json"
 """The counters that judgements of the watch compare with; ``health`` has its own."""
 _KINDS: tuple[EventKind, ...] = get_args(EventKind)
+_DAMAGED = (ValueError, OverflowError, TypeError, KeyError, AttributeError)
+_T = TypeVar("_T")
 
 
 class Memory:
@@ -87,6 +91,8 @@ class Memory:
         self.ledger = Ledger()
         self.readings: Readings = {}
         self.judged = LastJudgement()
+        self.damaged = 0
+        """Entries of the state file that were none, and are gone."""
 
     def of_boot(self, boot_id: str) -> None:
         """Another boot: sequence numbers, counters and times since boot begin anew."""
@@ -107,7 +113,7 @@ def load(path: str) -> Memory | None:
         raise
     try:
         return _memory(json.loads(raw))
-    except (ValueError, OverflowError, TypeError, KeyError, AttributeError, RecursionError):
+    except (*_DAMAGED, RecursionError):
         raise BadInput(f"{path}: not a state file of dgxcheck watch") from None
 
 
@@ -135,24 +141,43 @@ def _row(tally: Tally) -> Json:
 
 
 def _memory(document: Any) -> Memory:
+    """Each entry by itself, like input from a stranger: one that is damaged is dropped and counted."""
     if document["schema"] != SCHEMA:
         raise ValueError(document["schema"])
     memory = Memory()
-    memory.boot_id, memory.sequence = str(document["boot_id"]), int(document["sequence"])
-    memory.lost = int(document["lost"])
-    for row in document["tallies"][: MOST_KEYS + len(_KINDS)]:
-        tally = _tally(*row)
-        memory.ledger.tallies[tally.event.key] = tally
-    memory.ledger.recent.extend(event for event in document["events"] if isinstance(event, dict))
-    memory.readings = {str(name): int(value) for name, value in [*document["readings"].items()][:MOST]}
-    found = [*document["findings"].items()][:MOST_FINDINGS]
-    memory.judged = LastJudgement(
-        verdict=document["verdict"] and Status(document["verdict"]).value,
-        findings={
-            str(key): BadFinding(Status(status).value, str(bdf), str(text)) for key, (status, bdf, text) in found
-        },
-    )
+    memory.boot_id, memory.sequence = _text(document["boot_id"]), max(int(document["sequence"]), -1)
+    memory.lost = _count(document["lost"])
+    tallies, readings, findings = document["tallies"], document["readings"].items(), document["findings"].items()
+    counted = _good(memory, [*tallies][: MOST_KEYS + len(_KINDS)], lambda row: _tally(*row))
+    memory.ledger.tallies = {tally.event.key: tally for tally in counted}
+    memory.ledger.recent.extend(_good(memory, document["events"], _recent))
+    memory.readings = dict(_good(memory, [*readings][:MOST], lambda item: (_text(item[0]), int(item[1]))))
+    found = dict(_good(memory, [*findings][:MOST_FINDINGS], lambda item: (_text(item[0]), _finding(*item[1]))))
+    verdict = document["verdict"]
+    memory.judged = LastJudgement(verdict=verdict and Status(verdict).value, findings=found)
     return memory
+
+
+def _good(memory: Memory, entries: Iterable[Any], made: Callable[[Any], _T]) -> Iterator[_T]:
+    for entry in entries:
+        try:
+            yield made(entry)
+        except _DAMAGED:
+            memory.damaged += 1
+
+
+def _finding(status: str, bdf: str, text: str) -> BadFinding:
+    return BadFinding(Status(status).value, _address(bdf), _text(text))
+
+
+def _recent(event: Any) -> dict[str, Json]:
+    """An event as ``as_json`` words it, which is shown as it is."""
+    if not isinstance(event, dict) or event["event"] not in _KINDS:
+        raise ValueError(event)
+    Status(event["status"]), _address(event.get("bdf", "")), _date(event.get("at", ""))
+    if not all(isinstance(value, str | int | float) for value in event.values()):
+        raise ValueError(event)
+    return event
 
 
 def _tally(
@@ -160,8 +185,35 @@ def _tally(
     began: float | None, reported: int,
 ) -> Tally:  # fmt: skip
     kinds: dict[str, EventKind] = {each: each for each in _KINDS}
-    event = Event(kind=kinds[kind], status=Status(status), bdf=str(bdf), code=str(code), text=str(text))
-    tally = Tally(event, str(first))
-    tally.count, tally.last, tally.worst, tally.waiting = int(count), str(last), Status(worst), int(waiting)
-    tally.began, tally.reported = -inf if began is None else float(began), int(reported)
+    event = Event(kind=kinds[kind], status=Status(status), bdf=_address(bdf), code=_text(code), text=_text(text))
+    tally = Tally(event, _date(first))
+    tally.count, tally.last, tally.worst, tally.waiting = _count(count), _date(last), Status(worst), _count(waiting)
+    tally.began, tally.reported = -inf if began is None else float(began), _count(reported)
+    if isnan(tally.began):
+        raise ValueError(began)
     return tally
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)
+    value.encode()  # a lone surrogate is no text
+    return value
+
+
+def _address(value: Any) -> str:
+    if _text(value) and as_bdf(value) != value:
+        raise ValueError(value)
+    return _text(value)
+
+
+def _date(value: Any) -> str:
+    if _text(value) and not state_file.is_date(value):
+        raise ValueError(value)
+    return _text(value)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(value)
+    return value

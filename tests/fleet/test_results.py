@@ -14,9 +14,10 @@ from many import Document, result
 
 from dgxcheck.cli import main
 from dgxcheck.facts.limits import FLEET_IDLE_LINES
-from dgxcheck.fleet.document import DATE, NotAResult, SharedStrings, result_of
+from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.output.fleet.schedulers import may_return, reason_of
+from dgxcheck.source.state_file import DATE
 
 SICK = "dgx-1-v100-bar1-small"
 KEY = "pcie.bar1/0000:0a:00.0"

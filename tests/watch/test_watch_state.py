@@ -147,7 +147,7 @@ def test_another_boot_begins_anew_but_keeps_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "{}", '{"schema": "dgxcheck/recording/1"}', "[" * 9999, '{"schema": "dgxcheck/watch-state/1"}',
-     json.dumps({"schema": "dgxcheck/watch-state/1", "boot_id": "", "sequence": 1, "lost": 0, "tallies": [[1]],
+     json.dumps({"schema": "dgxcheck/watch-state/1", "boot_id": "", "sequence": 1, "lost": -1, "tallies": [],
                  "events": [], "readings": {}, "verdict": "", "findings": {}})],
     ids=range(7),
 )  # fmt: skip
@@ -162,6 +162,47 @@ def test_a_state_file_that_is_something_else_is_said_and_replaced(text: str, tmp
     assert [event.text.endswith("; starting without it") for event in listener.events("note")] == [True]
     dispatcher.save(now=True)
     assert load(str(path)) is not None
+
+
+DAMAGED: tuple[tuple[str, object], ...] = (
+    ("tallies", [1]),
+    ("tallies", ["xid", "fail", "0000:0\x7f:00.0", "79", "gone", 1, "", "", "fail", 0, None, 0]),
+    ("tallies", ["xid", "fail", GPU, "79", "gone", -1, "", "", "fail", 0, None, 0]),
+    ("tallies", ["xid", "fail", GPU, "79", "gone", 1, "yesterday", "", "fail", 0, None, 0]),
+    ("tallies", ["xid", "fail", GPU, "79", "\ud800", 1, "", "", "fail", 0, None, 0]),
+    ("tallies", ["xid", "fail", GPU, "79", "gone", 1, "", "", "fail", 0, float("nan"), 0]),
+    ("events", "text"),
+    ("events", {"event": "xid", "status": "fail", "bdf": "../../etc"}),
+    ("events", {"event": "coffee", "status": "fail"}),
+    ("events", {"event": "xid", "status": "fail", "text": ["deep"]}),
+    ("readings", ("aer fatal", "many")),
+    ("findings", ("c.d", ["fail", "0000:0z:00.0", "text"])),
+    ("findings", ("c.d", ["coffee", GPU, "text"])),
+    ("findings", ("c.d", 7)),
+)
+
+
+@pytest.mark.parametrize(("member", "entry"), DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_entry_is_dropped_and_said_and_the_others_stay(member: str, entry: object, tmp_path: Path) -> None:
+    path = tmp_path / "watch.json"
+    save(str(path), filled())
+    document = json.loads(path.read_text())
+    if isinstance(document[member], list):
+        document[member].insert(0, entry)
+    else:
+        document[member] = dict([entry, *document[member].items()])  # type: ignore[list-item]
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text(json.dumps(document))
+    listener = Listener()
+    dispatcher = Dispatcher(str(damaged), [listener])
+    dispatcher.begin("b1")
+    assert [event.text for event in listener.events("note")] == [f"{damaged}: 1 damaged entry dropped"]
+    assert [tally.event.code for tally in dispatcher.memory.ledger.tallies.values()] == ["79", "state"]
+    assert (len(dispatcher.memory.judged.findings), len(dispatcher.memory.readings)) == (1, 1)
+    save(str(damaged), dispatcher.memory)
+    again = load(str(damaged))
+    assert again is not None
+    assert again.damaged == 0
 
 
 def test_a_state_file_that_cannot_be_written_is_said_once_and_stops_nothing() -> None:
