@@ -19,10 +19,11 @@ from dgxcheck.checks.by_nature.last_run import CHECK as LAST_RUN
 from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
 from dgxcheck.checks.placement.missing import CHECK as INVENTORY
 from dgxcheck.checks.registry import PROBES
-from dgxcheck.diagnosis.causes import diagnose
+from dgxcheck.diagnosis.model import HEALTHY, Diagnosis
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import BadInput, Json, Missing
@@ -83,13 +84,21 @@ def _assessment(
         choice=box.choice,
         findings=findings,
         verdict=judged,
-        diagnosis=diagnose(box, findings),
+        diagnosis=_diagnosis(box, findings),
         score=score_of(box, judged),
         figures=_figures(box),
         host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
         seconds=time.monotonic() - begun,
         unmatched=unmatched(findings, box.settings.acknowledged, box),
     )
+
+
+def _diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
+    if not any(finding.status in BAD and not finding.acknowledged for finding in findings):
+        return HEALTHY
+    from dgxcheck.diagnosis.causes import diagnose
+
+    return diagnose(box, findings)
 
 
 def _figures(box: Box) -> tuple[Figure, ...]:

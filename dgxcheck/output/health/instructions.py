@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Value, first_remedy
-from dgxcheck.diagnosis.causes import Diagnosis
 from dgxcheck.diagnosis.confidence import Confidence
+from dgxcheck.diagnosis.model import Diagnosis
 from dgxcheck.diagnosis.preserve import Preserve
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.facts.faults.kind import Step, Urgency
