@@ -20,7 +20,6 @@ from dgxcheck.assessment.opening import open_source
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.commands.fleet import RENDERERS
 from dgxcheck.cli.options import renderer
-from dgxcheck.configuration import of_site
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.fleet.judge import judge
 from dgxcheck.fleet.node_names import folded, racks_of, unfolded
@@ -31,7 +30,7 @@ from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import FleetReport
 from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.profiles import library
-from dgxcheck.settings import Settings
+from dgxcheck.settings import Settings, of_site
 from dgxcheck.source import state_file
 from dgxcheck.source.kernel_log import saved
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
