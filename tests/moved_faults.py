@@ -44,7 +44,7 @@ OF_A_GPU = (
     "pcie-x8-clocks-locked-under-load", "pcie-x4-replays-total", "dgx-a100-xid-149-nonfatal",
     "dgx-a100-memory-contained", "dgx-a100-xid-13-one-program",
     "dgx-h100-fabric-unhealthy", "dgx-h100-link-gen4", "dgx-h100-margin", "dgx-h100-nvlink-down",
-    "dgx-h100-remap-failed", "dgx-h100-sram-threshold",
+    "dgx-h100-memory-unrepairable", "dgx-h100-remap-failed", "dgx-h100-sram-threshold",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-xid-before-reload", "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading",

@@ -207,6 +207,8 @@ class GpuEcc(Record, where="nvml ecc"):
     """Is a memory channel to be repaired at the next reset? As the next from R575 on."""
     tpc_repair_pending: bool | Missing = nature.state("TPC repair pending", by="ecc.repair", good=(False,))
     """Is a texture processing cluster (TPC) to be repaired?"""
+    unrepairable: bool | Missing = nature.state("unrepairable memory", by="ecc.repair", good=(False,))
+    """Has the GPU memory that no remapping and no repair can replace? From R580 on."""
 
 
 class RowHistogram(Record):

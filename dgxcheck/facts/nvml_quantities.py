@@ -175,6 +175,7 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         _ask("DeviceGetRemappedRows"),
         _flag("DeviceGetSramEccErrorStatus", "sram_exceeded", members="bThresholdExceeded"),
         _flag("DeviceGetRepairStatus", "channel_repair_pending tpc_repair_pending"),
+        _flag("DeviceGetUnrepairableMemoryFlag", "unrepairable"),
     ),
     "counters": (
         _ask("DeviceGetPcieReplayCounter", "pcie_replays"),

@@ -235,6 +235,7 @@ CAUSES = {
     "dgx-h100-fabric-unhealthy": ("gpu/0000:9d:00.0/fabric", "inspect"),
     "dgx-h100-link-gen4": ("link/0000:c3:00.0", "power-cycle"),
     "dgx-h100-margin": ("gpu/0000:52:00.0/cooling", "inspect"),
+    "dgx-h100-memory-unrepairable": ("gpu/0000:61:00.0/memory", "field-diagnostic"),
     "dgx-h100-nvlink-down": ("gpu/0000:9d:00.0/NVLink", "reset-gpu"),
     "dgx-h100-nvswitch-missing": ("slot/missing NVSwitch", "reboot"),
     "dgx-h100-port-200": ("port/0000:4f:00.0/1", "reseat"),

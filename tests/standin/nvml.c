@@ -237,6 +237,12 @@ int nvmlDeviceGetRepairStatus(Device gpu, struct repair_v1 *out)
     return fill32(fields, (unsigned *[]){&out->channel, &out->tpc}, 2);
 }
 
+int nvmlDeviceGetUnrepairableMemoryFlag_v1(Device gpu, unsigned *out) /* a struct of one flag, without a version */
+{
+    ASK(GPU("nvmlDeviceGetUnrepairableMemoryFlag_v1", "nvmlDeviceGetUnrepairableMemoryFlag", gpu, NONE));
+    return fill32(fields, &out, 1);
+}
+
 int nvmlDeviceGetViolationStatus(Device gpu, unsigned policy, uint64_t out[2])
 {
     ASK(OWN(nvmlDeviceGetViolationStatus, gpu, NUMBERS(1, policy)));

@@ -68,6 +68,7 @@ FIRST_BRANCH = {  # symbol -> the driver branch that brought it
     "nvmlDeviceGetTemperatureV": 570,
     "nvmlDeviceGetMarginTemperature": 570,
     "nvmlDeviceGetRepairStatus": 575,
+    "nvmlDeviceGetUnrepairableMemoryFlag_v1": 580,
 }
 
 

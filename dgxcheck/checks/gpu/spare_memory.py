@@ -17,7 +17,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
 from dgxcheck.facts.gpu import GpuEcc, GpuMemory, RetiredPage
-from dgxcheck.facts.missing import Json, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.record import replace
 
 _RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html"
@@ -119,6 +119,10 @@ def _takes_pages_out(box: Box, bdf: str) -> bool:
 
 def _repair(box: Box, ecc: GpuEcc) -> Judgement:
     ecc = latest(box, ecc)
+    if ecc.unrepairable is True:
+        evidence = (answered(1, "nvmlDeviceGetUnrepairableMemoryFlag", ecc.bdf),)
+        message = "the driver reports memory that neither a remapping nor a repair can replace"
+        return Judgement(Status.FAIL, message, True, False, evidence=evidence, fault=Fault.MEMORY_UNREPAIRABLE)
     waiting = {"memory channel": ecc.channel_repair_pending, "TPC": ecc.tpc_repair_pending}
     values: list[Json] = [each.reason if isinstance(each, Missing) else each for each in waiting.values()]
     evidence = (answered(values, "nvmlDeviceGetRepairStatus", ecc.bdf),)
@@ -128,6 +132,8 @@ def _repair(box: Box, ecc: GpuEcc) -> Judgement:
         return Judgement(Status.WARN, message, evidence=evidence, fault=Fault.REPAIR_PENDING)
     for state in waiting.values():
         need(state)
+    if isinstance(ecc.unrepairable, Missing) and ecc.unrepairable.gap not in (Gap.UNSUPPORTED, Gap.UNRECORDED):
+        need(ecc.unrepairable)
     return Judgement(Status.PASS, "no repair is pending", evidence=evidence)
 
 
@@ -181,8 +187,10 @@ CHECKS = (
     ),
     Check(
         id="ecc.repair",
-        rule="Warns if a repair of a memory channel or of a TPC waits for the next reset of the GPU.",
-        source="nvmlDeviceGetRepairStatus; nvidia-smi(1), Channel Repair Pending and TPC Repair Pending",
+        rule="Fails if the driver reports memory that cannot be repaired; warns if a repair of a memory channel or of a"
+        " TPC waits for the next reset of the GPU.",
+        source="nvmlDeviceGetUnrepairableMemoryFlag, on which DCGM's health watch fails too;"
+        " nvmlDeviceGetRepairStatus; nvidia-smi(1), Channel Repair Pending and TPC Repair Pending",
         remedy="at the next drain end the GPU's jobs and reset it: nvidia-smi -r -i BDF; this alone does not justify an"
         " RMA",
         judge=per_gpu("gpu_ecc", _repair),

@@ -129,6 +129,10 @@ class Gpu:
         "hardware", steps=RMA_STEPS,
         remedy=FIELD_DIAGNOSTIC,
         source=PAGES)
+    MEMORY_UNREPAIRABLE = FaultKind("memory-unrepairable", "the driver reports memory that cannot be repaired",
+        "hardware", about=("gpu", "memory"), steps=RMA_STEPS,
+        remedy=FIELD_DIAGNOSTIC,
+        source=NVML)
     REPAIR_PENDING = FaultKind("repair-pending", "a repair of a memory channel or TPC waits for a GPU reset",
         "hardware", fails="next-drain", steps=RESET_STEPS, alone=True, source=MEMORY)
     REMAP_PENDING = FaultKind("remap-pending", "a row remapping waits for a GPU reset", "hardware",

@@ -100,6 +100,7 @@ SINGLE: tuple[tuple[str, LazyPattern, Callable[[str], Json]], ...] = tuple(
         ("EnforcedPowerLimit", f"{POWER}(?:enforced|current) power limit", milli),
         ("PowerManagementLimit", f"{POWER}(?:requested )?power limit", milli),
         ("PowerManagementDefaultLimit", f"{POWER}default power limit", milli),
+        ("UnrepairableMemoryFlag", "ecc errors/unrepairable memory", number),
         ("RetiredPagesPendingStatus", "retired pages/(?:pending.*)", number),
         *((f"{name} {which}", f"{group}/{clock}(?: clock)?", number)
           for name, group in (("ClockInfo", "clocks"), ("MaxClockInfo", "max clocks"),

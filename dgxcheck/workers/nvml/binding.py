@@ -155,6 +155,14 @@ def _sram_status(handle: Any) -> Any:
     return {"bThresholdExceeded": status.bThresholdExceeded}
 
 
+def _unrepairable(handle: Any) -> int:
+    """``nvmlUnrepairableMemoryStatus_v1_t`` is the flag alone (nvml.h of R590); nvidia-ml-py has a version before it,
+    and so gives 0 whatever the driver says."""
+    flag = (c_uint * 2)()
+    pynvml._nvmlCheckReturn(pynvml._nvmlGetFunctionPointer("nvmlDeviceGetUnrepairableMemoryFlag_v1")(handle, flag))
+    return flag[0]
+
+
 def _event_reasons(handle: Any) -> Any:
     return _newest(
         lambda: pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle),
@@ -249,6 +257,7 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "nvmlDeviceGetMemoryInfo": _memory_info,
     "nvmlDeviceGetRetiredPages": _retired_pages,
     "nvmlDeviceGetSramEccErrorStatus": _sram_status,
+    "nvmlDeviceGetUnrepairableMemoryFlag": _unrepairable,
     "nvmlDeviceGetCurrentClocksEventReasons": _event_reasons,
     "nvmlDeviceGetTemperature": _temperature,
     "nvmlDeviceGetGpuFabricInfo": _fabric,
