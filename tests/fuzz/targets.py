@@ -17,6 +17,7 @@ from dgxcheck.assessment.importing.recording import read
 from dgxcheck.assessment.importing.texts import lines, text_of
 from dgxcheck.assessment.machine import LAUNCH, examine
 from dgxcheck.assessment.opening import open_source
+from dgxcheck.assessment.selection import of_site
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.commands.fleet import RENDERERS
 from dgxcheck.cli.options import renderer
@@ -30,7 +31,7 @@ from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import FleetReport
 from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.profiles import library
-from dgxcheck.settings import Settings, of_site
+from dgxcheck.settings import Settings
 from dgxcheck.source import state_file
 from dgxcheck.source.kernel_log import saved
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
