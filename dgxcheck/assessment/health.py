@@ -170,7 +170,7 @@ def _facts(source: Source, request: Request) -> Snapshot:
 def _drift(spec: str, source: Source, box: Box) -> Compared:
     """What differs from an earlier recording of this machine."""
     from dgxcheck.assessment.compare import called_as, namespace, side_of
-    from dgxcheck.assessment.opening import open_source
+    from dgxcheck.assessment.machine import open_source
     from dgxcheck.difference.compare import compare
     from dgxcheck.difference.model import Side
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from dgxcheck.assessment.request import Request
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.drift import baseline
+from dgxcheck.checks import baseline
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.registry import CHECKS

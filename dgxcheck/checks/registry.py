@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks import imported_reports
+from dgxcheck.checks import baseline, imported_reports
 from dgxcheck.checks.answers import files as answers_of_files
 from dgxcheck.checks.answers import gpus as answers_of_gpus
 from dgxcheck.checks.answers import host as answers_of_the_host
 from dgxcheck.checks.by_nature import last_run, states, unique
 from dgxcheck.checks.consistency import readings
-from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.driver import bound, fabric_manager, persistence, versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check

@@ -9,8 +9,7 @@ from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.facts.nvlink import NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate
 from dgxcheck.facts.nvml_quantities import LINK_ERRORS
 from dgxcheck.source.protocol import Source
-from probes.gpu.answers import as_bdf, facts_of_link, fields, garbled, is_on, number
-from probes.gpu.listing import links, per_link, present
+from probes.gpu.answers import as_bdf, facts_of_link, fields, garbled, is_on, links, number, per_link, present
 
 GENERATION = {1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5, 8: 6}
 """NVML_NVLINK_VERSION_1_0, 2_0, 2_2, 3_0, 3_1, 4_0, 5_0, 6_0."""

@@ -7,8 +7,7 @@ from itertools import combinations, permutations
 from dgxcheck.facts.missing import Missing, question
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES, GpuPair, P2pStatus
 from dgxcheck.source.protocol import Source
-from probes.gpu.answers import garbled, number
-from probes.gpu.listing import present
+from probes.gpu.answers import garbled, number, present
 
 LEVELS = (0, 10, 20, 30, 40, 50)
 """``nvmlGpuTopologyLevel_t``."""

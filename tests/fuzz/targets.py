@@ -15,8 +15,7 @@ from functools import cache
 
 from dgxcheck.assessment.importing.recording import read
 from dgxcheck.assessment.importing.texts import lines, text_of
-from dgxcheck.assessment.machine import LAUNCH, examine
-from dgxcheck.assessment.opening import open_source
+from dgxcheck.assessment.machine import LAUNCH, examine, open_source
 from dgxcheck.assessment.selection import of_site
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.commands.fleet import RENDERERS

@@ -11,8 +11,7 @@ from programs import program
 from seam import run
 
 from dgxcheck.assessment import Request, assess
-from dgxcheck.source.recording.binary import from_rows
-from dgxcheck.source.recording.keys import flatten
+from dgxcheck.source.recording.keys import flatten, from_rows
 from dgxcheck.source.recording.load import load, recording
 
 FIXTURES = ROOT / "fixtures"

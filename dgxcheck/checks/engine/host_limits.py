@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -9,9 +10,28 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.facts.command_line import parameters
 from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.missing import Missing
+
+
+def parameters(cmdline: str) -> tuple[tuple[str, str], ...]:
+    """``pci=nomsi,noaer quiet`` as ``(("pci", "nomsi"), ("pci", "noaer"), ("quiet", ""))``, in the kernel's order.
+
+    What follows ``--`` is for init.
+    """
+    return tuple(_split(cmdline.partition(" -- ")[0]))
+
+
+def _split(cmdline: str) -> Iterator[tuple[str, str]]:
+    try:
+        words = shlex.split(cmdline)
+    except ValueError:
+        words = cmdline.split()
+    for word in words:
+        name, _, value = word.partition("=")
+        for each in value.split(",") if value else ("",):
+            yield name, each
+
 
 NUMA_SETTING = "NUMA setting"
 COMMAND_LINE = "kernel command line"

@@ -8,7 +8,7 @@ import click
 
 from dgxcheck.assessment.xid_explanation import explain, explain_all, relations_of
 from dgxcheck.cli.options import emit, output_file
-from dgxcheck.xid.architecture import BOARDS, NAMES
+from dgxcheck.xid.entry import BOARDS, NAMES
 from dgxcheck.xid.relations import relations
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dgxcheck.diagnosis.preserve import Preserve
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.facts.faults.kind import Step, Urgency
 from dgxcheck.output.health.finding_lines import component_name
-from dgxcheck.xid.line import OFF_BUS
+from dgxcheck.xid.relations import OFF_BUS
 
 STEPS: Mapping[Step, str] = {
     "watch": "watch", "inspect": "inspect", "check-program": "check the program",

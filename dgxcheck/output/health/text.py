@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.finding import Finding, Status, Witness
 from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.output import provenance
-from dgxcheck.output.health import host_use, overview
+from dgxcheck.output.health import overview
 from dgxcheck.output.health.finding_lines import (
     acknowledged,
     by_subject,
@@ -104,7 +104,7 @@ def render(report: HealthReport) -> str:
             *overview.tables(assessment, width),
             *_problems(report),
             *_figures(report),
-            *host_use.as_text(assessment, report.verbose),
+            *_host_use(report),
             *([*by_subject(assessment.findings), *skipped(assessment.findings)] if report.verbose else []),
             *(wrapped(line, width, 2) for line in _summary(report)),
         ]
@@ -120,6 +120,15 @@ def _figures(report: HealthReport) -> list[str]:
     from dgxcheck.output.health.measurement_tables import tables
 
     return tables(assessment.figures)
+
+
+def _host_use(report: HealthReport) -> list[str]:
+    assessment = report.assessment
+    if not assessment.programs and assessment.host_load is None:
+        return []
+    from dgxcheck.output.health import host_use
+
+    return host_use.as_text(assessment, report.verbose)
 
 
 def _problems(report: HealthReport) -> list[str]:
