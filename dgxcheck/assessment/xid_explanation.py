@@ -11,9 +11,22 @@ from dgxcheck.diagnosis.escalation import escalation
 from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.xid.entry import AMPERE, REMEDIES, Severity, SXidEntry, XidEntry, architecture_of
 from dgxcheck.xid.relations import Relation, relations
-from dgxcheck.xid.table import FIRST_SXID, UNUSED, before_ampere, from_ampere, is_listed, meaning, sxids
+from dgxcheck.xid.table import (
+    AMPERE,
+    FIRST_SXID,
+    REMEDIES,
+    UNUSED,
+    Severity,
+    SXidEntry,
+    XidEntry,
+    architecture_of,
+    before_ampere,
+    from_ampere,
+    is_listed,
+    meaning,
+    sxids,
+)
 
 AppliesTo = Literal["all GPUs", "GPUs before Ampere", "GPUs from Ampere on", "NVSwitches"]
 

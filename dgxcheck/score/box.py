@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.host import cpu, disks, ethernet, memory
@@ -47,9 +47,9 @@ def _less_data(box: Box, tb: float, expected: float) -> bool:
 
 OF_THE_HOST = (
     HostQuantity("network", "network.hcas", "HCAs", hcas.count),
-    HostQuantity("host", "host.sockets", "sockets", cpu.sockets, hidden=visibility.cpus_hidden),
-    HostQuantity("host", "host.cores", "cores", cpu.cores, hidden=visibility.cpus_hidden),
-    HostQuantity("host", "host.memory", "GiB", memory.total_memory, memory.is_short, visibility.cpus_hidden),
+    HostQuantity("host", "host.sockets", "sockets", cpu.sockets, hidden=host_limits.cpus_hidden),
+    HostQuantity("host", "host.cores", "cores", cpu.cores, hidden=host_limits.cpus_hidden),
+    HostQuantity("host", "host.memory", "GiB", memory.total_memory, memory.is_short, host_limits.cpus_hidden),
     HostQuantity("host", "host.data", "TB", disks.data_volume, _less_data, disks.possible_pool),
 )
 

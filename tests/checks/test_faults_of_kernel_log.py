@@ -20,7 +20,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.saved import times
-from dgxcheck.xid.entry import REMEDIES
+from dgxcheck.xid.table import REMEDIES
 from probes.kernel_log import facts
 
 

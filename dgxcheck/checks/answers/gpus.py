@@ -16,7 +16,7 @@ from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
-from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.gpu import Nvml

@@ -13,7 +13,7 @@ from itertools import combinations
 
 from dgxcheck.checks.consistency import bounds, contradiction, identity
 from dgxcheck.checks.consistency.contradiction import Contradiction, Rule, judged, number
-from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest
 from dgxcheck.checks.engine.check import Check, Judge
@@ -41,7 +41,7 @@ def memory(box: Box) -> Iterator[Contradiction]:
         return
     sizes = [row.size_mb for row in controllers]
     known = [size for size in sizes if not isinstance(size, Missing)]
-    if not known or len(known) < len(sizes) or guest(box) is not None or visibility.in_container(box):
+    if not known or len(known) < len(sizes) or guest(box) is not None or host_limits.in_container(box):
         return
     if any(name in MEMORY_PARAMETERS for name, _ in command_line(box)):
         return

@@ -33,9 +33,8 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import KernelLog, Xid
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.entry import REMEDIES, Part, Severity, XidEntry
 from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, OFF_BUS, WINDOW_S, link_of, places
-from dgxcheck.xid.table import meaning
+from dgxcheck.xid.table import REMEDIES, Part, Severity, XidEntry, meaning
 
 _WORST = (Status.FAIL, Status.WARN, Status.PASS)
 _CLEANED_UP = 45

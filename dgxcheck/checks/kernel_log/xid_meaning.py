@@ -12,9 +12,8 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import KernelLog, SXid, Xid
 from dgxcheck.facts.record import replace
-from dgxcheck.xid.entry import REMEDIES, Response, XidEntry
 from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, FATAL, WINDOW_S, Recovery, link_of, recovery_of
-from dgxcheck.xid.table import decoded, sxids
+from dgxcheck.xid.table import REMEDIES, Response, XidEntry, decoded, sxids
 
 OF_RESPONSE: Mapping[Response, FaultKind] = {
     "off-bus": Fault.GPU_LOST,
