@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from dgxcheck.assessment.growth import with_growth, within
-from dgxcheck.assessment.machine import opened, topology_of
+from dgxcheck.assessment.machine import opened, surveyed, topology_of
 from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.assessment.request import DEFAULT, WINDOW_S, Request, validate
 from dgxcheck.assessment.result import Assessment
@@ -154,7 +154,7 @@ def _facts(source: Source, request: Request) -> Snapshot:
     saved = None if request.kernel_log is None else _saved_log(request.kernel_log)
     unread = {name for name, left_out in ((KERNEL_LOG, quick or saved is not None), (MEASUREMENT, quick or live))
               if left_out}  # fmt: skip
-    facts = survey(source, [name for name in PROBES if name not in unread])
+    facts = surveyed(source, [name for name in PROBES if name not in unread])
     if saved is not None:
         return replace(facts, kernel_log=saved)
     if live and request.state is not None and isinstance(facts.kernel_log, KernelLog):

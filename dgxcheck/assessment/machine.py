@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from dgxcheck.assessment.request import DEADLINE_S
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.source.recording.shipped import is_shipped
 from dgxcheck.source.recording.shipped import open_source as open_recording
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     this machine; or a source that the caller has opened, and closes."""
 
 LIVE = "live"
+TEGRA_RELEASE = "/etc/nv_tegra_release"
+_NVGPU = "(nvgpu)"
 ONLY_OF_TEXTS = "--host chooses among the hosts of a text; give the text with --from"
 RDMA = (
     *WIRING, "bars", "config_space", "iommu", "ib_ports", "modules", "host", "device_nodes", "memlock", "gpu_board",
@@ -125,8 +127,20 @@ def examine(
     """
     names = tuple(probes)
     with opened(source, "TOPOLOGY" if set(names) <= set(WIRING) else "EVERYTHING", deadline, root) as machine:
-        facts = survey(machine, names)
+        facts = surveyed(machine, names)
         return Machine(origin=machine.origin, snapshot=facts, topology=topology_of(facts))
+
+
+def surveyed(source: Source, names: Iterable[str]) -> Snapshot:
+    """What the probes of these names find; BadInput for a Jetson: the release file of its system, or the name that its
+    driver, nvgpu, gives to the GPU in the chip."""
+    facts = survey(source, names)
+    models = () if isinstance(facts.gpu, Missing) else (gpu.name for gpu in facts.gpu.gpus)
+    chip = next((model for model in models if isinstance(model, str) and model.endswith(_NVGPU)), "")
+    if chip or isinstance(source.text(TEGRA_RELEASE), str):
+        what = f"{chip}: Jetson" if chip else f"{TEGRA_RELEASE}: Jetson"
+        raise BadInput(f"{what} is not supported: its GPU is in the chip, without PCIe, NVLinks and most of NVML")
+    return facts
 
 
 def topology_of(facts: Snapshot) -> Topology:

@@ -12,6 +12,8 @@ from dgxcheck.facts.record import Record
 _UNASKED = Missing(Gap.UNASKED, "/proc/cpuinfo")
 STATED_CONTAINER = "stated container host"
 """Key of the fact that the outputs of a text were made in a container that hides some of the machine's GPUs."""
+STATED_NAMED = "stated gpus-named host"
+"""Key of the fact that outputs name GPUs (the ranks of a run, lines of a log) and none lists those of the machine."""
 
 
 class Cpu(Record):
@@ -88,6 +90,8 @@ class Host(Record):
     smt: str | Missing = nature.setting("second threads of cores", kept=True)
     """``on``, ``off``, ``forceoff``, ``notsupported``: whether second threads are in use."""
     clock_source: str | Missing = nature.setting("clock source", kept=True)
+    gpus_named: bool = nature.load("outputs that name GPUs and list none", default=False)
+    """Are the GPUs those that outputs name, such as the ranks of a run? There may be others."""
     uptime_s: float | Missing = nature.load("time since boot", "s", default=Missing(Gap.UNASKED, "/proc/uptime"))
     """Seconds since boot; in an LXC container since its start."""
 

@@ -64,6 +64,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     lspci.read_text: (*(f".{function} " for function in range(8)), "-[", "lnkcap", "lnksta"),
     dmidecode.read_dmidecode: ("bios information", "system information", "base board information", "memory device"),
     system.read_driver_version: ("nvrm version",),
+    system.read_tegra: ("(release), revision:",),
     system.read_modules: (
         "module", " live", "loading", "nvidia", "nv_peer_mem", "gdrdrv", "nouveau", "mlx", "ib_", "rdma_", "knem",
         "xpmem",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dgxcheck.facts.bdf import bus_order, is_unplaced
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import STATED_CONTAINER
+from dgxcheck.facts.host import STATED_CONTAINER, STATED_NAMED
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES
 from dgxcheck.readers.kernel_log.excerpt import DOMAIN
@@ -65,10 +65,12 @@ def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
     before, after = _CLASS
     shown = {key[len(before) : -len(after)] for key in facts if key.startswith(before) and key.endswith(after)}
     listed = {bdf for bdf in (*nvml_gpus(facts), *numberless(facts)) if not is_unplaced(bdf)}
-    gpus = {bdf for bdf in shown if str(facts[f"text {PCI_DEVICES}/{bdf}/class"]).startswith("0x03")}
+    gpus = {bdf for bdf in shown if str(facts[f"text {PCI_DEVICES}/{bdf}/class"]).startswith(("0x03", "0x12"))}
     if not (gpus or (shown and listed)) or f"names {PCI_DEVICES}" in facts:
         return {}  # of adapters alone nobody says that there is no GPU
-    return {f"names {PCI_DEVICES}": [*sorted(shown | listed)]}
+    whole = COUNT in facts or any(key.startswith(_OF_DRIVER) for key in facts)
+    named: dict[str, Json] = {} if whole else {STATED_NAMED: True}
+    return {f"names {PCI_DEVICES}": [*sorted(shown | listed)], **named}
 
 
 def _functions_of_hcas(facts: Mapping[str, Json]) -> dict[str, Json]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dgxcheck.facts.host import STATED_CONTAINER, Cpu, CpuPolicy, Dmi, Host
+from dgxcheck.facts.host import STATED_CONTAINER, STATED_NAMED, Cpu, CpuPolicy, Dmi, Host
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import DMI
 from dgxcheck.source.protocol import Source
@@ -42,6 +42,7 @@ def host(source: Source) -> Host:
         present_cpus=ask(source, f"{_CPU}/present", cpulist),
         smt=ask(source, f"{_CPU}/smt/control", line),
         clock_source=ask(source, "/sys/devices/system/clocksource/clocksource0/current_clocksource", line),
+        gpus_named=_states(source, STATED_NAMED),
         uptime_s=ask(source, "/proc/uptime", _uptime),
     )
 
@@ -110,10 +111,14 @@ def _container(source: Source) -> str | Missing | None:
         if not isinstance(mark, Missing):
             return name
         gaps.append(mark)
-    stated = source.stated()
-    if not isinstance(stated, Missing) and stated.get(STATED_CONTAINER) is True:
+    if _states(source, STATED_CONTAINER):
         return "unnamed"
     return next((gap for gap in gaps if gap.gap is not Gap.ABSENT), None)
+
+
+def _states(source: Source, key: str) -> bool:
+    stated = source.stated()
+    return not isinstance(stated, Missing) and stated.get(key) is True
 
 
 def _dmi(source: Source) -> Dmi:

@@ -101,6 +101,8 @@ def gpus_hidden(box: Box) -> str:
     host = box.snapshot.host
     if isinstance(host, Host) and isinstance(host.vm, str):
         return "a virtual machine sees only the GPUs assigned to it"
+    if isinstance(host, Host) and host.gpus_named:
+        return "these outputs name GPUs and list none: there may be others"
     return ""
 
 

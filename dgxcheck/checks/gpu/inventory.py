@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from dgxcheck.checks.driver.loaded import bound
@@ -19,8 +20,8 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import GpuBoard, GpuMemory
-from dgxcheck.facts.ids import MIB, NvmlReturn
-from dgxcheck.facts.missing import Gap, Json, Missing, need
+from dgxcheck.facts.ids import MIB, NVIDIA, NvmlReturn
+from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.sysfs import PCI_DEVICES, pci_file
 from dgxcheck.topology.model import Device
 
@@ -68,7 +69,7 @@ def _count_judgement(box: Box) -> Judgement:
         if (gap := box.topology.nameless) is not None:
             return unjudged(gap)
         none = Evidence(PCI_DEVICES, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU")
-        message = "no NVIDIA GPU is visible, and no profile was named"
+        message = f"no NVIDIA GPU is visible, and no profile was named{_of_others(box)}"
         return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,))
     if choice is None or choice.how == "gpus" or (number := choice.number("gpu.count")) is None:
         return NO_REFERENCE
@@ -84,6 +85,18 @@ def _count_judgement(box: Box) -> Judgement:
     note = f"; bound to no driver: {', '.join(unbound)}" if unbound else ""
     message = f"{present} of {counted(int(number.value), 'GPU')} found ({choice.profile.title}){note}"
     return judged(Fault.GPU_MISSING, message, present, number.value, "GPUs", evidence, fails=present < number.value)
+
+
+def _of_others(box: Box) -> str:
+    """Accelerators of other vendors: processing accelerators, 3D and display controllers; VGA, stands for a
+    host's own display too, is left out."""
+    ids = Counter(
+        f"{row.vendor:04x}:{row.device:04x}" for row in rows(box.snapshot.pci)
+        if isinstance(row.class_code, int) and (row.class_code >> 16 == 0x12 or row.class_code >> 8 in (0x0302, 0x0380))
+        and isinstance(row.vendor, int) and isinstance(row.device, int) and row.vendor != NVIDIA
+    )  # fmt: skip
+    named = ", ".join(f"{number} x {name}" for name, number in ids.items())
+    return f"; boards of other vendors are not judged: {named}" if named else ""
 
 
 def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

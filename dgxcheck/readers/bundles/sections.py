@@ -36,7 +36,7 @@ class Section(Record):
 _FILES = LazyPattern(
     r"/proc/(?:cmdline|cpuinfo|meminfo|version|modules|driver/nvidia/.*|sys/kernel/(?:numa_balancing|osrelease|hostname))"
     r"|/sys/(?:bus/pci|class/(?:dmi|infiniband|net|iommu|block)|devices/system|module|kernel/(?:mm/memory_peers"
-    r"|iommu_groups)|hypervisor)/.*|/etc/(?:os-release|dgx-release)|/run/systemd/container|/\.dockerenv"
+    r"|iommu_groups)|hypervisor)/.*|/etc/(?:os-release|dgx-release|nv_tegra_release)|/run/systemd/container|/\.dockerenv"
 )
 _MODULES = "/proc/modules"
 _PROGRAM = LazyPattern(r"(?:/[\w.+/-]{0,80}/)?(?P<name>[\w.+-]{1,40}?)(?::|(?P<options>\s.*))?")

@@ -193,6 +193,17 @@ def read_driver_version(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (Imported(tool=FILE, facts={**facts}, understood=frozenset({*found} | behind)),)
 
 
+TEGRA_FILE = "/etc/nv_tegra_release"
+_TEGRA = LazyPattern(r"# R\d{1,3} \(release\), REVISION: [\d.]{1,12}(?:, .{0,200})?", "(release), REVISION:")
+
+
+def read_tegra(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The release of the system of a Jetson."""
+    found = {number: text for number, line in enumerate(bounded(lines)) if _TEGRA.fullmatch(text := line.strip())}
+    facts: dict[str, Json] = {f"text {TEGRA_FILE}": f"{text}\n" for text in found.values()}
+    return (Imported(tool=TEGRA_FILE, facts=facts, understood=frozenset(found)),) if found else ()
+
+
 _UNAME = LazyPattern(r"(?:uname: )?Linux (?P<host>\S{1,255}) (?P<release>\d\S{0,100}) #\S.*", "Linux ")
 
 
