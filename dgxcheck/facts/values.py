@@ -18,6 +18,7 @@ Leaf = tuple[str, Rows, Value]
 """The name, ``PciBars.bars[1].size``, the rows and the value."""
 Picked = Callable[[Fact], bool]
 
+_SCALARS = frozenset((bool, int, float, str, type(None)))
 PRESENT, UNREAD = "present", "not readable"
 _NOT_ASKED = (Gap.UNASKED, Gap.UNRECORDED, Gap.ABSENT)
 """A file that is absent may be absent from a copy of the tree only; sysfs has the same files for devices of a kind."""
@@ -41,6 +42,9 @@ def leaves(record: Record, picked: Picked, gaps: bool = False) -> Iterator[Leaf]
 def _of_record(record: Record, name: str, above: Rows, picked: Picked, gaps: bool) -> Iterator[Leaf]:
     for field, row, may_be_else in _rows(type(record), picked):
         value, inside = getattr(record, field), (*above, row)
+        if type(value) in _SCALARS:
+            yield f"{name}.{field}", inside, value
+            continue
         if isinstance(value, Missing):
             if gaps and value.gap not in _NOT_ASKED:
                 yield f"{name}.{field}", inside, UNREAD

@@ -114,7 +114,10 @@ def _alike(own: Mode, other: Mode) -> bool:
 
 
 def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgement:
-    due = {path: gap for path, gap in own.items() if _is_silent(path, gap) and _is_due(box, gpu, path, own, alike)}
+    unanswered = {path: gap for path, gap in own.items() if isinstance(gap, Missing)}
+    due: dict[str, object] = {
+        path: gap for path, gap in unanswered.items() if _is_silent(path, gap) and _is_due(box, gpu, path, own, alike)
+    }
     due |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
     if not due and not gone:

@@ -4,6 +4,7 @@ itself."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.finding import Subject
@@ -29,9 +30,15 @@ def held(value: object) -> Iterator[Record]:
             yield from held(each)
     elif isinstance(value, Record) and not isinstance(value, Missing):
         yield value
-        for name, row in rows_of(type(value)).items():
-            if row.nature == "holder" and isinstance(inside := getattr(value, name), tuple):
+        for name in _holders(type(value)):
+            if isinstance(inside := getattr(value, name), tuple):
                 yield from held(inside)
+
+
+@cache
+def _holders(kind: type[Record]) -> tuple[str, ...]:
+    """The fields of a record that hold others."""
+    return tuple(name for name, row in rows_of(kind).items() if row.nature == "holder")
 
 
 def is_inside(row: Fact) -> bool:
