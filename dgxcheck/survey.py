@@ -42,13 +42,15 @@ if TYPE_CHECKING:
     from dgxcheck.facts.measurement import Measurement
     from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
     from dgxcheck.facts.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate, P2pStatus
-    from dgxcheck.facts.pci import AerDevice, ConfigSpace, Iommu, PciBars, PciFunction, Slot
+    from dgxcheck.facts.pci import AerDevice, ConfigSpace, Iommu, PciBars, PciFunction, Slot, Vpd
     from dgxcheck.facts.tool_report import ToolReport
     from dgxcheck.source.protocol import Source
 
 WIRING = probes.WIRING
 COUNTERS = probes.COUNTERS
 ALL = probes.ALL
+NO_DEVICES = ("pci_names", "kernel_log", "measurement", "stated", "tool_reports")
+"""Fields of the snapshot that hold events, figures and what other tools printed."""
 _UNASKED = Missing(Gap.UNASKED, "survey")
 
 
@@ -56,6 +58,7 @@ class Snapshot(Record):
     """Facts of one machine at one time, a field per probe; a probe that was not run is ``unasked``."""
 
     pci: tuple[PciFunction, ...] | Missing = _UNASKED
+    vpd: tuple[Vpd, ...] | Missing = _UNASKED
     numa: tuple[NumaNode, ...] | Missing = _UNASKED
     infiniband: tuple[IbDevice, ...] | Missing = _UNASKED
     gpu: Nvml | Missing = _UNASKED

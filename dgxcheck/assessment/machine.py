@@ -147,14 +147,12 @@ def topology_of(facts: Snapshot) -> Topology:
     """How the machine of these facts is wired."""
     from dgxcheck.topology.build import build
 
-    return build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa, facts.stated)
+    return build(
+        facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa, facts.stated, facts.vpd
+    )  # fmt: skip
 
 
 _JSON, _PACKED, _SCHEMA = b"{", b"\x1f\x8b", b'"dgxcheck/'
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from dgxcheck.source.protocol import Source
-
 
 def open_source(spec: str, host: str = "") -> Source:
     """The machine that a name stands for; of a text or a bundle of several hosts that of ``host``.

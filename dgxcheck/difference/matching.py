@@ -46,7 +46,7 @@ def matched(old: Side, new: Side) -> Matched:
 
 
 def _of(side: Side, kind: str) -> list[Device]:
-    return [device for device in side.topology.devices if device.kind == kind]
+    return [device for device in side.topology.devices if (device.kind == "gpu") == (kind == "gpu")]
 
 
 def _comparable(pair: DevicePair, old: Side, new: Side, kind: str) -> bool:

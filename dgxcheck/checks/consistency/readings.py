@@ -8,11 +8,11 @@ swapped, cloned or flashed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 
 from dgxcheck.checks.consistency import bounds, contradiction, identity
-from dgxcheck.checks.consistency.contradiction import Contradiction, Rule, judged, number
+from dgxcheck.checks.consistency.contradiction import Contradiction, Rule, judged
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest
@@ -27,6 +27,7 @@ from dgxcheck.facts.host import Host, MemoryController
 from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.sysfs import NODES
+from dgxcheck.topology.model import Device
 
 _KB_IN_MB = 1024
 _FEWEST = 2
@@ -120,7 +121,6 @@ def ports(box: Box) -> Iterator[Contradiction]:
 def _up(port: IbPort) -> bool:
     return port.phys_state is PhysState.LINK_UP
 
-
 READINGS: tuple[Rule, ...] = (
     bounds.never_above, bounds.ranges, bounds.parts, bounds.spare_rows, contradiction.at_load, contradiction.fallen,
 )  # fmt: skip
@@ -129,8 +129,8 @@ NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compar
 OF_THE_HOST = (memory, nodes, ports)
 
 
-def _per_gpu(rules: tuple[Rule, ...], paths: tuple[str, ...], status: Status) -> Judge:
-    """``paths``: facts without which the rules have nothing to compare."""
+def _per_gpu(rules: tuple[Rule, ...], is_compared: Callable[[Box, Device], bool], status: Status) -> Judge:
+    """``is_compared``: have the rules anything to compare?"""
 
     def judge(box: Box) -> Judged:
         for gpu in box.gpus:
@@ -140,8 +140,7 @@ def _per_gpu(rules: tuple[Rule, ...], paths: tuple[str, ...], status: Status) ->
                 continue
             facts = facts_of(box.snapshot, gpu.bdf or "")
             found = [contradiction for rule in rules for contradiction in rule(box, gpu, facts)]
-            compared = any(number(facts, path) is not None for path in paths)
-            yield box.subject(gpu), judged(found, status) if found or compared else NOTHING_TO_COMPARE
+            yield box.subject(gpu), judged(found, status) if found or is_compared(box, gpu) else NOTHING_TO_COMPARE
 
     return judge
 
@@ -176,7 +175,7 @@ CHECKS = (
         source="dgxcheck/checks/consistency; the functions' documentation in nvml-api",
         remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values persist, update driver and VBIOS; if that"
         " does not help, run the field diagnostic (dcgmi diag -r 3)",
-        judge=_per_gpu(READINGS, bounds.WHOLES, Status.UNKNOWN),
+        judge=_per_gpu(READINGS, bounds.is_compared, Status.UNKNOWN),
     ),
     Check(
         id="consistency.identity",
@@ -184,7 +183,7 @@ CHECKS = (
         " of one model.",
         source="boards.toml; https://developer.nvidia.com/cuda-gpus; dgxcheck/checks/consistency/identity.py",
         remedy="find out whether the board was flashed or replaced; ask the vendor for the VBIOS of its part number",
-        judge=_per_gpu(IDENTITIES, ("gpu_board.pci_device_id", "gpu_board.architecture"), Status.WARN),
+        judge=_per_gpu(IDENTITIES, identity.is_compared, Status.WARN),
         blames=part("versions and settings"),
     ),
     Check(

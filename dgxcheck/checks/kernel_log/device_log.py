@@ -92,6 +92,11 @@ def lines(log: KernelLog, events: Sequence[Event]) -> tuple[Evidence, ...]:
     return tuple(Evidence(log.where, event.line) for event in events[-_SHOWN:])
 
 
+def of_earlier_boots(log: KernelLog, xids: Sequence[EarlierXid]) -> tuple[Evidence, ...]:
+    """The last of them, with their boots."""
+    return tuple(Evidence(log.where, f"boot {xid.boot}: Xid {xid.number}") for xid in xids[-_SHOWN:])
+
+
 def happened(events: Sequence[Event], kind: EventKind, number: int | None = None) -> tuple[LogEvent, ...]:
     """When each of these was logged, for what followed from it; ``number``: the Xid that all of them stand for."""
     return tuple(LogEvent(event.seconds, kind, number) for event in events)

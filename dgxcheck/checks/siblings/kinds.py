@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.components.locate import is_nvswitch, serial_of
 from dgxcheck.facts.host import BlockDevice, NetInterface
+from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
@@ -104,6 +105,8 @@ def _hcas(box: Box, by_place: Rows) -> Iterator[Sibling]:
         if row.is_vf is True:
             continue
         device = box.topology.device(row.name)
+        if device is not None and device.kind != "nic":
+            continue
         near = device is not None and any(matrix[device.name, gpu.name].pci in NEAR for gpu in box.topology.gpus)
         bdf = row.bdf if isinstance(row.bdf, str) else None
         function = box.topology.functions.get(bdf or "")
@@ -171,12 +174,13 @@ def _bridges(box: Box, rows: Rows) -> Iterator[Sibling]:
 
 
 def _functions(box: Box, rows: Rows) -> Iterator[Sibling]:
-    """NVSwitches, and adapters for storage and network that are no HCAs."""
+    """NVSwitches, DMA functions of HCAs, and adapters for storage and network that are no HCAs."""
     known = {device.bdf for device in box.topology.devices}
     for function in box.topology.functions.values():
         code = function.class_code
         base = code >> 16 if isinstance(code, int) else None
-        if function.bdf not in known and (base in (STORAGE, NETWORK) or is_nvswitch(function)):
+        dma = function.vendor == MELLANOX and function.device == DATA_DIRECT
+        if function.bdf not in known and (base in (STORAGE, NETWORK) or is_nvswitch(function) or dma):
             place = _place(box, function.path)
             subject, own = _pci(function.bdf), rows.get((function.bdf, None), ())
             yield Sibling(kind="function", subject=subject, role=_model(function), place=place, rows=own)

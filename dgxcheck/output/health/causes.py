@@ -273,7 +273,8 @@ def blamed(findings: Sequence[Finding], cause: Cause) -> str:
     name = component_name(cause.component)
     if not explained:
         return name
-    lead = next((each for each in explained if _is_about(each, cause.component)), explained[0])
+    worst = [each for each in explained if each.status is explained[0].status]
+    lead = next((each for each in worst if _is_about(each, cause.component)), worst[0])
     subject, message = lead.subject, lead.judgement.message
     if subject.kind == "host" or subject.peer is not None or _is_about(lead, cause.component) or subject.name in name:
         return f"{name}: {message}"
