@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 
 from dgxcheck.checks.consistency import bounds, contradiction, identity
-from dgxcheck.checks.consistency.contradiction import Contradiction, Rule, judged
+from dgxcheck.checks.consistency.contradiction import Contradiction, ReadingRule, judged
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest
@@ -121,15 +121,15 @@ def ports(box: Box) -> Iterator[Contradiction]:
 def _up(port: IbPort) -> bool:
     return port.phys_state is PhysState.LINK_UP
 
-READINGS: tuple[Rule, ...] = (
+READINGS: tuple[ReadingRule, ...] = (
     bounds.never_above, bounds.ranges, bounds.parts, bounds.spare_rows, contradiction.at_load, contradiction.fallen,
 )  # fmt: skip
-IDENTITIES: tuple[Rule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
+IDENTITIES: tuple[ReadingRule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
 NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compared")
 OF_THE_HOST = (memory, nodes, ports)
 
 
-def _per_gpu(rules: tuple[Rule, ...], is_compared: Callable[[Box, Device], bool], status: Status) -> Judge:
+def _per_gpu(rules: tuple[ReadingRule, ...], is_compared: Callable[[Box, Device], bool], status: Status) -> Judge:
     """``is_compared``: have the rules anything to compare?"""
 
     def judge(box: Box) -> Judged:
