@@ -102,9 +102,9 @@ def _hcas(box: Box, by_place: Rows) -> Iterator[Sibling]:
     """HCAs without virtual functions, their ports and the interfaces of the network stack on them."""
     matrix = box.topology.matrix()
     for row in rows(box.snapshot.infiniband):
-        if row.is_vf is True:
-            continue
         device = box.topology.device(row.name)
+        if row.is_vf is True or (device is not None and device.kind != "nic"):
+            continue
         if device is not None and device.kind != "nic":
             continue
         near = device is not None and any(matrix[device.name, gpu.name].pci in NEAR for gpu in box.topology.gpus)
@@ -193,7 +193,8 @@ def _disks(box: Box, _: Rows) -> Iterator[Sibling]:
     for row in rows(disks):
         if isinstance(row.model, str) and is_drive(row):
             subject = Subject(kind="disk", name=row.name, bdf=None)
-            yield Sibling(kind="disk", subject=subject, role=(row.vendor, row.model), rows=(row,))
+            vendor = row.vendor if isinstance(row.vendor, str) else None
+            yield Sibling(kind="disk", subject=subject, role=(vendor, row.model), rows=(row,))
 
 
 def _memory_controllers(box: Box, _: Rows) -> Iterator[Sibling]:
