@@ -4,7 +4,7 @@ Names, not modules: a command imports only the probes that it needs. Files come 
 a driver that takes all the time there is keeps no file from being read.
 """
 
-WIRING = ("pci", "numa", "infiniband", "gpu", "nvlink", "gpu_pairs", "stated")
+WIRING = ("pci", "vpd", "numa", "infiniband", "gpu", "nvlink", "gpu_pairs", "stated")
 """What the topology engine is built from."""
 
 COUNTERS = ("aer", "edac", "ib_ports", "nvlink", "gpu_ecc", "gpu_counters", "nvlink_errors")
@@ -12,6 +12,7 @@ COUNTERS = ("aer", "edac", "ib_ports", "nvlink", "gpu_ecc", "gpu_counters", "nvl
 
 MODULES = {
     "pci": "pci.functions",
+    "vpd": "pci.vpd",
     "numa": "host.memory",
     "infiniband": "infiniband",
     "pci_names": "pci.functions",
@@ -25,15 +26,15 @@ MODULES = {
     "modules": "host.software",
     "host": "host.host",
     "edac": "host.memory",
-    "network": "host.network",
-    "storage": "host.storage",
+    "network": "host.devices",
+    "storage": "host.devices",
     "device_nodes": "host.software",
     "memlock": "host.memlock",
     "units": "host.software",
     "kernel_log": "kernel_log",
     "gpu": "gpu.identity",
     "nvlink": "gpu.nvlink",
-    "gpu_pairs": "gpu.pairs",
+    "gpu_pairs": "gpu.nvlink",
     "gpu_board": "gpu.identity",
     "gpu_pcie": "gpu.readings",
     "gpu_memory": "gpu.readings",
@@ -48,7 +49,7 @@ MODULES = {
     "nvlink_capability": "gpu.nvlink",
     "nvlink_rate": "gpu.nvlink",
     "nvlink_errors": "gpu.nvlink",
-    "p2p": "gpu.pairs",
+    "p2p": "gpu.nvlink",
     "measurement": "results",
     "stated": "stated",
     "tool_reports": "results",

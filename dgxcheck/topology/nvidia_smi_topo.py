@@ -63,9 +63,9 @@ def add_imported(topology: Topology, stated: NvidiaSmiTopo, unlisted_kinds: Coll
         label, pci_label = labels.get(ends), pci_labels.get(ends)
         link = links_by_ends.get(ends) or _unknown(a, b)
         links.append(_merged(link, label, pci_label, switched))
-        for shown, own in ((label, _own_label(link)), (pci_label, link.pci)):
-            if isinstance(shown, str) and own not in (None, shown):
-                differing.setdefault((shown, own or ""), []).append(f"{a.name}-{b.name}")
+        for shown, own in ((label, _own_label(link)), (pci_label, link.pci_label)):
+            if isinstance(shown, str) and own not in ("?", shown):
+                differing.setdefault((shown, own), []).append(f"{a.name}-{b.name}")
     nvlinks_known = all(link.nvlinks is not None for link in links)
     absent = [name for name in stated.names if name not in devices_by_name]
     return replace(
@@ -202,9 +202,9 @@ def _merged(link: Link, label: str | Missing | None, pci_label: str | Missing | 
     return link
 
 
-def _own_label(link: Link) -> str | None:
-    """The box's own label in terms of ``topo -m``; None where unknown."""
-    return link.label if link.nvlinks is not None and link.label != "?" else None
+def _own_label(link: Link) -> str:
+    """The box's own label in terms of ``topo -m``; ``?`` where unknown."""
+    return link.label if link.nvlinks is not None else "?"
 
 
 def _imported_only(links: Sequence[Link]) -> Iterator[str]:

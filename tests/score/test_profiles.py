@@ -13,10 +13,9 @@ from test_health_checks import box, changed
 
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.profiles.library import boards_for, by_name, names, select
+from dgxcheck.profiles.library import boards_for, by_name, is_product, names, select
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, MEASURED_KEYS
 from dgxcheck.profiles.parse import Boards, profile
-from dgxcheck.profiles.product import is_product
 from dgxcheck.topology.reference import ALL
 
 RECORDED = [name for name in names() if name in BOXES]
@@ -147,7 +146,7 @@ def test_two_machines_of_one_name_are_told_apart_by_their_gpus(tmp_path: Path, m
 
 
 @pytest.mark.parametrize(
-    "product", ["DGX Station A100 920-23487-2530-000", "DGX-10", "NVIDIA DGX B200", "DGX", "NVIDIA", "PowerEdge R740"]
+    "product", ["DGX Station A100 920-23487-2530-000", "DGX-10", "NVIDIA DGX B9", "DGX", "NVIDIA", "PowerEdge R740"]
 )
 def test_a_name_with_another_word_is_another_machine(tmp_path: Path, product: str) -> None:
     assert choice(changed(tmp_path, {PRODUCT: f"{product}\n"})) == ("dgx-1-v100", "gpus")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from dgxcheck.checks.engine.blame import Blames, Shared, itself, nothing_shared
@@ -42,7 +43,7 @@ class Check(Record):
     """Is it run after the others, with their findings in ``Box.found``?"""
 
 
-Rule = Callable[[Box, Any], "Judgement | Missing"]
+GpuRule = Callable[[Box, Any], "Judgement | Missing"]
 """From one GPU's record to a judgement, or to the gap that keeps it from one."""
 
 
@@ -53,6 +54,12 @@ def ruled(rule: Callable[..., Judgement | Missing], *args: Any) -> Judgement:
     except NeededFact as needed:
         judgement = needed.gap
     return unjudged(judgement) if isinstance(judgement, Missing) else judgement
+
+
+def called(name: str) -> Callable[..., Any]:
+    """The function ``PACKAGE.MODULE.NAME`` of the checks, whose module is imported when it is first called."""
+    module, _, function = name.rpartition(".")
+    return lambda *args: getattr(import_module(f"dgxcheck.checks.{module}"), function)(*args)
 
 
 def per_host(rule: Callable[[Box], Judgement | Missing]) -> Judge:
@@ -74,6 +81,6 @@ def per_listed_gpu(rule: Callable[[Box, Device], Judgement | Missing]) -> Judge:
     return judge
 
 
-def per_gpu(facts: str, rule: Rule) -> Judge:
+def per_gpu(facts: str, rule: GpuRule) -> Judge:
     """A judge that applies ``rule`` to each GPU's record in the snapshot's field ``facts``."""
     return per_listed_gpu(lambda box, gpu: rule(box, need(row_of(getattr(box.snapshot, facts), gpu.bdf))))

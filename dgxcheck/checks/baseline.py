@@ -1,0 +1,106 @@
+"""The machine against a known-good recording of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dgxcheck.checks.engine.blame import component_of, host
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.pcie.isolation import between
+from dgxcheck.checks.placement.missing import missing
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import device_part, links_at
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.record import replace
+
+if TYPE_CHECKING:
+    from dgxcheck.difference.model import Difference
+
+ID = "baseline.drift"
+_BETWEEN = re.compile(r" -> | - ")
+
+
+def _drift(box: Box) -> Judged:
+    """Nothing without a recording to compare with."""
+    if box.drift is None:
+        return
+    differences = box.drift.differences
+    worse = [difference for difference in differences if difference.kind == "worse" and _asked(box, difference)]
+    for difference in worse:
+        status = Status.FAIL if difference.lost else Status.WARN
+        yield (
+            _subject(box, difference),
+            Judgement(status, difference.message, difference.new, difference.old, difference.unit, fault=Fault.DRIFT),
+        )
+    if not worse:
+        number = counted(len(differences), "other difference")
+        others = f"; {number} (list: dgxcheck diff BASELINE live)" if differences else ""
+        notes = "".join(f"; {note}" for note in box.drift.notes)
+        yield HOST, Judgement(Status.PASS, f"nothing is worse than in the baseline{others}{notes}")
+
+
+def _asked(box: Box, difference: Difference) -> bool:
+    """Is it about a GPU that was asked about, or about no GPU?"""
+    others = {gpu.bdf for gpu in box.topology.gpus} - {gpu.bdf for gpu in box.gpus}
+    return difference.bdf not in others
+
+
+def _subject(box: Box, difference: Difference) -> Subject:
+    """The device, or both of a pair, with the quantity as its part."""
+    ends = [_end(box, difference, name) for name in _BETWEEN.split(difference.device, maxsplit=1)]
+    first = replace(ends[0], part=difference.what)
+    return replace(first, peer=ends[1]) if len(ends) > 1 else first
+
+
+def _end(box: Box, difference: Difference, name: str) -> Subject:
+    if name == HOST.name:
+        return HOST
+    device = None if difference.lost else box.topology.device(name)  # another device may have its name by now
+    if device is not None and device.kind == "gpu":
+        return box.subject(device)
+    if device is not None:
+        return Subject(kind="hca", name=name, bdf=device.bdf)
+    if difference.what == "disk":
+        return Subject(kind="disk", name=name, bdf=None)
+    lost_gpu = difference.lost and name.startswith("GPU")
+    return Subject(kind="gpu" if lost_gpu else "pci", name=name, bdf=difference.bdf)
+
+
+def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    device = box.topology.device(subject.bdf or subject.name)
+    peer = None if subject.peer is None else box.topology.device(subject.peer.bdf or subject.peer.name)
+    if device is not None and peer is not None and peer is not device:
+        yield from between(box, device, peer)
+    elif device is not None:
+        if device.kind == "nic" and subject.name != device.name:
+            yield Component(kind="port", name=subject.name, bdf=device.bdf)
+        yield device_part(box, device)
+    elif subject.kind == "gpu":
+        yield missing(box, "GPU")
+    elif subject.kind == "host":
+        yield from host("changes since the baseline")(box, subject, judgement)
+    elif subject.kind == "pci" and subject.bdf is None:
+        yield Component(kind="host-bridge", name=subject.name)
+    elif subject.kind == "pci" and (links := [*links_at(box, subject.bdf or "")]):
+        yield from links
+    else:
+        yield component_of(box, subject)
+
+
+CHECKS = (
+    Check(
+        id=ID,
+        rule="With --baseline, compares with that recording. Fails if hardware is missing; warns if links are"
+        " narrower or slower, NVLinks are down, pages were retired, rows remapped, uncorrected errors counted, memory"
+        " is smaller or measurements drifted beyond their spread. Not judged without --baseline.",
+        source="the recording that --baseline names",
+        remedy="list every difference with dgxcheck diff BASELINE live; check what was changed since then",
+        judge=_drift,
+        blames=_blame,
+    ),
+)

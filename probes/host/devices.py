@@ -1,0 +1,113 @@
+"""Disks, arrays and network interfaces of the host."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface, Storage
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.sysfs import BLOCK
+from dgxcheck.source.protocol import Source
+from probes.ask import ask, decimal, flag, garbled, line, natural
+from probes.pci.tree import function_behind
+
+_SECTOR = 512  # the unit of ``size``, whatever the device's own sectors are
+_NO_DISK = ("loop", "ram", "zram")
+
+
+def storage(source: Source) -> Storage:
+    """``/sys/class/block``, in natural order."""
+    names = source.names(BLOCK)
+    if isinstance(names, Missing):
+        return Storage(disks=names, arrays=names)
+    whole = sorted(whole_devices(names), key=natural)
+    return Storage(
+        disks=tuple(_disk(source, name) for name in whole),
+        arrays=tuple(_array(source, name) for name in whole if name.startswith("md")),
+    )
+
+
+def whole_devices(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that are no partition of another (``sda1`` of ``sda``, ``nvme0n1p1`` of ``nvme0n1``) and can be a disk."""
+    known = frozenset(names)
+    return tuple(name for name in names if not name.startswith(_NO_DISK) and not _is_partition(name, known))
+
+
+def size_bytes(text: str, where: str) -> int | Missing:
+    """Sectors of 512 bytes."""
+    sectors = decimal(text, where)
+    return sectors if isinstance(sectors, Missing) else sectors * _SECTOR
+
+
+def _is_partition(name: str, known: frozenset[str]) -> bool:
+    stem = name.rstrip("0123456789")
+    if stem == name:
+        return False
+    parent = stem[:-1] if stem.endswith("p") else ""
+    return (parent in known and parent[-1:].isdigit()) or stem in known
+
+
+def _disk(source: Source, name: str) -> BlockDevice:
+    base = f"{BLOCK}/{name}"
+    return BlockDevice(
+        name=name,
+        size_bytes=ask(source, f"{base}/size", size_bytes),
+        rotational=ask(source, f"{base}/queue/rotational", flag),
+        removable=ask(source, f"{base}/removable", flag),
+        model=ask(source, f"{base}/device/model", line),
+        vendor=ask(source, f"{base}/device/vendor", line),
+    )
+
+
+def _array(source: Source, name: str) -> MdArray:
+    base = f"{BLOCK}/{name}"
+    return MdArray(
+        name=name,
+        level=ask(source, f"{base}/md/level", line),
+        state=ask(source, f"{base}/md/array_state", line),
+        degraded=ask(source, f"{base}/md/degraded", decimal),
+        raid_disks=ask(source, f"{base}/md/raid_disks", decimal),
+        members=source.names(f"{base}/slaves"),
+    )
+
+
+_INTERFACES = "/sys/class/net"
+_NO_INTERFACE = "bonding_masters"  # a file of the bonding driver among the interfaces
+_UNKNOWN_SPEED = ("-1", "4294967295")  # newer and older kernels
+_OCTETS = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){0,31}")
+
+
+def network(source: Source) -> tuple[NetInterface, ...] | Missing:
+    """``/sys/class/net``, in natural order."""
+    names = source.names(_INTERFACES)
+    if isinstance(names, Missing):
+        return names
+    return tuple(_interface(source, name) for name in sorted(names, key=natural) if name != _NO_INTERFACE)
+
+
+def speed(text: str, where: str) -> int | Missing:
+    """Mb/s."""
+    body = text.strip()
+    return Missing(Gap.UNSUPPORTED, where, body) if body in _UNKNOWN_SPEED else decimal(text, where)
+
+
+def mac(text: str, where: str) -> str | Missing:
+    """``00:25:90:ab:cd:ef``; a tunnel has no address and an empty file."""
+    body = text.strip()
+    if not body:
+        return Missing(Gap.ABSENT, where, "empty")
+    return body.lower() if _OCTETS.fullmatch(body) else garbled(text, where)
+
+
+def _interface(source: Source, name: str) -> NetInterface:
+    base = f"{_INTERFACES}/{name}"
+    return NetInterface(
+        name=name,
+        operstate=ask(source, f"{base}/operstate", line),
+        carrier=ask(source, f"{base}/carrier", flag),
+        speed_mbit=ask(source, f"{base}/speed", speed),
+        mtu=ask(source, f"{base}/mtu", decimal),
+        type=ask(source, f"{base}/type", decimal),
+        mac=ask(source, f"{base}/address", mac),
+        bdf=function_behind(source, f"{base}/device"),
+    )
