@@ -51,6 +51,9 @@ def is_printed(name: str) -> bool:
     return name[:3] == "NIC" and name[3:].isascii() and name[3:].isdecimal()
 
 
+DevicePair = tuple[Device, Device]
+
+
 class Link(Record):
     """What joins two devices; ``a`` stands before ``b`` in the order of the devices."""
 
@@ -196,7 +199,7 @@ class Topology(Record):
         return (self.link(gpus[a], gpus[b]) for a, b in sorted(pairs))
 
 
-class Machine(Protocol):
+class Surveyed(Protocol):
     """Facts and topology of one machine."""
 
     @property

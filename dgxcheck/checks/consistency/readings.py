@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from dgxcheck.checks.consistency import bounds, host, identity, load, permanent
-from dgxcheck.checks.consistency.contradiction import Contradiction, Rule, judged
+from dgxcheck.checks.consistency.contradiction import Contradiction, ReadingRule, judged
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, Judge
@@ -20,15 +20,15 @@ from dgxcheck.checks.engine.host_limits import NUMA_SETTING
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.topology.model import Device
 
-READINGS: tuple[Rule, ...] = (
+READINGS: tuple[ReadingRule, ...] = (
     bounds.never_above, bounds.ranges, bounds.parts, bounds.spare_rows, load.at_load, permanent.fallen,
 )  # fmt: skip
-IDENTITIES: tuple[Rule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
+IDENTITIES: tuple[ReadingRule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
 NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compared")
 OF_THE_HOST = (host.memory, host.nodes, host.ports)
 
 
-def _per_gpu(rules: tuple[Rule, ...], is_compared: Callable[[Box, Device], bool], status: Status) -> Judge:
+def _per_gpu(rules: tuple[ReadingRule, ...], is_compared: Callable[[Box, Device], bool], status: Status) -> Judge:
     """``is_compared``: have the rules anything to compare?"""
 
     def judge(box: Box) -> Judged:
