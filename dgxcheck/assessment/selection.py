@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Collection, Iterable
 
 from dgxcheck.assessment.request import Request
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.drift import baseline
+from dgxcheck.checks import baseline
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.configuration import of_site
+from dgxcheck.facts import catalogue
 from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.rootfs import decode, list_names, read_bytes
 from dgxcheck.settings import Settings
 from dgxcheck.suggestion import did_you_mean
+
+SITE = "/etc/dgxcheck/config.toml"
 
 
 def selected(request: Request) -> tuple[list[Check], set[str]]:
@@ -49,6 +53,27 @@ def site_settings(config: str | None) -> Settings:
     return of_site(config, [check.id for check in CHECKS])
 
 
+def of_site(path: str | None, checks: Collection[str]) -> Settings:
+    """What ``--config``, else ``$DGXCHECK_CONFIG``, else ``/etc/dgxcheck/config.toml`` says; nothing without a file."""
+    chosen = path if path is not None else os.environ.get("DGXCHECK_CONFIG") or _of_etc()
+    if chosen is None:
+        return Settings()
+    from dgxcheck import configuration
+
+    return configuration.of_file(chosen, checks)
+
+
+def _of_etc() -> str | None:
+    """The site's file where there is one; one that may not be read is not passed over."""
+    try:
+        os.stat(SITE)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        pass
+    return SITE
+
+
 _FAULTS = {word: fault for word, fault in BY_WORD.items() if word not in {check.id for check in CHECKS}}
 
 
@@ -57,10 +82,12 @@ class Topic(Record):
 
     word: str
     checks: tuple[Check, ...] = ()
-    """Empty for a fault."""
+    """Empty for a fault or facts."""
     fault: FaultKind | None = None
     key: bool = False
     """Is the word the key of one finding? Its check is the only one then."""
+    facts: tuple[Fact, ...] = ()
+    """Of that name; then neither checks nor a fault."""
 
 
 def words() -> list[str]:
@@ -77,6 +104,8 @@ def topic(word: str) -> Topic:
     subjects = {check.id.partition(".")[0] for check in CHECKS}
     for each in (part.strip() for part in ids.split(",")):
         if each not in subjects and not any(each == check.id for check in CHECKS):
+            if facts := catalogue.named(word):
+                return Topic(word=word, facts=facts)
             hint = did_you_mean(each, words(), "list the checks with 'dgxcheck health -H'")
             raise BadInput(f"no check {each!r}; {hint}")
     return Topic(word=word, checks=tuple(named((ids,))), key=bool(slash))

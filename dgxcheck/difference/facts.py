@@ -45,7 +45,7 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     """Facts of devices and parts on both sides; boards that were replaced have no history."""
     renamed, continues = _renamed(old, new, devices), same_boot(old, new)
     for keys, was, now in pairs(old.snapshot, new.snapshot, renamed):
-        yield from _of_record(was, now, _name(new.topology, keys), _bdf(new.topology, now, keys), continues)
+        yield from _of_record(was, now, device_name(new.topology, keys), _bdf(new.topology, now, keys), continues)
     yield from _parts(_records(old.snapshot, renamed), _records(new.snapshot, {}))
 
 
@@ -85,7 +85,7 @@ def _renamed(old: Side, new: Side, devices: Matched) -> Mapping[str, str | None]
     return found
 
 
-def _name(topology: Topology, keys: Mapping[str, str]) -> str:
+def device_name(topology: Topology, keys: Mapping[str, str]) -> str:
     """``GPU0 link 3``, ``mlx5_0/1``, ``node 1``, ``host``"""
     if "name" in keys:
         return keys["name"]
