@@ -338,7 +338,8 @@ def test_a_topology_file_of_all_cables() -> None:
         else:
             rows.setdefault(node, []).append(f"   P{port} -4x-25G-> MQM9700 {switch} P{far}")
             rows.setdefault(switch, []).append(f"   P{far} -4x-25G-> MQM9700 {node} P{port}")
-    plan = planned("\n".join(line for switch, cables in rows.items() for line in (f"MQM8700 {switch}", *cables)), "topo")
+    lines = (line for switch, cables in rows.items() for line in (f"MQM8700 {switch}", *cables))
+    plan = planned("\n".join(lines), "topo")
     fabric.swap(("leaf001", 20), ("leaf001", 21))
     text = re.sub(r"'((?:leaf|spine)\d+)'", r"'MF0;\1:MQM9700/U1'", fabric.discovered())
     (finding,) = judge(fabric_of([read(text)]), plan).findings
