@@ -7,7 +7,7 @@ from dgxcheck.components.containment import board
 from dgxcheck.components.locate import serial_of
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.model import Device, Machine, slot_of
+from dgxcheck.topology.model import Device, Surveyed, slot_of
 
 _SHARED = ("switch", "bridge", "host-bridge", "socket", "gpus")
 """What no unit can be taken for: many devices are behind it."""
@@ -24,7 +24,7 @@ class Fru(Record):
     part_number: str
 
 
-def frus(machine: Machine, component: Component) -> tuple[Fru, ...]:
+def frus(machine: Surveyed, component: Component) -> tuple[Fru, ...]:
     """The GPUs or adapters that it is, is a part of or ends at, each board once."""
     if component.kind in _SHARED or (component.kind == "link" and len(component.shared_by) > 1):
         return ()
@@ -34,7 +34,7 @@ def frus(machine: Machine, component: Component) -> tuple[Fru, ...]:
     return tuple(dict.fromkeys(_unit(machine, device) for device in devices))
 
 
-def _unit(machine: Machine, device: Device) -> Fru:
+def _unit(machine: Surveyed, device: Device) -> Fru:
     units = board(machine, device) if device.kind == "gpu" else (device,)
     numbers = [each.part_number for each in rows(machine.snapshot.gpu_board) if each.bdf == device.bdf]
     return Fru(
