@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Json, question
-from dgxcheck.facts.nvml_quantities import GROUPS
+from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.values import where
 from dgxcheck.topology.model import Device
 
 Facts = Mapping[str, object]
 """Of one device by path, as ``engine/device_facts.py`` gives them."""
-_GROUP_OF = {
-    "gpu": "identity", "gpu_board": "board", "gpu_pcie": "pcie", "gpu_memory": "memory", "gpu_clocks": "clocks",
-    "gpu_power": "power", "gpu_thermal": "thermal", "gpu_modes": "modes", "gpu_processes": "activity",
-    "gpu_ecc": "ecc", "gpu_counters": "counters",
-}  # fmt: skip
-"""The group of NVML quantities by the snapshot's field."""
-_FILES = {"link_gen": "current_link_speed", "link_width": "current_link_width", "max_link_gen": "max_link_speed"}
 _MOST = 3
 
 
@@ -41,21 +35,16 @@ def number(facts: Facts, path: str) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def reading(facts: Facts, path: str, bdf: str | None) -> Evidence:
-    """Where a fact was read, and its value."""
-    value = facts.get(path)
-    plain: Json = value if isinstance(value, int | float | str | bool) else str(value)
-    return Evidence(_where(path, bdf or ""), plain)
-
-
-def _where(path: str, bdf: str) -> str:
-    field, _, name = path.partition(".")
-    if field == "pci":
-        return f"/sys/bus/pci/devices/{bdf}/{_FILES.get(name, name)}"
-    for quantity in GROUPS[_GROUP_OF[field]] if field in _GROUP_OF else ():
-        if name in quantity.facts:
-            return question(quantity.function, bdf, *quantity.args)
-    return f"{bdf} {path}"
+def reading(box: Box, gpu: Device, path: str) -> Evidence:
+    """Where a fact was read, and its value: ``gpu_clocks.current.sm``."""
+    field, *names = path.split(".")
+    held: Any = getattr(box.snapshot, field)
+    record = value = next(row for row in (held.gpus if field == "gpu" else held) if row.bdf == gpu.bdf)
+    of: list[Fact] = []
+    for name in names:
+        of.append(rows_of(type(value))[name])
+        value = getattr(value, name)
+    return Evidence(where(record, tuple(of)), value if isinstance(value, int | float | str | bool) else str(value))
 
 
 def judged(found: Sequence[Contradiction], status: Status = Status.UNKNOWN) -> Judgement:

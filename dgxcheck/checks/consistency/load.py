@@ -23,7 +23,7 @@ _IDLE_SHARE = 0.03
 """Of the power limit: no board draws so little, not even idle (V100: 25 of 300 W)."""
 
 
-def at_load(_: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
+def at_load(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     """Fully utilised, and idle by its performance state, clocks or power."""
     busy = number(facts, _BUSY)
     if busy is None or busy < _FULL:
@@ -31,15 +31,15 @@ def at_load(_: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     state, clock, highest = number(facts, _STATE), number(facts, _CLOCK), number(facts, _HIGHEST)
     power, limit, reasons = number(facts, _POWER), number(facts, _LIMIT), number(facts, _REASONS)
     if state is not None and state >= _LOW_STATE:
-        yield _while_busy(f"performance state P{state:g}", facts, gpu, _STATE)
+        yield _while_busy(f"performance state P{state:g}", box, gpu, facts, _STATE)
     if reasons is not None and int(reasons) & GPU_IDLE:
-        yield _while_busy("clocks down because the GPU is idle", facts, gpu, _REASONS)
+        yield _while_busy("clocks down because the GPU is idle", box, gpu, facts, _REASONS)
     if clock is not None and highest is not None and reasons == 0 and clock < highest / 3 and (state or 0) < _LOW_STATE:
-        yield _while_busy(f"SM clock {clock:g} of {highest:g} MHz without a reason", facts, gpu, _CLOCK)
+        yield _while_busy(f"SM clock {clock:g} of {highest:g} MHz without a reason", box, gpu, facts, _CLOCK)
     if power is not None and limit is not None and 0 < power < limit * _IDLE_SHARE:
-        yield _while_busy(f"power draw {power / 1000:g} W", facts, gpu, _POWER)
+        yield _while_busy(f"power draw {power / 1000:g} W", box, gpu, facts, _POWER)
 
 
-def _while_busy(text: str, facts: Facts, gpu: Device, path: str) -> Contradiction:
-    evidence = (reading(facts, path, gpu.bdf), reading(facts, _BUSY, gpu.bdf))
+def _while_busy(text: str, box: Box, gpu: Device, facts: Facts, path: str) -> Contradiction:
+    evidence = (reading(box, gpu, path), reading(box, gpu, _BUSY))
     return Contradiction(f"{text} at {number(facts, _BUSY):g} % utilisation", evidence)
