@@ -18,7 +18,7 @@ from dgxcheck.checks.engine.box import Growth
 from dgxcheck.facts.gpu import RetiredPage
 from dgxcheck.facts.inventory import Remembered
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nature import Fact, by_name, rows_of
+from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.survey import COUNTERS
@@ -121,7 +121,7 @@ def _values(record: Record, path: Path, above: tuple[Fact, ...]) -> Iterator[tup
                 yield from _values(value[0], (*at, 0), of)
         elif isinstance(value, Mapping) and "names" in row.more:
             for key, count in value.items():
-                own = by_name(row.more["names"], key) or Fact(dict, key, ("counter", (), {}))
+                own = row.more["names"](key) or Fact(dict, key, ("counter", (), {}))
                 yield (*at, key), (*of, own), count
         else:
             yield at, of, value

@@ -133,7 +133,6 @@ BLOCK = "text /sys/class/block"
 MD0 = f"{BLOCK}/md0/md"
 NET = "text /sys/class/net"
 FREQ = "text /sys/devices/system/cpu/cpu0/cpufreq"
-BALANCING = "text /proc/sys/kernel/numa_balancing"
 LXC: dict[str, Json] = {"text /run/systemd/container": "lxc\n"}
 SLOW: dict[str, Json] = {f"{NET}/enp2s0f0/speed": "1000\n"}
 TWO: dict[str, Json] = {f"{NET}/enp2s0f1/carrier": "1\n"}
@@ -195,9 +194,6 @@ def meminfo(gib: float) -> str:
         ("host.governor", {f"{FREQ}/scaling_driver": "intel_cpufreq\n"}, "skip not-supported"),
         ("host.governor", {f"{FREQ}/scaling_driver": {"missing": "absent"}}, "skip not-supported"),
         ("host.governor", {f"{FREQ}/scaling_governor": {"missing": "denied"}}, "skip no-permission"),
-        ("host.numa-balancing", {BALANCING: "1\n"}, "pass"),
-        ("host.numa-balancing", {BALANCING: {"missing": "absent"}}, "skip not-supported"),
-        ("host.numa-balancing", {BALANCING: "maybe\n"}, "unknown"),
     ],
 )  # fmt: skip
 def test_numbers_and_gaps(check: str, facts: dict[str, Json], due: str, tmp_path: Path) -> None:

@@ -68,7 +68,6 @@ def pci(bdf: str) -> Subject:
         ("host.ethernet", Subject(kind="interface", name="eth0", bdf="0000:02:00.0"), Fault.ETHERNET_SLOW,
          [("interface", "0000:02:00.0", "")]),
         ("host.governor", HOST, Fault.GOVERNOR, [("host", "host", "CPU frequency governor")]),
-        ("host.numa-balancing", HOST, None, [("host", "host", "NUMA balancing")]),
         ("kernel.xid", AT_GPU, Fault.XID, [GPU_KEY]),
         ("kernel.xid", pci(SWITCH), Fault.NVSWITCH, [("nvswitch", SWITCH, "")]),
         ("kernel.xid", pci(NOWHERE), Fault.XID, [("gpu", NOWHERE, "")]),

@@ -16,7 +16,6 @@ EXIT_CODE = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3}
 WITHOUT_FAULT = {
     "gpu.memory-size",  # nobody reports a board that has less than its model
     "report.complete", "tools.reports", "nvlink.matrix",  # of bug reports and of what other tools printed
-    "host.numa-balancing",  # for information alone
     "site.versions",  # of the configuration
     "host.inventory", "host.last-run",  # against the state file of a live machine
     "measure.burn-in", "baseline.drift",  # of no box as it ships

@@ -62,16 +62,17 @@ def _owner(keys: tuple[str, ...], record: Record) -> str:
 
 def _kept_leaves(facts: Snapshot) -> Iterator[tuple[tuple[str, ...], Record, Leaf]]:
     for keys, record in records(facts):
-        if not _has_no_name(record):
-            found = leaves(record, _is_kept)
-            yield from ((keys, record, leaf) for leaf in found if leaf[1][-1].nature != "holder")
+        if not isinstance(record, BlockDevice):
+            found = (leaf for leaf in leaves(record, _is_kept) if leaf[1][-1].nature != "holder")
+            made_up = _is_virtual(record)
+            yield from ((keys, record, leaf) for leaf in found if not made_up or leaf[1][-1].nature != "identity")
 
 
-def _has_no_name(record: Record) -> bool:
-    """Is its name, or its identity, another after each boot: of disks, virtual functions and virtual interfaces?"""
+def _is_virtual(record: Record) -> bool:
+    """Is it a virtual interface or function, whose identity is another after each boot?"""
     if isinstance(record, NetInterface):
         return isinstance(record.bdf, Missing)
-    return isinstance(record, BlockDevice) or (isinstance(record, IbDevice) and record.is_vf is True)
+    return isinstance(record, IbDevice) and record.is_vf is True
 
 
 def _is_kept(row: Fact) -> bool:

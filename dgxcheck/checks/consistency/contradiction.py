@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from dgxcheck.checks.engine.box import Box, Growth, row_of
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Json, question
-from dgxcheck.facts.nvml_quantities import GROUPS
+from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.values import where
 from dgxcheck.topology.model import Device
 
 Facts = Mapping[str, object]
 """Of one device by path, as ``engine/device_facts.py`` gives them."""
-_GROUP_OF = {
-    "gpu": "identity", "gpu_board": "board", "gpu_pcie": "pcie", "gpu_memory": "memory", "gpu_clocks": "clocks",
-    "gpu_power": "power", "gpu_thermal": "thermal", "gpu_modes": "modes", "gpu_processes": "activity",
-    "gpu_ecc": "ecc", "gpu_counters": "counters",
-}  # fmt: skip
-"""The group of NVML quantities by the snapshot's field."""
-_FILES = {"link_gen": "current_link_speed", "link_width": "current_link_width", "max_link_gen": "max_link_speed"}
 _MOST = 3
 
 
@@ -41,21 +35,16 @@ def number(facts: Facts, path: str) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def reading(facts: Facts, path: str, bdf: str | None) -> Evidence:
-    """Where a fact was read, and its value."""
-    value = facts.get(path)
-    plain: Json = value if isinstance(value, int | float | str | bool) else str(value)
-    return Evidence(_where(path, bdf or ""), plain)
-
-
-def _where(path: str, bdf: str) -> str:
-    field, _, name = path.partition(".")
-    if field == "pci":
-        return f"/sys/bus/pci/devices/{bdf}/{_FILES.get(name, name)}"
-    for quantity in GROUPS[_GROUP_OF[field]] if field in _GROUP_OF else ():
-        if name in quantity.facts:
-            return question(quantity.function, bdf, *quantity.args)
-    return f"{bdf} {path}"
+def reading(box: Box, gpu: Device, path: str) -> Evidence:
+    """Where a fact was read, and its value: ``gpu_clocks.current.sm``."""
+    field, *names = path.split(".")
+    held: Any = getattr(box.snapshot, field)
+    record = value = next(row for row in (held.gpus if field == "gpu" else held) if row.bdf == gpu.bdf)
+    of: list[Fact] = []
+    for name in names:
+        of.append(rows_of(type(value))[name])
+        value = getattr(value, name)
+    return Evidence(where(record, tuple(of)), value if isinstance(value, int | float | str | bool) else str(value))
 
 
 def judged(found: Sequence[Contradiction], status: Status = Status.UNKNOWN) -> Judgement:
@@ -80,7 +69,7 @@ _IDLE_SHARE = 0.03
 """Of the power limit: no board draws so little, not even idle (V100: 25 of 300 W)."""
 
 
-def at_load(_: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
+def at_load(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     """Fully utilised, and idle by its performance state, clocks or power."""
     busy = number(facts, _BUSY)
     if busy is None or busy < _FULL:
@@ -88,17 +77,17 @@ def at_load(_: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     state, clock, highest = number(facts, _STATE), number(facts, _CLOCK), number(facts, _HIGHEST)
     power, limit, reasons = number(facts, _POWER), number(facts, _LIMIT), number(facts, _REASONS)
     if state is not None and state >= _LOW_STATE:
-        yield _while_busy(f"performance state P{state:g}", facts, gpu, _STATE)
+        yield _while_busy(f"performance state P{state:g}", box, gpu, facts, _STATE)
     if reasons is not None and int(reasons) & GPU_IDLE:
-        yield _while_busy("clocks down because the GPU is idle", facts, gpu, _REASONS)
+        yield _while_busy("clocks down because the GPU is idle", box, gpu, facts, _REASONS)
     if clock is not None and highest is not None and reasons == 0 and clock < highest / 3 and (state or 0) < _LOW_STATE:
-        yield _while_busy(f"SM clock {clock:g} of {highest:g} MHz without a reason", facts, gpu, _CLOCK)
+        yield _while_busy(f"SM clock {clock:g} of {highest:g} MHz without a reason", box, gpu, facts, _CLOCK)
     if power is not None and limit is not None and 0 < power < limit * _IDLE_SHARE:
-        yield _while_busy(f"power draw {power / 1000:g} W", facts, gpu, _POWER)
+        yield _while_busy(f"power draw {power / 1000:g} W", box, gpu, facts, _POWER)
 
 
-def _while_busy(text: str, facts: Facts, gpu: Device, path: str) -> Contradiction:
-    evidence = (reading(facts, path, gpu.bdf), reading(facts, _BUSY, gpu.bdf))
+def _while_busy(text: str, box: Box, gpu: Device, facts: Facts, path: str) -> Contradiction:
+    evidence = (reading(box, gpu, path), reading(box, gpu, _BUSY))
     return Contradiction(f"{text} at {number(facts, _BUSY):g} % utilisation", evidence)
 
 

@@ -35,13 +35,13 @@ def is_compared(box: Box, gpu: Device) -> bool:
                                                                                      board.architecture))  # fmt: skip
 
 
-def pci_ids(_: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
+def pci_ids(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     """Device and subsystem id of NVML (device in the upper half, vendor in the lower) and of the bus."""
     for path, device_path, vendor_path, words in _IDS:
         own, device, vendor = (number(facts, each) for each in (path, device_path, vendor_path))
         if own is not None and device is not None and vendor is not None and own != int(device) << 16 | int(vendor):
             text = f"{words} {int(own):#010x} in NVML, {int(device) << 16 | int(vendor):#010x} on the PCI bus"
-            yield Contradiction(text, tuple(reading(facts, each, gpu.bdf) for each in (path, device_path)))
+            yield Contradiction(text, tuple(reading(box, gpu, each) for each in (path, device_path)))
 
 
 def model(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
@@ -50,7 +50,7 @@ def model(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     named = _architecture(name)
     if named is None:
         return
-    own = reading(facts, "gpu.name", gpu.bdf)
+    own = reading(box, gpu, "gpu.name")
     board = box.board(gpu)
     if board is not None and _architecture(board.name) not in (None, named):
         id_ = Evidence(pci_file(gpu.bdf, "device"), board.id)
@@ -58,15 +58,15 @@ def model(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     known = number(facts, "gpu_board.architecture")
     if known is not None and known in VBIOS and known != named:
         text = f"NVML names it {name}, and its architecture is {known:g}, not {named}"
-        yield Contradiction(text, (own, reading(facts, "gpu_board.architecture", gpu.bdf)))
+        yield Contradiction(text, (own, reading(box, gpu, "gpu_board.architecture")))
     vbios = facts.get("gpu.vbios")
     if isinstance(vbios, str) and vbios.partition(".")[0] not in VBIOS[named]:
         text = f"VBIOS {vbios} on a {name}, whose versions begin with {' or '.join(VBIOS[named])}"
-        yield Contradiction(text, (own, reading(facts, "gpu.vbios", gpu.bdf)))
+        yield Contradiction(text, (own, reading(box, gpu, "gpu.vbios")))
     capability = facts.get("gpu_board.compute_capability")
     if isinstance(capability, tuple) and capability[0] not in CAPABILITY[named]:
         text = f"compute capability {capability[0]}.{capability[1]} of a {name}"
-        yield Contradiction(text, (own, reading(facts, "gpu_board.compute_capability", gpu.bdf)))
+        yield Contradiction(text, (own, reading(box, gpu, "gpu_board.compute_capability")))
 
 
 def far_ends(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:

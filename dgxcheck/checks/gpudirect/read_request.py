@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
@@ -12,13 +10,12 @@ from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.isolation import config_space_of
+from dgxcheck.checks.siblings.compare import Odd, compared
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import need
+from dgxcheck.facts.pci import Express
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
-
-Sizes = Mapping[str, "int | Missing"]
-"""Bytes by bdf."""
 
 
 def _judge(box: Box) -> Judged:
@@ -28,46 +25,25 @@ def _judge(box: Box) -> Judged:
     if (hidden := in_guest(box)) is not None:
         yield HOST, hidden.judgement
         return
+    odd = compared(box, ["hca"], Express.max_read_request).odd
     for nic in nics(box):
-        yield Subject(kind="hca", name=nic.name, bdf=nic.bdf), ruled(_read_request, box, nic)
+        at = Subject(kind="hca", name=nic.name, bdf=nic.bdf)
+        yield at, ruled(_read_request, box, nic, next(iter(odd.get(at, ())), None))
 
 
-def _read_request(box: Box, nic: Device) -> Judgement:
-    size = need(_size(box, nic))
+def _read_request(box: Box, nic: Device, among: Odd | None) -> Judgement:
+    size = need(need(need(config_space_of(box, nic.bdf or "")).express).max_read_request)
     evidence = (Evidence(pci_file(nic.bdf, "config"), f"MaxReadReq {size}"),)
     least = box.settings.limit("gdr.read-request")
-    usual = _of_siblings(box, nic)
+    usual = among.usual if among is not None and among.majority and isinstance(among.usual, int) else 0
     message = f"MaxReadReq is {size} bytes"
-    if usual is not None and size < usual:
+    if size < usual:
         message += f", {usual} bytes in the other HCAs of its model"
         return Judgement(Status.WARN, message, size, usual, "bytes", evidence, fault=Fault.READ_REQUEST)
     if size < least:
         message += f", at least {least:g} expected"
         return Judgement(Status.WARN, message, size, least, "bytes", evidence, fault=Fault.READ_REQUEST)
     return Judgement(Status.PASS, message, size, least, "bytes", evidence)
-
-
-def _of_siblings(box: Box, nic: Device) -> int | None:
-    """The size that most other HCAs of the same PCI ids have; None with fewer than two of them."""
-    own = _ids(nic)
-    sizes = [_size(box, other) for other in nics(box) if other is not nic and own is not None and _ids(other) == own]
-    known = [size for size in sizes if isinstance(size, int)]
-    usual = next((size for size in known if 2 * known.count(size) > len(known)), None)
-    return usual if len(known) > 1 else None
-
-
-def _ids(nic: Device) -> tuple[object, ...] | None:
-    function = nic.function
-    if function is None:
-        return None
-    ids = (function.vendor, function.device, function.subsystem_vendor, function.subsystem_device)
-    return None if any(isinstance(each, Missing) for each in ids) else ids
-
-
-def _size(box: Box, nic: Device) -> int | Missing:
-    space = config_space_of(box, nic.bdf or "")
-    express = space if isinstance(space, Missing) else space.express
-    return express if isinstance(express, Missing) else express.max_read_request
 
 
 CHECKS = (

@@ -1,4 +1,4 @@
-"""Kernel settings: the CPU frequency governor and NUMA balancing."""
+"""The CPU frequency governor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dgxcheck.facts.missing import need
 _CPUFREQ = "/sys/devices/system/cpu/cpu0/cpufreq"
 _SCALING = ("intel_pstate", "amd-pstate", "amd_pstate", "amd-pstate-epp", "amd_pstate_epp")
 """Drivers whose governors only bias what the CPU decides: https://docs.kernel.org/admin-guide/pm/intel_pstate.html"""
-_BALANCING = {0: "off", 1: "on", 2: "on for memory tiers", 3: "on for nodes and memory tiers"}
 
 
 def _scaling(box: Box) -> Judgement:
@@ -31,13 +30,6 @@ def _scaling(box: Box) -> Judgement:
     return Judgement(status, message, governor, "performance", "", evidence, fault=fault)
 
 
-def _balancing(box: Box) -> Judgement:
-    value = need(need(box.snapshot.host).numa_balancing)
-    evidence = (Evidence("/proc/sys/kernel/numa_balancing", value),)
-    message = f"automatic NUMA balancing is {_BALANCING.get(value, value)}"
-    return Judgement(Status.PASS, message, value, evidence=evidence)
-
-
 CHECKS = (
     Check(
         id="host.governor",
@@ -48,14 +40,5 @@ CHECKS = (
         " a boot service)",
         judge=per_host(_scaling),
         blames=host("CPU frequency governor"),
-    ),
-    Check(
-        id="host.numa-balancing",
-        rule="Reports whether the kernel moves pages between NUMA nodes on its own. Always passes: some loads gain,"
-        " others lose.",
-        source="/proc/sys/kernel/numa_balancing",
-        remedy="nothing to do",
-        judge=per_host(_balancing),
-        blames=host("NUMA balancing"),
     ),
 )

@@ -107,6 +107,8 @@ def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[H
         for record in sibling.rows:
             from_files = not type(record).__name__.startswith(OF_THE_DRIVER)
             for leaf in leaves(record, picked, gaps=from_files):
+                if only is not None and leaf[1][-1] is not row(only):
+                    continue
                 among = said(leaf[1], "among") or ""
                 board = sibling.board if among == "board" else None
                 place = within[str(among)] if among != "board" else None
@@ -117,7 +119,7 @@ def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[H
 @cache
 def _only(field: object) -> Picked:
     wanted = row(field)
-    return lambda each: each is wanted
+    return lambda each: each is wanted or each.nature == "holder"
 
 
 @cache
