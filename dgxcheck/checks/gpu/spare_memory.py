@@ -31,7 +31,7 @@ def _retired(box: Box, ecc: GpuEcc) -> Judgement:
     ecc = latest(box, ecc)
     pages = (ecc.retired_single_bit, ecc.retired_double_bit)
     single, double = numbers = [0 if isinstance(retired, Missing) else len(retired) for retired in pages]
-    count = single + double
+    count = single + double + (ecc.retirement_pending is True)  # a page that waits takes its place in the table, too
     most, watch, growing = (box.settings.limit(f"ecc.retired-pages{word}") for word in ("-fail", "-warn", "-double"))
     evidence = tuple(answered(each, "nvmlDeviceGetRetiredPages", ecc.bdf, cause) for cause, each in enumerate(numbers))
     message = f"{counted(count, 'retired page')} ({single} for single-bit, {double} for double-bit errors)"

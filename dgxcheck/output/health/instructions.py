@@ -44,8 +44,8 @@ SENTENCES: Mapping[Code, str] = {
     "power-cycle-tray": "this tray alone, through its BMC (the rack's power shelves feed every tray): curl -k"
     " -u USER:PASS -H 'Content-Type: application/json' -X POST -d '{{\"ResetType\":\"AuxPowerCycleForce\"}}'"
     " https://BMC/redfish/v1/Chassis/BMC_0/Actions/Oem/NvidiaChassis.AuxPowerReset",
-    "restart-fabric-manager": "its version must be the driver's; see journalctl -u nvidia-fabricmanager; CUDA programs"
-    " on all GPUs can be aborted",
+    "restart-fabric-manager": "CUDA programs on all GPUs can be aborted; systemctl enable nvidia-fabricmanager makes it"
+    " run after a reboot too",
     "restart-imex": "on all nodes of the domain; it ends the multi-node jobs of the whole NVLink domain, so drain all"
     " of its nodes first",
     "restart-subnet-manager": "ask with sminfo whether a subnet manager answers; if none does, read its log (opensm) on"
