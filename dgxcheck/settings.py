@@ -47,6 +47,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "gdr.read-request": Threshold(512, "bytes", 128, 4096, "the default of PCI Express; 4096 is usual for HCAs"),
     "nvlink.recoveries": Threshold(2, "recoveries", 1, 1000, "one may be chance; DCGM fails on the first"),
     "nvlink.crc": Threshold(100, "CRC errors a second", 1, 1e9, "DCGM's health watch"),
+    "nvlink.ber": Threshold(1e-12, "errors a bit", 0, 1, "DCGM's health watch fails above 1e-12"),
     "nvlink.total": Threshold(100, "a day", 0, 1e9, "dgxcheck's own, since boot: a clean link has next to none"),
     "nvlink.total-crc": Threshold(
         86400, "a day", 0, 1e12, "dgxcheck's own, since boot: one a second, a hundredth of what DCGM fails"

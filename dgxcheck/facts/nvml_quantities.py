@@ -2,7 +2,8 @@
 
 Functions are C names without ``_vN``; which symbol serves is settled in ``workers/nvml/binding.py``. Scopes: ``system``
 once, ``gpu`` per GPU, ``position`` per NVLink position (the link is the first argument), ``link`` per position that has
-a state, ``link up`` per link that is up, ``memory clock`` per supported memory clock, ``process`` per pid on a GPU,
+a state, ``link up`` per link that is up, ``link 5`` per one of these of NVLink 5 or newer,
+``memory clock`` per supported memory clock, ``process`` per pid on a GPU,
 ``pair`` per unordered (in NVML's order) and ``ordered pair`` per ordered pair of GPUs. ``nvmlInit``,
 ``nvmlDeviceGetCount`` and ``nvmlDeviceGetHandleByIndex`` always come first, in no group.
 """
@@ -12,7 +13,14 @@ from __future__ import annotations
 from functools import partial
 from itertools import product
 
-from dgxcheck.facts.ids import MEMORY_TEMPERATURE, NVLINK_SPEED, RECOVERY_ACTION, TLIMITS
+from dgxcheck.facts.ids import (
+    MEMORY_TEMPERATURE,
+    NVLINK5_BER,
+    NVLINK5_ERRORS,
+    NVLINK_SPEED,
+    RECOVERY_ACTION,
+    TLIMITS,
+)
 from dgxcheck.facts.record import Record
 
 U64 = 2**64 - 1
@@ -187,7 +195,9 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         _ask("DeviceGetCurrentClocksEventReasons", "reasons_mask"),
     ),
     "nvlink rate": (_ask("DeviceGetFieldValues", "speed_mbs", NVLINK_SPEED, scope="link up"),),
-    "nvlink errors": tuple(
-        _ask("DeviceGetNvLinkErrorCounter", name, n, scope="link") for n, name in enumerate(LINK_ERRORS)
+    "nvlink errors": (
+        *(_ask("DeviceGetNvLinkErrorCounter", name, n, scope="link") for n, name in enumerate(LINK_ERRORS)),
+        *(_ask("DeviceGetFieldValues", name, n, scope="link 5") for name, n in NVLINK5_ERRORS.items()),
+        *(_ask("DeviceGetFieldValues", name, n, scope="link 5", high=0xFFF) for name, n in NVLINK5_BER.items()),
     ),
 }  # fmt: skip

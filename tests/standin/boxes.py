@@ -56,6 +56,7 @@ def full_box() -> Facts:
         "SupportedGraphicsClocks": [1530, 1522, 1515],
         "ComputeRunningProcesses": [{"pid": 1, "usedGpuMemory": None}, {"pid": 2, "usedGpuMemory": 2**33}],
         "GraphicsRunningProcesses": [],
+        "NvLinkVersion": 7,
         "GpuFabricInfo": {
             "state": 3,
             "status": 0,
@@ -70,7 +71,7 @@ def full_box() -> Facts:
     facts["nvml nvmlDeviceGetHandleByIndex"]["2"] = LOST
     gpus = (A, B)
     subjects = {"system": [""], "process": [""], "pair": [f"{A} {B}"], "ordered pair": [f"{A} {B}", f"{B} {A}"]}
-    more = {"position": (0, 1), "link": (0, 1), "link up": (0, 1), "memory clock": (877,), "process": (1, 2)}
+    more = {"position": (0, 1), "link": (0, 1), "link up": (0, 1), "link 5": (0, 1), "memory clock": (877,), "process": (1, 2)}
     for call in (call for group in GROUPS.values() for call in group):
         function, args, scope = call.function, call.args, call.scope
         for subject in subjects.get(scope, gpus):

@@ -14,7 +14,7 @@ from functools import partial
 import pynvml
 
 from dgxcheck.facts.bdf import as_bdf
-from dgxcheck.facts.ids import NVLINK_SPEED, NVLINK_SPEEDS
+from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS, NVLINK_SPEED, NVLINK_SPEEDS
 from dgxcheck.facts.missing import NOT_LOADABLE, Gap, Missing
 
 TYPE_CHECKING = False
@@ -39,6 +39,7 @@ _GAPS = {
     4: Gap.DENIED, 17: Gap.DENIED, 6: Gap.ABSENT, 9: Gap.ABSENT, 12: Gap.ABSENT, 10: Gap.TIMEOUT,
     15: Gap.LOST, 16: Gap.LOST, 28: Gap.LOST,
 }  # fmt: skip
+_TOGETHER = (*NVLINK5_ERRORS.values(), *NVLINK5_BER.values())
 _FIELD_VALUE = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
 
 
@@ -230,11 +231,29 @@ def _field(handle: Any, field: int, *scope: int) -> Any:
     return getattr(value.value, _FIELD_VALUE[value.valueType])
 
 
+_heard: dict[int, Any] = {}
+"""What one call said of the fields that are asked together, until each of them is asked for."""
+
+
+def _error_field(handle: Any, link: int, field: int) -> Any:
+    """An error counter of an NVLink: one call asks for all of them, for a link has a dozen and a GPU 18 links."""
+    if field not in _heard or _heard.pop(-1) != (id(handle), link):
+        _heard.clear()
+        values = pynvml.nvmlDeviceGetFieldValues(handle, [(each, link) for each in _TOGETHER])
+        _heard.update(zip(_TOGETHER, values, strict=True))
+    _heard[-1] = (id(handle), link)
+    value = _heard.pop(field)
+    pynvml._nvmlCheckReturn(value.nvmlReturn)
+    return getattr(value.value, _FIELD_VALUE[value.valueType])
+
+
 def _field_of(handle: Any, *args: int) -> Any:
     """A field of the GPU, or of one of its NVLinks (link, field)."""
     if len(args) == 1:
         return _field(handle, *args)
     link, field = args
+    if field in _TOGETHER:
+        return _error_field(handle, link, field)
     try:
         return _field(handle, field, link)
     except pynvml.NVMLError as error:
