@@ -151,9 +151,9 @@ def facts_of_link(source: Source, group: str, bdf: str, link: int, state: int | 
 def _of_link(source: Source, quantity: Quantity, bdf: str, link: int, state: int) -> int | Missing:
     """What only NVLink 5 and newer count is asked of no other link."""
     if quantity.scope == "link 5":
-        version = number(source, "nvmlDeviceGetNvLinkVersion", bdf, link)
+        version = number(source, "nvmlDeviceGetNvLinkVersion", bdf, link) if state == 1 else 0
         where = question(quantity.function, bdf, link, *quantity.args)
-        if state != 1 or (isinstance(version, int) and version < NVLINK_5):
+        if isinstance(version, int) and version < NVLINK_5:
             return Missing(Gap.UNSUPPORTED, where, "before NVLink 5, or the link is down")
     value: int | Missing = _values(source, quantity, bdf, link)[0]
     return value

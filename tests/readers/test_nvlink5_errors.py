@@ -13,26 +13,26 @@ from dgxcheck.readers.nvidia_smi import nvlink
 
 QUIET = """\
 GPU 0: NVIDIA B200 (UUID: GPU-00112233-4455-6677-8899-aabbccddeeff)
-	 Link 0: Tx packets: 123456
-	 Link 0: Rx bytes: 99
-	 Link 0: Malformed packet Errors: 0
-	 Link 0: Buffer overrun Errors: 0
-	 Link 0: Rx Errors: 0
-	 Link 0: Rx remote Errors: 0
-	 Link 0: Rx General Errors: 0
-	 Link 0: Local link integrity Errors: 0
-	 Link 0: Tx discards: 0
-	 Link 0: Link recovery successful events: 0
-	 Link 0: Link recovery failed events: 0
-	 Link 0: Total link recovery events: 0
-	 Link 0: Effective Errors: 0
-	 Link 0: Effective BER: 15e-255
-	 Link 0: Symbol Errors: 0
-	 Link 0: Symbol BER: 15e-255
-	 Link 0: Raw BER Lane 0: 2061
-	 Link 0: Raw Errors Lane 0: 82
-	 Link 0: FEC Errors - 0: 36140749276
-	 Link 0: FEC Errors - 1: 7
+\t Link 0: Tx packets: 123456
+\t Link 0: Rx bytes: 99
+\t Link 0: Malformed packet Errors: 0
+\t Link 0: Buffer overrun Errors: 0
+\t Link 0: Rx Errors: 0
+\t Link 0: Rx remote Errors: 0
+\t Link 0: Rx General Errors: 0
+\t Link 0: Local link integrity Errors: 0
+\t Link 0: Tx discards: 0
+\t Link 0: Link recovery successful events: 0
+\t Link 0: Link recovery failed events: 0
+\t Link 0: Total link recovery events: 0
+\t Link 0: Effective Errors: 0
+\t Link 0: Effective BER: 15e-255
+\t Link 0: Symbol Errors: 0
+\t Link 0: Symbol BER: 15e-255
+\t Link 0: Raw BER Lane 0: 2061
+\t Link 0: Raw Errors Lane 0: 82
+\t Link 0: FEC Errors - 0: 36140749276
+\t Link 0: FEC Errors - 1: 7
 """
 
 

@@ -150,10 +150,28 @@ def _retired_pages(handle: Any, cause: int) -> Any:
     )
 
 
+_SRAM = (
+    "aggregateUncParity", "aggregateUncSecDed", "aggregateUncBucketL2", "aggregateUncBucketSm",
+    "aggregateUncBucketPcie", "aggregateUncBucketMcu", "aggregateUncBucketOther", "bThresholdExceeded",
+)  # fmt: skip
+
+
 def _sram_status(handle: Any) -> Any:
     status = pynvml.c_nvmlEccSramErrorStatus_v1_t()
     pynvml.nvmlDeviceGetSramEccErrorStatus(handle, byref(status))
-    return {"bThresholdExceeded": status.bThresholdExceeded}
+    return {name: getattr(status, name) for name in _SRAM}
+
+
+def _valid_inforom(handle: Any) -> int:
+    pynvml.nvmlDeviceValidateInforom(handle)
+    return 1
+
+
+def _platform(handle: Any) -> Any:
+    """Without GUID and serial number of the rack, which name it."""
+    info = pynvml.c_nvmlPlatformInfo_v2_t()
+    pynvml.nvmlDeviceGetPlatformInfo(handle, byref(info))
+    return {name: ord(getattr(info, name)) for name in ("slotNumber", "trayIndex", "hostId", "moduleId")}
 
 
 def _unrepairable(handle: Any) -> int:
@@ -277,6 +295,9 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "nvmlDeviceGetRetiredPages": _retired_pages,
     "nvmlDeviceGetSramEccErrorStatus": _sram_status,
     "nvmlDeviceGetUnrepairableMemoryFlag": _unrepairable,
+    "nvmlDeviceValidateInforom": _valid_inforom,
+    "nvmlDeviceGetPlatformInfo": _platform,
+    "nvmlDeviceGetC2cModeInfo": lambda handle: pynvml.nvmlDeviceGetC2cModeInfoV(handle),
     "nvmlDeviceGetCurrentClocksEventReasons": _event_reasons,
     "nvmlDeviceGetTemperature": _temperature,
     "nvmlDeviceGetGpuFabricInfo": _fabric,
