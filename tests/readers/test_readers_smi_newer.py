@@ -46,6 +46,8 @@ GPU 00000000:1B:00.0
         Channel Repair Pending                         : No
         TPC Repair Pending                             : No
         Unrepairable Memory                            : {}
+    Retired Pages
+        Single Bit ECC                                 : N/A
 """
 XML = """\
 <?xml version="1.0" ?>

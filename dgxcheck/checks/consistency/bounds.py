@@ -76,6 +76,17 @@ def never_above(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
             yield Contradiction(text, _both(facts, gpu, path, bound))
 
 
+def told_twice(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
+    """The PCIe link by NVML and by sysfs. Lanes do not come and go between two readings, nor does the generation of a
+    GPU at its highest performance state; a hypervisor shows its guest links of its own making."""
+    awake = number(facts, "gpu_clocks.performance_state") == 0
+    for name in ("link_width", "link_gen") if guest(box) is None else ():
+        nvml, sysfs = (number(facts, f"{field}.{name}") for field in ("gpu_pcie", "pci"))
+        if nvml is not None and sysfs is not None and nvml != sysfs and (awake or name == "link_width"):
+            text = f"PCIe {'lanes' if name == 'link_width' else 'generation'} {nvml:g} by NVML, {sysfs:g} by sysfs"
+            yield Contradiction(text, _both(facts, gpu, f"gpu_pcie.{name}", f"pci.{name}"))
+
+
 def ranges(_: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     """A value that no GPU has."""
     for path, low, high, words, unit in RANGES:

@@ -193,8 +193,7 @@ CHECKS = (
         " fails if NVML says that memory is free.",
         source="the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
         remedy="check the GPU's PCIe width and generation under load; measure again with process and memory on its"
-        " NUMA node (numactl --cpunodebind=N --membind=N); then reseat the GPU, its tray or riser (SXM: the vendor"
-        " does)",
+        " NUMA node (numactl --cpunodebind=N --membind=N)",
         judge=_host,
         blames=paths.gpu_or_driver,
         crossed=paths.host_copy,
@@ -210,7 +209,7 @@ CHECKS = (
         " its model.",
         source="the board's device_copy; cuMemcpyDtoDAsync",
         remedy="check memory clock, ECC mode and clock event reasons under load (nvidia-smi -q -d CLOCK,ECC,PERFORMANCE"
-        " -i GPU); then reset the GPU and run a field diagnostic (dcgmi diag -r 3)",
+        " -i GPU)",
         judge=_memory,
         blames=paths.gpu_or_driver,
         crossed=paths.memory_copy,

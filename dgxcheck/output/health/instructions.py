@@ -80,7 +80,7 @@ SENTENCES: Mapping[Code, str] = {
     "watch-counters": "nothing to do now; act if the counters grow",
     "check-program": "debug the program that caused it (compute-sanitizer); suspect the GPU only if several programs"
     " fail on it",
-    "restart-program": "restart the program that was stopped; reset the GPU at the next drain",
+    "restart-program": "restart the program that was stopped",
     "inspect-airflow": "check fans, filters and inlet air",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
     "inspect-power": "check power supplies, power cables and feeds",
