@@ -5,6 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, cast
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.package_files import is_packed, read
@@ -30,6 +34,19 @@ def read_input(path: str, most: int, instead: str = "") -> bytes:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
         raise BadInput(f"{path}: cannot be read: invalid file name") from None
+
+
+@contextmanager
+def opened(path: str | None) -> Iterator[BinaryIO]:
+    """A file, or the standard input, unpacked while it is read where it is packed by gzip."""
+    with open(sys.stdin.fileno() if path is None else path, "rb", closefd=path is not None) as stream:
+        if stream.peek(2)[:2] == b"\x1f\x8b":
+            import gzip
+
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                yield cast(BinaryIO, unpacked)
+        else:
+            yield stream
 
 
 def too_large(name: str, most: int) -> BadInput:

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 WIRING = probes.WIRING
 COUNTERS = probes.COUNTERS
 ALL = probes.ALL
+NO_DEVICES = ("pci_names", "kernel_log", "measurement", "stated", "tool_reports")
+"""Fields of the snapshot that hold events, figures and what other tools printed."""
 _UNASKED = Missing(Gap.UNASKED, "survey")
 
 

@@ -33,6 +33,7 @@ from dgxcheck.source.protocol import Source
 DEVICE = "/dev/kmsg"
 FALLEN = 79
 RECOVERY = 154
+_NEAR_S = 30.0
 _OF_GSP = (119, 120)
 LOAD_S = 2.0
 """Within this time the driver tries the GPUs and logs its version."""
@@ -179,13 +180,17 @@ def _with_causes(xids: tuple[Xid, ...]) -> tuple[Xid, ...]:
 
 
 def _with_silent(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> tuple[Xid, ...]:
-    """With a GPU whose system processor fell silent as Xid 119, where the log has no such Xid of any GPU."""
+    """With a GPU whose system processor fell silent as Xid 119, where the log has no such Xid of any GPU.
+
+    A line without its number is of the GPU that alone has an Xid within seconds.
+    """
     if any(xid.number in _OF_GSP for xid in xids):
         return xids
     silent: dict[int, Xid] = {}
     for number, (seconds, message) in enumerate(lines):
         if (place := gpu.gsp_silent(message)) is not None:
-            bdf = nameless(0) if place < 0 else unplaced(place)
+            near = {xid.bdf for xid in xids if abs(xid.seconds - seconds) <= _NEAR_S} if place < 0 else set()
+            bdf = near.pop() if len(near) == 1 else nameless(0) if place < 0 else unplaced(place)
             past = _past(number, bdf, begins)
             silent[place] = Xid(
                 bdf=bdf, number=_OF_GSP[0], seconds=seconds, pid=None, process="", part="", text="",

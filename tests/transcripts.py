@@ -124,12 +124,25 @@ def rewritten(block: str, aliases: Mapping[str, str]) -> str:
     return "".join(said)
 
 
+PICTURES = {"topo": ("topo", "dgx-1-v100"), "health": ("health", "dgx-1-v100-gpu-lost")}
+"""Of the README, in the folder of the man pages: the command that draws each, and the recording."""
+
+
+def picture(name: str, folder: Path) -> str:
+    command, recording = PICTURES[name]
+    path = folder / f"{name}.svg"
+    main([command, "--format", "svg", "-o", str(path), "--from", recording])
+    return path.read_text(encoding="utf-8")
+
+
 def _rewrite_all(root: Path) -> None:
+    for name in PICTURES:
+        picture(name, root / "man")
     aliases = {"make demo": recipe((root / "Makefile").read_text(encoding="utf-8"), "demo")}
     readme = root / "README.md"
     text = FENCED.sub(lambda m: f"{m[1]}{rewritten(m[2], aliases)}{m[3]}", readme.read_text(encoding="utf-8"))
     readme.write_text(text, encoding="utf-8")
-    for page in sorted((root / "man").iterdir()):
+    for page in sorted((root / "man").glob("*.[1-9]")):
         parts = re.split(r"^(?=\.Sh )", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
         page.write_text("".join(map(_again, parts)), encoding="utf-8")
 

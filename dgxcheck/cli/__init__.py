@@ -31,6 +31,7 @@ COMMANDS = {
     "import": "Convert output of nvidia-smi, p2pBandwidthLatencyTest, nvbandwidth, nccl-tests into a recording.",
     "diff": "Compare two recordings, two health reports, or a recording with this machine.",
     "fleet": "Judge the results of many machines together: what fails where, who differs, who is missing.",
+    "fabric": "Judge how the fabric between the machines is cabled, and which plugs to move.",
     "bind": "Run a program on the cores, memory and HCA next to its GPU.",
     "xid": "Explain an Xid of a GPU or an SXid of an NVSwitch, without a machine.",
     "integrate": "Show or install files for Prometheus, Grafana, Nagios, Slurm and other monitors and schedulers.",

@@ -45,11 +45,12 @@ _DOWN = frozenset({Fault.PORT_DOWN, Fault.PORT_DISABLED})
 
 
 def actions(
-    box: Box, component: Component, explained: Sequence[Finding], dead: Collection[str]
+    box: Box, component: Component, explained: Sequence[Finding], dead: Collection[str | None]
 ) -> tuple[tuple[Action, ...], Recurrence | None]:
     """Never empty, and the recurrence that rules out the first steps.
 
-    ``dead``: bus ids of all GPUs of the box that are lost or not started; no reset touches them. The host is drained
+    ``dead``: bus ids of all GPUs of the box that are lost or not started, None for one of which nothing says which it
+    is; no reset touches them. The host is drained
     before the first step that disturbs jobs or traffic.
     """
     faults = {finding.judgement.fault for finding in explained}

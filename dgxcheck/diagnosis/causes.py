@@ -84,9 +84,7 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
         for component, keys in set_cover(open_paths, crossed, frozenset()).items()
         if len(keys) > 1 or len(open_paths[keys[0]]) == 1
     }
-    dead = frozenset(
-        each.subject.bdf for each in bad.values() if each.judgement.fault in GPU_DEAD and each.subject.bdf is not None
-    )
+    dead = frozenset(each.subject.bdf for each in bad.values() if each.judgement.fault in GPU_DEAD)
     judged = [_cause(box, each, [bad[key] for key in keys], None, dead) for each, keys in causes.items()]
     for component, keys in eliminated.items():
         only_one = len(keys) == 1 and len(bad[keys[0]].crossed) == 1
@@ -166,7 +164,11 @@ def _attribute(key: str, components: Collection[Key], causes: Causes, by_device:
 
 
 def _cause(
-    box: Box, component: Component, findings: Sequence[Finding], confidence: Confidence | None, dead: Collection[str]
+    box: Box,
+    component: Component,
+    findings: Sequence[Finding],
+    confidence: Confidence | None,
+    dead: Collection[str | None],
 ) -> Cause:
     ordered = sorted(findings, key=lambda finding: BAD.index(finding.status))
     faults = tuple(dict.fromkeys(each.judgement.fault for each in ordered if each.judgement.fault is not None))

@@ -5,33 +5,45 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from dgxcheck.checks.engine.finding import Finding, Witness
+from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.components.component import Component
-from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.record import Record
 
-Level = Literal["high", "fair", "low"]
+Level = Literal[
+    "read",  # the fault is what was read of the component itself: a mode, a limit, a count
+    "inferred",  # evidence points to the component, and to no other
+    "guess",  # evidence does not tell the component from others
+]
 Reason = Literal[
-    "several-findings",  # independent findings blame it
+    "itself",  # it was read of the component
+    "in-all",  # it was read of all devices that a setting is for
+    "evidence",  # kinds of evidence that do not rest on each other blame it
     "in-common",  # devices that fail alike or in the same moment have it in common
-    "some-unaffected",  # several findings blame a switch, but devices behind it are fine
-    "one-finding",  # one finding, at the component itself
-    "either-end",  # one finding of a link: either end, or what is between, can be at fault
+    "some-unaffected",  # a switch is to blame, but devices behind it are fine
+    "either-end",  # either end of a link, or what is between, can be at fault
+    "one-of-several",  # one kind of evidence, which can come from other components as well
     "eliminated",  # all else on the path ran at full speed in other figures
     "shared",  # several slow figures crossed it, and no good one did
     "shared-with",  # several slow figures crossed it, and other components as well
 ]
-_INFERRED = ("power supply", "cooling")
-"""Of the host: what devices share that failed alike or in the same moment; no finding is about it."""
 _JOINING = ("link", "nvlink", "port", "socket-interconnect")
+_ENDS = 3
+"""Either end of what joins two devices, and what is between them."""
+_CHOSEN = ("setting", "software", "program")
+"""Categories of faults that are states of what they blame, not signs of it."""
+_SIGNS = frozenset({Fault.SLOW, Fault.DISAGREEMENT, Fault.CONTRADICTION})
+"""A figure says that something on a path is slow; two readings that contradict each other, not which is wrong."""
 
 
 class Confidence(Record):
-    """A level, why, and of how many independent findings."""
+    """A level, why, of how many kinds of evidence, and among how many components it chooses."""
 
     level: Level
     reason: Reason
-    findings: int
+    kinds: int = 1
+    """Of evidence: a fault by one witness, at however many devices."""
+    among: int = 1
     beside: tuple[str, ...] = ()
     """Names of devices that are fine."""
     others: tuple[Component, ...] = ()
@@ -39,35 +51,72 @@ class Confidence(Record):
 
 
 def by_agreement(component: Component, findings: Sequence[Finding]) -> Confidence:
-    """By the independent facts about the component or what is within it."""
-    facts = len({_fact(finding) for finding in findings})
-    if facts > 1:
-        if component.kind == "host" and component.part in _INFERRED and not _is_blamed(component, findings):
-            return Confidence(level="fair", reason="in-common", findings=facts)
-        affected = {finding.subject.name for finding in findings}
-        unaffected = tuple(name for name in component.shared_by if name not in affected)
-        if component.kind == "switch" and unaffected:
-            return Confidence(level="fair", reason="some-unaffected", findings=facts, beside=unaffected)
-        return Confidence(level="high", reason="several-findings", findings=facts)
-    return Confidence(level="fair", reason="either-end" if component.kind in _JOINING else "one-finding", findings=1)
+    """By what was read of the component, else by the kinds of evidence about it or what is within it."""
+    known = [each for each in findings if each.judgement.fault is not None] or findings
+    kinds = len({(each.judgement.fault, each.witness) for each in known})
+    if any(_is_read(component, each) for each in known):
+        return Confidence(level="read", reason="itself", kinds=kinds)
+    if all(_is_read_of_each(component, each) for each in known):
+        return Confidence(level="read", reason="in-all", kinds=kinds)
+    affected = {finding.subject.name for finding in findings}
+    unaffected = tuple(name for name in component.shared_by if name not in affected)
+    if component.kind == "switch" and unaffected:
+        return Confidence(level="inferred", reason="some-unaffected", kinds=kinds, beside=unaffected)
+    own = [each for each in known if any(one.key == component.key for one in each.blames)]
+    if not own and len(affected) > 1:
+        return Confidence(level="inferred", reason="in-common", kinds=kinds)
+    if kinds > 1:
+        return Confidence(level="inferred", reason="evidence", kinds=kinds)
+    if component.kind in _JOINING:
+        return Confidence(level="guess", reason="either-end", among=_ENDS)
+    if own and (others := _others(component, own)):
+        return Confidence(level="guess", reason="one-of-several", among=1 + len(others), others=others)
+    return Confidence(level="inferred", reason="evidence")
 
 
-def _is_blamed(component: Component, findings: Sequence[Finding]) -> bool:
-    return any(each.key == component.key for finding in findings for each in finding.blames)
+def _is_read(component: Component, finding: Finding) -> bool:
+    """Is the fault a state of the component, read of it, rather than a sign of what may be wrong with it?
+
+    Modes and settings are. Counts and states of a part (its memory, its InfoROM) are the part's where nothing else can
+    give them; of a device as a whole, of air and power, and of what the kernel log says of it, they are signs.
+    """
+    if not _is_reading(finding) or not finding.blames or finding.blames[0].key != component.key:
+        return False
+    if component.part and _is_chosen(finding):
+        return True
+    of_this = component.part and component.kind != "slot" and finding.subject.bdf == component.bdf
+    return bool(of_this or _is_chosen(finding)) and not _others(component, [finding])
 
 
-def _fact(finding: Finding) -> tuple[frozenset[str], FaultKind | None, Witness]:
-    """Which devices have which fault, by what kind of witness: findings that agree in all rest on one fact."""
-    ends = (finding.subject, finding.subject.peer)
-    devices = frozenset(end.bdf or end.name for end in ends if end is not None)
-    return devices, finding.judgement.fault, finding.witness
+def _is_read_of_each(component: Component, finding: Finding) -> bool:
+    """Is the component the setting that all devices share, and the fault one of that setting?"""
+    shared = finding.shared
+    return _is_reading(finding) and _is_chosen(finding) and shared is not None and shared.key == component.key
+
+
+def _is_reading(finding: Finding) -> bool:
+    fault = finding.judgement.fault
+    sign = fault is None or fault.category == "environment" or fault in _SIGNS
+    return not sign and finding.witness != "log"
+
+
+def _is_chosen(finding: Finding) -> bool:
+    fault = finding.judgement.fault
+    return fault is not None and fault.category in _CHOSEN
+
+
+def _others(component: Component, findings: Sequence[Finding]) -> tuple[Component, ...]:
+    """What all of the findings can come from as well; a part of the host at another position is the same part."""
+    keys = set.intersection(*({each.key for each in finding.blames} for finding in findings)) - {component.key}
+    others = {each.key: each for each in findings[0].blames if each.key in keys}
+    return tuple(each for each in others.values() if each.kind != "host" or each.part != component.part)
 
 
 def by_elimination(component: Component, keys: Sequence[str], paths: Mapping[str, Sequence[Component]]) -> Confidence:
     """By what the paths of slow figures have in common, once the components that good figures crossed are left out."""
     if len(keys) == 1:
-        return Confidence(level="fair", reason="eliminated", findings=1)
+        return Confidence(level="inferred", reason="eliminated")
     others = [each for each in paths[keys[0]] if all(each in paths[key] for key in keys) and each != component]
     if others:
-        return Confidence(level="low", reason="shared-with", findings=len(keys), others=tuple(others))
-    return Confidence(level="fair", reason="shared", findings=len(keys))
+        return Confidence(level="guess", reason="shared-with", among=1 + len(others), others=tuple(others))
+    return Confidence(level="inferred", reason="shared")

@@ -53,12 +53,15 @@ def reset_domain(box: Box, component: Component) -> tuple[Device, ...]:
     return tuple(gpu for gpu in box.topology.gpus if gpu.name in domain)
 
 
-def can_reset(box: Box, component: Component, dead: Collection[str]) -> bool:
+def can_reset(box: Box, component: Component, dead: Collection[str | None]) -> bool:
     """Does NVML list the component's GPUs, and is no GPU of the reset domain among the dead bus ids?
 
-    A reset of all GPUs takes those too that are dead and no longer found, or that only a log names.
+    A reset of all GPUs takes those too that are dead and no longer found, or that only a log names, and the one that is
+    dead while nothing says which (None).
     """
     own = gpus_of(box, component)
+    if component.kind == "gpu" and not own and box.topology.gpus:
+        return False
     domain = reset_domain(box, component)
     alone = len(own) == 1 and is_before_ampere(box, own[0]) is False
     out_of_sight = set(dead) - {gpu.bdf for gpu in box.topology.gpus}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.difference.matching import Matched
-from dgxcheck.difference.model import Change, DevicePair, Difference, Side, Trend
-from dgxcheck.difference.numbers import ComparedQuantity, compared
+from dgxcheck.difference.model import Change, DevicePair, Difference, Side, Trend, in_container
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import BlockDevice, Storage
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
@@ -21,6 +20,7 @@ _CLASSES = {0x01: "storage controller", 0x02: "network adapter", 0x03: "display 
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     for pair in devices.devices:
         yield from _device(old, new, pair)
+    yield from _listed(old, new, devices)
     yield from _functions(old, new)
     yield from _disks(old, new)
 
@@ -44,9 +44,6 @@ def _device(old: Side, new: Side, pair: DevicePair) -> Iterator[Difference]:
         first = 2 if before.path[:2] != after.path[:2] else -1
         message = f"moved from below {' '.join(before.path[:first])} to below {' '.join(after.path[:first])}"
         yield _difference("neutral", "moved", pair, "path", message)
-    if before is not None and after is not None and before.function and after.function:
-        node = ComparedQuantity("hardware", "numa-node", lambda function: function.numa_node)
-        yield from compared(before.function, after.function, node, after.name, after.bdf)
 
 
 def _difference(kind: Trend, change: Change, pair: DevicePair, what: str, message: str) -> Difference:
@@ -75,6 +72,23 @@ def _slot(side: Side, pair: DevicePair) -> str:
     devices = [device for device in (pair.new, pair.old) if device is not None and device in side.topology.devices]
     slot = slot_of(devices[0], side.snapshot.slots) if devices else ""
     return f" (slot {slot})" if isinstance(slot, str) and slot else ""
+
+
+def _listed(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
+    """GPUs that NVML lists on one side only; neutral in a container, which may hide GPUs on purpose."""
+    if not all(any(device.index is not None for device in side.topology.gpus) for side in (old, new)):
+        return
+    container = in_container(old) or in_container(new)
+    for pair in devices.gpus:
+        if pair.old is None or pair.new is None or (pair.old.index is None) == (pair.new.index is None):
+            continue
+        listed_now = pair.new.index is not None
+        yield Difference(
+            kind="neutral" if container else "better" if listed_now else "worse", area="hardware", change="changed",
+            device=pair.old.name if pair.new.index is None else pair.new.name, bdf=pair.either.bdf, what="nvml-listed",
+            old=not listed_now, new=listed_now,
+            message="listed by NVML again" if listed_now else "no longer listed by NVML",
+        )  # fmt: skip
 
 
 def _functions(old: Side, new: Side) -> Iterator[Difference]:

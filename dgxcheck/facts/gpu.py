@@ -90,7 +90,7 @@ class GpuBoard(Record, where="nvml board"):
 class Clocks(Record):
     """MHz by ``nvmlClockType_t``."""
 
-    graphics: int | Missing = nature.capability("graphics clock", "MHz", low=0)
+    graphics: int | Missing = nature.capability("graphics clock", "MHz")
     sm: int | Missing = nature.capability("SM clock", "MHz")
     memory: int | Missing = nature.capability("memory clock", "MHz")
     video: int | Missing = nature.capability("video clock", "MHz")
@@ -124,12 +124,12 @@ class GpuClocks(Record, where="nvml clocks"):
     """Clocks of one GPU."""
 
     bdf: str = nature.key()
-    current: Clocks = nature.load()
-    max: Clocks = nature.holder(prefix="highest")
-    application: ClockPair = nature.setting(prefix="application", fix="-rac")
+    current: Clocks = nature.load(prefix="current", most="max")
+    max: Clocks = nature.holder(prefix="highest", low=1, high=10_000)
+    application: ClockPair = nature.setting(prefix="application", most="max", fix="-rac")
     """Without a getter from CUDA 14 on."""
-    default_application: ClockPair = nature.holder(prefix="default application")
-    max_customer_boost: ClockPair = nature.holder(prefix="highest customer boost")
+    default_application: ClockPair = nature.holder(prefix="default application", most="max")
+    max_customer_boost: ClockPair = nature.holder(prefix="highest customer boost", low=1, high=10_000)
     supported: tuple[SupportedClocks, ...] | Missing = nature.capability(
         "supported clocks", asked="DeviceGetSupportedMemoryClocks"
     )
@@ -166,16 +166,16 @@ class GpuCounters(Record, where="nvml counters"):
 class EccCounts(Record):
     """Errors of one type and period, in all and by ``nvmlMemoryLocation_t``; a board counts in some of these."""
 
-    total: int | Missing = nature.counter("errors")
+    total: int | Missing = nature.counter("ECC errors")
     l1_cache: int | Missing = nature.counter("L1 cache errors", most="total")
     l2_cache: int | Missing = nature.counter("L2 cache errors", most="total")
-    device_memory: int | Missing = nature.counter("DRAM errors", most="total")
+    device_memory: int | Missing = nature.counter("DRAM errors", most="total", part_of="total")
     """DRAM."""
     register_file: int | Missing = nature.counter("register file errors", most="total")
     texture_memory: int | Missing = nature.counter("texture memory errors", most="total")
     texture_shared: int | Missing = nature.counter("shared texture memory errors", most="total")
     cbu: int | Missing = nature.counter("CBU errors", most="total")
-    sram: int | Missing = nature.counter("SRAM errors", most="total")
+    sram: int | Missing = nature.counter("SRAM errors", most="total", part_of="total")
 
 
 class RetiredPage(Record):
@@ -202,12 +202,13 @@ class GpuEcc(Record, where="nvml ecc"):
     """Error counters of one GPU: volatile since the driver was loaded, aggregate over its life."""
 
     bdf: str = nature.key()
-    volatile_corrected: EccCounts = nature.counter("volatile corrected", limit="ecc.corrected-rate")
-    volatile_uncorrected: EccCounts = nature.counter("volatile uncorrected", limit=0)
+    volatile_corrected: EccCounts = nature.counter(prefix="volatile corrected", limit="ecc.corrected-rate")
+    volatile_uncorrected: EccCounts = nature.counter(prefix="volatile uncorrected", limit=0)
     aggregate_corrected: EccCounts = nature.counter(
-        "aggregate corrected", any="grows with the volatile count, of which ecc.corrected judges the rate"
+        prefix="aggregate corrected", of_life=True,
+        any="grows with the volatile count, of which ecc.corrected judges the rate",
     )
-    aggregate_uncorrected: EccCounts = nature.counter("aggregate uncorrected", limit=0, of_life=True)
+    aggregate_uncorrected: EccCounts = nature.counter(prefix="aggregate uncorrected", limit=0, of_life=True)
     retired_single_bit: tuple[RetiredPage, ...] | Missing = nature.counter(
         "pages retired for single-bit errors", limit=0, of_life=True
     )
@@ -257,17 +258,17 @@ class GpuMemory(Record, where="nvml memory"):
 
     bdf: str = nature.key()
     total: int | Missing = nature.inventory(
-        "memory", "bytes", tolerance="gpu.uniform-memory", low=1 << 26, high=1 << 50
+        "memory", "bytes", better="more", tolerance="gpu.uniform-memory", low=1 << 26, high=1 << 50
     )
     """Net of the driver's reserve up to R470, the physical size from R510 on."""
-    reserved: int | Missing = nature.load("reserved memory", "bytes")
+    reserved: int | Missing = nature.load("reserved memory", "bytes", most="total")
     """From R510 on."""
-    free: int | Missing = nature.load("free memory", "bytes")
-    used: int | Missing = nature.load("memory in use", "bytes")
+    free: int | Missing = nature.load("free memory", "bytes", most="total", part_of="total")
+    used: int | Missing = nature.load("memory in use", "bytes", most="total", part_of="total")
     ecc: bool | Missing = nature.setting("ECC mode", fix="-e {:d}")
     ecc_pending: bool | Missing = nature.setting("pending ECC mode", fix="-e {:d}")
     """The mode after the next reboot."""
-    row_histogram: RowHistogram = nature.counter("memory banks by spare rows")
+    row_histogram: RowHistogram = nature.counter("memory banks by spare rows", low=0, high=1 << 20)
     """Missing throughout before Ampere and while MIG instances are active."""
 
 
@@ -306,10 +307,11 @@ class GpuModes(Record, where="nvml modes"):
     """Is a display connected?"""
     display_active: bool | Missing = nature.load("display in use")
     recovery_action: int | Missing = nature.state(
-        differs="asked for by the driver after an error: gpu.reset-required", by="gpu.reset-required", good=(0,)
-    )
-    """0 none, 1 reset, 2 reboot, 3 drain P2P, 4 drain and reset, 5 recover IMEX domain, 6 bus reset,
-    7 system reboot."""
+        differs="asked for by the driver after an error: gpu.reset-required", by="gpu.reset-required", good=(0,),
+        words=("none", "reset", "reboot", "drain P2P", "drain and reset", "recover IMEX domain", "bus reset",
+               "system reboot"),
+    )  # fmt: skip
+    """``NVML_FI_DEV_GET_GPU_RECOVERY_ACTION``"""
     fabric: Fabric | Missing = nature.holder(asked="DeviceGetGpuFabricInfo")
 
 
@@ -317,30 +319,32 @@ class GpuPcie(Record, where="nvml pcie"):
     """PCI link and BAR1 of one GPU."""
 
     bdf: str = nature.key()
-    link_gen: int | Missing = nature.load("PCIe generation")
+    link_gen: int | Missing = nature.load("PCIe generation", most="max_link_gen", low=1, high=8)
     """Drops on an idle K80, which is no fault."""
-    link_width: int | Missing = nature.state("PCIe lanes", among="place", most="max_link_width")
-    max_link_gen: int | Missing = nature.capability("highest PCIe generation", among="place")
+    link_width: int | Missing = nature.state("PCIe lanes", among="place", most="max_link_width", low=1, high=32)
+    max_link_gen: int | Missing = nature.capability("highest PCIe generation", among="place", most="gpu_max_link_gen")
     """What GPU and slot can do together (``nvmlDeviceGetMaxPcieLinkGeneration``)."""
     max_link_width: int | Missing = nature.capability("highest number of PCIe lanes", among="place")
     gpu_max_link_gen: int | Missing = nature.capability("GPU's own highest PCIe generation")
     """What the GPU alone can do; from R525 on."""
-    bar1_total: int | Missing = nature.setting("BAR1", "bytes")
+    bar1_total: int | Missing = nature.setting("BAR1", "bytes", better="more")
     """Bytes, as the next two."""
-    bar1_free: int | Missing = nature.load("free BAR1", "bytes")
-    bar1_used: int | Missing = nature.load("BAR1 in use", "bytes")
+    bar1_free: int | Missing = nature.load("free BAR1", "bytes", most="bar1_total", part_of="bar1_total")
+    bar1_used: int | Missing = nature.load("BAR1 in use", "bytes", most="bar1_total", part_of="bar1_total")
 
 
 class GpuPower(Record, where="nvml power"):
     """Power of one GPU, in milliwatts."""
 
     bdf: str = nature.key()
-    usage_mw: int | Missing = nature.gauge("power draw", "mW")
-    enforced_limit_mw: int | Missing = nature.setting("enforced power limit", "mW")
+    usage_mw: int | Missing = nature.gauge("power draw", "mW", low=1, high=4_000_000)
+    enforced_limit_mw: int | Missing = nature.setting(
+        "enforced power limit", "mW", most="max_limit_mw", low=1, high=4_000_000
+    )
     """The lowest of all limits that apply."""
     limit_mw: int | Missing = nature.setting("power limit", "mW")
-    default_limit_mw: int | Missing = nature.capability("default power limit", "mW")
-    min_limit_mw: int | Missing = nature.capability("lowest power limit", "mW")
+    default_limit_mw: int | Missing = nature.capability("default power limit", "mW", most="max_limit_mw")
+    min_limit_mw: int | Missing = nature.capability("lowest power limit", "mW", most="default_limit_mw")
     max_limit_mw: int | Missing = nature.capability("highest power limit", "mW")
 
 
@@ -357,9 +361,9 @@ class GpuActivity(Record, where="nvml activity"):
     """How busy one GPU is."""
 
     bdf: str = nature.key()
-    gpu_percent: int | Missing = nature.load("utilisation", "%")
+    gpu_percent: int | Missing = nature.load("utilisation", "%", low=0, high=100)
     """Unsupported while MIG is on, as the next."""
-    memory_percent: int | Missing = nature.load("memory utilisation", "%")
+    memory_percent: int | Missing = nature.load("memory utilisation", "%", low=0, high=100)
     compute: tuple[GpuProcess, ...] | Missing = nature.load("compute processes")
     graphics: tuple[GpuProcess, ...] | Missing = nature.load("graphics processes")
 
@@ -368,20 +372,20 @@ class GpuThermal(Record, where="nvml thermal"):
     """Temperatures of one GPU, in degrees Celsius."""
 
     bdf: str = nature.key()
-    gpu_c: int | Missing = nature.gauge("temperature", "°C")
-    memory_c: int | Missing = nature.gauge("memory temperature", "°C")
+    gpu_c: int | Missing = nature.gauge("temperature", "°C", low=1, high=150)
+    memory_c: int | Missing = nature.gauge("memory temperature", "°C", low=0, high=150)
     """HBM, from V100 on (field 82)."""
-    shutdown_c: int | Missing = nature.capability("shutdown", "°C")
-    slowdown_c: int | Missing = nature.capability("slowdown", "°C")
-    memory_max_c: int | Missing = nature.capability("memory max", "°C")
-    gpu_max_c: int | Missing = nature.capability("gpu max", "°C")
+    shutdown_c: int | Missing = nature.capability("shutdown temperature", "°C")
+    slowdown_c: int | Missing = nature.capability("slowdown temperature", "°C", most="shutdown_c", low=40, high=150)
+    memory_max_c: int | Missing = nature.capability("highest memory temperature", "°C")
+    gpu_max_c: int | Missing = nature.capability("highest temperature", "°C", most="shutdown_c")
     """Highest for normal operation; K80 and P100 have none."""
     margin_c: int | Missing = nature.gauge("margin to the slowdown", "°C")
     """Degrees left to the nearest slowdown (T.Limit); from R570 on."""
-    shutdown_tlimit_c: int | Missing = nature.capability("shutdown tlimit", "°C")
+    shutdown_tlimit_c: int | Missing = nature.capability("margin at shutdown", "°C")
     """The margin at which it shuts down, 0 or negative (field 193); Hopper gives these four in place of degrees."""
-    slowdown_tlimit_c: int | Missing = nature.capability("slowdown tlimit", "°C")
-    memory_max_tlimit_c: int | Missing = nature.capability("memory max tlimit", "°C")
-    gpu_max_tlimit_c: int | Missing = nature.capability("gpu max tlimit", "°C")
+    slowdown_tlimit_c: int | Missing = nature.capability("margin at slowdown", "°C")
+    memory_max_tlimit_c: int | Missing = nature.capability("margin at the highest memory temperature", "°C")
+    gpu_max_tlimit_c: int | Missing = nature.capability("margin at the highest temperature", "°C")
     fan_percent: int | Missing = nature.gauge("fan speed", "%")
     """Unsupported on boards that the chassis cools."""

@@ -20,10 +20,10 @@ class Cpu(Record):
     """``/proc/cpuinfo``, which lists online CPUs only."""
 
     model: str | Missing = nature.inventory("CPU model")
-    sockets: int | Missing = nature.inventory("CPU sockets")
-    cores: int | Missing = nature.inventory("CPU cores")
+    sockets: int | Missing = nature.inventory("CPU sockets", better="more")
+    cores: int | Missing = nature.inventory("CPU cores", better="more")
     """Physical cores of all sockets."""
-    threads: int = nature.inventory("CPU threads")
+    threads: int = nature.inventory("CPU threads", better="more")
     hypervisor: bool | Missing = nature.place("guest of a hypervisor", kept=True)
     """The flag that x86 CPUs show to a guest."""
     vendor: str | Missing = nature.inventory("CPU vendor", default=_UNASKED)
@@ -69,7 +69,7 @@ class Host(Record):
     cmdline: str | Missing = nature.setting("kernel command line", kept=True)
     cpu: Cpu | Missing = nature.holder("CPUs")
     online_cpus: str | Missing = nature.state("online CPUs", kept=True)
-    memory_kb: int | Missing = nature.inventory("memory", "kB", tolerance="host.memory-missing")
+    memory_kb: int | Missing = nature.inventory("memory", "kB", better="more", tolerance="host.memory-missing")
     dmi: Dmi = nature.holder()
     dgx_release: Mapping[str, str] | Missing = nature.version("DGX OS release")
     """``/etc/dgx-release``: ``DGX_NAME``, ``DGX_SWBUILD_VERSION``, ...; the last of repeated names (updates append)."""
@@ -251,7 +251,7 @@ class MdArray(Record, where="/sys/class/block/{name}/md"):
     level: str | Missing = nature.setting("RAID level", kept=True)
     state: str | Missing = nature.state("RAID state", file="array_state")
     """``array_state``: ``clean``, ``active``, ``inactive``, ..."""
-    degraded: int | Missing = nature.state("members missing", good=(0,), by="host.disks")
+    degraded: int | Missing = nature.state("members missing", better="less", good=(0,), by="host.disks")
     """Members that are missing; absent for levels without redundancy."""
     raid_disks: int | Missing = nature.inventory("members of the array")
     members: tuple[str, ...] | Missing = nature.inventory("members of the array")
@@ -269,9 +269,9 @@ class NetInterface(Record, where="/sys/class/net/{name}"):
 
     name: str = nature.key()
     operstate: str | Missing = nature.state("link state", differs="host.ethernet judges it; a cable is not needed")
-    carrier: bool | Missing = nature.state(differs="host.ethernet judges it; a cable is not needed")
+    carrier: bool | Missing = nature.state(better="more", differs="host.ethernet judges it; a cable is not needed")
     speed_mbit: int | Missing = nature.state(
-        "speed", "Mbit/s", differs="host.ethernet judges it; a cable is not needed", file="speed"
+        "speed", "Mbit/s", better="more", differs="host.ethernet judges it; a cable is not needed", file="speed"
     )
     """Unsupported where the link is down or the driver does not say (-1)."""
     mtu: int | Missing = nature.setting("MTU", kept=True)

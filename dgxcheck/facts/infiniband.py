@@ -23,7 +23,7 @@ class IbDevice(Record, where="/sys/class/infiniband/{name}"):
     is_vf: bool | Missing = nature.place("virtual function")
     """True for an SR-IOV virtual function (it has a ``physfn`` link)."""
     node_guid: str | Missing = nature.identity("node GUID")
-    fw_ver: str | Missing = nature.version("firmware", among="image")
+    fw_ver: str | Missing = nature.version("HCA firmware", among="image")
     hca_type: str | Missing = nature.inventory("HCA type")
     board_id: str | Missing = nature.inventory("PSID")
     sys_image_guid: str | Missing = nature.identity(
@@ -62,7 +62,7 @@ class PhysState(IntEnum):
 class IbRate(Record):
     """``100 Gb/sec (4X EDR)``; a port that is down often says 10 (4X SDR), which means nothing."""
 
-    gbit_per_s: float = nature.state("rate", "Gbit/s")
+    gbit_per_s: float = nature.state("port rate", "Gbit/s", better="more")
     lanes: int = nature.state("rate lanes")
     speed: str = nature.state("rate speed")
 
@@ -135,19 +135,21 @@ class IbPort(Record, where="/sys/class/infiniband/{device}/ports/{port}"):
     device: str = nature.key()
     port: int = nature.key()
     state: PortState | Missing = nature.state(
-        "port state", differs="network.port-state judges it by link layer, use and configuration"
-    )
+        "port state", better="more", words=tuple(each.name for each in PortState),
+        differs="network.port-state judges it by link layer, use and configuration",
+    )  # fmt: skip
     phys_state: PhysState | Missing = nature.state(
-        "physical port state", differs="network.port-state judges it by link layer, use and configuration"
-    )
+        "physical port state", words=("", *(each.name for each in PhysState)),
+        differs="network.port-state judges it by link layer, use and configuration",
+    )  # fmt: skip
     rate: IbRate | Missing = nature.holder()
     link_layer: str | Missing = nature.setting(differs="network.link-layer judges it by model, use and configuration")
     """``InfiniBand`` or ``Ethernet``."""
     lid: int | Missing = nature.identity("LID", any="ports of several subnets may have the same")
     sm_lid: int | Missing = nature.place("LID of the subnet manager", any="rails may be subnets of their own")
-    counters: Mapping[str, int | Missing] | Missing = nature.counter("port counters", names=COUNTERS)
+    counters: Mapping[str, int | Missing] | Missing = nature.counter(names=counter_row)
     """As the kernel prints them: ``port_xmit_data`` and ``port_rcv_data`` in units of four octets, never wrapping."""
-    hw_counters: Mapping[str, int | Missing] | Missing = nature.counter("driver's port counters", names=COUNTERS)
+    hw_counters: Mapping[str, int | Missing] | Missing = nature.counter(names=counter_row)
     """The driver's own."""
 
 

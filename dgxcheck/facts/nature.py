@@ -3,7 +3,8 @@
 ``limit_mw: int | Missing = nature.setting("power limit", "mW")`` is such a row, at ``GpuPower.limit_mw``.
 The label is the field's name in words where the row has none. It is judged without a check of its own: identities are
 unique; inventory, versions, settings, states and capabilities are alike among siblings; states are good; counters do
-not grow; readings are within their bounds; inventory and versions are those of the last run. What is not judged says
+not grow; readings are between ``low`` and ``high``, no more than the field ``most`` beside them, and together no more
+than the field that they are ``part_of``; inventory and versions are those of the last run. What is not judged says
 why.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as typing has it; workers start without that module
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
     Nature = Literal[
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
         "counter", "load", "event",
     ]  # fmt: skip
     Among = Literal["", "place", "board", "image"]
+    Better = Literal["more", "less"]
+    """Of a number that is compared with an earlier one; there is more where there was none."""
 
 COMPARED = frozenset(("inventory", "version", "setting", "state", "capability"))
 """Natures of what healthy siblings have in common."""
@@ -41,7 +44,10 @@ if TYPE_CHECKING:
     def key() -> Any:
         """Which device a record is of."""
 
-    def holder(label: str = "", *, prefix: str = "", asked: str = "", default: Any = ...) -> Any:
+    def holder(
+        label: str = "", *, prefix: str = "", asked: str = "", most: str = "", low: float = ..., high: float = ...,
+        default: Any = ...,
+    ) -> Any:  # fmt: skip
         """Records that have rows of their own, or the gap in place of them. ``prefix``: of the labels of these rows.
         Here and below ``asked`` is the NVML function where a probe reads it by itself, ``file`` the file where it is
         not named as the field."""
@@ -70,7 +76,7 @@ if TYPE_CHECKING:
     def inventory(
         label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ...,
         tolerance: str = "", slack: int = 0, low: float = ..., high: float = ..., file: str = "",
-        shown: tuple[str, float] = ..., default: Any = ...,
+        better: Better = ..., shown: tuple[str, float] = ..., default: Any = ...,
     ) -> Any:  # fmt: skip
         """What was built in: alike among siblings, the same as in the last run."""
 
@@ -82,7 +88,7 @@ if TYPE_CHECKING:
     def setting(
         label: str = "", unit: str = "", *, differs: str = "", among: Among = "", good: tuple[object, ...] = (),
         most: str = "", low: float = ..., high: float = ..., fix: str = "", source: str = "", file: str = "",
-        words: tuple[str, ...] = (), prefix: str = "", kept: bool = ..., default: Any = ...,
+        words: tuple[str, ...] = (), prefix: str = "", better: Better = ..., kept: bool = ..., default: Any = ...,
     ) -> Any:  # fmt: skip
         """What somebody chose: alike among siblings. ``fix``: the option of nvidia-smi that sets it. ``kept``: the same
         as in the last run, as inventory and versions are."""
@@ -90,7 +96,8 @@ if TYPE_CHECKING:
     def state(
         label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ..., among: Among = "",
         good: tuple[object, ...] = (), most: str = "", low: float = ..., high: float = ..., source: str = "",
-        file: str = "", asked: str = "", by: str = "", kept: bool = ..., default: Any = ...,
+        file: str = "", asked: str = "", by: str = "", words: tuple[str, ...] = (),
+        better: Better = ..., kept: bool = ..., default: Any = ...,
     ) -> Any:  # fmt: skip
         """How it is now: one of the values that are ``good``, where they are known, and alike among siblings.
         ``by``: the check that knows more than the row."""
@@ -109,14 +116,19 @@ if TYPE_CHECKING:
 
     def counter(
         label: str = "", unit: str = "", *, limit: str | float = ..., per: Literal["hour", "day"] = ...,
-        any: str = "", grown: bool = ..., names: Mapping[str, Any] = ..., blames: str = "", ceiling: int = ...,
-        most: str = "", of_life: bool = ..., file: str = "", source: str = "", asked: str = "", default: Any = ...,
+        any: str = "", grown: bool = ..., names: Callable[[str], Fact | None] = ..., blames: str = "",
+        ceiling: int = ..., most: str = "", part_of: str = "", of_life: bool = ..., low: float = ...,
+        high: float = ..., prefix: str = "", better: Better = ..., file: str = "", source: str = "",
+        asked: str = "", default: Any = ...,
     ) -> Any:  # fmt: skip
         """What only grows: no more than its ``limit``, a threshold or number, in each hour or day; ``any`` is why any
-        number is harmless, or with ``grown`` any total. ``names``: rows of the counters of a mapping; one that has no
-        row is judged all the same. ``ceiling``: where it stops."""
+        number is harmless, or with ``grown`` any total. ``names``: the row of a counter in a mapping; one that has none
+        is judged all the same. ``ceiling``: where it stops. ``of_life``: does it survive a reboot?"""
 
-    def load(label: str = "", unit: str = "", *, low: float = ..., high: float = ..., default: Any = ...) -> Any:
+    def load(
+        label: str = "", unit: str = "", *, prefix: str = "", most: str = "", part_of: str = "", low: float = ...,
+        high: float = ..., default: Any = ...,
+    ) -> Any:  # fmt: skip
         """What the machine is doing at this moment: never judged."""
 
 else:

@@ -36,11 +36,11 @@ class NvLinkErrors(Record, where="nvml nvlink errors"):
 
     bdf: str = nature.key()
     link: int = nature.key()
-    replay: int | Missing = nature.counter("replays", limit="nvlink.total", per="day")
-    recovery: int | Missing = nature.counter("recoveries", limit="nvlink.total", per="day")
-    crc_flit: int | Missing = nature.counter("CRC flit errors", limit="nvlink.total-crc", per="day")
-    crc_data: int | Missing = nature.counter("CRC data errors", limit="nvlink.total-crc", per="day")
-    ecc_data: int | Missing = nature.counter("ECC data errors", limit="nvlink.total", per="day")
+    replay: int | Missing = nature.counter("NVLink replays", limit="nvlink.total", per="day")
+    recovery: int | Missing = nature.counter("NVLink recoveries", better="less", limit="nvlink.total", per="day")
+    crc_flit: int | Missing = nature.counter("NVLink CRC flit errors", limit="nvlink.total-crc", per="day")
+    crc_data: int | Missing = nature.counter("NVLink CRC data errors", limit="nvlink.total-crc", per="day")
+    ecc_data: int | Missing = nature.counter("NVLink ECC data errors", limit="nvlink.total", per="day")
     malformed: int | Missing = nature.counter("malformed packets", limit="nvlink.total", per="day")
     """This and all below are of NVLink 5 and newer, which count nothing of the above."""
     overrun: int | Missing = nature.counter("buffer overruns", limit="nvlink.total", per="day")
@@ -64,7 +64,7 @@ class NvLinkRate(Record, where="nvml nvlink rate"):
     bdf: str = nature.key()
     link: int = nature.key()
     speed_mbs: int | Missing = nature.state(
-        "NVLink speed", "MB/s", differs="nvlink.rate compares it within a tolerance"
+        "NVLink speed", "MB/s", better="more", differs="nvlink.rate compares it within a tolerance"
     )
     """MB/s per direction, as ``nvidia-smi nvlink -s`` prints it: 25781 on V100, 26562 on H100."""
 

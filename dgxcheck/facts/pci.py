@@ -42,8 +42,9 @@ class PciFunction(Record, where="/sys/bus/pci/devices/{bdf}"):
     """As the kernel gives it; -1 means that the firmware did not say."""
     local_cpulist: str | Missing = nature.place("local CPUs")
     driver: str | Missing | None = nature.setting(
-        "kernel driver", differs="a guest may have the function; without its driver a GPU or HCA is not listed"
-    )
+        "kernel driver", better="more",
+        differs="a guest may have the function; without its driver a GPU or HCA is not listed",
+    )  # fmt: skip
     """Name of the bound driver, None where none is bound."""
 
 
@@ -89,10 +90,17 @@ BY_NAME: Mapping[str, Any] = {
 """Counters of ``aer_dev_*`` of which a total says nothing; of all others one is too many."""
 
 
+def counter_row(name: str) -> nature.Fact:
+    """The row of a counter of ``aer_dev_*``."""
+    return nature.by_name(BY_NAME, name) or nature.Fact(AerErrors, name, nature.counter(limit=0))
+
+
 class AerErrors(Record):
     """One ``aer_dev_*`` file."""
 
-    counts: Mapping[str, int] = nature.counter("PCIe errors by name", names=BY_NAME)
+    counts: Mapping[str, int] = nature.counter(
+        "PCIe errors by name", most="total", names=counter_row
+    )
     """By the short name of newer kernels (``RxErr``, ``BadTLP``), whichever the kernel prints."""
     total: int | Missing = nature.counter("PCIe errors")
     """The ``TOTAL_ERR_*`` line; it may differ from the sum."""
@@ -115,10 +123,13 @@ class AerDevice(Record, where="/sys/bus/pci/devices/{bdf}"):
 
     bdf: str = nature.key()
     correctable: AerErrors | Missing = nature.counter(
-        "corrected PCIe errors", limit="kernel.corrected-pcie", per="day", file="aer_dev_correctable"
-    )
-    nonfatal: AerErrors | Missing = nature.counter("nonfatal PCIe errors", limit=0, file="aer_dev_nonfatal")
-    fatal: AerErrors | Missing = nature.counter("fatal PCIe errors", limit=0, file="aer_dev_fatal")
+        "corrected PCIe errors", prefix="corrected", limit="kernel.corrected-pcie", per="day",
+        file="aer_dev_correctable",
+    )  # fmt: skip
+    nonfatal: AerErrors | Missing = nature.counter(
+        "nonfatal PCIe errors", prefix="nonfatal", limit=0, file="aer_dev_nonfatal")
+    fatal: AerErrors | Missing = nature.counter(
+        "fatal PCIe errors", prefix="fatal", limit=0, file="aer_dev_fatal")
     root_port: RootPortErrors | None = nature.holder()
     """None for a device that is not a bridge on a root bus."""
 

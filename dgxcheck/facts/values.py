@@ -29,6 +29,32 @@ _SHOWN: Mapping[str, tuple[str, float]] = {
 """Unit of a fact to the unit for people, and its factor."""
 
 
+def held(value: object, above: Mapping[str, str] = {}) -> Iterator[tuple[Mapping[str, str], Record]]:
+    """The records of a field and those in the tuples that they hold, with the keys that say of which device they are.
+
+    A record in a field of another is a part of that one.
+    """
+    if isinstance(value, tuple):
+        for each in value:
+            yield from held(each, above)
+    elif isinstance(value, Record) and not isinstance(value, Missing):
+        keys = {**above, **keys_of(value)}
+        yield keys, value
+        for name, row in rows_of(type(value)).items():
+            if row.nature == "holder" and isinstance(inside := getattr(value, name), tuple):
+                yield from held(inside, keys)
+
+
+def keys_of(record: Record) -> dict[str, str]:
+    """The fields that say which device a record is of; empty for the host."""
+    return {name: str(getattr(record, name)) for name, row in rows_of(type(record)).items() if row.nature == "key"}
+
+
+def is_inside(row: Fact) -> bool:
+    """Is it a record that is part of its holder? Those of a tuple are records of their own."""
+    return row.nature == "holder" and not row.record.__annotations__[row.name].startswith("tuple")
+
+
 def leaves(record: Record, picked: Picked, gaps: bool = False) -> Iterator[Leaf]:
     """Every value of a record and of the records in it whose rows, the outer ones too, are all ``picked``.
 
@@ -68,6 +94,9 @@ def _of_value(value: object, name: str, inside: Rows, picked: Picked, gaps: bool
                 yield from _of_record(each, f"{name}[{number}]", inside, picked, gaps)
     elif isinstance(value, Enum):
         yield name, inside, value.value
+    elif isinstance(value, Mapping) and (row_of := inside[-1].more.get("names")) is not None:
+        yield from ((f"{name}.{key}", (*inside, row_of(key)), each) for key, each in value.items()
+                    if not isinstance(each, Missing))  # fmt: skip
     elif isinstance(value, Mapping):
         yield name, inside, tuple(sorted(f"{key}={each}" for key, each in value.items()))
     elif value is None or isinstance(value, bool | int | float | str | tuple):
@@ -81,7 +110,7 @@ def said(of: Rows, what: str) -> object:
 
 def is_of(of: Rows, fields: frozenset[object]) -> bool:
     """Is it one of these fields, or held by one?"""
-    return any(getattr(row.record, row.name) in fields for row in of)
+    return any(getattr(row.record, row.name, None) in fields for row in of)
 
 
 def label(of: Rows) -> str:
@@ -112,7 +141,28 @@ def text(of: Rows, value: Value) -> str:
     if row.unit == "hex" and isinstance(value, int):
         return f"{value:#06x}"
     unit, factor = row.more.get("shown") or _SHOWN.get(row.unit, (row.unit, 1))
+    if 0 < abs(value * factor) < 1:
+        unit, factor = row.unit, 1
     return f"{value * factor:.6g} {unit}".rstrip()
+
+
+def text_of_change(of: Rows, was: Value, now: Value) -> str:
+    """``300 -> 163 W``; of lists and long texts the words that differ."""
+    texts = [_items(value) for value in (was, now)]
+    listed = isinstance(now, tuple) and all(isinstance(item, str) for item in now)
+    if listed or (isinstance(now, str) and max(len(str(was)), len(now)) > _LONGEST):
+        alone = [" ".join(item for item in items if item not in other) for items, other in (texts, texts[::-1])]
+        if any(alone):
+            return f"{alone[0] or 'none'} -> {alone[1] or 'none'}"
+    old, new = text(of, was), text(of, now)
+    unit = new.rpartition(" ")[2]
+    if isinstance(now, int | float) and " " in new and old.endswith(f" {unit}"):
+        old = old.removesuffix(f" {unit}")
+    return f"{old} -> {new}"
+
+
+def _items(value: Value) -> list[str]:
+    return [*map(str, value)] if isinstance(value, tuple) else str(value).split()
 
 
 def _closed(words: str) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
-import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from time import gmtime, strftime, time
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from dgxcheck.facts.limits import FLEET_FILES, FLEET_IDLE_LINES, RESULT_BYTES
 from dgxcheck.facts.missing import BadInput, Json
@@ -19,6 +16,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result, node_of
 from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
+from dgxcheck.input_file import opened
 from dgxcheck.source.state_file import DATE
 
 STDIN = "-"
@@ -47,7 +45,7 @@ def documents(specs: Iterable[str]) -> Iterator[tuple[str, Json] | Unread]:
             yield path
             continue
         try:
-            with _opened(path) as stream:
+            with opened(None if path == STDIN else path) as stream:
                 yield from _documents(stream, "stdin" if path == STDIN else path)
         except (OSError, EOFError, zlib.error) as error:
             yield Unread(path, f"cannot be read: {getattr(error, 'strerror', None) or error}")
@@ -77,16 +75,6 @@ def _below(folder: str) -> Iterator[str | Unread]:
                     raise BadInput(f"{folder}: more than {FLEET_FILES} results")
                 yield path
     yield from (Unread(str(error.filename), f"cannot be read: {error.strerror}") for error in failed)
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
-    with open(sys.stdin.fileno() if path == STDIN else path, "rb", closefd=path != STDIN) as stream:
-        if stream.peek(2)[:2] == b"\x1f\x8b":
-            with gzip.GzipFile(fileobj=stream) as unpacked:
-                yield cast(BinaryIO, unpacked)
-        else:
-            yield stream
 
 
 def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unread]:

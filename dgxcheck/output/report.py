@@ -1,4 +1,4 @@
-"""What every format of ``dgxcheck health``, ``diff`` and ``fleet`` is made from."""
+"""What every format of ``dgxcheck health``, ``diff``, ``fleet`` and ``fabric`` is made from."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from dgxcheck.assessment.compare import Comparison
     from dgxcheck.assessment.result import Assessment
+    from dgxcheck.fabric.judge import Judged
     from dgxcheck.fleet.judge import Fleet
 
 
@@ -42,3 +43,12 @@ class FleetReport(Record, kw_only=False):
     """Are all outliers and unread files listed?"""
     racks: Mapping[str, tuple[str, ...]] = {}
     """Which nodes stand together, for pictures."""
+
+
+class FabricReport(Record):
+    """A judged fabric, and how it is to be shown."""
+
+    judged: Judged
+    exit_code: int
+    verbose: bool = False
+    """Are all leaves and findings listed?"""

@@ -20,7 +20,7 @@ from dgxcheck.source.recording.load import SCHEMA
 INSTALLED = str(Path(sys.executable).with_name("dgxcheck"))
 BOX = "dgx-station-v100"
 GOOD = json.dumps(HEAD | {"schema": SCHEMA, "facts": {}})
-NOT_READING = ("recordings", "schema", "import", "xid", "fleet", "bind", "watch", "integrate")
+NOT_READING = ("recordings", "schema", "import", "xid", "fleet", "fabric", "bind", "watch", "integrate")
 READING = tuple(name for name in COMMANDS if name not in NOT_READING)
 NOBODY = 65534
 
@@ -202,7 +202,7 @@ def test_bad_options_of_topo(argv: tuple[str, ...], due: str, capsys: pytest.Cap
         (("xyzzy",), "valid commands: topo, health, watch"),
         (("\x1b[2Jtopo\n",), "no command"),
         (("--fromm",), "--fromm"),
-        (("schema", "nothing"), "nothing: no such schema; valid names: diff, fleet, health"),
+        (("schema", "nothing"), "nothing: no such schema; valid names: diff, fabric, fleet"),
         (("schema",), "NAME"),
         (("record",), "FILE"),
         (("list", "--format", "nvidia-smi"), "nvidia-smi"),

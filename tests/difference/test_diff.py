@@ -92,8 +92,9 @@ def test_a_finding_that_was_not_judged_again_is_no_cure(tmp_path: Path, capsys: 
 def test_what_passed_once_for_all_was_judged(capsys: Capture) -> None:
     for old, new, words in (("dgx-1-v100", "dgx-1-v100-acs-redirect", "gdr.acs pass -> warn"),
                             ("dgx-1-v100-acs-redirect", "dgx-1-v100", "gdr.acs warn -> pass")):  # fmt: skip
-        (told,) = said(capsys, old, new)[1]["differences"]
-        assert told["message"].startswith(words)
+        judged, control = said(capsys, old, new)[1]["differences"]
+        assert judged["message"].startswith(words)
+        assert (control["what"], control["kind"]) == ("acs-control", "neutral")
 
 
 def test_what_is_no_longer_judged_is_noted(tmp_path: Path, capsys: Capture) -> None:

@@ -128,7 +128,7 @@ def test_a_board_that_was_replaced_has_no_history_of_errors(changed: object) -> 
     aer = f"text /sys/bus/pci/devices/{GPU1}/aer_dev_fatal"
     facts = {aer: "DLP 3\nTOTAL_ERR_FATAL 3\n"}
     (grown,) = compare(side("dgx-1-p100"), changed(**facts)).differences
-    assert (grown.what, grown.kind) == ("aer-fatal", "worse")
+    assert (grown.what, grown.kind) == ("fatal-pcie-errors", "worse")
     other = {f"nvml nvmlDeviceGetUUID {GPU1}": "GPU-11111111-2222-3333-4444-555555555555"}
     (told,) = compare(side("dgx-1-p100"), changed(**facts, **other)).differences
     assert told.change == "replaced"
@@ -183,7 +183,7 @@ def test_counters_grow(changed: object) -> None:
     old, new = changed(**{REPLAYS: 3, VOLATILE: 1}), changed(**{REPLAYS: 10, VOLATILE: 2})
     told = {each.what: each for each in compare(old, new).differences}
     assert {what: (each.kind, each.change) for what, each in told.items()} == {
-        "pcie-replays": ("neutral", "grown"), "ecc-volatile-uncorrected": ("worse", "grown"),
+        "pcie-replays": ("neutral", "grown"), "volatile-uncorrected-ecc-errors": ("worse", "grown"),
     }  # fmt: skip
     assert told["pcie-replays"].message.endswith("3 -> 10 (7 since OLD)")
 
@@ -241,3 +241,28 @@ def test_a_pair_that_fails_now_is_worse(changed: object) -> None:
     failed: Json = {"failed": "integrity", "detail": "3 wrong words"}
     told = compare(changed("dgx-1-p100", (), {key: figure(18.0, [18.0])}), changed("dgx-1-p100", (), {key: failed}))
     assert [(each.kind, each.what, each.new) for each in told.differences] == [("worse", "p2p", None)]
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({f"nvml nvmlDeviceGetComputeMode {GPU1}": 3}, ("neutral", "compute-mode", "default -> exclusive process")),
+        ({f"nvml nvmlDeviceGetPowerManagementLimit {GPU1}": 150000}, ("neutral", "power-limit", " -> 150 W")),
+        ({"text /sys/module/nvidia_uvm/initstate": "going\n"}, ("worse", "module-state", "live -> going")),
+        ({"text /proc/sys/kernel/numa_balancing": "2\n"}, ("neutral", "numa-balancing", " -> 2")),
+        ({"text /sys/class/infiniband/mlx5_0/ports/1/counters/link_downed": "9\n"},
+         ("worse", "link-downed", "0 -> 9 (9 since OLD)")),
+        ({"text /sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data": "999999999999\n"}, None),
+    ],
+)  # fmt: skip
+def test_each_fact_is_compared_by_its_row(
+    changed: object, facts: dict[str, Json], told: tuple[str, str, str] | None
+) -> None:
+    assert callable(changed)
+    found = compare(side("dgx-1-p100"), changed(**facts)).differences
+    if told is None:
+        assert found == ()
+    else:
+        (each,) = (each for each in found if each.what == told[1])
+        assert each.kind == told[0]
+        assert each.message.endswith(told[2])

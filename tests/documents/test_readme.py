@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 from command_line import options_of
-from transcripts import fenced, recipe, run
+from transcripts import PICTURES, fenced, picture, recipe, run
 
 from dgxcheck import __version__
 from dgxcheck.cli import COMMANDS
@@ -23,6 +23,18 @@ BLOCKS = fenced(README)
 def test_commands_print_what_the_readme_shows(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run(block, {"make demo": recipe(MAKEFILE, "demo")})
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_are_what_the_command_draws(name: str, tmp_path: Path) -> None:
+    assert f"](man/{name}.svg)" in README
+    command, recording = PICTURES[name]
+    assert f"dgxcheck {command} --format svg -o {name}.svg --from {recording}" in README
+    assert picture(name, tmp_path) == (ROOT / "man" / f"{name}.svg").read_text(encoding="utf-8")
+
+
+def test_the_readme_is_short() -> None:
+    assert README.count("\n") <= 250
 
 
 def test_the_demo_is_shown_and_there_are_two_commands() -> None:

@@ -1,4 +1,4 @@
-"""No step says what a later step of the same cause does: at three in the morning it would be done twice, or too early."""
+"""No step says what a later step of the same cause does: it would be done twice, or too early."""
 
 from __future__ import annotations
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
+from fabrics import Fabric, within
 from test_schemas import NAMES, XID, Document, complaints
 
 from dgxcheck.cli import main
@@ -52,6 +54,13 @@ BROKEN: dict[str, list[Callable[[Document], None]]] = {
         _set("nodes", 0, "faults", 0, "level", value=KeyError),
         _set("faults", 0, "count", value=0),
         _set("unread", value=None),
+    ],
+    "fabric": [
+        _set("verdict", value="good"),
+        _set("summary", "cables", value=-1),
+        _set("findings", 0, "fault", value=""),
+        _set("findings", 0, "moves", 0, "from", value=KeyError),
+        _set("leaves", 0, "uplinks", value=None),
     ],
     "xid": [
         _set("schema", value="dgxcheck/xid/2"),
@@ -195,6 +204,13 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
     with contextlib.redirect_stdout(out):
         main(["fleet", str(results), "-n", "dgx002", "--format", "json"])
     documents["fleet"] = json.loads(out.getvalue())
+    fabric = Fabric("fat", 8)
+    within(fabric, Random(1))
+    (results / "ib.txt").write_text(fabric.discovered())
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        main(["fabric", str(results / "ib.txt"), "--format", "json"])
+    documents["fabric"] = json.loads(out.getvalue())
     documents["recording"] = load(dict(shipped())["dgx-1-v100"])
     documents["overlay"] = {
         "schema": "dgxcheck/overlay/1",

@@ -46,28 +46,19 @@ def _all(reason: str, *facts: str) -> dict[str, str]:
 
 
 UNJUDGED = {
-    **_all("for dgxcheck topo, which prints it", "GpuAffinity.bdf", "GpuAffinity.cpulist", "GpuAffinity.memory_nodes"),
-    **_all("for list and record; nvlink.state and p2p.status judge what links do",
-           "NvLinkCapability.bdf", "NvLinkCapability.link", "NvLinkCapability.sysmem_access",
-           "NvLinkCapability.p2p_atomics", "NvLinkCapability.sysmem_atomics", "NvLinkCapability.sli_bridge",
-           "NvLinkCapability.valid"),
-    **_all("identity", "CpuPolicy.name", "IbDevice.node_desc", "RetiredPage.address"),
+    **_all("for dgxcheck topo, which prints it", "GpuAffinity.cpulist", "GpuAffinity.memory_nodes"),
+    **_all("identity", "CpuPolicy.name", "RetiredPage.address"),
     **_all("the mask of the same record, by name", "EventReasons.active"),
-    **_all("no fault by itself: limits of a site, of the board or of idling; power and heat are judged",
-           "GpuCounters.sync_boost_ns", "GpuCounters.board_limit_ns", "GpuCounters.low_utilization_ns",
-           "GpuCounters.reliability_ns"),
     **_all("names the place of a part, for who replaces it", "GpuBoard.module_id", "GpuBoard.chassis_slot",
            "GpuBoard.tray"),
     **_all("how the host gives its GPUs away; the host's own record says whether it is a guest",
            "GpuBoard.virtualization"),
     **_all("time stamp of a counter", "GpuCounters.clock_us"),
-    **_all("banks with all spare rows left", "RowHistogram.max"),
     **_all("use by programs", "GpuMemory.free", "GpuMemory.reserved", "GpuMemory.used", "GpuPcie.bar1_free",
            "GpuProcess.used_memory", "GpuProcess.name", "GpuActivity.memory_percent", "GpuActivity.graphics"),
     **_all("a display may be connected", "GpuModes.display_mode"),
     **_all("follows the temperature, which is judged", "GpuThermal.fan_percent"),
     **_all("evidence and words for people", "JobDaemon.name", "Setting.path", "Setting.line"),
-    **_all("CUDA programs ask for them; a pair that lacks them is no slower", "P2pStatus.atomics", "P2pStatus.prop"),
     **_all("driver.fabric and driver.fabric-health read it; no shipped board has it", "Fabric.state"),
 }  # fmt: skip
 

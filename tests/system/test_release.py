@@ -186,7 +186,8 @@ def test_the_package_has_everything_in_its_place(unpacked: Path) -> None:
     control = dict(re.findall(r"^([A-Z]\S+): (.*)$", (unpacked / "DEBIAN/control").read_text(), re.MULTILINE))
     assert (control["Package"], control["Architecture"], control["Depends"]) == ("dgxcheck", "all", "python3 (>= 3.10)")
     share = unpacked / "usr/share"
-    assert {f"{path.name}.gz" for path in (ROOT / "man").iterdir()} == {path.name for path in share.glob("man/*/*")}
+    pages = {f"{path.name}.gz" for path in (ROOT / "man").glob("*.[1-9]")}
+    assert pages == {path.name for path in share.glob("man/*/*")}
     assert (share / "bash-completion/completions/dgxcheck").is_file()
     assert (share / "zsh/vendor-completions/_dgxcheck").is_file()
     assert (share / "fish/vendor_completions.d/dgxcheck.fish").is_file()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.by_nature.records import held, is_inside, keys, records
+from dgxcheck.checks.by_nature.records import keys, records
 from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import component_of, host
@@ -20,7 +20,7 @@ from dgxcheck.facts.inventory import Kept
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.facts.values import Leaf, as_json, described, label, leaves, said, text, where
+from dgxcheck.facts.values import Leaf, as_json, described, held, is_inside, label, leaves, said, text, where
 from dgxcheck.survey import Snapshot
 
 CHECK = "host.last-run"
@@ -47,8 +47,7 @@ def kept(facts: Snapshot) -> dict[str, dict[str, Json]]:
 
 def _disks(facts: Snapshot) -> list[BlockDevice]:
     """Without removable ones; their names change from boot to boot."""
-    listed = held(facts.storage)
-    return [row for row in listed if isinstance(row, BlockDevice) and row.removable is not True]
+    return [row for _, row in held(facts.storage) if isinstance(row, BlockDevice) and row.removable is not True]
 
 
 def _kept_leaves(facts: Snapshot) -> Iterator[tuple[str, Record, Leaf]]:

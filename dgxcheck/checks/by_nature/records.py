@@ -7,41 +7,20 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.finding import Subject
-from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record, fields, replace
-from dgxcheck.survey import Snapshot
-
-NO_DEVICES = ("pci_names", "kernel_log", "measurement", "stated", "tool_reports")
-"""Fields of the snapshot that hold events, figures and what other tools printed."""
+from dgxcheck.facts.values import held, keys_of
+from dgxcheck.survey import NO_DEVICES, Snapshot
 
 
 def records(facts: Snapshot) -> Iterator[Record]:
     """Those of the fields, and those in the tuples that they hold; a record in a field is part of its holder."""
     for name in [name for name in fields(facts) if name not in NO_DEVICES]:
-        yield from held(getattr(facts, name))
-
-
-def held(value: object) -> Iterator[Record]:
-    """The same of one field."""
-    if isinstance(value, tuple):
-        for each in value:
-            yield from held(each)
-    elif isinstance(value, Record) and not isinstance(value, Missing):
-        yield value
-        for name, row in rows_of(type(value)).items():
-            if row.nature == "holder" and isinstance(inside := getattr(value, name), tuple):
-                yield from held(inside)
-
-
-def is_inside(row: Fact) -> bool:
-    """Is it a record that is part of its holder? Those of a tuple are records of their own."""
-    return row.nature == "holder" and not row.record.__annotations__[row.name].startswith("tuple")
+        yield from (record for _, record in held(getattr(facts, name)))
 
 
 def keys(record: Record) -> tuple[str, ...]:
     """Which device a record is of; empty for the host."""
-    return tuple(str(getattr(record, row.name)) for row in rows_of(type(record)).values() if row.nature == "key")
+    return tuple(keys_of(record).values())
 
 
 def subject(box: Box, record: Record) -> Subject:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.by_nature.records import is_inside, records
+from dgxcheck.checks.by_nature.records import records
 from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine.blame import component_of, host
 from dgxcheck.checks.engine.box import HOST, Box
@@ -15,7 +15,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.values import Leaf, as_json, described, leaves, text, where
+from dgxcheck.facts.values import Leaf, as_json, described, is_inside, leaves, text, where
 
 
 def _judged_here(row: Fact) -> bool:

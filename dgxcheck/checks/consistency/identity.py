@@ -8,7 +8,7 @@ from dgxcheck.checks.consistency.contradiction import Contradiction, Facts, numb
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence
 from dgxcheck.components.locate import is_nvswitch
-from dgxcheck.facts.missing import BadInput, question, rows
+from dgxcheck.facts.missing import BadInput, Missing, question, rows
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.architecture import architecture_of
@@ -26,6 +26,13 @@ _IDS = (
     ("gpu_board.pci_device_id", "pci.device", "pci.vendor", "device id"),
     ("gpu_board.pci_subsystem_id", "pci.subsystem_device", "pci.subsystem_vendor", "subsystem id"),
 )
+
+
+def is_compared(box: Box, gpu: Device) -> bool:
+    """Were its ids or its architecture read?"""
+    board = box.gpu(gpu).board
+    return not isinstance(board, Missing) and any(isinstance(each, int) for each in (board.pci_device_id,
+                                                                                     board.architecture))  # fmt: skip
 
 
 def pci_ids(_: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:

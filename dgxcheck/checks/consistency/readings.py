@@ -7,10 +7,10 @@ swapped, cloned or flashed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dgxcheck.checks.consistency import bounds, host, identity, load, permanent
-from dgxcheck.checks.consistency.contradiction import Contradiction, Rule, judged, number
+from dgxcheck.checks.consistency.contradiction import Contradiction, Rule, judged
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, Judge
@@ -18,17 +18,19 @@ from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.topology.model import Device
 
 READINGS: tuple[Rule, ...] = (
-    bounds.never_above, bounds.told_twice, bounds.ranges, bounds.parts, bounds.spare_rows, load.at_load, permanent.fallen,
+    bounds.never_above, bounds.told_twice, bounds.ranges, bounds.parts, bounds.spare_rows, load.at_load,
+    permanent.fallen,
 )  # fmt: skip
 IDENTITIES: tuple[Rule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
 NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compared")
 OF_THE_HOST = (host.memory, host.nodes, host.ports)
 
 
-def _per_gpu(rules: tuple[Rule, ...], paths: tuple[str, ...], status: Status) -> Judge:
-    """``paths``: facts without which the rules have nothing to compare."""
+def _per_gpu(rules: tuple[Rule, ...], is_compared: Callable[[Box, Device], bool], status: Status) -> Judge:
+    """``is_compared``: have the rules anything to compare?"""
 
     def judge(box: Box) -> Judged:
         for gpu in box.gpus:
@@ -38,8 +40,7 @@ def _per_gpu(rules: tuple[Rule, ...], paths: tuple[str, ...], status: Status) ->
                 continue
             facts = facts_of(box.snapshot, gpu.bdf or "")
             found = [contradiction for rule in rules for contradiction in rule(box, gpu, facts)]
-            compared = any(number(facts, path) is not None for path in paths)
-            yield box.subject(gpu), judged(found, status) if found or compared else NOTHING_TO_COMPARE
+            yield box.subject(gpu), judged(found, status) if found or is_compared(box, gpu) else NOTHING_TO_COMPARE
 
     return judge
 
@@ -69,12 +70,12 @@ CHECKS = (
         id="consistency.readings",
         rule="Unknown if readings of a GPU cannot be true together: more than the whole or the highest (PCIe link,"
         " memory, BAR1, clocks, power limits, errors by location), values that no GPU has (0 °C, 0 W, more than 100 %),"
-        " a PCIe link that is another for NVML than for sysfs, full utilisation with an idle performance state, clock or power, retired pages or remapped rows that become"
-        " fewer.",
+        " a PCIe link that is another for NVML than for sysfs, full utilisation with an idle performance state, clock"
+        " or power, retired pages or remapped rows that become fewer.",
         source="dgxcheck/checks/consistency; the functions' documentation in nvml-api",
         remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values persist, update driver and VBIOS; if that"
         " does not help, run the field diagnostic (dcgmi diag -r 3)",
-        judge=_per_gpu(READINGS, bounds.WHOLES, Status.UNKNOWN),
+        judge=_per_gpu(READINGS, bounds.is_compared, Status.UNKNOWN),
     ),
     Check(
         id="consistency.identity",
@@ -82,7 +83,7 @@ CHECKS = (
         " of one model.",
         source="boards.toml; https://developer.nvidia.com/cuda-gpus; dgxcheck/checks/consistency/identity.py",
         remedy="find out whether the board was flashed or replaced; ask the vendor for the VBIOS of its part number",
-        judge=_per_gpu(IDENTITIES, ("gpu_board.pci_device_id", "gpu_board.architecture"), Status.WARN),
+        judge=_per_gpu(IDENTITIES, identity.is_compared, Status.WARN),
         blames=part("versions and settings"),
     ),
     Check(

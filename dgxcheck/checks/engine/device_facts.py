@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -33,6 +33,11 @@ def _facts_of(key: Identity, device: str, name: str) -> Mapping[str, object]:
     for field, row in (*by_owner.get(device, ()), *(by_owner.get(name, ()) if name else ())):
         _flatten(found, field, row)
     return found
+
+
+def records_of(snapshot: Identity, device: str) -> Iterator[Record]:
+    """Those of one device, by its bdf or name."""
+    return (record for _, record in _by_owner(snapshot).get(device, ()))
 
 
 @lru_cache(maxsize=4)

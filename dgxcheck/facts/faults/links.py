@@ -124,6 +124,18 @@ class Links:
         remedy="reseat or replace the cable or transceiver (mlxlink -m shows it), then look at its error counters and"
         " at the port at the other end", source="NVIDIA MFT user manual")
     PORT_MODULE = FaultKind("port-module", "the cable or transceiver of a port reports a fault", "hardware")
+    CABLE_SWAPPED = FaultKind("cable-swapped", "two or more plugs of a fabric are in each other's place", "environment",
+        warns="next-maintenance", steps=("reseat",), source=OWN)
+    CABLE_MISPLACED = FaultKind("cable-misplaced", "a cable of a fabric leads to another switch than it should",
+        "environment", warns="next-maintenance", steps=("reseat",), source=OWN)
+    CABLE_MISSING = FaultKind("cable-missing", "a link of a fabric is missing that its plan has, or its fellows",
+        "environment", steps=("inspect", "reseat", "replace"), source=OWN)
+    UPLINKS_UNEVEN = FaultKind("uplinks-uneven", "a switch of a fabric has fewer uplinks than the others",
+        "environment", steps=("inspect", "reseat", "replace"), source=OWN)
+    SUBNET_SPLIT = FaultKind("subnet-split", "a part of a fabric has no link to the rest of it", "environment",
+        steps=("inspect", "reseat", "replace"), source=OWN)
+    GUID_DUPLICATE = FaultKind("guid-duplicate", "two devices of a fabric have one GUID", "hardware",
+        steps=("inspect", "contact-vendor"), source=OWN)
     ETHERNET_SLOW = FaultKind("ethernet-slow", "a network interface negotiated a lower speed than it supports",
         "environment")
     # GPUDirect RDMA

@@ -10,6 +10,7 @@ from dgxcheck.assessment.compare import Comparison, Look
 from dgxcheck.difference.model import Difference, Trend, Value
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import provenance
+from dgxcheck.output.diff.text import device_of, grouped
 from dgxcheck.output.page import html, markdown
 from dgxcheck.output.page.blocks import Block, Cell, Drawing, Page, PageSection, Paragraph, Table, Tone
 from dgxcheck.output.picture import layout, svg
@@ -72,14 +73,14 @@ def _differences(comparison: Comparison) -> Iterator[Block]:
     if not comparison.differences:
         yield Paragraph("No differences.")
         return
-    rows = tuple(_row(difference) for difference in comparison.differences)
+    rows = tuple(_row(alike) for alike in grouped(comparison.differences))
     yield Table(head=("Device", "", "Before", "After", "What"), rows=rows)
 
 
-def _row(difference: Difference) -> tuple[Cell, ...]:
-    place = f" {difference.bdf}" if difference.bdf and difference.bdf not in difference.device else ""
+def _row(alike: Sequence[Difference]) -> tuple[Cell, ...]:
+    difference = alike[0]
     return (
-        Cell(visible(f"{difference.device}{place}")),
+        Cell(visible(device_of(alike))),
         Cell(difference.kind.upper(), _TONES[difference.kind]),
         Cell(_value(difference.old)),
         Cell(_value(difference.new)),

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from dgxcheck.assessment.compare import Comparison
+from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.difference.model import Difference
 from dgxcheck.output import provenance
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.report import DiffReport
 
+FEW = 4
+"""So many devices are named each; more that changed in the same way together."""
+
 
 def render(report: DiffReport) -> str:
     """A paragraph per difference, then what could not be compared, then the result."""
     comparison = report.comparison
-    paragraphs = [_difference(difference) for difference in comparison.differences]
+    paragraphs = [_paragraph(alike) for alike in grouped(comparison.differences)]
     counts = Counter(difference.kind for difference in comparison.differences)
     totals = ", ".join(f"{counts[kind]} {kind}" for kind in ("worse", "better", "neutral"))
     notes = [visible(f"Note: {note}.") for note in comparison.notes]
@@ -29,9 +34,24 @@ def render(report: DiffReport) -> str:
     ])  # fmt: skip
 
 
-def _difference(difference: Difference) -> str:
-    place = f" {difference.bdf}" if difference.bdf and difference.bdf not in difference.device else ""
-    return f"{difference.kind.upper():<7}  {visible(f'{difference.device}{place}: {difference.message}')}"
+def grouped(differences: Iterable[Difference]) -> list[list[Difference]]:
+    """Those that many devices have in common together, at the place of the first; the others alone."""
+    alike: dict[tuple[str, str], list[Difference]] = {}
+    for each in differences:
+        alike.setdefault((each.kind, each.message), []).append(each)
+    return [group for those in alike.values() for group in ([those] if len(those) > FEW else [[one] for one in those])]
+
+
+def device_of(alike: Sequence[Difference]) -> str:
+    """``GPU3 0000:0b:00.0``; of many the first."""
+    if len(alike) > 1:
+        return first_of([each.device for each in alike])
+    bdf = alike[0].bdf
+    return f"{alike[0].device} {bdf}" if bdf and bdf not in alike[0].device else alike[0].device
+
+
+def _paragraph(alike: Sequence[Difference]) -> str:
+    return f"{alike[0].kind.upper():<7}  {visible(f'{device_of(alike)}: {alike[0].message}')}"
 
 
 def _score(comparison: Comparison) -> list[str]:

@@ -70,7 +70,7 @@ def _alike(
     """Causes that follow each other and of which the same is said: severity, urgency, confidence and actions."""
 
     def said(cause: Cause) -> tuple[str, ...]:
-        notes = [f"confidence {confidence_text(cause.confidence)}"]
+        notes = [f"confidence: {confidence_text(cause.confidence)}"]
         notes += [recurrence_text(cause.recurrence)] if cause.recurrence is not None else []
         lines = _actions(cause.actions, remedies, again(cause, found), verbose)
         return cause.severity.value, due(cause), *notes, *lines
@@ -237,7 +237,8 @@ def _confidence(confidence: Confidence) -> Json:
     return {
         "level": confidence.level,
         "reason": confidence.reason,
-        "findings": confidence.findings,
+        "kinds": confidence.kinds,
+        "among": confidence.among,
         "unaffected": list(confidence.beside),
         "others": [_component(component) for component in confidence.others],
         "text": confidence_text(confidence),

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Value, first_remedy
 from dgxcheck.diagnosis.causes import Diagnosis
-from dgxcheck.diagnosis.confidence import Confidence
+from dgxcheck.diagnosis.confidence import Confidence, Reason
 from dgxcheck.diagnosis.preserve import Preserve
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.facts.faults.kind import Step, Urgency
@@ -208,29 +208,23 @@ def _remedy(action: Action, own: Mapping[str, str]) -> str:
 
 
 def confidence_text(confidence: Confidence) -> str:
-    """``fair: one observation, of this component``"""
-    return f"{confidence.level}: {_reason(confidence)}"
-
-
-def _reason(confidence: Confidence) -> str:
-    number = confidence.findings
-    if confidence.reason == "several-findings":
-        return f"{number} independent observations point to it"
-    if confidence.reason == "some-unaffected":
-        unaffected = ", ".join(confidence.beside)
-        return f"{number} independent observations point to it, but {unaffected}, also behind it, has no problem"
-    if confidence.reason == "in-common":
-        return f"{number} independent observations of devices that fail alike or at once have it in common"
-    if confidence.reason == "one-finding":
-        return "one observation, of this component"
-    if confidence.reason == "either-end":
-        return "one observation; either end of the link, or what is between them, can be at fault"
-    if confidence.reason == "eliminated":
-        return "by elimination: every other hop ran at full speed in other tests"
-    if confidence.reason == "shared":
-        return f"shared by {number} slow results and by no good one"
+    """``read directly``, ``inferred from 2 kinds of evidence``, ``a guess among 3: ...``"""
     others = ", ".join(map(component_name, confidence.others))
-    return f"shared by {number} slow results, but so are {others}"
+    kinds = counted(confidence.kinds, "kind of evidence", "kinds of evidence")
+    beside = ", ".join(confidence.beside)
+    texts: Mapping[Reason, str] = {
+        "itself": "read directly",
+        "in-all": "read directly, of every device",
+        "evidence": f"inferred from {kinds}",
+        "in-common": f"inferred from {kinds}: what devices that fail alike or at once have in common",
+        "some-unaffected": f"inferred from {kinds}, but {beside}, also behind it, has no problem",
+        "either-end": f"a guess among {confidence.among}: either end of the link, or what is between them",
+        "one-of-several": f"a guess among {confidence.among}: it can also be {others}",
+        "eliminated": f"inferred from {kinds}: every other hop ran at full speed in other tests",
+        "shared": f"inferred from {kinds}: all slow results and no good one crossed it",
+        "shared-with": f"a guess among {confidence.among}: the slow results also crossed {others}",
+    }
+    return texts[confidence.reason]
 
 
 def recurrence_text(recurrence: Recurrence) -> str:

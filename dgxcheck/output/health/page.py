@@ -206,7 +206,7 @@ def problems(assessment: Assessment) -> Iterator[Block]:
 
 
 def _cause(number: int, cause: Cause, found: Mapping[str, Finding], remedies: Remedies) -> ProblemBlock:
-    notes = [f"Confidence {confidence_text(cause.confidence)}."]
+    notes = [f"Confidence: {confidence_text(cause.confidence)}."]
     notes += [f"{recurrence_text(cause.recurrence)}."] if cause.recurrence is not None else []
     findings = [sentence(found[key]) for key in cause.explains if key in found]
     save = list(dict.fromkeys(preserve_text(evidence) for evidence in cause.preserve))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
@@ -131,6 +131,35 @@ def read_port_counters(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (*_perfquery(lines), *_ibqueryerrors(lines))
 
 
+def errors_by_lid(lines: Iterable[str]) -> Iterator[tuple[int, int, dict[str, int]]]:
+    """Of perfquery: LID, port and the counters of the port by their names in sysfs."""
+    at: tuple[int, int] | None = None
+    counts: dict[str, int] = {}
+    for raw in lines:
+        line = bare(raw)
+        if head := _HEAD.fullmatch(line):
+            if at is not None:
+                yield *at, counts
+            at, counts = (int(head["lid"]), int(head["port"])), {}
+        elif (member := _MEMBER.fullmatch(line)) and (name := _file_of(member["name"])):
+            counts[name] = int(member["value"], 0)
+    if at is not None:
+        yield *at, counts
+
+
+def errors_by_guid(lines: Iterable[str]) -> Iterator[tuple[str, int, dict[str, int]]]:
+    """Of ibqueryerrors: GUID, port and the counters that it shows of the port, by their names in sysfs."""
+    for raw in lines:
+        match = _PORT.fullmatch(raw.strip().strip("`> "))
+        if match is not None and match["port"] != "ALL":
+            yield match["guid"], int(match["port"]), _counts(match["counters"])
+
+
+def _counts(text: str) -> dict[str, int]:
+    found = _PORT_COUNTERS_COUNTER.finditer(text)
+    return {_file_of(each["name"]) or each["name"]: int(each["value"]) for each in found}
+
+
 def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     facts: dict[str, Json] = {}
     reports = Reports(PORT_COUNTERS_TOOL)
@@ -169,10 +198,8 @@ def _ibqueryerrors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             node = match["name"]
             rest.add(number)
         elif match := _PORT.fullmatch(line):
-            counts = {_file_of(each["name"]) or each["name"]: int(each["value"])
-                      for each in _PORT_COUNTERS_COUNTER.finditer(match["counters"])}  # fmt: skip
             if match["port"] != "ALL" or not node:
-                _note(reports, f"{match['guid']}/{match['port']}", node, counts)
+                _note(reports, f"{match['guid']}/{match['port']}", node, _counts(match["counters"]))
             understood.add(number)
         elif _REST.fullmatch(line):
             rest.add(number)

@@ -1,0 +1,73 @@
+"""``dgxcheck fabric``: how the fabric between the machines is cabled."""
+
+from __future__ import annotations
+
+import click
+from click.core import ParameterSource
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.run import EXIT_CODES
+from dgxcheck.cli.health import FAILING
+from dgxcheck.cli.options import emit, renderer, seconds, writing
+from dgxcheck.fabric import reading
+from dgxcheck.fabric.judge import judge
+from dgxcheck.fabric.model import fabric_of
+from dgxcheck.output.report import FabricReport
+
+RENDERERS = {
+    "text": "text.render", "json": "as_json.render", "prometheus": "prometheus.render", "slurm": "slurm.conf",
+    "slurm-yaml": "slurm.yaml",
+}  # fmt: skip
+"""Function below ``dgxcheck.output.fabric`` of each format, imported when it is asked for."""
+
+
+@click.command("fabric")
+@click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
+@click.option(
+    "--plan",
+    metavar="FILE",
+    type=click.Path(),
+    help="How it was meant: a topo file of ibdiagnet, or csv host,adapter,switch,port.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1, 3600),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    callback=seconds,
+    help="Without FILE: time limit for ibnetdiscover.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="List every finding and every leaf.")
+@click.option(
+    "--fail-on",
+    type=click.Choice([*FAILING]),
+    default="warn",
+    show_default=True,
+    help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail.",
+)
+@click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True)
+@writing
+@click.pass_context
+def command(
+    ctx: click.Context, files: tuple[str, ...], plan: str | None, timeout: float, verbose: bool, fail_on: str,
+    form: str, output: str | None, color: str,
+) -> int:  # fmt: skip
+    """Judge how the fabric between the machines is cabled, and say which plugs to move.
+
+    FILE is the output of ibnetdiscover (-p or full), iblinkinfo, ibdiagnet (net_dump), lldpctl -f json of one machine,
+    ibqueryerrors or perfquery, or - for stdin; gzip is unpacked. All files are read together. Without FILE,
+    ibnetdiscover runs on this host. Without --plan, what most machines do is taken for the plan.
+    Exit code 0: pass; 1: warn; 2: fail; 3: unknown, also if a file holds nothing of a fabric.
+    """
+    if files and ctx.get_parameter_source("timeout") is not ParameterSource.DEFAULT:
+        raise click.UsageError("--timeout is for ibnetdiscover, which runs without FILE", ctx)
+    cables = None if plan is None else reading.plan(plan)
+    found = reading.outputs(files) if files else reading.live(timeout)
+    judged = judge(fabric_of(found.texts), cables, found.unread)
+    verdict = Status[judged.verdict.upper()]
+    report = FabricReport(
+        judged=judged, exit_code=EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0, verbose=verbose
+    )
+    emit(renderer(f"fabric.{RENDERERS[form]}")(report), output, color, form)
+    return report.exit_code

@@ -1,0 +1,63 @@
+"""What a fabric carries: leaf by leaf, and between its halves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.fabric.judge import Judged
+from dgxcheck.fabric.model import Cable
+from dgxcheck.facts.record import Record
+
+CODED = 64 / 66
+"""What the white papers of DGX-1 take of 100 Gbit/s, for 6,012 GB/s of 124 systems."""
+
+
+class Leaf(Record):
+    """One switch with adapters."""
+
+    guid: str
+    name: str
+    systems: tuple[str, ...]
+    adapters: int
+    uplinks: int
+    down_gbit: float
+    """To the adapters; 0 where rates are not told."""
+    up_gbit: float
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times more the adapters can send than the uplinks carry."""
+        return self.down_gbit / self.up_gbit if self.up_gbit else None
+
+
+def leaves_of(judged: Judged) -> tuple[Leaf, ...]:
+    """By name."""
+    fabric, tiers = judged.fabric, judged.tiers
+    below: dict[str, list[Cable]] = {guid: [] for guid in tiers.leaves()}
+    for port, cable in fabric.at.items():
+        far = fabric.far(port)
+        if port[0] in below and far is not None and far[0] in fabric.adapters:
+            below[port[0]].append(cable)
+    systems: dict[str, set[str]] = {guid: set() for guid in below}
+    for host, own in judged.places.items():
+        for switch, _ in own.values():
+            systems.get(switch, set()).add(host)
+    found = (
+        _leaf(guid, fabric.switch(guid), sorted(systems[guid]), cables,
+              [fabric.at[guid, port] for port in tiers.uplinks[guid]])
+        for guid, cables in below.items()
+    )  # fmt: skip
+    return tuple(sorted(found, key=lambda leaf: leaf.name))
+
+
+def _leaf(guid: str, name: str, systems: Sequence[str], below: Sequence[Cable], above: Sequence[Cable]) -> Leaf:
+    return Leaf(
+        guid=guid, name=name, systems=tuple(systems), adapters=len(below),
+        uplinks=len(above), down_gbit=sum(cable.gbit for cable in below), up_gbit=sum(cable.gbit for cable in above),
+    )  # fmt: skip
+
+
+def bisection_gbs(leaves: Sequence[Leaf]) -> float:
+    """Between two halves of the systems, both directions: what the adapters send and the uplinks let through."""
+    several = len(leaves) > 1
+    return sum(min(leaf.down_gbit, leaf.up_gbit) if several else leaf.down_gbit for leaf in leaves) / 8

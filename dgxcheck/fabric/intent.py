@@ -1,0 +1,189 @@
+"""How a fabric was meant to be cabled: as its plan says, or as most of its systems are.
+
+Without a plan each adapter has a place by vote. The other adapters of its system vote: where have the systems beside
+them, on the same switch, this adapter? And at which port, counted from theirs? So whatever most systems do is the
+scheme, be it all adapters on one leaf, a rail each, or planes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import permutations
+from typing import TypeVar
+
+from dgxcheck.fabric.model import Fabric, Plug, Port
+from dgxcheck.facts.record import Record
+
+Choice = TypeVar("Choice", str, int)
+_NUMBER = re.compile(r"\d+", flags=re.ASCII)
+_TOLERATED = 8
+"""Of so many systems one may break a rule that the others keep."""
+_LEAST = 3
+"""Systems; of fewer none is the majority."""
+Places = Mapping[str, Mapping[str, Port]]
+"""By host and adapter, the port of the switch."""
+ANY = 0
+"""In place of a port's number: whichever port of that switch."""
+
+
+class Scheme(Record):
+    """What most systems of one kind do."""
+
+    systems: tuple[str, ...]
+    adapters: tuple[str, ...]
+    """Those that most of the systems have."""
+    blocks: tuple[tuple[str, ...], ...]
+    """Adapters of a system that share a leaf; empty where fewer than half of the systems agree."""
+    steps: Mapping[tuple[str, str], int]
+    """From the port of the first adapter to that of the second, where nearly all systems agree."""
+
+
+class Intent(Record):
+    """Where each plug belongs."""
+
+    planned: bool
+    schemes: tuple[Scheme, ...]
+    homes: Mapping[Plug, Port]
+    """Also of adapters that are in no link."""
+
+
+def places_of(fabric: Fabric) -> Places:
+    """Of the adapters that have a name and are on a switch."""
+    found: dict[str, dict[str, Port]] = {}
+    for adapter in fabric.adapters.values():
+        if not adapter.name:
+            continue
+        of_host = found.setdefault(adapter.host, {})
+        for cable in (fabric.at.get((adapter.guid, port)) for port in range(1, 9)):
+            if cable is not None:
+                far = cable.peer if cable.end[0] == adapter.guid else cable.end
+                if far[0] in fabric.switches:
+                    of_host[adapter.name] = far
+    return found
+
+
+def inferred(places: Places) -> Intent:
+    """What most systems do, and where each adapter belongs if all did."""
+    homes: dict[Plug, Port] = {}
+    schemes = []
+    for systems in _kinds(places):
+        own = {host: places[host] for host in systems}
+        scheme = _scheme(own)
+        schemes.append(scheme)
+        beside = _beside(own)
+        found = {(host, name): home for host in systems for name, home in _homes(host, own, scheme, beside).items()}
+        kept = sum(home[0] == own[host][name][0] for (host, name), home in found.items() if name in own[host])
+        if 2 * kept > sum(map(len, own.values())):  # else chance agrees here and there, and no rule
+            homes |= found
+    return Intent(planned=False, schemes=tuple(schemes), homes=homes)
+
+
+def _kinds(places: Places) -> list[list[str]]:
+    """Systems whose names differ in numbers alone; those of a name like no other are one kind."""
+    found: dict[str, list[str]] = {}
+    for host in places:
+        found.setdefault(_NUMBER.sub("#", host), []).append(host)
+    single = [hosts[0] for hosts in found.values() if len(hosts) == 1]
+    return [sorted(hosts) for hosts in found.values() if len(hosts) > 1] + ([sorted(single)] if single else [])
+
+
+def _scheme(own: Places) -> Scheme:
+    held = Counter(name for adapters in own.values() for name in adapters)
+    adapters = tuple(sorted((name for name, count in held.items() if 2 * count > len(own)), key=_natural))
+    partitions = Counter(_partition(places, adapters) for places in own.values())
+    common, count = partitions.most_common(1)[0]
+    steps: dict[tuple[str, str], int] = {}
+    for a in adapters:
+        for b in adapters:
+            if a != b and (step := _step(own, a, b)) is not None:
+                steps[a, b] = step
+    return Scheme(systems=tuple(own), adapters=adapters, blocks=common if 2 * count > len(own) else (), steps=steps)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """mlx5_2 before mlx5_10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _partition(places: Mapping[str, Port], adapters: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    by_leaf: dict[str, list[str]] = {}
+    for name in adapters:
+        if name in places:
+            by_leaf.setdefault(places[name][0], []).append(name)
+    return tuple(sorted(map(tuple, by_leaf.values())))
+
+
+def _step(own: Places, a: str, b: str) -> int | None:
+    """From the port of ``a`` to that of ``b``."""
+    steps = Counter(places[b][1] - places[a][1] for places in own.values() if a in places and b in places)
+    if steps.total() < _LEAST:
+        return None
+    step, count = steps.most_common(1)[0]
+    return step if steps.total() - count <= max(1, steps.total() // _TOLERATED) else None
+
+
+def _beside(own: Places) -> dict[str, dict[str, Counter[str]]]:
+    """By leaf and adapter: on which leaves the systems on this leaf have that adapter."""
+    found: dict[str, dict[str, Counter[str]]] = {}
+    for places in own.values():
+        for leaf in {place[0] for place in places.values()}:
+            of_leaf = found.setdefault(leaf, {})
+            for name, place in places.items():
+                of_leaf.setdefault(name, Counter())[place[0]] += 1
+    return found
+
+
+def _homes(
+    host: str, own: Places, scheme: Scheme, beside: Mapping[str, Mapping[str, Counter[str]]]
+) -> dict[str, Port]:
+    """The place of each adapter of a system by the votes of its others; none where they do not agree."""
+    places = own[host]
+    fellows = {name: block for block in scheme.blocks for name in block}
+    homes: dict[str, Port] = {}
+    for name in dict.fromkeys((*scheme.adapters, *places)):
+        leaves: Counter[str] = Counter()
+        for other, (leaf, _) in places.items():
+            if other == name:
+                continue
+            seen = beside[leaf].get(name, Counter())
+            mine = places[name][0] if name in places else None
+            counts = {at: count - (at == mine) for at, count in seen.items()}
+            best = max(counts, key=lambda at: counts[at], default="")
+            if best and 2 * counts[best] > sum(counts.values()):
+                leaves[best] += 1
+            elif other in fellows.get(name, ()):
+                leaves[leaf] += 1
+        home = _majority(leaves)
+        if home is not None:
+            ports = Counter(
+                places[other][1] + scheme.steps[other, name] for other in places
+                if other != name and (other, name) in scheme.steps
+            )  # fmt: skip
+            homes[name] = home, _majority(ports) or ANY
+    return homes | _own_order(places, homes, scheme)
+
+
+def _majority(votes: Counter[Choice]) -> Choice | None:
+    """More than half of all."""
+    best = max(votes, key=lambda each: votes[each], default=None)
+    return best if best is not None and 2 * votes[best] > votes.total() else None
+
+
+def _own_order(places: Mapping[str, Port], homes: Mapping[str, Port], scheme: Scheme) -> dict[str, Port]:
+    """Of two or three adapters on one leaf no majority votes: the only order of their own ports that fits the rule."""
+    names = [name for name in scheme.adapters if name in places]
+    if not 2 <= len(names) <= 3 or len({places[name][0] for name in names}) > 1 or _fits(places, names, scheme):
+        return {}
+    found = [
+        order for held in permutations([places[name] for name in names])
+        if _fits(order := dict(zip(names, held, strict=True)), names, scheme)
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else {}
+
+
+def _fits(places: Mapping[str, Port], names: Iterable[str], scheme: Scheme) -> bool:
+    return all(
+        places[b][1] - places[a][1] == step for (a, b), step in scheme.steps.items() if a in names and b in names
+    )

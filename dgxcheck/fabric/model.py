@@ -1,0 +1,168 @@
+"""Switches, adapters and the cables between them, out of what tools printed of both ends."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from dgxcheck.facts.record import Record
+from dgxcheck.readers.fabric.any_fabric import Errors, FabricText
+from dgxcheck.readers.fabric.rows import SPEEDS, End
+
+Port = tuple[str, int]
+"""GUID of a switch, or of the port of an adapter, and the number of the port."""
+Plug = tuple[str, str]
+"""Host and adapter: ``("dgx005", "mlx5_1")``."""
+
+
+class Adapter(Record):
+    """One port of an HCA."""
+
+    guid: str
+    host: str
+    """Empty where the description names none."""
+    name: str
+    """``mlx5_1``, ``mlx4_0 port 2``; empty as the host is."""
+    description: str
+
+    @property
+    def shown(self) -> str:
+        """``dgx005 mlx5_1``"""
+        return f"{self.host} {self.name}" if self.name else f"{self.description or 'adapter'} {self.guid}"
+
+
+class Switch(Record):
+    guid: str
+    name: str
+    """The only one of this name."""
+    description: str
+
+
+class Cable(Record, kw_only=False):
+    """What joins two ports."""
+
+    end: Port
+    peer: Port
+    lanes: int
+    speed: str
+
+    @property
+    def gbit(self) -> float:
+        """Gbit/s; 0 where it is not told."""
+        return self.lanes * SPEEDS.get(self.speed, 0.0)
+
+    @property
+    def rate(self) -> str:
+        """``4x EDR``"""
+        return f"{self.lanes}x {self.speed}"
+
+
+class Fabric(Record):
+    """All that was discovered."""
+
+    switches: Mapping[str, Switch]
+    adapters: Mapping[str, Adapter]
+    cables: tuple[Cable, ...]
+    at: Mapping[Port, Cable]
+    """Of both of its ends."""
+    claimed: Mapping[Port, tuple[Port, ...]]
+    """Ports that several others say they are joined with."""
+    described: Mapping[str, tuple[str, ...]]
+    """Descriptions of a GUID that has several."""
+    errors: Mapping[Port, Errors]
+    labels: Mapping[Port, str]
+
+    def far(self, port: Port) -> Port | None:
+        """The other end of the cable in it."""
+        cable = self.at.get(port)
+        return None if cable is None else cable.peer if cable.end == port else cable.end
+
+    def shown(self, port: Port) -> str:
+        """``leaf01 port 7``, ``dgx005 mlx5_1``"""
+        if port[0] in self.adapters:
+            return self.adapters[port[0]].shown
+        return f"{self.switch(port[0])} {self.labels.get(port) or f'port {port[1]}'}"
+
+    def switch(self, guid: str) -> str:
+        """Its name."""
+        return self.switches[guid].name if guid in self.switches else guid
+
+
+_OF_HOST = re.compile(r"(?P<host>\S{1,100})\s{1,8}(?P<name>[A-Za-z]\S{0,40}\d)", flags=re.ASCII)
+_SWITCH = re.compile(r"(?:MF\d{1,3};)?(?P<name>.+?)(?::[\w.-]+(?:/[A-Z]{1,2}\d{1,3}){1,3})?")
+_INSIDE = "Aggregation Node"
+"""SHARP's port inside a switch."""
+
+
+def fabric_of(texts: Iterable[FabricText]) -> Fabric:
+    """What all of them say together."""
+    ends: dict[Port, End] = {}
+    described: dict[str, set[str]] = {}
+    joined: dict[Port, dict[Port, tuple[int, str]]] = {}
+    errors: dict[tuple[str, int], Errors] = {}
+    for text in texts:
+        errors |= text.errors
+        for row in text.rows:
+            for end in (row.end, row.peer):
+                if end is not None:
+                    port = (end.guid, end.port)
+                    if port not in ends or not ends[port].description:
+                        ends[port] = end
+                    if end.description:
+                        described.setdefault(end.guid, set()).add(end.description)
+            if row.peer is not None:
+                a, b = (row.end.guid, row.end.port), (row.peer.guid, row.peer.port)
+                joined.setdefault(a, {})[b] = joined.setdefault(b, {})[a] = row.lanes, row.speed
+    inside = {guid for guid, names in described.items() if any(_INSIDE in name for name in names)}
+    switches = _switches({end.guid: end.description for end in ends.values() if end.kind == "switch"})
+    adapters = _adapters([end for end in ends.values() if end.kind == "adapter" and end.guid not in inside])
+    claimed = {port: tuple(peers) for port, peers in joined.items() if len(peers) > 1}
+    cables = [
+        Cable(a, b, *how)
+        for a, peers in joined.items()
+        for b, how in peers.items()
+        if a < b and not {a[0], b[0]} & inside and a not in claimed and b not in claimed
+    ]
+    lids = {f"lid:{end.lid}": end.guid for end in ends.values() if end.lid}
+    return Fabric(
+        switches=switches,
+        adapters=adapters,
+        cables=tuple(cables),
+        at={port: cable for cable in cables for port in (cable.end, cable.peer)},
+        claimed=claimed,
+        described={guid: tuple(sorted(names)) for guid, names in described.items() if len(names) > 1},
+        errors={(lids.get(where, where), port): counts for (where, port), counts in errors.items()},
+        labels={port: end.label for port, end in ends.items() if end.label},
+    )
+
+
+def _switches(descriptions: Mapping[str, str]) -> dict[str, Switch]:
+    short = {guid: match["name"] if (match := _SWITCH.fullmatch(text)) else text or guid
+             for guid, text in descriptions.items()}  # fmt: skip
+    times = Counter(short.values())
+    full = Counter(descriptions.values())
+    names = {
+        guid: name if times[name] == 1 else descriptions[guid] if full[descriptions[guid]] == 1 else f"{name} {guid}"
+        for guid, name in short.items()
+    }
+    return {guid: Switch(guid=guid, name=names[guid], description=text) for guid, text in descriptions.items()}
+
+
+def _adapters(ends: Sequence[End]) -> dict[str, Adapter]:
+    """Two of one name have none: nobody can tell which is which."""
+    named = [(end, *_named(end)) for end in ends]
+    times = Counter((host, name) for _, host, name in named)
+    return {
+        end.guid: Adapter(guid=end.guid, host=host if alone else "", name=name if alone else "",
+                          description=end.description)
+        for end, host, name in named
+        for alone in (times[host, name] == 1,)
+    }  # fmt: skip
+
+
+def _named(end: End) -> tuple[str, str]:
+    match = _OF_HOST.fullmatch(end.description)
+    if match is None:
+        return "", ""
+    return match["host"].strip("'"), match["name"] + (f" port {end.port}" if end.port > 1 else "")

@@ -1,0 +1,71 @@
+"""Plugs that are in each other's places: the fewest moves that put each where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dgxcheck.fabric.intent import ANY
+from dgxcheck.fabric.model import Port
+from dgxcheck.facts.record import Record
+
+
+class Move(Record, kw_only=False):
+    """One plug: that of the cable whose other end is at ``of``."""
+
+    of: Port
+    source: Port
+    target: Port
+    """With ``ANY`` for its number where only the switch is known."""
+
+
+def exchanges(places: Mapping[Port, Port], homes: Mapping[Port, Port]) -> list[tuple[Move, ...]]:
+    """Moves that belong together: two plugs that have each other's place, a ring of more, or one alone.
+
+    ``places`` and ``homes`` are by the other end of the cable. A home whose port is not known is any port of that
+    switch: first that of a plug which belongs where this one is.
+    """
+    wrong = {of: home for of, home in homes.items() if _differs(places[of], home)}
+    at = {places[of]: of for of in wrong}
+    on: dict[tuple[str, str], list[Port]] = {}
+    for of, home in wrong.items():
+        on.setdefault((places[of][0], home[0]), []).append(of)
+    found: list[tuple[Move, ...]] = []
+    left = dict.fromkeys(wrong)
+    for of in wrong:
+        if of not in left:
+            continue
+        ring = _ring(of, places, wrong, at, on, left)
+        for each in ring:
+            del left[each]
+        turned = [*ring[1:], ring[0]]
+        found.append(
+            tuple(Move(each, places[each], wrong[each] if len(ring) == 1 else places[after])
+                  for each, after in zip(ring, turned, strict=True))
+        )  # fmt: skip
+    return found
+
+
+def _differs(place: Port, home: Port) -> bool:
+    return place[0] != home[0] or (home[1] != ANY and place[1] != home[1])
+
+
+def _ring(
+    start: Port, places: Mapping[Port, Port], wrong: Mapping[Port, Port], at: Mapping[Port, Port],
+    on: Mapping[tuple[str, str], list[Port]], left: Mapping[Port, None],
+) -> list[Port]:  # fmt: skip
+    """Each plug belongs where the next one is, and the last where the first is; the first alone where there is none."""
+    ring = [start]
+    while True:
+        home = wrong[ring[-1]]
+        last = places[ring[-1]]
+        after = at.get(home) if home[1] != ANY else None
+        if home[1] == ANY:
+            swapped = [each for each in on.get((home[0], last[0]), ()) if each in left and each not in ring]
+            after = swapped[0] if swapped else None
+            if after is not None and len(ring) == 1:
+                return [start, after]
+        if after == start:
+            return ring
+        if after is None or after in ring or after not in left:
+            return [start]
+        ring.append(after)

@@ -1,0 +1,91 @@
+"""A plan's names, found again in the fabric: where each plug belongs, and what is not there at all."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.fabric.model import Cable, Fabric, Plug, Port
+from dgxcheck.fabric.tiers import Tiers
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record
+from dgxcheck.readers.fabric.plan import PlannedCable, PlannedEnd
+from dgxcheck.readers.fabric.rows import digits
+
+_GUID = re.compile(r"(?:0x)?[0-9a-f]{16}", flags=re.ASCII)
+_COUNTED = re.compile(r"HCA-(\d{1,3})", flags=re.ASCII)
+
+
+class Planned(Record):
+    """What a plan says of the fabric that was discovered."""
+
+    homes: Mapping[Port, Port]
+    """By one end of a cable that both know, the port that the other end belongs to."""
+    of_adapters: Mapping[Plug, Port]
+    absent: tuple[tuple[str, int], ...]
+    """Switches and systems that are not in the fabric, and how many cables they should have."""
+    unseen: Mapping[str, Port]
+    """Adapters that are not, of systems that are."""
+    slower: tuple[tuple[Cable, float], ...]
+    """Cables below the Gbit/s that are planned."""
+
+
+def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Planned:
+    """Raises BadInput for a plan that is of another fabric."""
+    switches = _switches(fabric)
+    hosts: dict[str, dict[str, str]] = {}
+    for adapter in fabric.adapters.values():
+        if adapter.name:
+            hosts.setdefault(adapter.host.partition(".")[0].lower(), {})[_adapter(adapter.name)] = adapter.guid
+    homes: dict[Port, Port] = {}
+    of_adapters: dict[Plug, Port] = {}
+    unseen: dict[str, Port] = {}
+    slower: list[tuple[Cable, float]] = []
+    absent: Counter[str] = Counter()
+    for cable in plan:
+        found = [_found(end, switches, hosts) for end in (cable.end, cable.peer)]
+        gone = [end.node for end, at in zip((cable.end, cable.peer), found, strict=True) if at is None]
+        if gone:
+            absent.update(gone)
+            continue
+        near, far = sorted((at for at in found if at is not None), key=lambda at: tiers.of.get(at[0], -1))
+        if not near[0]:
+            end = cable.end if cable.end.adapter else cable.peer
+            unseen[f"{end.node} {end.adapter}"] = far
+            continue
+        if near[0] in fabric.adapters:
+            port = next((port for port in fabric.at if port[0] == near[0]), near) if near not in fabric.at else near
+            near = port
+            adapter = fabric.adapters[near[0]]
+            of_adapters[adapter.host, adapter.name] = far
+        homes[near] = far
+        here, gbit = fabric.at.get(near), cable.lanes * cable.lane_gbit
+        if here is not None and 0 < here.gbit < gbit * 0.9:
+            slower.append((here, gbit))
+    if not homes:
+        raise BadInput("the plan names no switch and system of this fabric")
+    return Planned(homes=homes, of_adapters=of_adapters, absent=tuple(sorted(absent.items())), unseen=unseen,
+                   slower=tuple(slower))  # fmt: skip
+
+
+def _switches(fabric: Fabric) -> dict[str, str]:
+    """GUIDs by every name that people use."""
+    found = {switch.description.lower(): guid for guid, switch in fabric.switches.items()}
+    return found | {switch.name.lower(): guid for guid, switch in fabric.switches.items()}
+
+
+def _adapter(name: str) -> str:
+    """``HCA-1`` is what the driver's scripts call mlx5_0."""
+    counted = _COUNTED.fullmatch(name)
+    return f"mlx5_{int(counted[1]) - 1}" if counted is not None and int(counted[1]) else name.lower()
+
+
+def _found(end: PlannedEnd, switches: Mapping[str, str], hosts: Mapping[str, Mapping[str, str]]) -> Port | None:
+    """The port; one without a GUID for an adapter that is not in the fabric while its system is."""
+    node = end.node.lower()
+    if not end.adapter:
+        guid = switches.get(node) or (digits(node) if _GUID.fullmatch(node) else "")
+        return (guid, end.port) if guid in switches.values() else None
+    own = hosts.get(node.partition(".")[0])
+    return None if own is None else (own.get(_adapter(end.adapter), ""), 1)

@@ -1,0 +1,93 @@
+"""Outputs about a fabric: of files, of the standard input, and of ibnetdiscover on this host."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Sequence
+
+from dgxcheck.facts.limits import FABRIC_BYTES
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record
+from dgxcheck.input_file import opened, too_large
+from dgxcheck.readers.fabric.any_fabric import FabricText, read
+from dgxcheck.readers.fabric.plan import PlannedCable, planned
+from dgxcheck.rootfs import decode
+
+STDIN = "-"
+PROGRAM = "ibnetdiscover"
+_WANTED = "ibnetdiscover, iblinkinfo, ibdiagnet's net_dump, lldpctl -f json, ibqueryerrors or perfquery"
+
+
+class Outputs(Record):
+    """What was read, and what holds nothing of a fabric."""
+
+    texts: tuple[FabricText, ...]
+    unread: tuple[str, ...]
+
+
+def outputs(specs: Sequence[str]) -> Outputs:
+    """Of all files together."""
+    texts: list[FabricText] = []
+    unread: list[str] = []
+    for spec in specs:
+        text = read(_text(spec), _machine(spec))
+        if text.rows or text.errors:
+            texts.append(text)
+        else:
+            unread.append(f"{'stdin' if spec == STDIN else spec}: no output of {_WANTED}")
+    return Outputs(texts=tuple(texts), unread=tuple(unread))
+
+
+def plan(path: str) -> tuple[PlannedCable, ...]:
+    """The cables of a plan; BadInput where it is none."""
+    return planned(_text(path), path)
+
+
+def live(timeout_s: float) -> Outputs:
+    """``ibnetdiscover -p`` in a process of its own, ended after ``timeout_s``; BadInput where it does not answer."""
+    from shutil import which
+
+    path = which(PROGRAM) or which(PROGRAM, path="/usr/sbin:/sbin:/usr/local/sbin")
+    if path is None:
+        raise BadInput(f"{PROGRAM} is not installed (infiniband-diags); give files with its output")
+    text = read(_said([path, "-p"], timeout_s))
+    if not text.rows:
+        raise BadInput(f"{PROGRAM} found no port; it needs an active InfiniBand port and access to /dev/infiniband")
+    return Outputs(texts=(text,), unread=())
+
+
+def _said(argv: Sequence[str], timeout_s: float) -> str:
+    import subprocess
+    from signal import SIGKILL
+
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as child:
+        try:
+            out, errors = child.communicate(timeout=timeout_s)
+        except BaseException as error:
+            os.killpg(child.pid, SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise BadInput(f"{PROGRAM} did not end within {timeout_s:g} s") from None
+            raise
+    if child.returncode and not out:
+        said = decode(errors).strip().splitlines()
+        raise BadInput(f"{PROGRAM} failed: {said[-1][:200] if said else f'exit {child.returncode}'}")
+    return decode(out[:FABRIC_BYTES])
+
+
+def _text(spec: str) -> str:
+    try:
+        with opened(None if spec == STDIN else spec) as stream:
+            data = stream.read(FABRIC_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadInput(f"{spec}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > FABRIC_BYTES:
+        raise too_large(spec, FABRIC_BYTES)
+    return decode(data)
+
+
+def _machine(spec: str) -> str:
+    """Whose output of lldpctl it is: ``dgx001`` of ``lldp/dgx001.json.gz``."""
+    return "stdin" if spec == STDIN else os.path.basename(spec).partition(".")[0]

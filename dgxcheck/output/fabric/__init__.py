@@ -1,0 +1,1 @@
+"""What ``dgxcheck fabric`` prints."""

@@ -1,0 +1,104 @@
+"""A fabric as text: what is wrong, how it is cabled, what each leaf carries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.fabric.capacity import CODED, Leaf, bisection_gbs, leaves_of
+from dgxcheck.fabric.judge import Judged
+from dgxcheck.fleet.node_names import folded
+from dgxcheck.output.plain_text import columns, lines, visible
+from dgxcheck.output.report import FabricReport
+
+_TIERS = ("leaf", "spine", "core switch")
+_MOST = 20
+"""Findings without -v."""
+
+
+def render(report: FabricReport) -> str:
+    """The verdict first; what has nothing to say is left out."""
+    judged = report.judged
+    leaves = leaves_of(judged)
+    most = None if report.verbose else _MOST
+    found = [(f"  {finding.status} {finding.fault.word}: {finding.message}", f"    do: {finding.action}")
+             for finding in judged.findings]  # fmt: skip
+    return lines([
+        f"{judged.verdict.upper()}: {sizes(judged)}: {told(judged)}",
+        *(visible(line) for line in schemes(judged)),
+        *bandwidth(leaves),
+        *(["", "Findings:"] if found else []),
+        *(visible(row) for rows in found[:most] for row in rows),
+        *([f"  and {len(found) - _MOST} more; list them with -v"] if most and len(found) > most else []),
+        *([""] if leaves else []),
+        *table(leaves, report.verbose),
+        *(["", "Not read:"] if judged.unread else []),
+        *(visible(f"  {row}") for row in judged.unread),
+    ])  # fmt: skip
+
+
+def sizes(judged: Judged) -> str:
+    """``124 systems, 496 adapters, 31 leaves, 16 spines``"""
+    tiers = Counter(judged.tiers.of.values())
+    names = [counted(tiers[number], name, "leaves" if name == "leaf" else "") for number, name in enumerate(_TIERS)
+             if tiers[number]]  # fmt: skip
+    systems = len({adapter.host for adapter in judged.fabric.adapters.values() if adapter.host})
+    return ", ".join([counted(systems, "system"), counted(len(judged.fabric.adapters), "adapter"), *names])
+
+
+def told(judged: Judged) -> str:
+    """``2 cable-swapped, 1 port-slow``"""
+    words = Counter(finding.fault.word for finding in judged.findings)
+    return ", ".join(f"{count} {word}" for word, count in words.items()) or "nothing found"
+
+
+def schemes(judged: Judged) -> Iterator[str]:
+    """What was compared with what."""
+    if judged.intent.planned:
+        yield f"compared with the plan: {counted(len(judged.intent.homes), 'adapter')}"
+        return
+    for scheme in judged.intent.schemes:
+        systems = folded(scheme.systems)
+        if len(scheme.adapters) < 2 or not scheme.blocks:
+            why = "one adapter each" if len(scheme.adapters) < 2 else "no two alike"
+            yield f"{systems}: {why}, so the place of an adapter is judged by a plan alone (--plan)"
+        else:
+            yield f"{systems}: {pattern(scheme.blocks)}"
+
+
+def pattern(blocks: Sequence[Sequence[str]]) -> str:
+    """What most systems do."""
+    if len(blocks) == 1:
+        return f"all {len(blocks[0])} adapters of a system on one leaf"
+    if all(len(block) == 1 for block in blocks):
+        return f"{len(blocks)} rails, each adapter of a system on a leaf of its own"
+    return f"{len(blocks)} groups of adapters, each on a leaf: {' | '.join(' '.join(block) for block in blocks)}"
+
+
+def bandwidth(leaves: Sequence[Leaf]) -> Iterator[str]:
+    """Both directions, and as the papers count."""
+    gbs = bisection_gbs(leaves)
+    if gbs:
+        yield f"bisection {gbs:,.0f} GB/s, both directions; {gbs * CODED:,.0f} GB/s of payload at 64/66"
+
+
+def table(leaves: Sequence[Leaf], verbose: bool) -> list[str]:
+    """A row per leaf; without -v one for all that are alike."""
+    if not leaves:
+        return []
+    rows: dict[tuple[str, ...], list[Leaf]] = {}
+    for leaf in leaves:
+        key = (str(len(leaf.systems)), str(leaf.adapters), str(leaf.uplinks), ratio(leaf))
+        rows.setdefault((leaf.name, *key) if verbose else key, []).append(leaf)
+    head = ("Leaf", "Systems", "Adapters", "Uplinks", "Over-subscription")
+    return columns([
+        head,
+        *((visible(folded([leaf.name for leaf in alike])),
+           visible(folded(alike[0].systems)) if verbose else key[-4], *key[-3:]) for key, alike in rows.items()),
+    ])  # fmt: skip
+
+
+def ratio(leaf: Leaf) -> str:
+    """``1:1``; ``-`` for a leaf that is all there is, ``?`` where rates are not told."""
+    return "-" if not leaf.uplinks else "?" if leaf.ratio is None else f"{leaf.ratio:.3g}:1"

@@ -1,0 +1,42 @@
+"""Which tool printed a text about a fabric, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dgxcheck.facts.record import Record
+from dgxcheck.readers.fabric import iblinkinfo, ibnetdiscover, lldp, net_dump
+from dgxcheck.readers.fabric.rows import EndKind, PortRow, digits
+from dgxcheck.readers.network.counters import errors_by_guid, errors_by_lid
+
+_READERS = (ibnetdiscover.ports, ibnetdiscover.nodes, iblinkinfo.links, net_dump.switches)
+_MOST_INTERFACES = 16
+"""Of a host; a machine with more neighbours that are listed is a switch."""
+Errors = Mapping[str, int]
+"""Counts of a port by the names of sysfs."""
+
+
+class FabricText(Record, kw_only=False):
+    """What one file says."""
+
+    rows: tuple[PortRow, ...]
+    errors: Mapping[tuple[str, int], Errors]
+    """By GUID, or ``lid:NUMBER``, and port."""
+
+
+def read(text: str, machine: str = "", kind: EndKind | None = None) -> FabricText:
+    """Of every tool that is found in it; ``machine`` and ``kind`` are whose output of lldpctl it is."""
+    if text.lstrip()[:1] == "{":
+        count = text.count('"chassis"')
+        kind = kind or ("switch" if count > _MOST_INTERFACES else "adapter")
+        return FabricText(tuple(lldp.interfaces(text, machine, kind)), {})
+    lines = text.splitlines()
+    rows = tuple(row for reader in _READERS for row in reader(lines))
+    return FabricText(rows, dict(_errors(tuple(lines))))
+
+
+def _errors(lines: tuple[str, ...]) -> Iterator[tuple[tuple[str, int], Errors]]:
+    for guid, port, counts in errors_by_guid(lines):
+        yield (digits(guid), port), counts
+    for lid, port, counts in errors_by_lid(lines):
+        yield (f"lid:{lid}", port), counts

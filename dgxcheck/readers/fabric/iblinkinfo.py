@@ -1,0 +1,71 @@
+"""``iblinkinfo``, and with ``-l`` a line per link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.fabric.rows import End, EndKind, PortRow, digits, speed_of_lane
+
+_HEAD = LazyPattern(
+    r"(?P<kind>CA|Switch|Router): (?:0x(?P<guid>[0-9a-f]{1,16}) )?(?P<description>.{1,120}):", flags=re.ASCII
+)
+_LINK = LazyPattern(
+    r"(?:0x(?P<guid>[0-9a-f]{1,16}) {1,12})?(?:\"(?P<description>[^\"]{0,100})\" {1,12})?"
+    r"(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}"
+    r"==\( {0,16}(?:(?P<lanes>\d{1,2})X {1,16}(?P<speed>[\d.]{1,12} Gbps(?: or FDR10)?) {1,8})?"
+    r"[A-Za-z]{2,12} {0,8}/ {0,8}[A-Za-z ]{4,20}? {0,4}\)==> {0,20}"
+    r"(?:0x(?P<peer_guid>[0-9a-f]{1,16}) {1,12})?(?:(?P<peer_lid>\d{1,5}) {1,12}(?P<peer_port>\d{1,3}))? {0,12}"
+    r"\[.{0,8}\] \"(?P<peer>[^\"]{0,100})\" {0,4}\(.{0,100}\)",
+    "==(",
+    flags=re.ASCII,
+)
+
+
+def links(lines: Iterable[str]) -> Iterator[PortRow]:
+    """Both forms. The short one names a port at the other end by LID and description alone: by its own block."""
+    found: list[tuple[re.Match[str], End]] = []
+    kind: EndKind = "adapter"
+    head: re.Match[str] | None = None
+    for raw in lines:
+        line = raw.strip()
+        if match := _HEAD.fullmatch(line):
+            head = match
+            kind = "switch" if match["kind"] == "Switch" else "adapter"
+        elif match := _LINK.fullmatch(line):
+            description = match["description"].strip() if match["description"] else head["description"] if head else ""
+            guid = match["guid"] or (head["guid"] if head else "") or ""
+            found.append((match, End(kind, digits(guid) if guid else "", int(match["port"]), description,
+                                     int(match["lid"]))))  # fmt: skip
+    switches = _switches(found)
+    for match, seen in found:
+        end = End("switch" if seen.guid in switches else "adapter", seen.guid, seen.port, seen.description, seen.lid)
+        yield PortRow(end, None, int(match["lanes"] or 0), speed_of_lane(match["speed"] or ""))
+    by_place = _by_place([end for _, end in found], switches)
+    for match, end in found:
+        if match["peer_port"]:
+            kind = "switch" if end.guid in switches else "adapter"
+            lid, port, name = int(match["peer_lid"]), int(match["peer_port"]), match["peer"].strip()
+            guid = digits(match["peer_guid"]) if match["peer_guid"] else by_place.get((lid, name, port), "")
+            if guid:
+                peer = End("switch" if guid in switches else "adapter", guid, port, name, lid)
+                yield PortRow(End(kind, end.guid, end.port, end.description, end.lid), peer, int(match["lanes"] or 0),
+                              speed_of_lane(match["speed"] or ""))  # fmt: skip
+
+
+def _switches(found: list[tuple[re.Match[str], End]]) -> frozenset[str]:
+    """Lines of the long form do not say what they are of: a node with several ports of one GUID is a switch."""
+    ports: dict[str, set[int]] = {}
+    for _, end in found:
+        ports.setdefault(end.guid, set()).add(end.port)
+    return frozenset({guid for guid, numbers in ports.items() if len(numbers) > 1}
+                     | {end.guid for _, end in found if end.kind == "switch"})  # fmt: skip
+
+
+def _by_place(ends: list[End], switches: frozenset[str]) -> Mapping[tuple[int, str, int], str]:
+    """GUIDs by LID, description and port; those that two nodes share are left out."""
+    guids: dict[tuple[int, str, int], set[str]] = {}
+    for end in ends:
+        guids.setdefault((end.lid, end.description, end.port), set()).add(end.guid)
+    return {place: min(found) for place, found in guids.items() if len(found) == 1}

@@ -1,0 +1,57 @@
+"""A port of a fabric as a tool printed it, and the port at the other end of its cable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from dgxcheck.facts.record import Record
+
+EndKind = Literal["switch", "adapter"]
+
+
+class End(Record, kw_only=False):
+    """One port. Of a switch the GUID is that of the switch, of an adapter that of the port."""
+
+    kind: EndKind
+    guid: str
+    """16 hexadecimal digits; of a machine that LLDP names ``lldp:NAME``."""
+    port: int
+    description: str
+    lid: int = 0
+    label: str = ""
+    """What is printed on the port, where it has more than a number: ``swp5s1``."""
+
+
+class PortRow(Record, kw_only=False):
+    """One line: a port, the one at the other end where there is one, and how the link runs."""
+
+    end: End
+    peer: End | None
+    lanes: int
+    """0 where it is not told."""
+    speed: str
+    """``EDR``; empty where it is not told."""
+
+
+SPEEDS: Mapping[str, float] = {
+    "SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
+    "XDR": 200.0,
+}  # fmt: skip
+"""Gbit/s of a lane, as the kernel gives them."""
+_BY_LANE = {
+    "2.5": "SDR", "5.0": "DDR", "5": "DDR", "10.0": "QDR", "10": "QDR", "10.3125": "FDR10", "14.0625": "FDR",
+    "14": "FDR", "25.78125": "EDR", "25": "EDR", "53.125": "HDR", "50": "HDR", "106.25": "NDR", "100": "NDR",
+    "212.5": "XDR", "200": "XDR",
+}  # fmt: skip
+"""By what a lane signals, or carries, in Gbit/s: as the tools print either."""
+
+
+def speed_of_lane(gbit: str) -> str:
+    """``EDR`` of ``25.78125``; empty for what is no such speed."""
+    return "FDR10" if "FDR10" in gbit.upper() else _BY_LANE.get(gbit.removesuffix(" Gbps").strip(), "")
+
+
+def digits(guid: str) -> str:
+    """The 16 digits of a GUID, with or without ``0x`` and leading zeros."""
+    return guid.lower().removeprefix("0x").rjust(16, "0")

@@ -1,0 +1,298 @@
+"""What is wrong with the cabling of a fabric is found, named with both ends, and what else is right stays unsaid."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from fabrics import ADAPTERS, FAULTS, Fabric, Kind, Planted, another_leaf, within
+from wording_rules import broken_rules
+
+from dgxcheck.cli import main
+from dgxcheck.fabric.finding import FabricFinding
+from dgxcheck.fabric.intent import ANY
+from dgxcheck.fabric.judge import Judged, judge
+from dgxcheck.fabric.model import fabric_of
+from dgxcheck.readers.fabric.any_fabric import read
+from dgxcheck.readers.fabric.plan import PlannedCable, planned
+
+KINDS = [*ADAPTERS]
+
+
+def judged(fabric: Fabric, plan: Sequence[PlannedCable] | None = None, more: str = "") -> Judged:
+    return judge(fabric_of([read(fabric.discovered()), read(more)]), plan)
+
+
+def named(findings: Sequence[FabricFinding], planted: Planted) -> bool:
+    word, ends = planted
+    return any(finding.fault.word == word and ends <= {*finding.ends} for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("kind", "systems", "places"),
+    [("fat", 40, 10), ("rails", 20, 2), ("planes", 24, 2),
+     *(pytest.param(kind, 124, 10, marks=pytest.mark.exhaustive) for kind in KINDS)],
+)  # fmt: skip
+def test_every_fault_is_named_wherever_it_is(kind: Kind, systems: int, places: int) -> None:
+    """Each alone, without a plan and with one; and nothing else."""
+    sound = Fabric(kind, systems)
+    plan = planned(sound.plan(), "plan")
+    assert judged(sound).findings == judged(sound, plan).findings == ()
+    wrong: list[object] = []
+    for fault in FAULTS:
+        for number in range(places):
+            fabric = Fabric(kind, systems)
+            planted = fault(fabric, random.Random(number))
+            built = fabric_of([read(fabric.discovered())])
+            for cables in (None, plan):
+                findings = judge(built, cables).findings
+                if len(findings) != 1 or not named(findings, planted):
+                    wrong.append((fault.__name__, number, cables is not None, planted, findings))
+                wrong += [broken for finding in findings for broken in broken_rules(finding.message)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("kind", ["fat", *(pytest.param(kind, marks=pytest.mark.exhaustive) for kind in KINDS[1:])])
+def test_ten_at_once_are_named(kind: Kind) -> None:
+    """Two pairs of uplinks may be exchanged either way."""
+    for fault in FAULTS:
+        fabric = Fabric(kind, 124)
+        chance = random.Random(5)
+        planted = [fault(fabric, chance) for _ in range(10)]
+        for cables in (None, planned(fabric.plan(), "plan")):
+            findings = judged(fabric, cables).findings
+            assert sum(named(findings, each) for each in planted) >= 9, fault
+            assert len(findings) == 10, fault
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if "missing" not in fault.__name__])
+def test_the_moves_put_all_right(kind: Kind, fault: Callable[[Fabric, random.Random], Planted]) -> None:
+    fabric = Fabric(kind, 40)
+    fault(fabric, random.Random(3))
+    found = judged(fabric)
+    guids = {f"{guid:016x}": node for node, guid in fabric.guids().items()}
+    ends = {(guids[guid], port): (guid, port) for port in range(64) for guid in guids}
+    back = {port: end for end, port in ends.items()}
+    targets = {move.of: move.target for finding in found.findings for move in finding.moves}
+    for of, target in targets.items():
+        if target[1] != ANY:
+            fabric.up[back[of]] = back[target]
+    if targets:
+        assert fabric.up == fabric.planned
+
+
+def test_two_swaps_are_told_as_they_are_done() -> None:
+    fabric = Fabric("fat", 124)
+    fabric.swap(("dgx005 mlx5_1", 1), ("dgx005 mlx5_2", 1))
+    fabric.swap(("dgx009 mlx5_0", 1), ("dgx040 mlx5_3", 1))
+    said = [(finding.message, finding.action) for finding in judged(fabric).findings]
+    assert said == [
+        ("dgx005 mlx5_1 and mlx5_2 have each other's cable: leaf001 ports 7 and 6; on one switch this costs no"
+         " bandwidth",
+         "exchange the two plugs at leaf001 ports 7 and 6"),
+        ("dgx009 mlx5_0 and dgx040 mlx5_3 have each other's cable: leaf010 port 4 and leaf002 port 5",
+         "exchange the two plugs at leaf010 port 4 and leaf002 port 5"),
+    ]  # fmt: skip
+
+
+def test_an_adapter_on_the_switch_of_another_rail() -> None:
+    fabric = Fabric("rails", 48)
+    fabric.up["dgx020 mlx5_2", 1] = "leaf001r3", 40
+    (finding,) = judged(fabric).findings
+    assert finding.message == (
+        "dgx020 mlx5_2 is on leaf001r3 port 40, the switch of mlx5_3 (16 systems): traffic to other mlx5_2 crosses a"
+        " spine; it belongs to leaf001r2 port 5"
+    )
+    assert finding.action == "move its plug from leaf001r3 port 40 to leaf001r2 port 5"
+
+
+def test_an_adapter_at_a_free_port_of_its_own_leaf_is_where_a_technician_put_it() -> None:
+    fabric = Fabric("fat", 40)
+    fabric.up["dgx005 mlx5_1", 1] = "leaf001", 40
+    assert judged(fabric).findings == ()
+    (finding,) = judged(fabric, planned(fabric.plan(), "plan")).findings
+    assert finding.fault.word == "cable-misplaced"
+
+
+def test_cabling_without_a_rule_is_not_judged() -> None:
+    fabric = Fabric("fat", 60)
+    chance = random.Random(1)
+    ends = fabric.of_adapters()
+    places = [fabric.up[end] for end in ends]
+    chance.shuffle(places)
+    fabric.up.update(zip(ends, places, strict=True))
+    assert judged(fabric).findings == ()
+
+
+def test_a_leaf_without_many_uplinks_is_one_finding_and_one_without_any_an_island() -> None:
+    fabric = Fabric("fat", 124)
+    for port in range(17, 22):
+        del fabric.up["leaf007", port]
+    (finding,) = judged(fabric).findings
+    assert (finding.fault.word, finding.ends) == ("uplinks-uneven", ("leaf007",))
+    assert finding.message.startswith("leaf007 has 11 uplinks, 16 would be as at the others")
+    for port in range(22, 33):
+        del fabric.up["leaf007", port]
+    (finding,) = judged(fabric).findings
+    assert finding.fault.word == "subnet-split"
+    assert "leaf007 with mlx5_0 of dgx028, dgx029, dgx030, dgx031" in finding.message
+
+
+def test_a_guid_at_two_places() -> None:
+    fabric = Fabric("fat", 40)
+    guids = fabric.guids()
+    one, other = (f"{guids[name]:#018x}" for name in ("dgx003 mlx5_1", "dgx030 mlx5_2"))
+    text = fabric.discovered().replace(other, one).replace("dgx030 mlx5_2", "dgx003 mlx5_1")
+    findings = judge(fabric_of([read(text)])).findings
+    assert {"guid-duplicate", "cable-missing"} >= {finding.fault.word for finding in findings}
+    (double,) = (finding for finding in findings if finding.fault.word == "guid-duplicate")
+    assert {*double.ends} >= {"leaf000 port 14", "leaf007 port 11"}
+
+
+def test_counters_are_told_with_their_cable() -> None:
+    fabric = Fabric("fat", 40)
+    guids = fabric.guids()
+    errors = (
+        'Errors for 0x1 "leaf003"\n'
+        f"   GUID {guids['leaf003']:#x} port ALL: [SymbolErrorCounter == 990] [PortXmitWait == 7]\n"
+        f"   GUID {guids['leaf003']:#x} port 20: [SymbolErrorCounter == 990] [PortXmitWait == 7]\n"
+        f"   GUID {guids['spine03']:#x} port 4: [LinkDownedCounter == 12]\n"
+        f"   GUID {guids['leaf004']:#x} port 20: [PortXmitDiscards == 5000] [SymbolErrorCounter == 10]\n"
+    )
+    (finding,) = judged(fabric, more=errors).findings
+    assert finding.ends == ("leaf003 port 20", "spine03 port 4")
+    assert "symbol_error 990; at the other end link_downed 12 since" in finding.message
+
+
+def test_a_plan_of_more_than_is_there(tmp_path: Path) -> None:
+    fabric = Fabric("fat", 40)
+    more = "dgx777,mlx5_0,leaf009,40\ndgx777,mlx5_1,leaf009,41\ndgx000,mlx5_9,leaf000,50\n"
+    plan = planned(fabric.plan() + more, "plan")
+    said = {finding.message for finding in judged(fabric, plan).findings}
+    assert said == {
+        "dgx777 is not in the fabric; 2 cables planned",
+        "dgx000 mlx5_9 is not in the fabric; it belongs to leaf000 port 50",
+    }  # fmt: skip
+
+
+def test_a_topology_file_is_a_plan_with_rates() -> None:
+    fabric = Fabric("fat", 8)
+    fabric.rates = dict.fromkeys(fabric.up, "4xQDR")
+    lines: dict[str, list[str]] = {}
+    for (node, _), (switch, port) in fabric.planned.items():
+        if " " in node:
+            host, name = node.split()
+            lines.setdefault(switch, []).append(f"   P{port} -4x-25G-> HCA_mlx5_3 {host} {name}/P1")
+    text = "\n".join(line for switch, rows in lines.items() for line in (f"MQM8700 {switch}", *rows))
+    findings = judged(fabric, planned(text, "topo")).findings
+    assert {finding.fault.word for finding in findings} == {"port-slow"}
+    assert len(findings) == 32
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "holds no cable"),
+        ("a,b,c\n", "line 1: not a cable"),
+        ("dgx0,mlx5_0,leaf0,1\ndgx1,mlx5_0,leaf0,1\n", "two cables are planned for leaf0 port 1"),
+        ("MQM8700 leaf0\n   P1 -4x-50G-> HCA dgx0 mlx5_0/P1\n   P2 -4x-50G->\n", "line 3: neither a node nor a cable"),
+        ("x,mlx5_0,y,1\n", "names no switch and system of this fabric"),
+    ],
+)
+def test_a_plan_that_is_none_is_refused(
+    text: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ib.txt").write_text(Fabric("fat", 8).discovered())
+    (tmp_path / "plan").write_text(text)
+    assert main(["fabric", "--plan", str(tmp_path / "plan"), str(tmp_path / "ib.txt")]) == 3
+    assert why in capsys.readouterr().err
+
+
+def test_the_papers_arithmetic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ib.txt.gz").write_bytes(gzip.compress(Fabric("fat", 124).discovered().encode()))
+    assert main(["fabric", str(tmp_path / "ib.txt.gz")]) == 0
+    assert capsys.readouterr().out == (
+        "PASS: 124 systems, 496 adapters, 31 leaves, 16 spines: nothing found\n"
+        "dgx[000-123]: all 4 adapters of a system on one leaf\n"
+        "bisection 6,200 GB/s, both directions; 6,012 GB/s of payload at 64/66\n"
+        "\n"
+        "Leaf           Systems  Adapters  Uplinks  Over-subscription\n"
+        "leaf[000-030]  4        16        16       1:1\n"
+    )
+
+
+def test_a_file_of_something_else_is_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ib.txt").write_text(Fabric("fat", 8).discovered())
+    (tmp_path / "other").write_text("hello\n")
+    assert main(["fabric", str(tmp_path / "ib.txt"), str(tmp_path / "other")]) == 3
+    assert "Not read:\n" in capsys.readouterr().out
+    assert main(["fabric", str(tmp_path / "none")]) == 3
+    assert "none: cannot be read: No such file or directory" in capsys.readouterr().err
+    monkeypatch.setenv("PATH", str(tmp_path))
+    program = tmp_path / "ibnetdiscover"
+    program.write_text("#!/bin/sh\n/bin/sleep 60\n")
+    program.chmod(0o755)
+    assert main(["fabric", "--timeout", "1"]) == 3
+    assert "ibnetdiscover did not end within 1 s" in capsys.readouterr().err
+    program.write_text("#!/bin/sh\n/bin/echo 'ibwarn: no port' >&2\nexit 1\n")
+    assert main(["fabric"]) == 3
+    assert "ibnetdiscover failed: ibwarn: no port" in capsys.readouterr().err
+    program.write_text(f"#!/bin/sh\n/bin/cat {tmp_path}/ib.txt\n")
+    assert main(["fabric"]) == 0
+
+
+def lldp(fabric: Fabric) -> Mapping[str, str]:
+    """A file per host, as lldpctl writes it there; with one interface it is no list."""
+    found: dict[str, list[object]] = {}
+    for (node, _), (switch, port) in fabric.up.items():
+        if " " in node:
+            host, name = node.split()
+            entry = {"chassis": {switch: {"id": {"type": "mac", "value": "0c:42:a1:00:00:01"}}},
+                     "port": {"id": {"type": "ifname", "value": f"swp{port}"}, "descr": f"swp{port}"}}  # fmt: skip
+            found.setdefault(host, []).append({name: {"via": "LLDP", **entry}})
+    return {host: json.dumps({"lldp": {"interface": rows if len(rows) > 1 else rows[0]}})
+            for host, rows in found.items()}  # fmt: skip
+
+
+def test_roce_by_lldp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fabric = Fabric("rails", 20)
+    planted = within(fabric, random.Random(2))
+    for host, text in lldp(fabric).items():
+        (tmp_path / f"{host}.json").write_text(text)
+    assert main(["fabric", "--format", "json", *map(str, sorted(tmp_path.iterdir()))]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["fault"] == planted[0]
+    assert planted[1] <= {*finding["ends"]}
+
+
+def test_slurm_s_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fabric = Fabric("fat", 40)
+    another_leaf(fabric, random.Random(1))
+    (tmp_path / "ib.txt").write_text(fabric.discovered())
+    main(["fabric", "--format", "slurm", str(tmp_path / "ib.txt")])
+    lines = capsys.readouterr().out.splitlines()
+    assert "SwitchName=leaf003 Nodes=dgx[012-015]" in lines
+    assert lines[-1] == "SwitchName=core Switches=leaf[000-009]"
+    assert len(lines) == 12
+    main(["fabric", "--format", "slurm-yaml", str(tmp_path / "ib.txt")])
+    assert "      - switch: leaf003\n        nodes: dgx[012-015]\n" in capsys.readouterr().out
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thousand_systems_in_three_seconds(kind: Kind) -> None:
+    text = Fabric(kind, 1000).discovered()
+    begun = time.process_time()
+    found = judge(fabric_of([read(text)]))
+    assert time.process_time() - begun < 3
+    assert found.findings == ()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 400 << 10
