@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dgxcheck.facts.measurement import Measurement
     from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
     from dgxcheck.facts.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate, P2pStatus
-    from dgxcheck.facts.pci import AerDevice, ConfigSpace, Iommu, PciBars, PciFunction, Slot
+    from dgxcheck.facts.pci import AerDevice, ConfigSpace, Iommu, PciBars, PciFunction, Slot, Vpd
     from dgxcheck.facts.tool_report import ToolReport
     from dgxcheck.source.protocol import Source
 
@@ -58,6 +58,7 @@ class Snapshot(Record):
     """Facts of one machine at one time, a field per probe; a probe that was not run is ``unasked``."""
 
     pci: tuple[PciFunction, ...] | Missing = _UNASKED
+    vpd: tuple[Vpd, ...] | Missing = _UNASKED
     numa: tuple[NumaNode, ...] | Missing = _UNASKED
     infiniband: tuple[IbDevice, ...] | Missing = _UNASKED
     gpu: Nvml | Missing = _UNASKED

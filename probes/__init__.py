@@ -4,7 +4,7 @@ Names, not modules: a command imports only the probes that it needs. Files come 
 a driver that takes all the time there is keeps no file from being read.
 """
 
-WIRING = ("pci", "numa", "infiniband", "gpu", "nvlink", "gpu_pairs", "stated")
+WIRING = ("pci", "vpd", "numa", "infiniband", "gpu", "nvlink", "gpu_pairs", "stated")
 """What the topology engine is built from."""
 
 COUNTERS = ("aer", "edac", "ib_ports", "nvlink", "gpu_ecc", "gpu_counters", "nvlink_errors")
@@ -12,6 +12,7 @@ COUNTERS = ("aer", "edac", "ib_ports", "nvlink", "gpu_ecc", "gpu_counters", "nvl
 
 MODULES = {
     "pci": "pci.functions",
+    "vpd": "pci.vpd",
     "numa": "host.memory",
     "infiniband": "infiniband",
     "pci_names": "pci.functions",

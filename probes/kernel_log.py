@@ -18,6 +18,7 @@ from dgxcheck.facts.kernel_log import (
     ModuleRefused,
     NotStarted,
     OffBus,
+    PcieError,
     Refused,
     SXid,
     Xid,
@@ -52,6 +53,8 @@ _EARLIER = LazyPattern(
 of which only boot, begun and what follows the last colon are required.
 """
 
+_LEFT_OUT = LazyPattern(r"dgxcheck: left out: (\d{1,9}): (.*)", "dgxcheck: left out: ", flags=re.ASCII | re.DOTALL)
+"""dgxcheck's own line on messages of which only the last are kept: how many more there were, and one of them."""
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
 Begins = dict[str, list[tuple[int, float]]]
 """Number and seconds of the lines at which each GPU was reset or taken over; under ``""`` the driver's loads."""
@@ -77,13 +80,14 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         _undetected(of_driver, begins), _without_bars(of[pcie], begins),
     )  # fmt: skip
     errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda each: each.seconds)
+    left_out = [(int(match[1]), match[2]) for _, message in known if (match := _LEFT_OUT.fullmatch(message))]
     return KernelLog(
         where=where,
         begins=first if mark == _MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),
-        xids=_with_silent(_with_causes(_once(_xids(of_driver, begins))), of_driver, begins),
+        xids=_with_silent(_with_causes(_with_more(_once(_xids(of_driver, begins)), left_out)), of_driver, begins),
         sxids=_once(_sxids(of_driver, begins)),
         off_bus=_once(_off_bus(of_driver, begins)),
-        pcie=tuple(errors),
+        pcie=_errors_with_more(errors, left_out),
         not_started=_once(_not_started(of_driver, begins)),
         refused=tuple(_refused(of_driver, begins)),
         modules=tuple(_modules(of_driver, begins)),
@@ -162,6 +166,18 @@ def _xids(lines: Lines, begins: Begins) -> list[Xid]:
         for number, (seconds, message) in enumerate(lines)
         if (xid := gpu.xid(message)) is not None
     ]  # fmt: skip
+
+
+def _with_more(xids: tuple[Xid, ...], left_out: Sequence[tuple[int, str]]) -> tuple[Xid, ...]:
+    """The first Xid of each number and GPU with how many more were logged before it."""
+    more = {(xid.bdf, xid.number): count for count, message in left_out if (xid := gpu.xid(message)) is not None}
+    return tuple(replace(xid, more=more.pop((xid.bdf, xid.number), 0)) for xid in xids) if more else xids
+
+
+def _errors_with_more(errors: Sequence[PcieError], left_out: Sequence[tuple[int, str]]) -> tuple[PcieError, ...]:
+    more = {(error.bdf, error.severity): count
+            for count, message in left_out for error in pcie.errors([(0.0, message)])}  # fmt: skip
+    return tuple(replace(each, more=more.pop((each.bdf, each.severity), 0)) for each in errors) if more else (*errors,)
 
 
 def _with_causes(xids: tuple[Xid, ...]) -> tuple[Xid, ...]:

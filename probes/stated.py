@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo, Pair
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.source.protocol import Source
 
@@ -22,7 +23,7 @@ def stated(source: Source) -> NvidiaSmiTopo | Missing:
     facts = source.stated()
     if isinstance(facts, Missing):
         return facts
-    pairs: dict[str, dict[Pair, str | Missing]] = {}
+    pairs: dict[str, dict[IdPair, str | Missing]] = {}
     texts: dict[str, dict[str, str]] = {}
     names: dict[str, None] = {}
     links: Counter[str] = Counter()
@@ -56,7 +57,7 @@ def stated(source: Source) -> NvidiaSmiTopo | Missing:
     )
 
 
-def _known(statuses: Mapping[Pair, str | Missing]) -> dict[Pair, str]:
+def _known(statuses: Mapping[IdPair, str | Missing]) -> dict[IdPair, str]:
     return {pair: status for pair, status in statuses.items() if isinstance(status, str)}
 
 

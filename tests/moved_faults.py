@@ -44,6 +44,10 @@ OF_A_GPU = (
     "pcie-x8-clocks-locked-under-load", "pcie-x4-replays-total", "dgx-a100-xid-149-nonfatal",
     "dgx-a100-memory-contained", "dgx-a100-xid-13-one-program",
     "dgx-h100-fabric-unhealthy", "dgx-h100-link-gen4", "dgx-h100-margin", "dgx-h100-nvlink-down",
+    "dgx-b200-nvlinks-down", "dgx-b200-remap-pending", "gb200-nvl72-fabric-degraded", "gb200-nvl72-clique",
+    "gb200-nvl72-imex-recovery", "gb200-nvl72-nvlink-down", "gb300-nvl72-power-cap", "dgx-b300-link-gen4",
+    "l40s-x8-remap-pending", "l40s-x8-gpu-x8", "l40s-x8-xid-79", "geforce-x4-fallen-off", "geforce-x4-gpu-x4",
+    "dgx-h200-nvlink-down", "hgx-h100-gpu-gen4",
     "dgx-h100-memory-unrepairable", "dgx-h100-remap-failed", "dgx-h100-sram-threshold",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
@@ -163,6 +167,10 @@ STAYS = {
          "pcie-x4-root-complex-slow", "pcie-x4-uplink-slow", "pcie-x8-gpu-slow", "pcie-x8-sockets-slow",
          "pcie-x8-uplink-slow"),
         "of figures that all GPUs or HCAs have"),
+    **dict.fromkeys(
+        ("dgx-b200-fabric-in-progress", "dgx-b200-port-200", "gb300-nvl72-dma-x8", "gb300-nvl72-port-400",
+         "dgx-b300-port-down", "gh200-remap-failed"),
+        "of a port, of all GPUs, or of the only one"),
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
 }  # fmt: skip

@@ -54,7 +54,9 @@ def box(spec: str) -> Box:
 
 def wired(facts: Snapshot) -> Topology:
     """How the machine is wired by its own account, whatever another tool states."""
-    return build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
+    return build(
+        facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa, vpd=facts.vpd
+    )  # fmt: skip
 
 
 def _box(facts: Snapshot) -> Box:

@@ -158,7 +158,7 @@ def _summary_of(source: Source, side: Side, profile: str) -> HealthSummary:
     score = score_of(box)
     return HealthSummary(
         findings={finding.key: _finding_summary(finding) for finding in run(box, CHECKS)},
-        score=None if score is None else score.uncapped,
+        score=None if score is None else score.measured,
         against=choice.profile.name if choice else "",
     )
 

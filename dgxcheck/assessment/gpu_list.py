@@ -108,7 +108,7 @@ def _one(topology: Topology, devices: Sequence[Device], word: str, kind: str) ->
             return found
         if wanted is not None and found.bdf is not None and found.bdf == wanted:
             return found
-    nics = [device for device in topology.devices if device.kind == "nic"]
+    nics = [device for device in topology.devices if device.kind != "gpu"]
     for number, nic in enumerate(nics):
         if word.lower() == f"nic{number}" and nic in devices:
             return nic

@@ -74,6 +74,7 @@ def _assessment(
     host = box.snapshot.host
     of_text = origin.provenance == "imported"
     judged = verdict(findings, 1 if request.only else LEAST_CHECKS, of_text)
+    diagnosis = diagnose(box, findings)
     return Assessment(
         origin=origin,
         snapshot=box.snapshot,
@@ -83,8 +84,8 @@ def _assessment(
         choice=box.choice,
         findings=findings,
         verdict=judged,
-        diagnosis=diagnose(box, findings),
-        score=score_of(box, judged),
+        diagnosis=diagnosis,
+        score=score_of(box, judged, diagnosis.causes),
         figures=all_figures(box),
         host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
         seconds=time.monotonic() - begun,

@@ -144,4 +144,6 @@ def topology_of(facts: Snapshot) -> Topology:
     """How the machine of these facts is wired."""
     from dgxcheck.topology.build import build
 
-    return build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa, facts.stated)
+    return build(
+        facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa, facts.stated, facts.vpd
+    )  # fmt: skip

@@ -11,10 +11,12 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.configuration import of_site
+from dgxcheck.facts import catalogue
 from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.rootfs import decode, list_names, read_bytes
@@ -57,10 +59,12 @@ class Topic(Record):
 
     word: str
     checks: tuple[Check, ...] = ()
-    """Empty for a fault."""
+    """Empty for a fault or facts."""
     fault: FaultKind | None = None
     key: bool = False
     """Is the word the key of one finding? Its check is the only one then."""
+    facts: tuple[Fact, ...] = ()
+    """Of that name; then neither checks nor a fault."""
 
 
 def words() -> list[str]:
@@ -77,6 +81,8 @@ def topic(word: str) -> Topic:
     subjects = {check.id.partition(".")[0] for check in CHECKS}
     for each in (part.strip() for part in ids.split(",")):
         if each not in subjects and not any(each == check.id for check in CHECKS):
+            if facts := catalogue.named(word):
+                return Topic(word=word, facts=facts)
             hint = did_you_mean(each, words(), "list the checks with 'dgxcheck health -H'")
             raise BadInput(f"no check {each!r}; {hint}")
     return Topic(word=word, checks=tuple(named((ids,))), key=bool(slash))

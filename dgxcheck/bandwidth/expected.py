@@ -24,7 +24,7 @@ from dgxcheck.bandwidth.links import (
 from dgxcheck.bandwidth.rate import Direction, Limit, Rate, Total, exactly, least_of, unknown
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.model import Device, Machine, Topology
+from dgxcheck.topology.model import Device, Surveyed, Topology
 from dgxcheck.topology.paths import NEAR, Hop, hops_above, hops_between, meeting_point, nvlink_gbs, sharers
 
 PORT_SHARE = 0.9
@@ -46,7 +46,7 @@ class Expected(Record):
     notes: tuple[str, ...]
 
 
-def to_host(machine: Machine, device: Device, line: LineRate = as_supported) -> Expected:
+def to_host(machine: Surveyed, device: Device, line: LineRate = as_supported) -> Expected:
     """Copies between the device and memory of its NUMA node, with links at ``line``'s rate."""
     if isinstance(device.path, Missing):
         return _nothing(device.path, "PCI path")
@@ -58,7 +58,7 @@ def to_host(machine: Machine, device: Device, line: LineRate = as_supported) -> 
     return _pci(machine, hops, (*links, root), line)
 
 
-def between(machine: Machine, a: Device, b: Device, line: LineRate = as_supported) -> Expected:
+def between(machine: Surveyed, a: Device, b: Device, line: LineRate = as_supported) -> Expected:
     """Copies between two devices: over NVLink if links are up, else over PCI with links at ``line``'s rate."""
     link = machine.topology.link(a, b)
     if link.nvlinks:
@@ -79,7 +79,7 @@ def between(machine: Machine, a: Device, b: Device, line: LineRate = as_supporte
 
 
 def through_port(
-    machine: Machine, gpu: Device, nic: Device, port_gbs: float | Missing, line: LineRate
+    machine: Surveyed, gpu: Device, nic: Device, port_gbs: float | Missing, line: LineRate
 ) -> tuple[Rate, tuple[Limit, ...]]:
     """GPUDirect RDMA of a GPU and an HCA, the slower direction, and what limits it.
 
@@ -102,12 +102,12 @@ def _lower(bounds: list[float | Missing]) -> float | Missing:
     return gap if gap is not None else min(bound for bound in bounds if not isinstance(bound, Missing))
 
 
-def _host(machine: Machine) -> Generation | None:
+def _host(machine: Surveyed) -> Generation | None:
     host = machine.snapshot.host
     return None if isinstance(host, Missing) else generation(host.cpu)
 
 
-def _links(machine: Machine, hops: tuple[Hop, ...], line: LineRate, splits_at: int | None = None) -> list[Limit]:
+def _links(machine: Surveyed, hops: tuple[Hop, ...], line: LineRate, splits_at: int | None = None) -> list[Limit]:
     payload = payload_of(hops, machine.snapshot.config_space)
     return [link_limit(hop, payload, line, splits_at) for hop in physical(hops)]
 
@@ -120,7 +120,7 @@ def _line(hops: Iterable[Hop], line: LineRate) -> float | Missing:
 
 
 def _pci(
-    machine: Machine, hops: tuple[Hop, ...], limits: tuple[Limit, ...], line: LineRate, notes: tuple[str, ...] = ()
+    machine: Surveyed, hops: tuple[Hop, ...], limits: tuple[Limit, ...], line: LineRate, notes: tuple[str, ...] = ()
 ) -> Expected:
     return Expected(
         medium="pci", line_gbs=_line(hops, line), read=least_of(limits, "read"), write=least_of(limits, "write"),

@@ -110,7 +110,7 @@ CHECKS: tuple[Check, ...] = (
     *burn_in.CHECKS,
 )
 PROBES = (
-    "pci", "numa", "numa_memory", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac",
+    "pci", "vpd", "numa", "numa_memory", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac",
     "network", "storage", "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie",
     "gpu_memory", "gpu_ecc", "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes",
     "nvlink_rate", "nvlink_errors", "p2p", "measurement", "config_space", "iommu", "memlock", "units", "stated",

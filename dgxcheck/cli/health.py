@@ -110,9 +110,10 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     _ids("--only", text="Run only these checks: by id (ecc.mode) or subject (ecc)."),
     _ids("--skip", text="Run all checks except these."),
     _ids("--require", text="Checks that must run: one that skips is unknown."),
-    click.option("--explain", metavar="ID|KEY|FAULT", shell_complete=explained,
-                 help="Explain a check, a finding by its key, or a fault word, with what this box has of it; how the"
-                      " score is calculated (score); or what root and capabilities add (privileges)."),
+    click.option("--explain", metavar="ID|KEY|FAULT|FACT", shell_complete=explained,
+                 help="Explain a check, a finding by its key, a fault word or a fact (power-limit), with what this box"
+                      " has of it; how the score is calculated (score); or what root and capabilities add"
+                      " (privileges)."),
     click.option("-q", "--quick", is_flag=True, help="Check only the current state: no counter growth, no kernel log."),
     click.option("-e", "--extended", is_flag=True,
                  help="Also measure bandwidth, latency and data integrity of every GPU and pair under load."),
@@ -181,9 +182,12 @@ def explain(checks: Sequence[Check], settings: Settings, output: str | None, col
 def explain_on_box(
     about: Topic, assessment: Assessment, settings: Settings, output: str | None, color: str
 ) -> int:  # fmt: skip
-    """``--explain`` of checks, a finding or a fault on a box: the rules, then what the box has of it."""
-    from dgxcheck.output.health import explanation
+    """``--explain`` of checks, a finding, a fault or a fact on a box: the rules, then what the box has of it."""
+    from dgxcheck.output.health import explanation, fact_rows
 
+    if about.facts:
+        emit(fact_rows.explained(about.facts, assessment, settings), output, color)
+        return 0
     text = explanation.on_box(about, assessment, findings_of(about, assessment), settings, width(output))
     emit(text, output, color)
     return 0

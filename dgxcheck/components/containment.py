@@ -14,18 +14,18 @@ from dgxcheck.components.locate import device_part, link_of, serial_of, switch_a
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Identity
-from dgxcheck.topology.model import Device, Machine, Topology
+from dgxcheck.topology.model import Device, Surveyed, Topology
 from dgxcheck.topology.paths import hops_above
 
 NVSWITCHES = host_part("NVSwitches")
 
 
-def containers(machine: Machine, component: Component) -> Iterator[Key]:
+def containers(machine: Surveyed, component: Component) -> Iterator[Key]:
     """Keys of all that a component is part of, the nearest first; not its own."""
     return (container.key for container in containing(machine, component))
 
 
-def containing(machine: Machine, component: Component) -> Iterator[Component]:
+def containing(machine: Surveyed, component: Component) -> Iterator[Component]:
     """All that a component is part of, the nearest first; not itself.
 
     The PCIe link directly above a device counts as part of the device: it ends there, and what a dead device does not
@@ -46,7 +46,7 @@ def containing(machine: Machine, component: Component) -> Iterator[Component]:
         yield HOST
 
 
-def above(machine: Machine, bdf: str) -> Iterator[Component]:
+def above(machine: Surveyed, bdf: str) -> Iterator[Component]:
     """Board, switches and links further up, host bridge, socket: what a device or bridge shares with others."""
     device, function = machine.topology.device(bdf), machine.topology.functions.get(bdf)
     if device is not None and device.kind == "gpu" and len(same := board(machine, device)) > 1:
@@ -61,7 +61,7 @@ def above(machine: Machine, bdf: str) -> Iterator[Component]:
         yield Component(kind="socket", name=str(node), shared_by=below)
 
 
-def board(machine: Machine, gpu: Device) -> tuple[Device, ...]:
+def board(machine: Surveyed, gpu: Device) -> tuple[Device, ...]:
     """The GPUs on the same board (a K80 carries two): those with its serial number behind its switch."""
     serial = serial_of(machine, gpu.bdf)
     if serial is None:
@@ -71,7 +71,7 @@ def board(machine: Machine, gpu: Device) -> tuple[Device, ...]:
     return tuple(near) if len(near) > 1 else (gpu,)
 
 
-def _bridges(machine: Machine, path: tuple[str, ...]) -> Iterator[Component]:
+def _bridges(machine: Surveyed, path: tuple[str, ...]) -> Iterator[Component]:
     """Of the bridges above a device: each switch, each link that ends in one of them, the host bridge."""
     for hop in reversed(hops_above(path, machine.topology.functions)):
         if hop.device in path[:-1]:
@@ -81,7 +81,7 @@ def _bridges(machine: Machine, path: tuple[str, ...]) -> Iterator[Component]:
     yield Component(kind="host-bridge", name=path[0], shared_by=below)
 
 
-def _node(machine: Machine, bdf: str) -> int | None:
+def _node(machine: Surveyed, bdf: str) -> int | None:
     """NUMA node of a device, or of the first one below a bridge."""
     below = machine.topology.below(bdf)
     device = below[0] if below else machine.topology.device(bdf)

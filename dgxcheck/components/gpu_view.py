@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from dgxcheck.facts.gpu import GpuBoard, Nvml
 from dgxcheck.facts.missing import BadInput, Gap, Missing
-from dgxcheck.topology.model import Machine
+from dgxcheck.topology.model import Surveyed
 from dgxcheck.xid.architecture import NAMES, architecture_of
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ _BY_CAPABILITY: Mapping[int, str] = {3: "kepler", 5: "maxwell", 6: "pascal", 9: 
 """Major numbers that belong to one architecture; 7 and 8 depend on the minor one."""
 
 
-def architecture(machine: Machine, bdf: str) -> int | None:
+def architecture(machine: Surveyed, bdf: str) -> int | None:
     """``nvmlDeviceArchitecture_t``; None if unknown."""
     view = GpuView(machine.snapshot, bdf)
     board = view.board

@@ -14,12 +14,12 @@ from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Identity
 from dgxcheck.facts.typical import multimode
-from dgxcheck.topology.model import Device, Machine, Topology, slot_of
+from dgxcheck.topology.model import Device, Surveyed, Topology, slot_of
 from dgxcheck.topology.nvlinks import SWITCH
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 
-def device_part(machine: Machine, device: Device, part: str = "") -> Component:
+def device_part(machine: Surveyed, device: Device, part: str = "") -> Component:
     """A GPU or HCA, or a part of it, with its slot and serial number where they are known."""
     kind: Kind = "gpu" if device.kind == "gpu" else "hca"
     slot = slot_of(device, machine.snapshot.slots)
@@ -29,7 +29,7 @@ def device_part(machine: Machine, device: Device, part: str = "") -> Component:
     )  # fmt: skip
 
 
-def serial_of(machine: Machine, bdf: str | None) -> str | None:
+def serial_of(machine: Surveyed, bdf: str | None) -> str | None:
     """The board serial number of a GPU, as NVML has it; both GPUs of a K80 board have the same."""
     nvml = machine.snapshot.gpu
     serial = _serials(Identity(nvml)).get(bdf) if isinstance(nvml, Nvml) and bdf is not None else None
@@ -42,34 +42,34 @@ def _serials(nvml: Identity) -> dict[str, str | Missing]:
     return {row.bdf: row.serial for row in reversed(rows)}
 
 
-def all_gpus(machine: Machine, part: str) -> Component:
+def all_gpus(machine: Surveyed, part: str) -> Component:
     """A setting that all GPUs of the machine have wrong."""
     return Component(kind="gpus", name="GPUs", part=part, shared_by=tuple(gpu.name for gpu in machine.topology.gpus))
 
 
-def link_of(machine: Machine, hop: Hop) -> Component:
+def link_of(machine: Surveyed, hop: Hop) -> Component:
     """A physical PCIe link, named by the device at its lower end."""
     return Component(kind="link", name=str(hop), bdf=hop.device, shared_by=sharers(hop, machine.topology))
 
 
-def links_above(machine: Machine, device: Device) -> Iterator[Component]:
+def links_above(machine: Surveyed, device: Device) -> Iterator[Component]:
     """The PCIe links of a device: its own first, then up to the root port."""
     if not isinstance(device.path, Missing):
         hops = hops_above(device.path, machine.topology.functions)
         yield from (link_of(machine, hop) for hop in reversed(hops) if not hop.skip_reason)
 
 
-def links_at(machine: Machine, bdf: str) -> Iterator[Component]:
+def links_at(machine: Surveyed, bdf: str) -> Iterator[Component]:
     """The PCIe links of which a bridge or device is one end, each once."""
     yield from (link_of(machine, hop) for hop in _hops(machine, bdf) if bdf in (hop.device, hop.port))
 
 
-def links_below(machine: Machine, bdf: str) -> Iterator[Component]:
+def links_below(machine: Surveyed, bdf: str) -> Iterator[Component]:
     """The PCIe links below a bridge that do not end at it, each once."""
     yield from (link_of(machine, hop) for hop in _hops(machine, bdf) if bdf not in (hop.device, hop.port))
 
 
-def _hops(machine: Machine, bdf: str) -> Iterator[Hop]:
+def _hops(machine: Surveyed, bdf: str) -> Iterator[Hop]:
     """The links at and below a function of PCI, from the top down, as the paths of all functions show them."""
     functions = machine.topology.functions
     paths = (each.path for each in functions.values() if isinstance(each.path, tuple) and bdf in each.path)
@@ -81,7 +81,7 @@ def _hops(machine: Machine, bdf: str) -> Iterator[Hop]:
     yield from found.values()
 
 
-def switch_at(machine: Machine, upstream: str) -> Component:
+def switch_at(machine: Surveyed, upstream: str) -> Component:
     """The PCIe switch of an upstream port."""
     below = tuple(device.name for device in machine.topology.below(upstream))
     return Component(kind="switch", name=upstream, bdf=upstream, shared_by=below)
@@ -92,7 +92,7 @@ def is_below(device: Device, bridge: str) -> bool:
     return not isinstance(device.path, Missing) and bridge in device.path
 
 
-def nvlinks_between(machine: Machine, a: Device, b: Device) -> Component:
+def nvlinks_between(machine: Surveyed, a: Device, b: Device) -> Component:
     """The NVLinks that join two GPUs, the same in either order."""
     one, other = sorted((a, b), key=machine.topology.devices.index)
     return _pair("nvlink", one, other)
@@ -112,7 +112,7 @@ def bridge_setting(bdf: str) -> Component:
     return Component(kind="bridge", name=bdf, bdf=bdf, part="ACS setting")
 
 
-def all_nvlinks(machine: Machine) -> Component:
+def all_nvlinks(machine: Surveyed) -> Component:
     """What keeps the NVLinks of every GPU down or slow: the NVSwitches, else the driver's setting.
 
     That setting (``NVreg_NvLinkDisable``) also where NVML calls every NVLink unsupported: no fabric is asked for then.
@@ -121,7 +121,7 @@ def all_nvlinks(machine: Machine) -> Component:
     return host_part("NVSwitches" if has_nvswitches(machine) and not unsupported else "NVLink setting")
 
 
-def has_nvswitches(machine: Machine) -> bool:
+def has_nvswitches(machine: Surveyed) -> bool:
     """Are the GPUs joined through NVSwitches, which the fabric manager sets up?"""
     return _has_nvswitches(Identity(machine.topology))
 
@@ -138,7 +138,7 @@ def is_nvswitch(function: PciFunction) -> bool:
     return bridge and function.vendor == NVIDIA
 
 
-def far_ends(machine: Machine, gpu: Device) -> Mapping[int, str]:
+def far_ends(machine: Surveyed, gpu: Device) -> Mapping[int, str]:
     """By link position the bus id of the device at the other end: as NVML has it, else the only one that lacks a link.
 
     A peer lacks one where it reports more links to this GPU than this GPU reports to it; an NVSwitch, where this GPU
@@ -152,7 +152,7 @@ def far_ends(machine: Machine, gpu: Device) -> Mapping[int, str]:
     return known | (dict.fromkeys(unknown, lacking[0]) if len(lacking) == 1 else {})
 
 
-def missing_nvswitches(machine: Machine) -> tuple[str, ...]:
+def missing_nvswitches(machine: Surveyed) -> tuple[str, ...]:
     """Bus ids of NVSwitches to which NVLinks lead and that are not on PCI; empty where no NVSwitch is on PCI.
 
     NVSwitches that another host manages, or from Blackwell on, are never on PCI; a CPU can be the peer of a link too.
@@ -171,12 +171,12 @@ def _untold(row: NvLink) -> bool:
     return isinstance(row.remote_type, Missing) and row.remote_type.gap is Gap.UNSUPPORTED
 
 
-def link_positions(machine: Machine, gpu: Device) -> tuple[int, ...]:
+def link_positions(machine: Surveyed, gpu: Device) -> tuple[int, ...]:
     """The NVLink positions of a GPU that NVML reports; empty where it reports none."""
     return tuple(row.link for row in _rows(machine) if row.bdf == gpu.bdf)
 
 
-def nvlinks_of(machine: Machine, gpu: Device, links: Collection[int] | None = None) -> Iterator[Component]:
+def nvlinks_of(machine: Surveyed, gpu: Device, links: Collection[int] | None = None) -> Iterator[Component]:
     """What these links of a GPU, or all of them, have at their far ends: the NVLinks of the pair, or the NVSwitch.
 
     An NVSwitch is among them only where all of these links lead to it.
@@ -191,7 +191,7 @@ def nvlinks_of(machine: Machine, gpu: Device, links: Collection[int] | None = No
             yield Component(kind="nvswitch", name=bdf, bdf=bdf)
 
 
-def _lacking(machine: Machine, rows: Collection[NvLink], gpu: Device, own: Counter[str]) -> list[str]:
+def _lacking(machine: Surveyed, rows: Collection[NvLink], gpu: Device, own: Counter[str]) -> list[str]:
     to_each = {
         other.bdf: Counter(row.remote_bdf for row in rows if row.bdf == other.bdf and isinstance(row.remote_bdf, str))
         for other in machine.topology.gpus
@@ -208,11 +208,11 @@ def _lacking(machine: Machine, rows: Collection[NvLink], gpu: Device, own: Count
     return lacking or _idle_nvswitches(machine, reached | own.keys())
 
 
-def _idle_nvswitches(machine: Machine, ends: Collection[str]) -> list[str]:
+def _idle_nvswitches(machine: Surveyed, ends: Collection[str]) -> list[str]:
     """NVSwitches on PCI to which no NVLink leads while NVLinks lead to others: all of its links are down."""
     switches = {bdf for bdf, function in machine.topology.functions.items() if is_nvswitch(function)}
     return sorted(switches - {*ends}) if switches & {*ends} else []
 
 
-def _rows(machine: Machine) -> tuple[NvLink, ...]:
+def _rows(machine: Surveyed) -> tuple[NvLink, ...]:
     return rows(machine.snapshot.nvlink)

@@ -11,7 +11,7 @@ from typing import Any
 from dgxcheck.cuda.device import CudaGpu, Full
 from dgxcheck.cuda.driver import OUT_OF_MEMORY, STICKY, TAKEN, UNAVAILABLE, UNLOADABLE, CudaError, Driver
 from dgxcheck.cuda.figures import TOOL, Fact, failed, single, skipped
-from dgxcheck.cuda.steps import Step, measure
+from dgxcheck.cuda.steps import MeasureStep, measure
 from dgxcheck.cuda.timing import Clock
 from dgxcheck.cuda.under_load import NvmlReader, under_load
 
@@ -56,7 +56,7 @@ class Session:
         """The GPU of a bus id; None where CUDA does not list it."""
         return self._gpus.get(bdf)
 
-    def answer(self, step: Step) -> Fact:
+    def answer(self, step: MeasureStep) -> Fact:
         """The fact of a step; with ``sticky`` the context is broken, and this process cannot measure any more."""
         return self._signed(self._answer(step))
 
@@ -67,7 +67,7 @@ class Session:
                 with suppress(CudaError):
                     end(gpu)
 
-    def _answer(self, step: Step) -> Fact:
+    def _answer(self, step: MeasureStep) -> Fact:
         for bdf in (*step["gpus"], *_among(step)):
             if bdf not in self._gpus:
                 return skipped("not-visible", f"CUDA does not list {bdf}")
@@ -94,7 +94,7 @@ class Session:
             return skipped("busy", str(error)) | {"code": error.code}
         return failed(error)
 
-    def _measured(self, step: Step) -> Fact:
+    def _measured(self, step: MeasureStep) -> Fact:
         kind, bdf = step["key"].split(" ")[1], step["gpus"][0]
         if kind == "under-load":
             fact = under_load(self._gpus[bdf], self._clock, step, self._look)
@@ -104,13 +104,13 @@ class Session:
         clock = self._clocks.get(bdf) if kind == "compute" else None
         return fact if clock is None else fact | {"clock_mhz": clock}  # of the same load a moment before
 
-    def _give_back(self, step: Step) -> None:
+    def _give_back(self, step: MeasureStep) -> None:
         for bdf in (*step["gpus"], *_among(step)):
             if bdf in self._gpus:
                 with suppress(CudaError):
                     self._gpus[bdf].give_back()
 
-    def bind(self, step: Step) -> None:
+    def bind(self, step: MeasureStep) -> None:
         """Run on the CPUs of the first GPU's NUMA node: pinned memory comes from there."""
         cpus = set(step.get("cpus", ())) & self._all_cpus
         with suppress(OSError):
@@ -120,7 +120,7 @@ class Session:
         return fact | {"tool": TOOL, "how": self._how} if "value" in fact else fact
 
 
-def _among(step: Step) -> list[str]:
+def _among(step: MeasureStep) -> list[str]:
     return [bdf for pair in step.get("with", ()) for bdf in pair]
 
 

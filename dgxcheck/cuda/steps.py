@@ -12,13 +12,13 @@ from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.figures import Fact, single, skipped
 from dgxcheck.cuda.timing import Clock
 
-Step = Mapping[str, Any]
+MeasureStep = Mapping[str, Any]
 """``key`` and ``gpus`` (bus ids); ``bytes``, ``repeats`` and ``samples`` or ``long`` in place of the usual size;
 ``with`` (lists of bus ids that are busy meanwhile)."""
 Gpus = Mapping[str, CudaGpu]
 
 
-def measure(step: Step, gpus: Gpus, clock: Clock) -> Fact:
+def measure(step: MeasureStep, gpus: Gpus, clock: Clock) -> Fact:
     """The fact that a step asks for; CudaError and Full as they come."""
     kind = step["key"].split(" ")[1]
     selected = [gpus[bdf] for bdf in step["gpus"]]
@@ -28,7 +28,7 @@ def measure(step: Step, gpus: Gpus, clock: Clock) -> Fact:
     return _HOW[kind](step, selected, gpus, clock)
 
 
-def size_of(step: Step, usual: Size = QUICK) -> Size:
+def size_of(step: MeasureStep, usual: Size = QUICK) -> Size:
     """How much is copied: what the step says, nvbandwidth's sizes where it is long, the usual else."""
     chosen = LONG if step.get("long") else usual
     return Size(bytes=step.get("bytes", chosen.bytes), repeats=step.get("repeats", chosen.repeats),
@@ -45,17 +45,17 @@ def _pair(function: Callable[..., Fact], enabled: bool) -> Callable[..., Fact]:
     )
 
 
-def _access(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
+def _access(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
     return single(selected[0].can_access(selected[1]), "", "cuDeviceCanAccessPeer")
 
 
-def _shared(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
+def _shared(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
     pairs = [(selected[0], selected[1]), *((gpus[a], gpus[b]) for a, b in step["with"])]
     fact = concurrent.shared(pairs, clock, size_of(step, SECOND))
     return fact | {"with": step["with"], "hop": step["hop"]}
 
 
-def _ring(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
+def _ring(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
     order = [*selected, selected[0]]
     if not all(a.can_access(b) and b.can_access(a) for a, b in pairwise(order)):
         return skipped("not-supported", "CUDA reports no peer access between neighbours on the ring")
@@ -64,7 +64,7 @@ def _ring(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact
     return fact | {"order": step["gpus"], "directions": 2}
 
 
-def _memory(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
+def _memory(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
     whole = selected[0].free() if step.get("long") else integrity.MEMORY_BYTES
     return integrity.memory(selected[0], step.get("memory_mib", whole // MIB) * MIB)
 

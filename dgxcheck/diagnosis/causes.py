@@ -170,12 +170,15 @@ def _cause(
     confidence: Confidence | None,
     dead: Collection[str | None],
 ) -> Cause:
-    ordered = sorted(findings, key=lambda finding: BAD.index(finding.status))
+    def rank(finding: Finding) -> tuple[int, bool]:
+        return BAD.index(finding.status), not (_is_dead(finding) and finding.subject.bdf in {component.bdf} - {None})
+
+    ordered = sorted(findings, key=rank)
     faults = tuple(dict.fromkeys(each.judgement.fault for each in ordered if each.judgement.fault is not None))
     steps, recurrence = actions(box, component, ordered, dead)
     return Cause(
         component=with_ports(component, ordered),
-        explains=tuple(finding.key for finding in findings),
+        explains=tuple(finding.key for finding in ordered),
         faults=faults,
         severity=ordered[0].status,
         confidence=confidence or by_agreement(component, findings),

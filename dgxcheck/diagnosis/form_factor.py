@@ -50,8 +50,11 @@ def is_station(box: Box) -> bool:
 
 
 def has_fabric_elsewhere(box: Box) -> bool:
-    """Is the NVLink fabric managed by another machine of the rack (GB200 NVL72), not by this one?"""
-    return any(_RACK.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
+    """Is the NVLink fabric managed by another machine of the rack (GB200 NVL72), not by this one? A GH200 without
+    NVLinks has none.
+    """
+    linked = (gpu for gpu in box.topology.gpus if gpu.nvlink_positions != 0)
+    return any(_RACK.search(model_family(box, gpu) or "") for gpu in linked)
 
 
 def is_tray_of_a_rack(box: Box) -> bool:

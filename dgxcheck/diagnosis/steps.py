@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Instruction, Value
+from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere, is_k80
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.gpu import GpuActivity, GpuModes, GpuProcess
@@ -20,11 +21,13 @@ from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
+IMEX = "nvidia-imex"
+"""Of trays of a rack: NVLinks between hosts. It keeps GPUs open (NVIDIA/ai-cloud-validation pull request 603)."""
 _CANDIDATES = ("nvidia-persistenced", "nvidia-dcgm", "dcgm", "dcgm-exporter")
 """systemd units; ``dcgm`` is the older name of nvidia-dcgm."""
 _CLIENTS = (
     *_CANDIDATES, "nvidia-dcgm-exporter", "nvidia_gpu_exporter", "nvsm", "nvsm-core", "nvsm-mqtt", "nvsm-api-gateway",
-    "nvidia-imex",
+    IMEX,
 )  # fmt: skip
 """Units that keep GPUs open while they run."""
 _DISPLAYS = ("display-manager", "gdm", "gdm3", "lightdm", "sddm")
@@ -52,7 +55,7 @@ def services(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> t
     running = running_units(box)
     if running is not None:
         return tuple(unit for unit in (*_CLIENTS, *fabric) if unit in running)
-    enabled = [unit for unit in _CLIENTS if unit in _enabled(box)]
+    enabled = [unit for unit in _CLIENTS if unit in _enabled(box) or (unit == IMEX and is_tray_of_a_rack(box))]
     return tuple(dict.fromkeys([*on_gpus, *enabled, *_CANDIDATES, *nvsm, *fabric]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Area, Change, Difference, Side, Trend, arrow, judged, same_boot
@@ -38,22 +38,28 @@ _JOINTS = {"link": " link ", "port": "/", "line": " BAR ", "b": " -> ", "node": 
 """Before the second key of a record, by its name."""
 _COUNTED = {"NumaNode": "NUMA nodes", "MemoryController": "memory controllers"}
 _Key = tuple[str, ...]
+_Found = tuple[_Key, Mapping[str, str], Record]
 
 
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     """Facts of devices and parts on both sides; boards that were replaced have no history."""
-    before = {key: record for key, _, record in _records(old.snapshot, _renamed(old, new, devices))}
-    after = {key: (keys, record) for key, keys, record in _records(new.snapshot, {})}
-    continues = same_boot(old, new)
-    for key, (keys, record) in after.items():
-        was = before.get(key)
-        if was is not None:
-            device, bdf = _name(new.topology, keys), _bdf(new.topology, record, keys)
-            yield from _of_record(was, record, device, bdf, continues)
-    yield from _parts(before, after)
+    renamed, continues = _renamed(old, new, devices), same_boot(old, new)
+    for keys, was, now in pairs(old.snapshot, new.snapshot, renamed):
+        yield from _of_record(was, now, device_name(new.topology, keys), _bdf(new.topology, now, keys), continues)
+    yield from _parts(_records(old.snapshot, renamed), _records(new.snapshot, {}))
 
 
-def _records(facts: Snapshot, renamed: Mapping[str, str | None]) -> Iterator[tuple[_Key, Mapping[str, str], Record]]:
+def pairs(
+    old: Snapshot, new: Snapshot, renamed: Mapping[str, str | None]
+) -> Iterator[tuple[Mapping[str, str], Record, Record]]:
+    """The records of one device or part on both sides, with its keys on the new one; ``renamed`` are those that the old
+    one calls otherwise, or has another device at."""
+    before = {key: record for key, _, record in _records(old, renamed)}
+    after = {key: (keys, record) for key, keys, record in _records(new, {})}
+    yield from ((keys, before[key], record) for key, (keys, record) in after.items() if key in before)
+
+
+def _records(facts: Snapshot, renamed: Mapping[str, str | None]) -> Iterator[_Found]:
     """Records by their kind and keys, those of devices as the new side calls them. The names of disks change from
     boot to boot."""
     for field in [field for field in type(facts).__slots__ if field not in NO_DEVICES]:
@@ -79,7 +85,7 @@ def _renamed(old: Side, new: Side, devices: Matched) -> Mapping[str, str | None]
     return found
 
 
-def _name(topology: Topology, keys: Mapping[str, str]) -> str:
+def device_name(topology: Topology, keys: Mapping[str, str]) -> str:
     """``GPU0 link 3``, ``mlx5_0/1``, ``node 1``, ``host``"""
     if "name" in keys:
         return keys["name"]
@@ -191,10 +197,11 @@ def _plain(value: Value) -> bool | int | float | str | None:
     return " ".join(map(str, value)) if isinstance(value, tuple) else value
 
 
-def _parts(old: Iterable[_Key], new: Iterable[_Key]) -> Iterator[Difference]:
+def _parts(old: Iterator[_Found], new: Iterator[_Found]) -> Iterator[Difference]:
     """NUMA nodes and memory controllers that one side alone has, where the other has some."""
+    was_there, is_there = ({key for key, *_ in found} for found in (old, new))
     for kind, words in _COUNTED.items():
-        before, after = ({key[-1] for key in keys if key[0] == kind} for keys in (old, new))
+        before, after = ({key[-1] for key in keys if key[0] == kind} for keys in (was_there, is_there))
         if before and after and before != after:
             was, now = len(before), len(after)
             yield Difference(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.difference.matching import Matched
-from dgxcheck.difference.model import Change, DevicePair, Difference, Side, Trend, in_container
+from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, in_container
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import BlockDevice, Storage
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
@@ -25,7 +25,7 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     yield from _disks(old, new)
 
 
-def _device(old: Side, new: Side, pair: DevicePair) -> Iterator[Difference]:
+def _device(old: Side, new: Side, pair: Counterparts) -> Iterator[Difference]:
     before, after = pair.old, pair.new
     if before is None or after is None:
         side = new if before is None else old
@@ -46,13 +46,13 @@ def _device(old: Side, new: Side, pair: DevicePair) -> Iterator[Difference]:
         yield _difference("neutral", "moved", pair, "path", message)
 
 
-def _difference(kind: Trend, change: Change, pair: DevicePair, what: str, message: str) -> Difference:
+def _difference(kind: Trend, change: Change, pair: Counterparts, what: str, message: str) -> Difference:
     before, after = ((device.bdf or device.name) if device else None for device in (pair.old, pair.new))
     return Difference(kind=kind, area="hardware", change=change, device=pair.either.name, bdf=pair.either.bdf,
                       what=what, old=before, new=after, message=message)  # fmt: skip
 
 
-def _described(side: Side, pair: DevicePair) -> str:
+def _described(side: Side, pair: Counterparts) -> str:
     """Model, slot and serial number, as far as they are known."""
     device = pair.new if pair.replaced or pair.old is None else pair.old
     assert device is not None
@@ -65,10 +65,10 @@ def _described(side: Side, pair: DevicePair) -> str:
     if device.kind == "nic" and not isinstance(hcas, Missing):
         words += [hca.hca_type for hca in hcas if hca.name == device.name]
     description = ", ".join(str(word).strip() for word in words if not isinstance(word, Missing))
-    return (description or {"gpu": "a GPU", "nic": "an adapter"}[device.kind]) + _slot(side, pair)
+    return (description or ("a GPU" if device.kind == "gpu" else "an adapter")) + _slot(side, pair)
 
 
-def _slot(side: Side, pair: DevicePair) -> str:
+def _slot(side: Side, pair: Counterparts) -> str:
     devices = [device for device in (pair.new, pair.old) if device is not None and device in side.topology.devices]
     slot = slot_of(devices[0], side.snapshot.slots) if devices else ""
     return f" (slot {slot})" if isinstance(slot, str) and slot else ""

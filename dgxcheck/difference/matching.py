@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.difference.model import DevicePair, Side, in_container
+from dgxcheck.difference.model import Counterparts, Side, in_container
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
@@ -17,13 +17,13 @@ NOT_COMPARABLE = "identities not comparable: serial numbers and UUIDs were anony
 class Matched(Record):
     """GPUs and NICs of both sides."""
 
-    gpus: tuple[DevicePair, ...]
-    nics: tuple[DevicePair, ...]
+    gpus: tuple[Counterparts, ...]
+    nics: tuple[Counterparts, ...]
     comparable: bool | None
     """Can identities be compared? None where a side has none."""
 
     @property
-    def devices(self) -> tuple[DevicePair, ...]:
+    def devices(self) -> tuple[Counterparts, ...]:
         return (*self.gpus, *self.nics)
 
 
@@ -46,10 +46,10 @@ def matched(old: Side, new: Side) -> Matched:
 
 
 def _of(side: Side, kind: str) -> list[Device]:
-    return [device for device in side.topology.devices if device.kind == kind]
+    return [device for device in side.topology.devices if (device.kind == "gpu") == (kind == "gpu")]
 
 
-def _comparable(pair: DevicePair, old: Side, new: Side, kind: str) -> bool:
+def _comparable(pair: Counterparts, old: Side, new: Side, kind: str) -> bool:
     """Is the device on both sides, or could the side that lacks it have listed it?"""
     return (pair.old is not None or _can_list(old, kind)) and (pair.new is not None or _can_list(new, kind))
 
@@ -90,22 +90,23 @@ def _identities(side: Side) -> Identities:
 
 def _paired(
     old: Sequence[Device], new: Sequence[Device], old_ids: Identities, new_ids: Identities
-) -> tuple[DevicePair, ...]:
+) -> tuple[Counterparts, ...]:
     """Pairs in the order of the new side, devices missing from it last."""
 
     def same_identity(before: Device, after: Device) -> bool | None:
         return _same_identity(old_ids.get(before.name, {}), new_ids.get(after.name, {}))
 
-    pairs: dict[str, DevicePair] = {}
+    pairs: dict[str, Counterparts] = {}
     unmatched = [*old]
     for same in (same_identity, _same_place, _same_name):
         for device in new:
             before = None if device.name in pairs else next((other for other in unmatched if same(other, device)), None)
             if before is not None:
                 unmatched.remove(before)
-                pairs[device.name] = DevicePair(old=before, new=device, replaced=same_identity(before, device) is False)
-    gone = tuple(DevicePair(old=device, new=None) for device in unmatched)
-    return (*(pairs.get(device.name, DevicePair(old=None, new=device)) for device in new), *gone)
+                replaced = same_identity(before, device) is False
+                pairs[device.name] = Counterparts(old=before, new=device, replaced=replaced)
+    gone = tuple(Counterparts(old=device, new=None) for device in unmatched)
+    return (*(pairs.get(device.name, Counterparts(old=None, new=device)) for device in new), *gone)
 
 
 def _same_identity(old: Mapping[str, str], new: Mapping[str, str]) -> bool | None:

@@ -64,7 +64,7 @@ class Side(Record):
     """An identity of this side as the other side anonymizes it."""
 
 
-class DevicePair(Record):
+class Counterparts(Record):
     """One device on both sides; None where a side lacks it."""
 
     old: Device | None

@@ -22,3 +22,5 @@ class FabricFinding(Record):
     """Plugs to be moved, where that is the remedy."""
     message: str
     action: str
+    seats: tuple[str, ...] = ()
+    """Where these adapters are in their machines, and whether their name or place is wrong there."""

@@ -162,13 +162,30 @@ def _homes(
                 if other != name and (other, name) in scheme.steps
             )  # fmt: skip
             homes[name] = home, _majority(ports) or ANY
-    return homes | _own_order(places, homes, scheme)
+    return homes | _one_of_two(places, homes, beside) | _own_order(places, homes, scheme)
 
 
 def _majority(votes: Counter[Choice]) -> Choice | None:
     """More than half of all."""
     best = max(votes, key=lambda each: votes[each], default=None)
     return best if best is not None and 2 * votes[best] > votes.total() else None
+
+
+def _one_of_two(
+    places: Mapping[str, Port], homes: Mapping[str, Port], beside: Mapping[str, Mapping[str, Counter[str]]]
+) -> dict[str, Port]:
+    """Of two adapters that each call the other misplaced one is: that on a switch where few have it, else the first."""
+    if len(places) != 2 or any(name not in homes or homes[name][0] == place[0] for name, place in places.items()):
+        return {}
+    if {home[0] for home in homes.values()} == {place[0] for place in places.values()}:
+        return {}  # each is in the other's place
+
+    def here(name: str) -> int:
+        leaf = places[name][0]
+        return beside[leaf][name][leaf]
+
+    right = max(sorted(places, reverse=True), key=here)
+    return {right: places[right]}
 
 
 def _own_order(places: Mapping[str, Port], homes: Mapping[str, Port], scheme: Scheme) -> dict[str, Port]:

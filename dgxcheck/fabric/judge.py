@@ -126,12 +126,28 @@ def _cabling(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -> It
             homes[end] = home
         else:
             yield _missing(f"{plug[0]} {plug[1]}", home, fabric, plug in named)
+    yield from _unplaced(intent, places)
     homes |= uplinks.homes
     current = {end: place for end in homes if (place := fabric.far(end)) is not None}
     for moves in exchanges(current, {end: home for end, home in homes.items() if end in current}):
         if len(moves) > 1 or moves[0].source[0] != moves[0].target[0]:
             yield _misplaced(moves, fabric, tiers, places)
     yield from _lacking(uplinks.lacks, fabric, tiers)
+
+
+def _unplaced(intent: Intent, places: Places) -> Iterator[FabricFinding]:
+    """Adapters that most systems have and these have not, nor those beside them: their switch is gone."""
+    for scheme in intent.schemes:
+        for name in scheme.adapters if len(scheme.adapters) > 1 else ():
+            hosts = [host for host in scheme.systems if name not in places[host] and (host, name) not in intent.homes]
+            if hosts:
+                others = len(scheme.systems) - len(hosts)
+                yield FabricFinding(
+                    fault=Fault.CABLE_MISSING, status="fail", ends=tuple(f"{host} {name}" for host in hosts), moves=(),
+                    message=f"{name} of {first_of(hosts)} is not in the fabric, as it is of"
+                    f" {counted(others, 'other system')}",
+                    action="look whether the switch of these adapters is powered on, then at their cables",
+                )  # fmt: skip
 
 
 def _as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -> Iterator[FabricFinding]:

@@ -101,6 +101,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
     described: dict[str, set[str]] = {}
     joined: dict[Port, dict[Port, tuple[int, str]]] = {}
     errors: dict[tuple[str, int], Errors] = {}
+    labels: dict[Port, str] = {}
     for text in texts:
         errors |= text.errors
         for row in text.rows:
@@ -109,6 +110,8 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
                     port = (end.guid, end.port)
                     if port not in ends or not ends[port].description:
                         ends[port] = end
+                    if end.label:
+                        labels[port] = end.label
                     if end.description:
                         described.setdefault(end.guid, set()).add(end.description)
             if row.peer is not None:
@@ -133,7 +136,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
         claimed=claimed,
         described={guid: tuple(sorted(names)) for guid, names in described.items() if len(names) > 1},
         errors={(lids.get(where, where), port): counts for (where, port), counts in errors.items()},
-        labels={port: end.label for port, end in ends.items() if end.label},
+        labels=labels,
     )
 
 

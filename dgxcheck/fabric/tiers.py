@@ -43,7 +43,7 @@ def tiers_of(fabric: Fabric) -> Tiers:
     tier = {
         guid: 0 for guid in adapters
         if (share[guid] >= _SHARE and adapters[guid] > _FEW)
-        or 2 * sum(share[far[0]] > share[guid] for far in neighbours[guid].values()) <= len(neighbours[guid])
+        or 2 * sum(adapters[far[0]] > adapters[guid] for far in neighbours[guid].values()) <= len(neighbours[guid])
     }  # fmt: skip
     front = [*tier]
     while front:

@@ -5,6 +5,8 @@ No patterns: compiling them would cost every start more than all their uses.
 
 from __future__ import annotations
 
+IdPair = tuple[str, str]
+"""Two devices by bus id, or by name where a text has no bus ids; from the first to the second."""
 PATTERN = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 """A bdf within a line of text. VMD's domains start at 10000, clouds use 32 bits."""
 _HEX = frozenset("0123456789abcdef")

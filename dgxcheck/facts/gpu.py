@@ -12,7 +12,7 @@ class Gpu(Record, where="nvml identity"):
     """One GPU of ``nvmlDeviceGetHandleByIndex``; a GPU that only PCI shows has no ``Gpu``."""
 
     bdf: str = nature.key()
-    index: int | Missing = nature.place("NVML index")
+    index: int | Missing = nature.place("NVML index", unique=True, zero=True)
     """Missing where an imported text shows a part of NVML's list and does not say which."""
     name: str | Missing = nature.inventory("model name")
     uuid: str | Missing = nature.identity("UUID")
@@ -220,11 +220,11 @@ class GpuEcc(Record, where="nvml ecc"):
         "page retirement pending", by="ecc.retirement-pending", good=(False,)
     )
     remapped_corrected: int | Missing = nature.counter(
-        "rows remapped for corrected errors", limit=0, of_life=True, asked="DeviceGetRemappedRows"
+        "rows remapped for corrected errors", limit=0, of_life=True, high=1 << 16, asked="DeviceGetRemappedRows"
     )
     """Rows remapped for corrected errors; from Ampere on, unsupported while MIG instances are active."""
     remapped_uncorrected: int | Missing = nature.counter(
-        "rows remapped for uncorrected errors", limit=0, of_life=True, asked="DeviceGetRemappedRows"
+        "rows remapped for uncorrected errors", limit=0, of_life=True, high=1 << 16, asked="DeviceGetRemappedRows"
     )
     remap_pending: bool | Missing = nature.state(
         "row remapping pending", by="ecc.row-remap", good=(False,), asked="DeviceGetRemappedRows"
@@ -268,7 +268,7 @@ class GpuMemory(Record, where="nvml memory"):
     ecc: bool | Missing = nature.setting("ECC mode", fix="-e {:d}")
     ecc_pending: bool | Missing = nature.setting("pending ECC mode", fix="-e {:d}")
     """The mode after the next reboot."""
-    row_histogram: RowHistogram = nature.counter("memory banks by spare rows", low=0, high=1 << 20)
+    row_histogram: RowHistogram = nature.counter("memory banks by spare rows", low=0, high=1 << 16)
     """Missing throughout before Ampere and while MIG instances are active."""
 
 
@@ -380,7 +380,7 @@ class GpuThermal(Record, where="nvml thermal"):
     memory_max_c: int | Missing = nature.capability("highest memory temperature", "°C")
     gpu_max_c: int | Missing = nature.capability("highest temperature", "°C", most="shutdown_c")
     """Highest for normal operation; K80 and P100 have none."""
-    margin_c: int | Missing = nature.gauge("margin to the slowdown", "°C")
+    margin_c: int | Missing = nature.gauge("margin to the slowdown", "°C", high=150)
     """Degrees left to the nearest slowdown (T.Limit); from R570 on."""
     shutdown_tlimit_c: int | Missing = nature.capability("margin at shutdown", "°C")
     """The margin at which it shuts down, 0 or negative (field 193); Hopper gives these four in place of degrees."""

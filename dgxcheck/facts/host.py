@@ -195,7 +195,7 @@ class MemoryController(Record, where="/sys/devices/system/edac/mc/{name}"):
     size_mb: int | Missing = nature.inventory("memory", "MiB")
 
 
-class Limit(Record):
+class MemlockLimit(Record):
     """``Max locked memory`` of ``/proc/<pid>/limits``, in bytes; None where it is unlimited."""
 
     soft: int | Missing | None = nature.setting("soft limit", "bytes", differs="gdr.memlock judges what jobs may lock")
@@ -208,7 +208,7 @@ class JobDaemon(Record):
     name: str = nature.key()
     unit: str = nature.key()
     """Of systemd, such as ``slurmd.service``."""
-    limit: Limit | Missing = nature.holder()
+    limit: MemlockLimit | Missing = nature.holder()
 
 
 class Setting(Record):
@@ -227,7 +227,7 @@ class Setting(Record):
 class Memlock(Record):
     """Limits, and the lines of configuration that they may come from."""
 
-    own: Limit | Missing = nature.holder()
+    own: MemlockLimit | Missing = nature.holder()
     """Of the process that asks, and of what it starts."""
     daemons: tuple[JobDaemon, ...] = nature.holder()
     settings: tuple[Setting, ...] = nature.holder()

@@ -59,6 +59,13 @@ class PhysState(IntEnum):
     PHY_TEST = 7
 
 
+LANE_GBIT = {
+    "SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
+    "XDR": 200.0,
+}  # fmt: skip
+"""Gbit/s of a lane as the kernel reckons them: linux/drivers/infiniband/core/sysfs.c, rate_show."""
+
+
 class IbRate(Record):
     """``100 Gb/sec (4X EDR)``; a port that is down often says 10 (4X SDR), which means nothing."""
 

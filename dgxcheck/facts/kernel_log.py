@@ -54,6 +54,8 @@ class Xid(Record, nature="event"):
     """From before the GPU was last reset or the driver last loaded."""
     begun_s: float = 0.0
     """Seconds of the last reset or driver load before it; 0 where the log has none."""
+    more: int = 0
+    """Times that it was logged before, of which no line is kept."""
     ended_channel: bool = False
     """Another line says that it ended a program's channel: ``45, .., Ch 00000001 caused by previous Xid 149``."""
 
@@ -131,6 +133,8 @@ class PcieError(Record, nature="event"):
     """The kernel could not recover the device."""
     past: bool = False
     """Kept by firmware from before this boot."""
+    more: int = 0
+    """As an Xid's."""
 
 
 class HostEvent(Record, nature="event"):

@@ -37,9 +37,14 @@ TOML_BYTES = 64 << 10
 TOML_DOTS = 64
 """Dots in one line: each may open a table in a table."""
 
-IMPORT_BYTES = 16 << 20
+IMPORT_BYTES = 64 << 20
 """The text of one file that is imported."""
-IMPORT_LINES = 400_000
+IMPORT_LINES = 1_000_000
+"""Of a text with more the beginning and the end are looked at."""
+READ_LINES = 30_000
+"""Lines of a text that are read; of more those that name devices and errors first."""
+READ_CHARACTERS = 3 << 20
+"""All of these lines together."""
 LINE_CHARACTERS = 256 << 10
 """A line of such a text; longer ones are not read. ``nvidia-smi -q -x`` of 16 GPUs has 200 KiB in all."""
 
@@ -47,6 +52,8 @@ REPORT_BYTES = 64 << 20
 """A bug report or support archive as it is packed; that of a large box has 20 MiB."""
 UNPACKED_BYTES = 256 << 20
 """All that such a file unpacks to."""
+UNPACKED_LINES = 4_000_000
+"""Of these: packed newlines unpack to a thousandfold."""
 SECTION_BYTES = 16 << 20
 """What is kept of one output in it."""
 BUNDLE_BYTES = 64 << 20

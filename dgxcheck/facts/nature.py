@@ -4,8 +4,8 @@
 The label is the field's name in words where the row has none. It is judged without a check of its own: identities are
 unique; inventory, versions, settings, states and capabilities are alike among siblings; states are good; counters do
 not grow; readings are between ``low`` and ``high``, no more than the field ``most`` beside them, and together no more
-than the field that they are ``part_of``; inventory and versions are those of the last run. What is not judged says
-why.
+than the field that they are ``part_of``; identities, inventory, versions and capabilities are those of the last run.
+What is not judged says why.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ if TYPE_CHECKING:
         not are a finding, and all of them are none. ``card``: the functions of one card do; ``zero``: 0 is a value."""
 
     def place(
-        label: str = "", unit: str = "", *, any: str = "", unique: bool = ..., card: bool = ..., file: str = "",
-        kept: bool = ..., default: Any = ...,
+        label: str = "", unit: str = "", *, any: str = "", unique: bool = ..., zero: bool = ..., card: bool = ...,
+        file: str = "", kept: bool = ..., default: Any = ...,
     ) -> Any:  # fmt: skip
         """Where in the machine: wiring, node, number; other facts follow from it. ``unique``: as identities are."""
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 
-Pair = tuple[str, str]
-"""Two devices, from the first to the second."""
-Labels = Mapping[Pair, "str | Missing"]
+Labels = Mapping[IdPair, "str | Missing"]
 """``NV2``, ``PIX`` .. ``SOC`` (never ``SYS``) by pair; one that no row shows is not there."""
 
 
@@ -32,5 +31,5 @@ class NvidiaSmiTopo(Record, nature="event"):
     """``NIC0`` -> ``mlx5_0``"""
     nvlinks: Mapping[str, int]
     """NVLink positions that ``nvlink -s`` lists of a GPU."""
-    p2p: Mapping[str, Mapping[Pair, str]]
+    p2p: Mapping[str, Mapping[IdPair, str]]
     """``read``, ``write``, ``nvlink``, ``atomics`` or ``prop`` -> status words; under ```` where nobody says which."""

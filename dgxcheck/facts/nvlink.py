@@ -17,7 +17,7 @@ class NvLink(Record, where="nvml nvlink"):
         "NVLink generation", differs="nvlink.generation compares it with the board's", asked="DeviceGetNvLinkVersion"
     )
     """1 on P100, 2 on V100, 3 on A100, 4 on H100; NVML's version enum counts the half generations 2.2 and 3.1 too."""
-    remote_bdf: str | Missing = nature.place("far end of the NVLink")
+    remote_bdf: str | Missing = nature.place("far end of the NVLink", kept=True)
     remote_type: int | Missing = nature.place("kind of far end")
     """0 GPU, 1 IBMNPU, 2 SWITCH, 255 unknown (``nvmlIntNvLinkDeviceType_t``)."""
 

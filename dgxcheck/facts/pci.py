@@ -15,7 +15,7 @@ class PciFunction(Record, where="/sys/bus/pci/devices/{bdf}"):
     """One PCI function's wiring, from ``/sys/bus/pci/devices/<bdf>``."""
 
     bdf: str = nature.key()
-    path: tuple[str, ...] | Missing = nature.place("path from the root bus", unique=True)
+    path: tuple[str, ...] | Missing = nature.place("path from the root bus", unique=True, kept=True)
     """Root bus (``pci0000:00``), then every bridge's bdf, then the own bdf."""
     class_code: int | Missing = nature.inventory(
         "class code", "hex", file="class", differs_in=dict.fromkeys(("hca", "function"), "follows the link layer")
@@ -31,7 +31,7 @@ class PciFunction(Record, where="/sys/bus/pci/devices/{bdf}"):
         differs_in=dict.fromkeys(("gpu", "bridge"), "the link to an idle GPU slows down: pcie.generation"),
     )  # fmt: skip
     link_width: int | Missing = nature.state(
-        "link width", among="place", most="max_link_width", file="current_link_width"
+        "link width", among="place", most="max_link_width", file="current_link_width", kept=True
     )
     max_link_gen: int | Missing = nature.capability(
         "max link gen", file="max_link_speed",
@@ -58,6 +58,18 @@ class Slot(Record):
 
 ROM = 6
 """``Bar.line`` of the expansion ROM."""
+
+
+class Vpd(Record, where="/sys/bus/pci/devices/{bdf}/vpd"):
+    """Vital product data of an adapter's function."""
+
+    bdf: str = nature.key()
+    uuid: str | Missing = nature.place("adapter UUID", any="all functions of one adapter share it")
+    """Keyword ``V3``."""
+    manages_nvswitches: bool | Missing = nature.place(
+        "leads to NVSwitches", any="follows from where the adapter sits"
+    )
+    """``SMDL=SW_MNG``: through it the NVLink Subnet Manager reaches NVSwitches that are not on PCI."""
 
 
 class Bar(Record):

@@ -26,16 +26,18 @@ _SXID = Form(
     rf"\d+: SXid \((?:PCI:)?{_GPU}\): (?P<number>\d{{1,6}})(?=[,:;\s]|$)(?:, *(?P<text>.*))?",
 )
 _FATAL = LazyPattern(r"(?P<not>non-?)?fatal\b", flags=re.IGNORECASE)
+_PCI_ID = r"(?: \(PCI ID: [^)]{1,24}\))?"
 _OFF = (
     Form("NVRM: GPU ", rf"{_AT}:? (?:GPU )?has fallen off the bus"),
+    Form("NVRM: The NVIDIA GPU ", rf"{_GPU}{_PCI_ID} installed in this system has fallen off the bus"),
     Form(
         "Unable to change power state from D3cold to D0, device inaccessible",
         before=r"nvidia (?P<bus>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\.[0-7]: ",
     ),
 )
 """The kernel says the last of a device whose configuration space reads as ones (drivers/pci/pci.c)."""
-_NAMED = Form("NVRM: The NVIDIA GPU ", rf"{_GPU}(?: \(PCI ID: [^)]{{1,24}}\))?\s*$")
-_GOES_ON_OFF_BUS = Form("NVRM: fallen off the bus")
+_NAMED = Form("NVRM: The NVIDIA GPU ", rf"{_GPU}{_PCI_ID}(?: installed in this(?: system(?: has)?)?)?\s*$")
+_GOES_ON_OFF_BUS = Form("fallen off the bus", before="NVRM: (?:system )?(?:has )?")
 _INVALID_BAR = Form(
     "NVRM: BAR", r"\d{1,2} is \d{1,9}M @ 0x[0-9a-f]{1,16} \(PCI:(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})",
     before="(?:NVRM: This PCI I/O region assigned to your NVIDIA device is invalid: ?)?",

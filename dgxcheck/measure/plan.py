@@ -16,7 +16,7 @@ from dgxcheck.topology.graph import nvlink_graph, search
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import hops_between
 
-Step = dict[str, Json]
+MeasureStep = dict[str, Json]
 OF_ONE = (
     "under-load", "host-to-device", "device-to-host", "host-both", "device-copy", "device-copy-sm", "memory-integrity",
     "compute",
@@ -46,7 +46,7 @@ def skipped_gpus(gpus: Sequence[Device], facts: Snapshot) -> dict[str, Json]:
     return skipped
 
 
-def steps(topology: Topology, gpus: Sequence[Device], long: bool = False) -> list[Step]:
+def steps(topology: Topology, gpus: Sequence[Device], long: bool = False) -> list[MeasureStep]:
     """All steps for these GPUs, without those that NVML does not list."""
     listed = [gpu for gpu in gpus if gpu.index is not None and gpu.bdf is not None]
     steps = [_step(kind, gpu) for gpu in listed for kind in OF_ONE]
@@ -58,7 +58,7 @@ def steps(topology: Topology, gpus: Sequence[Device], long: bool = False) -> lis
     return [step | {"long": True} for step in steps] if long else steps
 
 
-def _step(kind: str, *gpus: Device) -> Step:
+def _step(kind: str, *gpus: Device) -> MeasureStep:
     bdfs: list[Json] = [gpu.bdf for gpu in gpus]
     near: list[Json] = [*cpus(gpus[0].cpu_affinity)]
     return {"key": f"measure {kind} {' '.join(map(str, bdfs))}", "gpus": bdfs, "cpus": near}
@@ -70,7 +70,7 @@ def cpus(listed: str | Missing) -> Iterator[int]:
     return chain.from_iterable(run for run in runs or () if run.stop <= MOST_CPUS)
 
 
-def _shared(topology: Topology, gpus: Sequence[Device]) -> Iterator[Step]:
+def _shared(topology: Topology, gpus: Sequence[Device]) -> Iterator[MeasureStep]:
     """One step per physical link that several disjoint pairs without NVLink share: the first, others running."""
     crossing: dict[str, list[tuple[Device, Device]]] = {}
     for a, b in permutations(gpus, 2):
@@ -102,7 +102,7 @@ def _disjoint(pairs: Sequence[tuple[Device, Device]]) -> list[tuple[Device, Devi
     return disjoint
 
 
-def _rings(topology: Topology, gpus: Sequence[Device]) -> Iterator[Step]:
+def _rings(topology: Topology, gpus: Sequence[Device]) -> Iterator[MeasureStep]:
     """One step per ring of the NVLink graph, with the others running; none unless all GPUs of the box take part."""
     graph = nvlink_graph(topology)
     if isinstance(graph, Missing) or len(graph.names) < 2:

@@ -25,7 +25,11 @@ _NVSWITCHES = "0000:ff:ff.0"
 """A name for NVSwitches that the PCI tree does not show: NCCL takes every target of a switch's class for the same."""
 
 
-def render(snapshot: Snapshot, topology: Topology, placed: Sequence[Placement]) -> str:
+Rails = Mapping[str, tuple[int | None, int | None]]
+"""Rail and plane by HCA: what the fabric tells and a machine does not know."""
+
+
+def render(snapshot: Snapshot, topology: Topology, placed: Sequence[Placement], rails: Rails | None = None) -> str:
     """Every GPU and HCA below its switches and CPU, with NVLinks and ports; what is not known is left out."""
     system = Element("system", version="1")
     cpus: dict[int, Element] = {}
@@ -45,7 +49,7 @@ def render(snapshot: Snapshot, topology: Topology, placed: Sequence[Placement]) 
         if device.kind == "gpu":
             _gpu(at, snapshot, topology, device, placed)
         else:
-            _nic(at, snapshot, device)
+            _nic(at, snapshot, device, (rails or {}).get(device.name, (None, None)))
     indent(system)
     return tostring(system, encoding="unicode") + "\n"
 
@@ -147,14 +151,15 @@ def _class_of(topology: Topology, bdf: str | None) -> str:
     return f"0x{function.class_code:06x}" if function is not None and isinstance(function.class_code, int) else ""
 
 
-def _nic(at: Element, snapshot: Snapshot, hca: Device) -> None:
+def _nic(at: Element, snapshot: Snapshot, hca: Device, way: tuple[int | None, int | None]) -> None:
     element = SubElement(at, "nic")
+    said = {name: str(number) for name, number in zip(("rail", "plane"), way, strict=True) if number is not None}
     devices = rows(snapshot.ib_ports)
     guids = _guids(snapshot)
     for device in devices:
         if device.device == hca.name and not isinstance(device.ports, Missing):
             for port in device.ports:
-                SubElement(element, "net", _net(port, guids))
+                SubElement(element, "net", _net(port, guids) | said)
 
 
 def _net(port: IbPort, guids: Mapping[str, str]) -> dict[str, str]:

@@ -35,6 +35,8 @@ def recognised(reading: TextsRead) -> list[str]:
 
 def _text(text: InputText, reading: TextsRead) -> Iterator[str]:
     yield f"{text.name}: {counted(len(text.lines) - (text.lines[-1:] == ('',)), 'line')}"
+    if text.selection:
+        yield text.selection
     rows = [
         (min(part.found.understood, default=0) + 1, len(part.found.understood), len(part.found.facts), part.found.tool)
         for part in reading.parts

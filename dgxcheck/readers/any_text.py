@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 from dgxcheck.readers.benchmarks import (
     cuda_samples,
     gpu_burn,
@@ -32,6 +34,7 @@ from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.nccl import log, programs, topology_xml
 from dgxcheck.readers.network import adapters, counters, fabric, hcas
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
+from dgxcheck.readers.values import LINE
 
 Signs = tuple[str, ...]
 BENCHMARKS: Mapping[Reader, Signs] = {
@@ -125,26 +128,61 @@ READERS: tuple[Reader, ...] = tuple(SIGNS)
 
 def outputs(layout: Layout) -> Iterator[tuple[str, Imported]]:
     """Host and output of everything recognised; the lines of each host are read separately."""
-    for owner, lines in by_host(layout):
+    for owner, (numbers, lines) in by_host(layout).items():
         text = "\n".join(lines).lower()
         for reader, signs in SIGNS.items():
             if any(sign in text for sign in signs):
-                yield from ((owner, output) for output in reader(lines))
+                yield from ((owner, renumbered(output, numbers)) for output in reader((*lines,)))
 
 
-def by_host(layout: Layout) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The text once for each host that a prefix, a heading or a prompt names, with the lines of others empty."""
-    hosts = [*dict.fromkeys(layout.hosts)]
-    for owner in hosts:
-        yield owner, layout.lines if len(hosts) == 1 else tuple(
-            line if whose == owner else "" for line, whose in zip(layout.lines, layout.hosts, strict=True)
-        )  # fmt: skip
+_MOST_EMPTY = 2
+"""Lines in a row, which separate outputs; more say nothing."""
+
+
+def by_host(layout: Layout) -> dict[str, tuple[list[int], list[str]]]:
+    """The text once for each host that a prefix, a heading or a prompt names: numbers of its lines, and the lines, with
+    an empty one in place of those of others.
+    """
+    found: dict[str, tuple[list[int], list[str]]] = {}
+    empty = 0
+    for at in layout.kept:
+        line = layout.lines[at]
+        empty = 0 if line else empty + 1
+        if empty > _MOST_EMPTY:
+            continue
+        numbers, lines = found.setdefault(layout.hosts[at], ([], []))
+        if numbers and numbers[-1] < at - 1 and lines[-1]:
+            numbers.append(at - 1)
+            lines.append("")
+        numbers.append(at)
+        lines.append(line)
+    return found
+
+
+def renumbered(output: Imported, numbers: Sequence[int]) -> Imported:
+    """An output whose lines have the numbers that they have in the file."""
+    if numbers[-1] == len(numbers) - 1:
+        return output
+    facts = {key: _renumbered(fact, numbers) for key, fact in output.facts.items()}
+    return replace(output, facts=facts, understood=frozenset(numbers[at] for at in output.understood))
+
+
+def _renumbered(fact: Json, numbers: Sequence[int]) -> Json:
+    if isinstance(fact, list):
+        return [_renumbered(member, numbers) for member in fact]
+    if not isinstance(fact, dict):
+        return fact
+    found: dict[str, Json] = {name: _renumbered(member, numbers) for name, member in fact.items()}
+    if isinstance(place := fact.get("from"), str) and place.startswith(LINE):
+        found["from"] = f"{LINE}{numbers[int(place[len(LINE) :]) - 1] + 1}"
+    return found
 
 
 def unread(lines: Sequence[str], layout: Layout, found: Iterable[Imported], host: str = "") -> tuple[int, ...]:
     """Numbers from 0 of the lines that none of the outputs accounts for, those of other hosts left out."""
     accounted = layout.accounted(frozenset(number for each in found for number in each.understood))
     return tuple(
-        number for number, line in enumerate(lines)
-        if line.strip() and number not in accounted and (not host or layout.hosts[number] in ("", host))
+        number for number in layout.kept
+        if number not in accounted and lines[number].strip() and (not host or layout.hosts[number] in ("", host))
+        and not layout.is_prose(number)
     )  # fmt: skip

@@ -95,13 +95,31 @@ def without_unplaced(facts: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def with_numbers(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The facts with every GPU of which a text tells NVLinks in NVML's list, and those of a matrix beside it."""
+    """The facts with every GPU of which a text tells NVLinks in NVML's list, and those of a matrix beside it.
+
+    Nothing tells the numbers of GPUs that a listing of PCI devices shows beside a matrix that has more or fewer.
+    """
     listed = handles(facts)
     named = {int(match[1]) for key in facts if (match := _OF_LINKS.match(key))}
+    matrix = gpus_of_matrix(facts)
     if (named or listed) and all(map(is_unplaced, listed.values())):
-        named |= gpus_of_matrix(facts)
-    missing: dict[int, Json] = {number: unplaced(number) for number in named - listed.keys()}
-    return {**facts, **answers({**listed, **missing}, numberless(facts), _count(facts))} if missing else dict(facts)
+        named |= matrix
+    if missing := named - listed.keys():
+        unknown: dict[int, Json] = {number: unplaced(number) for number in missing}
+        return {**facts, **answers({**listed, **unknown}, numberless(facts), _count(facts))}
+    without = {*numberless(facts)} | ({*gpus_on_pci(facts)} - {*listed.values()})
+    beyond: dict[int, Json] = dict.fromkeys(matrix - listed.keys(), _NOT_SHOWN)
+    if not (beyond and (listed or without)) or (not listed and len(without) == len(matrix)):
+        return dict(facts)
+    return {**facts, **answers({**listed, **beyond}, without, max(_count(facts), len(matrix), len(without)))}
+
+
+def gpus_on_pci(facts: Mapping[str, Json]) -> list[str]:
+    """Bus ids of the GPUs whose PCI functions some outputs show."""
+    before, after = f"text {PCI_DEVICES}/", "/class"
+    shown = (key[len(before) : -len(after)] for key, fact in facts.items()
+             if key.startswith(before) and key.endswith(after) and str(fact).startswith("0x03"))  # fmt: skip
+    return [bdf for bdf in shown if facts.get(f"{before}{bdf}/vendor") == "0x10de\n"]
 
 
 def gpus_of_matrix(facts: Mapping[str, Json]) -> set[int]:

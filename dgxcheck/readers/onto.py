@@ -45,13 +45,16 @@ def nvml_gpus(facts: Mapping[str, Json]) -> tuple[str, ...]:
     return tuple(bdf for n in numbers if isinstance(fact := bdf_by_index[str(n)], str) and (bdf := as_bdf(fact)))
 
 
-def mismatch(facts: Mapping[str, Json], gpus: Numbered) -> str:
-    """Why the facts cannot belong to a box with these GPUs (bdfs by NVML index); empty if they can."""
+def mismatch(facts: Mapping[str, Json], gpus: Numbered, whole: bool = True) -> str:
+    """Why the facts cannot belong to a box with these GPUs (bdfs by NVML index); empty if they can.
+
+    Where the GPUs are not the ``whole`` box but those that some outputs show, another output may number more or fewer.
+    """
     table = _table(gpus)
     last = max(table, default=-1)
     matrix = {word for key in facts if key.startswith(("stated label", "stated p2p")) for word in key.split()[2:]}
     indexes = sorted(int(word[3:]) for word in matrix if word.startswith("GPU") and word[3:].isdecimal())
-    if indexes and (len(indexes) != len(table) or indexes[-1] > last):
+    if whole and indexes and (len(indexes) != len(table) or indexes[-1] > last):
         count = "1 GPU" if len(indexes) == 1 else f"{len(indexes)} GPUs"
         return f"the matrix has {count} (up to GPU{indexes[-1]}), the box has {len(table)}"
     places = _places(facts, table)
@@ -67,19 +70,19 @@ def mismatch(facts: Mapping[str, Json], gpus: Numbered) -> str:
             what = "a GPU without a bus id" if place_of(words[1]) is not None else f"GPU {words[1]}"
             return f"{what} in a dump is not one of the {len(table)} GPUs of the box"
         for word in _subjects(key):
-            if (match := _GPU.fullmatch(word)) and int(match[1]) not in table:
+            if whole and (match := _GPU.fullmatch(word)) and int(match[1]) not in table:
                 return f"GPU {match[1]} does not exist; the last GPU of the box is GPU {last}"
     return ""
 
 
-def rebase_indexes(facts: Mapping[str, Json], gpus: Numbered) -> dict[str, Json]:
+def rebase_indexes(facts: Mapping[str, Json], gpus: Numbered, whole: bool = True) -> dict[str, Json]:
     """The facts with bdfs in place of indexes and names; ``gpus`` are bdfs by NVML index. BadInput if they do not fit.
 
     Bus ids that p2pBandwidthLatencyTest prints take precedence. NVLink and P2P states become NVML's answers.
     """
     table = _table(gpus)
     order = table | printed_bdfs(facts)
-    if why := mismatch(facts, gpus):
+    if why := mismatch(facts, gpus, whole):
         raise BadInput(why)
     for index, bdf in order.items():
         if bdf not in table.values():

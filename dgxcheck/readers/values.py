@@ -17,6 +17,8 @@ LEAST_BYTES = 64 << 10
 MOST_US = 10_000_000.0
 """us; ten seconds, ten times what the slowest row of a collective takes."""
 
+LINE = "line "
+"""Before a number in ``from``, which is that of a line."""
 DECORATION = "\ufeff \t\r>|#*`"
 """Characters around a line that was quoted, put into a table or commented out."""
 
@@ -50,6 +52,8 @@ def bare(line: str) -> str:
 
 def bounded(lines: tuple[str, ...]) -> tuple[str, ...]:
     """The same lines under the same numbers, those that are too long emptied."""
+    if max(map(len, lines), default=0) <= LINE_CHARACTERS:
+        return lines
     return tuple(line if len(line) <= LINE_CHARACTERS else "" for line in lines)
 
 
@@ -61,7 +65,7 @@ def imported(value: Json, unit: str, *, tool: str, line: int, method: str, **mor
         "method": method,
         "tool": tool,
         "how": "imported",
-        "from": f"line {line + 1}",
+        "from": f"{LINE}{line + 1}",
         **more,
     }
 

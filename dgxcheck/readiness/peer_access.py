@@ -15,14 +15,13 @@ from dgxcheck.checks.measurement import integrity, p2p_copies
 from dgxcheck.checks.pcie.isolation import redirecting_ports
 from dgxcheck.checks.peer_access.cuda import blocker
 from dgxcheck.checks.peer_access.status import statuses
+from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import Device
 
 Verdict = Literal["direct", "slow", "refused", "through the host", "cannot tell"]
-Pair = tuple[str, str]
-"""Bus ids, or names."""
 _WORST: tuple[tuple[State, Verdict], ...] = (("no", "refused"), ("slow", "slow"), ("?", "cannot tell"))
 _MEASURED: tuple[tuple[Check, State], ...] = (
     (next(check for check in integrity.CHECKS if check.id == "measure.p2p-integrity"), "no"),
@@ -55,7 +54,7 @@ def peerings(box: Box) -> tuple[Peering, ...] | Judgement:
     return tuple(_peering(box, *pair, known[pair], measured) for pair in combinations(box.gpus, 2) if pair in known)
 
 
-def _by_pair(box: Box, check: Check) -> Mapping[Pair, Judgement]:
+def _by_pair(box: Box, check: Check) -> Mapping[IdPair, Judgement]:
     return {
         (subject.bdf or subject.name, subject.peer.bdf or subject.peer.name): judgement
         for subject, judgement in check.judge(box)
@@ -64,7 +63,7 @@ def _by_pair(box: Box, check: Check) -> Mapping[Pair, Judgement]:
 
 
 def _peering(
-    box: Box, a: Device, b: Device, status: Judgement, measured: Mapping[str, Mapping[Pair, Judgement]]
+    box: Box, a: Device, b: Device, status: Judgement, measured: Mapping[str, Mapping[IdPair, Judgement]]
 ) -> Peering:
     preconditions = (("p2p.status", _status(status)), *_path(box, a, b), *_measurements(a, b, measured))
     granted = status.measured is True or str(status.measured).startswith("read OK, write OK")
@@ -105,7 +104,7 @@ def _path(box: Box, a: Device, b: Device) -> Iterator[tuple[str, Precondition]]:
 
 
 def _measurements(
-    a: Device, b: Device, measured: Mapping[str, Mapping[Pair, Judgement]]
+    a: Device, b: Device, measured: Mapping[str, Mapping[IdPair, Judgement]]
 ) -> Iterator[tuple[str, Precondition]]:
     ends = (a.bdf or a.name, b.bdf or b.name)
     for check, bad in _MEASURED:

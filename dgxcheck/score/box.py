@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import Box
@@ -12,12 +12,15 @@ from dgxcheck.checks.measurement.expectations import reference
 from dgxcheck.checks.measurement.failures import has_failed, is_withheld, measured_figures
 from dgxcheck.checks.measurement.lookup import Figures, device, gpu_name, pairs
 from dgxcheck.checks.network import hcas, port_state, ports
+from dgxcheck.components.component import Component
+from dgxcheck.diagnosis.causes import Cause
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.model import OF_THE_GPUS, SelectedProfile
 from dgxcheck.score import gpus
-from dgxcheck.score.expectation import Area, Expectation, Score, score
+from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, Score, score
 from dgxcheck.score.gpus import gpus_uncertain, hidden_gpus
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.reference import matches
@@ -220,14 +223,82 @@ def _figure_or_gap(row: Measurement, figure: Callable[[Measurement], float]) -> 
     return figure(row)
 
 
-CAPS: Mapping[Status, int] = {Status.FAIL: 79, Status.UNKNOWN: 89}
+CAPS: Mapping[Status, int] = {Status.FAIL: 95, Status.UNKNOWN: 97, Status.WARN: 99}
 """The highest score with this verdict: a machine with a fault is not whole, however little of it is missing."""
 
 
-def score_of(box: Box, verdict: Status = Status.PASS) -> Score | None:
-    """The score of a box against its reference machine, capped by the verdict; None without a profile."""
+def score_of(box: Box, verdict: Status = Status.PASS, causes: Sequence[Cause] = ()) -> Score | None:
+    """The score of a box against its reference machine: what can be used of it now; None without a profile.
+
+    What carries a failing cause counts as 0; the verdict caps the score. A box of which some GPUs cannot be used scores
+    no more than the share of those that can.
+    """
     if box.choice is None:
         return None
     choice = box.choice
-    expectations = (*gpus.expected(box, choice), *expected(box, choice), *expected_figures(box, choice))
-    return score(expectations, CAPS.get(verdict), gpus_uncertain(box))
+    measured = (*gpus.expected(box, choice), *expected(box, choice), *expected_figures(box, choice))
+    unusable = out_of_use(box, causes)
+    expectations = tuple(
+        replace(each, measured=0, enough=False) if each.area in unusable.get(each.subject, ()) else each
+        for each in measured
+    )
+    found = score(expectations, CAPS.get(verdict), gpus_uncertain(box), _usable_gpus(box, unusable))
+    return replace(found, measured=score(measured, None, gpus_uncertain(box)).total)
+
+
+_ALL: tuple[Area, ...] = tuple(WEIGHTS)
+_OF_A_GPU: Mapping[str, tuple[Area, ...]] = {
+    "NVLink": ("nvlink",), "fabric": ("nvlink",), "cooling": ("gpu",), "power supply": ("gpu",),
+    "clock setting": ("gpu",), "power limit": ("gpu",), "MaxPayload": ("pcie",), "versions and settings": (),
+}  # fmt: skip
+"""What a part carries; every other part, as the memory, and the device as a whole, carries all."""
+_OF_THE_HOST: Mapping[str, tuple[Area, ...]] = {"Fabric Manager": _ALL, "NVSwitches": ("nvlink",)}
+"""Parts of the host that GPUs cannot do without. While no Fabric Manager runs, CUDA does not start."""
+_AROUND = ("driver", "switch", "host-bridge", "board", "socket")
+"""What nothing behind it works without."""
+
+
+def out_of_use(box: Box, causes: Sequence[Cause]) -> Mapping[str, frozenset[Area]]:
+    """By name of a GPU or port: the areas in which it cannot be used now, because of a cause that fails.
+
+    A driver that does not answer one question may still run programs.
+    """
+    found: dict[str, frozenset[Area]] = {}
+    for cause in causes:
+        if cause.severity is Status.FAIL and Fault.DRIVER_UNRESPONSIVE not in cause.faults:
+            for name in _names(box, cause.component):
+                found[name] = found.get(name, frozenset()) | frozenset(_carried(cause.component))
+    return found
+
+
+def _carried(component: Component) -> tuple[Area, ...]:
+    if component.kind == "host":
+        return _OF_THE_HOST.get(component.part, ())
+    if component.kind in ("gpu", "gpus"):
+        return _OF_A_GPU.get(component.part, _ALL)
+    if component.kind == "link":
+        return ("pcie",)
+    return _ALL if component.kind in (*_AROUND, "hca", "port") else ()
+
+
+def _names(box: Box, component: Component) -> Iterator[str]:
+    """Of the GPUs and ports that the component is, is a part of, or carries the traffic of."""
+    everything = component.kind in ("driver", "gpus", "host")
+    names = {component.name, *component.shared_by}
+    for gpu in box.topology.gpus:
+        if everything or gpu.name in names or (gpu.bdf is not None and gpu.bdf == component.bdf):
+            yield gpu.name
+    for port in () if everything else port_state.of_the_profile(box):
+        name = ports.name_of(port)
+        if {name, name.partition("/")[0]} & names:
+            yield name
+
+
+def _usable_gpus(box: Box, unusable: Mapping[str, frozenset[Area]]) -> float:
+    """The share of the machine's GPUs that can be used; 1 where it is not known how many it has."""
+    present = gpus.usable(box)
+    absent = gpus.absent_gpus(box)
+    usable = sum(unusable.get(gpu.name, frozenset()) != frozenset(_ALL) for gpu in present)
+    usable += sum(isinstance(each, Missing) for each in absent)
+    everyone = len(present) + len(absent)
+    return usable / everyone if everyone else 1.0

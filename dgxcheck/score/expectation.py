@@ -46,7 +46,11 @@ class Score(Record):
     """0 to 100, at most ``cap``; None if less than half of the expectations could be read, there are none, or GPUs may
     be absent."""
     uncapped: float | None
-    """The weighted mean of the areas."""
+    """The weighted mean of the areas, at most the share of the GPUs that can be used."""
+    measured: float | None
+    """The weighted mean by the facts alone, whatever the causes: what two runs are compared by."""
+    usable_gpus: float
+    """0 to 1."""
     cap: int | None
     """What the worst finding allows at most; None where it allows all."""
     gpus_uncertain: bool
@@ -71,7 +75,9 @@ def rounded(value: float) -> float:
 LEAST_COVERAGE = 0.5
 
 
-def score(expectations: tuple[Expectation, ...], cap: int | None = None, gpus_uncertain: bool = False) -> Score:
+def score(
+    expectations: tuple[Expectation, ...], cap: int | None = None, gpus_uncertain: bool = False, usable_gpus: float = 1
+) -> Score:
     """The mean of the areas' mean shares, weighted by ``WEIGHTS`` over the areas that could be read."""
     shares: dict[Area, list[float]] = {}
     for expectation in expectations:
@@ -83,11 +89,14 @@ def score(expectations: tuple[Expectation, ...], cap: int | None = None, gpus_un
     mean = None
     if coverage >= LEAST_COVERAGE and not gpus_uncertain:
         weight = sum(WEIGHTS[area] for area in means)
-        mean = rounded(100 * sum(WEIGHTS[area] * share for area, share in means.items()) / weight)
+        mean = sum(WEIGHTS[area] * share for area, share in means.items()) / weight
+        mean = rounded(100 * min(mean, usable_gpus))
     return Score(
         total=mean if mean is None or cap is None else min(mean, float(cap)),
         uncapped=mean,
         cap=cap,
+        measured=mean,
+        usable_gpus=usable_gpus,
         gpus_uncertain=gpus_uncertain,
         coverage=int(coverage * 1000 + 1e-9) / 1000,
         areas={area: rounded(100 * share) for area, share in means.items()},

@@ -98,7 +98,8 @@ def _wiring(box: Box) -> tuple[Wiring, ...]:
     matrix = box.topology.matrix()
     rows: Counter[tuple[tuple[tuple[PciClass, int], ...], tuple[tuple[PciClass, int], ...]]] = Counter()
     for gpu in box.topology.gpus:
-        others = [device for device in box.topology.devices if device is not gpu and device.is_vf is not True]
+        others = [device for device in box.topology.devices if device is not gpu
+                  and device.is_vf is not True and device.kind != "nvswitch-bridge"]  # fmt: skip
         reached: dict[str, list[PciClass]] = {"gpu": [], "nic": []}
         for other in others:
             pci = matrix[gpu.name, other.name].pci

@@ -7,16 +7,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dgxcheck.facts.bdf import bus_order, gpu_at
 from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.host import NumaNode
-from dgxcheck.facts.ids import DISPLAY, NVIDIA
+from dgxcheck.facts.ids import DATA_DIRECT, DISPLAY, NVIDIA
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.facts.nvlink import GpuPair, NvLink
-from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.pci import PciFunction, Vpd
 from dgxcheck.topology import notes
 from dgxcheck.topology.model import Device, Link, Links, PciClass, Topology
 from dgxcheck.topology.nvlinks import Count, End, between, end, unknown_end
-from dgxcheck.topology.paths import numa_node, pci_class
+from dgxcheck.topology.paths import data_ends, numa_node, pci_class
 
 _Row = tuple[str, str, "Gpu | None"]
 NOTHING_STATED = Missing(Gap.UNASKED, "stated")
@@ -32,6 +32,7 @@ def build(
     pairs: tuple[GpuPair, ...] | Missing,
     numa: tuple[NumaNode, ...] | Missing,
     stated: NvidiaSmiTopo | Missing = NOTHING_STATED,
+    vpd: tuple[Vpd, ...] | Missing = (),
 ) -> Topology:
     """The topology of a box from its facts; a fact that could not be read is Missing in the device or link it is of.
 
@@ -58,7 +59,8 @@ def build(
         else:
             ends[name] = end(nvlinks_of.get(bdf, ()), bdfs, by_bdf)
         gpus.append(_gpu(name, bdf, gpu or unlisted, ends[name], by_bdf.get(bdf) or absent, numa))
-    nics = () if isinstance(ib, Missing) else tuple(_nic(device, by_bdf, numa, absent) for device in ib)
+    boards = {row.bdf: row for row in rows(vpd)}
+    nics = () if isinstance(ib, Missing) else tuple(_nic(device, by_bdf, numa, absent, boards) for device in ib)
     devices = (*gpus, *nics)
 
     def link_of(a: int, b: int) -> Link:
@@ -70,9 +72,10 @@ def build(
     sentences = (
         *notes.sources(functions, ib, nvml, nvlinks, gpus),
         *notes.unknown_class(by_bdf.values()),
-        *notes.nvlink_ends(gpus, ends, (_count(a, b, ends) for a, b in _joined(listed, ends)), nvlinks),
+        *notes.nvlink_ends(gpus, ends, (_count(a, b, ends) for a, b in _joined(listed, ends)), nvlinks, stated),
         *notes.ancestors(gpus, links, pairs),
         *notes.unanswered_queries(unanswered),
+        *notes.printed_otherwise(gpus, nics),
         *notes.virtual(gpus, by_bdf),
     )
     topology = Topology(
@@ -87,7 +90,15 @@ def build(
         return topology
     from dgxcheck.topology.nvidia_smi_topo import add_imported
 
-    return add_imported(topology, stated)
+    unlisted_kinds = {"nic"} if isinstance(ib, Missing) else set()
+    if isinstance(nvml, Missing) or any(gap.gap is Gap.UNASKED for gap in nvml.lost) or _numberless(nvml):
+        unlisted_kinds.add("gpu")
+    return add_imported(topology, stated, unlisted_kinds)
+
+
+def _numberless(nvml: Nvml) -> bool:
+    """Does an imported text leave open which number a GPU has?"""
+    return any(isinstance(gpu.index, Missing) for gpu in nvml.gpus)
 
 
 def _gaps(
@@ -186,12 +197,14 @@ def _gpu(
 
 
 def _nic(
-    device: IbDevice, by_bdf: dict[str, PciFunction], numa: tuple[NumaNode, ...] | Missing, absent: Missing
-) -> Device:
+    device: IbDevice, by_bdf: dict[str, PciFunction], numa: tuple[NumaNode, ...] | Missing, absent: Missing,
+    boards: Mapping[str, Vpd],
+) -> Device:  # fmt: skip
     function = device.bdf if isinstance(device.bdf, Missing) else by_bdf.get(device.bdf) or absent
+    board = boards.get(device.bdf) if isinstance(device.bdf, str) else None
     return Device(
         name=device.name,
-        kind="nic",
+        kind="nvswitch-bridge" if board is not None and board.manages_nvswitches is True else "nic",
         bdf=None if isinstance(device.bdf, Missing) else device.bdf,
         index=None,
         uuid=None,
@@ -202,11 +215,22 @@ def _nic(
         nvlink_positions=None,
         path=function if isinstance(function, Missing) else function.path,
         function=None if isinstance(function, Missing) else function,
+        dma=None if board is None else _dma(board, boards, by_bdf),
     )
 
 
+def _dma(nic: Vpd, boards: Mapping[str, Vpd], by_bdf: Mapping[str, PciFunction]) -> PciFunction | None:
+    """The DMA function of the same adapter, by the UUID in the vital product data of both."""
+    same = (by_bdf.get(bdf) for bdf, row in boards.items() if isinstance(nic.uuid, str) and row.uuid == nic.uuid)
+    return next((each for each in same if each is not None and each.device == DATA_DIRECT), None)
+
+
 def _link(a: Device, b: Device, count: Count, numa: tuple[NumaNode, ...] | Missing) -> Link:
-    pci, reason = _pci(a, b, numa)
+    own, _ = _pci(a, b, numa)
+    pci, reason = _pci(*data_ends(a, b), numa)
+    printed = own
+    if own == "NODE" and a.kind == "gpu" != b.kind and isinstance(a.gpu_numa_id, int):
+        printed = "SOC"  # of GB200 nvidia-smi prints SYS throughout: sgl-project/sglang issue 11208
     return Link(
         a=a.name,
         b=b.name,
@@ -216,6 +240,7 @@ def _link(a: Device, b: Device, count: Count, numa: tuple[NumaNode, ...] | Missi
         nvlink_reason=count.reason,
         nvlink_generation=count.generation,
         switched=count.switched,
+        printed=printed if printed != pci else None,
     )
 
 

@@ -24,7 +24,8 @@ class Device(Record):
 
     name: str
     """``GPUn`` (NVML's index, or bus order without NVML), ``GPU@<bdf>``, or the InfiniBand name."""
-    kind: Literal["gpu", "nic"]
+    kind: Literal["gpu", "nic", "nvswitch-bridge"]
+    """The last: an adapter that leads to NVSwitches which are not on PCI; in matrices a NIC, but no HCA."""
     bdf: str | None
     """None for an InfiniBand device without a PCI function (``scif0``)."""
     index: int | Missing | None
@@ -41,11 +42,16 @@ class Device(Record):
     path: tuple[str, ...] | Missing
     """Root bus, bridges, own bdf."""
     function: PciFunction | None
+    dma: PciFunction | None = None
+    """The DMA function of a NIC, which stands below the switch of a GPU (Direct NIC)."""
 
 
 def is_printed(name: str) -> bool:
     """Is this what a matrix without its legend calls a NIC: ``NIC3``?"""
     return name[:3] == "NIC" and name[3:].isascii() and name[3:].isdecimal()
+
+
+DevicePair = tuple[Device, Device]
 
 
 class Link(Record):
@@ -54,6 +60,7 @@ class Link(Record):
     a: str
     b: str
     pci: PciClass | None
+    """Of the way that data takes: of a Direct NIC and its GPU that of the DMA function."""
     pci_reason: str
     """Why ``pci`` is None; else empty."""
     nvlinks: int | None
@@ -63,11 +70,19 @@ class Link(Record):
     """Lowest generation among those links; None without links or where the driver does not report it."""
     switched: bool
     """True where the NVLinks run through NVSwitches."""
+    printed: PciClass | None = None
+    """What nvidia-smi prints instead of ``pci``, which knows neither DMA functions nor, of GPUs whose memory is a NUMA
+    node, the node of the CPU; None where it prints the same."""
 
     @property
     def label(self) -> str:
         """``NV#`` where links are up, else the PCI class, else ``?``."""
-        return f"NV{self.nvlinks}" if self.nvlinks else self.pci or "?"
+        return f"NV{self.nvlinks}" if self.nvlinks else self.pci_label
+
+    @property
+    def pci_label(self) -> str:
+        """The PCI class as nvidia-smi prints it, else ``?``."""
+        return self.printed or self.pci or "?"
 
 
 class Links:
@@ -184,7 +199,7 @@ class Topology(Record):
         return (self.link(gpus[a], gpus[b]) for a, b in sorted(pairs))
 
 
-class Machine(Protocol):
+class Surveyed(Protocol):
     """Facts and topology of one machine."""
 
     @property
@@ -234,4 +249,4 @@ def slot_of(device: Device, slots: tuple[Slot, ...] | Missing) -> str | Missing:
     )
 
 
-_KINDS = {"gpu": "GPU", "nic": "NIC"}
+_KINDS = {"gpu": "GPU", "nic": "NIC", "nvswitch-bridge": "NIC"}

@@ -8,11 +8,13 @@ from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, NvmlReturn
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import NOT_LOADABLE, Gap, Missing
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import fields
 from dgxcheck.topology.model import Device, Links
 from dgxcheck.topology.nvlinks import Count, End
+from dgxcheck.topology.paths import data_ends
 
 ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SOC"}
 """``nvmlGpuTopologyLevel_t`` to nvidia-smi's label; 0 is ``NVML_TOPOLOGY_INTERNAL``, one board with two GPUs (K80)."""
@@ -94,13 +96,18 @@ def nvlink_ends(
     ends: Mapping[str, End],
     counts: Iterable[Count],
     nvlinks: tuple[NvLink, ...] | Missing,
+    stated: NvidiaSmiTopo | Missing,
 ) -> Iterator[str]:
-    """NVLinks that did not answer or lead to an unlisted device, and pairs of GPUs whose two ends disagree."""
+    """NVLinks that did not answer or lead to an unlisted device, and pairs of GPUs whose two ends disagree.
+
+    What NVML was not asked, a ``stated`` matrix may tell.
+    """
+    told = Gap.UNRECORDED if not isinstance(stated, Missing) and stated.labels else None
     if isinstance(nvlinks, Missing):
         return
     for gpu in gpus:
         view = ends[gpu.name]
-        if view.gap is not None and gpu.index is not None:
+        if view.gap is not None and gpu.index is not None and view.gap.gap is not told:
             yield f"Some NVLinks of {gpu.name} are unknown ({_why(view.gap)})."
         for peer, links in sorted(view.elsewhere.items()):
             count = f"{links} NVLink{'' if links == 1 else 's'}"
@@ -123,6 +130,16 @@ def ancestors(gpus: Sequence[Device], links: Links, pairs: tuple[GpuPair, ...] |
             differing.setdefault((level, link.pci or "nothing"), []).append(f"{link.a}-{link.b}")
     for (level, pci), ends in differing.items():
         yield f"NVML reports common ancestor {level}, the PCI tree shows {pci}: {', '.join(ends)}."
+
+
+def printed_otherwise(gpus: Sequence[Device], nics: Sequence[Device]) -> Iterator[str]:
+    """Where the matrix, as nvidia-smi prints it, does not show the way that data takes."""
+    for nic in nics:
+        for gpu in gpus:
+            if nic.dma is not None and data_ends(gpu, nic)[1] is not nic:
+                yield f"{nic.name} sends data of {gpu.name} through its DMA function {nic.dma.bdf} beside it."
+    if nics and any(isinstance(gpu.gpu_numa_id, int) for gpu in gpus):
+        yield "From GPUs whose memory is a NUMA node, SOC (SYS) stands for every NIC; topo --path shows the way."
 
 
 def unanswered(nvml: Nvml | Missing, pairs: tuple[GpuPair, ...] | Missing) -> list[Missing]:

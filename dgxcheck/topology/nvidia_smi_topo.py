@@ -6,8 +6,9 @@ A matrix has no bus ids, and shows NVLinks in place of the PCI path; what it doe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import Literal
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvidia_smi_topo import Labels, NvidiaSmiTopo
@@ -28,24 +29,26 @@ PCI_ALONE = "the imported matrix may show PCI paths only (topo -mp)"
 Cells = Mapping[frozenset[str], "str | Missing"]
 
 
-def add_imported(topology: Topology, stated: NvidiaSmiTopo) -> Topology:
+def add_imported(topology: Topology, stated: NvidiaSmiTopo, unlisted_kinds: Collection[str] = ()) -> Topology:
     """The topology completed from the tool's output, with notes on the pairs where the two differ.
 
-    NICs come in the order of the matrix where the box does not tell its own.
+    Of ``unlisted_kinds`` the box may have more devices than it lists. NICs come in the order of the matrix where the
+    box does not tell its own.
     """
     imported_only = not topology.devices
     devices_by_name: dict[str, Device] = {}
     for name in stated.names:
         device = topology.device(name) or topology.device(stated.nic_names.get(name, name))
         if device is not None:
-            devices_by_name[name] = device
-        elif not topology.functions:
+            devices_by_name[name] = _with_affinity(stated, name, device)
+        elif not topology.functions or _kind(name) in unlisted_kinds:
             devices_by_name[name] = _imported_device(stated, name)
     nameless = [name for name, device in devices_by_name.items() if is_printed(device.name)]
-    repeated = [device for device in topology.devices if nameless and _may_be_listed(device, devices_by_name)]
+    known = {device.name: device for device in devices_by_name.values()}
+    repeated = [device for device in topology.devices if nameless and _may_be_listed(device, known)]
     all_devices = [
-        *(device for device in topology.devices if device not in repeated),
-        *(device for device in devices_by_name.values() if device not in topology.devices),
+        *(known.get(device.name, device) for device in topology.devices if device not in repeated),
+        *(device for name, device in known.items() if topology.device(name) is None),
     ]
     nics = [] if topology.functions else [device.name for device in devices_by_name.values() if device.kind == "nic"]
     places = {name: at for at, name in enumerate(nics)}
@@ -60,9 +63,9 @@ def add_imported(topology: Topology, stated: NvidiaSmiTopo) -> Topology:
         label, pci_label = labels.get(ends), pci_labels.get(ends)
         link = links_by_ends.get(ends) or _unknown(a, b)
         links.append(_merged(link, label, pci_label, switched))
-        for shown, own in ((label, _own_label(link)), (pci_label, link.pci)):
-            if isinstance(shown, str) and own not in (None, shown):
-                differing.setdefault((shown, own or ""), []).append(f"{a.name}-{b.name}")
+        for shown, own in ((label, _own_label(link)), (pci_label, link.pci_label)):
+            if isinstance(shown, str) and own not in ("?", shown):
+                differing.setdefault((shown, own), []).append(f"{a.name}-{b.name}")
     nvlinks_known = all(link.nvlinks is not None for link in links)
     absent = [name for name in stated.names if name not in devices_by_name]
     return replace(
@@ -81,9 +84,9 @@ def add_imported(topology: Topology, stated: NvidiaSmiTopo) -> Topology:
     )
 
 
-def _may_be_listed(device: Device, devices_by_name: Mapping[str, Device]) -> bool:
+def _may_be_listed(device: Device, known: Mapping[str, Device]) -> bool:
     """Is this a NIC known by name alone, which may be any of those that the matrix does not name?"""
-    return device.kind == "nic" and device.function is None and device not in devices_by_name.values()
+    return device.kind == "nic" and device.function is None and device.name not in known
 
 
 def _cells(labels: Labels, devices_by_name: Mapping[str, Device]) -> Cells:
@@ -98,11 +101,28 @@ def _cells(labels: Labels, devices_by_name: Mapping[str, Device]) -> Cells:
     return cells
 
 
+def _kind(name: str) -> Literal["gpu", "nic"]:
+    return "gpu" if name.startswith("GPU") and name[3:].isdecimal() else "nic"
+
+
+def _with_affinity(stated: NvidiaSmiTopo, name: str, device: Device) -> Device:
+    """A device of the box with what the matrix tells of its place and the box does not."""
+    told = {
+        "cpu_affinity": _column_text(stated.cpu_affinity, name, "CPU Affinity"),
+        "numa_node": _node(stated.numa_affinity, name),
+        "gpu_numa_id": _node(stated.gpu_numa_id, name),
+    }
+    return replace(device, **{
+        field: fact for field, fact in told.items()
+        if not isinstance(fact, Missing) and isinstance(getattr(device, field), Missing)
+    })  # fmt: skip
+
+
 def _imported_device(stated: NvidiaSmiTopo, name: str) -> Device:
-    is_gpu = name.startswith("GPU") and name[3:].isdecimal()
+    is_gpu = _kind(name) == "gpu"
     return Device(
         name=name if is_gpu else _nic_name(stated, name),
-        kind="gpu" if is_gpu else "nic",
+        kind=_kind(name),
         bdf=None,
         index=int(name[3:]) if is_gpu else None,
         uuid=NO_ID if is_gpu else None,
@@ -182,9 +202,9 @@ def _merged(link: Link, label: str | Missing | None, pci_label: str | Missing | 
     return link
 
 
-def _own_label(link: Link) -> str | None:
-    """The box's own label in terms of ``topo -m``; None where unknown."""
-    return link.label if link.nvlinks is not None and link.label != "?" else None
+def _own_label(link: Link) -> str:
+    """The box's own label in terms of ``topo -m``; ``?`` where unknown."""
+    return link.label if link.nvlinks is not None else "?"
 
 
 def _imported_only(links: Sequence[Link]) -> Iterator[str]:

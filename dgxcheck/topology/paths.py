@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import Device, Link, PciClass, Topology
 
 NEAR: tuple[PciClass, ...] = ("PIX", "PXB")
@@ -154,8 +154,22 @@ def hops_above(path: tuple[str, ...], functions: Mapping[str, PciFunction]) -> t
     return tuple(_hop(port, device, functions) for port, device in zip(chain[::2], chain[1::2], strict=False))
 
 
+def data_ends(a: Device, b: Device) -> tuple[Device, Device]:
+    """Where data between two devices leave and enter: of a Direct NIC at its DMA function beside the other's."""
+    return _data_end(a, b), _data_end(b, a)
+
+
+def _data_end(device: Device, other: Device) -> Device:
+    dma = device.dma
+    if dma is None or isinstance(dma.path, Missing) or isinstance(other.path, Missing):
+        return device
+    beside = dma.path[0] == other.path[0]
+    return replace(device, bdf=dma.bdf, path=dma.path, function=dma, dma=None) if beside else device
+
+
 def hops_between(a: Device, b: Device, functions: Mapping[str, PciFunction]) -> tuple[Hop, ...] | Missing:
     """The links that traffic from ``a`` to ``b`` crosses, in order: up to the nearest common bridge, then down."""
+    a, b = data_ends(a, b)
     if isinstance(a.path, Missing):
         return a.path
     if isinstance(b.path, Missing):
@@ -175,6 +189,7 @@ def sharers(hop: Hop, topology: Topology) -> tuple[str, ...]:
 
 def meeting_point(a: Device, b: Device, link: Link, functions: Mapping[str, PciFunction]) -> str | Missing:
     """What joins the PCI paths of two devices: ``PCIe switch 0000:04:00.0 (10b5:8796)``; Missing where unknown."""
+    a, b = data_ends(a, b)
     if isinstance(a.path, Missing):
         return a.path
     if isinstance(b.path, Missing):

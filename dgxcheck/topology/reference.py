@@ -172,6 +172,22 @@ ALL = (
         pairs=_all_pairs(8, 18),
         source="recorded topo -m of a DGX H100 (vllm issue 6732); 4 NVSwitches (oracle-quickstart/oci-hpc)",
     ),
+    Reference(
+        name="dgx-b200",
+        machines="DGX B200, DGX B300, HGX B200 and B300 8-GPU",
+        gpus=8,
+        generation=5,
+        pairs=_all_pairs(8, 18),
+        source="recorded topo -m of eight B200 (sgl-project/sglang issue 26541) and of eight B300",
+    ),
+    Reference(
+        name="gb200-nvl72",
+        machines="compute tray of a GB200 or GB300 NVL72",
+        gpus=4,
+        generation=5,
+        pairs=_all_pairs(4, 18),
+        source="recorded topo -m of a GB200 tray (sgl-project/sglang issue 11208)",
+    ),
 )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 
-from dgxcheck.facts.host import JobDaemon, Limit, Memlock, Setting
+from dgxcheck.facts.host import JobDaemon, Memlock, MemlockLimit, Setting
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
@@ -34,7 +34,7 @@ def memlock(source: Source) -> Memlock:
     )
 
 
-def max_locked_memory(text: str, where: str) -> Limit | Missing:
+def max_locked_memory(text: str, where: str) -> MemlockLimit | Missing:
     """``Max locked memory         8388608              unlimited            bytes``."""
     line = next((line for line in text.splitlines() if line.startswith(_LABEL)), None)
     if line is None:
@@ -42,7 +42,7 @@ def max_locked_memory(text: str, where: str) -> Limit | Missing:
     words = line[len(_LABEL) :].split()
     if len(words) != 3 or words[2] != "bytes":
         return garbled(line, where)
-    return Limit(soft=_bytes(words[0], where), hard=_bytes(words[1], where))
+    return MemlockLimit(soft=_bytes(words[0], where), hard=_bytes(words[1], where))
 
 
 def _bytes(word: str, where: str) -> int | Missing | None:

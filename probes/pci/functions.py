@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import is_bdf
-from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
+from dgxcheck.facts.ids import MELLANOX, NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction, Slot
 from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, cpulist, garbled, hexadecimal, natural, signed
-from probes.pci.tree import Path, behind_infiniband, class_codes, path_of, with_bridges
+from probes.pci.tree import Path, behind_infiniband, class_codes, is_dma_controller, path_of, with_bridges
 
 _ENDS = frozenset((0x01, 0x02, 0x03, 0x0B, 0x12))  # storage, network, display, processor, accelerator
 
@@ -24,7 +24,13 @@ def pci(source: Source) -> tuple[PciFunction, ...] | Missing:
     hcas = behind_infiniband(source)
     vendors: dict[str, int | Missing] = {}
     for bdf, code in codes.items():
-        if isinstance(code, Missing) or code >> 16 in _ENDS or code >> 8 == OTHER_BRIDGE or bdf in hcas:
+        if (
+            isinstance(code, Missing)
+            or code >> 16 in _ENDS
+            or code >> 8 == OTHER_BRIDGE
+            or bdf in hcas
+            or is_dma_controller(code)
+        ):
             vendors[bdf] = ask(source, f"{PCI_DEVICES}/{bdf}/vendor", hexadecimal)
     ends = {bdf: path_of(source, bdf) for bdf, vendor in vendors.items() if bdf in hcas or _wanted(codes[bdf], vendor)}
     paths = with_bridges(ends)
@@ -36,7 +42,7 @@ def _wanted(code: int | Missing, vendor: int | Missing) -> bool:
     """A function without a readable class may be anything, so it is shown."""
     if isinstance(code, Missing) or code >> 16 in _ENDS:
         return True
-    return not isinstance(vendor, Missing) and vendor == NVIDIA
+    return vendor == (MELLANOX if is_dma_controller(code) else NVIDIA)
 
 
 def _function(

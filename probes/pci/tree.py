@@ -82,6 +82,12 @@ def behind_infiniband(source: Source) -> set[str]:
 
 
 _INFINIBAND_CONTROLLER = 0x0207
+_DMA_CONTROLLER = 0x0801
+
+
+def is_dma_controller(code: int) -> bool:
+    """Is it of the class of a ConnectX-8's DMA function?"""
+    return code >> 8 == _DMA_CONTROLLER
 
 
 class Roles(Record):

@@ -99,7 +99,8 @@ def test_a_healthy_box_has_no_odd_one(shipped: str) -> None:
 
 @pytest.mark.parametrize(("facts", "due"), [
     ({f"{NVML}ComputeMode {GPU2}": 3}, [("gpu.uniform", "GPU2", "compute mode exclusive process, others default")]),
-    ({f"{NVML}TemperatureThreshold {GPU2} 1": 90}, [("gpu.uniform", "GPU2", "slowdown 90 °C, others 87 °C")]),
+    ({f"{NVML}TemperatureThreshold {GPU2} 1": 90},
+     [("gpu.uniform", "GPU2", "slowdown temperature 90 °C, others 87 °C")]),
     ({f"{NVML}EccMode {GPU2}": [0, 0]}, []),  # ecc.mode reports it
     ({f"{NVML}BAR1MemoryInfo {GPU2}": {"bar1Total": 268435456, "bar1Free": 1, "bar1Used": 1}}, []),  # pcie.bar1
     ({f"{NVML}Temperature {GPU2} 0": 52, f"{NVML}PerformanceState {GPU2}": 8}, []),

@@ -411,7 +411,8 @@ def test_every_code_step_and_urgency_has_its_words() -> None:
         for action in planned(box_of(name), component, fault)
     }
     elsewhere = {"stop-gpu-clients-and-display", "default-power-limit", "take-back-setting", "reset-all-with-switches",
-                 "restore-array", "reset-one", "peer-traffic", "reseat-drive"}  # fmt: skip
+                 "restore-array", "reset-one", "peer-traffic", "reseat-drive", "reset-named", "power-cycle-tray",
+                 "inspect-rack-fabric"}  # fmt: skip
     assert {*SENTENCES} - produced - elsewhere == set()
     assert len({*STEPS.values()}) == len(STEPS)
     assert len({*URGENCIES.values()}) == len(URGENCIES)

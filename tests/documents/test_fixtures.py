@@ -17,7 +17,7 @@ from fixtures.reconstruct.__main__ import BOXES, reconstruction
 from fixtures.reconstruct.assemble import AFTER_S, answers_of
 from fixtures.reconstruct.box import Box
 from fixtures.reconstruct.config_space import EXPRESS
-from fixtures.reconstruct.tree import BRIDGES, place
+from fixtures.reconstruct.tree import BRIDGES, full, place
 
 FOLDER = ROOT / "fixtures"
 DEVICES = "/sys/bus/pci/devices"
@@ -29,16 +29,20 @@ V100_CUBE = P100_CUBE | {"0-3": 2, "0-4": 2, "1-2": 2, "1-5": 2, "2-3": 2, "4-7"
 STATION = {"0-1": 1, "0-2": 1, "0-3": 2, "1-2": 2, "1-3": 1, "2-3": 1}
 PAIRS: dict[str, dict[str, int]] = {
     "dgx-1-p100": P100_CUBE, "dgx-1-v100": V100_CUBE, "dgx-station-v100": STATION, "k80-x8": {}, "dgx-a100": {},
-    "dgx-2": {}, "dgx-h100": {}, "pcie-x4": {}, "pcie-x8": {},
+    "dgx-2": {}, "dgx-h100": {}, "pcie-x4": {}, "pcie-x8": {}, "dgx-h200": {}, "hgx-h100": {}, "dgx-b200": {},
+    "dgx-b300": {}, "gb200-nvl72": {}, "gb300-nvl72": {}, "gh200": {}, "l40s-x8": {}, "geforce-x4": {},
 }  # fmt: skip
 BUS_IDS = {
     "dgx-1-p100": "06 07 0a 0b 85 86 89 8a", "dgx-1-v100": "06 07 0a 0b 85 86 89 8a", "dgx-station-v100": "07 08 0e 0f",
     "k80-x8": "06 07 0a 0b 85 86 89 8a", "dgx-a100": "07 0f 47 4e 87 90 b7 bd",
-    "dgx-h100": "1b 43 52 61 9d c3 d1 df",
+    **dict.fromkeys(("dgx-h100", "dgx-h200", "dgx-b200", "hgx-h100"), "1b 43 52 61 9d c3 d1 df"),
+    "dgx-b300": "1a 3a 5a 7a 9a ba da f6", "gb200-nvl72": "0008:01 0009:01 0018:01 0019:01",
+    "gb300-nvl72": "0008:06 0009:06 0018:06 0019:06", "gh200": "0009:01", "l40s-x8": "1a 1b 3d 3e 9b 9c ba bb",
+    "geforce-x4": "21 22 23 24",
     "dgx-2": "34 36 39 3b 57 59 5c 5e b7 b9 bc be e0 e2 e5 e7", "pcie-x4": "07 08 0e 0f",
     "pcie-x8": "04 05 08 09 84 85 88 89",
 }  # fmt: skip
-GENERATION = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, "32.0": 5}
+GENERATION = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, "32.0": 5, "64.0": 6}
 every_box = pytest.mark.parametrize("box", BOXES, ids=lambda box: str(box.name))
 
 
@@ -88,7 +92,7 @@ def test_a_file_is_below_700_kb_and_says_that_it_is_reconstructed(box: Box) -> N
 def test_gpus_stand_at_the_published_bus_ids_in_nvmls_order(box: Box) -> None:
     source = committed(box)
     listed = [source.nvml("nvmlDeviceGetHandleByIndex", "", index) for index in range(len(box.gpus))]
-    assert listed == [f"0000:{bus}:00.0" for bus in BUS_IDS[box.name].split()]
+    assert listed == [full(f"{bus}:00.0") for bus in BUS_IDS[box.name].split()]
     assert source.nvml("nvmlDeviceGetCount") == len(listed)
 
 
@@ -155,6 +159,9 @@ def links(source: Source, box: Box) -> dict[str, Counter[str]]:
         for link in range(36):
             if source.nvml("nvmlDeviceGetNvLinkState", gpu.bdf, link) == 1:
                 info = source.nvml("nvmlDeviceGetNvLinkRemotePciInfo", gpu.bdf, link)
+                if isinstance(info, Missing):  # an NVSwitch that is not on PCI
+                    assert source.nvml("nvmlDeviceGetNvLinkRemoteDeviceType", gpu.bdf, link) == 2
+                    continue
                 assert isinstance(info, dict)
                 ends[gpu.bdf][str(info["busId"])[4:].lower()] += 1
     return ends
@@ -221,7 +228,9 @@ def test_common_ancestors_are_those_of_the_published_matrix(box: Box) -> None:
     expected = {
         "dgx-1-p100": {10: 4, 30: 8, 50: 16}, "dgx-1-v100": {10: 4, 30: 8, 50: 16}, "dgx-station-v100": {10: 2, 30: 4},
         "k80-x8": {0: 4, 20: 4, 30: 4, 50: 16}, "dgx-a100": {20: 4, 50: 24}, "dgx-2": {10: 8, 20: 16, 40: 32, 50: 64},
-        "dgx-h100": {40: 12, 50: 16},
+        **{name: {40: 12, 50: 16} for name in ("dgx-h100", "dgx-h200", "dgx-b200", "dgx-b300", "hgx-h100")},
+        "gb200-nvl72": {40: 2, 50: 4}, "gb300-nvl72": {40: 2, 50: 4}, "gh200": {}, "geforce-x4": {30: 6},
+        "l40s-x8": {10: 4, 40: 8, 50: 16},
         "pcie-x4": {10: 2, 30: 4}, "pcie-x8": {10: 4, 30: 8, 50: 16},
     }  # fmt: skip
     assert Counter(map(str, seen)) == {str(level): count for level, count in expected[box.name].items()}
@@ -254,8 +263,8 @@ def test_bus_numbers_and_addresses_are_given_out_once(box: Box) -> None:
     functions = place(box.roots)
     assert len({one.bdf for one in functions}) == len(functions)
     buses = [(one.bdf, one.function.secondary) for one in functions if one.function.kind in BRIDGES]
-    assert len({bus for _, bus in buses}) == len(buses)
-    assert not {bus for _, bus in buses} & {int(root.bus, 16) for root in box.roots}
+    assert len({(bdf[:4], bus) for bdf, bus in buses}) == len(buses)
+    assert not {(bdf[:4], bus) for bdf, bus in buses} & {(root.domain, int(root.bus, 16)) for root in box.roots}
     regions = sorted(region for one in functions for region in one.regions.values())
     assert all(before[1] < after[0] for before, after in pairwise(regions))
     by_bdf = {one.bdf: one for one in functions}
@@ -271,9 +280,10 @@ def test_infiniband_devices_belong_to_adapters_and_are_up(box: Box) -> None:
     source = committed(box)
     for hca in box.hcas:
         base = f"/sys/class/infiniband/{hca.name}"
-        assert source.link(f"{base}/device") == f"../../../0000:{hca.at}"
-        assert text(source, f"{base}/ports/1/state") == "4: ACTIVE"
-        assert text(source, f"{DEVICES}/0000:{hca.at}/class") == ("0x020000" if hca.ethernet else "0x020700")
+        assert source.link(f"{base}/device") == f"../../../{full(hca.at)}"
+        if not hca.bridge:
+            assert text(source, f"{base}/ports/1/state") == "4: ACTIVE"
+        assert text(source, f"{DEVICES}/{full(hca.at)}/class") == ("0x020000" if hca.ethernet else "0x020700")
 
 
 @every_box

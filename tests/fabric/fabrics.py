@@ -90,7 +90,8 @@ class Fabric:
                 own = "lid 0 lmc 0 " if " " in end[0] else ""
                 ports.setdefault(end[0], []).append(
                     f'[{end[1]}] "{far[0]}"[{far[1]}]\t# {own}"{far[0]}" lid 0 {rate}')
-        heads = {node: f'Hca 1 "{node}"' if " " in node else f'Switch 64 "{node}"' for node in ports}
+        size = max(64, *(end[1] for ends in self.up.items() for end in ends))
+        heads = {node: f'Hca 1 "{node}"' if " " in node else f'Switch {size} "{node}"' for node in ports}
         return "\n\n".join("\n".join([heads[node], *lines]) for node, lines in ports.items()) + "\n"
 
     def plan(self) -> str:

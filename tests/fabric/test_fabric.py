@@ -145,6 +145,34 @@ def test_a_leaf_without_many_uplinks_is_one_finding_and_one_without_any_an_islan
     assert "leaf007 with mlx5_0 of dgx028, dgx029, dgx030, dgx031" in finding.message
 
 
+def test_a_leaf_that_is_gone_is_one_finding() -> None:
+    fabric = Fabric("rails", 64)
+    for end, far in [*fabric.up.items()]:
+        if "leaf001r3" in (end[0], far[0]):
+            del fabric.up[end]
+    (finding,) = judged(fabric).findings
+    assert finding.message == (
+        "mlx5_3 of dgx016, dgx017, dgx018, dgx019 and 12 more is not in the fabric, as it is of 48 other systems"
+    )
+
+
+def test_of_two_adapters_one_is_moved() -> None:
+    """Each of the two would do; both would be one move too many."""
+    fabric = Fabric("fat", 0)
+    for number in range(24):
+        for name, leaf in enumerate("ab"):
+            fabric.up[f"dgx{number:03} mlx5_{name}", 1] = f"leaf{leaf}{number // 8}", number % 8 + 1
+    fabric.planned = dict(fabric.up)
+    assert judged(fabric).findings == ()
+    fabric.swap(("dgx003 mlx5_0", 1), ("dgx013 mlx5_0", 1))
+    (finding,) = judged(fabric).findings
+    assert finding.action == "exchange the two plugs at leafa1 port 6 and leafa0 port 4"
+    fabric.up = dict(fabric.planned)
+    fabric.up["dgx003 mlx5_1", 1] = "leafa1", 15
+    (finding,) = judged(fabric).findings
+    assert finding.action == "move its plug from leafa1 port 15 to leafb0 port 4"
+
+
 def test_a_guid_at_two_places() -> None:
     fabric = Fabric("fat", 40)
     guids = fabric.guids()

@@ -47,6 +47,7 @@ def _all(reason: str, *facts: str) -> dict[str, str]:
 
 UNJUDGED = {
     **_all("for dgxcheck topo, which prints it", "GpuAffinity.cpulist", "GpuAffinity.memory_nodes"),
+    **_all("which functions are one adapter: the topology follows it", "Vpd.bdf", "Vpd.uuid"),
     **_all("identity", "CpuPolicy.name", "RetiredPage.address"),
     **_all("the mask of the same record, by name", "EventReasons.active"),
     **_all("names the place of a part, for who replaces it", "GpuBoard.module_id", "GpuBoard.chassis_slot",

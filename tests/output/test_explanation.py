@@ -63,6 +63,26 @@ def test_a_mistyped_word(word: str, due: str, capsys: pytest.CaptureFixture[str]
     assert due in done.err
 
 
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("power-limit", ("power limit (GpuPower.limit_mw): setting", "Judged: alike among siblings",
+                         "power limit 300 W: GPU0, GPU1", "power limit 163 W: GPU2")),
+        ("gpupower.limit_mw", ("power limit 163 W: GPU2",)),
+        ("symbol-error",
+         ("(IbPort.counters.symbol_error): counter", "Allowed: ", "symbol error 0: mlx5_0/1, mlx5_1/1, mlx5_2/1")),
+        ("module-state", ("Good: live", "module state live: ")),
+        ("temperature", ("Possible: 1 °C to 150 °C",)),
+    ],
+)  # fmt: skip
+def test_a_fact_has_its_row_and_its_values(
+    word: str, told: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = run(capsys, "health", "--explain", word, "--from", "dgx-1-v100-power-cap")
+    assert (done.code, done.err) == (0, "")
+    assert [each for each in told if each not in done.out] == []
+
+
 def test_a_fault_that_the_box_has_not(capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "health", "--explain", "gpu-lost", "--from", "dgx-1-v100").out
     assert out.startswith(f"gpu-lost (hardware): {Fault.GPU_LOST.meaning}\n")

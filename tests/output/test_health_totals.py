@@ -64,8 +64,8 @@ def test_the_verdict_names_what_ran_and_nothing_else(
         (("dgx-1-v100", "--profile", "none"),
          "Score: none (no reference machine matches; dgxcheck profiles lists them)."),
         (("dgx-1-v100-hot", "--profile", "dgx-1-v100"),
-         "Score: 79 of 100 (capped by the verdict, otherwise 99.5) against dgx-1-v100 (as requested);"
-         " weakest area: gpu 97.5; coverage 100 %."),
+         "Score: 95 of 100 (the most with this verdict, otherwise 97.5) against dgx-1-v100 (as requested);"
+         " weakest area: gpu 87.8; coverage 100 %."),
     ],
 )  # fmt: skip
 def test_the_line_of_the_score(arguments: tuple[str, ...], score: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,13 +7,13 @@ from fake_source import FakeSource
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.facts.host import JobDaemon, Limit, Setting
+from dgxcheck.facts.host import JobDaemon, MemlockLimit, Setting
 from dgxcheck.facts.missing import Gap, Missing
 from probes.host.memlock import DAEMONS, max_locked_memory, memlock, of_pam, of_systemd
 
 HEAD = "Limit                     Soft Limit           Hard Limit           Units     \n"
 GROUP = "/sys/fs/cgroup/system.slice"
-LOW = Limit(soft=65536, hard=65536)
+LOW = MemlockLimit(soft=65536, hard=65536)
 
 
 def limits(soft: str, hard: str) -> str:
@@ -30,12 +30,12 @@ def daemon(pid: int, name: str, soft: str = "65536", hard: str = "65536") -> Fil
 @pytest.mark.parametrize(
     ("soft", "hard", "due"),
     [
-        ("8388608", "8388608", Limit(soft=8388608, hard=8388608)),
-        ("65536", "unlimited", Limit(soft=65536, hard=None)),
-        ("unlimited", "unlimited", Limit(soft=None, hard=None)),
+        ("8388608", "8388608", MemlockLimit(soft=8388608, hard=8388608)),
+        ("65536", "unlimited", MemlockLimit(soft=65536, hard=None)),
+        ("unlimited", "unlimited", MemlockLimit(soft=None, hard=None)),
     ],
 )
-def test_limits(soft: str, hard: str, due: Limit) -> None:
+def test_limits(soft: str, hard: str, due: MemlockLimit) -> None:
     assert max_locked_memory(limits(soft, hard), "x") == due
 
 
@@ -52,8 +52,8 @@ def test_no_such_line_is_garbled(text: str) -> None:
 def test_anything(text: str) -> None:
     for given_text in (text, f"Max locked memory {text}"):
         got = max_locked_memory(given_text, "x")
-        assert isinstance(got, Limit | Missing)
-        if isinstance(got, Limit):
+        assert isinstance(got, MemlockLimit | Missing)
+        if isinstance(got, MemlockLimit):
             assert all(each is None or isinstance(each, Missing) or each >= 0 for each in (got.soft, got.hard))
 
 

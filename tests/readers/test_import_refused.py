@@ -34,7 +34,7 @@ def test_files_beyond_the_limit_and_no_files_are_refused(tmp_path: Path, capsys:
     (tmp_path / "empty").mkdir()
     for argv, why in (
         ((str(tmp_path / "empty"), "-o", str(tmp_path / "x")), "is a directory"),
-        ((str(tmp_path / "big"), "-o", str(tmp_path / "x")), "larger than 16 MiB"),
+        ((str(tmp_path / "big"), "-o", str(tmp_path / "x")), "larger than 64 MiB"),
         ((str(tmp_path / "none"), "-o", str(tmp_path / "x")), "No such file"),
         (("/dev/null", "-o", str(tmp_path / "x")), "not a regular file"),
         ((good, "-o", "-"), "import cannot write to '-'"),

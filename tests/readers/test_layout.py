@@ -102,7 +102,7 @@ def test_any_text_keeps_its_lines(text: str) -> None:
     lines = tuple(text.split("\n"))
     layout = undone(lines)
     assert len(layout.lines) == len(layout.hosts) == len(lines)
-    named = (*layout.furniture, *layout.prose, *layout.joined, *layout.joined.values())
+    named = (*layout.furniture, *layout.joined, *layout.joined.values())
     assert all(0 <= at < len(lines) for at in named)
 
 

@@ -8,12 +8,18 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 from programs import program
+from report_writer import sections
 from seam import run
 
 from dgxcheck.assessment import Request, assess
+from dgxcheck.assessment.importing.onto import base_of, contradictions
+from dgxcheck.assessment.importing.recording import facts_of, read
+from dgxcheck.assessment.importing.texts import text_of
+from dgxcheck.facts.missing import Json
 from dgxcheck.source.recording.binary import from_rows
 from dgxcheck.source.recording.keys import flatten
 from dgxcheck.source.recording.load import load, recording
+from dgxcheck.source.recording.shipped import open_source
 
 FIXTURES = ROOT / "fixtures"
 BOXES = sorted(path.stem for path in FIXTURES.glob("*.json"))
@@ -34,6 +40,42 @@ def configuration_spaces(box: str) -> str:
 def faults(spec: str) -> set[tuple[str, str, str]]:
     findings = assess(spec, Request()).findings
     return {(each.id, each.subject.name, each.judgement.fault.word) for each in findings if each.judgement.fault}
+
+
+G, PORT = "0000:0b:00.0", "/sys/class/infiniband/mlx5_1/ports/1"
+
+
+def test_its_bug_report() -> None:
+    """Thousands of facts in the words and units of seven tools."""
+    for box in ("dgx-1-v100", "dgx-a100", "k80-x8"):
+        base = base_of(box, open_source(box))
+        lines = tuple("\n".join(sections(open_source(box), old=False)).splitlines())
+        facts = facts_of(read([text_of("report", lines)]).combined, base)
+        assert len(facts) > 1000
+        assert contradictions(facts, flatten(base.lines)) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        (f"nvml nvmlDeviceGetPowerManagementLimit {G}", 250000, f"{G} import-power-limit"),
+        (f"nvml nvmlDeviceGetComputeMode {G}", 3, f"{G} import-compute-mode"),
+        (f"nvml nvmlDeviceGetNvLinkState {G} 2", 0, f"{G} import-nvlink-up"),
+        (f"text {D}{G}/numa_node", "1", f"{G} import-numa-node"),
+        (f"text {PORT}/rate", "56 Gb/sec (4X FDR)", "mlx5_1 import-port-rate"),
+        ("text /sys/module/nvidia/version", "535.54.03", "host import-module-version"),
+        (f"text {D}{G}/current_link_speed", "2.5 GT/s", ""),
+        (f"text {PORT}/rate", "100 Gb/sec", ""),
+        (f"text {D}{G}/class", "0x0302ff", ""),
+        (f"nvml nvmlDeviceGetTemperature {G} 0", 77, ""),
+        (f"nvml nvmlDeviceGetTotalEccErrors {G} 1 0", 3, ""),
+    ],
+)
+def test_a_fact_that_lasts_and_differs(key: str, value: Json, told: str) -> None:
+    own = flatten(base_of("dgx-1-v100", open_source("dgx-1-v100")).lines)
+    assert key in own
+    found = contradictions({key: value}, own)
+    assert any(told in each for each in found) if told else not found
 
 
 @pytest.mark.parametrize("box", BOXES)

@@ -147,7 +147,7 @@ def test_two_machines_of_one_name_are_told_apart_by_their_gpus(tmp_path: Path, m
 
 
 @pytest.mark.parametrize(
-    "product", ["DGX Station A100 920-23487-2530-000", "DGX-10", "NVIDIA DGX B200", "DGX", "NVIDIA", "PowerEdge R740"]
+    "product", ["DGX Station A100 920-23487-2530-000", "DGX-10", "NVIDIA DGX B9", "DGX", "NVIDIA", "PowerEdge R740"]
 )
 def test_a_name_with_another_word_is_another_machine(tmp_path: Path, product: str) -> None:
     assert choice(changed(tmp_path, {PRODUCT: f"{product}\n"})) == ("dgx-1-v100", "gpus")

@@ -139,8 +139,8 @@ class Cluster(NamedTuple):
 
 
 @contextmanager
-def cluster(folder: Path, nodes: Mapping[str, str], gres: str) -> Iterator[Cluster]:
-    """Up and idle. ``nodes``: the hardware of each, as slurm.conf has it; ``gres``: the text of gres.conf."""
+def cluster(folder: Path, nodes: Mapping[str, str], gres: str, topology: str = "") -> Iterator[Cluster]:
+    """Up and idle. ``nodes``: the hardware of each, as slurm.conf has it; the texts of gres.conf and topology.conf."""
     if os.geteuid() != 0:
         pytest.skip("slurmd sets the user of jobs: it needs root")
     programs = {name: program(name) for name in ("munged", "slurmctld", "slurmd", "sinfo", "logger", "flock")}
@@ -155,6 +155,9 @@ def cluster(folder: Path, nodes: Mapping[str, str], gres: str) -> Iterator[Clust
         f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} RealMemory=100 {hardware}\n"
         for (node, hardware), port in zip(nodes.items(), ports[1:], strict=True)
     )
+    if topology:
+        text += "TopologyPlugin=topology/tree\n"
+        (folder / "topology.conf").write_text(topology, encoding="utf-8")
     (folder / "slurm.conf").write_text(rows + text, encoding="utf-8")
     (folder / "gres.conf").write_text(gres, encoding="utf-8")
     made = Cluster(folder, [*nodes])

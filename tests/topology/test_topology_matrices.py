@@ -205,6 +205,34 @@ def test_the_shipped_dgx_h100_has_the_published_matrix() -> None:
     assert {ends: matrix[named[ends][0], named[ends][1]].label for ends in published} == published
 
 
+def test_the_shipped_dgx_b300_has_the_published_matrix() -> None:
+    """All cells: eight ConnectX-8 and a bond, numbered as NVIDIA's tool does."""
+    topology = examine("dgx-b300").topology
+    nics = [device.name for device in topology.devices if device.kind == "nic"]
+    names = {f"NIC{number}": name for number, name in enumerate(nics)}
+    published, matrix = recorded_matrix("b300-8x-9nic-bond-sglang.txt"), topology.matrix()
+    assert nics == [*(f"mlx5_{number}" for number in range(10, 18)), "mlx5_bond_0"]
+    assert len(published) == 17 * 16
+    assert {(a, b): matrix[names.get(a, a), names.get(b, b)].label for a, b in published} == published
+
+
+def test_a_gb200_tray_and_a_dgx_b200_have_the_published_rows() -> None:
+    """GPU0 to GPU2 of a GB200 tray (sgl-project/sglang issue 11208), GPU0 of eight B200 (issue 26541)."""
+    for box, rows in (("gb200-nvl72", ("GPU0", "GPU1", "GPU2")), ("dgx-b200", ("GPU0",))):
+        topology = examine(box).topology
+        matrix = topology.matrix()
+        for row in rows:
+            cells = [matrix[row, other.name].label for other in topology.devices if other.name != row]
+            near, far = ["NODE"] * 4 + ["PXB"] + ["NODE"] * 5, ["SOC"] * 6
+            assert cells == (["NV18"] * 3 + far if box == "gb200-nvl72" else ["NV18"] * 7 + near + far)
+
+
+def test_eight_l40s_have_the_published_matrix_of_such_cards() -> None:
+    matrix, published = examine("l40s-x8").topology.matrix(), recorded_matrix("pcie-8x-pix-node-sys.txt")
+    assert len(published) == 8 * 7
+    assert {ends: matrix[ends].label for ends in published} == published
+
+
 def test_k80_matrix() -> None:
     """One host switch over two boards on socket 0, two root ports on socket 1, and a switch on every board."""
     ends = []

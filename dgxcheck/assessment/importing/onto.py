@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.assessment.importing.bundle import Opened, as_source
-from dgxcheck.facts.bdf import is_bdf
-from dgxcheck.facts.cpulist import ranges
+from dgxcheck.difference.facts import RESERVE, pairs
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.ids import DISPLAY
+from dgxcheck.facts.infiniband import IbDevice
+from dgxcheck.facts.missing import Json, rows
+from dgxcheck.facts.nature import COMPARED, Fact, row
+from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.facts.values import Rows, Value, is_inside, is_of, label, leaves, text
 from dgxcheck.readers.model import HOST, Reports
 from dgxcheck.readers.onto import nvml_gpus
-from dgxcheck.source.protocol import Source
+from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.anonymize import anonymized
-from dgxcheck.source.recording.keys import GroupedFacts, flatten
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import shipped
-from dgxcheck.survey import ALL, survey
+from dgxcheck.survey import ALL, Snapshot, survey
 
 REPORT = "report"
 Moments = list[tuple[float, GroupedFacts]]
@@ -73,110 +76,74 @@ def base_of(spec: str, source: Source) -> BaseBox:
                 gpus=nvml_gpus(flatten(lines)))  # fmt: skip
 
 
-_LASTING = frozenset((
-    "state", "phys_state", "rate", "link_layer", "current_link_width", "max_link_width", "max_link_speed", "numa_node",
-    "cpulist", "class", "vendor", "device", "product_name",
-))  # fmt: skip
-"""What does not change by itself from one minute to the next; identities are pseudonyms of either side."""
-_NO_STATES = ("", "")
-_ANSWERS = {
-    "nvmlSystemGetDriverVersion": ("driver version", _NO_STATES), "nvmlDeviceGetName": ("model", _NO_STATES),
-    "nvmlDeviceGetVbiosVersion": ("VBIOS", _NO_STATES), "nvmlDeviceGetEccMode": ("ECC mode", ("off", "on")),
-    "nvmlDeviceGetMigMode": ("MIG mode", ("off", "on")), "nvmlDeviceGetCurrPcieLinkWidth": ("PCIe width", _NO_STATES),
-    "nvmlDeviceGetMaxPcieLinkWidth": ("highest PCIe width", _NO_STATES),
-    "nvmlDeviceGetNvLinkState": ("NVLink state", ("down", "up")),
-    "nvmlDeviceGetBoardPartNumber": ("part number", _NO_STATES),
-}  # fmt: skip
-"""Functions of NVML that answer the same from one minute to the next: what they answer, and the words for 0 and 1."""
-_MAKER = "NVIDIA "
+_MOVING = frozenset((PciFunction.link_gen,))
+"""States that change by themselves from one minute to the next."""
+_MAKER = "nvidia"
 """Begins the names of newer drivers alone."""
-_HCAS = "/sys/class/infiniband/"
-
-
-_NUMBERS = ("width", "numa_node", "vendor", "device")
-_WITH_UNIT = ("speed", "rate")
+_ROUNDED = ("bytes", "kB", "MiB")
+"""Units of what tools round."""
 
 
 def contradictions(imported: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, Json]:
-    """A result for every such file or answer whose values differ, about the device that it is of.
+    """A result for every fact that lasts, by its row, and whose values differ, about the device that it is of.
 
-    Where they stand for the same value in other words (``8 GT/s``, ``8.0 GT/s PCIe``), or one of them for none, they
-    contradict nothing.
+    Where they are the same in other words, or one of them stands for none, they contradict nothing.
     """
+    answers = {key: fact for key, fact in imported.items() if key.startswith(_ANSWERS) and not is_gap(fact)}
+    if answers.keys().isdisjoint(own):
+        return {}
+    before, after = (_surveyed(facts) for facts in (own, {**own, **answers}))
     reports = Reports("import")
-    for key, fact in imported.items():
-        kind, _, path = key.partition(" ")
-        name = path.rpartition("/")[2]
-        before = own.get(key)
-        if kind == "nvml":
-            _answer(reports, path, before, fact)
-        if kind != "text" or name not in _LASTING or not isinstance(fact, str) or not isinstance(before, str):
-            continue
-        old, new = _value(name, before), _value(name, fact)
-        if old is not None and new is not None and old != new:
-            text = f"{path} is {before.strip()} on the box, {fact.strip()} in the imported output"
-            reports.add(_subject(path, own), name.replace("_", "-"), "warn", Fault.CONTRADICTION, text)
+    for keys, was, now in pairs(before, after, {}):
+        old = {name: value for name, _, value in leaves(was, _lasts)}
+        for name, of, value in leaves(now, _lasts):
+            if name in old and not is_of(of, _MOVING) and not _agree(of, old[name], value):
+                words = " ".join((label(of), *(f"of link {keys[key]}" for key in keys if key == "link")))
+                texts = (text(of, each) for each in (old[name], value))
+                told = "{} is {} on the box, {} in the imported output".format(words, *texts)
+                topic = label(of).lower().replace(" ", "-")
+                reports.add(_subject(after, now, keys), topic, "warn", Fault.CONTRADICTION, told)
     return reports.facts()
 
 
-def _value(name: str, text: str) -> float | str | None:
-    """What a file's text stands for, whoever wrote it; None for no value: an unknown speed, no node, no link."""
-    words = text.split()
-    first = words[0].casefold() if words else ""
-    try:
-        if name.endswith(_WITH_UNIT):
-            return float(first)
-        if name.endswith(_NUMBERS):
-            number = int(first, 0)
-            return number if number >= (name != "numa_node") else None
-        if name == "class":
-            return int(first, 16) >> 8  # lspci without -vv does not show the programming interface
-    except ValueError:
-        return None
-    if name == "cpulist":
-        runs = ranges(text.strip())
-        return None if runs is None else str(runs)
-    return "".join(text.rpartition(":")[2].split()).casefold()
+_ANSWERS = ("text ", "nvml ")
 
 
-def _subject(path: str, own: Mapping[str, Json]) -> str:
-    """The device that a file belongs to; a bus id with colons is a GPU's in results of tools."""
-    if path.startswith(_HCAS):
-        return path[len(_HCAS) :].partition("/")[0]
-    bdf = next((part for part in path.split("/") if is_bdf(part)), None)
+def is_gap(fact: Json) -> bool:
+    return fact is None or (isinstance(fact, dict) and "missing" in fact)
+
+
+def _surveyed(facts: Mapping[str, Json]) -> Snapshot:
+    lines: GroupedFacts = {}
+    for key, fact in facts.items():
+        insert(lines, key, fact)
+    return survey(RecordedSource(lines, Origin("recording")), ALL)
+
+
+def _lasts(row: Fact) -> bool:
+    return is_inside(row) or row.nature in COMPARED or "kept" in row.more
+
+
+def _agree(of: Rows, was: Value, now: Value) -> bool:
+    """The same value, or the same as far as the tool shows it; of lists texts show a part."""
+    if of[-1] is row(PciFunction.class_code) and isinstance(was, int) and isinstance(now, int):
+        return was >> 8 == now >> 8  # lspci without -vv does not show the programming interface
+    if isinstance(was, str) and isinstance(now, str):
+        old, new = ("".join(value.casefold().removeprefix(_MAKER).split()) for value in (was, now))
+        return old == new or not old or not new
+    if not isinstance(was, int | float) or not isinstance(now, int | float):
+        return True
+    if of[-1].unit in _ROUNDED:
+        return abs(now - was) <= RESERVE * max(was, now)
+    return was == now or min(was, now) < 0 or (of[-1].name.endswith("link_width") and not was * now)
+
+
+def _subject(facts: Snapshot, record: Record, keys: Mapping[str, str]) -> str:
+    """The device that a record is of; a bus id with colons is a GPU's in results of tools."""
+    bdf = keys.get("bdf")
     if bdf is None:
-        return HOST
-    return bdf if str(own.get(f"text {PCI_DEVICES}/{bdf}/class")).startswith("0x03") else bdf.replace(":", ".")
-
-
-def _answer(reports: Reports, question: str, before: Json, fact: Json) -> None:
-    """A result where both answers are known and differ."""
-    function, *words = question.split(" ")
-    if function not in _ANSWERS or not _differ(before, fact):
-        return
-    what, states = _ANSWERS[function]
-    subject = next((word for word in words if is_bdf(word)), HOST)
-    link = f" of link {words[1]}" if function.endswith("NvLinkState") and len(words) > 1 else ""
-    old, new = (_state_word(states, each) for each in _pair(before, fact))
-    text = f"{what}{link} is {old} on the box, {new} in the imported output"
-    reports.add(subject, what.replace(" ", "-").lower(), "warn", Fault.CONTRADICTION, text)
-
-
-def _differ(before: Json, fact: Json) -> bool:
-    """Are both known, and not the same? Of a list each member counts that both have."""
-    if isinstance(before, list) and isinstance(fact, list) and len(before) == len(fact):
-        return any(_differ(old, new) for old, new in zip(before, fact, strict=True))
-    if isinstance(before, str) and isinstance(fact, str):
-        return before.strip().removeprefix(_MAKER) != fact.strip().removeprefix(_MAKER)
-    return isinstance(before, int) and isinstance(fact, int) and before != fact
-
-
-def _pair(before: Json, fact: Json) -> tuple[Json, Json]:
-    """Both answers; of lists their first members that differ."""
-    if isinstance(before, list) and isinstance(fact, list):
-        return next(pair for pair in zip(before, fact, strict=True) if _differ(*pair))
-    return before, fact
-
-
-def _state_word(states: tuple[str, str], fact: Json) -> str:
-    return states[bool(fact)] if states[1] and isinstance(fact, int) else str(fact).strip()
+        return keys.get("device") or (keys["name"] if isinstance(record, IbDevice) else HOST)
+    kinds = {row.bdf: row.class_code for row in rows(facts.pci)}
+    code = kinds.get(bdf)
+    is_gpu = bdf not in kinds or (isinstance(code, int) and code >> 16 == DISPLAY)
+    return bdf if is_gpu else bdf.replace(":", ".")

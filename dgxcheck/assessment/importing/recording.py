@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.importing.bundle import Opened, provenance
-from dgxcheck.assessment.importing.onto import REPORT, BaseBox, Moments, contradictions
+from dgxcheck.assessment.importing.onto import REPORT, BaseBox, Moments, contradictions, is_gap
 from dgxcheck.assessment.importing.texts import SHOWN, InputText, named, of_host, texts
-from dgxcheck.assessment.importing.unread import beside
+from dgxcheck.assessment.importing.unread import beside, nearest
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
@@ -107,7 +107,7 @@ def _left(facts: Mapping[str, Json], base: BaseBox | None) -> dict[str, int]:
     own = {} if base is None else flatten(base.lines)
     left = (
         name for name, fact in facts.items()
-        if not name.startswith(("measure ", "stated ", f"{LOG} ")) and not _is_gap(own.get(name)) and own[name] != fact
+        if not name.startswith(("measure ", "stated ", f"{LOG} ")) and not is_gap(own.get(name)) and own[name] != fact
     )  # fmt: skip
     return dict(Counter(_what(name) for name in left).most_common())
 
@@ -142,9 +142,9 @@ def _on_gpus(found: Combined, base: BaseBox | None) -> dict[str, Json]:
         return rebase_indexes(of_box, base.gpus)
     facts = with_numbers(found.facts)
     gpus = numbered(facts) or printed_bdfs(facts)
-    if gpus and not mismatch(facts, gpus):
+    if gpus and not mismatch(facts, gpus, whole=False):
         own = {key: fact for key, fact in facts.items() if key.startswith(("nvml ", *OF_LIST))}
-        return rebase_indexes(facts, gpus) | own
+        return rebase_indexes(facts, gpus, whole=False) | own
     return facts
 
 
@@ -168,17 +168,13 @@ def _recording(
     own = flatten(lines)
     differing = contradictions(flatten(new), own) if base.kind != REPORT else {}
     for name, fact in (flatten(new) | differing).items():
-        if name.startswith(("measure ", "stated ")) or (_is_gap(own.get(name)) and not name.startswith(f"{LOG} ")):
+        if name.startswith(("measure ", "stated ")) or (is_gap(own.get(name)) and not name.startswith(f"{LOG} ")):
             insert(lines, name, fact)
     inherited: dict[str, Json] = {
         name: base.head[name] for name in ("machine", "recorded_at", "identities") if name in base.head
     }
     made_up = inherited.get("identities") == "made up"
     return {**head, **inherited, "identities": "made up" if made_up else "pseudonyms"}, lines, later
-
-
-def _is_gap(fact: Json) -> bool:
-    return fact is None or (isinstance(fact, dict) and "missing" in fact)
 
 
 def _provenance(reading: TextsRead, base: BaseBox | None) -> Json:
@@ -195,10 +191,17 @@ def _provenance(reading: TextsRead, base: BaseBox | None) -> Json:
 def open_text(path: str, host: str = "") -> RecordedSource | None:
     """The machine that a text describes, possibly without any facts; None if it holds no tool's output.
 
-    BadInput where it holds several hosts and ``host`` names none of them.
+    BadInput where it holds several hosts and ``host`` names none of them, and where it looks like a tool's output.
     """
-    reading = read(texts((path,)), host=host)
+    given = texts((path,))
+    reading = read(given, host=host)
+    selection = [text.selection for text in given if text.selection]
     if not reading.parts:
+        alarms = sum(len(alarming(text.lines, reading.unread[text.name])) for text in given)
+        why = [like for text in given if (like := nearest(text.layout.lines))] + selection
+        why += [counted(alarms, "line mentions an error", "lines mention errors")] if alarms else []
+        if why:
+            raise BadInput(f"{path}: no output of a known tool; {'; '.join(why)}: see dgxcheck import --show")
         return None
     lines: GroupedFacts = {}
     facts = facts_of(reading.combined, None)
@@ -208,7 +211,7 @@ def open_text(path: str, host: str = "") -> RecordedSource | None:
     others = {host for text in reading.texts for host in reading.of_others(text.name)}
     whose = f", some of another host ({', '.join(sorted(others)[:SHOWN])})" if others else ""
     refused = len(reading.combined.refused)
-    said = [f"{counted(left, 'line')} not recognised{whose}"] if left else []
+    said = [*selection, *([f"{counted(left, 'line')} not recognised{whose}"] if left else [])]
     said += [f"{counted(refused, 'output')} left out because of contradictions"] if refused else []
     unread = f"{', '.join(said)}: see dgxcheck import --show" if said else ""
     alarms = sum(len(alarming(text.lines, reading.unread[text.name])) for text in reading.texts)

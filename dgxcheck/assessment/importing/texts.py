@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 import sys
 from collections.abc import Collection, Sequence
 from typing import Protocol, TypeVar
@@ -19,6 +21,7 @@ KNOWN = (
     "the output of nvidia-smi, dmesg, lspci, dcgmi, NCCL, ibstat, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P,"
     " nvbandwidth, nccl-tests, perftest and others: see dgxcheck-import(1)"
 )
+_EMPTY = re.compile(rb"\n[ \t\n]{3,}\n")
 INSTEAD = "give the files with the tools' output, or pipe it to -"
 
 
@@ -30,6 +33,12 @@ class InputText(Record, kw_only=False):
     """As they stand in the file."""
     layout: Layout
     """As tools printed them."""
+
+    @property
+    def selection(self) -> str:
+        """How many of the lines of a long text are read, and which; empty where all are."""
+        read, there = len(self.layout.kept), len(self.lines)
+        return "" if read == there else f"{read} of {there} lines were read, first those that name devices and errors"
 
 
 def texts(files: tuple[str, ...]) -> list[InputText]:
@@ -61,15 +70,18 @@ def named(names: Sequence[str]) -> str:
 
 def lines(raw: bytes, file: str) -> tuple[str, ...]:
     """Lines of UTF-8, or of UTF-16 as PowerShell writes it; what is no text of either becomes U+FFFD."""
-    if raw.count(b"\n") + raw.count(b"\r") > IMPORT_LINES:
-        raise BadInput(f"{file}: more than {IMPORT_LINES} lines")
     if codec := utf16(raw):
-        text = raw.decode(codec, "replace")
-    else:
-        if b"\0" in raw:
-            raise BadInput(f"{file}: contains NUL bytes, so it is not text; give the text output of a tool")
-        text = raw.decode("utf-8-sig", "replace")
-    return tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+        raw = raw.decode(codec, "replace").encode("utf-8", "replace")
+    elif b"\0" in raw:
+        raise BadInput(f"{file}: contains NUL bytes, so it is not text; give the text output of a tool")
+    raw = raw.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if raw.count(b"\n") >= IMPORT_LINES:
+        raw = _EMPTY.sub(b"\n\n\n", raw)
+    begin = raw.split(b"\n", IMPORT_LINES // 2)
+    end = begin.pop().rsplit(b"\n", IMPORT_LINES // 2) if len(begin) > IMPORT_LINES // 2 else []
+    if len(end) > IMPORT_LINES // 2:
+        end[0] = b""
+    return tuple(line.decode("utf-8", "replace") for line in (*begin, *end))
 
 
 def _stdin() -> bytes:

@@ -1,10 +1,12 @@
-"""Is the machine what it was in the last run? Inventory, versions and settings of the host: nothing else tells."""
+"""Is the machine what it was in the last run? Identities, inventory, versions, capabilities and settings of the host:
+nothing else tells."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from dgxcheck.checks.by_nature.records import keys, records
+from dgxcheck.checks.by_nature.records import records
 from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import component_of, host
@@ -14,8 +16,9 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import BlockDevice
+from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface
 from dgxcheck.facts.ids import DISPLAY
+from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.inventory import Kept
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.nature import Fact
@@ -24,7 +27,7 @@ from dgxcheck.facts.values import Leaf, as_json, described, held, is_inside, lab
 from dgxcheck.survey import Snapshot
 
 CHECK = "host.last-run"
-_NATURES = ("inventory", "version")
+_NATURES = ("identity", "inventory", "version", "capability")
 _MOST, _MANY = 3, 4
 """Facts of one device that a message names; devices with the same change of which each is named."""
 _Change = tuple[Record, Leaf, Json]
@@ -35,31 +38,44 @@ _NETWORK = 0x02
 def kept(facts: Snapshot) -> dict[str, dict[str, Json]]:
     """What the next run is compared with: values by record and key, ``Gpu 0000:06:00.0``, then by name."""
     found: dict[str, dict[str, Json]] = {}
-    for owner, _, leaf in _kept_leaves(facts):
-        found.setdefault(owner, {})[leaf[0]] = as_json(leaf[2])
-    disks = sorted(
-        f"{row.model} {row.size_bytes} {row.rotational} {row.vendor}"
-        for row in _disks(facts)
-        if isinstance(row.model, str)
-    )
-    return found | ({"BlockDevice": {"disks": [*disks]}} if disks else {})
+    for keys, record, leaf in _kept_leaves(facts):
+        found.setdefault(_owner(keys, record), {})[leaf[0]] = as_json(leaf[2])
+    disks: list[Json] = [*sorted(_disks(facts))]
+    return found | ({"BlockDevice": {"disks": disks}} if disks else {})
 
 
-def _disks(facts: Snapshot) -> list[BlockDevice]:
-    """Without removable ones; their names change from boot to boot."""
-    return [row for _, row in held(facts.storage) if isinstance(row, BlockDevice) and row.removable is not True]
+def _disks(facts: Snapshot) -> Iterator[str]:
+    """Disks and arrays without removable ones, in words that tell them apart; their names change from boot to boot."""
+    listed = [record for _, record in held(facts.storage)]
+    arrays = {row.name for row in listed if isinstance(row, MdArray)}
+    for row in listed:
+        if isinstance(row, BlockDevice) and row.removable is not True:
+            model = row.model if isinstance(row.model, str) else "array" if row.name in arrays else None
+            if model is not None:
+                values = (model, row.size_bytes, row.rotational, row.vendor)
+                yield " ".join(str(value) for value in values if not isinstance(value, Missing))
 
 
-def _kept_leaves(facts: Snapshot) -> Iterator[tuple[str, Record, Leaf]]:
-    for record in records(facts):
-        if not isinstance(record, BlockDevice):
-            owner = " ".join((type(record).__name__, *keys(record)))
+def _owner(keys: tuple[str, ...], record: Record) -> str:
+    return " ".join((type(record).__name__, *keys))
+
+
+def _kept_leaves(facts: Snapshot) -> Iterator[tuple[tuple[str, ...], Record, Leaf]]:
+    for keys, record in records(facts):
+        if not _has_no_name(record):
             found = leaves(record, _is_kept)
-            yield from ((owner, record, leaf) for leaf in found if leaf[1][-1].nature != "holder")
+            yield from ((keys, record, leaf) for leaf in found if leaf[1][-1].nature != "holder")
+
+
+def _has_no_name(record: Record) -> bool:
+    """Is its name, or its identity, another after each boot: of disks, virtual functions and virtual interfaces?"""
+    if isinstance(record, NetInterface):
+        return isinstance(record.bdf, Missing)
+    return isinstance(record, BlockDevice) or (isinstance(record, IbDevice) and record.is_vf is True)
 
 
 def _is_kept(row: Fact) -> bool:
-    return is_inside(row) or row.nature in _NATURES or "kept" in row.more
+    return is_inside(row) or (row.nature in _NATURES and "any" not in row.more) or "kept" in row.more
 
 
 def _last_run(box: Box) -> Judged:
@@ -74,10 +90,10 @@ def _last_run(box: Box) -> Judged:
         return
     changes: dict[Subject, list[_Change]] = {}
     by_name: dict[str, list[tuple[Subject, _Change]]] = {}
-    for owner, record, leaf in _kept_leaves(box.snapshot):
-        was = before.values.get(owner, {}).get(leaf[0])
+    for keys, record, leaf in _kept_leaves(box.snapshot):
+        was = before.values.get(_owner(keys, record), {}).get(leaf[0])
         if was is not None and not _same(box, leaf, was):
-            by_name.setdefault(leaf[0], []).append((subject_of(box, record), (record, leaf, was)))
+            by_name.setdefault(leaf[0], []).append((subject_of(box, keys, record), (record, leaf, was)))
     for those in by_name.values():
         for subject, change in those[:1] if len(those) > _MANY else those:
             everywhere = replace(HOST, part=f"{label(change[1][1])} of {counted(len(those), 'device')}")
@@ -90,7 +106,7 @@ def _last_run(box: Box) -> Judged:
         evidence = (Evidence(f"state file, {before.date}", [*gone]),)
         yield replace(HOST, part="devices"), Judgement(Status.WARN, message, evidence=evidence, fault=Fault.DRIFT)
     if not changes and not gone:
-        yield HOST, Judgement(Status.PASS, f"inventory, versions and settings of the host are those of {before.date}")
+        yield HOST, Judgement(Status.PASS, f"identities, inventory, versions and settings are those of {before.date}")
 
 
 def _same(box: Box, leaf: Leaf, was: Json) -> bool:
@@ -130,7 +146,7 @@ def _gone(box: Box, before: Kept) -> Iterator[str]:
                 yield owner.partition(" ")[2]
     old, new = (each.get("BlockDevice", {}).get("disks", []) for each in (before, now))
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        yield from (f"disk {each}" for each in old if each not in new)
+        yield from (f"disk {each}" for each in (Counter(map(str, old)) - Counter(map(str, new))).elements())
 
 
 def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -143,11 +159,11 @@ def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
 CHECKS = (
     Check(
         id=CHECK,
-        rule="Warns for a day if inventory or versions of a device, or settings of the host, are not those of an"
-        " earlier run on this host, and if a PCI function or disk is gone; then what there is counts as the last run."
-        " Sizes within the tolerances of the other checks are equal. Not judged in containers and virtual machines. An"
-        " acknowledgement of this check accepts a change at once.",
-        source="the state file of earlier runs; every fact of the natures inventory and version",
+        rule="Warns for a day if identity, inventory, versions, capabilities or place of a device, or settings of the"
+        " host, are not those of an earlier run on this host, and if a PCI function or disk is gone;"
+        " then what there is counts as the last run. Sizes within the tolerances of the other checks are equal. Not"
+        " judged in containers and virtual machines. An acknowledgement of this check accepts a change at once.",
+        source="the state file of earlier runs; every fact of the natures identity, inventory, version and capability",
         remedy="find out who changed it: an upgrade needs nothing, and is accepted after a day; a device that was"
         " replaced or lost its setting needs the same attention as at its first installation",
         judge=_last_run,

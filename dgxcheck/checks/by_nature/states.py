@@ -25,13 +25,13 @@ def _judged_here(row: Fact) -> bool:
 def _states(box: Box) -> Judged:
     judged = 0
     bad: dict[Subject, list[tuple[Record, Leaf]]] = {}
-    for record in records(box.snapshot):
+    for keys, record in records(box.snapshot):
         for leaf in leaves(record, _judged_here):
             good = leaf[1][-1].more.get("good")
             if good is not None:
                 judged += 1
                 if leaf[2] not in good:
-                    bad.setdefault(subject_of(box, record), []).append((record, leaf))
+                    bad.setdefault(subject_of(box, keys, record), []).append((record, leaf))
     for subject, those in bad.items():
         prefix = f"{subject.part}: " if subject.kind == "host" and subject.part else ""
         words = (f"{described(of, value)}, not {' or '.join(text(of, each) for each in of[-1].more['good'])}"

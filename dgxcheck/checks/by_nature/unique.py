@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from dgxcheck.checks.by_nature.records import keys, records
+from dgxcheck.checks.by_nature.records import records
 from dgxcheck.checks.engine.blame import device_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
@@ -18,6 +18,7 @@ from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nature import Fact
+from dgxcheck.facts.pci import Bar
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.values import Rows, Value, label, leaves, where
 
@@ -27,15 +28,15 @@ _TWO_ON_A_BOARD = ("GB200", "GB300")
 """A Grace superchip has two GPUs and one serial number."""
 _LEAST_OTHERS = 2
 """Devices with a value of their own, beside which two that share one are a finding where others may share."""
-_Owner = tuple[str, Record, Rows, Value]
+_Owner = tuple[str, tuple[str, ...], Record, Rows, Value]
 
 
 def duplicates(identities: Iterable[list[_Owner]]) -> Iterator[list[_Owner]]:
     """The devices that share an identity, of the owners of each."""
     for owners in identities:
-        known = {owner: each for each in owners if (owner := (_card(each), str(each[3]).lower()))}
+        known = {owner: each for each in owners if (owner := (_card(each), str(each[4]).lower()))}
         counts = Counter(value for _, value in known)
-        may_share = any("shared" in row.more for row in owners[0][2])
+        may_share = any("shared" in row.more for row in owners[0][3])
         pairs = [value for value, count in counts.items() if count > 1]
         alone = sum(count == 1 for count in counts.values())
         if pairs and (not may_share or (len(pairs) == 1 and counts[pairs[0]] == 2 and alone >= _LEAST_OTHERS)):
@@ -47,9 +48,9 @@ def _identities(box: Box) -> Mapping[str, list[_Owner]]:
     """The owners of each identity, by its name."""
     found: dict[str, list[_Owner]] = {}
     serials, joined = _serials(box), {row.mac for row in rows(box.snapshot.network) if isinstance(row.bdf, Missing)}
-    for record in records(box.snapshot):
-        if isinstance(record, IbDevice) and record.is_vf is True:
-            continue
+    for keys, record in records(box.snapshot):
+        if (isinstance(record, IbDevice) and record.is_vf is True) or (isinstance(record, Bar) and record.is_io):
+            continue  # each PCI domain may have I/O ports of its own
         if isinstance(record, NetInterface) and (isinstance(record.bdf, Missing) or record.mac in joined):
             continue  # those that a bond or bridge has joined have its address
         for _, of, value in leaves(record, _is_identity):
@@ -57,7 +58,7 @@ def _identities(box: Box) -> Mapping[str, list[_Owner]]:
             if not _is_own(of[-1]) or of_board or _is_blank(of, value):
                 continue
             field = ".".join((type(record).__name__, *(row.name for row in of)))
-            found.setdefault(field, []).append((_name(box, record), record, of, value))
+            found.setdefault(field, []).append((_name(box, keys, record), keys, record, of, value))
     return found
 
 
@@ -77,16 +78,16 @@ def _is_blank(of: Rows, value: Value) -> bool:
 
 def _card(owner: _Owner) -> object:
     """The functions of one card share its image GUID, and a device its own BAR; else the record itself."""
-    _, record, of, _ = owner
-    bdf = getattr(record, "bdf", None)
+    _, keys, record, of, _ = owner
+    bdf = getattr(record, "bdf", keys[0] if keys else None)
     card = isinstance(bdf, str) and any("card" in row.more for row in of)
-    return str(bdf).rpartition(".")[0] if card else (type(record), *keys(record))
+    return str(bdf).rpartition(".")[0] if card else (type(record), *keys)
 
 
-def _name(box: Box, record: Record) -> str:
-    bdf = getattr(record, "bdf", None)
+def _name(box: Box, keys: tuple[str, ...], record: Record) -> str:
+    bdf = getattr(record, "bdf", keys[0] if keys else None)
     device = box.topology.device(bdf) if isinstance(bdf, str) and not isinstance(record, NetInterface) else None
-    return " ".join(keys(record)) if device is None else device.name
+    return " ".join(keys) if device is None else device.name
 
 
 def _serials(box: Box) -> set[str]:
@@ -112,8 +113,8 @@ def _unique(box: Box) -> Judged:
         names = [name for name, *_ in owners]
         device = box.topology.device(names[0])
         subject = box.subject(device) if device is not None and device.kind == "gpu" else HOST
-        message = f"{', '.join(names)} have the same {label(owners[0][2])}"
-        evidence = tuple(Evidence(where(record, of), str(value)) for _, record, of, value in owners)
+        message = f"{', '.join(names)} have the same {label(owners[0][3])}"
+        evidence = tuple(Evidence(where(record, of), str(value)) for _, _, record, of, value in owners)
         at = replace(subject, part=",".join(names[1:] if subject.kind == "gpu" else names))
         yield at, Judgement(Status.WARN, message, len(names), 1, "devices", evidence, fault=Fault.CONTRADICTION)
     if not found:

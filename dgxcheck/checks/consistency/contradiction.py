@@ -31,7 +31,7 @@ class Contradiction(Record, kw_only=False):
     evidence: tuple[Evidence, ...]
 
 
-Rule = Callable[[Box, Device, Facts], Iterable[Contradiction]]
+ReadingRule = Callable[[Box, Device, Facts], Iterable[Contradiction]]
 """The contradictions of one GPU; what was not read contradicts nothing."""
 
 

@@ -14,7 +14,7 @@ from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, command_line
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.facts.cpulist import first_shared, ranges
 from dgxcheck.facts.host import Host, MemoryController
-from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
+from dgxcheck.facts.infiniband import LANE_GBIT, IbPort, IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.sysfs import NODES
 
@@ -95,7 +95,7 @@ def _grouped(each: Iterable[tuple[str, str, int | str | Missing]]) -> dict[str, 
 
 
 def ports(box: Box) -> Iterator[Contradiction]:
-    """A port that is active on a link that is not up."""
+    """A port that is active on a link that is not up, or at a rate that its lanes do not have."""
     devices = rows(box.snapshot.ib_ports)
     for device in devices:
         for port in rows(device.ports):
@@ -105,6 +105,11 @@ def ports(box: Box) -> Iterator[Contradiction]:
                 evidence = tuple(Evidence(f"{path}/{name}", state) for name, state in states.items())
                 text = f"{port.device}/{port.port} is active and its link is {port.phys_state.name.lower()}"
                 yield Contradiction(text, evidence)
+            lane = LANE_GBIT.get(port.rate.speed) if isinstance(port.rate, IbRate) else None
+            if lane is not None and isinstance(port.rate, IbRate) and port.rate.gbit_per_s != port.rate.lanes * lane:
+                rate = f"{port.rate.gbit_per_s:g} Gb/sec ({port.rate.lanes}X {port.rate.speed})"
+                evidence = (Evidence(f"/sys/class/infiniband/{port.device}/ports/{port.port}/rate", rate),)
+                yield Contradiction(f"{port.device}/{port.port} has a rate that its lanes have not: {rate}", evidence)
 
 
 def _up(port: IbPort) -> bool:

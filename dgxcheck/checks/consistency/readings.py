@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from dgxcheck.checks.consistency import bounds, host, identity, load, permanent
-from dgxcheck.checks.consistency.contradiction import Contradiction, Rule, judged
+from dgxcheck.checks.consistency.contradiction import Contradiction, ReadingRule, judged
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, Judge
@@ -20,16 +20,16 @@ from dgxcheck.checks.engine.host_limits import NUMA_SETTING
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.topology.model import Device
 
-READINGS: tuple[Rule, ...] = (
+READINGS: tuple[ReadingRule, ...] = (
     bounds.never_above, bounds.told_twice, bounds.ranges, bounds.parts, bounds.spare_rows, load.at_load,
     permanent.fallen,
 )  # fmt: skip
-IDENTITIES: tuple[Rule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
+IDENTITIES: tuple[ReadingRule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
 NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compared")
 OF_THE_HOST = (host.memory, host.nodes, host.ports)
 
 
-def _per_gpu(rules: tuple[Rule, ...], is_compared: Callable[[Box, Device], bool], status: Status) -> Judge:
+def _per_gpu(rules: tuple[ReadingRule, ...], is_compared: Callable[[Box, Device], bool], status: Status) -> Judge:
     """``is_compared``: have the rules anything to compare?"""
 
     def judge(box: Box) -> Judged:
@@ -99,7 +99,8 @@ CHECKS = (
     Check(
         id="consistency.host",
         rule="Unknown if the kernel's memory differs from the sum of the DIMMs by more than {consistency.memory}, if a"
-        " CPU is in two NUMA nodes, a device not at the CPUs of its node, or a port active on a link that is not up.",
+        " CPU is in two NUMA nodes, a device not at the CPUs of its node, or a port active on a link that is not up"
+        " or with a rate that is not that of its lanes.",
         source="/proc/meminfo, /sys/devices/system/edac, /sys/devices/system/node, /sys/class/infiniband",
         remedy="check the firmware's memory map and NUMA settings (dmesg: e820, SRAT); run dgxcheck again",
         judge=_host,

@@ -42,7 +42,7 @@ class Check(Record):
     """Is it run after the others, with their findings in ``Box.found``?"""
 
 
-Rule = Callable[[Box, Any], "Judgement | Missing"]
+GpuRule = Callable[[Box, Any], "Judgement | Missing"]
 """From one GPU's record to a judgement, or to the gap that keeps it from one."""
 
 
@@ -74,6 +74,6 @@ def per_listed_gpu(rule: Callable[[Box, Device], Judgement | Missing]) -> Judge:
     return judge
 
 
-def per_gpu(facts: str, rule: Rule) -> Judge:
+def per_gpu(facts: str, rule: GpuRule) -> Judge:
     """A judge that applies ``rule`` to each GPU's record in the snapshot's field ``facts``."""
     return per_listed_gpu(lambda box, gpu: rule(box, need(row_of(getattr(box.snapshot, facts), gpu.bdf))))

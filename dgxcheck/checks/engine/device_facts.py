@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from dgxcheck.facts.gpu import Nvml
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nature import rows_of
 from dgxcheck.facts.record import Identity, Record, fields
 from dgxcheck.survey import Snapshot
 
@@ -78,3 +79,24 @@ def _flatten(found: dict[str, object], path: str, fact: Any) -> None:
     elif isinstance(fact, tuple) and (key := _KEYS.get(path.rpartition(".")[2])):
         for row in fact:
             _flatten(found, f"{path}.{getattr(row, key)}", row)
+
+
+_OF_STATE = frozenset(("setting", "state", "gauge", "counter", "load"))
+
+
+def is_only_named(snapshot: Snapshot, device: str) -> bool:
+    """Does a text tell which device there is, and nothing of how it is?"""
+    told = [fact for _, row in _by_owner(Identity(snapshot)).get(device, ()) for fact in _states(row)]
+    gaps = [fact for fact in told if isinstance(fact, Missing)]
+    return bool(gaps) and len(gaps) == len(told) and any(gap.gap is Gap.UNRECORDED for gap in gaps)
+
+
+def _states(record: Record) -> Iterator[object]:
+    """What a record holds of the state of its device, gaps too."""
+    for name, row in rows_of(type(record)).items():
+        fact = getattr(record, name)
+        for member in fact if isinstance(fact, tuple) else (fact,):
+            if isinstance(member, Record) and not isinstance(member, Missing):
+                yield from _states(member)
+            elif row.nature in _OF_STATE and member is not None:
+                yield member

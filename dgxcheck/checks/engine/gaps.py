@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, skip
+from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Identity, Record, fields
 
@@ -22,7 +23,6 @@ _WITHOUT_PARTS = frozenset((bool, int, float, str, type(None)))
 _OF_THE_DRIVER = ("nvml", "/dev/nvidia", "/proc/driver/nvidia")
 
 
-Pair = tuple[str, str]
 
 
 def is_driver_query(gap: Missing) -> bool:
@@ -58,9 +58,9 @@ def is_about(gap: Missing, bdf: str | None) -> bool:
     return gap.where.startswith("nvml") and _gpus_of(gap) == (bdf,)
 
 
-def failed_pairs(gaps: Iterable[Missing], known: Collection[str | None]) -> Mapping[Pair, Missing]:
+def failed_pairs(gaps: Iterable[Missing], known: Collection[str | None]) -> Mapping[IdPair, Missing]:
     """Pairs of GPUs of which one of these queries failed, without those with a GPU that failed ``known`` ones alone."""
-    found: dict[Pair, Missing] = {}
+    found: dict[IdPair, Missing] = {}
     for gap in gaps:
         gpus = sorted(_gpus_of(gap)) if gap.where.startswith("nvml") else []
         if len(gpus) == 2 and not {*gpus} & {*known}:
@@ -68,7 +68,7 @@ def failed_pairs(gaps: Iterable[Missing], known: Collection[str | None]) -> Mapp
     return found
 
 
-def common_gpus(pairs: Mapping[Pair, Missing]) -> dict[str, list[Missing]]:
+def common_gpus(pairs: Mapping[IdPair, Missing]) -> dict[str, list[Missing]]:
     """The fewest GPUs that are in two and more of the pairs and account for them, each with the gaps of its pairs.
 
     A pair that has none of these is left: either of its GPUs may be the lost one.

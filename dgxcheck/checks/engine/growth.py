@@ -19,7 +19,7 @@ HOUR_S, DAY_S = 3600.0, 86400.0
 _UNITS = ((DAY_S, "days"), (HOUR_S, "hours"), (60.0, "minutes"))
 COUNTER_RESET = skip("no-history", "the counter was reset since the first reading")
 NO_EARLIER_READING = skip("no-history", "no earlier reading")
-Rule = Callable[[Growth, Any, Any], "Judgement | Missing"]
+GrowthRule = Callable[[Growth, Any, Any], "Judgement | Missing"]
 """From the old and the new record of one subject to a judgement."""
 
 
@@ -45,12 +45,12 @@ def duration(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
-def per_gpu_growth(facts: str, rule: Rule) -> Judge:
+def per_gpu_growth(facts: str, rule: GrowthRule) -> Judge:
     """A judge that applies ``rule`` to the two records that each GPU has in the field ``facts`` of the growth."""
     return per_listed_gpu(lambda box, gpu: _of_growth(box.growth, facts, gpu.bdf, rule))
 
 
-def _of_growth(growth: Growth | Judgement, facts: str, bdf: str | None, rule: Rule) -> Judgement | Missing:
+def _of_growth(growth: Growth | Judgement, facts: str, bdf: str | None, rule: GrowthRule) -> Judgement | Missing:
     if isinstance(growth, Judgement):
         return growth
     new = need(row_of(getattr(growth.new, facts), bdf))

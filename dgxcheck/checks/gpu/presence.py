@@ -8,6 +8,7 @@ from dgxcheck.checks.driver.loaded import bound, gpu_nodes
 from dgxcheck.checks.engine.blame import device_of, itself, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, per_gpu
+from dgxcheck.checks.engine.device_facts import is_only_named
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.visibility import in_container
@@ -22,6 +23,7 @@ from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.topology.model import Device
 
 LOST = "gpu.lost"
+ONLY_NAMED = Missing(Gap.UNRECORDED, "state of the GPU", "the text names it and tells nothing of its state")
 _RECOVERY = {
     1: ("a GPU reset", Fault.RESET_REQUIRED, ""),
     2: ("a node reboot", Fault.REBOOT_REQUIRED, "drain the node and reboot it"),
@@ -78,7 +80,11 @@ def _responds(box: Box, gpu: Device, unanswered: Sequence[Missing]) -> Judgement
             message = f"NVML listed the GPU at the first reading and not at the second, {how}"
             listed = (Evidence("nvmlDeviceGetHandleByIndex", "no longer listed"),)
             return Judgement(Status.FAIL, message, evidence=listed, fault=Fault.GPU_LOST)
-        return unlisted(box, gpu) if gpu.index is None else Judgement(Status.PASS, "NVML lists it and it responds")
+        if gpu.index is None:
+            return unlisted(box, gpu)
+        if gpu.bdf is not None and is_only_named(box.snapshot, gpu.bdf):
+            return unjudged(ONLY_NAMED)
+        return Judgement(Status.PASS, "NVML lists it and it responds")
     worst = min(unanswered, key=lambda gap: gap.gap is Gap.TIMEOUT)
     if worst.code == NvmlReturn.RESET_REQUIRED:
         return skip("dependency-failed", "the GPU requires a reset: see gpu.reset-required")

@@ -35,10 +35,9 @@ from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.pci import Iommu
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import pci_file
-from dgxcheck.topology.model import Device
+from dgxcheck.topology.model import Device, DevicePair
 from dgxcheck.topology.paths import NEAR
 
-Pair = tuple[Device, Device]
 _CONNECTX_8 = "with ConnectX-8 each port needs bits of its own: compare them with rdma_topo check of rdma-core"
 BITS = {0x04: "request redirect", 0x08: "completion redirect", 0x10: "upstream forwarding", 0x20: "egress control"}
 
@@ -63,7 +62,7 @@ def acs(box: Box, gpu: Device, nic: Device) -> Precondition:
 
 
 @needs_facts
-def port_acs(box: Box, bdf: str, pairs: Sequence[Pair]) -> Precondition:
+def port_acs(box: Box, bdf: str, pairs: Sequence[DevicePair]) -> Precondition:
     """Does this port redirect the traffic of these pairs?"""
     registers = need(acs_of(box, bdf))
     if registers is None or not registers.control & REDIRECT:
@@ -92,7 +91,7 @@ def _acs(box: Box) -> Judged:
     if (reason := not_judged(box, pairs)) is not None:
         yield HOST, reason
         return
-    pairs_by_port: dict[str, list[Pair]] = {}
+    pairs_by_port: dict[str, list[DevicePair]] = {}
     for pair in pairs:
         ports = ports_between(box, *pair)
         if isinstance(ports, Missing):

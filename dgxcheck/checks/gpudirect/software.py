@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import PEER_MODULES, of_host, rdma_configured
 from dgxcheck.checks.host.virtual_machines import loaded
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import Flavour, JobDaemon, Limit, Memlock, Modules, Setting
+from dgxcheck.facts.host import Flavour, JobDaemon, Memlock, MemlockLimit, Modules, Setting
 from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import MEMORY_PEERS
@@ -161,7 +161,7 @@ def memlock(box: Box) -> Precondition:
     """The limits of this session and of the jobs of each daemon; root itself is not limited."""
     facts = need(box.snapshot.memlock)
     for daemon in facts.daemons:
-        hard = daemon.limit.hard if isinstance(daemon.limit, Limit) else None
+        hard = daemon.limit.hard if isinstance(daemon.limit, MemlockLimit) else None
         if isinstance(hard, int) and not _covers_gpu(box, hard):
             return _jobs(box, facts, daemon, hard)
     soft = need(need(facts.own).soft)
@@ -179,7 +179,7 @@ def _session(box: Box, facts: Memlock, soft: int) -> Precondition:
         return Precondition("ready", Judgement(Status.PASS, message, evidence=(evidence,)))
     if _is_root(box):
         message += ", which does not apply to root"
-        free = [daemon for daemon in facts.daemons if isinstance(daemon.limit, Limit) and daemon.limit.hard is None]
+        free = [each for each in facts.daemons if isinstance(each.limit, MemlockLimit) and each.limit.hard is None]
         if free:
             message += f"; jobs of {free[0].name} have no limit"
             return Precondition("ready", Judgement(Status.PASS, message, evidence=(evidence,)))

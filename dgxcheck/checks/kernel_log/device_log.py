@@ -38,11 +38,11 @@ LEAST_FREE = 3
 _BEFORE = re.compile(r"-[1-9]\d{0,3}", re.ASCII)
 
 Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent | IommuFault | ModuleRefused
-Rule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
+EventRule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
 """From the log to the judgement of the device of that bdf; None where the log has nothing about it."""
 
 
-def per_device(rule: Rule, bdfs: Callable[[KernelLog], Iterable[str]], nothing: str) -> Callable[[Box], Judged]:
+def per_device(rule: EventRule, bdfs: Callable[[KernelLog], Iterable[str]], nothing: str) -> Callable[[Box], Judged]:
     """A judge of every GPU, and of each other device that the log names; of GPUs alone where some are asked.
 
     ``nothing``: the message for a GPU of which the log has no such line.
@@ -90,6 +90,11 @@ def reach(log: KernelLog) -> str:
 def lines(log: KernelLog, events: Sequence[Event]) -> tuple[Evidence, ...]:
     """The lines of the last events."""
     return tuple(Evidence(log.where, event.line) for event in events[-_SHOWN:])
+
+
+def of_earlier_boots(log: KernelLog, xids: Sequence[EarlierXid]) -> tuple[Evidence, ...]:
+    """The last of them, with their boots."""
+    return tuple(Evidence(log.where, f"boot {xid.boot}: Xid {xid.number}") for xid in xids[-_SHOWN:])
 
 
 def happened(events: Sequence[Event], kind: EventKind, number: int | None = None) -> tuple[LogEvent, ...]:

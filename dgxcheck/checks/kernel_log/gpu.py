@@ -17,6 +17,7 @@ from dgxcheck.checks.kernel_log.device_log import (
     gpu_itself,
     happened,
     lines,
+    of_earlier_boots,
     per_device,
     reach,
 )
@@ -117,7 +118,8 @@ def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement |
     if not all_times and not boots:
         return None
     if not all_times:
-        return Judgement(Status.PASS, f"fell off the bus in an earlier boot of this log{reach(log)}")
+        message = f"fell off the bus in an earlier boot of this log{reach(log)}"
+        return Judgement(Status.PASS, message, evidence=of_earlier_boots(log, earlier_falls(log, bdf)))
     if not now:
         return Judgement(Status.PASS, f"fell off the bus before the driver was last loaded{reach(log)}")
     how = "Xid 79" if any(each.xid for each in now) else "no Xid"

@@ -23,10 +23,10 @@ _SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
 """Prefixes of the names of NVIDIA's services; the kernel truncates names to 15 characters."""
 _BY_LIMIT = "cgroup"
 _BESIDE_S = 60.0
-Rule = Callable[[KernelLog, "Sequence[HostEvent]"], Judgement]
+HostEventRule = Callable[[KernelLog, "Sequence[HostEvent]"], Judgement]
 
 
-def _of_host(rule: Rule, nothing: str, *troubles: HostTrouble) -> Callable[[Box], Judged]:
+def _of_host(rule: HostEventRule, nothing: str, *troubles: HostTrouble) -> Callable[[Box], Judged]:
     """A judge of the host by its events of this trouble; ``nothing``: the message where the log has none.
 
     An excerpt without such an event says nothing of it: the kernel's end is what excerpts leave out.

@@ -18,10 +18,10 @@ from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 
-Rule = Callable[[Box, KernelLog, Sequence[HostEvent]], Judgement]
+MemoryEventRule = Callable[[Box, KernelLog, Sequence[HostEvent]], Judgement]
 
 
-def _by_part(trouble: HostTrouble, rule: Rule, nothing: str) -> Callable[[Box], Judged]:
+def _by_part(trouble: HostTrouble, rule: MemoryEventRule, nothing: str) -> Callable[[Box], Judged]:
     """A judge of each controller, DIMM, CPU or socket that has such trouble, or of the host where none has.
 
     ``nothing``: the message where the log has no such line.
@@ -56,7 +56,7 @@ def _most_in_a_day(events: Sequence[HostEvent]) -> int:
     return most
 
 
-def _errors(what: str, limit: str, fault: FaultKind, uncorrected_remedy: str) -> Rule:
+def _errors(what: str, limit: str, fault: FaultKind, uncorrected_remedy: str) -> MemoryEventRule:
     """Uncorrected errors of this boot fail, those of the last one warn, as do corrected ones above a rate."""
 
     def rule(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:

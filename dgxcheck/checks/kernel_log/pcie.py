@@ -45,8 +45,10 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     names = Counter(name for each in worst or corrected for name in each.names)
     bits = f" ({', '.join(f'{name} {times}' for name, times in names.most_common(3))})" if names else ""
     numbers = [(fatal, "fatal"), (nonfatal, "non-fatal"), (corrected, "corrected")]
-    totals = ", ".join(f"{len(those)} {severity}" for those, severity in numbers if those)
-    rate = f", up to {daily} a day (limit {limit:g})" if corrected and not worst else ""
+    counts = [(sum(1 + each.more for each in those), severity) for those, severity in numbers if those]
+    totals = ", ".join(f"{count} {severity}" for count, severity in counts)
+    most = "at least" if any(each.more for each in corrected) else "up to"
+    rate = f", {most} {daily} a day (limit {limit:g})" if corrected and not worst else ""
     stuck = "; the kernel could not recover the device" if any(each.unrecovered for each in worst) else ""
     before = "" if not worst or now else " before this boot"
     message = f"PCIe errors logged{before}: {totals}{bits}{rate}{stuck}{reach(log)}"

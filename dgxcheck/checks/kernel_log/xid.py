@@ -12,7 +12,15 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.kernel_log.device_log import boots_since, earlier_xids, gpu_itself, lines, per_device, reach
+from dgxcheck.checks.kernel_log.device_log import (
+    boots_since,
+    earlier_xids,
+    gpu_itself,
+    lines,
+    of_earlier_boots,
+    per_device,
+    reach,
+)
 from dgxcheck.checks.kernel_log.sxid import FAULTS, judge_sxids
 from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic, response_of
 from dgxcheck.checks.kernel_log.xid_status import xid_status
@@ -22,7 +30,7 @@ from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.gpu_view import architecture
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.kernel_log import KernelLog, Xid
+from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, Xid
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.entry import REMEDIES, Part, Severity, XidEntry
@@ -45,12 +53,14 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     all_times = [each for each in log.xids if each.bdf == bdf and each.number != OFF_BUS]
     now = [each for each in all_times if not each.past]
     earlier = len(all_times) - len(now)
-    history = f"{counted(earlier, 'Xid')} before the last reset or driver load" if earlier else ""
+    history = [f"{counted(earlier, 'Xid')} before the last reset or driver load"] if earlier else []
     before = _of_earlier_boots(box, log, bdf)
     if not now and before is not None:
         return before
     if not now:
-        return Judgement(Status.PASS, f"{history}{reach(log)}", evidence=lines(log, all_times)) if all_times else None
+        message = f"{''.join(history)}{reach(log)}"
+        return Judgement(Status.PASS, message, evidence=lines(log, all_times)) if all_times else None
+    history += _words_of_boots(box, log, bdf)
     known = {each.number: meaning(each.number, architecture(box, bdf)) for each in now}
     known |= contained(now, known)
     applications = [each for each in now if known[each.number].severity == "application" and each.number != _CLEANED_UP]
@@ -65,7 +75,7 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     first = {each.number for each in reported}
     numbers = sorted(dict.fromkeys(each.number for each in now), key=lambda number: number not in first)
     parts = [f"application Xids of {processes} processes within a day"] if many else []
-    parts += [_words(numbers, now, known), *([history] if history else [])]
+    parts += [_words(numbers, now, known), *history]
     message = f"{'; '.join(parts)}{reach(log)}"
     if worst is Status.PASS:
         return Judgement(worst, message, len(now), None, "Xids", lines(log, reported))
@@ -78,24 +88,36 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     )  # fmt: skip
 
 
+def _earlier(log: KernelLog, bdf: str) -> list[EarlierXid]:
+    return [each for each in earlier_xids(log, bdf) if each.number != OFF_BUS]
+
+
+def _words_of_boots(box: Box, log: KernelLog, bdf: str) -> list[str]:
+    """``Xid 48 (double-bit ECC error) in 1 earlier boot of this log``, those of hardware first; none without any."""
+    every = _earlier(log, bdf)
+    known = {each.number: meaning(each.number, architecture(box, bdf)) for each in every}
+    serious = {each.number for each in every if xid_status(known[each.number], each.text, 1) is not Status.PASS}
+    numbers = sorted(known, key=lambda number: number not in serious)
+    words = ", ".join(f"Xid {number} ({known[number].text})" for number in numbers)
+    return [f"{words} in {counted(len({each.boot for each in every}), 'earlier boot')} of this log"] if every else []
+
+
 def _of_earlier_boots(box: Box, log: KernelLog, bdf: str) -> Judgement | None:
     """Of a GPU without an Xid in this boot: None where the boots before had none either.
 
     Those of hardware are watched, unless many boots have passed without one.
     """
-    every = [each for each in earlier_xids(log, bdf) if each.number != OFF_BUS]
+    every = _earlier(log, bdf)
     if not every:
         return None
     known = {each.number: meaning(each.number, architecture(box, bdf)) for each in every}
     serious = [each for each in every if xid_status(known[each.number], each.text, 1) is not Status.PASS]
-    first = {each.number for each in serious}
-    numbers = sorted(dict.fromkeys(each.number for each in every), key=lambda number: number not in first)
     boots = len({each.boot for each in every})
-    words = ", ".join(f"Xid {number} ({known[number].text})" for number in numbers)
-    message = f"{words} in {counted(boots, 'earlier boot')} of this log, none since{reach(log)}"
+    message = f"{', '.join(_words_of_boots(box, log, bdf))}, none since{reach(log)}"
+    evidence = of_earlier_boots(log, every)
     if not serious or boots_since({each.boot for each in serious}):
-        return Judgement(Status.PASS, message)
-    return Judgement(Status.WARN, message, boots, 0, "boots", fault=Fault.XID_NOTICE)
+        return Judgement(Status.PASS, message, evidence=evidence)
+    return Judgement(Status.WARN, message, boots, 0, "boots", evidence, fault=Fault.XID_NOTICE)
 
 
 def _event(xid: Xid, known: XidEntry) -> LogEvent:
@@ -121,7 +143,9 @@ def _primary(xids: Sequence[Xid], known: Mapping[int, XidEntry], timed: bool) ->
 
 def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, XidEntry]) -> str:
     """``Xid 48 (double-bit ECC error), Xid 45 (channel removed after another error) 3 times``"""
-    times = Counter(each.number for each in events)
+    times: Counter[int] = Counter()
+    for each in events:
+        times[each.number] += 1 + each.more
     return ", ".join(
         f"Xid {number} ({known[number].text}){f' {times[number]} times' if times[number] > 1 else ''}"
         for number in numbers

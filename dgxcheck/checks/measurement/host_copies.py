@@ -46,7 +46,7 @@ from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import median
 
 Findings = Judged
-Rule = Callable[[Box, Figures, Measurement], Judgement]
+FigureRule = Callable[[Box, Figures, Measurement], Judgement]
 COPIES = {"host-to-device": "device-to-host", "device-to-host": "host-to-device"}
 """Pinned copies, each with its other direction."""
 _ENOUGH = 1 << 30
@@ -103,7 +103,7 @@ def judge_own_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     return slow(row, message, middle, status=Status.WARN)
 
 
-def per_gpu(box: Box, check: str, rules: Mapping[str, Rule], nothing: str) -> Findings:
+def per_gpu(box: Box, check: str, rules: Mapping[str, FigureRule], nothing: str) -> Findings:
     """One judgement for each GPU that has one of the kinds: the worst.
 
     ``nothing``: the skip's message where none of the kinds was measured.
@@ -154,7 +154,7 @@ def _judge_load(box: Box, figures: Figures, row: Measurement) -> Judgement:
 
 def _host(box: Box) -> Findings:
     id = "measure.host-bandwidth"
-    rules: dict[str, Rule] = {"under-load": _judge_load, **dict.fromkeys(COPIES, judge_host_copy)}
+    rules: dict[str, FigureRule] = {"under-load": _judge_load, **dict.fromkeys(COPIES, judge_host_copy)}
     for at, judgement in per_gpu(box, id, rules, "no copies between host and GPU were measured"):
         yield at, (_without_memory(box, at.bdf) if judgement.reason == "busy" else None) or judgement
 
@@ -177,7 +177,7 @@ def _without_memory(box: Box, bdf: str | None) -> Judgement | None:
 
 def _memory(box: Box) -> Findings:
     id = "measure.memory-bandwidth"
-    rules: dict[str, Rule] = {**dict.fromkeys(SINGLE[id], judge_device_copy), OWN: judge_own_copy}
+    rules: dict[str, FigureRule] = {**dict.fromkeys(SINGLE[id], judge_device_copy), OWN: judge_own_copy}
     yield from per_gpu(box, id, rules, "no copies within a GPU were measured")
 
 

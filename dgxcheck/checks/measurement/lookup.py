@@ -13,7 +13,7 @@ from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.record import Identity, Record, replace
 from dgxcheck.survey import Snapshot
-from dgxcheck.topology.model import Device, Link, Machine, Topology
+from dgxcheck.topology.model import Device, Link, Surveyed, Topology
 
 SINGLE: Mapping[str, tuple[str, ...]] = {
     "measure.host-bandwidth": ("under-load", "host-to-device", "device-to-host", "host-both"),
@@ -109,7 +109,7 @@ class _Wired(Record, kw_only=False):
     topology: Topology
 
 
-def collect(machine: Machine) -> Figures:
+def collect(machine: Surveyed) -> Figures:
     """The measurements of a snapshot by kind and GPUs, with the class of each pair; the last ones are remembered."""
     return _collected(Identity(machine.snapshot), Identity(machine.topology))
 
@@ -146,7 +146,7 @@ def _own_copies(rows: Sequence[Measurement]) -> list[Measurement]:
     return [replace(row, kind=OWN, b="") for row in sorted(diagonal, key=lambda row: row.number or 0)]
 
 
-def _class(machine: Machine, a: str, b: str) -> PairClass | None:
+def _class(machine: Surveyed, a: str, b: str) -> PairClass | None:
     one, other, link = device(machine, a), device(machine, b), link_between(machine, a, b)
     if one is None or other is None or link is None or link.label == "?":
         return None
@@ -154,13 +154,13 @@ def _class(machine: Machine, a: str, b: str) -> PairClass | None:
     return link.label, None if isinstance(line, Missing) else line
 
 
-def device(machine: Machine, id: str) -> Device | None:
+def device(machine: Surveyed, id: str) -> Device | None:
     """The GPU of a bdf; None where a file was imported without a box."""
     found = machine.topology.device(id)
     return found if found is not None and found.kind == "gpu" and found.bdf == id else None
 
 
-def link_between(machine: Machine, a: str, b: str) -> Link | None:
+def link_between(machine: Surveyed, a: str, b: str) -> Link | None:
     """What joins two GPUs of the box; None for GPUs that are known by number alone."""
     one, other = device(machine, a), device(machine, b)
     return None if one is None or other is None or one is other else machine.topology.link(one, other)

@@ -38,11 +38,11 @@ from dgxcheck.checks.measurement.lookup import (
     pair_subject,
     pairs,
 )
+from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.record import replace
 
-Pair = tuple[str, str]
 FEWEST = 3
 """Pairs at least that must all be slower with P2P on for it to be one fault, of the host."""
 BANDWIDTH = "measure.p2p-bandwidth"
@@ -127,7 +127,7 @@ def _summary(rows: list[Measurement], a: str, b: str) -> str:
     return "; ".join(parts)
 
 
-def _slower_with_p2p(box: Box, figures: Figures, tried: list[Pair]) -> list[tuple[Measurement, Measurement]]:
+def _slower_with_p2p(box: Box, figures: Figures, tried: list[IdPair]) -> list[tuple[Measurement, Measurement]]:
     """The slowest copy of each pair that is slower with P2P on, and the same with P2P off.
 
     Empty unless it is all of the pairs that were measured with P2P on and off, and at least ``FEWEST``.

@@ -53,9 +53,12 @@ adapters (0262 and 0263 are a ConnectX-4 Lx)."""
 
 
 def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
-    """InfiniBand and RoCE devices without virtual functions."""
+    """InfiniBand and RoCE devices without virtual functions, and without those that lead to NVSwitches."""
     devices = box.snapshot.infiniband
-    return devices if isinstance(devices, Missing) else tuple(each for each in devices if each.is_vf is not True)
+    if isinstance(devices, Missing):
+        return devices
+    bridges = {device.name for device in box.topology.devices if device.kind == "nvswitch-bridge"}
+    return tuple(each for each in devices if each.is_vf is not True and each.name not in bridges)
 
 
 def nics(box: Box) -> list[Device]:

@@ -138,11 +138,11 @@ def odd_link_layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[
 
 
 Judge = Callable[[Box], Judged]
-Rule = Callable[[Box, IbDevice, IbPort, list[tuple[IbDevice, IbPort]]], Judgement]
+PortRule = Callable[[Box, IbDevice, IbPort, list[tuple[IbDevice, IbPort]]], Judgement]
 """The last are all ports, for those that are compared with their twins."""
 
 
-def per_port(rule: Rule) -> Judge:
+def per_port(rule: PortRule) -> Judge:
     """A judge that applies ``rule`` to each port; the reason where none is listed."""
 
     def judge(box: Box) -> Judged:

@@ -17,11 +17,10 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.topology.model import Device
+from dgxcheck.topology.model import Device, DevicePair
 from dgxcheck.topology.nvlinks import End, end
 from dgxcheck.topology.reference import ALL, Reference, Rows, fewest_differences
 
-Pair = tuple[Device, Device]
 MOST = 6
 """Pairs that may differ before the graph counts as that of another machine."""
 
@@ -29,8 +28,8 @@ MOST = 6
 class GraphComparison(Record):
     """NVLinks per pair that is joined in this machine or in its reference machine."""
 
-    links: Mapping[Pair, int]
-    expected: Mapping[Pair, int]
+    links: Mapping[DevicePair, int]
+    expected: Mapping[DevicePair, int]
 
 
 def ends_of(box: Box) -> dict[str, End] | Missing:

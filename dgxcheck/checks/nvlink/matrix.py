@@ -11,11 +11,11 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import nvlinks
+from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 
-Pair = tuple[str, str]
 WHERE = "nvidia-smi topo -m"
 FEWEST = 3
 """GPUs with NVLinks to two others or more, before one without any is odd: two bridged cards beside a third are not."""
@@ -51,11 +51,11 @@ def _counts(stated: NvidiaSmiTopo, names: Mapping[str, str]) -> dict[frozenset[s
     return found
 
 
-def _of_box(box: Box, stated: NvidiaSmiTopo) -> dict[Pair, tuple[str, str]]:
+def _of_box(box: Box, stated: NvidiaSmiTopo) -> dict[IdPair, tuple[str, str]]:
     """By pair: the matrix's label, and the box's own; only pairs of which both are known."""
     names = {name: device.name for name in stated.names if (device := box.topology.device(name)) is not None}
     links = box.topology.matrix() if names else {}
-    found: dict[Pair, tuple[str, str]] = {}
+    found: dict[IdPair, tuple[str, str]] = {}
     for (a, b), label in stated.labels.items():
         if a in names and b in names and isinstance(label, str):
             link = links[names[a], names[b]]
@@ -64,7 +64,7 @@ def _of_box(box: Box, stated: NvidiaSmiTopo) -> dict[Pair, tuple[str, str]]:
     return found
 
 
-def _against(stated: NvidiaSmiTopo, own: Mapping[Pair, tuple[str, str]]) -> Judgement:
+def _against(stated: NvidiaSmiTopo, own: Mapping[IdPair, tuple[str, str]]) -> Judgement:
     differing = {tuple(sorted(pair)): labels for pair, labels in own.items() if labels[0] != labels[1]}
     if not differing:
         return Judgement(Status.PASS, "the imported matrix shows what the box reports", 0, 0, "pairs")

@@ -19,7 +19,6 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import (
     MOST,
     GraphComparison,
-    Pair,
     compare_graph,
     ends_of,
     graph_of,
@@ -35,7 +34,7 @@ from dgxcheck.checks.nvlink.links import (
 )
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.topology.model import Device
+from dgxcheck.topology.model import Device, DevicePair
 from dgxcheck.topology.nvlinks import End
 from dgxcheck.topology.reference import Reference
 
@@ -179,7 +178,7 @@ def _another_graph(box: Box, reference: Reference, ends: Mapping[str, End]) -> J
 
 
 def _of_pair(
-    box: Box, ends: Mapping[str, End], pair: Pair, graph: GraphComparison, wrong: bool, instead: list[str]
+    box: Box, ends: Mapping[str, End], pair: DevicePair, graph: GraphComparison, wrong: bool, instead: list[str]
 ) -> Judgement:
     """``instead``: pairs that have links which this one lacks."""
     a, b = pair

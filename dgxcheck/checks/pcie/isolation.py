@@ -14,15 +14,15 @@ from dgxcheck.checks.network.hcas import nics
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting, device_part, is_below, nvlinks_between, peer_path
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.ids import MELLANOX
+from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
-from dgxcheck.topology.paths import shared_bridges
+from dgxcheck.topology.paths import data_ends, shared_bridges
 
 _GRACE = re.compile(r"\bG[BH][23]00\b")
-_CONNECTX_8 = (0x1023, 0x2100)
+_CONNECTX_8 = (0x1023, DATA_DIRECT)
 """The adapter, and its DMA function below the switch of a GPU (Direct NIC)."""
 PASS_THROUGH = "identity"
 BOOT_WITH_PASS_THROUGH = (
@@ -107,6 +107,7 @@ def ports_between(box: Box, a: Device, b: Device) -> list[str] | Missing:
     """Bdfs of the bridges whose ACS affects a pair: all below the nearest common one, and that one where it is not a
     root port.
     """
+    a, b = data_ends(a, b)
     if isinstance(a.path, Missing):
         return a.path
     if isinstance(b.path, Missing):

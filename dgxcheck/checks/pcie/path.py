@@ -17,6 +17,7 @@ from dgxcheck.checks.pcie.gpu_link import bridge, is_outdone, port_setting, slow
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_nvswitch, link_of
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import pci_file
@@ -48,7 +49,8 @@ def links(box: Box) -> dict[str, Hop]:
 
 def _keeps_its_speed(function: PciFunction) -> bool:
     code = function.class_code
-    return isinstance(code, int) and (code >> 16 in _CLASSES or is_nvswitch(function))
+    dma = function.vendor == MELLANOX and function.device == DATA_DIRECT
+    return dma or (isinstance(code, int) and (code >> 16 in _CLASSES or is_nvswitch(function)))
 
 
 def _readable(hop: Hop) -> bool:

@@ -20,7 +20,7 @@ from dgxcheck.checks.pcie.isolation import (
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.model import Device
+from dgxcheck.topology.model import Device, DevicePair
 from dgxcheck.topology.paths import NEAR
 
 DISABLE_BOTH = (
@@ -73,7 +73,6 @@ def _ports_unknown(gap: Missing) -> Blocker:
     return Blocker("", f"check ACS of the ports between them (lspci -vvv, ACSCtl); then {DRIVER_KEYS}")
 
 
-Pair = tuple[Device, Device]
 Access = Mapping[tuple[str, str], bool]
 """By the bus ids of the GPU that reads and of the one that is read."""
 FUNCTION = "cudaDeviceCanAccessPeer"
@@ -82,7 +81,7 @@ _FEWEST = 4
 socket do not reach the first one's, but there are rarely four on one and a single one on the other."""
 
 
-def judged(box: Box) -> dict[Pair, Judgement]:
+def judged(box: Box) -> dict[DevicePair, Judgement]:
     """Every pair for which a tool printed the access in both directions."""
     access = _access(box)
     if not access:

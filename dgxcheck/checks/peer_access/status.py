@@ -20,7 +20,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES, P2pStatus
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.model import Device, Link
+from dgxcheck.topology.model import Device, DevicePair, Link
 from dgxcheck.topology.paths import NEAR
 
 NEVER = ("GNS", "NS")
@@ -33,7 +33,6 @@ _MEANINGS = {
 """nvidia-smi topo -p2p"""
 _BY_NVLINK = f"check the kernel log for Xid 74 of the two GPUs; else {DRIVER_KEYS}"
 _BY_PCIE = f"{DISABLE_BOTH}; else {DRIVER_KEYS}"
-Pair = tuple[Device, Device]
 
 
 class Refusal(Record, kw_only=False):
@@ -45,7 +44,7 @@ class Refusal(Record, kw_only=False):
     evidence: tuple[Evidence, ...]
 
 
-def statuses(box: Box) -> dict[Pair, Judgement] | Judgement:
+def statuses(box: Box) -> dict[DevicePair, Judgement] | Judgement:
     """The judgement of every pair with a GPU that was asked about; a skip where no pair can be judged."""
     rows = box.snapshot.p2p
     listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
@@ -65,7 +64,7 @@ def statuses(box: Box) -> dict[Pair, Judgement] | Judgement:
     }
 
 
-def _by_cuda(box: Box) -> dict[Pair, Judgement]:
+def _by_cuda(box: Box) -> dict[DevicePair, Judgement]:
     """What a tool printed of pairs, where a text has no status of NVML's for any."""
     listed = box.snapshot.p2p
     by_pair = rows(listed)
@@ -145,17 +144,17 @@ def _raw(value: str | Missing) -> int | str:
     return value.reason if isinstance(value, Missing) else STATUSES.index(value)
 
 
-def _at_bridges(box: Box, pairs: Mapping[Pair, Judgement]) -> dict[str, list[Pair]]:
+def _at_bridges(box: Box, pairs: Mapping[DevicePair, Judgement]) -> dict[str, list[DevicePair]]:
     """Pairs by the bridge behind which all pairs fail alike, the highest bridge first: all pairs below it, else those
     that it joins.
     """
-    shared: dict[Pair, tuple[str, ...]] = {}
+    shared: dict[DevicePair, tuple[str, ...]] = {}
     for a, b in pairs:
         link = box.topology.link(a, b)
         if link.nvlinks or link.pci not in NEAR or isinstance(a.path, Missing) or isinstance(b.path, Missing):
             continue
         shared[a, b] = tuple(one for one, other in zip(a.path, b.path, strict=False) if one == other)
-    groups: dict[str, list[Pair]] = {}
+    groups: dict[str, list[DevicePair]] = {}
     for above in sorted({*shared.values()}, key=lambda path: (len(path), path)):
         grouped = {pair for group in groups.values() for pair in group}
         below = [pair for pair, path in shared.items() if pair not in grouped and above[-1] in path]
@@ -167,7 +166,7 @@ def _at_bridges(box: Box, pairs: Mapping[Pair, Judgement]) -> dict[str, list[Pai
     return groups
 
 
-def _below_bridge(box: Box, below: Mapping[Pair, Judgement]) -> Judgement:
+def _below_bridge(box: Box, below: Mapping[DevicePair, Judgement]) -> Judgement:
     measured = next(iter(below.values())).measured
     names = ", ".join(f"{a.name}-{b.name}" for a, b in below)
     blockers = [blocker(box, *pair) for pair in below]

@@ -19,7 +19,7 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.profiles.model import Profile, SelectedProfile
-from dgxcheck.topology.model import Device, Machine
+from dgxcheck.topology.model import Device, Surveyed
 from dgxcheck.topology.notes import ANCESTORS
 
 _NUMA_MODE = (
@@ -51,7 +51,7 @@ def wrong_gpus(box: Box, profile: Profile) -> Misplaced | None:
     return misplaced(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus, fabric_adapters(box))
 
 
-def fabric_adapters(box: Machine) -> list[Device]:
+def fabric_adapters(box: Surveyed) -> list[Device]:
     """HCAs without virtual functions and without those with Ethernet ports only, which can be in any slot."""
     listed = rows(box.snapshot.ib_ports)
     ports = {row.device: row.ports for row in listed if not isinstance(row.ports, Missing) and row.ports}
@@ -239,7 +239,7 @@ def _host_bridge(box: Box, subject: Subject, judgement: Judgement) -> Iterator[C
     yield Component(kind="host-bridge", name=subject.name)
 
 
-def is_reference_machine(box: Machine, choice: SelectedProfile) -> bool:
+def is_reference_machine(box: Surveyed, choice: SelectedProfile) -> bool:
     """The user or the DMI product name says so, or the firmware names no other and all GPUs and HCAs are wired so.
 
     Boards of eight GPUs and virtual machines with the GPUs of a DGX are machines of other makers.

@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.components.locate import is_nvswitch, serial_of
 from dgxcheck.facts.host import NetInterface
+from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
@@ -83,9 +84,11 @@ def _hcas(box: Box, by_place: Rows) -> Iterator[Sibling]:
     """HCAs without virtual functions, their ports and the interfaces of the network stack on them."""
     matrix = box.topology.matrix()
     for row in rows(box.snapshot.infiniband):
-        if row.is_vf is True:
-            continue
         device = box.topology.device(row.name)
+        if row.is_vf is True or (device is not None and device.kind != "nic"):
+            continue
+        if device is not None and device.kind != "nic":
+            continue
         near = device is not None and any(matrix[device.name, gpu.name].pci in NEAR for gpu in box.topology.gpus)
         bdf = row.bdf if isinstance(row.bdf, str) else None
         function = box.topology.functions.get(bdf or "")
@@ -153,12 +156,13 @@ def _bridges(box: Box, rows: Rows) -> Iterator[Sibling]:
 
 
 def _functions(box: Box, rows: Rows) -> Iterator[Sibling]:
-    """NVSwitches, and adapters for storage and network that are no HCAs."""
+    """NVSwitches, DMA functions of HCAs, and adapters for storage and network that are no HCAs."""
     known = {device.bdf for device in box.topology.devices}
     for function in box.topology.functions.values():
         code = function.class_code
         base = code >> 16 if isinstance(code, int) else None
-        if function.bdf not in known and (base in (STORAGE, NETWORK) or is_nvswitch(function)):
+        dma = function.vendor == MELLANOX and function.device == DATA_DIRECT
+        if function.bdf not in known and (base in (STORAGE, NETWORK) or is_nvswitch(function) or dma):
             place = _place(box, function.path)
             subject, own = _pci(function.bdf), rows.get((function.bdf, None), ())
             yield Sibling(kind="function", subject=subject, role=_model(function), place=place, rows=own)
@@ -171,7 +175,8 @@ def _disks(box: Box, _: Rows) -> Iterator[Sibling]:
     for row in rows(disks):
         if isinstance(row.model, str) and is_drive(row):
             subject = Subject(kind="disk", name=row.name, bdf=None)
-            yield Sibling(kind="disk", subject=subject, role=(row.vendor, row.model), rows=(row,))
+            vendor = row.vendor if isinstance(row.vendor, str) else None
+            yield Sibling(kind="disk", subject=subject, role=(vendor, row.model), rows=(row,))
 
 
 def _memory_controllers(box: Box, _: Rows) -> Iterator[Sibling]:

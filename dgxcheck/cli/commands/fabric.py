@@ -7,16 +7,17 @@ from click.core import ParameterSource
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import EXIT_CODES
+from dgxcheck.cli import INCOMPLETE
 from dgxcheck.cli.health import FAILING
 from dgxcheck.cli.options import emit, renderer, seconds, writing
 from dgxcheck.fabric import reading
-from dgxcheck.fabric.judge import judge
+from dgxcheck.fabric.judge import Judged, judge
 from dgxcheck.fabric.model import fabric_of
 from dgxcheck.output.report import FabricReport
 
 RENDERERS = {
-    "text": "text.render", "json": "as_json.render", "prometheus": "prometheus.render", "slurm": "slurm.conf",
-    "slurm-yaml": "slurm.yaml",
+    "text": "text.render", "json": "as_json.render", "html": "html.render", "svg": "picture.render",
+    "prometheus": "prometheus.render", "slurm": "slurm.conf", "slurm-yaml": "slurm.yaml",
 }  # fmt: skip
 """Function below ``dgxcheck.output.fabric`` of each format, imported when it is asked for."""
 
@@ -28,6 +29,12 @@ RENDERERS = {
     metavar="FILE",
     type=click.Path(),
     help="How it was meant: a topo file of ibdiagnet, or csv host,adapter,switch,port.",
+)
+@click.option(
+    "--boxes",
+    multiple=True,
+    metavar="SOURCE",
+    help="Recordings of machines of the fabric, or of one like them: where each adapter sits (repeatable).",
 )
 @click.option(
     "--timeout",
@@ -46,12 +53,12 @@ RENDERERS = {
     show_default=True,
     help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail.",
 )
-@click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice([*RENDERERS, "nccl-xml"]), default="text", show_default=True)
 @writing
 @click.pass_context
 def command(
-    ctx: click.Context, files: tuple[str, ...], plan: str | None, timeout: float, verbose: bool, fail_on: str,
-    form: str, output: str | None, color: str,
+    ctx: click.Context, files: tuple[str, ...], plan: str | None, boxes: tuple[str, ...], timeout: float, verbose: bool,
+    fail_on: str, form: str, output: str | None, color: str,
 ) -> int:  # fmt: skip
     """Judge how the fabric between the machines is cabled, and say which plugs to move.
 
@@ -65,9 +72,31 @@ def command(
     cables = None if plan is None else reading.plan(plan)
     found = reading.outputs(files) if files else reading.live(timeout)
     judged = judge(fabric_of(found.texts), cables, found.unread)
+    if form == "nccl-xml":
+        return _nccl_xml(ctx, judged, boxes, output)
+    if boxes:
+        from dgxcheck.fabric.boxes import boxes_of, joined
+
+        judged = joined(judged, boxes_of(boxes))
     verdict = Status[judged.verdict.upper()]
     report = FabricReport(
         judged=judged, exit_code=EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0, verbose=verbose
     )
     emit(renderer(f"fabric.{RENDERERS[form]}")(report), output, color, form)
     return report.exit_code
+
+
+def _nccl_xml(ctx: click.Context, judged: Judged, boxes: tuple[str, ...], output: str | None) -> int:
+    """The topology file of one machine, with rails and planes."""
+    if len(boxes) != 1:
+        raise click.UsageError("--format nccl-xml is of one machine; name its recording with --boxes", ctx)
+    from dgxcheck.assessment.machine import LAUNCH, examine
+    from dgxcheck.fabric.boxes import rails, seats
+    from dgxcheck.launch import placements
+    from dgxcheck.output import nccl_xml
+
+    box = examine(boxes[0], LAUNCH)
+    found = rails(judged, seats(box))
+    placed = placements(box.snapshot, box.topology)
+    emit(nccl_xml.render(box.snapshot, box.topology, placed, found), output, form="nccl-xml")
+    return 0 if found else INCOMPLETE

@@ -112,7 +112,8 @@ def _complaints(text: InputText, reading: TextsRead) -> list[str]:
         if not any(map(str.strip, text.lines)):
             return [f"{text.name}: file is empty"]
         like = nearest(text.layout.lines)
-        return [f"{text.name}: contains no output of a supported tool; {like or f'import reads {KNOWN}'}"]
+        lacking = "; ".join(filter(None, (text.selection, like or f"import reads {KNOWN}")))
+        return [f"{text.name}: contains no output of a supported tool; {lacking}"]
     beside = reading.beside(text.name)
     unread = [number for number in reading.unread[text.name] if number not in beside]
     named_lines = [
@@ -121,7 +122,7 @@ def _complaints(text: InputText, reading: TextsRead) -> list[str]:
     ]
     rest = len(unread) - MOST_NAMED
     more = [f"{text.name}: {counted(rest, 'more line')} not read: see --show"] if rest > 0 else []
-    return [*named_lines, *more]
+    return [*([f"{text.name}: {text.selection}"] if text.selection else []), *named_lines, *more]
 
 
 def _left_out(part: Part, why: str) -> str:

@@ -58,6 +58,7 @@ def _finding(finding: FabricFinding, judged: Judged) -> Json:
         "ends": [*finding.ends],
         "message": finding.message,
         "action": finding.action,
+        "seats": [*finding.seats],
         "moves": [
             {"plug": _port(move.of, judged), "from": _port(move.source, judged), "to": _port(move.target, judged)}
             for move in finding.moves

@@ -22,8 +22,8 @@ def render(report: FabricReport) -> str:
     judged = report.judged
     leaves = leaves_of(judged)
     most = None if report.verbose else _MOST
-    found = [(f"  {finding.status} {finding.fault.word}: {finding.message}", f"    do: {finding.action}")
-             for finding in judged.findings]  # fmt: skip
+    found = [(f"  {finding.status} {finding.fault.word}: {finding.message}", f"    do: {finding.action}",
+              *(f"    {seat}" for seat in finding.seats)) for finding in judged.findings]  # fmt: skip
     return lines([
         f"{judged.verdict.upper()}: {sizes(judged)}: {told(judged)}",
         *(visible(line) for line in schemes(judged)),

@@ -64,7 +64,9 @@ def _score(assessment: Assessment) -> Json:
         "coverage": score.coverage,
         "floor": score.floor,
         "uncapped": score.uncapped,
+        "measured": score.measured,
         "cap": score.cap,
+        "usable_gpus": round(score.usable_gpus, 3),
         "level": assessment.level,
         "areas": {str(area): value for area, value in score.areas.items()},
     }

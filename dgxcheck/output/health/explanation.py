@@ -148,10 +148,13 @@ def _reasons(score: Score) -> list[str]:
     """Why the score is less than the mean of its areas, or none."""
     if score.gpus_uncertain:
         return ["No score: only the GPU model is known, and the number of GPUs is not the reference machine's."]
-    if score.cap is None or score.uncapped is None or score.uncapped <= score.cap:
-        return []
-    worst = "a check failed" if score.cap == CAPS[Status.FAIL] else "a check is unknown"
-    return [f"The areas give {score.uncapped:g}; the score is at most {score.cap} because {worst}."]
+    told = []
+    if score.usable_gpus < 1:
+        told.append(f"{score.usable_gpus:.0%} of the GPUs can be used, and the score is no higher.")
+    if score.cap is not None and score.uncapped is not None and score.uncapped > score.cap:
+        verdict = next(status.value for status, cap in CAPS.items() if cap == score.cap)
+        told.append(f"The areas give {score.uncapped:g}; with the verdict {verdict} the score is at most {score.cap}.")
+    return told
 
 
 def _alike(each: Expectation) -> tuple[str, str, float]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
+from dgxcheck.checks.engine.device_facts import is_only_named
 from dgxcheck.checks.engine.finding import BAD, Status, Subject
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.placement import is_reference_machine
@@ -73,12 +74,22 @@ def _place(end: Subject) -> str | None:
 
 
 def _state(assessment: Assessment, device: Device, states: Mapping[str | None, Status]) -> str:
-    """``ok`` only where the driver answered for the device, and a check of an HCA passed."""
+    """``ok`` only where the driver answered for the device, more than its name, and a check of an HCA passed."""
     worst = states.get(device.bdf or device.name)
     if worst in BAD:
         return _WORDS[worst]
-    silent = device.kind == "gpu" and isinstance(GpuView(assessment.snapshot, device.bdf).listed, Missing)
-    return "?" if silent or (device.kind == "nic" and worst is None) else "ok"
+    facts, bdf = assessment.snapshot, device.bdf or ""
+    silent = device.kind == "gpu" and (isinstance(GpuView(facts, bdf).listed, Missing) or is_only_named(facts, bdf))
+    idle = device.kind == "nic" and (worst is None or _is_down(assessment, device))
+    return "?" if silent or idle else "ok"
+
+
+def _is_down(assessment: Assessment, device: Device) -> bool:
+    """Is none of an adapter's ports active, by intent or not?"""
+    devices = assessment.snapshot.ib_ports
+    ports = () if isinstance(devices, Missing) else [each.ports for each in devices if each.device == device.name]
+    known = [port.state for one in ports if not isinstance(one, Missing) for port in one]
+    return bool(known) and not any(state is PortState.ACTIVE or isinstance(state, Missing) for state in known)
 
 
 def _table(

@@ -101,7 +101,8 @@ def _blamed(assessment: Assessment, cause: Cause) -> str:
     name = component_name(cause.component)
     if not explained:
         return name
-    lead = next((each for each in explained if _is_about(each, cause.component)), explained[0])
+    worst = [each for each in explained if each.status is explained[0].status]
+    lead = next((each for each in worst if _is_about(each, cause.component)), worst[0])
     subject, message = lead.subject, lead.judgement.message
     if subject.kind == "host" or subject.peer is not None or _is_about(lead, cause.component) or subject.name in name:
         return f"{name}: {message}"
@@ -193,10 +194,11 @@ def score_line(assessment: Assessment) -> str:
     if score.total is None:
         return f"Score: none against {against}; {coverage}, at least {percent(LEAST_COVERAGE)} needed."
     low = min(score.areas, key=lambda area: score.areas[area])
-    weakest = "" if score.uncapped == 100 else f"; weakest area: {low} {score.areas[low]:g}"
+    weakest = "" if score.areas[low] == 100 else f"; weakest area: {low} {score.areas[low]:g}"
     capped = score.uncapped is not None and score.uncapped > score.total
-    why = f" (capped by the verdict, otherwise {score.uncapped:g})" if capped else ""
-    return f"Score: {score.total:g} of 100{why} against {against}{weakest}; {coverage}."
+    why = f" (the most with this verdict, otherwise {score.uncapped:g})" if capped else ""
+    usable = f"; {score.usable_gpus:.0%} of the GPUs usable" if score.usable_gpus < 1 else ""
+    return f"Score: {score.total:g} of 100{why} against {against}{usable}{weakest}; {coverage}."
 
 
 def _of_nothing(assessment: Assessment) -> list[str]:

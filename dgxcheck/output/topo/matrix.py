@@ -14,7 +14,7 @@ def row_names(topology: Topology, numbered_nics: bool) -> dict[str, str]:
 
     A NIC that an imported matrix calls NICn keeps that number; the others get those that are free.
     """
-    every = [device.name for device in topology.devices if device.kind == "nic"]
+    every = [device.name for device in topology.devices if device.kind != "gpu"]
     nics = [name for name in every if not is_printed(name)]
     numbered = numbered_nics or not all(map(_is_short_name, nics))
     names = {device.name: visible(device.name) for device in topology.devices}
@@ -24,7 +24,7 @@ def row_names(topology: Topology, numbered_nics: bool) -> dict[str, str]:
 
 def nic_legend(topology: Topology, names: dict[str, str]) -> list[str]:
     """``NIC0: mlx5_0 (0000:05:00.0)``, where the matrix shows other names."""
-    nics = (device for device in topology.devices if device.kind == "nic" and names[device.name] != device.name)
+    nics = (device for device in topology.devices if device.kind != "gpu" and names[device.name] != device.name)
     return [f"{names[nic.name]}: {visible(nic.name)}{_bdf(nic)}" for nic in nics]
 
 
@@ -53,7 +53,7 @@ LEGEND = {
 
 def cell(link: Link, pci_only: bool, labels: str) -> str:
     """The label of a pair; ``labels`` is ``soc`` or ``sys``, ``pci_only`` shows the PCI path in place of NVLinks."""
-    label = (link.pci or "?") if pci_only else link.label
+    label = link.pci_label if pci_only else link.label
     return "SYS" if label == "SOC" and labels == "sys" else label
 
 

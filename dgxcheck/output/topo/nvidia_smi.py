@@ -33,7 +33,7 @@ def matrix(topology: Topology, pci_only: bool) -> str:
     nics = [
         f"  {names[nic.name]}: {visible(nic.name)}"
         for nic in topology.devices
-        if nic.kind == "nic" and not is_printed(nic.name)
+        if nic.kind != "gpu" and not is_printed(nic.name)
     ]
     legend = ["", "Legend:", "", *(line for line in _LEGEND if not (pci_only and "NV#" in line))]
     return lines([*rows, *legend, *(["", "NIC Legend:", "", *nics] if nics else [])])
@@ -41,7 +41,7 @@ def matrix(topology: Topology, pci_only: bool) -> str:
 
 def _affinities(device: Device) -> tuple[str, ...]:
     """CPUs, node, an empty cell, GPU NUMA ID: nvidia-smi puts two tabs before the last one; NIC rows end empty."""
-    if device.kind == "nic":
+    if device.kind != "gpu":
         return ("", "", "")
     values = (device.cpu_affinity, device.numa_node, device.gpu_numa_id)
     cpus, node, own = (value if isinstance(value, str | int) else "N/A" for value in values)

@@ -11,11 +11,11 @@ from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.output.json_values import either
 from dgxcheck.output.plain_text import columns, lines, visible
 from dgxcheck.output.topo.tree import hop_json, hop_text
-from dgxcheck.topology.model import Device, Link, Machine, Topology
+from dgxcheck.topology.model import Device, Link, Surveyed, Topology
 from dgxcheck.topology.paths import hops_between, meeting_point
 
 
-def path(machine: Machine, a: Device, b: Device, label: str, labels: str) -> str:
+def path(machine: Surveyed, a: Device, b: Device, label: str, labels: str) -> str:
     """The path from ``a`` to ``b`` link by link, and its expected bandwidth."""
     topology = machine.topology
     link = topology.link(a, b)
@@ -38,7 +38,7 @@ def path(machine: Machine, a: Device, b: Device, label: str, labels: str) -> str
     return lines([*text, *bandwidth_text(between(machine, a, b))])
 
 
-def as_json(machine: Machine, a: Device, b: Device) -> dict[str, Json]:
+def as_json(machine: Surveyed, a: Device, b: Device) -> dict[str, Json]:
     """The member ``path`` of the JSON document."""
     topology = machine.topology
     link, expected = topology.link(a, b), between(machine, a, b)

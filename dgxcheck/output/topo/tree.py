@@ -16,7 +16,8 @@ from dgxcheck.topology.paths import Hop, hops_above, sharers
 Branch = dict[str, "Branch"]
 _KINDS = {0x01: "storage", 0x02: "network", 0x03: "display", 0x0B: "processor", 0x12: "accelerator"}
 _CLASSES = {0x0101: "IDE", 0x0104: "RAID", 0x0106: "SATA", 0x0107: "SAS", 0x0108: "NVMe", 0x0200: "Ethernet",
-            0x0207: "InfiniBand", 0x0300: "VGA", 0x0302: "3D", 0x0604: "bridge", 0x0680: "bridge"}  # fmt: skip
+            0x0207: "InfiniBand", 0x0300: "VGA", 0x0302: "3D", 0x0604: "bridge", 0x0680: "bridge",
+            0x0801: "DMA"}  # fmt: skip
 
 
 def tree(topology: Topology, names: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.values import MOST_GBS, gpu, imported
+from dgxcheck.readers.values import LINE, MOST_GBS, gpu, imported
 
 HOST = LazyPattern(r"(host_to_device|device_to_host|host_to_all|all_to_host)(_bidirectional)?_memcpy_(ce|sm)")
 PAIRS = LazyPattern(
@@ -153,7 +153,7 @@ def without_result(case: Case, why: str, reason: str, detail: str, tool: str, at
     """The fact of a test without figures, of all GPUs: the output does not say where it broke off."""
     if not case.kind:
         return []
-    fact: dict[str, Json] = {why: reason, "detail": detail, "tool": tool, "how": "imported", "from": f"line {at + 1}"}
+    fact: dict[str, Json] = {why: reason, "detail": detail, "tool": tool, "how": "imported", "from": f"{LINE}{at + 1}"}
     return [(f"measure {case.kind} all", fact)]
 
 

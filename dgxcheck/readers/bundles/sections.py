@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from dgxcheck.facts.limits import IMPORT_BYTES, SECTION_BYTES
+from dgxcheck.facts.limits import SECTION_BYTES
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 
@@ -135,7 +135,7 @@ def one_file(name: str, rows: Iterator[bytes]) -> Section:
     size = 0
     for row in rows:
         size += len(row)
-        if size > IMPORT_BYTES:
+        if size > SECTION_BYTES:
             break
         lines.append(row.decode("utf-8", "replace").rstrip("\r\n"))
     if not reader_of(title):
@@ -146,7 +146,7 @@ def one_file(name: str, rows: Iterator[bytes]) -> Section:
     loose = machine is None and not by_name and any(map(str.strip, lines)) and (known or short or _is_telling(lines))
     return Section(
         title=title, lines=tuple(lines) if known or loose else (), size=len(lines), is_file=machine is not None,
-        cut=known and size > IMPORT_BYTES, loose=loose,
+        cut=known and size > SECTION_BYTES, loose=loose,
     )  # fmt: skip
 
 

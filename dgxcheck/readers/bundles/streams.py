@@ -10,7 +10,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 
-from dgxcheck.facts.limits import LINE_CHARACTERS, UNPACKED_BYTES
+from dgxcheck.facts.limits import LINE_CHARACTERS, UNPACKED_BYTES, UNPACKED_LINES
 from dgxcheck.facts.missing import BadInput
 
 GZIP, XZ, BZIP2, ZSTD = b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"BZh", b"\x28\xb5\x2f\xfd"
@@ -33,12 +33,16 @@ class Budget:
     def __init__(self, name: str) -> None:
         self._name = name
         self._left = UNPACKED_BYTES
+        self._lines = UNPACKED_LINES
 
-    def take(self, size: int) -> None:
+    def take(self, part: bytes) -> None:
         """BadInput where it is used up."""
-        self._left -= size
+        self._left -= len(part)
+        self._lines -= part.count(b"\n")
         if self._left < 0:
             raise BadInput(f"{self._name}: unpacks to more than {UNPACKED_BYTES >> 20} MiB")
+        if self._lines < 0:
+            raise BadInput(f"{self._name}: unpacks to more than {UNPACKED_LINES} lines")
 
 
 class Stream:
@@ -61,7 +65,7 @@ class Stream:
             raise Unsupported("zstd is not supported; unpack the file first")
         magic = next((magic for magic in PACKED if self._data.startswith(magic)), b"")
         for part in self._members(magic) if magic else self._plain():
-            self._budget.take(len(part))
+            self._budget.take(part)
             yield part
 
     def _plain(self) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ _MARGINS = 3
 """Blanks that a full row of the right column leaves: one before it, two behind it."""
 
 
-class Cell(Record):
+class DiagCell(Record):
     """One row of the table, with the lines that it was wrapped over."""
 
     left: str
@@ -41,7 +41,7 @@ def is_rule(line: str) -> bool:
     return _RULE.fullmatch(line.strip()) is not None
 
 
-def cells(lines: Sequence[str], begin: int, end: int) -> Iterator[Cell]:
+def cells(lines: Sequence[str], begin: int, end: int) -> Iterator[DiagCell]:
     """The rows between two lines; a row with an empty left column goes on with the one before it."""
     left = ""
     width = 0
@@ -53,17 +53,17 @@ def cells(lines: Sequence[str], begin: int, end: int) -> Iterator[Cell]:
             if left and match is None and not lines[number].strip():
                 continue
             if left:
-                yield Cell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)
+                yield DiagCell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)
             left, parts, numbers = "", [], []
             continue
         part = match["right"][1:].rstrip()
         width = max(width, len(match["right"]) - _MARGINS) if match["closed"] else width
         if match["left"].strip():
             if left:
-                yield Cell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)
+                yield DiagCell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)
             left, parts, numbers = match["left"].strip(), [part], [number]
         elif left:
             parts.append(part)
             numbers.append(number)
     if left:
-        yield Cell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)
+        yield DiagCell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)

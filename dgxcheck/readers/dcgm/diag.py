@@ -14,7 +14,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.dcgm.cells import Cell, cells, is_rule
+from dgxcheck.readers.dcgm.cells import DiagCell, cells, is_rule
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
@@ -109,7 +109,7 @@ def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood | frame)),)
 
 
-def _results(cell: Cell) -> Iterator[tuple[str, str]]:
+def _results(cell: DiagCell) -> Iterator[tuple[str, str]]:
     """Pairs of GPU (or host) and ``pass`` ..; nothing for a cell that holds no result."""
     per_gpu = False
     whole: list[tuple[str, str]] = []

@@ -10,7 +10,7 @@ from dgxcheck.readers.fabric.rows import SPEEDS, End, EndKind, PortRow, digits
 
 _KINDS: dict[str, EndKind] = {"CA": "adapter", "SW": "switch", "RT": "adapter", "H": "adapter", "S": "switch",
                               "R": "adapter"}  # fmt: skip
-_RATE = r"(?P<lanes>\d{1,2})x ?(?P<speed>[A-Z]{2,4}\d{0,2}|\?{2,3})"
+_RATE = r"(?P<lanes>\d{1,2})x ?(?P<speed>[A-Z]{2,4}\d{0,2}|\?{1,6}|undefined \(\d{1,3}\))"
 _PORT = LazyPattern(
     rf"(?P<kind>CA|SW|RT) {{1,8}}(?P<lid>\d{{1,5}}) {{1,4}}(?P<port>\d{{1,3}}) 0x(?P<guid>[0-9a-f]{{16}}) {_RATE}"
     r" {1,40}(?:- (?P<peer_kind>CA|SW|RT) {1,8}(?P<peer_lid>\d{1,5}) {1,4}(?P<peer_port>\d{1,3})"

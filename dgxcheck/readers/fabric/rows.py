@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from dgxcheck.facts.record import Record
+from dgxcheck.readers.values import number
 
 EndKind = Literal["switch", "adapter"]
 
@@ -39,17 +40,20 @@ SPEEDS: Mapping[str, float] = {
     "XDR": 200.0,
 }  # fmt: skip
 """Gbit/s of a lane, as the kernel gives them."""
-_BY_LANE = {
-    "2.5": "SDR", "5.0": "DDR", "5": "DDR", "10.0": "QDR", "10": "QDR", "10.3125": "FDR10", "14.0625": "FDR",
-    "14": "FDR", "25.78125": "EDR", "25": "EDR", "53.125": "HDR", "50": "HDR", "106.25": "NDR", "100": "NDR",
-    "212.5": "XDR", "200": "XDR",
+_SIGNALLED = {
+    2.5: "SDR", 5.0: "DDR", 10.0: "QDR", 10.3125: "FDR10", 14.0625: "FDR", 25.78125: "EDR", 25.0: "EDR",
+    53.125: "HDR", 50.0: "HDR", 106.25: "NDR", 100.0: "NDR", 212.5: "XDR", 200.0: "XDR",
 }  # fmt: skip
-"""By what a lane signals, or carries, in Gbit/s: as the tools print either."""
+"""By what a lane signals, or carries, in Gbit/s: the tools print either, and round it."""
+_ROUNDED = 0.01
 
 
 def speed_of_lane(gbit: str) -> str:
-    """``EDR`` of ``25.78125``; empty for what is no such speed."""
-    return "FDR10" if "FDR10" in gbit.upper() else _BY_LANE.get(gbit.removesuffix(" Gbps").strip(), "")
+    """``EDR`` of ``25.78125`` and ``25.78 Gbps``; empty for what is no such speed."""
+    if "FDR10" in gbit.upper():
+        return "FDR10"
+    value = number(gbit.removesuffix(" Gbps").strip(), 1000.0) or 0.0
+    return next((name for lane, name in _SIGNALLED.items() if abs(value - lane) <= _ROUNDED * lane), "")
 
 
 def digits(guid: str) -> str:

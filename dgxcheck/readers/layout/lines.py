@@ -20,6 +20,8 @@ _ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'"
 _ENTITY = LazyPattern("|".join(_ENTITIES))
 _ARROW = LazyPattern(r"(?<=\S)\s+(?:<={1,40}|<-{2,40}|<{2,40}|[\u2190\u21d0\u25c4]).{0,200}$")
 """What people write behind a row: ``<=== here``."""
+_REMARK = LazyPattern(r"(?<=\S)\s{2,}# \S.{0,200}$", "# ")
+"""What people explain behind a value; heads of tables begin with such a sign."""
 SHORT = 3
 """Characters behind a carriage return that do not overwrite the line."""
 _PLAIN = LazyPattern(r"[ -%'-;=-Z\\^-~\t]*")
@@ -28,10 +30,14 @@ _PLAIN = LazyPattern(r"[ -%'-;=-Z\\^-~\t]*")
 
 def plain(line: str) -> str:
     """A line as the tool wrote it, without what people pointed at it with."""
+    if "# " in line and line.lstrip()[:1] != "#":
+        line = _REMARK.sub("", line)
     if _PLAIN.fullmatch(line):
         return line
-    if "\x1b" in line or "[" in line:
-        line = _SPELLED.sub("", _ESCAPE.sub("", line))
+    if "\x1b" in line:
+        line = _ESCAPE.sub("", line)
+    if "[" in line:
+        line = _SPELLED.sub("", line)
     if not line.isascii():
         line = line.translate(_BLANKS)
     if "&" in line and not line.lstrip().startswith("<"):
@@ -57,9 +63,11 @@ def is_cut(line: str) -> bool:
     return _CUT.fullmatch(line.strip()) is not None
 
 
-_PROSE_WORD = LazyPattern(r"[^\W\d_](?:[^\W\d_]|['\u2019-]){0,30}[.,:;!?)]{0,4}")
+_PROSE_WORDS = LazyPattern(
+    r"(?<!\S)[(\"'*_`]{0,8}[^\W\d_](?:[^\W\d_]|['\u2019-]){0,30}[.,:;!?)]{0,4}(?!\S)"
+)
 _CJK = LazyPattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_COLUMNS = LazyPattern(r"\t|  |\S\s+:\s+\S|[|=]")
+_COLUMNS = LazyPattern(r"[\t|=]|  |(?<=\S)\s+:\s+\S", "\t", "|", "=", "  ", ":")
 """What lines of tools have and sentences do not."""
 _TECHNICAL = LazyPattern(
     r"gpu|nic\d|mlx\d|nvlink|nvml|nvrm|xid|ecc|pcie?\b|\bbus\b|device|driver|error|fail|warn|unable|lost|fault|corrupt"
@@ -79,11 +87,12 @@ def is_prose(line: str) -> bool:
         return False
     comment = _COMMENT.match(text)
     words = text.lstrip("#*->! ").split()
-    known = sum(_PROSE_WORD.fullmatch(word.lstrip("(\"'*_`")) is not None for word in words)
+    known = len(_PROSE_WORDS.findall(text.lstrip("#*->! ")))
     sentence = known >= PROSE_FEWEST and 10 * known >= (5 if comment else 6) * len(words)
     if (comment and sentence) or _URL.search(text) or (text.endswith(":") and words and ":" not in text[:-1]):
         return True
-    return not _TECHNICAL.search(text) and (sentence or len(_CJK.findall(text)) >= PROSE_FEWEST)
+    told = sentence or (not text.isascii() and len(_CJK.findall(text)) >= PROSE_FEWEST)
+    return told and not _TECHNICAL.search(text)
 
 
 _EDGES = "|+"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.layout import lines as single
 from dgxcheck.readers.layout import markdown, prefixes, prompts
+from dgxcheck.readers.layout.selection import selected
 from dgxcheck.readers.values import bounded
 
 
@@ -18,16 +19,20 @@ class Layout(Record):
     """As the tools printed them; empty where a line held nothing of a tool, or was joined to the one before it."""
     furniture: frozenset[int]
     """Lines, from 0, that belong to the paste and not to an output: fences, prompts, headings of hosts."""
-    prose: frozenset[int]
-    """Lines of words around the outputs, that name neither a device nor a fault."""
     joined: Mapping[int, int]
     """Continuation of a wrapped line -> the line that it continues."""
     hosts: tuple[str, ...]
     """By line: the host that a prefix, a heading or a prompt names; empty where nothing does."""
+    kept: Sequence[int]
+    """The lines that are read; of a very long text not all."""
+
+    def is_prose(self, number: int) -> bool:
+        """Does a line of words around the outputs name neither a device nor a fault?"""
+        return single.is_prose(self.lines[number])
 
     def accounted(self, understood: frozenset[int]) -> frozenset[int]:
-        """All lines that need no reader, or belong to those that a reader understood."""
-        return understood | self.furniture | self.prose | {at for at, head in self.joined.items() if head in understood}
+        """All lines that belong to the paste, or to those that a reader understood."""
+        return understood | self.furniture | {at for at, head in self.joined.items() if head in understood}
 
 
 T = TypeVar("T")
@@ -48,6 +53,24 @@ def _each(change: Callable[[str], T], lines: Iterable[str]) -> list[T]:
 
 def undone(lines: tuple[str, ...]) -> Layout:
     """The text as the tools printed it; a text without any layout is the same lines."""
+    kept = selected(lines)
+    if len(kept) == len(lines):
+        return _undone(lines)
+    return _in_place(_undone((*map(lines.__getitem__, kept),)), kept, lines)
+
+
+def _in_place(layout: Layout, kept: Sequence[int], lines: Sequence[str]) -> Layout:
+    """The layout of some lines as that of all, of which the others are empty."""
+    texts, hosts = [""] * len(lines), [""] * len(lines)
+    for at, line, host in zip(kept, layout.lines, layout.hosts, strict=True):
+        texts[at], hosts[at] = line, host
+    return Layout(
+        lines=tuple(texts), furniture=frozenset(kept[at] for at in layout.furniture),
+        joined={kept[at]: kept[head] for at, head in layout.joined.items()}, hosts=tuple(hosts), kept=kept,
+    )  # fmt: skip
+
+
+def _undone(lines: tuple[str, ...]) -> Layout:
     found = _each(single.plain, bounded(lines))
     hosts = [""] * len(found)
     furniture: set[int] = set()
@@ -79,9 +102,9 @@ def undone(lines: tuple[str, ...]) -> Layout:
         hosts[at] = hosts[at] or present
         if at in calls:
             found[at] = calls[at].command
-    words = frozenset(at for at, prose in enumerate(_each(single.is_prose, found)) if prose and at not in furniture)
     return Layout(
-        lines=tuple(found), furniture=frozenset(furniture), prose=words, joined=joined, hosts=tuple(hosts),
+        lines=tuple(found), furniture=frozenset(furniture), joined=joined, hosts=tuple(hosts),
+        kept=range(len(found)),
     )  # fmt: skip
 
 

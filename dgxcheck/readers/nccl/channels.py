@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
@@ -91,7 +92,6 @@ _DISABLED = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")
 _READS = "NCCL_P2P_READ_ENABLE"
 GDR = "/GDRDMA"
 _READ = LazyPattern(r"/(?:IPC|CUMEM|direct pointer)/read|direct pointer/read", "read")
-Pair = tuple[str, str]
 
 
 class Channels:
@@ -99,10 +99,10 @@ class Channels:
 
     def __init__(self, gpus: Gpus) -> None:
         self._gpus = gpus
-        self._direct: dict[Pair, int] = {}
-        self._by_read: dict[Pair, None] = {}
-        self._shared: dict[Pair, None] = {}
-        self._refused: dict[Pair, int] = {}
+        self._direct: dict[IdPair, int] = {}
+        self._by_read: dict[IdPair, None] = {}
+        self._shared: dict[IdPair, None] = {}
+        self._refused: dict[IdPair, int] = {}
         self._multinode = False
         self.received: Counter[str] = Counter()
         """Ways of data from other hosts: ``NET/IB``, ``NET/IB/GDRDMA``, ``NET/Socket``."""

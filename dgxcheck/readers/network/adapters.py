@@ -7,6 +7,7 @@ from collections import Counter
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
@@ -35,7 +36,6 @@ _MLXLINK_HEAD = 6
 """Lines of a document by which the first group of its members has begun."""
 _UNUSED = (1, 1024)
 """Status opcodes of a port that was switched off, and of one without a cable."""
-_SPEEDS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
 _SPEED = LazyPattern(r"IB-(?P<name>[A-Z]DR)", "IB-")
 _LANES = LazyPattern(r"(?P<lanes>\d{1,2})x", flags=re.IGNORECASE)
 _RULE = LazyPattern(r"[-=]{3,80}")
@@ -93,7 +93,7 @@ def _begins(lines: tuple[str, ...]) -> bool:
 def _files(members: dict[str, str]) -> dict[str, str | None]:
     speed = _SPEED.fullmatch(members.get("Speed", ""))
     lanes = _LANES.fullmatch(members.get("Width", ""))
-    lane = _SPEEDS.get(speed["name"]) if speed else None
+    lane = LANE_GBIT.get(speed["name"]) if speed else None
     return {
         "state": state(members["State"].replace("Polling", "Down").replace("Disable", "Down")),
         "phys_state": physical(members.get("Physical state", "")),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND
@@ -22,7 +23,7 @@ _PHYSICAL = {  # enum ib_port_phys_state, as the file words it; without blanks, 
     "portconfigurationtraining": "4: PortConfigurationTraining", "training": "4: PortConfigurationTraining",
     "linkup": "5: LinkUp", "linkerrorrecovery": "6: LinkErrorRecovery", "phytest": "7: Phy Test",
 }  # fmt: skip
-_SPEEDS = {2.5: "SDR", 5.0: "DDR", 10.0: "QDR", 14.0: "FDR", 25.0: "EDR", 50.0: "HDR", 100.0: "NDR", 200.0: "XDR"}
+_SPEEDS = {lane: name for name, lane in LANE_GBIT.items() if name != "FDR10"}
 """Gbit/s of a lane, as ``active_speed`` gives them: 10 is also FDR10."""
 _GUID = LazyPattern(
     r"(?:0x)?([0-9a-f]{4}):?([0-9a-f]{4}):?([0-9a-f]{4}):?([0-9a-f]{4})", flags=re.IGNORECASE | re.ASCII

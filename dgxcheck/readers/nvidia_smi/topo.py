@@ -170,7 +170,7 @@ def _sure(rows: list[TopoRow], cut: int) -> tuple[TopoRow, ...]:
 
 def _head(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Columns and titles; None for any other line."""
-    if len(line) > 80 * MOST_COLUMNS or "0" not in line:
+    if len(line) > 80 * MOST_COLUMNS or "0" not in line or not ("GPU" in line or "Affinity" in line or "NUMA" in line):
         return None
     text = bare(line)
     first = text.split(None, 2)[:2] if text.startswith(("GPU", "0")) else []

@@ -22,6 +22,8 @@ NO_TIMES = "dgxcheck: log begins, its lines have no times"
 """An excerpt of which the order of the lines alone is known; their seconds are an hour apart."""
 EARLIER = "dgxcheck: earlier: "
 """Begins a line of dgxcheck's own on what the log of this boot does not hold, or not any more."""
+LEFT_OUT = "dgxcheck: left out: "
+"""Begins a line of dgxcheck's own that counts messages of which only the last are kept."""
 _RECORD = 8192  # PRINTKRB: a shorter read is refused by the kernel
 _OF_GPU = re.compile(r"NVRM: (?:Xid|GPU )")
 RESTRICTED = (
@@ -45,7 +47,8 @@ def relevant_lines(log: Times) -> tuple[str, ...]:
     """The lines of a log as a source gives them, after the one that says where the log begins."""
     mark = line(0.0, NO_BOOT) if log.begins is None else line(log.begins, MARK)
     lines = (line(seconds, message) for seconds, message in log.lines)
-    return with_earlier((mark, *lines), _earlier(log))
+    left_out = (line(0.0, f"{LEFT_OUT}{count}: {message}"[:LOG_LINE_CHARACTERS]) for count, message in log.left_out)
+    return with_earlier((mark, *lines, *left_out), _earlier(log))
 
 
 def with_earlier(lines: tuple[str, ...], earlier: Iterable[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ with 15 bytes of its own (``TASK_COMM_LEN``), and can continue it with lines in 
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 
 from dgxcheck.facts.limits import LOG_LINE_CHARACTERS, LOG_LINES
@@ -19,6 +19,7 @@ _OF_DEVICE = re.compile(
     r"|nvidia-nvswitch\d|nvidia-nvlink: \w"
 )
 """First lines of drivers about a device, each by more bytes than the name of a process has."""
+_BDF = re.compile(BDF)
 Lines = list[tuple[float, str]]
 _MOST_KINDS = 64
 """Of a real log; in a forged one the rest share one."""
@@ -51,6 +52,8 @@ class Kept:
     def __init__(self) -> None:
         self._kinds: dict[tuple[int, str], deque[tuple[int, float, str]]] = {}
         self._number = 0
+        self._left_out: Counter[tuple[int, str, str]] = Counter()
+        self._last_left_out: dict[tuple[int, str, str], str] = {}
         self.complete_s: float | None = None
         """Seconds from which on no message was evicted; None where none was."""
 
@@ -66,9 +69,19 @@ class Kept:
         kind = self._kinds.setdefault(name, deque(maxlen=LOG_LINES))
         full = len(kind) == LOG_LINES
         self._number += 1
+        if full:
+            evicted = kind[0][2]
+            named = _BDF.search(evicted)
+            device = (*name, named[0] if named else "")
+            self._left_out[device] += 1
+            self._last_left_out[device] = evicted
         kind.append((self._number, seconds, message[:LOG_LINE_CHARACTERS]))
         if full:
             self.complete_s = max(self.complete_s or 0.0, kind[0][1])
+
+    def left_out(self) -> list[tuple[int, str]]:
+        """How many messages of each form and device were evicted, and the last of them; the most first."""
+        return [(count, self._last_left_out[device]) for device, count in self._left_out.most_common(_MOST_KINDS)]
 
     def lines(self) -> Lines:
         """Seconds and message of all that were kept."""

@@ -31,6 +31,8 @@ class Times(Record, kw_only=False):
     """Seconds since boot from which on no message is left out; None where its times count from something else."""
     earlier: tuple[Lines, ...] = ()
     """Those of the driver in the boots before, in their order; none that a later boot has too."""
+    left_out: tuple[tuple[int, str], ...] = ()
+    """How many more messages there were of a form and device, with one of them."""
 
 
 class _Boot:
@@ -83,7 +85,7 @@ def times(log: str | bytes) -> Times | None:
     begins = last.begins
     if begins is not None and last.kept.complete_s is not None:
         begins = max(begins, last.kept.complete_s)
-    return Times(last.kept.lines(), begins, tuple(earlier[:0:-1]))
+    return Times(last.kept.lines(), begins, tuple(earlier[:0:-1]), tuple(last.kept.left_out()))
 
 
 def _of_driver(boot: _Boot) -> Lines:

@@ -21,7 +21,7 @@ CLOSING = "closing"
 MOST_TROUBLES = 2
 """So many steps of a GPU may hang or break before the rest of it is left."""
 LISTEN_S = 0.2
-Step = Mapping[str, Any]
+MeasureStep = Mapping[str, Any]
 Progress = Callable[[str, int], None]
 """Told the key that is measured now, and how many steps are done."""
 
@@ -41,7 +41,7 @@ class CudaStage:
         self._supervisor = Supervisor(killer)
         self._stop = False
 
-    def run(self, steps: Sequence[Step], progress: Progress = lambda key, done: None) -> dict[str, Json]:
+    def run(self, steps: Sequence[MeasureStep], progress: Progress = lambda key, done: None) -> dict[str, Json]:
         """Measure; every step has a fact in the end, but after ``stop``."""
         left = list(steps)
         own: list[int] = []
@@ -93,7 +93,7 @@ class CudaStage:
         else:
             self.facts[pending] = {"failed": ended, "detail": "the process that measured"}
 
-    def _left(self, steps: Sequence[Step]) -> list[Step]:
+    def _left(self, steps: Sequence[MeasureStep]) -> list[MeasureStep]:
         """The steps that are still to do; those of GPUs and pairs in trouble are answered for."""
         broken = [step for step in steps if _trouble(self.facts.get(step["key"]))]
         for step in broken:
@@ -119,7 +119,7 @@ class CudaStage:
         return self._seconds if worker.pending != START and worker.spoke else max(self._seconds, LEAST_START_S)
 
 
-def involved(step: Step) -> set[str]:
+def involved(step: MeasureStep) -> set[str]:
     """Bus ids of all GPUs that a step puts to work."""
     return {*step["gpus"], *(bdf for each in step.get("with", ()) for bdf in each)}
 

@@ -12,14 +12,15 @@ def driver_backed(path: str) -> bool:
     """Does reading this file run driver code that can hang?
 
     Port attributes query the HCA's firmware, ``speed`` asks the Ethernet driver, ``/proc/driver`` and device nodes are
-    the GPU driver's own, and ``config`` beyond what the kernel caches goes out on the bus.
+    the GPU driver's own, and ``config`` beyond what the kernel caches, as ``vpd``, goes out
+    on the bus.
     """
     return (
         (path.startswith("/sys/class/infiniband/") and "/ports/" in path)
         or (path.startswith("/sys/class/net/") and path.endswith("/speed"))
         or path.startswith("/proc/driver/")
         or (path.startswith("/dev/") and path != "/dev/kmsg")  # printk's own buffer
-        or (path.startswith("/sys/bus/pci/devices/") and path.endswith("/config"))
+        or (path.startswith("/sys/bus/pci/devices/") and path.endswith(("/config", "/vpd")))
     )
 
 

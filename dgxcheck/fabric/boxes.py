@@ -1,0 +1,139 @@
+"""Where the adapters of a fabric sit in their machines, by recordings of these or of one like them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from dgxcheck.assessment.machine import LAUNCH, Machine, examine
+from dgxcheck.fabric.finding import FabricFinding
+from dgxcheck.fabric.intent import Scheme
+from dgxcheck.fabric.judge import Judged
+from dgxcheck.facts.missing import BadInput, rows
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.launch import placements
+from dgxcheck.topology.model import slot_of
+
+
+class Seat(Record):
+    """One adapter in its machine."""
+
+    name: str
+    """As the machine calls it: ``mlx5_3``."""
+    guid: str
+    """16 digits; empty where it is not known."""
+    bdf: str
+    slot: str
+    """Empty where no slot is named."""
+    gpus: tuple[str, ...]
+    """Those that no other adapter is nearer to."""
+
+    @property
+    def shown(self) -> str:
+        """``0000:be:00.0, slot 4, next to GPU4 and GPU5``"""
+        near = f"next to {' and '.join(self.gpus)}" if self.gpus else ""
+        return ", ".join(filter(None, (self.bdf, self.slot and f"slot {self.slot}", near)))
+
+
+class Boxes(Record):
+    """Seats of all machines that were recorded."""
+
+    by_guid: Mapping[str, Seat]
+    by_name: Mapping[str, Seat]
+    """Where most of the recorded machines have that adapter: they stand for machines like them."""
+
+    def seat(self, judged: Judged, shown: str) -> Seat | None:
+        """Of an adapter as findings name it; by its GUID, else by its name as in the recorded machines."""
+        for adapter in judged.fabric.adapters.values():
+            if adapter.name and adapter.shown == shown:
+                return self.by_guid.get(adapter.guid) or self.by_name.get(adapter.name)
+        return None
+
+
+def boxes_of(specs: Iterable[str]) -> Boxes:
+    """Of recordings, folders of them, and names of those that ship; BadInput for what is none."""
+    by_guid: dict[str, Seat] = {}
+    by_name: dict[str, Counter[Seat]] = {}
+    for spec in specs:
+        inside = [os.path.join(spec, name) for name in sorted(os.listdir(spec))] if os.path.isdir(spec) else [spec]
+        for path in [spec] if os.path.isdir(os.path.join(spec, "sys")) else inside:
+            for seat in seats(examine(path, LAUNCH)):
+                by_guid[seat.guid] = seat
+                by_name.setdefault(seat.name, Counter())[replace(seat, guid="")] += 1
+    by_guid.pop("", None)
+    if not by_name:
+        raise BadInput("no recording of --boxes has an HCA")
+    usual = {name: found.most_common(1)[0] for name, found in by_name.items()}
+    return Boxes(
+        by_guid=by_guid,
+        by_name={name: seat for name, (seat, count) in usual.items() if 2 * count > by_name[name].total()},
+    )
+
+
+def seats(machine: Machine) -> tuple[Seat, ...]:
+    """All adapters of one machine that have a place on PCI."""
+    snapshot, topology = machine.snapshot, machine.topology
+    near: dict[str, list[str]] = {}
+    for placed in placements(snapshot, topology):
+        for name in dict.fromkeys(port.partition(":")[0] for port in placed.ports):
+            near.setdefault(name, []).append(placed.gpu.name)
+    guids = {each.name: each.node_guid for each in rows(snapshot.infiniband)}
+    found = []
+    for device in topology.devices:
+        if device.kind == "nic" and device.bdf:
+            guid, slot = guids.get(device.name), slot_of(device, snapshot.slots)
+            found.append(
+                Seat(name=device.name, guid=guid.replace(":", "") if isinstance(guid, str) else "", bdf=device.bdf,
+                     slot=slot if isinstance(slot, str) else "", gpus=tuple(near.get(device.name, ())))
+            )  # fmt: skip
+    return tuple(found)
+
+
+def joined(judged: Judged, boxes: Boxes) -> Judged:
+    """The findings with the seats of the adapters that they name, and whether the name or the cable is wrong."""
+    return replace(judged, findings=tuple(_joined(finding, judged, boxes) for finding in judged.findings))
+
+
+def _joined(finding: FabricFinding, judged: Judged, boxes: Boxes) -> FabricFinding:
+    found: list[str] = []
+    for end in finding.ends:
+        seat = boxes.seat(judged, end)
+        if seat is None:
+            continue
+        found.append(f"{end}: {seat.shown}")
+        name = end.rpartition(" ")[2]
+        if seat.guid and seat.name != name:
+            found.append(f"{end}: this machine calls the adapter {seat.name}, so its node description is out of date,"
+                         " and the cable may be right")  # fmt: skip
+        usual = boxes.by_name.get(name)
+        if seat.guid and usual is not None and seat.name == name and usual.bdf != seat.bdf:
+            found.append(f"{end}: in other machines {name} is {usual.bdf}, so the card may be in the wrong slot")
+    return replace(finding, seats=tuple(found))
+
+
+def rails(judged: Judged, seats_of_box: Sequence[Seat]) -> dict[str, tuple[int | None, int | None]]:
+    """Rail and plane of the adapters of one machine, by name; None where the fabric has no such thing."""
+    scheme = _scheme(judged, seats_of_box)
+    if scheme is None:
+        return {}
+    islands = {name: judged.tiers.island[judged.places[host][name][0]] for host in scheme.systems
+               for name in scheme.adapters if name in judged.places[host]}  # fmt: skip
+    planes = sorted({*islands.values()})
+    found: dict[str, tuple[int | None, int | None]] = {}
+    for plane in planes:
+        blocks = [block for block in scheme.blocks if islands.get(block[0]) == plane]
+        for number, block in enumerate(blocks):
+            for name in block:
+                found[name] = (number if len(blocks) > 1 else None, planes.index(plane) if len(planes) > 1 else None)
+    return found
+
+
+def _scheme(judged: Judged, seats_of_box: Sequence[Seat]) -> Scheme | None:
+    """Of the systems that the machine is one of, by GUID, else of the most systems that have its adapters."""
+    guids = {seat.guid for seat in seats_of_box}
+    hosts = {each.host for each in judged.fabric.adapters.values() if each.guid in guids and each.host}
+    names = {seat.name for seat in seats_of_box}
+    fitting = [scheme for scheme in judged.intent.schemes if scheme.blocks and
+               (hosts & {*scheme.systems} or (not hosts and {*scheme.adapters} & names))]  # fmt: skip
+    return max(fitting, key=lambda scheme: len(scheme.systems), default=None)

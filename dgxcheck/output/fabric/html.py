@@ -1,0 +1,65 @@
+"""A fabric as one HTML file: what is wrong and which plugs to move, a picture, and each leaf."""
+
+from __future__ import annotations
+
+import time
+
+from dgxcheck import __version__
+from dgxcheck.fabric.capacity import leaves_of
+from dgxcheck.fabric.finding import FabricFinding
+from dgxcheck.fleet.node_names import folded
+from dgxcheck.output.fabric import picture, text
+from dgxcheck.output.page import html
+from dgxcheck.output.page.blocks import (
+    Block,
+    Cell,
+    Drawing,
+    Page,
+    PageSection,
+    Paragraph,
+    ProblemBlock,
+    Table,
+)
+from dgxcheck.output.report import FabricReport
+
+
+def render(report: FabricReport) -> str:
+    """The document."""
+    judged = report.judged
+    leaves = leaves_of(judged)
+    first = judged.findings[0] if judged.findings else None
+    rows = tuple(
+        (Cell(leaf.name), Cell(folded(leaf.systems)), Cell(str(leaf.adapters)), Cell(str(leaf.uplinks)),
+         Cell(text.ratio(leaf)))
+        for leaf in leaves
+    )  # fmt: skip
+    drawing = Drawing(pictures=(picture.drawn(judged),), text="\n".join(text.table(leaves, False)))
+    sections: tuple[tuple[str, list[Block]], ...] = (
+        ("Findings", [_problem(finding) for finding in judged.findings]),
+        ("Switches", [drawing] if leaves else []),
+        ("Leaves", [Table(head=("Leaf", "Systems", "Adapters", "Uplinks", "Over-subscription"), rows=rows)]),
+        ("Not read", [Paragraph(row) for row in judged.unread]),
+    )
+    lead = f"{text.told(judged)}." if first is None else f"{text.told(judged)}. First: {first.message}; {first.action}"
+    return html.render(
+        Page(
+            title=text.sizes(judged),
+            status=judged.verdict.upper(),
+            tone=judged.verdict,
+            lead=f"{lead[0].upper()}{lead[1:]}",
+            facts=(
+                *(("Cabling", row) for row in text.schemes(judged)),
+                *(("Bandwidth", row) for row in text.bandwidth(leaves)),
+                ("Written", f"{time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime())} by dgxcheck {__version__}"),
+            ),
+            sections=tuple(PageSection(title=title, blocks=tuple(blocks)) for title, blocks in sections if blocks),
+        )
+    )
+
+
+def _problem(finding: FabricFinding) -> Block:
+    return ProblemBlock(
+        title=f"{finding.status.upper()} {finding.fault.word}: {finding.message}",
+        tone=finding.status,
+        blocks=(Paragraph(f"Do: {finding.action}."), *(Paragraph(f"{seat}.") for seat in finding.seats)),
+    )

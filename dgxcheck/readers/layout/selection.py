@@ -1,0 +1,39 @@
+"""Which lines of a long text are read: one budget for each text, spent first on lines that name devices and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, compress, count, repeat
+from operator import contains
+
+from dgxcheck.facts.limits import READ_CHARACTERS, READ_LINES
+
+_NAMES = ("GPU", "gpu", "NVRM", "nvidia", "NVIDIA", "mlx", "NCCL", "PCI", "Lnk")
+_ALARMS = ("Xid", "rror", "ail", "WARN")
+
+
+def selected(lines: Sequence[str]) -> Sequence[int]:
+    """Numbers, from 0, of the lines that are read: all of a text of usual length, of a longer one as many."""
+    if len(lines) <= READ_LINES and sum(map(len, lines)) <= READ_CHARACTERS:
+        return range(len(lines))
+    named, alarming = _holding(lines, _NAMES), _holding(lines, _ALARMS)
+    chosen: set[int] = set()
+    room = READ_CHARACTERS
+    for numbers in (sorted(named & alarming), sorted(named ^ alarming), range(len(lines))):
+        for number in _from_both_ends(numbers):
+            if number not in chosen and (line := lines[number]) and not line.isspace():
+                room -= len(line)
+                if room < 0 or len(chosen) == READ_LINES:
+                    return sorted(chosen)
+                chosen.add(number)
+    return sorted(chosen)
+
+
+def _holding(lines: Sequence[str], words: Sequence[str]) -> set[int]:
+    """Numbers of the lines that hold one of the words."""
+    return {number for word in words for number in compress(count(), map(contains, lines, repeat(word)))}
+
+
+def _from_both_ends(numbers: Sequence[int]) -> Iterator[int]:
+    """The first, the last, the second ..: of too many the beginning and the end are read."""
+    return chain.from_iterable(zip(numbers, reversed(numbers), strict=True))

@@ -1,0 +1,107 @@
+"""Outputs about a whole fabric: each tool's own form, as versions and machines spell it, and anything else."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgxcheck.fabric.judge import judge
+from dgxcheck.fabric.model import Fabric, fabric_of
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.readers.fabric.any_fabric import read
+from dgxcheck.readers.fabric.plan import planned
+from dgxcheck.readers.fabric.rows import speed_of_lane
+
+NET_DUMP = """\
+"MF0;pod1-leaf1:MQM9700/U1", Mellanox, 0xFC6A1C0300AA0001, LID 5
+#       : IB#  : Sta : PhysSta : MTU : LWA : LSA : FEC mode         : Retran : Neighbor Guid      : N# : NLID : Neighbor Description
+1/1/1   : 1    : ACT : LINK UP : 5   : 4x  : 100 : MLNX_RS_271_257  : NO-RTR : 0xa088c20300000011 : 1  : 21   : "dgx001 mlx5_0"
+1/1/2   : 2    : DOWN: POLLING :     :     :     :                  :        :                    :    :      : ""
+1/2/1   : 3    : ACT : LINK UP : 5   : 2x  : 100 : MLNX_RS_271_257  : NO-RTR : 0xa088c20300000012 : 1  : 22   : "dgx001 mlx5_1"
+1/32/1  : 63   : ACT : LINK UP : 5   : 4x  : 100 : MLNX_RS_271_257  : NO-RTR : 0xfc6a1c0300aa0002 : 1/7/2  : 6 : "MF0;pod1-spine1:MQM9700/U1"
+"MF0;pod1-spine1:MQM9700/U1", Mellanox, 0xfc6a1c0300aa0002, LID 6
+1/7/2   : 14   : ACT : LINK UP : 5   : 4x  : 100 : MLNX_RS_271_257  : NO-RTR : 0xfc6a1c0300aa0001 : 1/32/1 : 5 : "MF0;pod1-leaf1:MQM9700/U1"
+"""  # noqa: E501
+
+
+def joined(text: str) -> dict[str, str]:
+    """The ends of each cable, and its rate."""
+    found = fabric_of([read(text)])
+    return {f"{found.shown(cable.end)} - {found.shown(cable.peer)}": cable.rate for cable in found.cables}
+
+
+def test_net_dump() -> None:
+    assert joined(NET_DUMP) == {
+        "dgx001 mlx5_0 - pod1-leaf1 1/1/1": "4x NDR",
+        "dgx001 mlx5_1 - pod1-leaf1 1/2/1": "2x NDR",
+        "pod1-leaf1 1/32/1 - pod1-spine1 1/7/2": "4x NDR",
+    }
+
+
+def test_iblinkinfo_of_unmanaged_switches() -> None:
+    """Switches of one description are told apart by GUID; SHARP's port inside a switch is no adapter."""
+    text = """\
+CA: node1 HCA-1:
+      0x506b4b0300000001      4    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   17[  ] "SwitchX" ( )
+CA: node2 HCA-1:
+      0x506b4b0300000002      5    1[  ] ==( 4X         10.31 Gbps Active/  LinkUp)==>       3    1[  ] "SwitchX" (Could be 25.78125 Gbps)
+CA: Mellanox Technologies Aggregation Node:
+      0x506b4b0300000003      6    1[  ] ==( 4X        53.125 Gbps Active/  LinkUp)==>       3   41[  ] "SwitchX" ( )
+Switch: 0x506b4b0300000a10 SwitchX:
+           2    1[  ] ==(                Down/ Polling)==>             [  ] "" ( )
+           2   17[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       4    1[  ] "node1 HCA-1" ( )
+           2   18[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       3   18[  ] "SwitchX" ( )
+Switch: 0x506b4b0300000b10 SwitchX:
+           3    1[  ] ==( 4X         10.31 Gbps Active/  LinkUp)==>       5    1[  ] "node2 HCA-1" (Could be 25.78125 Gbps)
+           3   18[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   18[  ] "SwitchX" ( )
+           3   41[  ] ==( 4X        53.125 Gbps Active/  LinkUp)==>       6    1[  ] "Mellanox Technologies Aggregation Node" ( )
+"""  # noqa: E501
+    assert joined(text) == {
+        "node1 HCA-1 - SwitchX 506b4b0300000a10 port 17": "4x EDR",
+        "node2 HCA-1 - SwitchX 506b4b0300000b10 port 1": "4x FDR10",
+        "SwitchX 506b4b0300000a10 port 18 - SwitchX 506b4b0300000b10 port 18": "4x EDR",
+    }
+
+
+def test_adapters_with_two_ports_and_without_a_name() -> None:
+    text = """\
+CA     1  1 0x7cfe900300179b31 4x FDR - SW     9  1 0x0002c903006e29b0 ( 'dl380 mlx4_0' - 'MF0;sw1:SX6036/U1' )
+CA     2  2 0x7cfe900300179b32 4x FDR - SW     9  2 0x0002c903006e29b0 ( 'dl380 mlx4_0' - 'MF0;sw1:SX6036/U1' )
+CA     3  1 0x7cfe900300179b41 4x ??? - SW     9  3 0x0002c903006e29b0 ( 'MT25408 ConnectX Mellanox Technologies' - 'MF0;sw1:SX6036/U1' )
+CA     4  1 0x7cfe900300179b51 4x undefined (16) - SW     9  4 0x0002c903006e29b0 ( 'localhost mlx5_0' - 'MF0;sw1:SX6036/U1' )
+CA     5  1 0x7cfe900300179b61 4x FDR - SW     9  5 0x0002c903006e29b0 ( 'localhost mlx5_0' - 'MF0;sw1:SX6036/U1' )
+SW     9  6 0x0002c903006e29b0 4x SDR                                    'MF0;sw1:SX6036/U1'
+"""  # noqa: E501
+    assert joined(text) == {
+        "sw1 port 1 - dl380 mlx4_0": "4x FDR",
+        "sw1 port 2 - dl380 mlx4_0 port 2": "4x FDR",
+        "sw1 port 3 - MT25408 ConnectX Mellanox Technologies 7cfe900300179b41": "4x ",
+        "sw1 port 4 - localhost mlx5_0 7cfe900300179b51": "4x ",
+        "sw1 port 5 - localhost mlx5_0 7cfe900300179b61": "4x FDR",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("25.78125 Gbps", "EDR"), ("25.78 Gbps", "EDR"), ("10.0 Gbps", "QDR"), ("10.0 Gbps or FDR10", "FDR10"),
+     ("53.125", "HDR"), ("100", "NDR"), ("", ""), ("7", ""), ("nan", "")],
+)  # fmt: skip
+def test_speeds_as_they_are_rounded(text: str, name: str) -> None:
+    assert speed_of_lane(text) == name
+
+
+LINES = st.sampled_from([*NET_DUMP.splitlines(), "{", '{"lldp": {"interface": 7}}', "dgx1,mlx5_0,leaf,1", "A -> B",
+                         'Errors for "x"', "   GUID 0x1 port 1: [SymbolErrorCounter == 99]", "MQM9700 leaf",
+                         "   P1 -4x-50G-> HCA dgx1 mlx5_0/P1", "# Port counters: Lid 4 port 17"])  # fmt: skip
+
+
+@given(st.lists(LINES | st.text(max_size=80), max_size=12))
+def test_anything_is_read_or_refused(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    found: Fabric = fabric_of([read(text, "host")])
+    judge(found)
+    with contextlib.suppress(BadInput):
+        judge(found, planned(text, "plan"))

@@ -1,0 +1,93 @@
+"""Several outputs of one box in one text: what joins them, what leads, what is counted, and what is not said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dgxcheck.assessment import Request, assess, examine
+from dgxcheck.cli import main
+
+BUSES = ("07", "0a", "44", "47")
+ROWS = [["X", "PIX", "SYS", "SYS"], ["PIX", "X", "SYS", "SYS"], ["SYS", "SYS", "X", "PIX"], ["SYS", "SYS", "PIX", "X"]]
+
+
+def matrix(count: int = 4) -> str:
+    head = "\t".join(["", *(f"GPU{n}" for n in range(count)), "CPU Affinity", "NUMA Affinity"])
+    rows = ("\t".join([f"GPU{n}", *row[:count], f"{8 * n}-{8 * n + 7}", str(n // 2)]) for n, row in enumerate(ROWS))
+    return "\n".join([head, *list(rows)[:count], ""])
+
+
+def lspci(*buses: str) -> str:
+    return "".join(f"{bus}:00.0 3D controller: NVIDIA Corporation GA100 [A100 PCIe 40GB] (rev a1)\n" for bus in buses)
+
+
+CSV = "index, name, pci.bus_id\n" + "".join(
+    f"{n}, NVIDIA A100-PCIE-40GB, 00000000:{bus.upper()}:00.0\n" for n, bus in enumerate(BUSES)
+)
+
+
+@pytest.mark.parametrize(("text", "names", "label"), [
+    (CSV + matrix(), ["GPU0", "GPU1", "GPU2", "GPU3"], "PIX"),
+    (lspci(*BUSES) + matrix(), ["GPU0", "GPU1", "GPU2", "GPU3"], "PIX"),
+    (lspci("44") + matrix(), ["GPU@0000:44:00.0", "GPU0", "GPU1", "GPU2", "GPU3"], "PIX"),
+    (lspci(*BUSES) + matrix(2), [*(f"GPU@0000:{bus}:00.0" for bus in BUSES), "GPU0", "GPU1"], "PIX"),
+    (CSV + matrix(2), ["GPU0", "GPU1", "GPU2", "GPU3"], "PIX"),
+])  # fmt: skip
+def test_a_matrix_is_joined_by_evidence(text: str, names: list[str], label: str, tmp_path: Path) -> None:
+    """A GPU of which only the bus id is known is none of the matrix's as far as the text tells."""
+    path = tmp_path / "mail.txt"
+    path.write_text(text)
+    topology = examine(str(path)).topology
+    assert [gpu.name for gpu in topology.gpus] == names
+    assert topology.links.between("GPU0", "GPU1").label == label
+    shown = [topology.device(f"GPU{n}") for n in range(2)]
+    assert [(gpu.cpu_affinity, gpu.numa_node) for gpu in shown if gpu] == [("0-7", 0), ("8-15", 0)]
+
+
+def test_what_is_only_named_or_down_is_not_ok(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mail.txt"
+    port = "\tPort 1:\n\t\tState: Down\n\t\tPhysical state: Disabled\n\t\tRate: 10\n\t\tLink layer: InfiniBand\n"
+    path.write_text(f"{CSV}\nCA 'mlx5_1'\n\tCA type: MT4123\n\tNumber of ports: 1\n{port}")
+    assert main(["health", "--from", str(path)]) == 3
+    states = {line.split()[0]: line.split()[2] for line in capsys.readouterr().out.splitlines()
+              if line.startswith(("GPU0", "GPU3", "mlx5_1"))}  # fmt: skip
+    assert states == {"GPU0": "?", "GPU3": "?", "mlx5_1": "?"}
+
+
+def xid(number: int, seconds: float, text: str = "pid=1, name=a") -> str:
+    return f"[{seconds:.6f}] NVRM: Xid (PCI:0000:44:00): {number}, {text}\n"
+
+
+def test_a_flood_is_counted_whole(tmp_path: Path) -> None:
+    path = tmp_path / "dmesg.txt"
+    aer = "[{0}] pcieport 0000:40:01.1: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)\n"
+    path.write_text("".join(xid(31, 1000 + n) for n in range(8844)) + "".join(
+        aer.format(f"{9900 + n}.000000") for n in range(2500)))  # fmt: skip
+    found = {f.id: f.judgement.message for f in assess(str(path), Request()).findings if f.subject.bdf}
+    assert "8844 times" in found["kernel.xid"]
+    assert "2500 corrected, at least 2000 a day" in found["kernel.aer"]
+
+
+def test_the_worst_finding_of_a_component_leads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "dmesg.txt"
+    path.write_text(xid(48, 10) + xid(63, 11) + xid(79, 20, "pid=1, GPU has fallen off the bus."))
+    assert main(["health", "--from", str(path)]) == 2
+    assert capsys.readouterr().out.startswith("FAIL  GPU@0000:44:00.0: fell off the bus (Xid 79)")
+
+
+def test_earlier_boots_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "journal.txt"
+    path.write_text(
+        "-- Boot 0123456789abcdef0123456789abcdef --\n"
+        "Feb 14 05:03:41 node kernel: NVRM: Xid (PCI:0000:44:00): 79, pid=1, GPU has fallen off the bus.\n"
+        "Feb 14 05:03:42 node kernel: NVRM: Xid (PCI:0000:84:00): 43, pid=1, Ch 00000008\n"
+        "-- Boot fedcba9876543210fedcba9876543210 --\n"
+        "Feb 15 06:03:41 node kernel: Linux version 5.15.0-91-generic (b@c) #101-Ubuntu SMP\n"
+        "Feb 15 06:10:41 node kernel: NVRM: Xid (PCI:0000:84:00): 13, pid=1, name=python, Graphics Exception\n"
+    )
+    assert main(["health", "--from", str(path)]) == 3
+    out = capsys.readouterr().out
+    assert "kernel.off-bus 0000:44:00.0: fell off the bus in an earlier boot of this log" in out
+    assert "Xid 43 (GPU stopped processing) in 1 earlier boot of this log" in out
