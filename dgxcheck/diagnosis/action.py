@@ -69,8 +69,6 @@ class Action(Record):
     """Names of the devices whose jobs or traffic stop; empty for none, and for the whole host."""
     scope: Scope = "none"
     urgency: Urgency = "now"
-    source: str = ""
-    """Where what found the fault says so; empty where that of the code holds."""
 
 
 PREPARATORY = ("drain", "stop-jobs")
@@ -127,7 +125,7 @@ SOURCES: Mapping[Code, str] = {
     "reset-together": f"{_RESET}: before Ampere all GPUs that NVLinks join",
     "reset-with-fabric-manager": f"{_RESET}: on Ampere NVSwitch systems Fabric Manager is required",
     "reset-all-with-switches": f"{_RESET}; {_FM}: all GPUs and NVSwitches together, Fabric Manager stopped",
-    "reboot": f"{_XIDS}: RESTART_BM (Xid 79, 119 ..); nvml.h, NVML_GPU_RECOVERY_ACTION_NODE_REBOOT",
+    "reboot": f"{_XIDS}: RESTART_BM; NVML_GPU_RECOVERY_ACTION_NODE_REBOOT",
     "power-cycle": f"{_DEBUG}: power cycle where a reboot does not help",
     "power-cycle-tray": "NVIDIA DGX GB200 user guide: compute tray Redfish commands, rack reboot sequence",
     "restart-fabric-manager": f"{_FM}: ABORT_CUDA_JOBS_ON_FM_EXIT",

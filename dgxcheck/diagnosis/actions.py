@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
-from dgxcheck.components.component import Component, Kind
+from dgxcheck.components.component import Component
 from dgxcheck.diagnosis import by_hand
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
@@ -39,7 +39,6 @@ _BEFORE_A_RESTART: tuple[Code, ...] = ("finding-remedy", "large-bars", "pcie-set
 _OVERHEATING = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
 _BY_HAND = frozenset({Fault.HOTTER})
 """What is inspected with the machine open."""
-_RESTARTED_BY_XID: tuple[Kind, ...] = ("gpu", "gpus", "board", "driver", "nvlink", "nvswitch")
 _DOWN = frozenset({Fault.PORT_DOWN, Fault.PORT_DISABLED})
 """Of a port that carries no traffic."""
 
@@ -63,10 +62,7 @@ def actions(
     steps = by_hand.feasible(box, component, _needed(box, component, steps))
     tried = recurrence_of(box, explained)
     steps, recurrence = (steps, None) if tried is None else remaining_steps(steps, tried)
-    planned = [
-        _sourced(component, explained, action)
-        for step in steps for action in _with_jobs_stopped(box, component, step, explained)
-    ]  # fmt: skip
+    planned = [action for step in steps for action in _with_jobs_stopped(box, component, step, explained)]
     if steps != ("stop-jobs",):
         acute = due == "now" and any(finding.status is Status.FAIL for finding in explained)
         planned = _drained(box, component, planned, faults, acute)
@@ -136,18 +132,6 @@ def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[St
     to_set, to_reset = changed_by(box, component)
     unneeded = ("change-setting",) if not to_set else () if to_reset else ("reset-gpu", "power-cycle")
     return tuple(step for step in steps if step not in unneeded) or steps
-
-
-def _sourced(component: Component, explained: Sequence[Finding], action: Action) -> Action:
-    """Watching and restarts have the source of the fault that asks for them, else that of the check which found it; a
-    GPU is restarted as NVIDIA's Xids and recovery actions say."""
-    if action.step not in ("watch", "reboot", "power-cycle"):
-        return action
-    rows = [fault for fault in (finding.judgement.fault for finding in explained) if fault is not None]
-    known = next((row.source for row in rows if action.step in row.steps and row.source), "")
-    if not known and (action.step == "watch" or component.kind not in _RESTARTED_BY_XID):
-        known = remedy_finding(component, explained).source
-    return replace(action, source=known)
 
 
 def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Iterator[Action]:

@@ -13,7 +13,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Instruction, Value
 from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
-from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere, is_k80
+from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.gpu import GpuActivity, GpuModes, GpuProcess
 from dgxcheck.facts.host import Host, Memlock, Modules
@@ -35,7 +35,6 @@ _UNITS: Mapping[str, str] = {
     "nvidia-persistenced": "nvidia-persistenced", "nv-hostengine": "nvidia-dcgm", "dcgm-exporter": "dcgm-exporter",
 }  # fmt: skip
 """By the program that NVML shows on a GPU."""
-_ONE_BOARD = "nvidia-smi(1), --gpu-reset; that both GPUs of a K80 are reset together is dgxcheck's own caution"
 _SCREENS = ("Xorg", "X", "gnome-shell", "Xwayland")
 
 
@@ -213,7 +212,6 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
         step="reset-gpu", commands=(("nvidia-smi", "-r", *ids),) if ids or everything else (), scope="jobs",
         instruction=instruction if ids or everything else Instruction(code="reset-named"),
         disturbs=tuple(gpu.name for gpu in gpus),
-        source=_ONE_BOARD if len(gpus) > 1 and all(map(is_k80, gpus)) else "",
     )  # fmt: skip
 
 

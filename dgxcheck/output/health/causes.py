@@ -213,24 +213,17 @@ def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
 def _action_json(action: Action, findings: Mapping[str, Finding]) -> Json:
     finding = findings.get(action.remedy_of)
     remedies = {} if finding is None else {finding.key: finding.remedy}
-    code = SOURCES.get(action.instruction.code, "")
     return {
         "action": action.step,
         "commands": [list(command) for command in action.commands],
         "instruction": action.instruction.code,
         "remedy_of": action.remedy_of or None,
         "text": action_text(action, remedies),
-        "source": action.source or (code if finding is None else _source_of_remedy(finding)),
+        "source": SOURCES.get(action.instruction.code, "") if finding is None else finding.source,
         "disturbs": list(action.disturbs),
         "scope": action.scope,
         "urgency": action.urgency,
     }
-
-
-def _source_of_remedy(finding: Finding) -> str:
-    """That of the fault where the remedy is the fault's."""
-    fault = finding.judgement.fault
-    return fault.source if fault is not None and fault.source and finding.remedy == fault.remedy else finding.source
 
 
 def _confidence(confidence: Confidence) -> Json:
