@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime
@@ -13,7 +12,6 @@ from dgxcheck.settings import THRESHOLDS, Acknowledgement, Settings, Severity
 from dgxcheck.suggestion import did_you_mean
 from dgxcheck.toml_file import load, plain, refuse, shown
 
-SITE = "/etc/dgxcheck/config.toml"
 KEYS: Mapping[str, tuple[str, ...]] = {
     "thresholds": tuple(THRESHOLDS),
     "severities": (),
@@ -33,10 +31,9 @@ MOST = 1e18
 """A ceiling that is larger is none."""
 
 
-def of_site(path: str | None, checks: Collection[str]) -> Settings:
-    """What ``--config``, else ``$DGXCHECK_CONFIG``, else ``/etc/dgxcheck/config.toml`` says; nothing without a file."""
-    chosen = path if path is not None else os.environ.get("DGXCHECK_CONFIG") or _of_etc()
-    return Settings() if chosen is None else settings(load(chosen), chosen, checks)
+def of_file(path: str, checks: Collection[str]) -> Settings:
+    """The settings in a TOML file; ``checks`` are the ids that there are."""
+    return settings(load(path), path, checks)
 
 
 def settings(document: Mapping[str, Any], path: str, checks: Collection[str]) -> Settings:
@@ -101,17 +98,6 @@ def _day(value: object, where: str, path: str) -> str:
     if not as_written:
         refuse(path, where, f"{text if isinstance(value, datetime) else shown(value)} is not {_DATE}")
     return text
-
-
-def _of_etc() -> str | None:
-    """The site's file where there is one; one that may not be read is not passed over."""
-    try:
-        os.stat(SITE)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError:
-        pass
-    return SITE
 
 
 def _table(document: Mapping[str, Any], name: str, path: str, checks: Collection[str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.source.recording.binary import from_rows, to_rows
+from dgxcheck.source.recording.keys import from_rows, to_rows
 from dgxcheck.source.recording.shipped import open_source
 
 PCI = "/sys/bus/pci/devices"

@@ -16,8 +16,7 @@ from typing import NamedTuple
 from standin import nvml
 
 from dgxcheck.source.protocol import Json
-from dgxcheck.source.recording.binary import from_rows
-from dgxcheck.source.recording.keys import GroupedFacts
+from dgxcheck.source.recording.keys import GroupedFacts, from_rows
 from dgxcheck.workers.nvml import binding as nvml_calls
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -38,6 +38,7 @@ LOADERS: dict[str, tuple[tuple[str, ...], str, int]] = {
     "overlay": (TOPO, "fault.json", limits.OVERLAY_BYTES),
     "result": (("fleet",), "x.json", limits.RESULT_BYTES),
     "results": (("fleet",), "x.jsonl", BYTES),
+    "fabric": (("fabric",), "ib.txt.gz", limits.FABRIC_BYTES),
     "counters": (("health", "--from", "dgx-1-v100", "--state"), "counters.json", limits.RECORDING_BYTES),
     "watch state": (("watch", "--no-health", "--state"), "watch.json", limits.WATCH_BYTES),
     "directory": (("health", "--from"), "tree", limits.TREE_BYTES),
@@ -46,7 +47,7 @@ LOADERS: dict[str, tuple[tuple[str, ...], str, int]] = {
 """Commands, the name of the file that they read, and how much of it is read (unpacked)."""
 _GOES_ON_S = {"watch state": 3.0}
 """Commands that end when they are told to: after so many seconds, by when their input was read."""
-_PACKED = ("packed recording", "bug report", "archive")
+_PACKED = ("packed recording", "bug report", "archive", "fabric")
 _RESULT = (
     b'{"schema": "dgxcheck/result/1", "host": "a", "generated_at": "2026-11-22T10:00:00Z", "level": "quick",'
     b' "verdict": "pass", "found": [], "passed": {"ecc.dbe/GPU0": 0}}\n'
@@ -61,6 +62,7 @@ _ROWS = {
     "configuration": b'[thresholds]\n"thermal.warn" = 80\n',
     "result": _RESULT,
     "results": _RESULT,
+    "fabric": b"CA 21 1 0x000000000010003f 4x EDR - SW 3 16 0x0000000000200001 ( 'dgx007 mlx5_3' - 'leaf01' )\n",
     "watch state": b'{"schema": "dgxcheck/watch-state/1", "boot_id": "b", "events": [{"at": "x", "text": "y"}], ',
     "outputs": b"[    1.500000] NVRM: Xid (PCI:0000:06:00): 79, pid=17, GPU has fallen off.\nGPU0\tX\tNV1\tSYS\n",
 }

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.source.recording.binary import from_rows, to_rows
+from dgxcheck.source.recording.keys import from_rows, to_rows
 
 Text = Callable[[str], str]
 RANGE = re.compile(r"0x[0-9a-f]{16} 0x[0-9a-f]{16} 0x[0-9a-f]{16}")

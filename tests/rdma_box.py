@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.readiness.gpudirect import Readiness, readiness
-from dgxcheck.source.recording.binary import to_rows
+from dgxcheck.source.recording.keys import to_rows
 from dgxcheck.source.recording.shipped import open_source
 
 PCI = "/sys/bus/pci/devices"

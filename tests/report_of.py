@@ -9,7 +9,7 @@ from dgxcheck.assessment.machine import topology_of
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import EXIT_CODES, verdict
-from dgxcheck.diagnosis.causes import Diagnosis
+from dgxcheck.diagnosis.model import Diagnosis
 from dgxcheck.facts.record import replace
 from dgxcheck.output.report import HealthReport
 from dgxcheck.settings import Settings

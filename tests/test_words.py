@@ -16,7 +16,7 @@ WRITTEN = {
     "dgxcheck/workers/nvml/walk.py", "dgxcheck/workers/files/child.py",
     "dgxcheck/workers/nvml/supervisor.py",  # the three pass them on
     "dgxcheck/checks/engine/run.py",  # says that a check was required
-    "dgxcheck/checks/drift/baseline.py",  # passes a difference on as a finding
+    "dgxcheck/checks/baseline.py",  # passes a difference on as a finding
     "dgxcheck/assessment/load.py",  # writes findings into the log of events
     "dgxcheck/watch/judgement_child.py",  # hands findings to the watch
     "dgxcheck/assessment/compare.py", "dgxcheck/difference/findings.py",  # pass the new message on

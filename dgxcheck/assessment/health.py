@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
-from dgxcheck.assessment.growth import LastRun, Present, inventory, last_run, loaded, with_growth, within
-from dgxcheck.assessment.host_use import HostWatch, Watched, programs
-from dgxcheck.assessment.inventory import counts, is_accepted
+from dgxcheck.assessment.growth import with_growth, within
 from dgxcheck.assessment.machine import opened, surveyed, topology_of
 from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.assessment.request import DEFAULT, WINDOW_S, Request, validate
@@ -19,18 +17,17 @@ from dgxcheck.checks.by_nature.last_run import CHECK as LAST_RUN
 from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
 from dgxcheck.checks.placement.missing import CHECK as INVENTORY
 from dgxcheck.checks.registry import PROBES
-from dgxcheck.diagnosis.causes import diagnose
+from dgxcheck.diagnosis.model import HEALTHY, Diagnosis
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import BadInput, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
-from dgxcheck.readiness.figures import all_figures
 from dgxcheck.score.box import score_of
-from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import NOTHING_STATED
@@ -38,6 +35,7 @@ from dgxcheck.topology.build import NOTHING_STATED
 if TYPE_CHECKING:
     from dgxcheck.assessment.machine import Given
     from dgxcheck.difference.model import Compared
+    from dgxcheck.readiness.figures import Figure
 
 KERNEL_LOG = "kernel_log"
 MEASUREMENT = "measurement"
@@ -55,14 +53,20 @@ def assess(
     judged. ``progress`` follows it. ``root``: where the files of the live machine are. Raises ``BadInput`` if the
     source cannot be read or the request cannot be met.
     """
-    begun, watch = time.monotonic(), HostWatch()
+    begun = time.monotonic()
     checks, required = selected(request)
     with opened(source, "HEALTH", request.driver_deadline, root) as machine:
         live = machine.origin.kind == "live"
         validate(request, live)
         facts, read_at = _facts(machine, request), time.time()
+        if not live:
+            box = _box(machine, request, facts, checks, progress, root)
+            return _assessment(box, machine.origin, request, checks, required, begun)
+        from dgxcheck.assessment.host_use import HostWatch, Watched, programs
+
+        watch = HostWatch()
         box = _box(machine, request, facts, checks, Watched(progress, watch), root)
-        used = programs(box.gpus, facts.gpu_processes, read_at) if live else ()
+        used = programs(box.gpus, facts.gpu_processes, read_at)
         judged = _assessment(box, machine.origin, request, checks, required, begun)
         return replace(judged, programs=used, host_load=watch.load)
 
@@ -74,7 +78,7 @@ def _assessment(
     host = box.snapshot.host
     of_text = origin.provenance == "imported"
     judged = verdict(findings, 1 if request.only else LEAST_CHECKS, of_text)
-    diagnosis = diagnose(box, findings)
+    diagnosis = _diagnosis(box, findings)
     return Assessment(
         origin=origin,
         snapshot=box.snapshot,
@@ -86,11 +90,27 @@ def _assessment(
         verdict=judged,
         diagnosis=diagnosis,
         score=score_of(box, judged, diagnosis.causes),
-        figures=all_figures(box),
+        figures=_figures(box),
         host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
         seconds=time.monotonic() - begun,
         unmatched=unmatched(findings, box.settings.acknowledged, box),
     )
+
+
+def _diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
+    if not any(finding.status in BAD and not finding.acknowledged for finding in findings):
+        return HEALTHY
+    from dgxcheck.diagnosis.causes import diagnose
+
+    return diagnose(box, findings)
+
+
+def _figures(box: Box) -> tuple[Figure, ...]:
+    if isinstance(box.snapshot.measurement, Missing):
+        return ()
+    from dgxcheck.readiness.figures import all_figures
+
+    return all_figures(box)
 
 
 def _box(
@@ -121,18 +141,11 @@ def _box(
         box = under_load(box, source, request, checks, progress, root)
     if request.baseline is not None:
         box = replace(box, drift=_drift(request.baseline, source, box))
-    present = Present(
-        counts=counts(facts, topology) if live else {}, accepted=is_accepted(settings.acknowledged, INVENTORY),
-        changes_accepted=is_accepted(settings.acknowledged, LAST_RUN),
-    )  # fmt: skip
     once = request.level == "quick" or request.duration is not None
-    if live and (once or request.window is not None):
-        box = replace(box, inventory=inventory(facts, request.state), present=present.counts)
-    if once:
+    if live:
+        box = _with_last_run(box, source, request, once or request.window is not None)
+    if once or (live and request.window is None):
         return box
-    if live and request.window is None:
-        last = _last_run(source, facts, request, present)
-        return replace(with_growth(box, last.growth), inventory=last.inventory, kept=last.kept, present=present.counts)
     return with_growth(box, within(source, facts, inf if request.window is None else request.window, progress))
 
 
@@ -147,6 +160,7 @@ def _facts(source: Source, request: Request) -> Snapshot:
         return replace(facts, kernel_log=saved)
     if live and request.state is not None and isinstance(facts.kernel_log, KernelLog):
         from dgxcheck.assessment import xid_history
+        from dgxcheck.source import state_file
 
         earlier_run = state_file.read(request.state)
         earlier = () if earlier_run is None else xid_history.read(earlier_run.xids, state_file.now()[1])
@@ -157,7 +171,7 @@ def _facts(source: Source, request: Request) -> Snapshot:
 def _drift(spec: str, source: Source, box: Box) -> Compared:
     """What differs from an earlier recording of this machine."""
     from dgxcheck.assessment.compare import called_as, namespace, side_of
-    from dgxcheck.assessment.opening import open_source
+    from dgxcheck.assessment.machine import open_source
     from dgxcheck.difference.compare import compare
     from dgxcheck.difference.model import Side
 
@@ -166,11 +180,22 @@ def _drift(spec: str, source: Source, box: Box) -> Compared:
     return compare(called_as(old, new.namespace), called_as(new, old.namespace))
 
 
-def _last_run(source: Source, facts: Snapshot, request: Request, present: Present) -> LastRun:
-    """The live machine against what an earlier run left of it."""
+def _with_last_run(box: Box, source: Source, request: Request, only_devices: bool) -> Box:
+    """The live machine against what an earlier run left of it: its devices, else its counters and values too."""
+    from dgxcheck.assessment import last_run
+
+    facts, known = box.snapshot, box.settings.acknowledged
+    present = last_run.Present(
+        counts=last_run.counts(facts, box.topology), accepted=last_run.is_accepted(known, INVENTORY),
+        changes_accepted=last_run.is_accepted(known, LAST_RUN),
+    )  # fmt: skip
+    if only_devices:
+        return replace(box, inventory=last_run.inventory(facts, request.state), present=present.counts)
     if request.measures:
-        return loaded(source, facts, request.state, WINDOW_S, present)
-    return last_run(source, facts, request.state, present)
+        last = last_run.loaded(source, facts, request.state, WINDOW_S, present)
+    else:
+        last = last_run.last_run(source, facts, request.state, present)
+    return replace(with_growth(box, last.growth), inventory=last.inventory, kept=last.kept, present=present.counts)
 
 
 def _saved_log(path: str) -> KernelLog | Missing:

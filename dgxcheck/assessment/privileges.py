@@ -13,8 +13,7 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Origin, Source
-from dgxcheck.source.recording.binary import from_rows, to_rows
-from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, from_rows, insert, to_rows
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source

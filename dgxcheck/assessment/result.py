@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dgxcheck.assessment.host_use import HostLoad, Program
     from dgxcheck.assessment.request import Level
     from dgxcheck.checks.engine.finding import Finding, Status
-    from dgxcheck.diagnosis.causes import Cause, Diagnosis
+    from dgxcheck.diagnosis.model import Cause, Diagnosis
     from dgxcheck.facts.missing import Missing
     from dgxcheck.profiles.model import Profile, SelectedProfile
     from dgxcheck.readiness.figures import Figure

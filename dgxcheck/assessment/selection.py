@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Collection, Iterable
 
 from dgxcheck.assessment.request import Request
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.drift import baseline
+from dgxcheck.checks import baseline
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.configuration import of_site
 from dgxcheck.facts import catalogue
 from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.faults.kind import FaultKind
@@ -22,6 +22,8 @@ from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.rootfs import decode, list_names, read_bytes
 from dgxcheck.settings import Settings
 from dgxcheck.suggestion import did_you_mean
+
+SITE = "/etc/dgxcheck/config.toml"
 
 
 def selected(request: Request) -> tuple[list[Check], set[str]]:
@@ -49,6 +51,27 @@ def named(words: Iterable[str]) -> list[Check]:
 def site_settings(config: str | None) -> Settings:
     """What the site configured: in this file, else in ``$DGXCHECK_CONFIG``, else in /etc/dgxcheck/config.toml."""
     return of_site(config, [check.id for check in CHECKS])
+
+
+def of_site(path: str | None, checks: Collection[str]) -> Settings:
+    """What ``--config``, else ``$DGXCHECK_CONFIG``, else ``/etc/dgxcheck/config.toml`` says; nothing without a file."""
+    chosen = path if path is not None else os.environ.get("DGXCHECK_CONFIG") or _of_etc()
+    if chosen is None:
+        return Settings()
+    from dgxcheck import configuration
+
+    return configuration.of_file(chosen, checks)
+
+
+def _of_etc() -> str | None:
+    """The site's file where there is one; one that may not be read is not passed over."""
+    try:
+        os.stat(SITE)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        pass
+    return SITE
 
 
 _FAULTS = {word: fault for word, fault in BY_WORD.items() if word not in {check.id for check in CHECKS}}

@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from dgxcheck.checks.kernel_log.sxid import sxid_fault
-from dgxcheck.checks.kernel_log.xid_fault import fault_of
+from dgxcheck.checks.kernel_log.xid_meaning import fault_of, sxid_fault
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.escalation import escalation
 from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.xid.architecture import AMPERE, architecture_of
-from dgxcheck.xid.entry import REMEDIES, Severity, SXidEntry, XidEntry
 from dgxcheck.xid.relations import Relation, relations
-from dgxcheck.xid.table import FIRST_SXID, UNUSED, before_ampere, from_ampere, is_listed, meaning, sxids
+from dgxcheck.xid.table import (
+    AMPERE,
+    FIRST_SXID,
+    REMEDIES,
+    UNUSED,
+    Severity,
+    SXidEntry,
+    XidEntry,
+    architecture_of,
+    before_ampere,
+    from_ampere,
+    is_listed,
+    meaning,
+    sxids,
+)
 
 AppliesTo = Literal["all GPUs", "GPUs before Ampere", "GPUs from Ampere on", "NVSwitches"]
 

@@ -16,7 +16,7 @@ from dgxcheck.source.protocol import Json, Origin
 from dgxcheck.source.recording.keys import DEVICE
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import Snapshot, survey
-from dgxcheck.xid.line import FATAL, OFF_BUS
+from dgxcheck.xid.relations import FATAL, OFF_BUS
 
 _BOOT = re.compile(r"[\w-]{1,64}", re.ASCII)
 _UUID = re.compile(r"GPU-[\w-]{1,64}", re.ASCII)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks import imported_reports
+from dgxcheck.checks import baseline, imported_reports
 from dgxcheck.checks.answers import files as answers_of_files
 from dgxcheck.checks.answers import gpus as answers_of_gpus
 from dgxcheck.checks.answers import host as answers_of_the_host
 from dgxcheck.checks.by_nature import last_run, states, unique
 from dgxcheck.checks.consistency import readings
-from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.driver import bound, fabric_manager, persistence, versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
@@ -23,7 +22,7 @@ from dgxcheck.checks.kernel_log import memory as memory_log
 from dgxcheck.checks.kernel_log import pcie as pcie_log
 from dgxcheck.checks.kernel_log import storage as storage_log
 from dgxcheck.checks.kernel_log import xid
-from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copies, integrity, p2p_copies, rdma_ports
+from dgxcheck.checks.measurement import checks as measurement
 from dgxcheck.checks.network import firmware, hcas, port_counters, port_link, port_state
 from dgxcheck.checks.nvlink import errors as nvlink_errors
 from dgxcheck.checks.nvlink import matrix, nvswitches, speed
@@ -101,13 +100,7 @@ CHECKS: tuple[Check, ...] = (
     *baseline.CHECKS,
     *uniform.CHECKS,
     *last_run.CHECKS,
-    *host_copies.CHECKS,
-    *integrity.CHECKS,
-    *p2p_copies.CHECKS,
-    *rdma_ports.CHECKS,
-    *collectives.CHECKS,
-    *compute.CHECKS,
-    *burn_in.CHECKS,
+    *measurement.CHECKS,
 )
 PROBES = (
     "pci", "vpd", "numa", "numa_memory", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac",

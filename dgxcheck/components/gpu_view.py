@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from dgxcheck.facts.gpu import GpuBoard, Nvml
 from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.topology.model import Surveyed
-from dgxcheck.xid.architecture import NAMES, architecture_of
+from dgxcheck.xid.table import NAMES, architecture_of
 
 if TYPE_CHECKING:
     from dgxcheck.facts.gpu import (

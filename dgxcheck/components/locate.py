@@ -122,14 +122,19 @@ def all_nvlinks(machine: Surveyed) -> Component:
 
 
 def has_nvswitches(machine: Surveyed) -> bool:
-    """Are the GPUs joined through NVSwitches, which the fabric manager sets up?"""
+    """Are the GPUs joined through NVSwitches, which the fabric manager of this machine sets up? They are on PCI, or
+    behind adapters of this machine.
+    """
     return _has_nvswitches(Identity(machine.topology))
 
 
 @lru_cache(maxsize=4)
 def _has_nvswitches(topology: Identity) -> bool:
-    functions = topology.facts.functions if isinstance(topology.facts, Topology) else {}
-    return any(map(is_nvswitch, functions.values()))
+    wired = topology.facts
+    if not isinstance(wired, Topology):
+        return False
+    behind = any(device.kind == "nvswitch-bridge" for device in wired.devices)
+    return behind or any(map(is_nvswitch, wired.functions.values()))
 
 
 def is_nvswitch(function: PciFunction) -> bool:

@@ -8,44 +8,18 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import HOST, SETTINGS, Component, Key
 from dgxcheck.components.containment import containers
-from dgxcheck.diagnosis.action import ORDER, Action, urgency_of
+from dgxcheck.diagnosis.action import ORDER, urgency_of
 from dgxcheck.diagnosis.actions import actions
 from dgxcheck.diagnosis.collateral import collateral
 from dgxcheck.diagnosis.common_cause import common_causes, set_cover
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement, by_elimination
-from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence
-from dgxcheck.diagnosis.recurrence import Recurrence
+from dgxcheck.diagnosis.model import Cause, Diagnosis
+from dgxcheck.diagnosis.preserve import preserve_evidence
 from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, GPU_DEAD, Fault
-from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.record import replace
 
 Causes = dict[Component, list[str]]
 """Components to blame, with the keys of the findings that each explains."""
-
-
-class Cause(Record):
-    """One component to blame."""
-
-    component: Component
-    explains: tuple[str, ...]
-    """Keys of the findings, the worst first."""
-    faults: tuple[FaultKind, ...]
-    severity: Status
-    confidence: Confidence
-    actions: tuple[Action, ...]
-    """From the least disruptive up."""
-    recurrence: Recurrence | None
-    """What was done already and did not help, where an Xid came back; actions that it rules out are left out."""
-    preserve: tuple[Preserve, ...]
-    """Commands that save what the actions destroy."""
-
-
-class Diagnosis(Record):
-    """Every bad finding that the site has not acknowledged is in one of the two."""
-
-    causes: tuple[Cause, ...]
-    unexplained: tuple[str, ...]
-    """Keys of findings."""
 
 
 def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:

@@ -16,7 +16,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.record import Record
-from dgxcheck.xid.line import OFF_BUS
+from dgxcheck.xid.relations import OFF_BUS
 
 _GPU_SIDE = ("gpu", "gpus", "board", "link", "switch", "nvlink", "nvswitch", "path", "slot", "driver")
 _OF_NVLINKS = ("NVLink", "NVSwitches", "missing NVSwitch")

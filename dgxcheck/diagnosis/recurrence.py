@@ -17,7 +17,7 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.xid.line import ANNOUNCES_RECOVERY, FATAL, OFF_BUS
+from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, FATAL, OFF_BUS
 from dgxcheck.xid.table import meaning
 
 _OF_XIDS = (Fault.XID, Fault.RETIREMENT_FAILED, Fault.RESET_REQUIRED, Fault.REBOOT_REQUIRED, Fault.RECOVERY_REQUIRED)

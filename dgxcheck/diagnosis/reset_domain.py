@@ -13,7 +13,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.gpu_view import architecture
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.architecture import AMPERE
+from dgxcheck.xid.table import AMPERE
 
 _K80 = (0x10DE, 0x102D)
 

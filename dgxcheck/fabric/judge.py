@@ -211,7 +211,7 @@ def _misplaced(moves: tuple[Move, ...], fabric: Fabric, tiers: Tiers, places: Pl
         (first, _, a), (switch, _, b) = (port.rpartition(" port ") for port in ports)
         where = f"{first} ports {a} and {b}" if first and first == switch else f"{ports[0]} and {ports[1]}"
         on = "" if at_hand else f": {where}"
-        message = f"{names[0]} and {second} have each other's cable{on}"
+        message = f"{where if at_hand else f'{names[0]} and {second}'} have each other's cable{on}"
         action = f"exchange the two plugs at {where}"
     crossing = {move.source[0] for move in moves}
     return FabricFinding(

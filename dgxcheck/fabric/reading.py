@@ -6,7 +6,7 @@ import os
 import zlib
 from collections.abc import Sequence
 
-from dgxcheck.facts.limits import FABRIC_BYTES
+from dgxcheck.facts.limits import FABRIC_BYTES, FABRIC_LINES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import opened, too_large
@@ -85,6 +85,8 @@ def _text(spec: str) -> str:
         raise BadInput(f"{spec}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(data) > FABRIC_BYTES:
         raise too_large(spec, FABRIC_BYTES)
+    if data.count(b"\n") > FABRIC_LINES:
+        raise BadInput(f"{spec}: more than {FABRIC_LINES} lines")
     return decode(data)
 
 

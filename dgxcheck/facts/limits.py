@@ -81,8 +81,9 @@ FLEET_FILES = 200_000
 """Files of a folder of results."""
 FLEET_IDLE_LINES = 100_000
 """Lines of one file of results that hold none, blank ones too: packed newlines unpack to a thousandfold."""
-FABRIC_BYTES = 64 << 20
+FABRIC_BYTES = 32 << 20
 """An output about a fabric, unpacked; ``iblinkinfo`` of 1,000 systems has 5 MiB."""
+FABRIC_LINES = 1_000_000
 NODES = 200_000
 """Names of a list such as ``dgx[001-999]``."""
 NODE_RANGES = 8

@@ -18,6 +18,7 @@ Leaf = tuple[str, Rows, Value]
 """The name, ``PciBars.bars[1].size``, the rows and the value."""
 Picked = Callable[[Fact], bool]
 
+_SCALARS = frozenset((bool, int, float, str, type(None)))
 PRESENT, UNREAD = "present", "not readable"
 _NOT_ASKED = (Gap.UNASKED, Gap.UNRECORDED, Gap.ABSENT)
 """A file that is absent may be absent from a copy of the tree only; sysfs has the same files for devices of a kind."""
@@ -40,14 +41,19 @@ def held(value: object, above: Mapping[str, str] = {}) -> Iterator[tuple[Mapping
     elif isinstance(value, Record) and not isinstance(value, Missing):
         keys = {**above, **keys_of(value)}
         yield keys, value
-        for name, row in rows_of(type(value)).items():
-            if row.nature == "holder" and isinstance(inside := getattr(value, name), tuple):
+        for name in _fields(type(value), "holder"):
+            if isinstance(inside := getattr(value, name), tuple):
                 yield from held(inside, keys)
 
 
 def keys_of(record: Record) -> dict[str, str]:
     """The fields that say which device a record is of; empty for the host."""
-    return {name: str(getattr(record, name)) for name, row in rows_of(type(record)).items() if row.nature == "key"}
+    return {name: str(getattr(record, name)) for name in _fields(type(record), "key")}
+
+
+@cache
+def _fields(kind: type[Record], nature: str) -> tuple[str, ...]:
+    return tuple(name for name, row in rows_of(kind).items() if row.nature == nature)
 
 
 def is_inside(row: Fact) -> bool:
@@ -67,6 +73,9 @@ def leaves(record: Record, picked: Picked, gaps: bool = False) -> Iterator[Leaf]
 def _of_record(record: Record, name: str, above: Rows, picked: Picked, gaps: bool) -> Iterator[Leaf]:
     for field, row, may_be_else in _rows(type(record), picked):
         value, inside = getattr(record, field), (*above, row)
+        if type(value) in _SCALARS:
+            yield f"{name}.{field}", inside, value
+            continue
         if isinstance(value, Missing):
             if gaps and value.gap not in _NOT_ASKED:
                 yield f"{name}.{field}", inside, UNREAD

@@ -10,9 +10,8 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.instructions import STEPS
 from dgxcheck.output.json_values import compact
 from dgxcheck.output.plain_text import columns, lines
-from dgxcheck.xid.entry import Severity
 from dgxcheck.xid.relations import Place, Relation
-from dgxcheck.xid.table import FIRST_SXID, sxids
+from dgxcheck.xid.table import FIRST_SXID, Severity, sxids
 
 SEVERITIES: Mapping[Severity, str] = {
     "fail": "fail", "repeated": "warn, fail if it repeats", "text": "as the line says", "warn": "warn",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -18,11 +19,33 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.profiles.model import Board, Profile, SelectedProfile
 from dgxcheck.profiles.parse import Boards, profile
-from dgxcheck.profiles.product import is_product
 from dgxcheck.suggestion import did_you_mean
 from dgxcheck.survey import Snapshot
 from dgxcheck.toml_file import load
 from dgxcheck.topology.model import Device, Topology
+
+_FILLERS = {"nvidia", "with", "tesla", "system"}
+_JOINED = re.compile(r"^dgx(?=[a-z0-9])")
+_SIZE_OR_PART = re.compile(r"\d+(gb)?")
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+def is_product(name: str, product: str) -> bool:
+    """``name`` begins with the words of ``product``, and only a part number or a memory size follows.
+
+    A word more makes another machine: ``DGX Station A100`` is no ``DGX Station``.
+    """
+    given, expected = _words(name), _words(product)
+    rest = given[len(expected) :]
+    if name.strip() == product.strip():
+        return bool(name.strip())
+    return bool(expected) and given[: len(expected)] == expected and all(map(_SIZE_OR_PART.fullmatch, rest))
+
+
+def _words(name: str) -> list[str]:
+    words = [word for word in _WORD.findall(name.lower()) if word not in _FILLERS]
+    return [part for word in words for part in _JOINED.sub("dgx ", word).split()]
+
 
 FOLDER = os.path.join(package_files.FOLDER, "profiles")
 _COMPILED = "shipped.json"

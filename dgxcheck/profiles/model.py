@@ -106,7 +106,7 @@ class Profile(Record):
     name: str
     title: str
     products: tuple[str, ...]
-    """DMI product names without vendor, part number and memory size; see ``profiles.product``."""
+    """DMI product names without vendor, part number and memory size; see ``library.is_product``."""
     boards: tuple[str, ...]
     """Ids of the GPU models that the machine was sold with."""
     own_boards: Mapping[str, Board] = {}

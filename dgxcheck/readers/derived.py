@@ -137,6 +137,10 @@ def _slot(numbers: Mapping[int, Json], bdf: str) -> int:
     return fits[0] if len(fits) == 1 else max(numbers, default=-1) + 1
 
 
+def _gpu(bdf: str) -> str:
+    return "the GPU" if is_unplaced(bdf) else f"GPU {bdf}"
+
+
 def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The list of GPUs where nvidia-smi stopped at one that it could not open, or what it said of one of which no
     output tells anything else.
@@ -155,7 +159,7 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
         reports = Reports("nvidia-smi")
         for bdf, why in lost.items():
             if why.startswith(_LOST):
-                reports.add(bdf, "handle", "fail", Fault.GPU_LOST, f"cannot open GPU {bdf}: {why[:80]}")
+                reports.add(bdf, "handle", "fail", Fault.GPU_LOST, f"cannot open {_gpu(bdf)}: {why[:80]}")
         if reports:
             opened = {number: bdf for number, bdf in numbers.items() if bdf not in lost}
             return reports.facts() | (answers(opened, without, attached) if isinstance(attached, int) else {})

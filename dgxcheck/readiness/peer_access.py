@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.precondition import Precondition, State, deciding, undetermined
 from dgxcheck.checks.host.virtual_machines import in_guest
-from dgxcheck.checks.measurement import integrity, p2p_copies
+from dgxcheck.checks.measurement.checks import CHECKS
 from dgxcheck.checks.pcie.isolation import redirecting_ports
 from dgxcheck.checks.peer_access.cuda import blocker
 from dgxcheck.checks.peer_access.status import statuses
@@ -24,8 +24,8 @@ from dgxcheck.topology.model import Device
 Verdict = Literal["direct", "slow", "refused", "through the host", "cannot tell"]
 _WORST: tuple[tuple[State, Verdict], ...] = (("no", "refused"), ("slow", "slow"), ("?", "cannot tell"))
 _MEASURED: tuple[tuple[Check, State], ...] = (
-    (next(check for check in integrity.CHECKS if check.id == "measure.p2p-integrity"), "no"),
-    *((check, "slow") for check in p2p_copies.CHECKS),
+    (next(check for check in CHECKS if check.id == "measure.p2p-integrity"), "no"),
+    *((check, "slow") for check in CHECKS if check.id in ("measure.p2p-bandwidth", "measure.p2p-latency")),
 )
 """Checks of measurements, with the state that a warning or failure gives a pair."""
 

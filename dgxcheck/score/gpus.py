@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dgxcheck.checks.driver.loaded import bound
-from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.gpu.clocks import slowdown
@@ -62,7 +62,7 @@ def _unlisted(box: Box, gpu: Device) -> int | Missing:
 def _not_on_pci(box: Box) -> int | Missing:
     if isinstance(box.snapshot.pci, Missing):
         return box.snapshot.pci
-    if why := visibility.gpus_hidden(box):
+    if why := host_limits.gpus_hidden(box):
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", why)
     if box.choice is not None and box.choice.how == "gpus":
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "this machine may have been built with fewer GPUs")

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import inf
 
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.kernel_log.sxid import sxid_status
-from dgxcheck.checks.kernel_log.xid_status import xid_status
+from dgxcheck.checks.kernel_log.xid_meaning import sxid_status, xid_status
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog, Xid
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
@@ -17,7 +16,7 @@ from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import survey
 from dgxcheck.watch.event import TEXT_CHARACTERS, Event, ReportedEvent
 from dgxcheck.watch.fold import Ledger
-from dgxcheck.xid.line import OFF_BUS
+from dgxcheck.xid.relations import OFF_BUS
 from dgxcheck.xid.table import meaning, sxids
 
 SAME_S = 2.0

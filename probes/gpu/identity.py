@@ -13,6 +13,8 @@ from probes.gpu.answers import (
     U64,
     as_number,
     as_text,
+    bdfs,
+    count,
     facts_of,
     fields,
     garbled,
@@ -20,10 +22,11 @@ from probes.gpu.answers import (
     number,
     numbers,
     outputs,
+    per_gpu,
+    start,
     structs,
     text,
 )
-from probes.gpu.listing import bdfs, count, per_gpu, start
 
 
 def gpu(source: Source) -> Nvml | Missing:

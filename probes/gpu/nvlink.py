@@ -1,16 +1,25 @@
-"""NVLinks as each GPU sees them: state, generation and peer."""
+"""NVLinks as each GPU sees them: state, generation and peer; what NVML says of pairs of GPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations, permutations
 
 from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS, NVLINK_MAX_LINKS
 from dgxcheck.facts.missing import Gap, Missing, question
-from dgxcheck.facts.nvlink import NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate
+from dgxcheck.facts.nvlink import (
+    CAPABILITIES,
+    STATUSES,
+    GpuPair,
+    NvLink,
+    NvLinkCapability,
+    NvLinkErrors,
+    NvLinkRate,
+    P2pStatus,
+)
 from dgxcheck.facts.nvml_quantities import LINK_ERRORS
 from dgxcheck.source.protocol import Source
-from probes.gpu.answers import as_bdf, facts_of_link, fields, garbled, is_on, number
-from probes.gpu.listing import links, per_link, present
+from probes.gpu.answers import as_bdf, facts_of_link, fields, garbled, is_on, links, number, per_link, present
 
 GENERATION = {1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5, 8: 6}
 """NVML_NVLINK_VERSION_1_0, 2_0, 2_2, 3_0, 3_1, 4_0, 5_0, 6_0."""
@@ -112,3 +121,40 @@ def _ber(packed: int | Missing) -> float | Missing:
         return packed
     mantissa, exponent = packed >> 8, packed & 0xFF
     return 0.0 if (mantissa, exponent) == _NO_ERRORS else mantissa * 10.0**-exponent
+
+
+LEVELS = (0, 10, 20, 30, 40, 50)
+"""``nvmlGpuTopologyLevel_t``."""
+
+
+def gpu_pairs(source: Source) -> tuple[GpuPair, ...] | Missing:
+    """``nvmlDeviceGetTopologyCommonAncestor`` of every unordered pair, in NVML's order."""
+    gpus = present(source)
+    if isinstance(gpus, Missing):
+        return gpus
+    return tuple(GpuPair(a=a, b=b, common_ancestor=_ancestor(source, f"{a} {b}")) for a, b in combinations(gpus, 2))
+
+
+def _ancestor(source: Source, pair: str) -> int | Missing:
+    level = number(source, "nvmlDeviceGetTopologyCommonAncestor", pair)
+    if isinstance(level, Missing) or level in LEVELS:
+        return level
+    return garbled(question("nvmlDeviceGetTopologyCommonAncestor", pair), level)
+
+
+def p2p(source: Source) -> tuple[P2pStatus, ...] | Missing:
+    """``nvmlDeviceGetP2PStatus`` of every ordered pair and capability."""
+    gpus = present(source)
+    if isinstance(gpus, Missing):
+        return gpus
+    return tuple(_pair(source, a, b) for a, b in permutations(gpus, 2))
+
+
+def _pair(source: Source, a: str, b: str) -> P2pStatus:
+    read, write, nvlink, atomics, prop = (_status(source, f"{a} {b}", index) for index in range(len(CAPABILITIES)))
+    return P2pStatus(a=a, b=b, read=read, write=write, nvlink=nvlink, atomics=atomics, prop=prop)
+
+
+def _status(source: Source, pair: str, capability: int) -> str | Missing:
+    status = number(source, "nvmlDeviceGetP2PStatus", pair, capability, high=len(STATUSES) - 1)
+    return status if isinstance(status, Missing) else STATUSES[status]

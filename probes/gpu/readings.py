@@ -21,8 +21,19 @@ from dgxcheck.facts.gpu import (
 )
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
-from probes.gpu.answers import as_number, facts_of, is_on, member, nested, number, numbers, outputs, plain, structs
-from probes.gpu.listing import per_gpu
+from probes.gpu.answers import (
+    as_number,
+    facts_of,
+    is_on,
+    member,
+    nested,
+    number,
+    numbers,
+    outputs,
+    per_gpu,
+    plain,
+    structs,
+)
 
 
 def gpu_memory(source: Source) -> tuple[GpuMemory, ...] | Missing:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dgxcheck.assessment.growth import Present, inventory, last_run
-from dgxcheck.assessment.inventory import counts, updated
+from dgxcheck.assessment.last_run import Present, counts, inventory, last_run, updated
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.run import run

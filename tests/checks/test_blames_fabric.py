@@ -21,7 +21,7 @@ from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.source.recording.binary import to_rows
+from dgxcheck.source.recording.keys import to_rows
 from dgxcheck.source.recording.shipped import open_source
 
 HCA = "0000:0c:00.0"

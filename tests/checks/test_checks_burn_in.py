@@ -11,12 +11,13 @@ from dgxcheck.assessment.load import as_facts
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.measurement.burn_in import CHECKS
+from dgxcheck.checks.measurement import checks
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
 
+CHECKS = [check for check in checks.CHECKS if check.id == "measure.burn-in"]
 BOX = box("dgx-1-v100")
 GPUS = [str(gpu.bdf) for gpu in BOX.gpus]
 GPU, OTHER = GPUS[2], GPUS[3]

@@ -13,7 +13,7 @@ from test_checks_burn_in import GPU, burnt
 
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.measurement.burn_in import CHECKS as BURN_IN
+from dgxcheck.checks.measurement.checks import CHECKS
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.causes import exonerated
 from dgxcheck.facts.faults import Fault
@@ -21,6 +21,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.source.recording.shipped import open_source
 
+BURN_IN = [check for check in CHECKS if check.id == "measure.burn-in"]
 A, B, FAR = GPUS[2], GPUS[3], GPUS[7]
 AB, BA = f"{A} {B}", f"{B} {A}"
 HUNG: Json = {"missing": "timeout", "detail": "no answer for 120 s"}

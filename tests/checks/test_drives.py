@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dgxcheck.checks.engine.drives import is_drive
+from dgxcheck.checks.siblings.kinds import is_drive
 from dgxcheck.facts.host import BlockDevice
 from dgxcheck.facts.missing import Gap, Missing
 

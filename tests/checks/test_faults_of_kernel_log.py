@@ -11,7 +11,7 @@ from test_faults_of_hosts import BY_ID, SWITCH, bad_findings
 from test_health_checks import box
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.kernel_log.xid_fault import OF_RESPONSE
+from dgxcheck.checks.kernel_log.xid_meaning import OF_RESPONSE
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.diagnosis.escalation import escalation
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
@@ -20,7 +20,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.saved import times
-from dgxcheck.xid.entry import REMEDIES
+from dgxcheck.xid.table import REMEDIES
 from probes.kernel_log import facts
 
 

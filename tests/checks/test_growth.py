@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.assessment.growth import RENEWED_AFTER_S, Present, last_run, within
+from dgxcheck.assessment.growth import within
+from dgxcheck.assessment.last_run import RENEWED_AFTER_S, Present, last_run
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.engine.growth import counter_growth, duration

@@ -9,9 +9,9 @@ from gpu_box import choice
 from test_health_checks import box, changed
 
 from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.host_limits import parameters
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.facts.command_line import parameters
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json

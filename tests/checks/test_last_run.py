@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from test_health_checks import GPU2, NVML, changed
 
-from dgxcheck.assessment.growth import Present, last_run
-from dgxcheck.assessment.inventory import counts, remembered_values
+from dgxcheck.assessment.last_run import Present, counts, last_run, remembered_values
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.checks.by_nature.last_run import CHECKS, kept
 from dgxcheck.checks.engine.box import Box

@@ -9,12 +9,10 @@ from test_checks_kernel import logged
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.kernel_log.xid_fault import fault_of
-from dgxcheck.checks.kernel_log.xid_status import xid_status
+from dgxcheck.checks.kernel_log.xid_meaning import fault_of, xid_status
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.xid.nvlink5 import decoded
-from dgxcheck.xid.table import meaning
+from dgxcheck.xid.table import decoded, meaning
 
 LINK_EVENT = 0b0010001
 """The unit's bits in the second layout of intrinfo; the status is in bits 25 to 20."""

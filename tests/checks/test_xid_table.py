@@ -8,11 +8,24 @@ import pytest
 
 from dgxcheck.assessment.xid_explanation import explain, explain_all
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.xid.architecture import BOARDS, NAMES, architecture_of
-from dgxcheck.xid.entry import REMEDIES, Fatality, Part, Response, Severity, XidEntry
-from dgxcheck.xid.line import recovery_of
-from dgxcheck.xid.relations import places, relations
-from dgxcheck.xid.table import FIRST_SXID, UNUSED, before_ampere, from_ampere, meaning, sxids
+from dgxcheck.xid.relations import places, recovery_of, relations
+from dgxcheck.xid.table import (
+    BOARDS,
+    FIRST_SXID,
+    NAMES,
+    REMEDIES,
+    UNUSED,
+    Fatality,
+    Part,
+    Response,
+    Severity,
+    XidEntry,
+    architecture_of,
+    before_ampere,
+    from_ampere,
+    meaning,
+    sxids,
+)
 
 VOLTA, AMPERE = NAMES["volta"], NAMES["ampere"]
 ACTIONS = {

@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck import configuration
+from dgxcheck.assessment import selection
+from dgxcheck.assessment.selection import of_site
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import main
-from dgxcheck.configuration import of_site, settings
+from dgxcheck.configuration import settings
 from dgxcheck.facts.limits import TOML_BYTES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.settings import THRESHOLDS, Settings
@@ -144,7 +146,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_the_option_counts_before_the_environment_before_etc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {name: tmp_path / f"{name}.toml" for name in ("option", "environment", "etc")}
-    monkeypatch.setattr(configuration, "SITE", str(files["etc"]))
+    monkeypatch.setattr(selection, "SITE", str(files["etc"]))
     monkeypatch.delenv("DGXCHECK_CONFIG", raising=False)
     assert of_site(None, IDS) == Settings()
     for file in files.values():
@@ -162,7 +164,7 @@ def test_the_option_counts_before_the_environment_before_etc(tmp_path: Path, mon
 
 def test_etc_that_may_not_be_looked_into_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DGXCHECK_CONFIG", raising=False)
-    monkeypatch.setattr(configuration, "SITE", f"/{'x' * 300}")  # ENAMETOOLONG stands for any errno but ENOENT
+    monkeypatch.setattr(selection, "SITE", f"/{'x' * 300}")  # ENAMETOOLONG stands for any errno but ENOENT
     with pytest.raises(BadInput, match="cannot be read"):
         of_site(None, IDS)
 

@@ -9,7 +9,7 @@ from test_health_checks import NVML, box, changed
 
 from dgxcheck.components.gpu_view import architecture
 from dgxcheck.facts.missing import Json
-from dgxcheck.xid.architecture import NAMES
+from dgxcheck.xid.table import NAMES
 
 GPU = "0000:47:00.0"
 SILENT: Json = {"missing": "unrecorded"}

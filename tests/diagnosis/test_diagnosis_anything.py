@@ -21,7 +21,8 @@ from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.diagnosis.causes import Diagnosis, diagnose
+from dgxcheck.diagnosis.causes import diagnose
+from dgxcheck.diagnosis.model import Diagnosis
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.causes import as_json, as_text, place
@@ -137,7 +138,7 @@ def answers(box: Box) -> None:
     found = diagnose(box, findings)
     bad = [each.key for each in findings if each.status in BAD]
     assert sorted([*(key for cause in found.causes for key in cause.explains), *found.unexplained]) == sorted(bad)
-    CAUSES.validate(as_json(found, findings)["causes"])
+    CAUSES.validate(as_json(found, findings))
     for verbose in (False, True):
         text = " ".join(" ".join(as_text(found, findings, verbose, 80)).split())
         assert all(place(cause.component) in text for cause in found.causes)

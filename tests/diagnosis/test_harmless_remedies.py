@@ -13,7 +13,7 @@ from test_health_checks import changed
 from dgxcheck.assessment import Assessment, Request, assess
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
-from dgxcheck.checks.kernel_log.xid_fault import fault_of
+from dgxcheck.checks.kernel_log.xid_meaning import fault_of
 from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -21,7 +21,7 @@ from dgxcheck.facts.host import Modules
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.instructions import action_text
-from dgxcheck.xid.line import recovery_of
+from dgxcheck.xid.relations import recovery_of
 from dgxcheck.xid.table import meaning
 
 GPU0 = "0000:07:00.0"

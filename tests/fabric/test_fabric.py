@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -324,3 +325,23 @@ def test_a_thousand_systems_in_three_seconds(kind: Kind) -> None:
     assert time.process_time() - begun < 3
     assert found.findings == ()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 400 << 10
+
+
+def test_a_topology_file_of_all_cables() -> None:
+    """Links between switches stand in it from both ends; the switches' full descriptions are longer than its names."""
+    fabric = Fabric("fat", 12)
+    rows: dict[str, list[str]] = {}
+    for (node, port), (switch, far) in fabric.planned.items():
+        host, _, name = node.partition(" ")
+        if name:
+            rows.setdefault(switch, []).append(f"   P{far} -4x-25G-> HCA_mlx5_3 {host} {name}/P1")
+        else:
+            rows.setdefault(node, []).append(f"   P{port} -4x-25G-> MQM9700 {switch} P{far}")
+            rows.setdefault(switch, []).append(f"   P{far} -4x-25G-> MQM9700 {node} P{port}")
+    lines = (line for switch, cables in rows.items() for line in (f"MQM8700 {switch}", *cables))
+    plan = planned("\n".join(lines), "topo")
+    fabric.swap(("leaf001", 20), ("leaf001", 21))
+    text = re.sub(r"'((?:leaf|spine)\d+)'", r"'MF0;\1:MQM9700/U1'", fabric.discovered())
+    (finding,) = judge(fabric_of([read(text)]), plan).findings
+    assert finding.message == "leaf001 ports 20 and 21 have each other's cable"
+    assert finding.action == "exchange the two plugs at leaf001 ports 20 and 21"

@@ -15,12 +15,11 @@ from functools import cache
 
 from dgxcheck.assessment.importing.recording import read
 from dgxcheck.assessment.importing.texts import lines, text_of
-from dgxcheck.assessment.machine import LAUNCH, examine
-from dgxcheck.assessment.opening import open_source
+from dgxcheck.assessment.machine import LAUNCH, examine, open_source
+from dgxcheck.assessment.selection import of_site
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.commands.fleet import RENDERERS
 from dgxcheck.cli.options import renderer
-from dgxcheck.configuration import of_site
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.fleet.judge import judge
 from dgxcheck.fleet.node_names import folded, racks_of, unfolded

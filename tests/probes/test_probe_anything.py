@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
+from probes.host.devices import network, storage
 from probes.host.host import host
 from probes.host.memory import numa
-from probes.host.network import network
 from probes.host.software import device_nodes, modules
-from probes.host.storage import storage
 from probes.infiniband import ib_ports, infiniband
 from probes.pci.aer import aer
 from probes.pci.config_space import config_space

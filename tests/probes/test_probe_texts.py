@@ -12,11 +12,10 @@ from dgxcheck.facts.host import Flavour, NvidiaDriver
 from dgxcheck.facts.infiniband import IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Gap, Missing
 from probes.ask import cpulist, decimal, flag, hexadecimal, line, natural, signed
+from probes.host.devices import mac, size_bytes, speed
 from probes.host.host import cpuinfo, release
 from probes.host.memory import distances, mem_total_kb
-from probes.host.network import mac, speed
 from probes.host.software import driver_params, driver_version
-from probes.host.storage import size_bytes
 from probes.infiniband import counter, guid, node_type, phys_state, port_state, rate
 from probes.pci.aer import errors
 from probes.pci.functions import link_gen, link_width

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.assessment import examine
+from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.facts.missing import Missing
 from dgxcheck.launch import placements
 from dgxcheck.survey import Snapshot
@@ -54,6 +55,8 @@ def survey_of(name: str) -> Snapshot:
 def test_adapters_that_lead_to_nvswitches_are_no_hcas() -> None:
     topology = examine("dgx-b200").topology
     assert [each.name for each in topology.devices if each.kind == "nvswitch-bridge"] == [f"mlx5_{n}" for n in range(4)]
+    assert has_nvswitches(examine("dgx-b200"))
+    assert not has_nvswitches(examine("gb200-nvl72"))
 
 
 def test_older_adapters_are_not_asked() -> None:

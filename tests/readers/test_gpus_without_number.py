@@ -10,7 +10,7 @@ from smi_texts import TABLE
 
 from dgxcheck.assessment import assess, examine
 from dgxcheck.assessment.gpu_list import gpu_list
-from dgxcheck.assessment.opening import open_source
+from dgxcheck.assessment.machine import open_source
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
 

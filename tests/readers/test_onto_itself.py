@@ -16,8 +16,7 @@ from dgxcheck.assessment.importing.onto import base_of, contradictions
 from dgxcheck.assessment.importing.recording import facts_of, read
 from dgxcheck.assessment.importing.texts import text_of
 from dgxcheck.facts.missing import Json
-from dgxcheck.source.recording.binary import from_rows
-from dgxcheck.source.recording.keys import flatten
+from dgxcheck.source.recording.keys import flatten, from_rows
 from dgxcheck.source.recording.load import load, recording
 from dgxcheck.source.recording.shipped import open_source
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgxcheck.assessment.opening import open_source
+from dgxcheck.assessment.machine import open_source
 from dgxcheck.facts.limits import READ_CHARACTERS, READ_LINES, UNPACKED_LINES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.readers.any_text import outputs

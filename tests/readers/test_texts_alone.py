@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dgxcheck.assessment import Request, assess
-from dgxcheck.assessment.opening import open_source
+from dgxcheck.assessment.machine import open_source
 from dgxcheck.cli import main
 from dgxcheck.components.component import FABRIC_MANAGER
 from dgxcheck.facts.missing import BadInput

@@ -91,3 +91,10 @@ def test_earlier_boots_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[st
     out = capsys.readouterr().out
     assert "kernel.off-bus 0000:44:00.0: fell off the bus in an earlier boot of this log" in out
     assert "Xid 43 (GPU stopped processing) in 1 earlier boot of this log" in out
+
+
+def test_a_gpu_that_nvidia_smi_names_by_its_number_alone_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "mail.txt"
+    path.write_text("Unable to determine the device handle for GPU1: Unknown Error\n")
+    (found,) = (f for f in assess(str(path), Request()).findings if f.id == "tools.reports")
+    assert (found.subject.name, found.judgement.message) == ("GPU1", "nvidia-smi: cannot open the GPU: Unknown Error")

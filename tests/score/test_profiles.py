@@ -13,10 +13,9 @@ from test_health_checks import box, changed
 
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.profiles.library import boards_for, by_name, names, select
+from dgxcheck.profiles.library import boards_for, by_name, is_product, names, select
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, MEASURED_KEYS
 from dgxcheck.profiles.parse import Boards, profile
-from dgxcheck.profiles.product import is_product
 from dgxcheck.topology.reference import ALL
 
 RECORDED = [name for name in names() if name in BOXES]

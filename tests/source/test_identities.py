@@ -10,9 +10,8 @@ from sample import thinned
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.source.recording.anonymize import anonymized
-from dgxcheck.source.recording.binary import from_rows, to_rows
 from dgxcheck.source.recording.config_space import publishable
-from dgxcheck.source.recording.keys import flatten, insert
+from dgxcheck.source.recording.keys import flatten, from_rows, insert, to_rows
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source, shipped
 from probes.pci.config_space import acs, express

@@ -29,7 +29,7 @@ INPUTS: dict[str, tuple[tuple[str, ...], str, bytes, str]] = {
     ),
     "short rows": ((*HEALTH, "--kernel-log"), "x.log", b"[1.1] a\n" * (2 << 20), "more than 1000000 lines"),
     "JSON of a journal": ((*HEALTH, "--kernel-log"), "x.log", b'{"MESSAGE":[' + b"[]," * (5 << 20) + b"1]}\n", "not a"),
-    "pasted rows": (("import", "-o", "out.json"), "x.txt", b"ab\n" * (5 << 20), "30000 of 1000002 lines were read"),
+    "pasted rows": (("import", "-o", "out.json"), "x.txt", b"ab\n" * (5 << 20), ""),
 }  # fmt: skip
 
 

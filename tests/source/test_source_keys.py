@@ -8,8 +8,18 @@ from hypothesis import strategies as st
 
 from dgxcheck.facts.limits import BINARY_BYTES
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.source.recording.binary import from_rows, to_rows
-from dgxcheck.source.recording.keys import GroupedFacts, find, flatten, from_json, insert, nvml_key, place, to_json
+from dgxcheck.source.recording.keys import (
+    GroupedFacts,
+    find,
+    flatten,
+    from_json,
+    from_rows,
+    insert,
+    nvml_key,
+    place,
+    to_json,
+    to_rows,
+)
 
 PATHS = st.lists(st.text(min_size=1, max_size=5).filter(lambda name: "/" not in name), min_size=1, max_size=4).map(
     lambda parts: "/" + "/".join(parts)

@@ -12,8 +12,7 @@ import pytest
 from seam import HEAD, run, save
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.source.recording.binary import from_rows, to_rows
-from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, from_rows, insert, to_rows
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source
 

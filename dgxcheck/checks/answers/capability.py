@@ -11,7 +11,7 @@ from functools import cache
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
-from dgxcheck.xid.architecture import architecture_of
+from dgxcheck.xid.table import architecture_of
 
 KEPLER, PASCAL, VOLTA, AMPERE, HOPPER, BLACKWELL = 2, 4, 5, 7, 9, 10
 """``nvmlDeviceArchitecture_t``"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.answers.equals import Facts, Group, most_have
+from dgxcheck.checks.answers.gpus import Facts, Group, most_have
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of

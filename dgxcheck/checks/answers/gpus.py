@@ -6,17 +6,17 @@ no property of the device but a fault of the device, its driver or this user's r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.checks.answers.capability import is_answered
-from dgxcheck.checks.answers.equals import Facts, Group, most_have
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
-from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.gpu import Nvml
@@ -24,6 +24,32 @@ from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.profiles.library import board_id
 from dgxcheck.topology.model import Device
+
+Facts = Mapping[str, object]
+
+
+class Group:
+    """Devices that are expected to have the same facts."""
+
+    def __init__(self) -> None:
+        self.members = 0
+        self.answered: Counter[str] = Counter()
+        """By path, how many of them have a value."""
+
+    def add(self, facts: Facts) -> None:
+        """Count a device."""
+        self.members += 1
+        self.answered.update(path for path, fact in facts.items() if not isinstance(fact, Missing))
+
+
+def most_have(groups: Iterable[Group], path: str) -> bool:
+    """Do at least half of the others have a value that one device of these groups has not?"""
+    members = answered = 0
+    for group in groups:
+        members += group.members
+        answered += group.answered[path]
+    return members > 1 and 2 * answered >= members - 1
+
 
 Mode = tuple[object, ...]
 """A model, and by which modes its GPUs answer differently."""
@@ -88,7 +114,10 @@ def _alike(own: Mode, other: Mode) -> bool:
 
 
 def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgement:
-    due = {path: gap for path, gap in own.items() if _is_silent(path, gap) and _is_due(box, gpu, path, own, alike)}
+    unanswered = {path: gap for path, gap in own.items() if isinstance(gap, Missing)}
+    due: dict[str, object] = {
+        path: gap for path, gap in unanswered.items() if _is_silent(path, gap) and _is_due(box, gpu, path, own, alike)
+    }
     due |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
     if not due and not gone:

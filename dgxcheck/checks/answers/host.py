@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
-from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.facts.host import Host, Storage
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace

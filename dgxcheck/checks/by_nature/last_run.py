@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.by_nature.records import records
 from dgxcheck.checks.by_nature.records import subject as subject_of
-from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import component_of, host
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
@@ -85,7 +85,7 @@ def _last_run(box: Box) -> Judged:
             "not-recorded", "only the live machine is compared with earlier runs"
         )  # fmt: skip
         return
-    if visibility.in_container(box) or guest(box) is not None:
+    if host_limits.in_container(box) or guest(box) is not None:
         yield HOST, skip("not-visible", "a container or virtual machine sees what is assigned to it")
         return
     changes: dict[Subject, list[_Change]] = {}

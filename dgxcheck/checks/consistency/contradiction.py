@@ -1,10 +1,10 @@
-"""Readings that exclude each other, with where each was read."""
+"""Readings of a GPU that exclude each other: with its load, and with what it wrote down for good; where it was read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, Growth, row_of
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json, question
@@ -67,3 +67,59 @@ def judged(found: Sequence[Contradiction], status: Status = Status.UNKNOWN) -> J
     evidence = tuple({fact.where: fact for each in found for fact in each.evidence}.values())
     fault = Fault.CONTRADICTION if status is Status.WARN else None
     return Judgement(status, message, len(found), 0, "contradictions", evidence, fault=fault)
+
+
+_BUSY = "gpu_processes.gpu_percent"
+_FULL = 99
+_STATE, _CLOCK, _HIGHEST = "gpu_clocks.performance_state", "gpu_clocks.current.sm", "gpu_clocks.max.sm"
+_REASONS, _POWER, _LIMIT = "gpu_counters.reasons_mask", "gpu_power.usage_mw", "gpu_power.enforced_limit_mw"
+GPU_IDLE = 0x1
+"""``nvmlClocksEventReasonGpuIdle``"""
+_LOW_STATE = 8
+_IDLE_SHARE = 0.03
+"""Of the power limit: no board draws so little, not even idle (V100: 25 of 300 W)."""
+
+
+def at_load(_: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
+    """Fully utilised, and idle by its performance state, clocks or power."""
+    busy = number(facts, _BUSY)
+    if busy is None or busy < _FULL:
+        return
+    state, clock, highest = number(facts, _STATE), number(facts, _CLOCK), number(facts, _HIGHEST)
+    power, limit, reasons = number(facts, _POWER), number(facts, _LIMIT), number(facts, _REASONS)
+    if state is not None and state >= _LOW_STATE:
+        yield _while_busy(f"performance state P{state:g}", facts, gpu, _STATE)
+    if reasons is not None and int(reasons) & GPU_IDLE:
+        yield _while_busy("clocks down because the GPU is idle", facts, gpu, _REASONS)
+    if clock is not None and highest is not None and reasons == 0 and clock < highest / 3 and (state or 0) < _LOW_STATE:
+        yield _while_busy(f"SM clock {clock:g} of {highest:g} MHz without a reason", facts, gpu, _CLOCK)
+    if power is not None and limit is not None and 0 < power < limit * _IDLE_SHARE:
+        yield _while_busy(f"power draw {power / 1000:g} W", facts, gpu, _POWER)
+
+
+def _while_busy(text: str, facts: Facts, gpu: Device, path: str) -> Contradiction:
+    evidence = (reading(facts, path, gpu.bdf), reading(facts, _BUSY, gpu.bdf))
+    return Contradiction(f"{text} at {number(facts, _BUSY):g} % utilisation", evidence)
+
+
+PERMANENT = ("retired_single_bit", "retired_double_bit", "remapped_corrected", "remapped_uncorrected", "remap_failed")
+"""Pages and rows are given up for the life of the board; nvidia-smi resets error counters alone."""
+
+
+def fallen(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
+    """Fewer at the second reading than at the first."""
+    if not isinstance(box.growth, Growth):
+        return
+    old, new = (row_of(facts.gpu_ecc, gpu.bdf) for facts in (box.growth.old, box.growth.new))
+    for name in PERMANENT:
+        before, after = _count(getattr(old, name, None)), _count(getattr(new, name, None))
+        if before is not None and after is not None and after < before:
+            words = name.replace("_", " ")
+            text = f"{words}: {after} {box.growth.how}, {before} before"
+            yield Contradiction(text, (Evidence(f"{gpu.bdf} {words}", [before, after]),))
+
+
+def _count(fact: object) -> int | None:
+    if isinstance(fact, tuple):
+        return len(fact)
+    return fact if isinstance(fact, int) else None

@@ -11,7 +11,7 @@ from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.missing import BadInput, Missing, question, rows
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.architecture import architecture_of
+from dgxcheck.xid.table import architecture_of
 
 VBIOS = {
     2: ("80",), 3: ("82", "84"), 4: ("86",), 5: ("88",), 6: ("90",), 7: ("92", "94"), 8: ("95",), 9: ("96",),

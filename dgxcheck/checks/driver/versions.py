@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, nvml_u
 from dgxcheck.checks.engine.check import Check, per_host, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault

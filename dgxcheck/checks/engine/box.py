@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
 from dgxcheck.checks.engine.gaps import missing_in, unjudged
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.components.locate import serial_of
-from dgxcheck.difference.model import Compared
 from dgxcheck.facts.gpu import Nvml
-from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Identity, Record, replace
 from dgxcheck.profiles.library import board_id
@@ -20,6 +18,10 @@ from dgxcheck.profiles.model import Board, SelectedProfile
 from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology, slot_of
+
+if TYPE_CHECKING:
+    from dgxcheck.difference.model import Compared
+    from dgxcheck.facts.inventory import Count, Remembered
 
 DEFAULTS = Settings()
 HOST = Subject(kind="host", name="host", bdf=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from dgxcheck.checks.engine.blame import Blames, Shared, itself, nothing_shared
@@ -53,6 +54,12 @@ def ruled(rule: Callable[..., Judgement | Missing], *args: Any) -> Judgement:
     except NeededFact as needed:
         judgement = needed.gap
     return unjudged(judgement) if isinstance(judgement, Missing) else judgement
+
+
+def called(name: str) -> Callable[..., Any]:
+    """The function ``PACKAGE.MODULE.NAME`` of the checks, whose module is imported when it is first called."""
+    module, _, function = name.rpartition(".")
+    return lambda *args: getattr(import_module(f"dgxcheck.checks.{module}"), function)(*args)
 
 
 def per_host(rule: Callable[[Box], Judgement | Missing]) -> Judge:

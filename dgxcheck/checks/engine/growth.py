@@ -8,7 +8,7 @@ from typing import Any
 from dgxcheck.checks.engine.box import Box, Growth, guest, row_of
 from dgxcheck.checks.engine.check import Judge, per_listed_gpu
 from dgxcheck.checks.engine.finding import Judgement, skip
-from dgxcheck.checks.engine.visibility import cpus_hidden
+from dgxcheck.checks.engine.host_limits import cpus_hidden
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.typical import median

@@ -1,7 +1,8 @@
-"""What of a host is missing as a whole, left out on purpose or wrong in its tables: it explains what follows."""
+"""Limits that the kernel's command line sets, and what the host hides of itself."""
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -9,9 +10,28 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.facts.command_line import parameters
 from dgxcheck.facts.host import Cpu, Host
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Gap, Missing
+
+
+def parameters(cmdline: str) -> tuple[tuple[str, str], ...]:
+    """``pci=nomsi,noaer quiet`` as ``(("pci", "nomsi"), ("pci", "noaer"), ("quiet", ""))``, in the kernel's order.
+
+    What follows ``--`` is for init.
+    """
+    return tuple(_split(cmdline.partition(" -- ")[0]))
+
+
+def _split(cmdline: str) -> Iterator[tuple[str, str]]:
+    try:
+        words = shlex.split(cmdline)
+    except ValueError:
+        words = cmdline.split()
+    for word in words:
+        name, _, value = word.partition("=")
+        for each in value.split(",") if value else ("",):
+            yield name, each
+
 
 NUMA_SETTING = "NUMA setting"
 COMMAND_LINE = "kernel command line"
@@ -66,3 +86,35 @@ def nodes_without_memory(box: Box) -> tuple[int, ...]:
     cpus = {each.node for each in nodes if isinstance(each.cpulist, str) and each.cpulist}
     sizes = {row.node: row.memory_kb for row in memory if isinstance(row.memory_kb, int)}
     return tuple(sorted(node for node, size in sizes.items() if not size and node in cpus and any(sizes.values())))
+
+
+def in_container(box: Box) -> bool:
+    """Is this a container? It sees all GPUs of the host on PCI, also those that are not assigned to it."""
+    host = box.snapshot.host
+    return isinstance(host, Host) and isinstance(host.container, str)
+
+
+def gpus_hidden(box: Box) -> str:
+    """Why the machine may have more GPUs than are visible; empty on the host itself."""
+    if in_container(box):
+        return "a container sees only the GPUs assigned to it"
+    host = box.snapshot.host
+    if isinstance(host, Host) and isinstance(host.vm, str):
+        return "a virtual machine sees only the GPUs assigned to it"
+    if isinstance(host, Host) and host.gpus_named:
+        return "these outputs name GPUs and list none: there may be others"
+    return ""
+
+
+def hcas_hidden(box: Box) -> str:
+    """Why ``/sys/class/infiniband`` may be missing on a machine with HCAs; empty if it is present."""
+    devices = box.snapshot.infiniband
+    absent = isinstance(devices, Missing) and devices.gap is Gap.ABSENT
+    return "hidden by a container" if absent and in_container(box) else ""
+
+
+def cpus_hidden(box: Box) -> str:
+    """Why the machine may have more CPUs and memory: LXCFS shows a container its share as if it were the whole."""
+    host = box.snapshot.host
+    lxc = isinstance(host, Host) and isinstance(host.container, str) and host.container.startswith("lxc")
+    return "a container's share of the host" if lxc else ""

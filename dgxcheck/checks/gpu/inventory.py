@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dgxcheck.checks.driver.loaded import bound
-from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, per_gpu, per_host, ruled
@@ -35,7 +35,7 @@ def expected_by(box: Box, worst: Status) -> Status:
 
 def count(box: Box) -> int | Missing:
     """GPUs of the machine, those of another driver too; Missing if a container or virtual machine hides some."""
-    if why := visibility.gpus_hidden(box):
+    if why := host_limits.gpus_hidden(box):
         return Missing(Gap.ABSENT, PCI_DEVICES, why)
     if isinstance(box.snapshot.pci, Missing) and not _listed(box):
         return box.snapshot.pci
@@ -60,7 +60,7 @@ def _count_judgement(box: Box) -> Judgement:
     choice = box.choice
     nvml, pci = box.nvml, box.snapshot.pci
     listed = _listed(box)
-    why = visibility.gpus_hidden(box)
+    why = host_limits.gpus_hidden(box)
     if not box.topology.gpus and not listed and (choice is None or (choice.how != "named" and why)):
         if isinstance(nvml, Missing) and isinstance(pci, Missing) and nvml.gap is pci.gap is Gap.UNRECORDED:
             return unjudged(nvml)  # figures that were imported without their box

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.device_facts import is_only_named
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
-from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.locate import all_gpus, device_part

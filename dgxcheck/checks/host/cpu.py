@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.check import Check, per_host
@@ -68,7 +68,7 @@ def _online_cpus(box: Box) -> Judgement:
     elif uneven:
         message += f", {counted(cpu.threads, 'thread')}: some are offline"
     fault = Fault.CPU_OFFLINE if offline or uneven else Fault.CPU_MISSING if few else None
-    if fault is not None and (why := visibility.cpus_hidden(box)):
+    if fault is not None and (why := host_limits.cpus_hidden(box)):
         return skip("not-visible", f"{why}: {message}", *evidence)
     status = Status.WARN if fault else Status.PASS
     if isinstance(reference, Judgement):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, per_host
@@ -63,7 +63,7 @@ def _total(box: Box) -> Judgement:
     gib = round(kb / _KB, 1)
     evidence = (Evidence("/proc/meminfo", f"MemTotal: {kb} kB"), *_sizes(box))
     message = f"{gib:g} of {reference.value:g} GiB"
-    if low and (why := visibility.cpus_hidden(box)):
+    if low and (why := host_limits.cpus_hidden(box)):
         return skip("not-visible", f"{why}: {message}", *evidence)
     message += _smallest(box) if low else ""
     return judged(Fault.MEMORY_MISSING, message, gib, reference.value, "GiB", evidence, warns=low)

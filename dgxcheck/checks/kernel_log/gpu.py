@@ -28,8 +28,8 @@ from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, ModuleTrouble, NoSt
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.entry import REMEDIES
-from dgxcheck.xid.line import OFF_BUS
+from dgxcheck.xid.relations import OFF_BUS
+from dgxcheck.xid.table import REMEDIES
 
 RECURS = 2
 """Boots in which a GPU fell off the bus, though it has not in this one."""

@@ -21,10 +21,18 @@ from dgxcheck.checks.kernel_log.device_log import (
     per_device,
     reach,
 )
-from dgxcheck.checks.kernel_log.sxid import FAULTS, judge_sxids
-from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic, response_of
-from dgxcheck.checks.kernel_log.xid_status import xid_status
-from dgxcheck.checks.kernel_log.xid_together import SUSPECT, contained, fail_here_alone, processes_of
+from dgxcheck.checks.kernel_log.xid_meaning import (
+    FAULTS,
+    SUSPECT,
+    contained,
+    fail_here_alone,
+    fault_of,
+    judge_sxids,
+    most_drastic,
+    processes_of,
+    response_of,
+    xid_status,
+)
 from dgxcheck.checks.nvlink.links import far_nvlinks, links_down
 from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.gpu_view import architecture
@@ -33,10 +41,8 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, Xid
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.entry import REMEDIES, Part, Severity, XidEntry
-from dgxcheck.xid.line import ANNOUNCES_RECOVERY, OFF_BUS, link_of
-from dgxcheck.xid.relations import WINDOW_S, places
-from dgxcheck.xid.table import meaning
+from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, OFF_BUS, WINDOW_S, link_of, places
+from dgxcheck.xid.table import REMEDIES, Part, Severity, XidEntry, meaning
 
 _WORST = (Status.FAIL, Status.WARN, Status.PASS)
 _CLEANED_UP = 45

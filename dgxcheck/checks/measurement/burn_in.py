@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import BAD, Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.compute import FAULTS
 from dgxcheck.checks.measurement.failures import skip_reason
 from dgxcheck.checks.measurement.lookup import ALL, gpu_name
@@ -49,7 +47,7 @@ class Problem(Record, kw_only=False):
     """Empty where the check's own remedy holds."""
 
 
-def _burn_in(box: Box) -> Judged:
+def judge_burn_in(box: Box) -> Judged:
     """No finding without a burn-in, which is made on request only."""
     rows = box.snapshot.measurement
     by_gpu = {} if isinstance(rows, Missing) else {row.a: row for row in rows if row.kind == KIND}
@@ -233,23 +231,3 @@ def _evidence(row: Measurement, value: Any) -> Evidence:
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-CHECKS = (
-    Check(
-        id="measure.burn-in",
-        rule="Judges a burn-in (--duration); there is no finding without one. Fails on wrong words, on uncorrected"
-        " memory errors, where the load of a GPU hung or failed, where the burn-in stopped by itself because of a GPU,"
-        " and where the hardware held clocks down in more than {measure.slowdown-fail} of the samples; warns above"
-        " {measure.slowdown-warn}, also for software thermal slowdown, where a bandwidth fell by more than"
-        " {measure.drift} from the first fifth of the time to the last, and where the median SM clock is more than"
-        " {measure.clock} below that of the other GPUs of its model. Unknown where it was interrupted.",
-        source="dgxcheck's own load; NVML once a second",
-        remedy="stop the jobs on the GPU, reset it and burn in again; if it fails again, run a field diagnostic (dcgmi"
-        " diag -r 3) and call the vendor",
-        judge=_burn_in,
-        blames=paths.loaded_gpu,
-        shared=paths.shared_by_loaded_gpus,
-        witness="measurement",
-    ),
-)

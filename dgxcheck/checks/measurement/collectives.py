@@ -6,7 +6,6 @@ from typing import TypeGuard
 
 from dgxcheck.bandwidth.links import copies_gbs
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
@@ -130,7 +129,8 @@ def _names(box: Box, row: Measurement, several: bool) -> str:
     return " ".join(gpu_name(box, str(one)) for one in devices)
 
 
-def _collective(box: Box) -> Judged:
+def judge_collectives(box: Box) -> Judged:
+    """Each operation and run, and the rings."""
     figures = measured_figures(box, ID)
     if isinstance(figures, Judgement):
         yield HOST, figures
@@ -145,24 +145,3 @@ def _collective(box: Box) -> Judged:
         yield replace(HOST, part=paths.RINGS), judge_ring(box, figures, rings[0])
     if not rows and not rings:
         yield HOST, skip("not-recorded", "no traffic of all GPUs was measured")
-
-
-CHECKS = (
-    Check(
-        id=ID,
-        rule="Bus bandwidth of NCCL's operations: warns below {measure.warn} and fails below {measure.fail} of the"
-        " profile's figure for the operation and number of GPUs, warns below the floor that the profile gives for it,"
-        " and below {measure.derived} of what the same run reached with smaller messages,"
-        " and fails on wrong values. Copies around the rings of"
-        " NVLinks: warns below {measure.rings} of what the links allow. Runs of NCCL with less than 32 MiB are not"
-        " judged, of two GPUs without NVLink those with less than 10 MiB.",
-        source="the profile's nvlink.all-reduce and the like; rings of the NVLink graph x 2 directions x rate of each",
-        remedy="check the pairs of GPUs with low bandwidth; run NCCL with NCCL_DEBUG=INFO to see which rings and"
-        " transports it chose; check ACS and IOMMU",
-        judge=_collective,
-        blames=paths.nccl_or_nvlinks,
-        crossed=paths.collective,
-        traffic="copies",
-        witness="measurement",
-    ),
-)

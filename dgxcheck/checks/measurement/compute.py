@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.gpu.clocks import HELD_BACK, can_lock_clocks, slowdown
-from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike
 from dgxcheck.checks.measurement.expectations import far_below, quantity
 from dgxcheck.checks.measurement.failures import without_figure
@@ -147,22 +145,6 @@ def _at_clock(row: Measurement) -> str:
     return "" if clock is None else f" at {clock:g} MHz"
 
 
-def _compute(box: Box) -> Judged:
+def judge_throughput(box: Box) -> Judged:
+    """Each GPU's."""
     yield from per_gpu(box, ID, {"compute": judge_compute}, "no GPU was put under compute load")
-
-
-CHECKS = (
-    Check(
-        id=ID,
-        rule="Warns where the multiply-add throughput of a GPU is below the median of the GPUs of its model in this box"
-        " by more than {measure.compute}, and says whether lower clocks explain it and what holds them down. Fails"
-        " below {measure.far} of the peak of its model.",
-        source="a kernel of fused multiply-adds; nvmlDeviceGetClockInfo and the clocks' event reasons meanwhile",
-        remedy="compare power limit, application clocks, temperature and power supply with the other GPUs; if they do"
-        " not explain it, run a field diagnostic (dcgmi diag -r 3)",
-        judge=_compute,
-        blames=paths.loaded_gpu,
-        shared=paths.shared_by_loaded_gpus,
-        witness="measurement",
-    ),
-)

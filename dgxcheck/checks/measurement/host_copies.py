@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.wording import extended
-from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import (
     below_class,
     gpus_alike,
@@ -152,7 +150,7 @@ def _judge_load(box: Box, figures: Figures, row: Measurement) -> Judgement:
     return without_figure(box, row) or skip("not-in-level", "see pcie.width and pcie.generation")
 
 
-def _host(box: Box) -> Findings:
+def judge_host(box: Box) -> Findings:
     id = "measure.host-bandwidth"
     rules: dict[str, FigureRule] = {"under-load": _judge_load, **dict.fromkeys(COPIES, judge_host_copy)}
     for at, judgement in per_gpu(box, id, rules, "no copies between host and GPU were measured"):
@@ -175,45 +173,8 @@ def _without_memory(box: Box, bdf: str | None) -> Judgement | None:
     return Judgement(Status.FAIL, message, evidence=facts, fault=Fault.MEASUREMENT_FAILED)
 
 
-def _memory(box: Box) -> Findings:
+def judge_memory(box: Box) -> Findings:
+    """Copies within each GPU."""
     id = "measure.memory-bandwidth"
     rules: dict[str, FigureRule] = {**dict.fromkeys(SINGLE[id], judge_device_copy), OWN: judge_own_copy}
     yield from per_gpu(box, id, rules, "no copies within a GPU were measured")
-
-
-CHECKS = (
-    Check(
-        id="measure.host-bandwidth",
-        rule="Pinned copies from and to each GPU: warns below {measure.warn} and fails below {measure.fail} of the"
-        " profile's figure; without one warns below {measure.derived} of what the PCIe path gives. Also warns where"
-        " runs of one GPU differ by more than {measure.runs}, where one direction is slower than the other or one GPU"
-        " slower than others of its model by more than {measure.directions}, and below {measure.pinned}. Copies that a"
-        " narrow or slow PCIe link explains are skipped: the checks of the link report it. Copies both ways at once are"
-        " not judged. A GPU on which nothing could be measured for lack of memory that no process holds is unknown, and"
-        " fails if NVML says that memory is free.",
-        source="the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
-        remedy="check the GPU's PCIe width and generation under load; measure again with process and memory on its"
-        " NUMA node (numactl --cpunodebind=N --membind=N)",
-        judge=_host,
-        blames=paths.gpu_or_driver,
-        crossed=paths.host_copy,
-        traffic="copies",
-        witness="measurement",
-    ),
-    Check(
-        id="measure.memory-bandwidth",
-        rule="Copies within each GPU's memory, read and write counted: warns below {measure.warn} and fails below"
-        " {measure.fail} of the figure of its model; warns where the GPU is slower than the others of its model by more"
-        " than {measure.symmetry}, and where runs differ by more than {measure.runs}. Copies of a GPU to itself, the"
-        " diagonals of p2pBandwidthLatencyTest, warn below {measure.derived} of the median of at least two others of"
-        " its model.",
-        source="the board's device_copy; cuMemcpyDtoDAsync",
-        remedy="check memory clock, ECC mode and clock event reasons under load (nvidia-smi -q -d CLOCK,ECC,PERFORMANCE"
-        " -i GPU)",
-        judge=_memory,
-        blames=paths.gpu_or_driver,
-        crossed=paths.memory_copy,
-        traffic="memory",
-        witness="measurement",
-    ),
-)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.wording import counted, extended
-from dgxcheck.checks.measurement import paths
+from dgxcheck.checks.measurement.checks import BY_NVLINK, BY_PCIE, UNUSED
 from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure
 from dgxcheck.checks.measurement.host_copies import combined, per_gpu
 from dgxcheck.checks.measurement.lookup import (
@@ -21,19 +19,13 @@ from dgxcheck.checks.measurement.lookup import (
     pair_subject,
     pairs,
 )
-from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, blocker
+from dgxcheck.checks.peer_access.cuda import blocker
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MIB
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 
-_UNUSED = (
-    "results of jobs that used P2P between them are suspect; end such jobs, or set NCCL_P2P_DISABLE=1, until this is"
-    " done and dgxcheck health -e finds no wrong words"
-)
-_BY_NVLINK = "check for Xid 74 and CRC errors of their NVLinks"
-_BY_PCIE = "check the kernel log for DMAR faults and PCIe errors of the ports between them"
 _METHODS = {"ce": "copy engine", "sm": "stores of a kernel", "ping-pong": "two kernels that wait for each other"}
 
 
@@ -89,12 +81,14 @@ def _checked(row: Measurement) -> str:
     return f"{checked / MIB:g} MiB" if known and isinstance(checked, int) else ""
 
 
-def _memory(box: Box) -> Judged:
+def judge_memory(box: Box) -> Judged:
+    """The memory of each GPU."""
     rules = {"memory-integrity": judge_integrity}
     yield from per_gpu(box, "measure.memory-integrity", rules, "no GPU memory was tested with patterns")
 
 
-def _p2p(box: Box) -> Judged:
+def judge_p2p(box: Box) -> Judged:
+    """The data between each pair of GPUs."""
     id = "measure.p2p-integrity"
     figures = measured_figures(box, id)
     if isinstance(figures, Judgement):
@@ -121,36 +115,8 @@ def _with_blocker(box: Box, judgement: Judgement, a: str, b: str) -> Judgement:
     if judgement.status is not Status.FAIL or one is None or other is None or link is None:
         return judgement
     if link.nvlinks:
-        return replace(judgement, remedy=f"{_UNUSED}: {_BY_NVLINK}")
+        return replace(judgement, remedy=f"{UNUSED}: {BY_NVLINK}")
     blocking = blocker(box, one, other)
     if not blocking.setting:
-        return replace(judgement, remedy=f"{_UNUSED}: {blocking.remedy}; {_BY_PCIE}")
-    return replace(extended(judgement, f"; blocked by {blocking.setting}"), remedy=f"{_UNUSED}: {blocking.remedy}")
-
-
-CHECKS = (
-    Check(
-        id="measure.memory-integrity",
-        rule="Fails where words of the patterns written into a GPU's memory read back wrong.",
-        source="kernels that fill and check 1 GiB of the memory, with --long all free memory but 512 MiB",
-        remedy="check the GPU's ECC counters and Xids 48, 63 and 64; reset it and run a field diagnostic (dcgmi diag"
-        " -r 3); if it fails again, have it replaced",
-        judge=_memory,
-        blames=part("memory"),
-        witness="measurement",
-    ),
-    Check(
-        id="measure.p2p-integrity",
-        rule="Fails where data that one GPU sends into another's memory, by copy engine, by stores of a kernel or"
-        " between two kernels that wait for each other, is not what the owner of that memory reads, and where the"
-        " handshake of the two kernels times out. A pair with a GPU whose own memory is wrong is reported by"
-        " measure.memory-integrity. Between GPUs joined by PCIe the message names an IOMMU that translates, or the"
-        " ports whose ACS redirects.",
-        source="patterns checked on the owner's side; cuMemcpyDtoDAsync with peer access on; NVIDIA/nccl issue 2335 on"
-        " copies that report success and move nothing",
-        remedy=f"{_UNUSED}: {DISABLE_BOTH}; {_BY_PCIE}; over NVLink {_BY_NVLINK}",
-        judge=_p2p,
-        blames=paths.pair_or_setting,
-        witness="measurement",
-    ),
-)
+        return replace(judgement, remedy=f"{UNUSED}: {blocking.remedy}; {BY_PCIE}")
+    return replace(extended(judgement, f"; blocked by {blocking.setting}"), remedy=f"{UNUSED}: {blocking.remedy}")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.wording import first_of
-from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import (
     below_class,
     is_slower,
@@ -83,7 +81,8 @@ def _staged(figures: Figures, row: Measurement) -> Measurement | None:
     return figures.get(off, row.a, row.b) or (figures.get(off, row.b, row.a) if row.kind == "p2p-both" else None)
 
 
-def _bandwidth(box: Box) -> Judged:
+def judge_bandwidth(box: Box) -> Judged:
+    """Each pair, both ways; of the host where all are slower with P2P on."""
     figures = measured_figures(box, BANDWIDTH)
     if isinstance(figures, Judgement):
         yield HOST, figures
@@ -194,7 +193,8 @@ def _method(row: Measurement) -> str:
     return row.method.partition(",")[0]
 
 
-def _latency(box: Box) -> Judged:
+def judge_latencies(box: Box) -> Judged:
+    """Each pair, both ways."""
     figures = measured_figures(box, LATENCY)
     if isinstance(figures, Judgement):
         yield HOST, figures
@@ -210,43 +210,3 @@ def _latency(box: Box) -> Judged:
         yield pair_subject(box, a, b), unless_reported(figures, LATENCY, judgement, a, b)
     if not tried:
         yield HOST, skip("not-recorded", "no latency between GPUs was measured")
-
-
-CHECKS = (
-    Check(
-        id=BANDWIDTH,
-        rule="Copies between two GPUs, each way, both ways at once, and with P2P off: warns below {measure.warn} and"
-        " fails below {measure.fail} of the profile's figure for what joins them; without one warns below"
-        " {measure.warn} of what their NVLinks give, below {measure.derived} of what the PCIe path gives. Also warns"
-        " where P2P on is slower than P2P off, one direction slower than the other, or the pair slower than the median"
-        " of pairs joined by the same links, by more than {measure.symmetry}, where copies through host memory between"
-        " NUMA nodes are slower than the median within one by more than {measure.directions}, and where runs differ by"
-        " more than {measure.runs}. Where all pairs are slower with P2P on there is one finding, of the host. Copies"
-        " that a narrow PCIe link explains are skipped: the checks of the link report it. Pairs to which the driver"
-        " refuses peer access are not judged with P2P on, nor pairs whose data does not arrive intact.",
-        source="the profile's nvlink.p2p and pcie.p2p figures; cuMemcpyDtoDAsync and cuMemcpyPeerAsync",
-        remedy="over NVLink check for links that are down, replays and Xid 74 (nvidia-smi nvlink -s, -e);"
-        " over PCIe check link width and generation of the path, ACS and IOMMU (dgxcheck topo --peers)",
-        judge=_bandwidth,
-        blames=paths.pair_or_driver,
-        crossed=paths.peer_copy,
-        traffic="copies",
-        witness="measurement",
-    ),
-    Check(
-        id=LATENCY,
-        rule="Warns where a small copy between two GPUs takes, with P2P on, more than {measure.p2p-latency} of the time"
-        " that it takes with P2P off. Only where the driver offers access, and where the same tool measured both in"
-        " the same way. The latency of a kernel's loads is shown and not judged.",
-        source="cuMemcpyDtoDAsync of 16 bytes with peer access on, cuMemcpyPeerAsync with it off;"
-        " p2pBandwidthLatencyTest on a DGX-1, on K80, RTX and GeForce boxes",
-        remedy="over NVLink look at nvidia-smi nvlink -s and nvidia-smi topo -p2p r; over PCIe turn off ACS redirection"
-        " and IOMMU translation on the path (dgxcheck topo --peers names them); in a virtual machine pass the PCIe"
-        " switch through too",
-        judge=_latency,
-        blames=paths.between_pair,
-        crossed=paths.small_copy,
-        traffic="latency",
-        witness="measurement",
-    ),
-)

@@ -8,7 +8,6 @@ from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.bandwidth.links import LineRate, as_it_is, as_supported
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.measurement.comparisons import below_class, runs_differ
 from dgxcheck.checks.measurement.expectations import figure_text, plain_pass, quantity, slow
@@ -85,7 +84,8 @@ def _subject(box: Box, name: str) -> Subject:
     return Subject(kind="hca", name=name, bdf=None if nic is None else nic.bdf)
 
 
-def _rdma(box: Box) -> Judged:
+def judge_hcas(box: Box) -> Judged:
+    """The worst figure of each HCA."""
     figures = measured_figures(box, ID)
     if isinstance(figures, Judgement):
         yield HOST, figures
@@ -98,7 +98,7 @@ def _rdma(box: Box) -> Judged:
         yield HOST, skip("not-recorded", "no traffic of an HCA was measured")
 
 
-def _hca_or_port(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+def hca_or_port(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """The HCA, or its ports that are up: cable, switch port and the other host are at their other end."""
     yield component_of(box, subject)
     listed = ports(box)
@@ -106,21 +106,3 @@ def _hca_or_port(box: Box, subject: Subject, judgement: Judgement) -> Iterator[C
         if device.name == subject.name and gbit_per_s(port):
             at = port_subject(device, port)
             yield Component(kind="port", name=at.name, bdf=at.bdf)
-
-
-CHECKS = (
-    Check(
-        id=ID,
-        rule="What perftest measured at an HCA: warns below {measure.warn} of the rate of its port, or below"
-        " {measure.derived} of what its PCIe link carries where that is less; warns where it is slower than the median"
-        " of ports with the same rate by more than {measure.symmetry}, and where runs differ by more than"
-        " {measure.runs}. A figure that a narrow PCIe link explains is skipped: gdr.link reports the link. Of transfers"
-        " from the memory of a GPU, which may be far from the HCA, only the runs are compared.",
-        source="ib_write_bw, ib_read_bw, ib_send_bw; Azure's node checks expect 180 of 200 and 380 of 400 Gbit/s",
-        remedy="measure again with another host at the other end, which shows the slow end; pin the test to CPUs of the"
-        " HCA's NUMA node; then compare the port's error counters and check cable and switch port",
-        judge=_rdma,
-        blames=_hca_or_port,
-        witness="measurement",
-    ),
-)

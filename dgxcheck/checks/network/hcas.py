@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.driver.bound import without_rdma_device
-from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, per_host
@@ -78,7 +78,7 @@ def none_here(gap: Missing) -> Judgement:
 
 def count(box: Box) -> int | Missing:
     """Number of HCAs, those in flash recovery (network.firmware) included; Missing where a container hides them."""
-    if why := visibility.hcas_hidden(box):
+    if why := host_limits.hcas_hidden(box):
         return Missing(Gap.ABSENT, INFINIBAND, why)
     devices = hcas(box)
     if isinstance(devices, Missing) and devices.gap is not Gap.ABSENT:
@@ -110,7 +110,7 @@ def _number(box: Box) -> Judgement:
     number = box.choice.number("network.hcas") if box.choice else None
     if number is None:
         return skip("no-reference", "no reference number of HCAs")
-    if why := visibility.hcas_hidden(box):
+    if why := host_limits.hcas_hidden(box):
         return skip("not-visible", why)
     present, expected = need(count(box)), number.value
     names = ", ".join(device.name for device in _listed(box)) or "none"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
@@ -128,7 +128,7 @@ def _of_kind(box: Box, kind: _Kind) -> Judgement:
     was, now = box.inventory[kind.name], box.present.get(kind.name)
     if now is None:
         return skip("not-recorded", f"{kind.unit} were not counted in this run")
-    if visibility.in_container(box) or guest(box) is not None:
+    if host_limits.in_container(box) or guest(box) is not None:
         return skip("not-visible", "a container or virtual machine sees what is assigned to it")
     evidence = (Evidence(f"state file, {was.date}", was.number), Evidence("this run", now))
     if now >= was.number - _tolerance(box, kind, was.number):

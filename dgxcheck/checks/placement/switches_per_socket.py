@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.visibility import gpus_hidden
+from dgxcheck.checks.engine.host_limits import gpus_hidden
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Literal
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.drives import is_drive
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.components.locate import is_nvswitch, serial_of
-from dgxcheck.facts.host import NetInterface
+from dgxcheck.facts.host import BlockDevice, NetInterface
 from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Missing, rows
@@ -20,6 +20,24 @@ from dgxcheck.facts.pci import ROM, PciBars, PciFunction
 from dgxcheck.facts.record import Identity, Record, fields, replace
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.paths import NEAR
+
+_CONTROLLERS = re.compile(
+    r"(AVAGO|LSI|BROADCOM|ADAPTEC|ASR|ARECA|AMCC|3WARE|FTS|CISCO|LENOVO|DELL|HPE?|IBM|INTEL)\b", re.IGNORECASE
+)
+"""SCSI vendors of RAID controllers, as lsscsi(8) prints them for their volumes; drives behind a plain SATA or NVMe
+adapter have the vendor ``ATA`` or none, SAS drives that of their maker."""
+_VIRTUAL = re.compile(
+    r"QEMU|VBOX|VMware|Msft|Virtual|PERC|MegaRAID|MR\d{4}|LOGICAL VOLUME|ServeRAID|RAID|Elastic Block Store"
+    r"|PersistentDisk|card-pd",
+    re.IGNORECASE,
+)
+
+
+def is_drive(disk: BlockDevice) -> bool:
+    """Is it one physical drive? A disk without a model is taken for one."""
+    vendor, model = (text.strip() if isinstance(text, str) else "" for text in (disk.vendor, disk.model))
+    return not _CONTROLLERS.match(vendor) and not _VIRTUAL.search(f"{vendor} {model}")
+
 
 Kind = Literal["gpu", "nvlink", "hca", "port", "interface", "bridge", "function", "disk", "memory-controller", "node"]
 Rows = Mapping[tuple[str | None, int | None], tuple[Record, ...]]

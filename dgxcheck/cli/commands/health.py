@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -19,7 +19,9 @@ from dgxcheck.cli.options import emit, renderer, width
 from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import HealthReport
-from dgxcheck.source.debug_log import DebugLog
+
+if TYPE_CHECKING:
+    from dgxcheck.source.debug_log import DebugLog
 
 SCORE, PRIVILEGES = "score", "privileges"
 
@@ -52,8 +54,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     request = request_of(asked, settings, None if by_default else asked.deadline)
     validate(request, live=asked.spec is None)
     selected(request)
-    debug = None if asked.debug is None else DebugLog(asked.debug)
-    progress = TerminalProgress(None if events_file is None else DebugLog(events_file))
+    debug, events = (None if path is None else _debug_log(path) for path in (asked.debug, events_file))
+    progress = TerminalProgress(events)
     report = _report(ctx.obj, asked, request, debug, progress)
     if asked.explain == SCORE:
         return health.explain_score(report.assessment, output, asked.color)
@@ -66,6 +68,12 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         if debug.trouble:
             click.echo(f"dgxcheck: {visible(debug.trouble)}", err=True)
     return report.exit_code
+
+
+def _debug_log(path: str) -> DebugLog:
+    from dgxcheck.source.debug_log import DebugLog
+
+    return DebugLog(path)
 
 
 def _report(

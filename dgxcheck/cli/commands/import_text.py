@@ -9,7 +9,7 @@ from dgxcheck.assessment.importing.onto import base_of, base_of_bundle
 from dgxcheck.assessment.importing.recording import TextsRead, read, recording
 from dgxcheck.assessment.importing.texts import KNOWN, InputText, bundles, named, texts
 from dgxcheck.assessment.importing.unread import nearest
-from dgxcheck.assessment.opening import open_source
+from dgxcheck.assessment.machine import open_source
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.options import check_writable, emit, save, sources
 from dgxcheck.cli.progress import TerminalProgress

@@ -8,8 +8,8 @@ import click
 
 from dgxcheck.assessment.xid_explanation import explain, explain_all, relations_of
 from dgxcheck.cli.options import emit, output_file
-from dgxcheck.xid.architecture import BOARDS, NAMES
 from dgxcheck.xid.relations import relations
+from dgxcheck.xid.table import BOARDS, NAMES
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

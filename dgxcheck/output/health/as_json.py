@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from math import isfinite
 
 from dgxcheck import __version__
@@ -12,13 +13,14 @@ from dgxcheck.checks.engine.run import counts
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.output.health import causes as health_causes
 from dgxcheck.output.health import host_use
-from dgxcheck.output.health.instructions import remedies
 from dgxcheck.output.json_values import compact, either, source
 from dgxcheck.output.report import HealthReport
 from dgxcheck.profiles.model import SelectedProfile
-from dgxcheck.readiness.figures import Figure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dgxcheck.readiness.figures import Figure
 
 SCHEMA = "dgxcheck/health/2"
 
@@ -27,7 +29,14 @@ def render(report: HealthReport) -> str:
     """Every finding, those that passed and those that skipped too."""
     assessment = report.assessment
     summary: dict[str, Json] = {status.value: count for status, count in counts(assessment.findings).items()}
-    remedy = remedies(assessment.diagnosis, assessment.findings)
+    diagnosis = assessment.diagnosis
+    causes: list[Json] = []
+    remedy: Mapping[str, str] = {}
+    if diagnosis.causes:
+        from dgxcheck.output.health.causes import as_json
+        from dgxcheck.output.health.instructions import remedies
+
+        causes, remedy = as_json(diagnosis, assessment.findings), remedies(diagnosis, assessment.findings)
     whole: dict[str, Json] = {
         "schema": SCHEMA,
         "tool_version": __version__,
@@ -40,9 +49,10 @@ def render(report: HealthReport) -> str:
         "verdict": assessment.verdict.value,
         "score": _score(assessment),
         "summary": summary | _acknowledged(assessment) | {"exit_code": report.exit_code},
-        "findings": [_finding(finding, remedy[finding.key]) for finding in assessment.findings],
+        "findings": [_finding(finding, remedy.get(finding.key, finding.remedy)) for finding in assessment.findings],
         **_of_nothing(assessment),
-        **health_causes.as_json(assessment.diagnosis, assessment.findings),
+        "causes": causes,
+        "unexplained": list(diagnosis.unexplained),
         "measurements": [_measurement(figure) for figure in assessment.figures],
         **host_use.as_json(assessment),
     }

@@ -8,7 +8,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_nvlinks
-from dgxcheck.diagnosis.causes import Cause
+from dgxcheck.diagnosis.model import Cause
 from dgxcheck.output.health.finding_lines import component_name, subject_name, worst_first
 from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, MarkTone, box, link, node, pair
 from dgxcheck.output.topo.picture import down_by_pair

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -9,8 +10,8 @@ from itertools import groupby
 from dgxcheck.checks.engine.finding import Finding, Judgement
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Action, first_remedy
-from dgxcheck.diagnosis.causes import Cause, Diagnosis
 from dgxcheck.diagnosis.confidence import Confidence
+from dgxcheck.diagnosis.model import Cause, Diagnosis
 from dgxcheck.diagnosis.preserve import together
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.facts.bdf import shown
@@ -155,11 +156,10 @@ def _leads_to(action: Action, following: Sequence[Action]) -> bool:
     )
 
 
-def as_json(diagnosis: Diagnosis, findings: Sequence[Finding]) -> dict[str, Json]:
-    """Members of the document of schema ``dgxcheck/health/2``."""
+def as_json(diagnosis: Diagnosis, findings: Sequence[Finding]) -> list[Json]:
+    """``causes`` of the document of schema ``dgxcheck/health/2``."""
     by_key = {finding.key: finding for finding in findings}
-    causes: list[Json] = [_cause(cause, by_key) for cause in diagnosis.causes]
-    return {"causes": causes, "unexplained": list(diagnosis.unexplained)}
+    return [_cause(cause, by_key) for cause in diagnosis.causes]
 
 
 def headline(cause: Cause) -> str:
@@ -261,3 +261,44 @@ def _component(component: Component) -> Json:
         "serial": component.serial,
         "shared_by": list(component.shared_by),
     }
+
+
+_LONGEST_COMMAND = 60
+
+
+def blamed(findings: Sequence[Finding], cause: Cause) -> str:
+    """The component and its worst finding, with the device where that is another."""
+    found = {finding.key: finding for finding in findings}
+    explained = [found[key] for key in cause.explains if key in found]
+    name = component_name(cause.component)
+    if not explained:
+        return name
+    worst = [each for each in explained if each.status is explained[0].status]
+    lead = next((each for each in worst if _is_about(each, cause.component)), worst[0])
+    subject, message = lead.subject, lead.judgement.message
+    if subject.kind == "host" or subject.peer is not None or _is_about(lead, cause.component) or subject.name in name:
+        return f"{name}: {message}"
+    others = len({each.subject.name for each in explained} - {subject.name})
+    more = f" and {others} more" if others else ""
+    return f"{name}: {subject.name}{more}: {message}"
+
+
+def _is_about(finding: Finding, component: Component) -> bool:
+    return finding.subject.bdf is not None and finding.subject.bdf in (component.bdf, component.peer_bdf)
+
+
+def first_action(findings: Sequence[Finding], cause: Cause) -> str:
+    """What to do first, in a few words."""
+    action = first_remedy(cause.actions)
+    before = cause.actions[: cause.actions.index(action)]
+    drain = "drain, then " if any(each.step in PREPARATORY for each in before) else ""
+    return f"{drain}{_short(action, action_text(action, remedies_of(findings)))}"
+
+
+def _short(action: Action, text: str) -> str:
+    """The step with its command where that is short, else with what is done by hand."""
+    step = STEPS[action.step]
+    command = "; ".join(map(shlex.join, action.commands))
+    if command and len(command) <= _LONGEST_COMMAND:
+        return command if action.step == "change-setting" or command == step else f"{step}: {command}"
+    return step if command or text == step else f"{step}: {text}"

@@ -21,7 +21,10 @@ from dgxcheck.output.health.measurement_tables import (
 )
 from dgxcheck.output.page.blocks import Block, Cell, Paragraph, Table, Tone
 from dgxcheck.output.plain_text import visible
-from dgxcheck.readiness.figures import Figure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dgxcheck.readiness.figures import Figure
 
 _TONES: Mapping[Status, Tone] = {Status.FAIL: "fail", Status.UNKNOWN: "unknown", Status.WARN: "warn"}
 _LEGEND = (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dgxcheck.assessment.host_use import HostLoad, Program
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_values import either
 from dgxcheck.output.plain_text import columns, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dgxcheck.assessment.host_use import HostLoad, Program
 
 MOST = 16
 _LONGEST = 60

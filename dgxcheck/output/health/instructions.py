@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Value, first_remedy
-from dgxcheck.diagnosis.causes import Diagnosis
 from dgxcheck.diagnosis.confidence import Confidence, Reason
+from dgxcheck.diagnosis.model import Diagnosis
 from dgxcheck.diagnosis.preserve import Preserve
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.facts.faults.kind import Step, Urgency
 from dgxcheck.output.health.finding_lines import component_name
-from dgxcheck.xid.line import OFF_BUS
+from dgxcheck.xid.relations import OFF_BUS
 
 STEPS: Mapping[Step, str] = {
     "watch": "watch", "inspect": "inspect", "check-program": "check the program",

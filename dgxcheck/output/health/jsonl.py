@@ -13,7 +13,7 @@ from dgxcheck.assessment.node_facts import gpu_models, nvlink_domains, versions
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.diagnosis.action import first_remedy
-from dgxcheck.diagnosis.causes import Cause
+from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.missing import Json
 from dgxcheck.fleet.document import RESULT
 from dgxcheck.fleet.node import COMPARED

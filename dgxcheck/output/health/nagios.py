@@ -14,7 +14,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Judgement, Status
 from dgxcheck.checks.engine.run import counts
 from dgxcheck.checks.engine.wording import against
-from dgxcheck.diagnosis.causes import Cause
+from dgxcheck.diagnosis.model import Cause
 from dgxcheck.output.health.finding_lines import component_name, subject_name
 from dgxcheck.output.health.instructions import remedies
 from dgxcheck.output.health.metrics import measurements, plain, ranges

@@ -11,7 +11,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.diagnosis.action import PREPARATORY, Action
-from dgxcheck.diagnosis.causes import Cause
+from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output import provenance
 from dgxcheck.output.health import figure_blocks, overview

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Status, Witness
 from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.components.component import Component
-from dgxcheck.diagnosis.action import PREPARATORY, Action, first_remedy
-from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.output import provenance
-from dgxcheck.output.health import causes as health_causes
-from dgxcheck.output.health import host_use, overview
+from dgxcheck.output.health import overview
 from dgxcheck.output.health.finding_lines import (
     acknowledged,
     by_subject,
-    component_name,
     noted,
     skip_counts,
     skipped,
@@ -26,7 +20,6 @@ from dgxcheck.output.health.finding_lines import (
     unexplained,
     worst_first,
 )
-from dgxcheck.output.health.instructions import STEPS, action_text, remedies_of
 from dgxcheck.output.plain_text import columns, lines, percent, visible, wrapped
 from dgxcheck.output.report import HealthReport
 from dgxcheck.score.expectation import LEAST_COVERAGE
@@ -34,7 +27,6 @@ from dgxcheck.score.expectation import LEAST_COVERAGE
 _KINDS: dict[Witness, str] = {
     "state": "state", "log": "kernel log", "counters": "counter growth", "measurement": "measurements under load",
 }  # fmt: skip
-_LONGEST_COMMAND = 60
 
 
 def verdict_line(assessment: Assessment) -> str:
@@ -50,7 +42,10 @@ def verdict_line(assessment: Assessment) -> str:
     others = len(causes) - 1 + len(assessment.diagnosis.unexplained)
     unexplained = bool(assessment.diagnosis.unexplained)
     more = f" ({counted(others, 'more problem' if unexplained else 'more cause')} below)" if others else ""
-    return visible(f"{head}  {_blamed(assessment, causes[0])} -> {_first_action(assessment, causes[0])}{more}")
+    from dgxcheck.output.health.causes import blamed, first_action
+
+    found = assessment.findings
+    return visible(f"{head}  {blamed(found, causes[0])} -> {first_action(found, causes[0])}{more}")
 
 
 def what_ran(assessment: Assessment) -> str:
@@ -94,43 +89,6 @@ def _too_little(assessment: Assessment) -> str:
     return f" ({_few(judged_checks(assessment.findings))})"
 
 
-def _blamed(assessment: Assessment, cause: Cause) -> str:
-    """The component and its worst finding, with the device where that is another."""
-    found = {finding.key: finding for finding in assessment.findings}
-    explained = [found[key] for key in cause.explains if key in found]
-    name = component_name(cause.component)
-    if not explained:
-        return name
-    worst = [each for each in explained if each.status is explained[0].status]
-    lead = next((each for each in worst if _is_about(each, cause.component)), worst[0])
-    subject, message = lead.subject, lead.judgement.message
-    if subject.kind == "host" or subject.peer is not None or _is_about(lead, cause.component) or subject.name in name:
-        return f"{name}: {message}"
-    others = len({each.subject.name for each in explained} - {subject.name})
-    more = f" and {others} more" if others else ""
-    return f"{name}: {subject.name}{more}: {message}"
-
-
-def _is_about(finding: Finding, component: Component) -> bool:
-    return finding.subject.bdf is not None and finding.subject.bdf in (component.bdf, component.peer_bdf)
-
-
-def _first_action(assessment: Assessment, cause: Cause) -> str:
-    action = first_remedy(cause.actions)
-    before = cause.actions[: cause.actions.index(action)]
-    drain = "drain, then " if any(each.step in PREPARATORY for each in before) else ""
-    return f"{drain}{_short(action, action_text(action, remedies_of(assessment.findings)))}"
-
-
-def _short(action: Action, text: str) -> str:
-    """The step with its command where that is short, else with what is done by hand."""
-    step = STEPS[action.step]
-    command = "; ".join(map(shlex.join, action.commands))
-    if command and len(command) <= _LONGEST_COMMAND:
-        return command if action.step == "change-setting" or command == step else f"{step}: {command}"
-    return step if command or text == step else f"{step}: {text}"
-
-
 _HOW = {"named": "as requested", "product": "by product name", "gpus": "by GPU model only"}
 _MOST_NAMED = 4
 _MOST_FINDINGS = 12
@@ -146,7 +104,7 @@ def render(report: HealthReport) -> str:
             *overview.tables(assessment, width),
             *_problems(report),
             *_figures(report),
-            *host_use.as_text(assessment, report.verbose),
+            *_host_use(report),
             *([*by_subject(assessment.findings), *skipped(assessment.findings)] if report.verbose else []),
             *(wrapped(line, width, 2) for line in _summary(report)),
         ]
@@ -164,11 +122,24 @@ def _figures(report: HealthReport) -> list[str]:
     return tables(assessment.figures)
 
 
+def _host_use(report: HealthReport) -> list[str]:
+    assessment = report.assessment
+    if not assessment.programs and assessment.host_load is None:
+        return []
+    from dgxcheck.output.health import host_use
+
+    return host_use.as_text(assessment, report.verbose)
+
+
 def _problems(report: HealthReport) -> list[str]:
     """Causes with the findings that support them, then the findings without a cause, then what the site accepts."""
     assessment, width = report.assessment, report.width
     elsewhere = assessment.origin.kind == "report"
-    told = health_causes.as_text(assessment.diagnosis, assessment.findings, report.verbose, width, elsewhere)
+    told: list[str] = []
+    if assessment.diagnosis.causes:
+        from dgxcheck.output.health import causes
+
+        told += causes.as_text(assessment.diagnosis, assessment.findings, report.verbose, width, elsewhere)
     keys = set(assessment.diagnosis.unexplained)
     left = [finding for finding in worst_first(assessment.findings) if finding.key in keys]
     most = len(left) if report.verbose or len(left) <= _MOST_FINDINGS else _MOST_FINDINGS - 1

@@ -24,8 +24,7 @@ from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
 from dgxcheck.readers.nvidia_smi.fields import RECOVERY_ACTIONS
 from dgxcheck.readers.values import bounded
 from dgxcheck.readers.values import gpu as number_of
-from dgxcheck.xid.architecture import architecture_of
-from dgxcheck.xid.table import meaning
+from dgxcheck.xid.table import architecture_of, meaning
 
 XID = "xid"
 """Path of the last Xid; it is no field of a dump."""

@@ -12,7 +12,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.lspci.listing import Bus, Function, Tree
 from dgxcheck.readers.lspci.registers import extended, is_dead, link, resource, secondary_bus
 from dgxcheck.readers.model import REPORT, add_report
-from dgxcheck.source.recording.binary import to_rows
+from dgxcheck.source.recording.keys import to_rows
 
 SERIAL = "serial-number"
 """Kind of the fact that holds a function's Device Serial Number, which is the node GUID of a ConnectX adapter."""

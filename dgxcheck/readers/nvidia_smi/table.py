@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.bdf import as_bdf, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
@@ -54,7 +54,12 @@ _MORE = LazyPattern(r"Please also try adding directory that contains libnvidia-m
 _NO_GPU = LazyPattern(r"No devices were found\.?", "No devices were found")
 _HANDLE = LazyPattern(
     r"Unable to (?:determine|detect) the device handle for GPU ?(?:\d{1,3}: )?"
-    r"(?P<bdf>[0-9a-f]{1,8}:[0-9a-f]{1,4}:[0-9a-f]{1,4}(?:\.\d)?)\"?: (?P<why>\S.{0,200}?)[\"*]{0,4}",
+    r"(?P<bdf>[0-9a-f]{1,8}:[0-9a-f]{1,4}:[0-9a-f]{1,4}(?:\.\d)?)\"?: (?P<why>\S.{0,200}?)[\"*` \\]{0,8}",
+    flags=re.IGNORECASE | re.ASCII,
+)
+_HANDLE_BY_NUMBER = LazyPattern(
+    r"Unable to (?:determine|detect) the device handle for GPU ?(?P<number>\d{1,2}): "
+    r"(?P<why>[a-z]{2}[^:]{0,200}?)[\"*`]{0,4}",
     flags=re.IGNORECASE | re.ASCII,
 )
 _QUOTED = LazyPattern(r"[\"'`“](?P<said>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]", flags=re.IGNORECASE)
@@ -92,6 +97,8 @@ def _facts(text: str) -> dict[str, Json]:
     quoted = _QUOTED.search(text)
     if match := _HANDLE.fullmatch(text) or (_HANDLE.fullmatch(quoted["said"]) if quoted else None):
         return {f"{NO_HANDLE} {as_bdf(match['bdf']) or match['bdf'].lower()}": match["why"]}
+    if match := _HANDLE_BY_NUMBER.fullmatch(text):
+        return {f"{NO_HANDLE} {unplaced(int(match['number']))}": match["why"]}
     if (match := _INFOROM.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
         return {f"nvml nvmlDeviceGetInforomImageVersion {bdf}": _CORRUPTED}
     return {}

@@ -14,11 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording import command_line
-from dgxcheck.source.recording.binary import from_rows, to_rows
 from dgxcheck.source.recording.config_space import publishable, serial_numbers
 from dgxcheck.source.recording.device_names import DeviceNames
 from dgxcheck.source.recording.free_text import FreeText, users_of
-from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert, place
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, from_rows, insert, place, to_rows
 from dgxcheck.source.recording.known_identities import KnownIdentities
 from dgxcheck.source.recording.pseudonyms import Pseudonyms
 

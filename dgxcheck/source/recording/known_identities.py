@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from dgxcheck.source.protocol import Json
-from dgxcheck.source.recording.binary import from_rows, to_rows
+from dgxcheck.source.recording.keys import from_rows, to_rows
 
 _HEXADECIMAL = re.compile("[0-9a-f]+")
 _SEPARATORS = ":-._ "

@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Json, Origin, Source
-from dgxcheck.source.recording.binary import to_rows
-from dgxcheck.source.recording.keys import GroupedFacts, insert, nvml_key, to_json
+from dgxcheck.source.recording.keys import GroupedFacts, insert, nvml_key, to_json, to_rows
 
 T = TypeVar("T", bound="Json | Missing")
 

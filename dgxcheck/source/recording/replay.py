@@ -63,7 +63,7 @@ class RecordedSource:
         value = self._find("data", path)
         if isinstance(value, Missing):
             return value
-        from dgxcheck.source.recording.binary import from_rows
+        from dgxcheck.source.recording.keys import from_rows
 
         raw = from_rows(value)
         return Missing(Gap.GARBLED, path, "no rows of bytes in the recording") if raw is None else raw

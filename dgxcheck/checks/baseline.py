@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from dgxcheck.checks.engine.blame import component_of, host
 from dgxcheck.checks.engine.box import HOST, Box
@@ -14,9 +15,11 @@ from dgxcheck.checks.pcie.isolation import between
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part, links_at
-from dgxcheck.difference.model import Difference
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.record import replace
+
+if TYPE_CHECKING:
+    from dgxcheck.difference.model import Difference
 
 ID = "baseline.drift"
 _BETWEEN = re.compile(r" -> | - ")

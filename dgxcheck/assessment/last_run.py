@@ -1,0 +1,198 @@
+"""What an earlier run left of this machine in its state file, and what this run leaves there for the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+
+from dgxcheck.checks.by_nature.last_run import kept
+from dgxcheck.checks.engine.acknowledgements import today
+from dgxcheck.checks.engine.box import Growth
+from dgxcheck.checks.engine.finding import Judgement, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.growth import DAY_S, duration
+from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.host import Host, Storage
+from dgxcheck.facts.inventory import Count, Remembered
+from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.settings import Acknowledgement
+from dgxcheck.source import state_file
+from dgxcheck.source.protocol import Origin, Source
+from dgxcheck.source.recording.recorder import RecordingSource
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.survey import COUNTERS, Snapshot, survey
+from dgxcheck.topology.model import Topology
+
+RENEWED_AFTER_S = 3600.0
+"""Until then the state file stays as it is, so that runs each minute see more than a minute's growth."""
+
+
+class Present(Record):
+    """The devices that this run counted, by kind; has the site accepted that some were removed, or that they are now
+    others?"""
+
+    counts: Mapping[str, int]
+    accepted: bool
+    changes_accepted: bool = False
+
+
+class LastRun(Record):
+    """What the state file says of this host: counters to compare with, and the devices that it had."""
+
+    growth: Growth | Judgement
+    inventory: Mapping[str, Count]
+    kept: Remembered | None = None
+
+
+
+def loaded(source: Source, facts: Snapshot, path: str | None, seconds: float, present: Present) -> LastRun:
+    """The counters after all that was measured: against an earlier run, else against those before the load."""
+    old = survey(source, COUNTERS)
+    later = source.later(seconds)
+    if isinstance(later, Missing):
+        return LastRun(growth=unjudged(later), inventory={})
+    since = last_run(later, facts, path, present)
+    if isinstance(since.growth, Growth):
+        return since
+    taken = later.at_s - source.at_s
+    growth = Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {duration(taken)}")
+    return replace(since, growth=growth)
+
+
+def last_run(source: Source, facts: Snapshot, path: str | None, present: Present) -> LastRun:
+    """Against the state file of an earlier run with the same boot and driver; the file is made or renewed, and with new
+    Xids written again.
+
+    A ``path`` that was asked for must be a state file or not be there; the usual one is replaced whatever it holds.
+    """
+    from dgxcheck.assessment.xid_history import remembered
+
+    recorder = RecordingSource(source)
+    new = survey(recorder, COUNTERS)
+    at_s, date = state_file.now()
+    host, nvml = facts.host, facts.gpu
+    reading = state_file.Reading(
+        lines=recorder.lines(), at_s=at_s, date=date,
+        boot_id=_text(host.boot_id if isinstance(host, Host) else host),
+        driver=_text(nvml.driver_version if isinstance(nvml, Nvml) else nvml),
+    )  # fmt: skip
+    place = path or state_file.default_path()
+    old = _earlier(place, asked=path is not None)
+    inventories, mark = {} if old is None else dict(old.inventories), host_mark(facts)
+    known = inventories.pop(mark, {})
+    if mark and present.counts:  # the host that was seen last comes last: the first go where there are too many
+        inventories[mark] = updated(known, present.counts, date, present.accepted)
+    values = remembered_values(None if old is None else old.kept, facts, mark, date, present.changes_accepted)
+    before = old.kept if old is not None and old.kept is not None and old.kept.mark == mark else None
+    xids = remembered(() if old is None else old.xids, facts, date)
+    reading = replace(reading, kept=values if present.counts else None, xids=xids, inventories=inventories)
+    same = old is not None and old.boot_id == reading.boot_id and old.at_s < at_s
+    same = same and old is not None and reading.driver in (old.driver, "")  # one that is silent has not changed
+    fresh = old is not None and (at_s - old.at_s < RENEWED_AFTER_S or not reading.driver)
+    if same and fresh and old is not None:  # its counters stay, so that growth is over a longer time
+        reading = replace(old, xids=reading.xids, inventories=reading.inventories, kept=reading.kept)
+    unwritten = "" if reading == old else _written(place, reading)
+    if not same or old is None:
+        why = "no earlier run" if old is None else "no earlier run with this driver since the last boot"
+        growth = skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")
+        return LastRun(growth=growth, inventory=known, kept=before)
+    counters = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
+    growth_since = Growth(old=counters, new=new, seconds=at_s - old.at_s, how=f"since {old.date}")
+    return LastRun(growth=growth_since, inventory=known, kept=before)
+
+
+def inventory(facts: Snapshot, path: str | None) -> Mapping[str, Count]:
+    """What earlier runs counted on this host, where none of its counters are compared; nothing is written."""
+    old = _earlier(path or state_file.default_path(), asked=path is not None)
+    return {} if old is None else old.inventories.get(host_mark(facts), {})
+
+
+def _earlier(path: str, asked: bool) -> state_file.Reading | None:
+    try:
+        return state_file.read(path)
+    except BadInput:
+        if asked:
+            raise
+        return None
+
+
+def _written(path: str, reading: state_file.Reading) -> str:
+    """Nothing, or why there will be no history."""
+    try:
+        state_file.write(path, reading)
+    except OSError as error:
+        return f", and {path} cannot be written: {error.strerror}"
+    return ""
+
+
+def _text(value: str | Missing) -> str:
+    return "" if isinstance(value, Missing) else value.strip()
+
+
+_KB_IN_GIB = 1 << 20
+
+
+def host_mark(facts: Snapshot) -> str:
+    """16 hexadecimal digits by which the state file knows this host; empty where its name is not known."""
+    host = facts.host
+    if not isinstance(host, Host) or isinstance(host.hostname, Missing):
+        return ""
+    from hashlib import sha256
+
+    names = (host.hostname, host.dmi.sys_vendor, host.dmi.product_name)
+    return sha256("\n".join("" if isinstance(name, Missing) else name for name in names).encode()).hexdigest()[:16]
+
+
+def counts(facts: Snapshot, topology: Topology) -> dict[str, int]:
+    """Devices by kind, without kinds that could not be read: GPUs, HCAs and disks; memory in GiB."""
+    found: dict[str, int] = {}
+    if not isinstance(facts.pci, Missing):
+        found["GPU"] = len(topology.gpus)
+    if not isinstance(facts.infiniband, Missing):
+        found["HCA"] = sum(device.kind == "nic" and device.is_vf is not True for device in topology.devices)
+    host, storage = facts.host, facts.storage
+    if isinstance(host, Host) and isinstance(host.memory_kb, int):
+        found["memory"] = round(host.memory_kb / _KB_IN_GIB)
+    disks = storage.disks if isinstance(storage, Storage) else storage
+    if not isinstance(disks, Missing):
+        # what has a model is a device; device mapper, RAID and virtual disks have none
+        found["disk"] = sum(isinstance(disk.model, str) and disk.removable is not True for disk in disks)
+    return found
+
+
+def updated(known: Mapping[str, Count], present: Mapping[str, int], date: str, accepted: bool) -> dict[str, Count]:
+    """What the next run is to expect: the most there was, or what there is where the site ``accepted`` that."""
+    found = dict(known)
+    for kind, number in present.items():
+        if accepted or kind not in known or number >= known[kind].number:
+            found[kind] = Count(number, date[:10])
+    return found
+
+
+def remembered_values(old: Remembered | None, facts: Snapshot, mark: str, date: str, accepted: bool) -> Remembered:
+    """What the next run is to expect: what was read before a change for a day after it, then what is read now."""
+    now = kept(facts)
+    if old is None or old.mark != mark or accepted:
+        return Remembered(mark, date, now)
+    if now == old.values:
+        return replace(old, changed="")
+    if old.changed and _days(old.changed, date) >= 1:
+        return Remembered(mark, date, now)
+    return replace(old, changed=old.changed or date)
+
+
+def _days(since: str, until: str) -> float:
+    """Between two dates as the state file has them; many where one is none."""
+    from datetime import datetime
+
+    try:
+        began, ended = (datetime.fromisoformat(each.removesuffix("Z")) for each in (since, until))
+    except ValueError:
+        return inf
+    return (ended - began).total_seconds() / DAY_S
+
+
+def is_accepted(known: Sequence[Acknowledgement], check: str) -> bool:
+    """Does the site acknowledge that devices were removed, or what has changed?"""
+    return any(entry.check == check and entry.expiry >= today() for entry in known)

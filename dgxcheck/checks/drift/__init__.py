@@ -1,1 +1,0 @@
-"""The check of the machine against a baseline recording."""

@@ -1,0 +1,186 @@
+"""What Xids and SXids say: fault, status, and what several of them together mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.kernel_log.device_log import DAY_S, lines, reach
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.kernel_log import KernelLog, SXid, Xid
+from dgxcheck.facts.record import replace
+from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, FATAL, WINDOW_S, Recovery, link_of, recovery_of
+from dgxcheck.xid.table import REMEDIES, Response, XidEntry, decoded, sxids
+
+OF_RESPONSE: Mapping[Response, FaultKind] = {
+    "off-bus": Fault.GPU_LOST,
+    "recovery": Fault.RECOVERY_REQUIRED,
+    "fabric-reboot": Fault.NVSWITCH_FATAL,
+    "field-diagnostic": Fault.RETIREMENT_FAILED,
+    "fabric-reset": Fault.NVSWITCH,
+    "vm": Fault.XID_SOFTWARE,
+    "nvlink-peer": Fault.XID_PEER,
+    "nvlink-signal": Fault.XID_SIGNAL,
+    "nvlink-off": Fault.XID_LINK_OFF,
+    "pcie": Fault.XID_PCIE,
+    "cooling": Fault.NVSWITCH_NOTICE,
+    "mechanical": Fault.NVSWITCH_NOTICE,
+    "contained": Fault.XID_CONTAINED,
+    "repair": Fault.REPAIR_PENDING,
+    "update": Fault.XID_SOFTWARE,
+    "watch": Fault.XID_NOTICE,
+    "report": Fault.XID_NOTICE,
+    "follow": Fault.XID_APPLICATION,
+    "program": Fault.XID_APPLICATION,
+}
+"""Every other response asks for a reset of the GPU: Fault.XID."""
+_NOT_FATAL = re.compile(r"\bnon-?fatal\b", re.IGNORECASE)
+"""In the lines of NVLink 5 units: ``149, NETIR_LINK_DOWN Nonfatal XC0 i0 Link 17 (0x..)``."""
+_OF_RECOVERY: Mapping[Recovery, FaultKind] = {
+    "gpu-reset": Fault.RESET_REQUIRED,
+    "node-reboot": Fault.REBOOT_REQUIRED,
+    "drain-p2p": Fault.DRAIN_REQUIRED,
+    "drain-and-reset": Fault.RESET_REQUIRED,
+    "imex": Fault.IMEX_RECOVERY,
+}
+
+
+def response_of(entry: XidEntry, text: str) -> Response:
+    """What to do first about one Xid: of NVLink 5 as the words of its line say; one that is not fatal is watched."""
+    if (known := decoded(entry.number, text)) is not None:
+        return known[0]
+    return "watch" if entry.severity == "text" and _NOT_FATAL.search(text) else entry.response
+
+
+def most_drastic(responses: Iterable[Response]) -> Response:
+    """In the order of ``REMEDIES``; at least one is given."""
+    return min(responses, key=[*REMEDIES].index)
+
+
+def fault_of(entries: Iterable[tuple[XidEntry, str]]) -> FaultKind:
+    """Of Xids with the texts of their lines, the fault of the one that asks for most; at least one is given."""
+    pairs = [*entries]
+    response = most_drastic(response_of(entry, text) for entry, text in pairs)
+    if response == "recovery":
+        last = [text for entry, text in pairs if entry.number == ANNOUNCES_RECOVERY][-1]
+        return _OF_RECOVERY.get(recovery_of(last), Fault.RECOVERY_REQUIRED)
+    return OF_RESPONSE.get(response, Fault.XID)
+
+
+def xid_status(known: XidEntry, text: str, times: int, ended_channel: bool = False) -> Status:
+    """``text`` is what its line says after the number, ``times`` how often it was logged by now.
+
+    An Xid that ended a program's channel was fatal, whatever its own line says.
+    """
+    if known.severity in ("application", "information"):
+        return Status.PASS
+    if known.severity == "repeated":
+        return Status.FAIL if times > 1 else Status.WARN
+    if known.number == ANNOUNCES_RECOVERY:
+        recovery = recovery_of(text)
+        return Status.PASS if recovery == "none" else Status.WARN if recovery == "drain-p2p" else Status.FAIL
+    words = decoded(known.number, text)
+    if words is not None and words[1]:  # no action is due, whatever the line calls it
+        return Status.PASS if words[0] == "none" else Status.WARN
+    if known.severity == "text":
+        return Status.FAIL if ended_channel or FATAL.search(text) else Status.WARN
+    return Status.FAIL if known.severity == "fail" else Status.WARN
+
+
+SUSPECT = (
+    "several programs fail on this GPU and on no other: run dcgmi diag -r 3 at the next drain; if it finds nothing,"
+    " check what these programs share (compute-sanitizer)"
+)
+_CONTAINED = 94
+_UNCORRECTABLE = frozenset({48, 171, 172})
+"""Uncorrectable memory errors; whether one is contained, 94 or 95 says."""
+_SEVERAL = 3
+"""So many programs are unlikely to be faulty each."""
+
+
+def contained(xids: Sequence[Xid], known: Mapping[int, XidEntry]) -> Mapping[int, XidEntry]:
+    """Memory errors that stopped one program alone, as each has an Xid 94 beside it: they ask for what that asks for.
+
+    https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html, error containment
+    """
+    known_contained = known.get(_CONTAINED)
+    if known_contained is None:
+        return {}
+    times = [each.seconds for each in xids if each.number == _CONTAINED]
+    return {
+        number: replace(known[number], severity=known_contained.severity, response=known_contained.response)
+        for number in _UNCORRECTABLE & known.keys()
+        if all(any(abs(each.seconds - at) <= WINDOW_S for at in times) for each in xids if each.number == number)
+    }
+
+
+def processes_of(xids: Sequence[Xid]) -> int:
+    """The most processes that had an Xid within one day; an Xid without a process counts for none."""
+    of_process = [each for each in xids if each.pid]
+    days = ({x.pid for x in of_process if 0 <= x.seconds - first.seconds < DAY_S} for first in of_process)
+    return max(map(len, days), default=0)
+
+
+def fail_here_alone(log: KernelLog, bdf: str, xids: Sequence[Xid]) -> bool:
+    """Do programs of several names fail on this GPU and on no other? A single program is probably faulty itself."""
+    here = {each.process for each in xids if each.process}
+    elsewhere = {each.process for each in log.xids if each.bdf != bdf}
+    return len(here - elsewhere) >= _SEVERAL
+
+
+FAULTS = (Fault.NVSWITCH, Fault.NVSWITCH_FATAL, Fault.NVSWITCH_NOTICE, Fault.NVSWITCH_WATCHED)
+_WORST = (Status.FAIL, Status.WARN, Status.PASS)
+
+
+def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
+    """Of one NVSwitch."""
+    now = [each for each in all_times if not each.past]
+    if not now:
+        history = f"{counted(len(all_times), 'SXid')} before the driver was last loaded"
+        return Judgement(Status.PASS, f"{history}{reach(log)}")
+    worst = min(map(sxid_status, now), key=_WORST.index)
+    reported = [each for each in now if sxid_status(each) is worst]
+    numbers = ", ".join(f"{number} ({_text(number)})" for number in sorted({each.number for each in reported}))
+    ports = sorted({port for each in reported if (port := link_of(each.line)) is not None})
+    at = f" at port{'s' * (len(ports) > 1)} {', '.join(map(str, ports))}" if ports else ""
+    message = f"NVSwitch: {'fatal ' if worst is Status.FAIL else ''}SXid {numbers}{at}{reach(log)}"
+    if worst is Status.PASS:
+        return Judgement(worst, message, evidence=lines(log, reported))
+    response = most_drastic(map(_response, reported))
+    return Judgement(
+        worst, message, len(now), None, "SXids", lines(log, reported), fault=sxid_fault(response),
+        remedy=REMEDIES[response],
+        events=tuple(LogEvent(each.seconds, "nvswitch", each.number, link_of(each.line)) for each in reported),
+    )  # fmt: skip
+
+
+def sxid_fault(response: Response) -> FaultKind:
+    """The fault of an NVSwitch by what the table asks for."""
+    fault = OF_RESPONSE[response]
+    return Fault.NVSWITCH_WATCHED if fault is Fault.XID_NOTICE else fault
+
+
+def sxid_status(sxid: SXid) -> Status:
+    """By what the line says, and where it does not say, or says non-fatal, by the guide's table."""
+    known = sxids().get(sxid.number)
+    if sxid.fatal or (sxid.fatal is None and known is not None and known.severity == "fail"):
+        return Status.FAIL
+    return Status.PASS if known is not None and known.severity == "information" else Status.WARN
+
+
+def _response(sxid: SXid) -> Response:
+    """What the table asks for; of an error that is not fatal here no reset, and of a fatal one at least that."""
+    known = sxids().get(sxid.number)
+    response = "report" if known is None or known.response == "none" else known.response
+    if sxid.fatal:
+        return "fabric-reset" if response == "report" else response
+    resets = response in ("fabric-reset", "fabric-reboot")
+    return "report" if resets and (sxid.fatal is False or known is None or known.fatality == "non-fatal") else response
+
+
+def _text(number: int) -> str:
+    known = sxids().get(number)
+    return known.text if known is not None else "not in NVIDIA's guide"

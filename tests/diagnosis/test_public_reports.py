@@ -1,0 +1,90 @@
+"""Faults as public reports tell them: the cause, the first step, and no step before it that would do harm.
+
+What is expected was written down from the reports before the diagnosis was seen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from judging import judged
+
+from dgxcheck.facts.missing import Json
+
+Facts = Mapping[str, Json]
+
+
+def xid(bus: str, number: int, rest: str) -> str:
+    return f"NVRM: Xid (PCI:0000:{bus}:00): {number}, {rest}"
+
+
+def lost(bus: str, index: int) -> Facts:
+    folder = f"/sys/bus/pci/devices/0000:{bus}:00.0"
+    return {
+        f"nvml nvmlDeviceGetHandleByIndex {index}": {"missing": "lost", "detail": "NVML 15: GPU is lost"},
+        f"text {folder}/current_link_width": "63\n",
+        f"text {folder}/current_link_speed": "Unknown\n",
+        f"data {folder}/config": {"size": 64, "rows": {f"0{row}0": "f" * 32 for row in range(4)}},
+    }
+
+
+def of(bus: str, query: str, value: Json) -> Facts:
+    function, _, arguments = query.partition(" ")
+    return {f"nvml {function} 0000:{bus}:00.0{f' {arguments}' if arguments else ''}": value}
+
+
+OFF = "pid=1, GPU has fallen off the bus."
+RESET = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
+REPLACING = {"reseat", "replace"}
+REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
+    # base, facts, lines of the log, component, first steps, steps that would do harm before them
+    ("dgx-h100", lost("61", 3), ["NVRM: The NVIDIA GPU 0000:61:00.0",  # NVIDIA/NVSentinel issue 155
+      "NVRM: (PCI ID: 10de:2330) installed in this system has",
+      "NVRM: fallen off the bus and is not responding to commands."], "gpu/0000:61:00.0", {"reboot"}, {"reset-gpu"}),
+    ("dgx-h100", {}, [xid("1b", 62, "323f0f30 0000c3d8 00000000 206dae68"), xid("1b", 45, "pid=9, Ch 00000001"),
+      xid("1b", 154, RESET)], "gpu/0000:1b:00.0", {"reset-gpu"}, REPLACING),  # NVIDIA forum, topic 371272
+    ("dgx-h100", {}, [xid("d1", 149, "NETIR_LINK_EVT Fatal XC0 i0 Link 03 (0x026001c6 0x00000000 0x00000000 0x00000000"
+      " 0x00000000 0x00000000)"), xid("d1", 45, "pid=9, Ch 00000001 caused by previous Xid 149")],
+      "gpu/0000:d1:00.0/NVLink", {"watch", "inspect", "reset-gpu"}, REPLACING),  # open-gpu-kernel-modules issue 1150
+    ("dgx-h100", {}, [xid("c3", 95, "pid=4711, Uncontained: LTC TAG (0x2,0x0). RST: Yes, D-RST: No")],
+      "gpu/0000:c3:00.0/memory", {"reset-gpu"}, {"replace"}),
+    ("dgx-1-v100", {**lost("06", 0), **lost("86", 5)}, [xid("06", 79, OFF), "9000.000000;" + xid("86", 79, OFF)],
+      "gpu/0000:(06|86):00.0", {"reboot"}, {"reset-gpu"}),  # an hour and a half apart: two causes
+    ("dgx-a100", {**lost("07", 0), **lost("bd", 7)}, [xid("07", 79, OFF), xid("bd", 79, OFF)],
+      "host/host/power supply", {"inspect"}, {"reset-gpu"}),  # in the same moment, on both sockets
+    ("dgx-a100", of("87", "nvmlDeviceGetRemappedRows", [0, 1, 1, 0]), [xid("87", 94, "pid='<unknown>', Contained: SM"
+      " (0x1). RST: No, D-RST: No")], "gpu/0000:87:00.0/memory", {"restart-program", "reset-gpu"}, {"replace"}),
+    ("dgx-a100", {}, ["CPU23: Package temperature above threshold, cpu clock throttled (total events = 90112)"],
+      "host/host/cooling", {"inspect"}, {"reset-gpu", "replace"}),
+    ("dgx-1-v100", {}, ["mlx5_core 0000:84:00.0: print_health_info:420:(pid 0): Fatal error detected",
+      "mlx5_core 0000:84:00.0: print_health_info:431:(pid 0): synd 0x1: firmware internal error"],
+      "hca/0000:84:00.0", {"power-cycle", "inspect", "reboot", "load-module"}, {"reset-gpu"}),
+    ("k80-x8", lost("86", 5), [], "gpu/0000:86:00.0", {"reboot", "power-cycle"}, {"reset-gpu"}),
+    ("dgx-1-v100", {**of("0b", "nvmlDeviceGetTemperature 0", 89), **of("0b", "nvmlDeviceGetTotalEccErrors 1 0", 3)}, [],
+      "gpu/0000:0b:00.0/(cooling|memory)", {"inspect", "reset-gpu"}, {"replace"}),
+    ("pcie-x4", {key: value for bus in ("07", "08", "0e", "0f") for key, value in {
+      **of(bus, "nvmlDeviceGetCurrentClocksEventReasons", 0x20), **of(bus, "nvmlDeviceGetTemperature 0", 92)}.items()},
+      [], "host/host/cooling", {"inspect"}, {"replace", "reset-gpu"}),
+]  # fmt: skip
+
+
+def test_what_public_reports_tell_has_its_cause_and_nothing_harmful(tmp_path: Path) -> None:
+    for number, (base, facts, log, component, first, harmful) in enumerate(REPORTS):
+        lines = {
+            f"kmsg {place}": line if line[0].isdigit() else f"{3600 + place / 100:.6f};{line}"
+            for place, line in enumerate(log, 40)
+        }
+        path = tmp_path / f"{base}-{number}.json"
+        document = {"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "add": lines}
+        path.write_text(json.dumps(document), encoding="utf-8")
+        causes = judged(str(path))[1]["causes"]
+        assert causes, component
+        for cause in causes:
+            assert re.fullmatch(component, cause["id"]), (cause["id"], component)
+            steps = [action["action"] for action in cause["actions"]]
+            due = cause["action"]["action"]
+            assert due in first, (component, steps)
+            assert harmful.isdisjoint(steps[: steps.index(due) + 1]), (component, steps)
