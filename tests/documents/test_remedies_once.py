@@ -14,7 +14,8 @@ DOES = {
     "restart-service": r"systemctl (?:enable --now|restart)",
 }  # fmt: skip
 CONDITIONS = (
-    "only a reboot helps", "run after a reboot too", "after an oops the kernel is unreliable", "if they do not explain it, run a field diagnostic", "take effect at the next reboot",
+    "only a reboot helps", "run after a reboot too", "after an oops the kernel is unreliable",
+    "if they do not explain it, run a field diagnostic", "take effect at the next reboot",
 )  # fmt: skip
 """What tells whether the later step is due."""
 ALLOWED = frozenset({"hca: hca-identity (fail)", "hca: hca-identity (warn)"})
