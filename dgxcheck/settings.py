@@ -37,7 +37,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "ecc.corrected": Threshold(50, "million corrected errors", 0, 1e9, "Meta GCM fails above 50 million"),
     "ecc.corrected-rate": Threshold(1000, "an hour", 0, 1e9, "dgxcheck's own: no vendor gives one"),
     "ecc.remapped-rows": Threshold(512, "rows", 1, 100000, "DCGM fails from 512; NVIDIA's flag after 512"),
-    "ecc.retired-pages-warn": Threshold(10, "pages", 0, 64, "Meta GCM: more than 10"),
+    "ecc.retired-pages-warn": Threshold(10, "pages", 0, 64, "Meta GCM alone; Azure: 62 and one pending fail"),
     "ecc.retired-pages-double": Threshold(15, "pages", 0, 64, "DCGM: more than 15, and more than 1 in a week"),
     "pcie.replay": Threshold(1, "times", 0.1, 1000, "DCGM's rate per generation and lane as it is"),
     "pcie.replay-fail": Threshold(80, "replays", 1, 1000000, "DCGM's diagnostic: more than 80 in a test"),
@@ -47,6 +47,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "gdr.read-request": Threshold(512, "bytes", 128, 4096, "the default of PCI Express; 4096 is usual for HCAs"),
     "nvlink.recoveries": Threshold(2, "recoveries", 1, 1000, "one may be chance; DCGM fails on the first"),
     "nvlink.crc": Threshold(100, "CRC errors a second", 1, 1e9, "DCGM's health watch"),
+    "nvlink.ber": Threshold(1e-12, "errors a bit", 0, 1, "DCGM's health watch fails above 1e-12"),
     "nvlink.total": Threshold(100, "a day", 0, 1e9, "dgxcheck's own, since boot: a clean link has next to none"),
     "nvlink.total-crc": Threshold(
         86400, "a day", 0, 1e12, "dgxcheck's own, since boot: one a second, a hundredth of what DCGM fails"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts import nature
-from dgxcheck.facts.ids import COMPUTE_MODES
+from dgxcheck.facts.ids import ADDRESSING_MODES, COMPUTE_MODES
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 
@@ -71,6 +71,20 @@ class GpuBoard(Record, where="nvml board"):
     inforom_oem: str | Missing = nature.version("InfoROM OEM version")
     inforom_ecc: str | Missing = nature.version("InfoROM ECC version")
     inforom_power: str | Missing = nature.version("InfoROM power version")
+    inforom_valid: bool | Missing = nature.state("InfoROM valid", by="gpu.inforom", good=(True,))
+    """Do the checksums of its objects hold (``nvmlDeviceValidateInforom``)? Else the answer is an error."""
+    gsp_firmware: str | Missing = nature.version("GSP firmware")
+    module_id: int | Missing = nature.place("module id", any="virtual machines repeat numbers")
+    """Of the baseboard, as the service manual counts; from R535 on."""
+    chassis_slot: int | Missing = nature.place("slot in the rack")
+    """As the next of boards of a rack (``nvmlDeviceGetPlatformInfo``)."""
+    tray: int | Missing = nature.place("compute tray of the rack")
+    c2c: bool | Missing = nature.state("C2C to the CPU")
+    """Is NVLink-C2C in use? GH200, GB200 and the like."""
+    addressing_mode: int | Missing = nature.setting(words=ADDRESSING_MODES)
+    """``NVML_DEVICE_ADDRESSING_MODE_*``: 0 none, 1 HMM, 2 ATS."""
+    virtualization: int | Missing = nature.place("virtualization mode")
+    """``nvmlGpuVirtualizationMode_t``: 0 none, 1 passed through, 2 vGPU guest, 3 and 4 vGPU host."""
 
 
 class Clocks(Record):
@@ -139,6 +153,10 @@ class GpuCounters(Record, where="nvml counters"):
         "time held down for lack of work", "ns", any="an idle GPU has much of it"
     )
     reliability_ns: int | Missing = nature.counter("time held down by reliability", "ns", limit="clock.throttle")
+    sw_thermal_ns: int | Missing = nature.counter("time of software thermal slowdown", "ns", limit="clock.throttle")
+    """As the next two from R570 on."""
+    hw_thermal_ns: int | Missing = nature.counter("time of hardware thermal slowdown", "ns", limit="clock.throttle")
+    brake_ns: int | Missing = nature.counter("time of the power brake", "ns", limit="clock.throttle")
     clock_us: int | Missing = nature.load("time stamp", "us")
     """CPU time stamp of the power counter."""
     reasons_mask: int | Missing = nature.load("clock event reasons", "hex")
@@ -166,6 +184,18 @@ class RetiredPage(Record):
     address: int = nature.identity("page address", "hex")
     timestamp: int | Missing = nature.load("time of retirement", "s since 1970")
     """Seconds since 1970; from R410 and Pascal on."""
+
+
+class SramErrors(Record):
+    """Uncorrected SRAM errors over a GPU's life, by protection and by place (``nvmlEccSramErrorStatus_t``)."""
+
+    parity: int | Missing = nature.counter("SRAM parity errors", limit=0, of_life=True)
+    secded: int | Missing = nature.counter("SRAM SEC-DED errors", limit=0, of_life=True)
+    l2: int | Missing = nature.counter("SRAM errors of the L2 cache", limit=0, of_life=True)
+    sm: int | Missing = nature.counter("SRAM errors of SMs", limit=0, of_life=True)
+    pcie: int | Missing = nature.counter("SRAM errors of PCIe", limit=0, of_life=True)
+    mcu: int | Missing = nature.counter("SRAM errors of microcontrollers", limit=0, of_life=True)
+    other: int | Missing = nature.counter("other SRAM errors", limit=0, of_life=True)
 
 
 class GpuEcc(Record, where="nvml ecc"):
@@ -204,6 +234,7 @@ class GpuEcc(Record, where="nvml ecc"):
     )
     sram_exceeded: bool | Missing = nature.state("SRAM error threshold exceeded", by="ecc.sram", good=(False,))
     """Have uncorrected SRAM errors reached NVIDIA's threshold for an RMA? From Ampere and R550 on."""
+    sram: SramErrors = nature.counter("SRAM errors", any="ecc.sram judges NVIDIA's threshold for an RMA")
     channel_repair_pending: bool | Missing = nature.state("channel repair pending", by="ecc.repair", good=(False,))
     """Is a memory channel to be repaired at the next reset? As the next from R575 on."""
     tpc_repair_pending: bool | Missing = nature.state("TPC repair pending", by="ecc.repair", good=(False,))

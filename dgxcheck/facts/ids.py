@@ -27,8 +27,21 @@ NVLINK_SPEED = 164
 """``NVML_FI_DEV_NVLINK_GET_SPEED`` of one link, in MB/s"""
 NVLINK_SPEEDS = (*range(84, 90), *range(132, 138))
 """``NVML_FI_DEV_NVLINK_SPEED_MBPS_L0`` to ``L11``"""
+NVLINK5_ERRORS = {
+    "malformed": 206, "overrun": 207, "receive": 208, "receive_remote": 209, "receive_general": 210, "integrity": 211,
+    "discards": 212, "recovered": 213, "recovery_failed": 214, "effective": 219, "symbols": 221,
+}  # fmt: skip
+"""``NVML_FI_DEV_NVLINK_COUNT_*`` of a link, from NVLink 5 on, in place of ``nvmlDeviceGetNvLinkErrorCounter``."""
+NVLINK5_BER = {"effective_ber": 220, "symbol_ber": 222}
+"""As these, packed: mantissa in bits 8 to 11, negative exponent of ten in bits 0 to 7; 15e-255 is none at all."""
+NVLINK_5 = 7
+"""``NVML_NVLINK_VERSION_5_0``"""
 COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
 """``nvmlComputeMode_t``"""
+ADDRESSING_MODES = ("none", "HMM", "ATS")
+"""``NVML_DEVICE_ADDRESSING_MODE_*``"""
+THROTTLE_TIMES = {"sw_thermal_ns": 269, "hw_thermal_ns": 270, "brake_ns": 271}
+"""``NVML_FI_DEV_CLOCKS_EVENT_REASON_*``"""
 
 
 class NvmlReturn:

@@ -41,6 +41,21 @@ class NvLinkErrors(Record, where="nvml nvlink errors"):
     crc_flit: int | Missing = nature.counter("NVLink CRC flit errors", limit="nvlink.total-crc", per="day")
     crc_data: int | Missing = nature.counter("NVLink CRC data errors", limit="nvlink.total-crc", per="day")
     ecc_data: int | Missing = nature.counter("NVLink ECC data errors", limit="nvlink.total", per="day")
+    malformed: int | Missing = nature.counter("malformed packets", limit="nvlink.total", per="day")
+    """This and all below are of NVLink 5 and newer, which count nothing of the above."""
+    overrun: int | Missing = nature.counter("buffer overruns", limit="nvlink.total", per="day")
+    receive: int | Missing = nature.counter("receive errors", limit="nvlink.total", per="day")
+    receive_remote: int | Missing = nature.counter("remote receive errors", limit="nvlink.total", per="day")
+    receive_general: int | Missing = nature.counter("general receive errors", limit="nvlink.total", per="day")
+    integrity: int | Missing = nature.counter("local link integrity errors", limit="nvlink.total", per="day")
+    discards: int | Missing = nature.counter("transmit discards", limit="nvlink.total", per="day")
+    recovered: int | Missing = nature.counter("link recoveries", limit=0)
+    recovery_failed: int | Missing = nature.counter("failed link recoveries", limit=0)
+    effective: int | Missing = nature.counter("effective errors", limit="nvlink.total", per="day")
+    """Left after forward error correction."""
+    symbols: int | Missing = nature.counter("symbol errors", limit="nvlink.total", per="day")
+    effective_ber: float | Missing = nature.gauge("effective bit error rate", low=0, high=1)
+    symbol_ber: float | Missing = nature.gauge("symbol error rate", low=0, high=1)
 
 
 class NvLinkRate(Record, where="nvml nvlink rate"):

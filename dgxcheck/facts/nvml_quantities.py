@@ -2,7 +2,8 @@
 
 Functions are C names without ``_vN``; which symbol serves is settled in ``workers/nvml/binding.py``. Scopes: ``system``
 once, ``gpu`` per GPU, ``position`` per NVLink position (the link is the first argument), ``link`` per position that has
-a state, ``link up`` per link that is up, ``memory clock`` per supported memory clock, ``process`` per pid on a GPU,
+a state, ``link up`` per link that is up, ``link 5`` per one of these of NVLink 5 or newer,
+``memory clock`` per supported memory clock, ``process`` per pid on a GPU,
 ``pair`` per unordered (in NVML's order) and ``ordered pair`` per ordered pair of GPUs. ``nvmlInit``,
 ``nvmlDeviceGetCount`` and ``nvmlDeviceGetHandleByIndex`` always come first, in no group.
 """
@@ -12,7 +13,16 @@ from __future__ import annotations
 from functools import partial
 from itertools import product
 
-from dgxcheck.facts.ids import MEMORY_TEMPERATURE, NVLINK_SPEED, RECOVERY_ACTION, TLIMITS
+from dgxcheck.facts.ids import (
+    ADDRESSING_MODES,
+    MEMORY_TEMPERATURE,
+    NVLINK5_BER,
+    NVLINK5_ERRORS,
+    NVLINK_SPEED,
+    RECOVERY_ACTION,
+    THROTTLE_TIMES,
+    TLIMITS,
+)
 from dgxcheck.facts.record import Record
 
 U64 = 2**64 - 1
@@ -96,6 +106,13 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         _text("DeviceGetBoardPartNumber", "part_number"),
         _text("DeviceGetInforomImageVersion", "inforom_image"),
         *(_text("DeviceGetInforomVersion", f"inforom_{part}", n) for n, part in enumerate(("oem", "ecc", "power"))),
+        _flag("DeviceValidateInforom", "inforom_valid"),
+        _text("DeviceGetGspFirmwareVersion", "gsp_firmware"),
+        _ask("DeviceGetModuleId", "module_id", high=255),
+        _ask("DeviceGetPlatformInfo", "chassis_slot tray", members="slotNumber trayIndex"),
+        _flag("DeviceGetC2cModeInfo", "c2c", members="isC2cEnabled"),
+        _ask("DeviceGetAddressingMode", "addressing_mode", high=len(ADDRESSING_MODES) - 1),
+        _ask("DeviceGetVirtualizationMode", "virtualization", high=4),
     ),
     "pcie": (
         _ask("DeviceGetCurrPcieLinkGeneration", "link_gen"),
@@ -174,6 +191,12 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         _flag("DeviceGetRetiredPagesPendingStatus", "retirement_pending"),
         _ask("DeviceGetRemappedRows"),
         _flag("DeviceGetSramEccErrorStatus", "sram_exceeded", members="bThresholdExceeded"),
+        _ask(
+            "DeviceGetSramEccErrorStatus",
+            "sram.parity sram.secded sram.l2 sram.sm sram.pcie sram.mcu sram.other",
+            members="aggregateUncParity aggregateUncSecDed aggregateUncBucketL2 aggregateUncBucketSm"
+            " aggregateUncBucketPcie aggregateUncBucketMcu aggregateUncBucketOther",
+        ),
         _flag("DeviceGetRepairStatus", "channel_repair_pending tpc_repair_pending"),
         _flag("DeviceGetUnrepairableMemoryFlag", "unrepairable"),
     ),
@@ -184,10 +207,13 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
             _ask("DeviceGetViolationStatus", f"{policy}_ns", n, members="violationTime")
             for n, policy in enumerate(POLICIES) if n
         ),
+        *(_ask("DeviceGetFieldValues", name, field) for name, field in THROTTLE_TIMES.items()),
         _ask("DeviceGetCurrentClocksEventReasons", "reasons_mask"),
     ),
     "nvlink rate": (_ask("DeviceGetFieldValues", "speed_mbs", NVLINK_SPEED, scope="link up"),),
-    "nvlink errors": tuple(
-        _ask("DeviceGetNvLinkErrorCounter", name, n, scope="link") for n, name in enumerate(LINK_ERRORS)
+    "nvlink errors": (
+        *(_ask("DeviceGetNvLinkErrorCounter", name, n, scope="link") for n, name in enumerate(LINK_ERRORS)),
+        *(_ask("DeviceGetFieldValues", name, n, scope="link 5") for name, n in NVLINK5_ERRORS.items()),
+        *(_ask("DeviceGetFieldValues", name, n, scope="link 5", high=0xFFF) for name, n in NVLINK5_BER.items()),
     ),
 }  # fmt: skip

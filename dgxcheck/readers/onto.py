@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.bdf import UNPLACED, as_bdf, number_of, place_of
-from dgxcheck.facts.ids import NVLINK_SPEED
+from dgxcheck.facts.ids import NVLINK5_ERRORS, NVLINK_SPEED
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.lazy_pattern import LazyPattern
@@ -28,6 +28,7 @@ _P2P = {f"p2p-{name}": number for number, name in enumerate(CAPABILITIES)}
 _STATE = "nvml nvmlDeviceGetNvLinkState"
 _REMOTE = "nvml nvmlDeviceGetNvLinkRemotePciInfo"
 _ERRORS = "nvml nvmlDeviceGetNvLinkErrorCounter"
+LEAST_FIELD = min(NVLINK5_ERRORS.values())
 _STATUS = "nvml nvmlDeviceGetP2PStatus"
 _MIG = "nvml nvmlDeviceGetMigMode"
 _FIELD = "nvml nvmlDeviceGetFieldValues"
@@ -170,7 +171,8 @@ def _as_nvml(words: list[str], fact: Json) -> dict[str, Json]:
         if what == "nvlink-remote" and len(rest) == 2 and (bdf := as_bdf(fact)) is not None:
             return {f"{_REMOTE} {rest[0]} {rest[1]}": {"busId": bdf}}
     if kind == "stated" and what == NVLINK_ERRORS and len(rest) == 3:
-        return {f"{_ERRORS} {' '.join(rest)}": fact}
+        asked = _ERRORS if int(rest[2]) < LEAST_FIELD else _FIELD
+        return {f"{asked} {' '.join(rest)}": fact}
     return {" ".join(words): fact}
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard, TypeVar
 
 from dgxcheck.facts import bdf
 from dgxcheck.facts.bdf import bus_order, is_bdf
-from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS, NvmlReturn
+from dgxcheck.facts.ids import MOST_GPUS, NVLINK_5, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.facts.nvml_quantities import GROUPS, Quantity
 from dgxcheck.source.protocol import Json, Source
@@ -142,11 +142,22 @@ def facts_of(source: Source, group: str, bdf: str) -> dict[str, Any]:
 
 def facts_of_link(source: Source, group: str, bdf: str, link: int, state: int | Missing) -> dict[str, Any]:
     """Fields to values or gaps, for one NVLink; all are the gap of its ``state`` where that is missing."""
-    of_links = (quantity for quantity in GROUPS[group] if quantity.scope in ("link", "link up"))
+    of_links = (quantity for quantity in GROUPS[group] if quantity.scope in ("link", "link up", "link 5"))
     return {
-        quantity.facts[0]: state if isinstance(state, Missing) else _values(source, quantity, bdf, link)[0]
+        quantity.facts[0]: state if isinstance(state, Missing) else _of_link(source, quantity, bdf, link, state)
         for quantity in of_links
     }
+
+
+def _of_link(source: Source, quantity: Quantity, bdf: str, link: int, state: int) -> int | Missing:
+    """What only NVLink 5 and newer count is asked of no other link."""
+    if quantity.scope == "link 5":
+        version = number(source, "nvmlDeviceGetNvLinkVersion", bdf, link) if state == 1 else 0
+        where = question(quantity.function, bdf, link, *quantity.args)
+        if isinstance(version, int) and version < NVLINK_5:
+            return Missing(Gap.UNSUPPORTED, where, "before NVLink 5, or the link is down")
+    value: int | Missing = _values(source, quantity, bdf, link)[0]
+    return value
 
 
 def nested(facts: Mapping[str, Any], record: str) -> dict[str, Any]:

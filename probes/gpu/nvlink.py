@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, permutations
 
-from dgxcheck.facts.ids import NVLINK_MAX_LINKS
+from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS, NVLINK_MAX_LINKS
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.facts.nvlink import (
     CAPABILITIES,
@@ -24,6 +24,8 @@ from probes.gpu.answers import as_bdf, facts_of_link, fields, garbled, is_on, li
 GENERATION = {1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5, 8: 6}
 """NVML_NVLINK_VERSION_1_0, 2_0, 2_2, 3_0, 3_1, 4_0, 5_0, 6_0."""
 _INVALID = 0xFF
+_COUNTED = (*LINK_ERRORS, *NVLINK5_ERRORS, *NVLINK5_BER)
+_NO_ERRORS = (15, 255)
 
 
 def nvlink(source: Source) -> tuple[NvLink, ...] | Missing:
@@ -104,12 +106,21 @@ def _errors_of_gpu(source: Source, bdf: str) -> Iterator[NvLinkErrors]:
             continue
         for position in range(link, NVLINK_MAX_LINKS):
             row = _errors(source, bdf, position, 1)
-            counted = any(isinstance(getattr(row, name), int) for name in LINK_ERRORS)
+            counted = any(isinstance(getattr(row, name), int | float) for name in _COUNTED)
             yield from [row] if counted else [_errors(source, bdf, position, state)] if position == link else []
 
 
 def _errors(source: Source, bdf: str, link: int, state: int | Missing) -> NvLinkErrors:
-    return NvLinkErrors(bdf=bdf, link=link, **facts_of_link(source, "nvlink errors", bdf, link, state))
+    facts = facts_of_link(source, "nvlink errors", bdf, link, state)
+    return NvLinkErrors(bdf=bdf, link=link, **facts | {name: _ber(facts[name]) for name in NVLINK5_BER})
+
+
+def _ber(packed: int | Missing) -> float | Missing:
+    """A rate, ``NVML_NVLINK_ERROR_COUNTER_BER_GET``; 0 where nothing was counted."""
+    if isinstance(packed, Missing):
+        return packed
+    mantissa, exponent = packed >> 8, packed & 0xFF
+    return 0.0 if (mantissa, exponent) == _NO_ERRORS else mantissa * 10.0**-exponent
 
 
 LEVELS = (0, 10, 20, 30, 40, 50)

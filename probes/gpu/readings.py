@@ -16,6 +16,7 @@ from dgxcheck.facts.gpu import (
     GpuThermal,
     RetiredPage,
     RowHistogram,
+    SramErrors,
     SupportedClocks,
 )
 from dgxcheck.facts.missing import Gap, Missing, question
@@ -69,6 +70,7 @@ def _ecc(source: Source, bdf: str) -> GpuEcc:
         remapped_uncorrected=uncorrected,
         remap_pending=is_on(pending, rows),
         remap_failed=is_on(failed, rows),
+        sram=SramErrors(**nested(facts, "sram")),
         **plain(facts),
     )
 

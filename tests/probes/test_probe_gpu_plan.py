@@ -25,6 +25,7 @@ SCOPES: dict[str, tuple[Iterable[str], Iterable[tuple[int, ...]]]] = {
     "position": (GPUS, [(link,) for link in (*LINKS, len(LINKS))]),
     "link": (GPUS, [(link,) for link in LINKS]),
     "link up": (GPUS, [(link,) for link in LINKS_UP]),
+    "link 5": (GPUS, [(link,) for link in LINKS_UP]),
     "memory clock": (GPUS, [(clock,) for clock in MEMORY_CLOCKS]),
     "process": ([""], [(pid,) for pid in PIDS]),
     "pair": (PAIRS, [NOTHING]),
@@ -46,6 +47,8 @@ def answer(function: str, subject: str, args: tuple[int, ...]) -> Json | Missing
             return GPUS[index]
         case "nvmlDeviceGetNvLinkState", (link,):
             return INVALID if link not in LINKS else int(link in LINKS_UP)
+        case "nvmlDeviceGetNvLinkVersion", _:
+            return 7
         case "nvmlDeviceGetSupportedMemoryClocks", ():
             return list(MEMORY_CLOCKS)
         case (("nvmlDeviceGetComputeRunningProcesses" | "nvmlDeviceGetGraphicsRunningProcesses"), ()):

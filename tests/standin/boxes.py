@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.nvml_quantities import GROUPS
 from dgxcheck.source.protocol import Json
+from standin.nvml import STRUCTS
 
 Facts = dict[str, dict[str, Json]]
 A, B = "0000:06:00.0", "0001:0a:00.0"
@@ -47,7 +48,10 @@ def full_box() -> Facts:
         "RemappedRows": [0, 1, 1, 0],
         "MemoryInfo": {"total": 2**34, "reserved": 5, "free": 2**33, "used": 2**33},
         "BAR1MemoryInfo": {"bar1Total": 2**34, "bar1Free": 1, "bar1Used": 2},
-        "SramEccErrorStatus": {"bThresholdExceeded": 1},
+        "SramEccErrorStatus": {name: n for n, name in enumerate(STRUCTS["nvmlDeviceGetSramEccErrorStatus"], 1)},
+        "PlatformInfo": {"slotNumber": 14, "trayIndex": 4, "hostId": 1, "moduleId": 2},
+        "C2cModeInfo": {"isC2cEnabled": 1},
+        "GspFirmwareVersion": "580.173.02",
         "RowRemapperHistogram": {"max": 5, "high": 4, "partial": 3, "low": 2, "none": 1},
         "UtilizationRates": {"gpu": 3, "memory": 4},
         "ViolationStatus": {"referenceTime": 2**50, "violationTime": 3},
@@ -56,6 +60,7 @@ def full_box() -> Facts:
         "SupportedGraphicsClocks": [1530, 1522, 1515],
         "ComputeRunningProcesses": [{"pid": 1, "usedGpuMemory": None}, {"pid": 2, "usedGpuMemory": 2**33}],
         "GraphicsRunningProcesses": [],
+        "NvLinkVersion": 7,
         "GpuFabricInfo": {
             "state": 3,
             "status": 0,
@@ -70,7 +75,8 @@ def full_box() -> Facts:
     facts["nvml nvmlDeviceGetHandleByIndex"]["2"] = LOST
     gpus = (A, B)
     subjects = {"system": [""], "process": [""], "pair": [f"{A} {B}"], "ordered pair": [f"{A} {B}", f"{B} {A}"]}
-    more = {"position": (0, 1), "link": (0, 1), "link up": (0, 1), "memory clock": (877,), "process": (1, 2)}
+    links = dict.fromkeys(("position", "link", "link up", "link 5"), (0, 1))
+    more = {**links, "memory clock": (877,), "process": (1, 2)}
     for call in (call for group in GROUPS.values() for call in group):
         function, args, scope = call.function, call.args, call.scope
         for subject in subjects.get(scope, gpus):

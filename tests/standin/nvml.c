@@ -155,7 +155,7 @@ UINT(nvmlDeviceGetGpuMaxPcieLinkGeneration) UINT(nvmlDeviceGetPcieReplayCounter)
 UINT(nvmlDeviceGetPowerUsage) UINT(nvmlDeviceGetEnforcedPowerLimit) UINT(nvmlDeviceGetPowerManagementLimit)
 UINT(nvmlDeviceGetPowerManagementDefaultLimit) UINT(nvmlDeviceGetFanSpeed) UINT(nvmlDeviceGetPersistenceMode)
 UINT(nvmlDeviceGetComputeMode) UINT(nvmlDeviceGetDisplayMode) UINT(nvmlDeviceGetDisplayActive)
-UINT(nvmlDeviceGetRetiredPagesPendingStatus)
+UINT(nvmlDeviceGetRetiredPagesPendingStatus) UINT(nvmlDeviceGetModuleId) UINT(nvmlDeviceGetVirtualizationMode)
 UINT_OF(nvmlDeviceGetClockInfo) UINT_OF(nvmlDeviceGetMaxClockInfo) UINT_OF(nvmlDeviceGetApplicationsClock)
 UINT_OF(nvmlDeviceGetDefaultApplicationsClock) UINT_OF(nvmlDeviceGetMaxCustomerBoostClock)
 UINT_OF(nvmlDeviceGetTemperature) UINT_OF(nvmlDeviceGetTemperatureThreshold) UINT_OF(nvmlDeviceGetNvLinkState)
@@ -224,7 +224,63 @@ int nvmlDeviceGetSramEccErrorStatus(Device gpu, struct sram_v1 *out)
     if (out->version != 0x01000068)
         return VERSION_MISMATCH;
     ASK(OWN(nvmlDeviceGetSramEccErrorStatus, gpu, NONE));
-    return fill32(fields, (unsigned *[]){&out->exceeded}, 1);
+    uint64_t value[8];
+    if (fill64(fields, value, 8)) {     /* a recording from before the counts were asked has the flag alone */
+        memset(out->counts, 0, sizeof out->counts);
+        return fill32(fields, (unsigned *[]){&out->exceeded}, 1);
+    }
+    out->exceeded = (unsigned)value[0];
+    memcpy(out->counts, value + 1, 2 * sizeof *value);
+    memcpy(out->counts + 6, value + 3, 5 * sizeof *value);
+    return SUCCESS;
+}
+
+int nvmlDeviceValidateInforom(Device gpu)
+{
+    unsigned valid, *out = &valid;
+    ASK(OWN(nvmlDeviceValidateInforom, gpu, NONE));
+    return fill32(fields, &out, 1);
+}
+
+int nvmlDeviceGetGspFirmwareVersion(Device gpu, char *out)
+{
+    ASK(OWN(nvmlDeviceGetGspFirmwareVersion, gpu, NONE));
+    return fill_text(fields, out, 64);
+}
+
+struct platform_v2 { unsigned version; char guid[16], chassis[16]; unsigned char slot, tray, host, peer, module; };
+
+int nvmlDeviceGetPlatformInfo(Device gpu, struct platform_v2 *out)
+{
+    uint64_t value[4];
+    if (out->version != 0x0200002c)
+        return VERSION_MISMATCH;
+    ASK(OWN(nvmlDeviceGetPlatformInfo, gpu, NONE));
+    code = fill64(fields, value, 4);
+    if (!code) {
+        out->slot = (unsigned char)value[0];
+        out->tray = (unsigned char)value[1];
+        out->host = (unsigned char)value[2];
+        out->module = (unsigned char)value[3];
+    }
+    return code;
+}
+
+int nvmlDeviceGetC2cModeInfoV(Device gpu, unsigned *out)
+{
+    ASK(GPU("nvmlDeviceGetC2cModeInfoV", "nvmlDeviceGetC2cModeInfo", gpu, NONE));
+    return fill32(fields, &out, 1);
+}
+
+struct addressing_v1 { unsigned version, value; };
+
+int nvmlDeviceGetAddressingMode(Device gpu, struct addressing_v1 *out)
+{
+    unsigned *value = &out->value;
+    if (out->version != 0x01000008)
+        return VERSION_MISMATCH;
+    ASK(OWN(nvmlDeviceGetAddressingMode, gpu, NONE));
+    return fill32(fields, &value, 1);
 }
 
 struct repair_v1 { unsigned version, channel, tpc; };

@@ -34,7 +34,12 @@ STRUCTS = {
     "nvmlDeviceGetUtilizationRates": ("gpu", "memory"),
     "nvmlDeviceGetViolationStatus": ("referenceTime", "violationTime"),
     "nvmlDeviceGetRowRemapperHistogram": ("max", "high", "partial", "low", "none"),
-    "nvmlDeviceGetSramEccErrorStatus": ("bThresholdExceeded",),
+    "nvmlDeviceGetSramEccErrorStatus": (
+        "bThresholdExceeded", "aggregateUncParity", "aggregateUncSecDed", "aggregateUncBucketL2",
+        "aggregateUncBucketSm", "aggregateUncBucketPcie", "aggregateUncBucketMcu", "aggregateUncBucketOther",
+    ),
+    "nvmlDeviceGetPlatformInfo": ("slotNumber", "trayIndex", "hostId", "moduleId"),
+    "nvmlDeviceGetC2cModeInfo": ("isC2cEnabled",),
     "nvmlDeviceGetPciInfo": ("busId", "pciDeviceId", "pciSubSystemId"),
     "nvmlDeviceGetNvLinkRemotePciInfo": ("busId", "pciDeviceId", "pciSubSystemId"),
     "nvmlDeviceGetRetiredPages": ("address", "timestamp"),
@@ -69,6 +74,11 @@ FIRST_BRANCH = {  # symbol -> the driver branch that brought it
     "nvmlDeviceGetMarginTemperature": 570,
     "nvmlDeviceGetRepairStatus": 575,
     "nvmlDeviceGetUnrepairableMemoryFlag_v1": 580,
+    "nvmlDeviceGetGspFirmwareVersion": 510,
+    "nvmlDeviceGetModuleId": 535,
+    "nvmlDeviceGetC2cModeInfoV": 560,
+    "nvmlDeviceGetPlatformInfo": 570,
+    "nvmlDeviceGetAddressingMode": 580,
 }
 
 

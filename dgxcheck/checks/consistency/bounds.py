@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from dgxcheck.checks.consistency.contradiction import Contradiction, Facts
+from dgxcheck.checks.consistency.contradiction import Contradiction, Facts, number
+from dgxcheck.checks.consistency.contradiction import reading as read_at
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.device_facts import records_of
 from dgxcheck.checks.engine.finding import Evidence
@@ -28,6 +29,18 @@ def never_above(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
         if reading[2] > most[2] and not hidden:
             words = f"{described(*reading[1:])} above {text(*most[1:])}"
             yield Contradiction(words, (_evidence(*reading), _evidence(*most)))
+
+
+def told_twice(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
+    """The PCIe link by NVML and by sysfs. Lanes do not come and go between two readings, nor does the generation of a
+    GPU at its highest performance state; a hypervisor shows its guest links of its own making."""
+    awake = number(facts, "gpu_clocks.performance_state") == 0
+    for name, words in (("link_width", "lanes"), ("link_gen", "generation")) if guest(box) is None else ():
+        paths = f"gpu_pcie.{name}", f"pci.{name}"
+        nvml, sysfs = (number(facts, path) for path in paths)
+        if nvml is not None and sysfs is not None and nvml != sysfs and (awake or name == "link_width"):
+            evidence = tuple(read_at(facts, path, gpu.bdf) for path in paths)
+            yield Contradiction(f"PCIe {words} {nvml:g} by NVML, {sysfs:g} by sysfs", evidence)
 
 
 def ranges(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:

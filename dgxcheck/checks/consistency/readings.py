@@ -127,7 +127,8 @@ def _up(port: IbPort) -> bool:
     return port.phys_state is PhysState.LINK_UP
 
 READINGS: tuple[ReadingRule, ...] = (
-    bounds.never_above, bounds.ranges, bounds.parts, bounds.spare_rows, contradiction.at_load, contradiction.fallen,
+    bounds.never_above, bounds.told_twice, bounds.ranges, bounds.parts, bounds.spare_rows, contradiction.at_load,
+    contradiction.fallen,
 )  # fmt: skip
 IDENTITIES: tuple[ReadingRule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
 NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compared")
@@ -175,8 +176,8 @@ CHECKS = (
         id="consistency.readings",
         rule="Unknown if readings of a GPU cannot be true together: more than the whole or the highest (PCIe link,"
         " memory, BAR1, clocks, power limits, errors by location), values that no GPU has (0 °C, 0 W, more than 100 %),"
-        " full utilisation with an idle performance state, clock or power, retired pages or remapped rows that become"
-        " fewer.",
+        " a PCIe link that is another for NVML than for sysfs, full utilisation with an idle performance state, clock"
+        " or power, retired pages or remapped rows that become fewer.",
         source="dgxcheck/checks/consistency; the functions' documentation in nvml-api",
         remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values persist, update driver and VBIOS; if that"
         " does not help, run the field diagnostic (dcgmi diag -r 3)",

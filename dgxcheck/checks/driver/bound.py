@@ -31,10 +31,9 @@ _FIRST_WORKING = 0x1000
 """Adapters with a lower id wait for their firmware: network.firmware."""
 _RDMA_MODULES = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}
 _ASLEEP = ("D3hot", "D3cold")
-_BLACKLIST = "blacklist nouveau in /etc/modprobe.d, rebuild the initramfs and reboot"
+_BLACKLIST = "blacklist nouveau in /etc/modprobe.d, rebuild the initramfs"
 _OF_SWITCH = (
-    "check the kernel log for nvidia-nvswitch errors; drain the node, stop fabric manager and all GPU programs, and"
-    " load the driver again or reboot"
+    "check the kernel log for nvidia-nvswitch errors and for why the driver does not hold it"
 )
 
 

@@ -23,6 +23,7 @@ from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import ClockPair, Clocks, GpuBoard, GpuClocks, GpuCounters, GpuPower
+from dgxcheck.facts.ids import THROTTLE_TIMES
 from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.profiles.model import Board
 
@@ -95,12 +96,17 @@ def _lasting(box: Box, bdf: str, bit: int) -> Evidence | None:
     masks = (old.reasons_mask, new.reasons_mask)
     if growth.seconds <= _NEARBY_S and all(isinstance(mask, int) and slowdown(mask) == bit for mask in masks):
         return answered([as_evidence(mask) for mask in masks], "nvmlDeviceGetCurrentClocksEventReasons", bdf)
-    lost = counter_growth(old.thermal_ns, new.thermal_ns)
     # before R570 no counter has the time of the power brake: https://github.com/NVIDIA/NVSentinel/issues/1666
-    if bit == BRAKE or not isinstance(lost, int) or _percent(lost, growth) <= box.settings.limit("clock.throttle"):
-        return None
-    counters: list[Json] = [as_evidence(old.thermal_ns), as_evidence(new.thermal_ns)]
-    return answered(counters, "nvmlDeviceGetViolationStatus", bdf, _THERMAL)
+    for name in ("brake_ns",) if bit == BRAKE else ("thermal_ns", "sw_thermal_ns", "hw_thermal_ns"):
+        times = (getattr(old, name), getattr(new, name))
+        lost = counter_growth(*times)
+        if isinstance(lost, int) and _percent(lost, growth) > box.settings.limit("clock.throttle"):
+            counters: list[Json] = [*map(as_evidence, times)]
+            field = THROTTLE_TIMES.get(name)
+            if field is None:
+                return answered(counters, "nvmlDeviceGetViolationStatus", bdf, _THERMAL)
+            return answered(counters, "nvmlDeviceGetFieldValues", bdf, field)
+    return None
 
 
 def _blame_throttle(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

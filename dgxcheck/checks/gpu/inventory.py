@@ -173,7 +173,8 @@ def _image(box: Box, gpu: Device) -> Judgement | Missing:
     version = board.inforom_image
     if isinstance(version, str):
         evidence = answered(version, "nvmlDeviceGetInforomImageVersion", board.bdf)
-        return Judgement(Status.PASS, f"InfoROM image version {version}", version, evidence=(evidence,))
+        valid = " is valid" if board.inforom_valid is True else ""
+        return Judgement(Status.PASS, f"InfoROM image version {version}{valid}", version, evidence=(evidence,))
     others = [row.inforom_image for other in siblings(box, gpu) if isinstance(row := box.gpu(other).board, GpuBoard)]
     usual = next((image for image in others if isinstance(image, str)), None)
     if version.gap not in (Gap.UNSUPPORTED, Gap.ABSENT) or usual is None:

@@ -31,10 +31,12 @@ def _retired(box: Box, ecc: GpuEcc) -> Judgement:
     ecc = latest(box, ecc)
     pages = (ecc.retired_single_bit, ecc.retired_double_bit)
     single, double = numbers = [0 if isinstance(retired, Missing) else len(retired) for retired in pages]
-    count = single + double
+    waiting = ecc.retirement_pending is True  # such a page takes its place in the table, too
+    count = single + double + waiting
     most, watch, growing = (box.settings.limit(f"ecc.retired-pages{word}") for word in ("-fail", "-warn", "-double"))
     evidence = tuple(answered(each, "nvmlDeviceGetRetiredPages", ecc.bdf, cause) for cause, each in enumerate(numbers))
-    message = f"{counted(count, 'retired page')} ({single} for single-bit, {double} for double-bit errors)"
+    causes = f"{single} for single-bit, {double} for double-bit errors{', 1 waits' if waiting else ''}"
+    message = f"{counted(count, 'retired page')} ({causes})"
     judgement = Judgement(Status.PASS, message, count, most, "pages", evidence)
     if count >= most:
         return replace(judgement, status=Status.FAIL, fault=Fault.PAGES_EXHAUSTED)

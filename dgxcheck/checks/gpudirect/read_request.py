@@ -52,8 +52,8 @@ CHECKS = (
         rule="Warns if the MaxReadReq of an HCA is below that of most other HCAs of its model, or below"
         " {gdr.read-request}: reads of GPU memory are split into small requests. Undetermined without root.",
         source="Device Control of the PCI Express capability in /sys/bus/pci/devices/*/config",
-        remedy="remove pci=pcie_bus_* from the kernel command line, look for a script that sets it (setpci, udev), and"
-        " reboot; then check the setting in the firmware setup",
+        remedy="remove pci=pcie_bus_* from the kernel command line, look for a script that sets it (setpci, udev),"
+        " and check the setting in the firmware setup",
         judge=_judge,
         blames=part("MaxReadReq"),
         shared=host_if_all("MaxReadReq setting"),

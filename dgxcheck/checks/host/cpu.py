@@ -22,7 +22,7 @@ from dgxcheck.profiles.model import Number
 
 _MISSING_SOCKET = (
     "read the BMC's event log (ipmitool sel elist) for the missing processor; its memory, GPUs and HCAs are"
-    " missing with it; then cold power cycle, then call the vendor"
+    " missing with it"
 )
 _ONLINE = "/sys/devices/system/cpu/online"
 
@@ -205,7 +205,7 @@ CPU_CLOCK = (
         " chip set: it found the counter unstable, or a parameter chose it. Not judged in virtual machines.",
         source="current_clocksource of /sys/devices/system/clocksource; Meta GCM checks it",
         remedy="look for 'Marking clocksource tsc unstable' in the kernel log and for clocksource= and tsc= on the"
-        " kernel command line; update the system firmware, then reboot",
+        " kernel command line; update the system firmware",
         judge=per_host(_clock_source),
         blames=host("clock source"),
     ),

@@ -279,8 +279,7 @@ CHECKS = (
         rule="Warns if the driver logged, since it was last loaded, that it could not detect which NVLinks of a GPU are"
         " connected: peer transfers then take PCIe, and programs may hang.",
         source="NVIDIA's open-gpu-kernel-modules, src/nvidia/src/kernel/gpu/nvlink/kernel_nvlink.c",
-        remedy="compare nvidia-smi nvlink -s of all GPUs and their GPU Recovery Action in nvidia-smi -q; at the next"
-        " drain reset all GPUs together, or reload the driver; if it comes back, call the vendor",
+        remedy="compare nvidia-smi nvlink -s of all GPUs and their GPU Recovery Action in nvidia-smi -q",
         judge=_nvlinks,
         blames=driver,
         witness="log",

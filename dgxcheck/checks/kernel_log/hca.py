@@ -32,7 +32,7 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
     "not started": _Meaning(
         Status.FAIL, Fault.HCA_NOT_STARTED, "mlx5_core could not start it",
         "bind this adapter alone to its driver again (echo {bdf} > /sys/bus/pci/drivers/mlx5_core/bind) and read the"
-        " kernel log; if the fault persists, cold power cycle, then burn the firmware again or replace the adapter",
+        " kernel log; if the fault persists, burn its firmware again after the power cycle",
     ),
     "off bus": _Meaning(
         Status.FAIL, Fault.HCA_UNRESPONSIVE, "it does not respond on PCIe",

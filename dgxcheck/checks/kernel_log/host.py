@@ -137,8 +137,8 @@ CHECKS = (
         rule="Warns if a task was blocked for minutes, or a CPU locked up, in a function of the NVIDIA driver. Tasks"
         " that hang elsewhere are not judged.",
         source="Linux kernel/hung_task.c and kernel/watchdog.c; the stack names the driver's module",
-        remedy="run nvidia-bug-report.sh --safe-mode --extra-system-data; look for an Xid at that time; if nvidia-smi"
-        " hangs, drain the node and reboot",
+        remedy="run nvidia-bug-report.sh --safe-mode --extra-system-data; look for an Xid at that time and try"
+        " nvidia-smi: where it hangs too, only a reboot helps",
         judge=_of_host(_stuck, "no task hung in the NVIDIA driver", "stuck"),
         blames=driver,
         witness="log",

@@ -145,7 +145,7 @@ CHECKS = (
         rule="Warns if the kernel logged I/O errors of a disk, a controller of NVMe disks that failed, or a disk that"
         " an array dropped; fails if that array has no redundancy. Removable disks are not judged.",
         source="Linux block layer, drivers/nvme, drivers/md",
-        remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane; replace it if errors continue",
+        remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane",
         judge=_disks,
         blames=_blame_disk,
         witness="log",

@@ -51,8 +51,7 @@ CHECKS = (
         " fails if NVML says that memory is free.",
         source="the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
         remedy="check the GPU's PCIe width and generation under load; measure again with process and memory on its"
-        " NUMA node (numactl --cpunodebind=N --membind=N); then reseat the GPU, its tray or riser (SXM: the vendor"
-        " does)",
+        " NUMA node (numactl --cpunodebind=N --membind=N)",
         judge=_figures("host_copies.judge_host"),
         blames=_path("gpu_or_driver"),
         crossed=_path("host_copy"),
@@ -68,7 +67,7 @@ CHECKS = (
         " its model.",
         source="the board's device_copy; cuMemcpyDtoDAsync",
         remedy="check memory clock, ECC mode and clock event reasons under load (nvidia-smi -q -d CLOCK,ECC,PERFORMANCE"
-        " -i GPU); then reset the GPU and run a field diagnostic (dcgmi diag -r 3)",
+        " -i GPU)",
         judge=_figures("host_copies.judge_memory"),
         blames=_path("gpu_or_driver"),
         crossed=_path("memory_copy"),

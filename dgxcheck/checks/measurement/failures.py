@@ -22,10 +22,6 @@ SYSTEM_NOT_READY = 802
 """``CUDA_ERROR_SYSTEM_NOT_READY``: a daemon that the machine needs does not run; with NVSwitches the fabric manager."""
 _NO_FABRIC = "CUDA_ERROR_SYSTEM_NOT_READY: the fabric manager has not initialised the NVSwitch fabric"
 _NOT_READY = "CUDA_ERROR_SYSTEM_NOT_READY: a daemon that CUDA needs on this machine does not run"
-_START_IT = (
-    "check journalctl -u nvidia-fabricmanager; start fabric manager in the driver's own version: systemctl enable --now"
-    " nvidia-fabricmanager"
-)
 _LIBRARY = (
     "check ldconfig -p for libcuda.so.1 and run ldconfig; if it is missing, install it in the version that"
     " /proc/driver/nvidia/version shows; in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility"
@@ -69,7 +65,7 @@ def measured_figures(box: Box, check: str) -> Figures | Judgement:
     if not_ready is not None and fabric_manager.reported(box):
         return skip("dependency-failed", "NVSwitch fabric not initialised: see driver.fabric")
     if not_ready is not None and fabric_manager.needed(box):
-        return _by_first_check(check, _NO_FABRIC, not_ready, Fault.FABRIC_MANAGER_DOWN, _START_IT)
+        return _by_first_check(check, _NO_FABRIC, not_ready, Fault.FABRIC_MANAGER_DOWN)
     if not_ready is not None:
         return _by_first_check(check, _NOT_READY, not_ready)
     start = next((row for row in rows if row.kind == START and row.number is None), None)

@@ -216,7 +216,7 @@ CHECKS = (
         source="counters and hw_counters of /sys/class/infiniband/*/ports/* (mlx5); error_thresholds of"
         " infiniband-diags; NVSentinel's and DCGM's watches of the same",
         remedy="compare with the port's error counters and with those of the switch port and of the far end (perfquery;"
-        " on RoCE ethtool -S, PFC and ECN settings); if only this port has them, reseat or replace its cable",
+        " on RoCE ethtool -S, PFC and ECN settings): where only this port has them its cable is suspect",
         judge=per_port_growth(_of_transport, _transport_total),
         witness="counters",
         shared=fabric,

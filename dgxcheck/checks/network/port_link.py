@@ -51,7 +51,7 @@ def _set_link_type(device: IbDevice, port: IbPort, layer: str) -> str:
     if layer not in _LINK_TYPES or isinstance(device.bdf, Missing):
         return ""
     command = f"mlxconfig -d {device.bdf} set LINK_TYPE_P{port.port}={_LINK_TYPES[layer]}"
-    return f"unless this was intended: {command}, then reboot"
+    return f"unless this was intended: {command}"
 
 
 def _identity(box: Box) -> Judged:

@@ -10,13 +10,16 @@ from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, NO_EARLIER_READI
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import links_down, nvlinks
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvlink import NvLinkErrors
+from dgxcheck.facts.nvml_quantities import LINK_ERRORS
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
-COUNTERS = ("replay", "recovery", "crc_flit", "crc_data", "ecc_data")
-"""By ``nvmlNvLinkErrorCounter_t``."""
+_RECOVERIES, _RATES = ("recovery_failed", "recovered"), tuple(NVLINK5_BER)
+COUNTERS = (*LINK_ERRORS, *(name for name in NVLINK5_ERRORS if name not in _RECOVERIES))
+"""Until NVLink 4, and from NVLink 5 on."""
 CRC = ("crc_flit", "crc_data")
 NVLINK_ERROR = 74
 """Xid."""
@@ -48,7 +51,7 @@ def _of_gpu(box: Box, gpu: Device) -> Judged:
     for row in listed:
         judgement = _judged(box, growth, old.get(row.link), row)
         if judgement.status in (Status.PASS, Status.SKIP):
-            judgement = totals.get(row.link, judgement)
+            judgement = _of_nvlink_5(box, row) or totals.get(row.link, judgement)
         yield replace(subject, part=str(row.link)), judgement
     if not listed:
         yield subject, skip("not-supported", "this GPU has no NVLink up")
@@ -60,17 +63,43 @@ def _totals(box: Box, gpu: Device) -> dict[int, Judgement]:
     down = links_down(box, gpu)
     found: dict[int, Judgement] = {}
     for row in [row for row in listed if row.bdf == gpu.bdf and row.link not in down]:
-        for name in COUNTERS:
+        if (now := _of_nvlink_5(box, row)) is not None:
+            found[row.link] = now
+        for name in COUNTERS if now is None else ():
             count, limit = getattr(row, name), box.settings.limit("nvlink.total-crc" if name in CRC else "nvlink.total")
             others = (_count(other, name) for other in listed if other is not row)
             since = flood(box, count, others, limit, DAY_S) if isinstance(count, int) else None
             if since is not None:
                 message = f"link {row.link}: {counted(count, f'{name} error')} {since} ({limit:g} per day allowed)"
-                asked = answered(count, "nvmlDeviceGetNvLinkErrorCounter", row.bdf, row.link, COUNTERS.index(name))
                 found[row.link] = Judgement(
-                    Status.WARN, message, count, limit, "errors", (asked,), fault=Fault.NVLINK_ERRORS
+                    Status.WARN, message, count, limit, "errors", (_asked(row, name),), fault=Fault.NVLINK_ERRORS
                 )
     return found
+
+
+def _asked(row: NvLinkErrors, name: str) -> Evidence:
+    field = (NVLINK5_ERRORS | NVLINK5_BER).get(name)
+    if field is not None:
+        return answered(getattr(row, name), "nvmlDeviceGetFieldValues", row.bdf, row.link, field)
+    return answered(getattr(row, name), "nvmlDeviceGetNvLinkErrorCounter", row.bdf, row.link, LINK_ERRORS.index(name))
+
+
+def _of_nvlink_5(box: Box, row: NvLinkErrors) -> Judgement | None:
+    """What one reading tells from NVLink 5 on: recoveries, and error rates; None where there is nothing wrong."""
+    limit = box.settings.limit("nvlink.ber")
+    for name in _RATES:
+        rate = getattr(row, name)
+        if isinstance(rate, float) and rate > limit:
+            message = f"link {row.link}: {name.replace('_ber', ' bit error rate')} {rate:g} (limit {limit:g})"
+            return Judgement(
+                Status.FAIL, message, rate, limit, "errors a bit", (_asked(row, name),), fault=Fault.NVLINK_ERRORS
+            )
+    for name, status, word in zip(_RECOVERIES, (Status.FAIL, Status.WARN), ("failed", "succeeded"), strict=True):
+        count = getattr(row, name)
+        if isinstance(count, int) and count:
+            message = f"link {row.link}: {counted(count, 'recovery', 'recoveries')} {word} since the driver was loaded"
+            return Judgement(status, message, count, 0, "recoveries", (_asked(row, name),), fault=Fault.NVLINK_ERRORS)
+    return None
 
 
 def _count(row: NvLinkErrors, name: str) -> int:
@@ -98,10 +127,7 @@ def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkError
         xid is not None or recoveries >= box.settings.limit("nvlink.recoveries")
         or crc >= box.settings.limit("nvlink.crc")
     )  # fmt: skip
-    evidence = tuple(
-        answered(getattr(new, name), "nvmlDeviceGetNvLinkErrorCounter", new.bdf, new.link, COUNTERS.index(name))
-        for name in errors
-    )
+    evidence = tuple(_asked(new, name) for name in errors)
     total = sum(errors.values())
     by_counter = ", ".join(f"{name} {more}" for name, more in errors.items())
     message = f"link {new.link}: {counted(total, 'new error')} {growth.how} ({by_counter})"
@@ -129,9 +155,11 @@ CHECKS = (
         rule="Warns if the replay, recovery, CRC or ECC error counters of an NVLink that is up grow; fails from"
         " {nvlink.recoveries} or {nvlink.crc} on, and on the first recovery if the kernel log has Xid 74 of the"
         " GPU since its last reset or driver load. Without a second reading an hour or more later, also warns above"
-        " {nvlink.total} (CRC: {nvlink.total-crc}) over the whole time since boot; fewer are no fault.",
-        source="nvmlDeviceGetNvLinkErrorCounter; DCGM's health watch, which fails on a recovery and on 100 CRC"
-        " errors a second",
+        " {nvlink.total} (CRC: {nvlink.total-crc}) over the whole time since boot; fewer are no fault. From NVLink 5 on"
+        " fails on a recovery that failed and on an effective or symbol error rate above {nvlink.ber}, and warns on a"
+        " recovery that succeeded.",
+        source="nvmlDeviceGetNvLinkErrorCounter, from NVLink 5 on NVML_FI_DEV_NVLINK_COUNT_*; DCGM's health watch,"
+        " which fails on a recovery before NVLink 5, and on 100 CRC errors a second",
         remedy="check the kernel log for Xid 74; if the counters keep growing, reset the GPU and run the field"
         " diagnostic (dcgmi diag -r 3); then reseat the GPU or the NVLink bridge, on SXM boards by the vendor",
         judge=_errors,

@@ -141,9 +141,7 @@ def _evidence(quantity: _Quantity, gpu: Device, links: Mapping[int, int]) -> tup
 
 _REMEDY = (
     "check the kernel log for Xid 74, with NVSwitches the log of the fabric manager (journalctl -u"
-    " nvidia-fabricmanager), and where all links are alike the NVLink bandwidth mode;"
-    " retrain the links by a GPU reset, then by a cold power cycle; if the fault persists, run the field diagnostic"
-    " (dcgmi diag -r 3)"
+    " nvidia-fabricmanager), and where all links are alike the NVLink bandwidth mode"
 )
 CHECKS = (
     Check(

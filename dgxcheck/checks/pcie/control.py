@@ -86,8 +86,7 @@ CHECKS = (
         " bridge above one: it cannot transfer data. Virtual functions, and devices that are left to virtual"
         " machines or asleep, are not judged. Undetermined without root.",
         source="Command register in /sys/bus/pci/devices/*/config",
-        remedy="check the kernel log for errors of this device, of a hot-plug event or of a failed recovery (AER, DPC);"
-        " drain the node and load the device's driver again, or reboot",
+        remedy="check the kernel log for errors of this device, of a hot-plug event or of a failed recovery (AER, DPC)",
         judge=_control,
         blames=part("Command register"),
     ),

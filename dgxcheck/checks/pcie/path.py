@@ -150,8 +150,7 @@ CHECKS = (
         " idle. Reported at the lower end of the link, with the devices that share it.",
         source="current_link_* against max_link_* of both ends of every hop, and the profile's pcie.link_width and"
         " pcie.link_gen; Target Link Speed of Link Control 2",
-        remedy="set the slot's link speed and width to automatic in the firmware setup; if the fault persists"
-        " after a cold power cycle, reseat the board at the lower end of the link and its riser (SXM: the vendor does)",
+        remedy="set the slot's link speed and width to automatic in the firmware setup",
         judge=_path,
         blames=_blames,
     ),

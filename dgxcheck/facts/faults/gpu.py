@@ -65,8 +65,7 @@ class Gpu:
     FABRIC_MANAGER_DOWN = FaultKind("fabric-manager-down",
         "the NVSwitch fabric is not initialised: fabric manager not running", "software", about=("fabric-manager", ""),
         steps=("inspect", "restart-service", "reboot"),
-        remedy="read why it does not run (journalctl -u nvidia-fabricmanager); its version must be the driver's own;"
-        " start it: systemctl enable --now nvidia-fabricmanager", source=FM)
+        remedy="read in its journal why it does not run; its version must be the driver's own", source=FM)
     FABRIC_MANAGER_ERROR = FaultKind("fabric-manager-error", "fabric manager logged an error that names no device",
         "software", about=("fabric-manager", ""),
         remedy="read the lines around it in /var/log/fabricmanager.log, and the kernel log of the same time (SXid)",

@@ -44,8 +44,8 @@ SENTENCES: Mapping[Code, str] = {
     "power-cycle-tray": "this tray alone, through its BMC (the rack's power shelves feed every tray): curl -k"
     " -u USER:PASS -H 'Content-Type: application/json' -X POST -d '{{\"ResetType\":\"AuxPowerCycleForce\"}}'"
     " https://BMC/redfish/v1/Chassis/BMC_0/Actions/Oem/NvidiaChassis.AuxPowerReset",
-    "restart-fabric-manager": "its version must be the driver's; see journalctl -u nvidia-fabricmanager; CUDA programs"
-    " on all GPUs can be aborted",
+    "restart-fabric-manager": "CUDA programs on all GPUs can be aborted; systemctl enable nvidia-fabricmanager makes it"
+    " run after a reboot too",
     "restart-imex": "on all nodes of the domain; it ends the multi-node jobs of the whole NVLink domain, so drain all"
     " of its nodes first",
     "restart-subnet-manager": "ask with sminfo whether a subnet manager answers; if none does, read its log (opensm) on"
@@ -80,7 +80,7 @@ SENTENCES: Mapping[Code, str] = {
     "watch-counters": "nothing to do now; act if the counters grow",
     "check-program": "debug the program that caused it (compute-sanitizer); suspect the GPU only if several programs"
     " fail on it",
-    "restart-program": "restart the program that was stopped; reset the GPU at the next drain",
+    "restart-program": "restart the program that was stopped",
     "inspect-airflow": "check fans, filters and inlet air",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
     "inspect-power": "check power supplies, power cables and feeds",

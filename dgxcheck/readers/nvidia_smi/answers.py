@@ -16,13 +16,16 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import ATTACHED, INDEX, WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.fields import (
+    C2C,
     HISTOGRAM,
     LISTS,
+    PLATFORM,
     POWER,
     RETIRED,
     SINGLE,
     SLOWDOWNS,
     SRAM,
+    SRAM_SOURCES,
     SW_THERMAL,
     THROTTLE,
     fabric,
@@ -134,7 +137,9 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
     yield from _limits_answer(fields)
     yield from _clock_event_reasons(fields)
     yield from _ecc_totals(fields)
-    yield from _numbers(fields, "SramEccErrorStatus", SRAM)
+    yield from _numbers(fields, "SramEccErrorStatus", SRAM, SRAM_SOURCES)
+    yield from _numbers(fields, "C2cModeInfo", C2C)
+    yield from _numbers(fields, "PlatformInfo", PLATFORM)
     yield from _numbers(fields, "RowRemapperHistogram", HISTOGRAM)
     for cause, pattern in RETIRED:
         if (text := _field(fields, pattern)) is not None:
@@ -188,12 +193,17 @@ def _memory_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
         yield "MemoryInfo", amounts
 
 
-def _numbers(fields: Fields, question: str, names: Mapping[str, LazyPattern]) -> Iterator[tuple[str, Json]]:
-    """A struct of numbers; a gap where one of its fields is none, nothing where the dump lacks one."""
+def _numbers(
+    fields: Fields, question: str, names: Mapping[str, LazyPattern], more: Mapping[str, LazyPattern] = {}
+) -> Iterator[tuple[str, Json]]:
+    """A struct of numbers; a gap where one of its fields is none, nothing where the dump lacks one. ``more``: what
+    newer drivers print."""
+    extra = {name: _read(text, number) for name, part in more.items() if (text := _field(fields, part)) is not None}
+    also = {name: value for name, value in extra.items() if isinstance(value, int)}
     read = {name: _read(text, number) for name, part in names.items() if (text := _field(fields, part)) is not None}
     if len(read) == len(names):
         gap = next((value for value in read.values() if not isinstance(value, int)), None)
-        yield question, {**read} if gap is None else gap
+        yield question, {**read, **also} if gap is None else gap
 
 
 def _bar1_answer(fields: Fields) -> Iterator[tuple[str, Json]]:

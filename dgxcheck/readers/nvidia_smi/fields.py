@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from dgxcheck.facts import fabric_health as health
-from dgxcheck.facts.ids import BRANDS
+from dgxcheck.facts.ids import BRANDS, THROTTLE_TIMES
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 
@@ -62,6 +62,15 @@ def _pstate(text: str) -> Json:
     return number(text.removeprefix("P"))
 
 
+def _nano(text: str) -> Json:
+    """Times are printed in microseconds."""
+    time = number(text)
+    return time * 1000 if isinstance(time, int) and text.endswith(" us") else None
+
+
+_ADDRESSING: Mapping[str, Json] = {"None": 0, "HMM": 1, "ATS": 2}
+_VIRTUALIZATION: Mapping[str, Json] = {"None": 0, "Pass-Through": 1, "VGPU": 2, "Host VGPU": 3, "Host VSGA": 4}
+_TIMES = "clocks event reasons counters/(?:clocks event reasons counters )?"
 POWER = "(?:gpu )?power readings/"
 _TEMP = "temperature/"
 SINGLE: tuple[tuple[str, LazyPattern, Callable[[str], Json]], ...] = tuple(
@@ -101,6 +110,13 @@ SINGLE: tuple[tuple[str, LazyPattern, Callable[[str], Json]], ...] = tuple(
         ("PowerManagementLimit", f"{POWER}(?:requested )?power limit", milli),
         ("PowerManagementDefaultLimit", f"{POWER}default power limit", milli),
         ("UnrepairableMemoryFlag", "ecc errors/unrepairable memory", number),
+        ("GspFirmwareVersion", "gsp firmware version", _text),
+        ("ModuleId", "platform ?info/module id", number),
+        ("AddressingMode", "addressing mode", _ADDRESSING.get),
+        ("VirtualizationMode", "gpu virtualization mode/virtualization mode", _VIRTUALIZATION.get),
+        *((f"FieldValues {THROTTLE_TIMES[name]}", f"{_TIMES}{words}", _nano)
+          for name, words in (("sw_thermal_ns", "sw therm(?:al)? slowdown"),
+                              ("hw_thermal_ns", "hw therm(?:al)? slowdown"), ("brake_ns", "hw power brak(?:e|ing)"))),
         ("RetiredPagesPendingStatus", "retired pages/(?:pending.*)", number),
         *((f"{name} {which}", f"{group}/{clock}(?: clock)?", number)
           for name, group in (("ClockInfo", "clocks"), ("MaxClockInfo", "max clocks"),
@@ -122,6 +138,22 @@ LISTS = tuple(
     )
 )  # fmt: skip
 SRAM = {"bThresholdExceeded": LazyPattern("ecc errors/aggregate/sram threshold exceeded", "aggregate")}
+_SOURCES = "ecc errors/aggregate uncorrectable sram sources/sram"
+SRAM_SOURCES = {
+    name: LazyPattern(pattern, "sram")
+    for name, pattern in (
+        ("aggregateUncParity", "ecc errors/aggregate/sram uncorrectable parity"),
+        ("aggregateUncSecDed", "ecc errors/aggregate/sram uncorrectable sec-?ded"),
+        ("aggregateUncBucketL2", f"{_SOURCES} l2"), ("aggregateUncBucketSm", f"{_SOURCES} sm"),
+        ("aggregateUncBucketPcie", f"{_SOURCES} pcie"), ("aggregateUncBucketMcu", f"{_SOURCES} microcontroller"),
+        ("aggregateUncBucketOther", f"{_SOURCES} other"),
+    )
+}  # fmt: skip
+C2C = {"isC2cEnabled": LazyPattern("(?:gpu )?c2c mode", "c2c")}
+PLATFORM = {
+    "slotNumber": LazyPattern("platform ?info/slot number", "platform"),
+    "trayIndex": LazyPattern("platform ?info/tray index", "platform"),
+}
 HISTOGRAM = {
     name: LazyPattern(
         f"remapped rows/(?:bank remap availability histogram/|row remapper histogram/row remapper histogram ){name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import unplaced
+from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.layout.lines import is_cut
@@ -135,6 +136,20 @@ _ERRORS_GPU = LazyPattern(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80}
 _COUNT = LazyPattern(r"Link (\d{1,2}): (Replay|Recovery|CRC) Errors: (\d{1,20})", "Errors", flags=re.ASCII)
 _COUNTERS = {"Replay": 0, "Recovery": 1, "CRC": 2}
 """``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""
+_COUNT_5 = LazyPattern(r"Link (\d{1,2}): ([A-Z][\w -]{3,40}): (\d{1,20}|\d{1,2}e-\d{1,3})", "Link ", flags=re.ASCII)
+_NAMES_5 = {
+    "Malformed packet Errors": "malformed", "Buffer overrun Errors": "overrun", "Rx Errors": "receive",
+    "Rx remote Errors": "receive_remote", "Rx General Errors": "receive_general",
+    "Local link integrity Errors": "integrity", "Tx discards": "discards",
+    "Link recovery successful events": "recovered", "Link recovery failed events": "recovery_failed",
+    "Effective Errors": "effective", "Symbol Errors": "symbols", "Effective BER": "effective_ber",
+    "Symbol BER": "symbol_ber",
+}  # fmt: skip
+"""From NVLink 5 on. Other lines are no errors: traffic, what forward error correction put right (``FEC Errors - 0``
+counts the good code words), rates and errors before it (``Raw BER``)."""
+_TRAFFIC_5 = LazyPattern(
+    r"[TR]x (?:packets|bytes)|Total link recovery events|FEC Errors - \d{1,2}|Raw [\w ]{3,20}|PLR [\w ]{3,30}"
+)
 
 
 def read_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -153,8 +168,22 @@ def read_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif gpu and (match := _COUNT.fullmatch(text)) and order.goes_on(int(match[1])):
             facts[f"stated {KIND} {gpu} {int(match[1])} {_COUNTERS[match[2]]}"] = int(match[3])
             understood |= {number, at}
+        elif gpu and (match := _COUNT_5.fullmatch(text)) and order.goes_on(int(match[1])):
+            if (name := _NAMES_5.get(match[2])) is not None:
+                field = (NVLINK5_ERRORS | NVLINK5_BER)[name]
+                facts[f"stated {KIND} {gpu} {int(match[1])} {field}"] = _packed(match[3])
+            understood |= {number, at} if name is not None or _TRAFFIC_5.fullmatch(match[2]) else set()
         elif text:
             gpu = ""
     if not facts:
         return ()
     return (Imported(tool="nvidia-smi nvlink -e", facts=facts, understood=frozenset(understood)),)
+
+
+def _packed(text: str) -> Json:
+    """A count, or a rate as NVML packs it: ``15e-255`` -> 0xfff."""
+    mantissa, e, exponent = text.partition("e-")
+    if not e:
+        return int(text)
+    packed = int(mantissa) << 8 | int(exponent)
+    return packed if packed <= 0xFFF and int(exponent) <= 0xFF else {"missing": "garbled", "detail": text}

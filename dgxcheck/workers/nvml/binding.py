@@ -14,7 +14,7 @@ from functools import partial
 import pynvml
 
 from dgxcheck.facts.bdf import as_bdf
-from dgxcheck.facts.ids import NVLINK_SPEED, NVLINK_SPEEDS
+from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS, NVLINK_SPEED, NVLINK_SPEEDS
 from dgxcheck.facts.missing import NOT_LOADABLE, Gap, Missing
 
 TYPE_CHECKING = False
@@ -39,6 +39,7 @@ _GAPS = {
     4: Gap.DENIED, 17: Gap.DENIED, 6: Gap.ABSENT, 9: Gap.ABSENT, 12: Gap.ABSENT, 10: Gap.TIMEOUT,
     15: Gap.LOST, 16: Gap.LOST, 28: Gap.LOST,
 }  # fmt: skip
+_TOGETHER = (*NVLINK5_ERRORS.values(), *NVLINK5_BER.values())
 _FIELD_VALUE = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
 
 
@@ -149,10 +150,28 @@ def _retired_pages(handle: Any, cause: int) -> Any:
     )
 
 
+_SRAM = (
+    "aggregateUncParity", "aggregateUncSecDed", "aggregateUncBucketL2", "aggregateUncBucketSm",
+    "aggregateUncBucketPcie", "aggregateUncBucketMcu", "aggregateUncBucketOther", "bThresholdExceeded",
+)  # fmt: skip
+
+
 def _sram_status(handle: Any) -> Any:
     status = pynvml.c_nvmlEccSramErrorStatus_v1_t()
     pynvml.nvmlDeviceGetSramEccErrorStatus(handle, byref(status))
-    return {"bThresholdExceeded": status.bThresholdExceeded}
+    return {name: getattr(status, name) for name in _SRAM}
+
+
+def _valid_inforom(handle: Any) -> int:
+    pynvml.nvmlDeviceValidateInforom(handle)
+    return 1
+
+
+def _platform(handle: Any) -> Any:
+    """Without GUID and serial number of the rack, which name it."""
+    info = pynvml.c_nvmlPlatformInfo_v2_t()
+    pynvml.nvmlDeviceGetPlatformInfo(handle, byref(info))
+    return {name: ord(getattr(info, name)) for name in ("slotNumber", "trayIndex", "hostId", "moduleId")}
 
 
 def _unrepairable(handle: Any) -> int:
@@ -230,11 +249,29 @@ def _field(handle: Any, field: int, *scope: int) -> Any:
     return getattr(value.value, _FIELD_VALUE[value.valueType])
 
 
+_heard: dict[int, Any] = {}
+"""What one call said of the fields that are asked together, until each of them is asked for."""
+
+
+def _error_field(handle: Any, link: int, field: int) -> Any:
+    """An error counter of an NVLink: one call asks for all of them, for a link has a dozen and a GPU 18 links."""
+    if field not in _heard or _heard.pop(-1) != (id(handle), link):
+        _heard.clear()
+        values = pynvml.nvmlDeviceGetFieldValues(handle, [(each, link) for each in _TOGETHER])
+        _heard.update(zip(_TOGETHER, values, strict=True))
+    _heard[-1] = (id(handle), link)
+    value = _heard.pop(field)
+    pynvml._nvmlCheckReturn(value.nvmlReturn)
+    return getattr(value.value, _FIELD_VALUE[value.valueType])
+
+
 def _field_of(handle: Any, *args: int) -> Any:
     """A field of the GPU, or of one of its NVLinks (link, field)."""
     if len(args) == 1:
         return _field(handle, *args)
     link, field = args
+    if field in _TOGETHER:
+        return _error_field(handle, link, field)
     try:
         return _field(handle, field, link)
     except pynvml.NVMLError as error:
@@ -258,6 +295,9 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "nvmlDeviceGetRetiredPages": _retired_pages,
     "nvmlDeviceGetSramEccErrorStatus": _sram_status,
     "nvmlDeviceGetUnrepairableMemoryFlag": _unrepairable,
+    "nvmlDeviceValidateInforom": _valid_inforom,
+    "nvmlDeviceGetPlatformInfo": _platform,
+    "nvmlDeviceGetC2cModeInfo": lambda handle: pynvml.nvmlDeviceGetC2cModeInfoV(handle),
     "nvmlDeviceGetCurrentClocksEventReasons": _event_reasons,
     "nvmlDeviceGetTemperature": _temperature,
     "nvmlDeviceGetGpuFabricInfo": _fabric,

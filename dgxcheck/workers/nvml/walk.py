@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from itertools import combinations, permutations, product
 
-from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS, NvmlReturn
+from dgxcheck.facts.ids import MOST_GPUS, NVLINK_5, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, gap_to_json, question
 from dgxcheck.facts.nvml_quantities import GROUPS, Quantity
 from dgxcheck.workers.answers import SAY
@@ -116,10 +116,12 @@ def _ask_gpu(session: Session, call: Quantity, bdf: str, handle: Any) -> None:
             state = _ask(session, function, bdf, (handle,), link, *args)
             if is_gap(state) and _no_more(link, state):
                 break
-    elif scope in ("link", "link up"):
+    elif scope in ("link", "link up", "link 5"):
         for link in range(NVLINK_MAX_LINKS):
             state = session.known.get(f"nvml nvmlDeviceGetNvLinkState {bdf} {link}")
-            if state == 1 or (scope == "link" and state == 0):
+            version = session.known.get(f"nvml nvmlDeviceGetNvLinkVersion {bdf} {link}")
+            newer = scope != "link 5" or (isinstance(version, int) and version >= NVLINK_5)
+            if (state == 1 and newer) or (scope == "link" and state == 0):
                 _ask(session, function, bdf, (handle,), link, *args)
     elif scope == "memory clock":
         memory_clocks = session.known.get(f"nvml nvmlDeviceGetSupportedMemoryClocks {bdf}")

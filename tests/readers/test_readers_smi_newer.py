@@ -1,0 +1,110 @@
+"""What newer releases print in ``nvidia-smi -q`` and ``-q -x``, as the same facts of NVML."""
+
+from __future__ import annotations
+
+import pytest
+from readers_text import one
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.nvidia_smi import query
+
+TEXT = """\
+==============NVSMI LOG==============
+
+Driver Version                                         : 590.48.01
+Attached GPUs                                          : 1
+GPU 00000000:1B:00.0
+    Product Name                                       : NVIDIA H100 80GB HBM3
+    Addressing Mode                                    : HMM
+    Platform Info
+        Chassis Serial Number                          : N/A
+        Slot Number                                    : 3
+        Tray Index                                     : 1
+        Module Id                                      : 4
+    GPU C2C Mode                                       : Disabled
+    GPU Virtualization Mode
+        Virtualization Mode                            : Pass-Through
+        Host VGPU Mode                                 : N/A
+    GSP Firmware Version                               : 590.48.01
+    Clocks Event Reasons Counters
+        SW Power Capping                               : 7 us
+        Sync Boost                                     : 0 us
+        SW Thermal Slowdown                            : 5 us
+        HW Thermal Slowdown                            : 0 us
+        HW Power Braking                               : 11 us
+    ECC Errors
+        Aggregate
+            SRAM Uncorrectable Parity                  : 1
+            SRAM Uncorrectable SEC-DED                 : 2
+            SRAM Threshold Exceeded                    : No
+        Aggregate Uncorrectable SRAM Sources
+            SRAM L2                                    : 3
+            SRAM SM                                    : 0
+            SRAM Microcontroller                       : 0
+            SRAM PCIE                                  : 0
+            SRAM Other                                 : 0
+        Channel Repair Pending                         : No
+        TPC Repair Pending                             : No
+        Unrepairable Memory                            : {}
+    Retired Pages
+        Single Bit ECC                                 : N/A
+"""
+XML = """\
+<?xml version="1.0" ?>
+<nvidia_smi_log>
+	<driver_version>580.173.02</driver_version>
+	<attached_gpus>1</attached_gpus>
+	<gpu id="00000000:1B:00.0">
+		<product_name>NVIDIA GB200</product_name>
+		<addressing_mode>ATS</addressing_mode>
+		<platformInfo>
+			<slot_number>14</slot_number>
+			<tray_index>4</tray_index>
+			<module_id>2</module_id>
+		</platformInfo>
+		<c2c_mode>Enabled</c2c_mode>
+		<gsp_firmware_version>580.173.02</gsp_firmware_version>
+		<clocks_event_reasons_counters>
+			<clocks_event_reasons_counters_sw_therm_slowdown>9 us</clocks_event_reasons_counters_sw_therm_slowdown>
+			<clocks_event_reasons_counters_hw_power_brake>8 us</clocks_event_reasons_counters_hw_power_brake>
+		</clocks_event_reasons_counters>
+		<ecc_errors>
+			<unrepairable_memory>Yes</unrepairable_memory>
+		</ecc_errors>
+	</gpu>
+</nvidia_smi_log>
+""".replace("\t", " ")
+OF_TEXT: dict[str, Json] = {
+    "DeviceGetAddressingMode": 1, "DeviceGetPlatformInfo": {"slotNumber": 3, "trayIndex": 1}, "DeviceGetModuleId": 4,
+    "DeviceGetC2cModeInfo": {"isC2cEnabled": 0}, "DeviceGetVirtualizationMode": 1,
+    "DeviceGetGspFirmwareVersion": "590.48.01", "DeviceGetFieldValues 269": 5000, "DeviceGetFieldValues 270": 0,
+    "DeviceGetFieldValues 271": 11000,
+    "DeviceGetSramEccErrorStatus": {
+        "bThresholdExceeded": 0, "aggregateUncParity": 1, "aggregateUncSecDed": 2, "aggregateUncBucketL2": 3,
+        "aggregateUncBucketSm": 0, "aggregateUncBucketPcie": 0, "aggregateUncBucketMcu": 0,
+        "aggregateUncBucketOther": 0,
+    },
+}  # fmt: skip
+OF_XML: dict[str, Json] = {
+    "DeviceGetAddressingMode": 2, "DeviceGetPlatformInfo": {"slotNumber": 14, "trayIndex": 4}, "DeviceGetModuleId": 2,
+    "DeviceGetC2cModeInfo": {"isC2cEnabled": 1}, "DeviceGetGspFirmwareVersion": "580.173.02",
+    "DeviceGetFieldValues 269": 9000, "DeviceGetFieldValues 271": 8000, "DeviceGetUnrepairableMemoryFlag": 1,
+}  # fmt: skip
+
+
+def key(question: str) -> str:
+    function, _, args = question.partition(" ")
+    return f"nvml nvml{function} 0000:1b:00.0 {args}".rstrip()
+
+
+@pytest.mark.parametrize(("word", "flag"), [("No", 0), ("Yes", 1), ("N/A", None)])
+def test_text(word: str, flag: int | None) -> None:
+    facts = one(query.read_text, TEXT.format(word)).facts
+    assert {question: facts[key(question)] for question in OF_TEXT} == OF_TEXT
+    said = facts[key("DeviceGetUnrepairableMemoryFlag")]
+    assert said == flag if flag is not None else isinstance(said, dict)
+
+
+def test_xml() -> None:
+    facts = one(query.read_xml, XML).facts
+    assert {question: facts[key(question)] for question in OF_XML} == OF_XML
