@@ -39,7 +39,7 @@ def told_twice(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
         paths = f"gpu_pcie.{name}", f"pci.{name}"
         nvml, sysfs = (number(facts, path) for path in paths)
         if nvml is not None and sysfs is not None and nvml != sysfs and (awake or name == "link_width"):
-            evidence = tuple(read_at(facts, path, gpu.bdf) for path in paths)
+            evidence = tuple(read_at(box, gpu, path) for path in paths)
             yield Contradiction(f"PCIe {words} {nvml:g} by NVML, {sysfs:g} by sysfs", evidence)
 
 
