@@ -39,9 +39,19 @@ def kept(facts: Snapshot) -> dict[str, dict[str, Json]]:
     """What the next run is compared with: values by record and key, ``Gpu 0000:06:00.0``, then by name."""
     found: dict[str, dict[str, Json]] = {}
     for keys, record, leaf in _kept_leaves(facts):
-        found.setdefault(_owner(keys, record), {})[leaf[0]] = as_json(leaf[2])
+        found.setdefault(_owner(keys, record), {})[leaf[0]] = _value(leaf)
     disks: list[Json] = [*sorted(_disks(facts))]
     return found | ({"BlockDevice": {"disks": disks}} if disks else {})
+
+
+def _value(leaf: Leaf) -> Json:
+    """An identity as its digest: anyone may read the state file, and some are for root alone."""
+    value = as_json(leaf[2])
+    if leaf[1][-1].nature != "identity":
+        return value
+    from hashlib import sha256
+
+    return f"sha256:{sha256(str(value).encode()).hexdigest()[:16]}"
 
 
 def _disks(facts: Snapshot) -> Iterator[str]:
@@ -111,7 +121,7 @@ def _last_run(box: Box) -> Judged:
 
 
 def _same(box: Box, leaf: Leaf, was: Json) -> bool:
-    now, limit = as_json(leaf[2]), said(leaf[1], "tolerance")
+    now, limit = _value(leaf), said(leaf[1], "tolerance")
     if now == was or limit is None or not isinstance(now, int | float) or not isinstance(was, int | float):
         return now == was
     slack: int = leaf[1][-1].more.get("slack", 0)
@@ -133,6 +143,8 @@ def _words(leaf: Leaf, was: Json) -> str:
         old, new = [*map(str, was)], [*map(str, leaf[2])]
         less, more = [each for each in old if each not in new], [each for each in new if each not in old]
         return f"{label(leaf[1])} {' '.join(more) or 'less'}, was {' '.join(less) or 'less'}"
+    if leaf[1][-1].nature == "identity":
+        return f"{described(leaf[1], leaf[2])}, was another"
     return f"{described(leaf[1], leaf[2])}, was {text(leaf[1], was) if isinstance(was, int | float | str) else was}"
 
 
