@@ -15,6 +15,8 @@ FOLDER = next(
 )
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no recordings beside this checkout")
 FILES = sorted(path for kind in ("topo", "p2p", "nvlink") for path in (FOLDER / kind).glob("*.txt"))
+ALL_TO_ALL_18 = ["dgx-h100", "dgx-b200"]
+"""One graph of two generations, which a matrix does not tell."""
 GRAPHS = {
     "dgx1-p100-sheffield": ["dgx-1-p100"],
     "dgx1-v100-ucxpy": ["dgx-1-v100"],
@@ -25,16 +27,16 @@ GRAPHS = {
     "v100-sxm2-8x-vm-nic0-gpu45": ["dgx-1-v100"],
     "a100-8x-nonic-mleng": ["dgx-a100"],
     "dgx-a100-10nic-legend": ["dgx-a100"],
-    "dgx-h100-12nic-dgx052-cut": ["dgx-h100"],
-    "h100-8x-nonic-104t-mleng": ["dgx-h100"],
-    "h100-8x-nonic-52c-mleng": ["dgx-h100"],
-    "b300-8x-9nic-bond-sglang": ["dgx-h100"],  # the same graph of another generation, which a matrix does not tell
+    "dgx-h100-12nic-dgx052-cut": ALL_TO_ALL_18,
+    "h100-8x-nonic-104t-mleng": ALL_TO_ALL_18,
+    "h100-8x-nonic-52c-mleng": ALL_TO_ALL_18,
+    "b300-8x-9nic-bond-sglang": ALL_TO_ALL_18,
 }
 """The machines whose NVLink graph a matrix equals; every other equals none."""
 POSSIBLE = {
     "gist-ashwin-dgx1-v100-soc-2017-flat-cut": ["dgx-1-v100"],
     "dgx2-16x-v100-nccltests78-cut": ["dgx-2"],
-    "b200-8x-4numa-vm-unsloth3872-cut": ["dgx-h100"],
+    "b200-8x-4numa-vm-unsloth3872-cut": ALL_TO_ALL_18,
 }
 """Of matrices without some of their rows: what the others allow."""
 

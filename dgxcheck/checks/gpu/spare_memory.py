@@ -35,7 +35,7 @@ def _retired(box: Box, ecc: GpuEcc) -> Judgement:
     count = single + double + waiting
     most, watch, growing = (box.settings.limit(f"ecc.retired-pages{word}") for word in ("-fail", "-warn", "-double"))
     evidence = tuple(answered(each, "nvmlDeviceGetRetiredPages", ecc.bdf, cause) for cause, each in enumerate(numbers))
-    causes = f"{single} for single-bit, {double} for double-bit errors{', 1 waits' if waiting else ''}"
+    causes = f"{single} for single-bit, {double} for double-bit errors{', 1 pending' if waiting else ''}"
     message = f"{counted(count, 'retired page')} ({causes})"
     judgement = Judgement(Status.PASS, message, count, most, "pages", evidence)
     if count >= most:
