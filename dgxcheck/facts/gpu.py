@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.facts import nature
 from dgxcheck.facts.ids import ADDRESSING_MODES, COMPUTE_MODES
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
 
 
@@ -389,3 +389,22 @@ class GpuThermal(Record, where="nvml thermal"):
     gpu_max_tlimit_c: int | Missing = nature.capability("margin at the highest temperature", "°C")
     fan_percent: int | Missing = nature.gauge("fan speed", "%")
     """Unsupported on boards that the chassis cools."""
+
+
+_VGPU_GUEST = 2
+
+
+def vgpus(nvml: Nvml | Missing, boards: tuple[GpuBoard, ...] | Missing) -> frozenset[str]:
+    """The GPUs that are a share of a board, as a guest sees them: by their mode, by name where that is not known."""
+    modes = {row.bdf: row.virtualization for row in rows(boards) if not isinstance(row.virtualization, Missing)}
+    return frozenset(
+        gpu.bdf
+        for gpu in (() if isinstance(nvml, Missing) else nvml.gpus)
+        if (modes[gpu.bdf] == _VGPU_GUEST if gpu.bdf in modes else _is_vgpu_name(gpu.name))
+    )
+
+
+def _is_vgpu_name(name: str | Missing) -> bool:
+    """Names of vGPUs end in frame buffer and series: ``A40-48Q``, ``A100D-3-20C``."""
+    size = "" if isinstance(name, Missing) else name.rpartition("-")[2]
+    return size[:-1].isdigit() and size[-1:] in tuple("QABC")
