@@ -79,7 +79,7 @@ class GpuBoard(Record, where="nvml board"):
     chassis_slot: int | Missing = nature.place("slot in the rack")
     """As the next of boards of a rack (``nvmlDeviceGetPlatformInfo``)."""
     tray: int | Missing = nature.place("compute tray of the rack")
-    c2c: bool | Missing = nature.state("C2C to the CPU")
+    c2c: bool | Missing = nature.state("C2C to the CPU", by="gpu.c2c")
     """Is NVLink-C2C in use? GH200, GB200 and the like."""
     addressing_mode: int | Missing = nature.setting(words=ADDRESSING_MODES)
     """``NVML_DEVICE_ADDRESSING_MODE_*``: 0 none, 1 HMM, 2 ATS."""

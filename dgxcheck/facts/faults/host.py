@@ -60,6 +60,7 @@ class Host:
     DISK = FaultKind("disk", "a disk is missing or an array is degraded", "hardware")
     ARRAY_FAILED = FaultKind("array-failed", "an array is inactive: its data cannot be read", "hardware",
         steps=("inspect", "replace"), source="md(4), mdadm(8)")
+    NUMA_BALANCING = FaultKind("numa-balancing", "the kernel moves pages that GPUs use between NUMA nodes", "setting")
     GOVERNOR = FaultKind("governor", "the CPU frequency governor lowers the clock", "setting")
     # the kernel log
     XID = FaultKind("xid", "the driver logged an Xid error that asks for a reset of the GPU", "hardware")
