@@ -23,6 +23,8 @@ RENDERERS = {
     "drain-reason": "schedulers.drain_reasons", "topology": "schedulers.blocks",
 }  # fmt: skip
 """Function below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
+HISTORY = {"text": "history.text", "json": "history.as_json"}
+"""The same of what ``--history`` shows."""
 HELD = 2
 OF_WHERE = ("worker", "program", "fanout", "timeout")
 
@@ -85,6 +87,13 @@ OF_WHERE = ("worker", "program", "fanout", "timeout")
     callback=duration,
     help="Age from which a result proves nothing: its node is unknown, and --gate holds it back.",
 )
+@click.option(
+    "--history",
+    metavar="DIR",
+    type=click.Path(),
+    help="What only time shows, of a folder or file with results of many days: what came back, which nodes fail more"
+    " often than others, which parts took their fault along, what will reach its limit.",
+)
 @click.option("-c", "--config", metavar="FILE", type=click.Path(), help="With --format html: a site file with racks.")
 @click.option("-v", "--verbose", is_flag=True, help="List every row of every section.")
 @click.option(
@@ -99,8 +108,8 @@ OF_WHERE = ("worker", "program", "fanout", "timeout")
 @click.pass_context
 def command(
     ctx: click.Context, results: tuple[str, ...], where: str | None, worker: str, program: str, fanout: int,
-    timeout: float, nodes: str | None, gate: bool, max_age: float, config: str | None, verbose: bool, fail_on: str,
-    form: str, output: str | None, color: str,
+    timeout: float, nodes: str | None, gate: bool, max_age: float, history: str | None, config: str | None,
+    verbose: bool, fail_on: str, form: str, output: str | None, color: str,
 ) -> int:  # fmt: skip
     """Judge the results of many machines together.
 
@@ -110,6 +119,13 @@ def command(
     Results from the future do not count, those older than --max-age prove nothing.
     Exit code 0: pass; 1: warn; 2: fail; 3: unknown, also if a node has no result.
     """
+    if history is not None:
+        given = [name for name in (*OF_WHERE, "where", "nodes", "gate", "max_age", "config")
+                 if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]  # fmt: skip
+        if results or given or form not in HISTORY:
+            wrong = results[0] if results else f"--{given[0].replace('_', '-')}" if given else f"--format {form}"
+            raise click.UsageError(f"{wrong}: --history takes -v, --fail-on, -o and the formats text and json", ctx)
+        return _history(history, verbose, fail_on, form, output, color)
     if gate and form != "text":
         raise click.UsageError("--gate has one format, text", ctx)
     if config is not None and form != "html":
@@ -147,6 +163,25 @@ def command(
     report = FleetReport(fleet, EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0, verbose, racks)
     emit(renderer(f"fleet.{RENDERERS[form]}")(report), output, color, form)
     return report.exit_code
+
+
+def _history(folder: str, verbose: bool, fail_on: str, form: str, output: str | None, color: str) -> int:
+    from dgxcheck.fleet.history import read
+    from dgxcheck.fleet.lemons import lemons
+    from dgxcheck.fleet.part_history import followed
+    from dgxcheck.output.report import HistoryReport
+
+    history = read([folder])
+    if not history.nodes:
+        why = f": {history.unread[0].where}: {history.unread[0].why}" if history.unread else ""
+        raise BadInput(f"{folder}: no result of a machine itself{why}")
+    bad, moved = lemons(history), followed(history.parts)
+    found = moved or history.trends or not all(lemon.mended for lemon in bad)
+    verdict = Status.UNKNOWN if history.unread else Status.WARN if found else Status.PASS
+    code = EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0
+    report = HistoryReport(history, bad, moved, verdict.value, code, verbose)
+    emit(renderer(f"fleet.{HISTORY[form]}")(report), output, color, form)
+    return code
 
 
 def _wanted(nodes: str) -> tuple[str, ...]:
