@@ -20,7 +20,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.fleet.node import NodeFault
 
 DAY_S = 86400.0
-CHANCE = 0.01
+CHANCE = 0.005
 """Above it nothing is blamed: so often a fault comes up at the second place by itself."""
 BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", flags=re.ASCII)
 _MOST_STAYS = 16

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dgxcheck.fleet.history import History
     from dgxcheck.fleet.judge import Fleet
     from dgxcheck.fleet.lemons import Lemon
+    from dgxcheck.fleet.pairs import JudgedPairs
     from dgxcheck.fleet.part_history import Followed
 
 
@@ -54,6 +55,15 @@ class HistoryReport(Record, kw_only=False):
     history: History
     lemons: tuple[Lemon, ...]
     followed: tuple[Followed, ...]
+    verdict: str
+    exit_code: int
+    verbose: bool = False
+
+
+class PairsReport(Record, kw_only=False):
+    """Nodes that were measured in pairs, and how they are to be shown."""
+
+    judged: JudgedPairs
     verdict: str
     exit_code: int
     verbose: bool = False

@@ -21,7 +21,8 @@ from dgxcheck.watch.event import Event, EventKind
 
 FOLDER = ROOT / "dgxcheck" / "schemas"
 NAMES = (
-    "topo", "health", "result", "fleet", "history", "fabric", "list", "diff", "xid", "watch", "recording", "overlay",
+    "topo", "health", "result", "fleet", "history", "pairs", "fabric", "list", "diff", "xid", "watch",
+    "recording", "overlay",
 )  # fmt: skip
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 QUESTIONS = (

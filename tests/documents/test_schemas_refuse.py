@@ -63,6 +63,12 @@ BROKEN: dict[str, list[Callable[[Document], None]]] = {
         _set("parts", 0, "stays", value=[]),
         _set("lemons", value=None),
     ],
+    "pairs": [
+        _set("blamed", 0, "what", value="cable"),
+        _set("blamed", 0, "chance", value=2),
+        _set("medians", value=[]),
+        _set("unread", value=None),
+    ],
     "fabric": [
         _set("verdict", value="good"),
         _set("summary", "cables", value=-1),
@@ -218,6 +224,13 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
     with contextlib.redirect_stdout(out):
         main(["fleet", "--history", str(results / "day.json"), "--format", "json"])
     documents["history"] = json.loads(out.getvalue())
+    for a, b, rate in (("n1", "n2", 90), ("n3", "n4", 10), ("n1", "n3", 10), ("n2", "n4", 90)):
+        (results / "pairs").mkdir(exist_ok=True)
+        (results / "pairs" / f"1,{a},{b},-.json").write_text(json.dumps({"BW_average": rate}))
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        main(["fleet", "pairs", str(results / "pairs"), "--format", "json"])
+    documents["pairs"] = json.loads(out.getvalue())
     fabric = Fabric("fat", 8)
     within(fabric, Random(1))
     (results / "ib.txt").write_text(fabric.discovered())

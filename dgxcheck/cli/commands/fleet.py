@@ -144,7 +144,7 @@ def command(
         run = RemoteRun(where, results, program, worker, fanout, timeout)
         fleet = _run_on_nodes(run)
     elif results:
-        fleet = judge(results, () if nodes is None else _wanted(nodes), max_age)
+        fleet = judge(results, () if nodes is None else wanted(nodes), max_age)
         if fleet.unread and not fleet.nodes:
             more = f" ({counted(len(fleet.unread) - 1, 'more file or line', 'more files or lines')})"
             first = fleet.unread[0]
@@ -184,15 +184,15 @@ def _history(folder: str, verbose: bool, fail_on: str, form: str, output: str | 
     return code
 
 
-def _wanted(nodes: str) -> tuple[str, ...]:
-    """The machines of -n; groups are those of ClusterShell."""
+def wanted(nodes: str, option: str = "-n") -> tuple[str, ...]:
+    """The machines of an option; groups are those of ClusterShell."""
     if "@" in nodes:
         from dgxcheck.fleet.remote import node_set
 
         return node_set(nodes)
     found = unfolded(nodes)
     if not found:
-        raise BadInput("-n: the list of nodes is empty")
+        raise BadInput(f"{option}: the list of nodes is empty")
     return found
 
 
@@ -224,9 +224,9 @@ def _gate(fleet: Fleet, nodes: str | None, output: str | None, color: str) -> in
     from dgxcheck.output.fleet import schedulers
 
     if nodes is not None:
-        wanted = _wanted(nodes)
-        own = {name: fleet.nodes[name] for name in wanted if name in fleet.nodes}
-        fleet = replace(fleet, nodes=own, silent=tuple(name for name in wanted if name not in own))
+        names = wanted(nodes)
+        own = {name: fleet.nodes[name] for name in names if name in fleet.nodes}
+        fleet = replace(fleet, nodes=own, silent=tuple(name for name in names if name not in own))
     code = 0 if schedulers.may_return(fleet) else HELD
     emit(schedulers.gate(FleetReport(fleet, code)), output, color)
     return code

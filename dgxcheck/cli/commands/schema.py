@@ -20,7 +20,7 @@ _FOLDER = os.path.join(FOLDER, "schemas")
 @output_file
 def command(name: str, output: str | None) -> int:
     """Print the JSON Schema of an output or file format: topo, health, result, fleet, history,
-    fabric, watch, list, diff, xid, recording
+    pairs, fabric, watch, list, diff, xid, recording
     or overlay."""
     known = _names()
     if name not in known:
