@@ -67,6 +67,8 @@ _VARIES = (
     "ib_ports.ports.", "infiniband.",  # InfiniBand and Ethernet ports have other files
 )  # fmt: skip
 """Facts that one device may have and its equal sibling not."""
+_ALWAYS = ("gpu.name", "gpu.uuid")
+"""What NVML knows of any GPU, by any driver."""
 _MOST = 10
 
 
@@ -160,7 +162,7 @@ def _is_due(box: Box, gpu: Device, path: str, own: Facts, alike: Sequence[Group]
     link, _, name = path.rpartition(".")
     if name == "remote_bdf" and own.get(f"{link}.up") is not True:
         return False
-    if most_have(alike, path):
+    if path in _ALWAYS or most_have(alike, path):
         return True
     board = box.board(gpu)
     if board is None or not box.board_id(gpu) or guest(box) is not None or own.get("gpu_modes.mig") is True:
@@ -193,7 +195,7 @@ CHECKS = (
     Check(
         id="driver.answers",
         rule="Unknown if NVML or sysfs has no value of a GPU (not supported, not permitted, not there, not valid) where"
-        " its model is known to have one, where at least half of the other GPUs of its model in the same ECC and MIG"
+        " every GPU has one (name, UUID), where its model is known to, where at least half of the other GPUs of its model in the same ECC and MIG"
         " mode have one, or where it had one at the first reading.",
         source="nvml-api, the functions' supported devices; dgxcheck/checks/answers/capability.py",
         remedy="run nvidia-smi -q -i BDF as root; if the GPU still does not answer, check the kernel log"
