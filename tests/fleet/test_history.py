@@ -152,7 +152,7 @@ def test_a_fault_that_came_back_says_after_what(tmp_path: Path, capsys: pytest.C
 def test_a_part_that_takes_its_fault_along_and_one_that_fell_off_the_bus(tmp_path: Path) -> None:
     """A GPU that is lost has no serial number to read: it is the one that was last at the place."""
     lost: tuple[tuple[str, int], ...] = (("gpu-lost", 0),)
-    documents = [a_result(f"n{number}", day, parts=gpus(f"s{number}")) for number in range(20) for day in range(40)]
+    documents = [a_result(f"n{number}", day, parts=gpus(f"s{number}")) for number in range(40) for day in range(40)]
     documents += [a_result("dgx1", day, parts=gpus("bad")) for day in (1, 2)]
     documents += [a_result("dgx1", day, lost, parts=[]) for day in (3, 4)]
     documents += [a_result("dgx1", day, parts=gpus("good")) for day in range(5, 30)]
