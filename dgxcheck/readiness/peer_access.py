@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, judgements
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.precondition import Precondition, State, deciding, undetermined
 from dgxcheck.checks.host.virtual_machines import in_guest
@@ -57,7 +57,7 @@ def peerings(box: Box) -> tuple[Peering, ...] | Judgement:
 def _by_pair(box: Box, check: Check) -> Mapping[IdPair, Judgement]:
     return {
         (subject.bdf or subject.name, subject.peer.bdf or subject.peer.name): judgement
-        for subject, judgement in check.judge(box)
+        for subject, judgement in judgements(check, box)
         if subject.peer is not None
     }
 
