@@ -79,6 +79,10 @@ class Missing:
         """For people: the error in words, else the kind of gap."""
         return self.detail or _WORDS[self.gap]
 
+    def of(self, where: str) -> Missing:
+        """The same gap of another question."""
+        return Missing(self.gap, where, self.detail, self.code)
+
     @property
     def reason(self) -> str:
         """For programs: the kind of gap, then the error: ``denied: Permission denied``."""

@@ -47,8 +47,7 @@ class Peering(Record):
 
 def peerings(box: Box) -> tuple[Peering, ...] | Judgement:
     """Every pair of GPUs whose P2P status is known; a skip where there is no pair or no P2P status."""
-    known = statuses(box)
-    if isinstance(known, Judgement):
+    if isinstance(known := statuses(box), Judgement):
         return known
     measured = {check.id: _by_pair(box, check) for check, _ in _MEASURED}
     return tuple(_peering(box, *pair, known[pair], measured) for pair in combinations(box.gpus, 2) if pair in known)

@@ -67,14 +67,13 @@ class NvmlStage:
         where = key[5:]
         for unit in (self._unit(subject), *(self._unit(bdf) for bdf in subject.split(" "))):
             if (trouble := self._troubles.get(unit)) is not None:
-                return Missing(trouble.gap, where, trouble.detail, trouble.code)
+                return trouble.of(where)
         return Missing(Gap.UNASKED, where)
 
     def finish(self) -> None:
         """Wait for every answer that comes within the deadline."""
         while not self._finished:
-            worker = self._supervisor.next_event(self.started + self.deadline)
-            if worker is None:
+            if (worker := self._supervisor.next_event(self.started + self.deadline)) is None:
                 self._out_of_time()
             else:
                 self._take_event(worker)
