@@ -64,6 +64,8 @@ _VARIES = (
     "ib_ports.ports.", "infiniband.",  # InfiniBand and Ethernet ports have other files
 )  # fmt: skip
 """Facts that one device may have and its equal sibling not."""
+_ALWAYS = ("gpu.name", "gpu.uuid")
+"""What NVML knows of any GPU, by any driver."""
 _MOST = 10
 
 
@@ -155,7 +157,8 @@ def _is_silent(path: str, fact: object) -> bool:
 def _is_due(path: str, own: Facts, alike: Sequence[Group], model: tuple[str, int, bool] | None) -> bool:
     if path.endswith(".remote_bdf") and own.get(f"{path.rpartition('.')[0]}.up") is not True:
         return False
-    return most_have(alike, path) or (model is not None and is_answered(path, *model))
+    documented = model is not None and is_answered(path, *model)
+    return path in _ALWAYS or documented or most_have(alike, path)
 
 
 def _documented(box: Box, gpu: Device, own: Facts) -> tuple[str, int, bool] | None:
@@ -187,7 +190,7 @@ CHECKS = (
     Check(
         id="driver.answers",
         rule="Unknown if NVML or sysfs has no value of a GPU (not supported, not permitted, not there, not valid) where"
-        " its model is known to have one, where at least half of the other GPUs of its model in the same ECC and MIG"
+        " every GPU has one (name, UUID), where its model is known to, where at least half of the other GPUs of its model in the same ECC and MIG"
         " mode have one, or where it had one at the first reading.",
         source="nvml-api, the functions' supported devices; dgxcheck/checks/answers/capability.py",
         remedy="run nvidia-smi -q -i BDF as root; if the GPU still does not answer, check the kernel log"
