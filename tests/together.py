@@ -22,7 +22,7 @@ def holds_for_each(cases: Iterable[T], test: Callable[[T], None], named: Callabl
             test(case)
         except AssertionError as error:
             failed[named(case)] = str(error)
-        except (Exception, pytest.fail.Exception) as error:
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 -- the other cases are tried, too
             failed[named(case)] = f"{type(error).__name__}: {error}"
     assert tried
     assert not failed, f"{len(failed)} of {tried}:\n" + "\n".join(f"{case}: {said}" for case, said in failed.items())

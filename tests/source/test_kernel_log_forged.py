@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from kernel_lines import JUDGED
 from together import for_each
 

@@ -20,7 +20,9 @@ TOPO, HEALTH = ("topo", "--from"), ("health", "-q", "--from", "dgx-1-v100")
 HEAD, END = b'{"schema": "dgxcheck/recording/1", "facts": {"/x": {"text": {"a": [', b"1]}}}}"
 INPUTS: dict[str, tuple[tuple[str, ...], str, Callable[[], bytes], str]] = {
     "dotted keys": ((*HEALTH, "--config"), "x.toml", lambda: b".".join([b"a"] * 30_000) + b"=1\n", "more than 64 dots"),
-    "tables": ((*HEALTH, "--config"), "x.toml", lambda: b"".join(b"[" + b"a." * 60 + b"b%d]\n" % n for n in range(490)), "a:"),
+    "tables": (
+        (*HEALTH, "--config"), "x.toml", lambda: b"".join(b"[" + b"a." * 60 + b"b%d]\n" % n for n in range(490)), "a:",
+    ),
     "lists": (TOPO, "x.json.gz", lambda: gzip.compress(HEAD + b"[]," * (4 << 20) + END), "objects and lists"),
     "objects": (TOPO, "x.json.gz", lambda: gzip.compress(HEAD + b'{"a":{}},' * (1 << 20) + END), "objects and lists"),
     "numbers": (TOPO, "x.json.gz", lambda: gzip.compress(HEAD + b"1e9," * (3 << 20) + END), "values, more than"),
@@ -29,7 +31,9 @@ INPUTS: dict[str, tuple[tuple[str, ...], str, Callable[[], bytes], str]] = {
         (*HEALTH, "--kernel-log"), "x.log", lambda: b"".join(b"[%d.1] NVRM:x\n" % n for n in range(900_000)), "",
     ),
     "short rows": ((*HEALTH, "--kernel-log"), "x.log", lambda: b"[1.1] a\n" * (2 << 20), "more than 1000000 lines"),
-    "JSON of a journal": ((*HEALTH, "--kernel-log"), "x.log", lambda: b'{"MESSAGE":[' + b"[]," * (5 << 20) + b"1]}\n", "not a"),
+    "JSON of a journal": (
+        (*HEALTH, "--kernel-log"), "x.log", lambda: b'{"MESSAGE":[' + b"[]," * (5 << 20) + b"1]}\n", "not a",
+    ),
     "pasted rows": (("import", "-o", "out.json"), "x.txt", lambda: b"ab\n" * (5 << 20), ""),
 }  # fmt: skip
 
