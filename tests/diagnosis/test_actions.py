@@ -432,7 +432,7 @@ def test_actions_are_data_in_json() -> None:
 
     box = box_of("k80-x8")
     acts = planned(box, gpu_part(box, 6), Fault.XID)
-    document = json.loads(json.dumps(_action_json(acts[2], {})))
+    document = json.loads(json.dumps(_action_json(acts[2], (), {})))
     assert document == {
         "action": "reset-gpu", "commands": [["nvidia-smi", "-r", "-i", "0000:89:00.0,0000:8a:00.0"]],
         "instruction": "reset-together", "remedy_of": None, "disturbs": ["GPU6", "GPU7"], "scope": "jobs",
