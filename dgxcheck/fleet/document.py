@@ -67,6 +67,8 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         faults=faults,
         passed=shared.one(passed),
         skipped=shared.one(_skipped(document, findings, whole)),
+        devices=_devices(document),
+        accepted=shared.one(frozenset(str(each.get("key")) for each in findings if each.get("acknowledged"))),
     ), figures
 
 
@@ -194,6 +196,14 @@ def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
 def _domains(document: Mapping[str, Json]) -> tuple[str, ...]:
     found = document.get("nvlink_domains")
     return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+
+
+def _devices(document: Mapping[str, Json]) -> dict[str, int]:
+    """A driver that does not answer lists no GPU, and counts none."""
+    gpus, parts = document.get("gpus"), document.get("parts")
+    listed = [count for count in gpus.values() if isinstance(count, int)] if isinstance(gpus, dict) else []
+    hcas = sum(isinstance(part, dict) and part.get("kind") == "hca" for part in parts) if isinstance(parts, list) else 0
+    return {kind: number for kind, number in (("GPU", sum(listed)), ("HCA", hcas)) if number}
 
 
 def _skipped(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> frozenset[str]:

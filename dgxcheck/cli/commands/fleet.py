@@ -197,11 +197,13 @@ def wanted(nodes: str, option: str = "-n") -> tuple[str, ...]:
 
 
 def _run_on_nodes(run: RemoteRun) -> Fleet:
-    """With a bar on a terminal."""
+    """With a bar on a terminal; SIGTERM and SIGHUP are as Ctrl-C."""
+    from dgxcheck.assessment.progress import interruptible
     from dgxcheck.fleet.remote import judge_nodes, node_set
 
     if not sys.stderr.isatty():
-        return judge_nodes(run)
+        with interruptible(_interrupt):
+            return judge_nodes(run)
     length = len(node_set(run.nodes))
     with click.progressbar(length=length, label=run.nodes[:40], show_pos=True, file=sys.stderr) as bar:
 
@@ -209,7 +211,12 @@ def _run_on_nodes(run: RemoteRun) -> Fleet:
             bar.length = nodes
             bar.update(done - bar.pos)
 
-        return judge_nodes(run, progress)
+        with interruptible(_interrupt):
+            return judge_nodes(run, progress)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def _racks(fleet: Fleet, config: str | None) -> Racks:
