@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from kernel_lines import JUDGED
 
+from dgxcheck.assessment.health import assess
+from dgxcheck.assessment.request import Request
+from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.limits import LOG_LINES as MOST
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.source.kernel_log.kmsg import EARLIER, MARK, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
+from dgxcheck.source.live import LiveSource
 from probes.kernel_log import facts
 
 GPU = "0000:06:00.0"
@@ -118,6 +124,36 @@ def test_only_the_kernels_facility_counts(forged: str) -> None:
         "\n".join((journal(FIRST, 1000000), journal(forged, 5000000).replace("_TRANSPORT", "TRANSPORT"))),
     ):
         assert told(read(text)) == []
+
+
+HALTED = "NVRM: Xid (PCI:0000:06:00): 62, pid=12, x"
+SYSLOG_ROWS = f"Nov 20 12:00:01 dgx systemd[1]: Started x.\nNov 20 12:00:04 dgx kernel: [   70.000000] {HALTED}\n"
+CONFIRM = "any user can write this to syslog: confirm with journalctl -k"
+NOT_OF_SYSLOG = (
+    f"-- Boot 0123abcd --\nNov 20 12:00:04 dgx kernel: {HALTED}\n",
+    f"$ sudo journalctl -k\nNov 20 12:00:04 dgx kernel: {HALTED}\n",
+    f"[    1.000000] {HALTED}\n",
+    f"[Fri Nov 20 12:00:04 2026] {HALTED}\n",
+    f"4,1,1000000,-;{HALTED}\n",
+    journal(HALTED, 1000000, _HOSTNAME="dgx", __REALTIME_TIMESTAMP="1763640000000000"),
+)
+
+
+def test_findings_of_syslog_say_that_any_user_can_write_to_it(tmp_path: Path) -> None:
+    """As a text, and as the log of a recording; on the live machine they are warnings, which drain no node."""
+    path = tmp_path / "syslog"
+    for text, forgeable in ((SYSLOG_ROWS, True), *((text, False) for text in NOT_OF_SYSLOG)):
+        path.write_text(text)
+        given = Request(kernel_log=str(path), only=("kernel",), state=str(tmp_path / "state"))
+        sources = [str(path)] if text[0] == "$" else [str(path), "dgx-1-v100", LiveSource(str(tmp_path))]
+        for source in sources:
+            found = assess(source, Request() if source == str(path) else replace(given, state=None) if
+                           isinstance(source, str) else given)  # fmt: skip
+            bad = [each for each in found.findings if each.witness == "log" and each.status in (Status.FAIL, Status.WARN)]
+            assert bad, (text, source)
+            assert all((CONFIRM in each.judgement.message) is forgeable for each in bad), text
+            live = found.origin.kind == "live"
+            assert {each.status for each in bad} == {Status.WARN if live and forgeable else Status.FAIL}, text
 
 
 @pytest.mark.parametrize("own", [f"{EARLIER}boot 1, begun 0: {XID} AER:", f"{MARK} AER: PCIe Bus Error"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from calendar import timegm
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from dgxcheck.facts.record import Record
 from dgxcheck.source.kernel_log.records import from_kernel, may_follow, messages
 
 _ISO = r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?"
@@ -32,8 +32,8 @@ Message = tuple[bool, float, str]
 """Does its time count from boot, the time in seconds, the text."""
 
 
-class _Row(Record, kw_only=False):
-    """A row that begins a record."""
+class _Row(NamedTuple):
+    """A row that begins a record; a tuple, for a log has a million."""
 
     since_boot: bool
     seconds: float
@@ -56,7 +56,7 @@ def parsed(rows: Iterable[str]) -> Iterator[Message]:
         if row is not None:
             yield from _messages(row, [row.text, *more])
         row, more = None, []
-        if kmsg := _KMSG.match(line):  # what is indented below is a property of the device and no message
+        if line[:1].isdecimal() and (kmsg := _KMSG.match(line)):  # what is indented below is a property of the device and no message
             if from_kernel(int(kmsg[1])):
                 yield from _messages(_Row(True, int(kmsg[2]) / 1e6, "", ""), kmsg[3].split("\\x0a"))
             continue
@@ -72,7 +72,7 @@ def parsed(rows: Iterable[str]) -> Iterator[Message]:
 
 
 def _messages(row: _Row, lines: list[str]) -> Iterator[Message]:
-    return ((row.since_boot, row.seconds, message) for message in messages(lines))
+    return iter([(row.since_boot, row.seconds, message) for message in messages(lines)])
 
 
 def _precise(stamp: str) -> bool:
@@ -82,12 +82,12 @@ def _precise(stamp: str) -> bool:
 
 def _row(line: str, dates: _Dates) -> _Row | None:
     """None for a line without a time, and for one that is not the kernel's."""
-    if (level := _LEVEL.match(line)) is not None:
+    if line[:1] not in "[<" and (level := _LEVEL.match(line)) is not None:
         if level[1] != "kern":
             return None
         line = line[level.end() :]
     if boot := _SINCE_BOOT.match(line):
-        from_host = _FROM_HOST_SINCE_BOOT.match(boot[3])
+        from_host = _FROM_HOST_SINCE_BOOT.match(boot[3]) if " kernel: " in boot[3] else None
         return _since_boot(boot, from_host[1] if from_host else boot[3])
     if (at := dates.split(line)) is None:
         return None
