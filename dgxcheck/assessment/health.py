@@ -212,4 +212,5 @@ def _saved_log(path: str) -> KernelLog | Missing:
     saved = load(path)
     lines: dict[str, Json] = {str(number): line for number, line in enumerate(relevant_lines(saved))}
     log = survey(RecordedSource({"kmsg": lines}, Origin("recording", path)), (KERNEL_LOG,)).kernel_log
-    return replace(log, where=f"{path}, {saved.part}" if saved.part else path)
+    where = f"{path}, {saved.part}" if saved.part else path
+    return log.of(where) if isinstance(log, Missing) else replace(log, where=where)

@@ -66,7 +66,7 @@ class _Boot:
         if self.last is None:
             self.begins = seconds if self.base is None else 0.0 if message.startswith(_FIRST) else None
         self.last = seconds
-        self.kept.add(seconds - (self.base or 0.0), message)
+        self.kept.add(max(0.0, seconds - (self.base or 0.0)), message)
 
 
 def load(path: str) -> Times:
@@ -126,16 +126,18 @@ def _boots(log: Iterable[Message]) -> list[_Boot]:
     """The boots of one part of a log, those without a message left out."""
     boots: deque[_Boot] = deque(maxlen=LOG_BOOTS + 1)
     boot = _Boot()
-    for since_boot, seconds, message in log:
-        if not since_boot and boot.base is None and boot.last is None:
-            boot.base = seconds
-        if since_boot is (boot.base is not None):
-            continue  # of another clock than the lines before
-        went_back = since_boot and boot.last is not None and seconds < boot.last - _BACK
-        if went_back or (message.startswith(_FIRST) and not since_boot):
+    for since_boot, date, message in log:
+        if boot.base is None and boot.last is None and since_boot is None:
+            boot.base = date
+        seconds = since_boot if boot.base is None else date
+        if seconds is None:  # of another clock than the lines before: at the time of the last one
+            seconds = boot.last or 0.0
+        went_back = boot.base is None and boot.last is not None and seconds < boot.last - _BACK
+        if went_back or (message.startswith(_FIRST) and boot.base is not None):
             if boot.last is not None:
                 boots.append(boot)
-            boot = _Boot(None if since_boot else seconds)
+            boot = _Boot(None if since_boot is not None else date)
+            seconds = since_boot if since_boot is not None else seconds
         boot.add(seconds, message)
     return [each for each in (*boots, boot) if each.last is not None]
 
@@ -183,7 +185,7 @@ def _entries(raw: bytes) -> Iterator[tuple[int, Message]]:
             number, boot = number + 1, entry["_BOOT_ID"]
         at = str(entry.get("_SOURCE_MONOTONIC_TIMESTAMP") or entry.get("__MONOTONIC_TIMESTAMP"))
         if at.isascii() and at.isdecimal() and len(at) < 19:
-            yield from ((number, (True, int(at) / 1e6, line)) for line in messages(_lines(entry.get("MESSAGE"))))
+            yield from ((number, (int(at) / 1e6, None, line)) for line in messages(_lines(entry.get("MESSAGE"))))
 
 
 def _lines(message: object) -> list[str]:
