@@ -56,6 +56,9 @@ class Gpu:
         steps=("change-setting", "reboot"), source=README)
     DRIVER_UNBOUND = FaultKind("driver-unbound", "no driver is bound to a GPU, HCA or NVMe disk", "software",
         steps=("inspect", "reboot"), source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, driver_override")
+    MODULE_NOT_LOADED = FaultKind("module-not-loaded",
+        "devices lack their driver or their RDMA device because its kernel module is not loaded", "software",
+        steps=("load-module",), source="modprobe(8)")
     PERSISTENCE_OFF = FaultKind("persistence-off", "persistence mode is off", "setting",
         about=("gpu", "persistence mode"))
     PERSISTENCE_UNSET = FaultKind("persistence-unset",
