@@ -34,7 +34,7 @@ Code = Literal[
     "field-diagnostic", "watch-counters", "check-program", "restart-program",
     # what is looked at
     "inspect-link", "inspect-rack-fabric",
-    "inspect-airflow", "inspect-water-cooling", "inspect-power", "inspect-dimms", "inspect-cabling",
+    "inspect-airflow", "inspect-coolant", "inspect-water-cooling", "inspect-power", "inspect-dimms", "inspect-cabling",
     "inspect-far-end",
     # what is taken out
     "reseat-card", "reseat-dual-gpu-card", "reseat-carrier", "reseat-adapter", "reseat-cable", "reseat-disk",
@@ -157,6 +157,7 @@ SOURCES: Mapping[Code, str] = {
     "inspect-rack-fabric": "NVIDIA GB200 NVL72 and NMX-C user guides; NVIDIA IMEX service guide",
     "inspect-link": "Linux Documentation/PCI/pcieaer-howto; lspci(8)",
     "inspect-airflow": f"{_MANUAL}: cooling",
+    "inspect-coolant": "NVIDIA DGX GB200 user guide: liquid cooling of the compute trays",
     "inspect-water-cooling": "NVIDIA DGX Station user guide: water cooling",
     "inspect-power": "ipmitool(1), sdr; server's manual: power supplies",
     "inspect-dimms": "dmidecode(8), ipmitool(1); Linux EDAC documentation",

@@ -10,7 +10,14 @@ from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.diagnosis.action import Code, Instruction, Value
-from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, has_fabric_elsewhere, is_station
+from dgxcheck.diagnosis.form_factor import (
+    VENDOR_ONLY,
+    FormFactor,
+    form_factor,
+    has_fabric_elsewhere,
+    is_station,
+    is_tray_of_a_rack,
+)
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
@@ -97,6 +104,8 @@ def inspection(
         return (), None
     if code == "inspect-airflow" and is_station(box):
         code = "inspect-water-cooling"
+    elif code == "inspect-airflow" and is_tray_of_a_rack(box):
+        code = "inspect-coolant"
     if _by_nvlink(box, component):
         return (("nvidia-smi", "nvlink", "-s"), ("nvidia-smi", "topo", "-p2p", "r")), None
     if _is_of_a_rack(box, component):

@@ -23,7 +23,7 @@ from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.topology.model import Device
 
 LOST = "gpu.lost"
-ONLY_NAMED = Missing(Gap.UNRECORDED, "state of the GPU", "the text names it and tells nothing of its state")
+ONLY_NAMED = Missing(Gap.UNRECORDED, "state of the GPU", "the text names it and says nothing of its state")
 _RECOVERY = {
     1: ("a GPU reset", Fault.RESET_REQUIRED, ""),
     2: ("a node reboot", Fault.REBOOT_REQUIRED, "drain the node and reboot it"),

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.blame import component_of, driver
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
-from dgxcheck.checks.engine.gaps import is_about, unjudged
+from dgxcheck.checks.engine.gaps import is_about
 from dgxcheck.checks.kernel_log.device_log import (
     boots_since,
     earlier_xids,
@@ -25,7 +25,7 @@ from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.relations import OFF_BUS
@@ -241,10 +241,7 @@ def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
 
 
 def _nvlinks(box: Box) -> Judged:
-    log = box.snapshot.kernel_log
-    if isinstance(log, Missing):
-        yield HOST, unjudged(log)
-        return
+    log = need(box.snapshot.kernel_log)
     events = [event for event in events_of(log, "nvlink") if not event.past]
     if not events:
         yield HOST, Judgement(Status.PASS, f"no failure to detect NVLinks logged{reach(log)}")

@@ -60,6 +60,7 @@ class Host:
     DISK = FaultKind("disk", "a disk is missing or an array is degraded", "hardware")
     ARRAY_FAILED = FaultKind("array-failed", "an array is inactive: its data cannot be read", "hardware",
         steps=("inspect", "replace"), source="md(4), mdadm(8)")
+    NUMA_BALANCING = FaultKind("numa-balancing", "the kernel moves pages that GPUs use between NUMA nodes", "setting")
     GOVERNOR = FaultKind("governor", "the CPU frequency governor lowers the clock", "setting")
     # the kernel log
     XID = FaultKind("xid", "the driver logged an Xid error that asks for a reset of the GPU", "hardware")
@@ -105,6 +106,11 @@ class Host:
         " host. To prevent it there: nvidia-ctk system create-dev-char-symlinks --create-all",
         source="https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html:"
         " containers losing access to GPUs")
+    GPUS_NOT_OFFERED = FaultKind("gpus-not-offered", "a scheduler has fewer GPUs of the host than it should have",
+        "software", about=("host", "GPUs for the scheduler"), steps=("inspect",),
+        remedy="on that host run dgxcheck health for a GPU that is lost, and compare nvidia-smi -L with what the"
+        " scheduler expects (Slurm: slurmd -G, gres.conf; Kubernetes: the log of the pod nvidia-device-plugin)",
+        source="Slurm, gres.conf(5); NVIDIA k8s-device-plugin, README")
     TEST_FAILED = FaultKind("test-failed", "a diagnostic of another tool failed", "hardware",
         about=("host", "results of diagnostics"))
     TOOL_ERROR = FaultKind("tool-error", "a library or service logged an error that nothing else explains", "program",

@@ -86,6 +86,8 @@ SENTENCES: Mapping[Code, str] = {
     " fail on it",
     "restart-program": "restart the program that was stopped",
     "inspect-airflow": "check fans, filters and inlet air",
+    "inspect-coolant": "check flow and temperature of the coolant at this tray and its leak sensors (BMC), then"
+    " the rack's coolant distribution unit",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
     "inspect-power": "check power supplies, power cables and feeds",
     "inspect-rack-fabric": "the fabric manager of this rack runs on its NVLink switch trays (NMX-C): check its log"
