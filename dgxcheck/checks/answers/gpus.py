@@ -190,8 +190,8 @@ CHECKS = (
     Check(
         id="driver.answers",
         rule="Unknown if NVML or sysfs has no value of a GPU (not supported, not permitted, not there, not valid) where"
-        " every GPU has one (name, UUID), where its model is known to, where at least half of the other GPUs of its model in the same ECC and MIG"
-        " mode have one, or where it had one at the first reading.",
+        " every GPU has one (name, UUID), where its model is known to, where at least half of the other GPUs of its"
+        " model in the same ECC and MIG mode have one, or where it had one at the first reading.",
         source="nvml-api, the functions' supported devices; dgxcheck/checks/answers/capability.py",
         remedy="run nvidia-smi -q -i BDF as root; if the GPU still does not answer, check the kernel log"
         " for Xids, drain the GPU and reset it",

@@ -127,8 +127,8 @@ CHECKS = (
     Check(
         id="driver.library",
         rule="Fails if there are GPUs on PCI and NVML cannot be initialised, or no longer responds at the second"
-        " reading, or if a container that has their device nodes may open none; unknown if this user may not use it."
-        " GPUs that are bound to another driver or are not assigned to this container are not judged.",
+        " reading, or if a container that has their device nodes may open none; unknown if this user"
+        " may not use it. GPUs that are bound to another driver or are not assigned to this container are not judged.",
         source="nvmlInit, nvmlDeviceGetCount",
         remedy="check dmesg for NVRM messages; check that the driver is installed and the module nvidia is loaded;"
         " after an upgrade reload the NVIDIA modules or reboot",

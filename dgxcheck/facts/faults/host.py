@@ -99,6 +99,11 @@ class Host:
         remedy="install nvidia-container-toolkit, run nvidia-ctk runtime configure and restart the container runtime;"
         " then check the output of nvidia-container-cli -k -d /dev/tty info",
         source="NVIDIA Container Toolkit documentation")
+    GPUS_NOT_OFFERED = FaultKind("gpus-not-offered", "a scheduler has fewer GPUs of the host than it should have",
+        "software", about=("host", "GPUs for the scheduler"), steps=("inspect",),
+        remedy="on that host run dgxcheck health for a GPU that is lost, and compare nvidia-smi -L with what the"
+        " scheduler expects (Slurm: slurmd -G, gres.conf; Kubernetes: the log of the pod nvidia-device-plugin)",
+        source="Slurm, gres.conf(5); NVIDIA k8s-device-plugin, README")
     CONTAINER_DEVICES = FaultKind("container-devices", "a container may no longer use its GPUs", "software",
         about=("host", "container runtime"),
         remedy="start the container again: its rights to /dev/nvidia* are gone, which systemctl daemon-reload on the"
@@ -106,11 +111,6 @@ class Host:
         " host. To prevent it there: nvidia-ctk system create-dev-char-symlinks --create-all",
         source="https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html:"
         " containers losing access to GPUs")
-    GPUS_NOT_OFFERED = FaultKind("gpus-not-offered", "a scheduler has fewer GPUs of the host than it should have",
-        "software", about=("host", "GPUs for the scheduler"), steps=("inspect",),
-        remedy="on that host run dgxcheck health for a GPU that is lost, and compare nvidia-smi -L with what the"
-        " scheduler expects (Slurm: slurmd -G, gres.conf; Kubernetes: the log of the pod nvidia-device-plugin)",
-        source="Slurm, gres.conf(5); NVIDIA k8s-device-plugin, README")
     TEST_FAILED = FaultKind("test-failed", "a diagnostic of another tool failed", "hardware",
         about=("host", "results of diagnostics"))
     TOOL_ERROR = FaultKind("tool-error", "a library or service logged an error that nothing else explains", "program",
