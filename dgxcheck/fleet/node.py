@@ -55,6 +55,17 @@ class LikeMachines(Record, kw_only=False):
     driver: str
 
 
+class GpuLinks(Record, kw_only=False):
+    """NVLinks of one GPU of a machine that shares its NVLink domain."""
+
+    wired: int
+    down: tuple[int, ...] = ()
+
+    @property
+    def up(self) -> int:
+        return self.wired - len(self.down)
+
+
 class Result(Record):
     """What is kept of one result; figures are kept apart, by key."""
 
@@ -70,6 +81,8 @@ class Result(Record):
     versions: Mapping[str, tuple[str, ...]]
     nvlink_domains: tuple[str, ...]
     """``CLUSTER_UUID.CLIQUE`` of domains that join several machines."""
+    nvlinks: Mapping[str, GpuLinks]
+    """By GPU; empty where there is no such domain, and in results of older releases."""
     faults: tuple[NodeFault, ...]
     passed: Collection[str]
     """Keys of the findings that passed: one object for all machines that pass the same."""

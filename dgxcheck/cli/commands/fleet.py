@@ -20,7 +20,8 @@ from dgxcheck.output.report import FleetReport
 
 RENDERERS = {
     "text": "text.render", "json": "as_json.render", "html": "html.render", "prometheus": "prometheus.render",
-    "drain-reason": "schedulers.drain_reasons", "topology": "schedulers.blocks",
+    "drain-reason": "schedulers.drain_reasons", "topology": "schedulers.blocks", "matrix": "nvlink_racks.matrix",
+    "svg": "nvlink_racks.picture",
 }  # fmt: skip
 """Function below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
 HISTORY = {"text": "history.text", "json": "history.as_json"}
