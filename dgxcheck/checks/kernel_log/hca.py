@@ -35,12 +35,12 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
         " kernel log; if the fault persists, burn its firmware again after the power cycle",
     ),
     "off bus": _Meaning(
-        Status.FAIL, Fault.HCA_UNRESPONSIVE, "it does not respond on PCIe",
+        Status.FAIL, Fault.HCA_UNRESPONSIVE, "no response on PCIe",
         "check for PCIe errors above it (kernel.aer); cold power cycle, then reseat it; if the fault persists, replace"
         " it",
     ),
     "firmware": _Meaning(
-        Status.FAIL, Fault.HCA_UNRESPONSIVE, "its firmware stopped responding",
+        Status.FAIL, Fault.HCA_UNRESPONSIVE, "firmware stopped responding",
         "save its state (mstdump or mstregdump), reset it (mlxfwreset) or cold power cycle, then update its firmware",
     ),
     "health": _Meaning(
@@ -96,7 +96,7 @@ def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
     worst = _MEANINGS[troubles[0]]
     about = [each for each in now if each.trouble == troubles[0]]
     meanings = "; ".join(_MEANINGS[trouble].text for trouble in troubles)
-    message = f"{meanings}: {about[0].text.rstrip('.')}{reach(log)}"
+    message = f"{meanings}; {about[0].text.rstrip('.')}{reach(log)}"
     return Judgement(
         worst.status, message, len(now), 0, "lines", lines(log, about), fault=worst.fault,
         remedy=worst.remedy.format(bdf=about[0].bdf),
