@@ -65,6 +65,14 @@ SINGLE: tuple[tuple[str, str, Read], ...] = (
     ("Temperature > GPU T.Limit Temp", "MarginTemperature", _whole),
     ("Temperature > GPU Shutdown T.Limit Temp", "FieldValues 193", _whole),
     ("Temperature > GPU Slowdown T.Limit Temp", "FieldValues 194", _whole),
+    ("GSP Firmware Version", "GspFirmwareVersion", _same), ("Platform Info > Module Id", "ModuleId", _whole),
+    ("Addressing Mode", "AddressingMode", {"None": 0, "HMM": 1, "ATS": 2}.__getitem__),
+    *((f"GPU Virtualization Mode > Virtualization {word}ode", "VirtualizationMode",
+       {"None": 0, "Pass-Through": 1, "VGPU": 2, "Host VGPU": 3, "Host VSGA": 4}.__getitem__) for word in "Mm"),
+    ("GPU C2C Mode", "C2cModeInfo", lambda text: {"isC2cEnabled": _WORDS[text]}),
+    ("ECC Errors > Unrepairable Memory", "UnrepairableMemoryFlag", _word),
+    *((f"Clocks Event Reasons Counters > {name}", f"FieldValues {field}", lambda text: 1000 * _whole(text))
+      for name, field in (("SW Thermal Slowdown", 269), ("HW Thermal Slowdown", 270), ("HW Power Braking", 271))),
     ("GPU Recovery Action", "FieldValues 230", {"None": 0, "Reset": 1, "Reboot": 2}.__getitem__),
     ("Retired Pages > Single Bit ECC", "RetiredPages 0", _retired),
     ("Retired Pages > Double Bit ECC", "RetiredPages 1", _retired),
@@ -175,7 +183,8 @@ def _errors(rows: Rows) -> dict[str, Json]:
         found["RepairStatus"] = None if "N/A" in repairs else [_WORDS[str(repair)] for repair in repairs]
     flag = rows.get("ECC Errors > Aggregate > SRAM Threshold Exceeded", "N/A")
     if "ECC Errors > Aggregate > SRAM Threshold Exceeded" in rows:
-        found["SramEccErrorStatus"] = None if flag == "N/A" else {"bThresholdExceeded": _WORDS[flag]}
+        status: dict[str, Json] = {"bThresholdExceeded": _WORDS.get(flag), **_sram(rows)}
+        found["SramEccErrorStatus"] = None if flag == "N/A" else status
     remapped = [rows.get(f"Remapped Rows > {name}") for name in
                 ("Correctable Error", "Uncorrectable Error", "Pending", "Remapping Failure Occurred")]  # fmt: skip
     if rows.get("Remapped Rows") == "N/A":
@@ -187,6 +196,15 @@ def _errors(rows: Rows) -> dict[str, Json]:
     if all(levels.values()):
         found["RowRemapperHistogram"] = {name: _whole(str(value)) for name, value in levels.items()}
     return found
+
+
+def _sram(rows: Rows) -> dict[str, int]:
+    bits = {"Parity": "SRAM Uncorrectable Parity", "SecDed": "SRAM Uncorrectable SEC-DED"}
+    units = {"L2": "L2", "Sm": "SM", "Pcie": "PCIE", "Mcu": "Microcontroller", "Other": "Other"}
+    printed = {f"aggregateUnc{name}": f"ECC Errors > Aggregate > {label}" for name, label in bits.items()}
+    printed |= {f"aggregateUncBucket{name}": f"ECC Errors > Aggregate Uncorrectable SRAM Sources > SRAM {label}"
+                for name, label in units.items()}  # fmt: skip
+    return {name: int(rows[path]) for name, path in printed.items() if rows.get(path, "N/A") != "N/A"}
 
 
 def of_table(text: str) -> Iterator[tuple[str, int, dict[str, Json]]]:

@@ -87,7 +87,7 @@ def test_every_command_refuses_it(command: str, tmp_path: Path, capsys: pytest.C
 def test_one_gigabyte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = put(tmp_path, "{")
     os.truncate(path, 1 << 30)
-    assert "larger than 16 MiB" in refused(capsys, "topo", "--from", path)
+    assert "larger than 64 MiB" in refused(capsys, "topo", "--from", path)
 
 
 @pytest.mark.parametrize(

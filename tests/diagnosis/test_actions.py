@@ -58,7 +58,7 @@ def components(box: Box) -> Iterator[Component]:
     gpus = box.topology.gpus
     for kind, part in OF_COMPONENT:
         if kind == "gpu":
-            yield gpu_part(box, 1, part)
+            yield gpu_part(box, -1, part)
         elif kind == "host":
             yield host_part(part)
         elif kind == "gpus":
@@ -72,8 +72,8 @@ def components(box: Box) -> Iterator[Component]:
     for part in ("compute mode", "clock setting", "power limit", "persistence mode", "device node", "MIG mode"):
         yield gpu_part(box, 0, part)
         yield all_gpus(box, part)
-    yield from links_above(box, gpus[2])
-    yield nvlinks_between(box, gpus[0], gpus[1])
+    yield from links_above(box, gpus[-1])
+    yield nvlinks_between(box, gpus[0], gpus[-1])
     yield from filter(None, [switch_above(box, gpus[0])])
     yield Component(kind="bridge", name="0000:09:08.0", bdf="0000:09:08.0", part="ACS setting")
     yield from (host_part(part) for part in ("device nodes", "settings of NCCL", "memlock limit", "ACS setting"))
@@ -110,13 +110,14 @@ def test_every_action_can_be_typed_or_read(name: str) -> None:
 @pytest.mark.parametrize("name", BOXES)
 def test_a_dead_gpu_is_never_reset(name: str) -> None:
     box = box_of(name)
-    lost = str(box.topology.gpus[1].bdf)
+    lost = str(box.topology.gpus[-1].bdf)
+    dead = box.topology.gpus[-1].name
     for component in components(box):
         for fault in (Fault.XID, Fault.ECC_UNCORRECTED, Fault.ECC_OFF, Fault.NVLINK_DOWN):
             for action in planned(box, component, fault, dead=[lost]):
-                assert action.step != "reset-gpu" or "GPU1" not in action.disturbs
+                assert action.step != "reset-gpu" or dead not in action.disturbs
     for fault in DEVICE_DEAD:
-        assert "reset-gpu" not in steps(planned(box, gpu_part(box, 1), fault, dead=[lost]))
+        assert "reset-gpu" not in steps(planned(box, gpu_part(box, -1), fault, dead=[lost]))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,7 @@ def test_services_are_candidates_and_nvsm_is_dgx_os() -> None:
         box = box_of(name)
         named = services(box, box.topology.gpus)
         assert {"nvidia-persistenced", "nvidia-dcgm"} <= {*named}
-        assert ("nvsm" in named) is name.startswith("dgx")
+        assert ("nvsm" in named) is (name.startswith("dgx") and name != "dgx-b300")
 
 
 def with_units(base: str, *running: str) -> Box:
@@ -431,14 +432,14 @@ def test_actions_are_data_in_json() -> None:
 
     box = box_of("k80-x8")
     acts = planned(box, gpu_part(box, 6), Fault.XID)
-    document = json.loads(json.dumps(_action_json(acts[2], {})))
+    document = json.loads(json.dumps(_action_json(acts[2], (), {})))
     assert document == {
         "action": "reset-gpu", "commands": [["nvidia-smi", "-r", "-i", "0000:89:00.0,0000:8a:00.0"]],
-        "instruction": "reset-together", "remedy_of": None, "disturbs": ["GPU6", "GPU7"], "scope": "jobs",
-        "text": "nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; these GPUs are reset together; then restart the stopped"
-        " services; if it is refused as in use, turn persistence mode off (nvidia-smi -pm 0), reset, and"
-        " turn it on again",
-        "source": SOURCES["reset-together"], "urgency": "now",
+        "instruction": "reset-board", "remedy_of": None, "disturbs": ["GPU6", "GPU7"], "scope": "jobs",
+        "text": "nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; both GPUs of the board are reset together; then restart"
+        " the stopped services; if it is refused as in use, turn persistence mode off (nvidia-smi -pm 0, with the same"
+        " -i if any), reset, and turn it on again",
+        "source": SOURCES["reset-board"], "urgency": "now",
     }  # fmt: skip
 
 

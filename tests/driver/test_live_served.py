@@ -25,6 +25,8 @@ from dgxcheck.workers.nvml.plan import IDENTITY, TOPOLOGY
 
 Served = Callable[..., Box]
 Command = Callable[..., tuple[int, str]]
+SINCE_GRACE = ("dgx-b", "gb", "gh")
+"""Boxes of which a driver of 2017 would not even have the NVLinks and NUMA nodes."""
 NOT_RECORDED = ("--skip", "host.inventory")
 """What only the live machine can be compared with: its earlier runs."""
 COMMANDS = {
@@ -131,7 +133,7 @@ def gap(fact: Json) -> Json:
     return fact["missing"] if isinstance(fact, dict) and "missing" in fact else None
 
 
-@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize("name", [name for name in BOXES if not name.startswith(SINCE_GRACE)])
 def test_an_old_driver_gives_the_same_matrix(
     served: Served, standin_384: Path, monkeypatch: pytest.MonkeyPatch, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,7 +172,7 @@ def test_every_question_to_a_driver_is_asked_by_a_worker(served: Served, standin
         env=box.environment(standin), capture_output=True, text=True, check=True, timeout=30,
     )  # fmt: skip
     asked, opened, gaps = json.loads(ran.stdout)
-    assert asked > 1000
+    assert asked > 400
     assert {key for key, fact in gaps.items() if fact["missing"] in ("unasked", "timeout")} == set()
     paths = [path.removeprefix(str(box.tree)) for path in opened]
     assert any(path.endswith("/class") for path in paths)

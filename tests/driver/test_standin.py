@@ -300,6 +300,9 @@ def test_every_function_of_the_plan_is_served(standin: Path) -> None:
         "nvmlDeviceGetGpuFabricInfo": "filled(nvmlDeviceGetGpuFabricInfoV, 0, n.c_nvmlGpuFabricInfo_v2_t())",
         "nvmlDeviceGetSramEccErrorStatus": "nvmlDeviceGetSramEccErrorStatus(gpu(0),"
         " n.byref(n.c_nvmlEccSramErrorStatus_v1_t()))",
+        "nvmlDeviceGetPlatformInfo": "nvmlDeviceGetPlatformInfo(gpu(0), n.byref(n.c_nvmlPlatformInfo_v2_t()))",
+        "nvmlDeviceGetC2cModeInfo": "nvmlDeviceGetC2cModeInfoV1(gpu(0))",
+        "nvmlDeviceGetUnrepairableMemoryFlag": "nvmlDeviceGetUnrepairableMemoryFlag_v1(gpu(0))",
         "nvmlDeviceGetFieldValues": "nvmlDeviceGetFieldValues(gpu(0), [1])[0].nvmlReturn",
         "nvmlDeviceGetCpuAffinity": "nvmlDeviceGetCpuAffinity(gpu(0), 2)",
         "nvmlDeviceGetMemoryAffinity": "nvmlDeviceGetMemoryAffinity(gpu(0), 2, 0)",
@@ -370,7 +373,8 @@ def test_the_worker_on_a_driver_of_2017_loses_only_what_came_later(standin_384: 
     shorter = {"PciInfo", "NvLinkRemotePciInfo", "MemoryInfo", "RetiredPages"}
     later = {"NumaNodeId", "NvLinkRemoteDeviceType", "Architecture", "GpuMaxPcieLinkGeneration", "MigMode"}
     later |= {"RowRemapperHistogram", "RemappedRows", "MarginTemperature", "GpuFabricInfo", "MemoryAffinity"}
-    later |= {"SramEccErrorStatus", "RepairStatus"}
+    later |= {"SramEccErrorStatus", "RepairStatus", "UnrepairableMemoryFlag", "GspFirmwareVersion", "ModuleId"}
+    later |= {"PlatformInfo", "C2cModeInfo", "AddressingMode"}
     assert changed == shorter | later
     assert told[f"nvml nvmlDeviceGetRetiredPages {A} 0"] == [{"address": 2**40}, {"address": 2**41}]
 

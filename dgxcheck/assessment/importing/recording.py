@@ -17,9 +17,9 @@ from dgxcheck.readers.alarming import alarming
 from dgxcheck.readers.any_text import outputs, unread
 from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.derived import completed
-from dgxcheck.readers.listing import OF_LIST, with_numbers
+from dgxcheck.readers.listing import OF_LIST, printed_bdfs, with_numbers
 from dgxcheck.readers.listing import handles as numbered
-from dgxcheck.readers.onto import mismatch, printed_bdfs, rebase_indexes
+from dgxcheck.readers.onto import mismatch, rebase_indexes
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert

@@ -9,14 +9,14 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Judgement
 from dgxcheck.components.component import Component
 from dgxcheck.components.fru import Fru
-from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Action, first_remedy
+from dgxcheck.diagnosis.action import PREPARATORY, Action, first_remedy, source_of
 from dgxcheck.diagnosis.confidence import Confidence
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.diagnosis.preserve import together
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import Urgency
+from dgxcheck.facts.faults.kind import FaultKind, Urgency
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.finding_lines import component_name, sentence
 from dgxcheck.output.health.headline import headline, problem
@@ -205,7 +205,10 @@ def _action(action: Action, remedies: Remedies, due: Urgency) -> str:
 
 def _cause(assessment: Assessment, cause: Cause, findings: Mapping[str, Finding]) -> Json:
     when = conditions(cause.actions, again(cause, findings))
-    actions: list[Json] = [_action_json(*each, findings) for each in zip(cause.actions, when, strict=True)]
+    actions: list[Json] = [
+        _action_json(action, condition, cause.faults, findings)
+        for action, condition in zip(cause.actions, when, strict=True)
+    ]
     return {
         "id": cause.component.id,
         "component": _component(cause.component),
@@ -226,7 +229,9 @@ def _cause(assessment: Assessment, cause: Cause, findings: Mapping[str, Finding]
     }
 
 
-def _action_json(action: Action, condition: str, findings: Mapping[str, Finding]) -> Json:
+def _action_json(
+    action: Action, condition: str, faults: Sequence[FaultKind], findings: Mapping[str, Finding]
+) -> Json:
     finding = findings.get(action.remedy_of)
     remedies = {} if finding is None else {finding.key: finding.remedy}
     return {
@@ -236,7 +241,7 @@ def _action_json(action: Action, condition: str, findings: Mapping[str, Finding]
         "instruction": action.instruction.code,
         "remedy_of": action.remedy_of or None,
         "text": action_text(action, remedies),
-        "source": SOURCES.get(action.instruction.code, "") if finding is None else finding.source,
+        "source": source_of(action, faults, finding),
         "disturbs": list(action.disturbs),
         "scope": action.scope,
         "urgency": action.urgency,
