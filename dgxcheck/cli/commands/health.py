@@ -61,8 +61,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return health.explain_score(report.assessment, output, asked.color)
     if about is not None:
         return health.explain_on_box(about, report.assessment, settings, output, asked.color)
-    render = renderer(f"health.{RENDERERS[asked.form]}")
-    emit(render(report), output, asked.color, asked.form)
+    form = "ticket" if asked.ticket else asked.form
+    render = renderer(f"health.{RENDERERS[form]}")
+    emit(render(report), output, asked.color, form)
     if debug is not None:
         debug.line({"verdict": report.assessment.verdict.value, "exit_code": report.exit_code})
         if debug.trouble:
@@ -91,6 +92,8 @@ def _report(
         verbose=asked.verbose,
         fail_on=asked.fail_on,
         width=width(asked.output),
+        brief=asked.brief,
+        every_metric=asked.metrics == "all",
     )
 
 
