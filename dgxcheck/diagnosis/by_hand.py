@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
+from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.diagnosis.action import Code, Instruction, Value
@@ -71,7 +72,8 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
     if steps == ("change-setting", "reboot") and component.part == "BAR1":
         gpus = gpus_of(box, component)
         steps = ("inspect", "reboot", "power-cycle", "contact-vendor") if _bars_elsewhere(box, gpus) else steps
-    if component.kind == "disk" and _is_boot_mirror(box, component.name):
+    soldered = (component.kind, component.part) == ("host", "memory") and is_coherent(box)  # LPDDR5X beside a Grace
+    if soldered or (component.kind == "disk" and _is_boot_mirror(box, component.name)):
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
     return steps or ("contact-vendor",)
 

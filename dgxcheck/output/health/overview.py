@@ -85,11 +85,11 @@ def _state(assessment: Assessment, device: Device, states: Mapping[str | None, S
 
 
 def _is_down(assessment: Assessment, device: Device) -> bool:
-    """Is none of an adapter's ports active, by intent or not?"""
+    """Is none of an adapter's ports known to be active, by intent or not?"""
     devices = assessment.snapshot.ib_ports
     ports = () if isinstance(devices, Missing) else [each.ports for each in devices if each.device == device.name]
     known = [port.state for one in ports if not isinstance(one, Missing) for port in one]
-    return bool(known) and not any(state is PortState.ACTIVE or isinstance(state, Missing) for state in known)
+    return bool(ports) and PortState.ACTIVE not in known
 
 
 def _table(

@@ -53,13 +53,17 @@ _STOPPED = LazyPattern(r"Failed with result|status=(?!0/)|Start request repeated
 """Of the unit: how systemd says that the service ended, or did not begin."""
 _PAYLOAD = LazyPattern(r"Message (?:payload|header) details:.{0,2000}", "details")
 NONE = "no-nvswitch"
+_NOTHING_TO_DO = (
+    "the driver sees no NVSwitch: on a machine without them disable nvidia-fabricmanager, which has nothing to do; on"
+    " one with them (lspci -d 10de::0680) see why the driver does not take them"
+)
 _NON_FATAL = "nvswitch-error"
 _SXID = LazyPattern(r"error (?P<number>\d{5})\b", "error ")
 _NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')}-")
 _CONFIGURED = LazyPattern(r"Successfully configured all the available", "Successfully")
 """It found NVSwitches, then or before."""
 _FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
-    (LazyPattern(r"NV_WARN_NOTHING_TO_DO", "NV_WARN_NOTHING_TO_DO"), NONE, "pass", None),
+    (LazyPattern(r"NV_WARN_NOTHING_TO_DO", "NV_WARN_NOTHING_TO_DO"), NONE, "note", None),
     (_CONFIGURED, "configured", "pass", None),
     (LazyPattern(r"NVSwitch fatal error", flags=re.IGNORECASE), "nvswitch-fatal", "fail", Fault.NVSWITCH_FATAL),
     (LazyPattern(r"NVSwitch non-?fatal error", flags=re.IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
@@ -97,7 +101,7 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         understood.add(number)
     if any(_FORMS[0][0].search(text) for _, text in entries):
-        reports.add(HOST, NONE, "pass")  # without NVSwitches it ends at once, which systemd calls a failure
+        reports.add(HOST, NONE, "note", None, _NOTHING_TO_DO)  # systemd calls it a failure that it ends at once
         unit, entries = [], []
     for level, text in entries:
         _take(reports, level, text)
