@@ -82,7 +82,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     node_exporter.read_node_exporter: ("node_",),
     event_log.read: ("sserted",),
     schedulers.read_slurm: ("nodelist", "reason="),
-    schedulers.read_health_events: ("checkname", '"events"', " detected on "),
+    schedulers.read_health_events: ("checkname", '"events"', " detected on ", "xidcriticalerror: "),
     schedulers.read_kubernetes: ("true ", "false ", "unknown ", "warning ", "allocatable:"),
     cuda.read_collect_env: ("collecting environment information", "pytorch version"),
     services.read_nvsm: ("...", "overall system status", "the system has", "/systems/", "/chassis/"),
