@@ -54,14 +54,18 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one shipped fault run one after the other: it is judged for all of them, and then forgotten."""
+    """First every shipped fault is judged, once for all tests; those of one fault run one after the other, so that its
+    document is read once; last come tests that read all of them."""
 
-    def fault(item: pytest.Item) -> str:
+    def turn(item: pytest.Item) -> tuple[int, str]:
         given = getattr(item, "callspec", None)
         values = given.params.values() if given is not None else ()
-        return next((value for value in values if isinstance(value, str) and value in FAULTS), "")
+        fault = next((value for value in values if isinstance(value, str) and value in FAULTS), "")
+        if item.path.stem == "test_every_fault":
+            return 0, fault
+        return (2 if item.get_closest_marker("of_all_faults") else 1), fault
 
-    items.sort(key=fault)
+    items.sort(key=turn)
 
 
 @pytest.hookimpl(optionalhook=True)

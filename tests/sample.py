@@ -36,7 +36,7 @@ for _fault in FAULTS:
         FOUND_BY.setdefault(_finding["id"], _fault)
 
 
-def swept(names: Collection[str] = BY_NAME, few: Collection[str] = (*BOXES, *FOUND_BY.values())) -> list[Any]:
+def swept(names: Collection[Any] = BY_NAME, few: Collection[Any] = (*BOXES, *FOUND_BY.values())) -> list[Any]:
     """All of these for ``make test-all``; ``make test`` takes the boxes, and one fault that each check finds."""
     return [name if name in few else pytest.param(name, marks=pytest.mark.exhaustive) for name in names]
 

@@ -43,6 +43,7 @@ GAP = "\0"
 MOST_TEXTS = 4096
 
 
+@cache
 def patterns() -> Found:
     """The expressions in all modules, by module and name."""
     found: Found = {}
@@ -224,31 +225,36 @@ def literal_texts(kind: Any, what: Any) -> tuple[str, ...]:
     return ("",) if kind in (op.AT, op.ASSERT, op.ASSERT_NOT) else (GAP,)
 
 
-PATTERNS = {name: each.compiled if isinstance(each, LazyPattern) else each for name, each in patterns().items()}
-LAZY = {name: each for name, each in patterns().items() if isinstance(each, LazyPattern)}
-USED_DIRECTLY = {place: (use, each) for place, use, each in literals() if use != "compile"}
+def compiled(each: Expression) -> re.Pattern[str]:
+    return each.compiled if isinstance(each, LazyPattern) else each
+
+
+def lazy() -> dict[str, LazyPattern]:
+    return {name: each for name, each in patterns().items() if isinstance(each, LazyPattern)}
 
 
 def test_linear() -> None:
     def linear(name: str) -> None:
-        seconds, text = slowest(PATTERNS[name], searched(name))
+        seconds, text = slowest(compiled(patterns()[name]), searched(name))
         assert seconds <= SECONDS, text
 
-    holds_for_each(sorted(PATTERNS), linear)
+    holds_for_each(sorted(patterns()), linear)
 
 
 def test_linear_where_it_stands() -> None:
+    used_directly = {place: (use, each) for place, use, each in literals() if use != "compile"}
+
     def linear(place: str) -> None:
-        use, pattern = USED_DIRECTLY[place]
+        use, pattern = used_directly[place]
         seconds, text = slowest(pattern, use in ANYWHERE)
         assert seconds <= SECONDS, text
 
-    holds_for_each(sorted(USED_DIRECTLY), linear)
+    holds_for_each(sorted(used_directly), linear)
 
 
 def test_no_expression_is_overlooked() -> None:
     """Each that is compiled from a text in the source was found in its module."""
-    found = {pattern.pattern for pattern in PATTERNS.values()}
+    found = {compiled(each).pattern for each in patterns().values()}
     assert [place for place, use, each in literals() if use == "compile" and each.pattern not in found] == []
 
 
@@ -261,7 +267,7 @@ def test_every_match_holds_a_literal() -> None:
     """Without one of them a lazy pattern is never tried, so that a wrong one hides what it should find."""
     wrong = {
         name: text
-        for name, each in LAZY.items()
+        for name, each in lazy().items()
         for text in texts(parser.parse(each.expression, each.flags))
         if not any(literal in text for literal in each.literals)
     }
@@ -270,7 +276,7 @@ def test_every_match_holds_a_literal() -> None:
 
 def test_the_case_of_a_literal_matters() -> None:
     """A lazy pattern that ignores case has literals without letters."""
-    ignoring = [each for each in LAZY.values() if each.compiled.flags & re.IGNORECASE]
+    ignoring = [each for each in lazy().values() if each.compiled.flags & re.IGNORECASE]
     assert [
         each.expression for each in ignoring if any(literal.upper() != literal.lower() for literal in each.literals)
     ] == []

@@ -208,4 +208,4 @@ def _saved_log(path: str) -> KernelLog | Missing:
         raise BadInput("--kernel-log cannot read '-'; save the log to a file first")
     lines: dict[str, Json] = {str(number): line for number, line in enumerate(relevant_lines(load(path)))}
     log = survey(RecordedSource({"kmsg": lines}, Origin("recording", path)), (KERNEL_LOG,)).kernel_log
-    return replace(log, where=path)
+    return log.of(path) if isinstance(log, Missing) else replace(log, where=path)

@@ -259,8 +259,7 @@ def duration(_ctx: click.Context, _option: click.Parameter, value: str | None) -
     """The seconds that an option asks for."""
     if value is None:
         return None
-    seconds = parsed(value)
-    if seconds is None:
+    if (seconds := parsed(value)) is None:
         raise click.BadParameter(f"{value!r} is not a time; write it as 90s, 30m, 2h or 1h30m")
     if not LEAST_S <= seconds <= MOST_S:
         raise click.BadParameter(f"{value!r} is not between 1s and {MOST_S // 3600}h")
@@ -269,8 +268,7 @@ def duration(_ctx: click.Context, _option: click.Parameter, value: str | None) -
 
 def parsed(text: str) -> float | None:
     """``1h30m`` as seconds; None for what is no such time."""
-    found = _FORM.fullmatch(text.strip())
-    if found is None or not any(found.groups()):
+    if (found := _FORM.fullmatch(text.strip())) is None or not any(found.groups()):
         return None
     hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return float(3600 * hours + 60 * minutes + seconds)

@@ -81,6 +81,12 @@ FLEET_FILES = 200_000
 """Files of a folder of results."""
 FLEET_IDLE_LINES = 100_000
 """Lines of one file of results that hold none, blank ones too: packed newlines unpack to a thousandfold."""
+HISTORY_RESULTS = 1_000_000
+"""Results of ``fleet --history``: 500 nodes, one an hour, for a quarter of a year. Each takes about 0.5 KiB."""
+PAIR_FILES = 400_000
+"""Outputs of ``fleet pairs``: 1,000 nodes of 8 adapters in 100 rounds."""
+PAIR_BYTES = 256 << 10
+"""What is read of one."""
 FABRIC_BYTES = 32 << 20
 """An output about a fabric, unpacked; ``iblinkinfo`` of 1,000 systems has 5 MiB."""
 FABRIC_LINES = 1_000_000

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeGuard, TypeVar
 
 from dgxcheck.checks.engine.wording import against
+from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, LikeMachines, NodeFault, Result
@@ -205,3 +206,26 @@ def _skipped(document: Mapping[str, Json], findings: list[dict[str, Json]], whol
 
 def _ids(findings: list[dict[str, Json]]) -> Iterator[str]:
     return (str(finding.get("id")) for finding in findings if finding.get("status") == "skip")
+
+
+_PART_CHARACTERS = 64
+"""That are kept of a serial number, place or model."""
+
+
+def parts_of(document: Json) -> Iterator[Part]:
+    """GPUs, HCAs, DIMMs and the machine itself; what has no serial number is left out."""
+    found = document.get("parts") if isinstance(document, dict) else None
+    for each in found if isinstance(found, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("serial"), str) and each["serial"]:
+            words = (str(each.get(name) or "")[:_PART_CHARACTERS] for name in ("kind", "serial", "at", "model"))
+            kind, serial, at, model = words
+            yield Part(kind=kind, serial=serial, at=at, model=model, gauges=_gauges(each.get("gauges")))
+
+
+def _gauges(found: Json) -> dict[str, tuple[float, ...]]:
+    gauges: dict[str, tuple[float, ...]] = {}
+    for name, values in found.items() if isinstance(found, dict) else ():
+        figures = tuple(value for value in values if _is_figure(value)) if isinstance(values, list) else ()
+        if isinstance(values, list) and len(figures) == len(values) and len(figures) in (2, 3):
+            gauges[name] = figures
+    return gauges

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from dgxcheck.facts.record import Record
@@ -67,7 +67,7 @@ class Result(Record):
     nvlink_domains: tuple[str, ...]
     """``CLUSTER_UUID.CLIQUE`` of domains that join several machines."""
     faults: tuple[NodeFault, ...]
-    passed: frozenset[str]
+    passed: Collection[str]
     """Keys of the findings that passed: one object for all machines that pass the same."""
     skipped: frozenset[str]
     """Ids of the checks that did not judge every subject."""

@@ -56,8 +56,7 @@ def number(
     source: Source, function: str, subject: str = "", *args: int, low: int = 0, high: int = U64
 ) -> int | Missing:
     """The integer that a function answers."""
-    answer = source.nvml(function, subject, *args)
-    if isinstance(answer, Missing) or _is_number(answer, low, high):
+    if isinstance(answer := source.nvml(function, subject, *args), Missing) or _is_number(answer, low, high):
         return answer
     return garbled(question(function, subject, *args), answer)
 
@@ -95,8 +94,7 @@ def outputs(source: Source, function: str, subject: str, *args: int, count: int)
 
 def fields(source: Source, function: str, subject: str, *args: int) -> dict[str, Json] | Missing:
     """The struct that a function answers."""
-    answer = source.nvml(function, subject, *args)
-    if isinstance(answer, (dict, Missing)):
+    if isinstance(answer := source.nvml(function, subject, *args), (dict, Missing)):
         return answer
     return garbled(question(function, subject, *args), answer)
 
@@ -113,8 +111,7 @@ def members(
 
 def member(struct: dict[str, Json], name: str, where: str) -> int | Missing:
     """One integer of a struct; ``unsupported`` where it has no such field or the field is null."""
-    value = struct.get(name)
-    if value is None:
+    if (value := struct.get(name)) is None:
         return Missing(Gap.UNSUPPORTED, f"{where} {name}", "no such field")
     return as_number(value, f"{where} {name}")
 
@@ -195,8 +192,7 @@ _NO_NUMBER = Missing(Gap.UNRECORDED, "nvmlDeviceGetIndex", "the text does not te
 
 def start(source: Source) -> Missing | None:
     """Why NVML cannot be used, or None where ``nvmlInit`` succeeded."""
-    answer = source.nvml("nvmlInit")
-    if isinstance(answer, Missing):
+    if isinstance(answer := source.nvml("nvmlInit"), Missing):
         return answer
     return None if answer is True else garbled("nvmlInit", answer)
 
@@ -213,8 +209,7 @@ def bdfs(source: Source) -> tuple[tuple[int | Missing, str | Missing], ...] | Mi
     """
     if (gap := start(source)) is not None:
         return gap
-    total = count(source)
-    if isinstance(total, Missing):
+    if isinstance(total := count(source), Missing):
         return total
     listed: dict[str, int] = {}
     numbered = [(index, _handle(source, index, listed)) for index in range(total)]
@@ -225,8 +220,7 @@ def bdfs(source: Source) -> tuple[tuple[int | Missing, str | Missing], ...] | Mi
 
 def present(source: Source) -> tuple[str, ...] | Missing:
     """The GPUs that have a handle, in NVML's order."""
-    listed = bdfs(source)
-    if isinstance(listed, Missing):
+    if isinstance(listed := bdfs(source), Missing):
         return listed
     return tuple(bdf for _, bdf in listed if isinstance(bdf, str))
 
@@ -239,8 +233,7 @@ def per_gpu(source: Source, read: Callable[[Source, str], T]) -> tuple[T, ...] |
 
 def per_link(source: Source, read: Callable[[Source, str, int, int | Missing], T]) -> tuple[T, ...] | Missing:
     """``read`` for every NVLink position and its state."""
-    gpus = present(source)
-    if isinstance(gpus, Missing):
+    if isinstance(gpus := present(source), Missing):
         return gpus
     return tuple(read(source, bdf, link, state) for bdf in gpus for link, state in links(source, bdf))
 
@@ -271,8 +264,7 @@ def _without_number(source: Source) -> list[str]:
 
 def _handle(source: Source, index: int, listed: dict[str, int]) -> str | Missing:
     where = question("nvmlDeviceGetHandleByIndex", "", index)
-    answer = source.nvml("nvmlDeviceGetHandleByIndex", "", index)
-    if isinstance(answer, Missing):
+    if isinstance(answer := source.nvml("nvmlDeviceGetHandleByIndex", "", index), Missing):
         return answer
     if (bdf := as_bdf(answer)) is None:
         return garbled(where, answer)

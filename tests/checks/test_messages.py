@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import pytest
 from judging import judged
-from sample import BY_NAME, FAULTS
-from together import holds_for_each
+from sample import BOXES
+from together import for_each, holds_for_each
 from wording_rules import LONGEST, TOO_LONG, broken_rules
 
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.faults import EVERY_FAULT
 
 
-@pytest.mark.parametrize("name", BY_NAME)
-def test_messages_of_what_ships_keep_the_rules(name: str) -> None:
+def messages_keep_the_rules(name: str) -> None:
     messages = {finding["message"] for finding in judged(name)[1]["findings"]}
     assert messages
     assert {message: broken for message in messages if (broken := broken_rules(message))} == {}
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_causes_and_actions_keep_the_rules(name: str) -> None:
+@for_each("name", BOXES)
+def test_messages_of_boxes_keep_the_rules(name: str) -> None:
+    messages_keep_the_rules(name)
+
+
+def causes_and_actions_keep_the_rules(name: str) -> None:
     causes = judged(name)[1]["causes"]
     texts = {text for cause in causes for text in (cause["message"], cause["confidence"]["text"])}
     texts |= {action["text"] for cause in causes for action in cause["actions"]}

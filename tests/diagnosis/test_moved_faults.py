@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from blamed import blamed, due
@@ -13,21 +11,14 @@ from judging import judged
 from layers import disagreements
 from moved_faults import KINDS, STAYS, moves, overlay
 from moving import Move
-from sample import FAULTS, FOUND_BY, swept
+from sample import FAULTS, FOUND_BY
 from test_fault_layers import loaded
+from together import for_each, holds_for_each
 from wired import wired
 
 from dgxcheck.source.recording.overlay import applied
 
-
-def cases() -> Iterator[Any]:
-    """Every fault with each of its other places; the last of one fault that each check finds is in ``make test``."""
-    few = {*FOUND_BY.values()}
-    for fault in FAULTS:
-        others = [*moves(fault)]
-        for number, (place, move) in enumerate(others, start=1):
-            marks = () if fault in few and number == len(others) else pytest.mark.exhaustive
-            yield pytest.param(fault, move, id=f"{fault} to {place}", marks=marks)
+MOVED = [fault for faults, _ in KINDS for fault in faults]
 
 
 def test_each_fault_moves_or_has_a_reason_to_stay() -> None:
@@ -35,7 +26,7 @@ def test_each_fault_moves_or_has_a_reason_to_stay() -> None:
     assert sorted([*STAYS, *(fault for faults, _ in KINDS for fault in faults)]) == found
 
 
-@pytest.mark.parametrize("fault", swept([fault for faults, _ in KINDS for fault in faults]))
+@for_each("fault", MOVED)
 def test_a_fault_that_moves_nowhere_is_the_same(fault: str) -> None:
     here = overlay(fault)
     there = Move(wired(here["base"]), {}).overlay(here)
@@ -43,9 +34,7 @@ def test_a_fault_that_moves_nowhere_is_the_same(fault: str) -> None:
     assert (one.lines, one.later) == (other.lines, other.later)
 
 
-@pytest.mark.parametrize(("fault", "move"), [*cases()])
-def test_a_fault_takes_its_cause_along(fault: str, move: Move, tmp_path: Path) -> None:
-    path = tmp_path / "moved.json"
+def takes_its_cause_along(fault: str, move: Move, path: Path) -> None:
     here = overlay(fault)
     there = move.overlay(here)
     assert bool(disagreements(applied(there, fault, loaded).lines)) == ("disagrees" in here["expect"])
@@ -53,3 +42,18 @@ def test_a_fault_takes_its_cause_along(fault: str, move: Move, tmp_path: Path) -
     document = judged(str(path))[1]
     assert blamed(document) == [due(fault, move)]
     assert document["unexplained"] == []
+
+
+@pytest.mark.parametrize("fault", [fault for fault in dict.fromkeys(FOUND_BY.values()) if fault in MOVED][::2])
+def test_a_fault_takes_its_cause_along(fault: str, tmp_path: Path) -> None:
+    """To the last of its other places, for every second check."""
+    takes_its_cause_along(fault, [*moves(fault)][-1][1], tmp_path / "moved.json")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("fault", MOVED)
+def test_a_fault_takes_its_cause_anywhere(fault: str, tmp_path: Path) -> None:
+    holds_for_each(
+        moves(fault), lambda move: takes_its_cause_along(fault, move[1], tmp_path / "moved.json"),
+        named=lambda move: move[0],
+    )  # fmt: skip

@@ -20,7 +20,10 @@ from dgxcheck.source.recording.shipped import shipped
 from dgxcheck.watch.event import Event, EventKind
 
 FOLDER = ROOT / "dgxcheck" / "schemas"
-NAMES = ("topo", "health", "result", "fleet", "fabric", "list", "diff", "xid", "watch", "recording", "overlay")
+NAMES = (
+    "topo", "health", "result", "fleet", "history", "pairs", "fabric", "list", "diff", "xid", "watch",
+    "recording", "overlay",
+)  # fmt: skip
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 QUESTIONS = (
     "-m", "-mp", "-p2p r", "-p2p p", "-c 0", "-n 0 -i 0", "-n 5 -i 0", "-p -i 0,1", "-C -i 0", "-M -i 0,1",

@@ -14,6 +14,7 @@ from dgxcheck.cli import main
 TO_THE_PART = {"reseat", "replace", "contact-vendor"}
 
 
+@pytest.mark.of_all_faults
 def test_every_such_cause_of_one_gpu_names_its_serial_in_text_and_json() -> None:
     seen = 0
     for fault in FAULTS:

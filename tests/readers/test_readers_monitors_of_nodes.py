@@ -127,7 +127,7 @@ def test_gpus_that_kubernetes_offers(count: int, outcome: object) -> None:
 
 
 def test_a_condition_of_gke_and_a_line_of_gpud_name_the_xid() -> None:
-    row = 'XidCriticalError  True  {}{{"48":true}}  0f3a'.format(SINCE)
+    row = f'XidCriticalError  True  {SINCE}{{"48":true}}  0f3a'
     assert found(one(schedulers.read_kubernetes, row)) == {
         "host Kubernetes-xidcriticalerror": ("warn", "ecc-uncorrected", 1)
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from kernel_lines import JUDGED
+from together import for_each
 
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.limits import LOG_LINES as MOST
@@ -74,8 +74,8 @@ def journal(message: str, micro: int, **more: str) -> str:
     return json.dumps({"_TRANSPORT": "kernel", "__MONOTONIC_TIMESTAMP": str(micro), "MESSAGE": message} | more)
 
 
-@pytest.mark.parametrize("crash", [CRASH, NAMED_LIKE_THE_DRIVER, NAMED_LIKE_A_DEVICE])
-@pytest.mark.parametrize("forged", FORGED)
+@for_each("crash", [CRASH, NAMED_LIKE_THE_DRIVER, NAMED_LIKE_A_DEVICE])
+@for_each("forged", FORGED)
 def test_lines_in_the_name_of_a_program_are_no_drivers_lines(forged: str, crash: str) -> None:
     """/dev/kmsg, dmesg, dmesg -S and rsyslog (every line with the time of the first), journald."""
     for text in (
@@ -89,7 +89,7 @@ def test_lines_in_the_name_of_a_program_are_no_drivers_lines(forged: str, crash:
         assert told(read(text)) == []
 
 
-@pytest.mark.parametrize("forged", FORGED)
+@for_each("forged", FORGED)
 def test_a_program_named_like_the_beginning_of_a_line_is_nothing(forged: str) -> None:
     """With the rest of the line as the name of its file: all that a user can choose of the first line of a record."""
     name, rest = forged[: TASK_COMM_LEN - 1], forged[TASK_COMM_LEN - 1 :]
@@ -107,7 +107,7 @@ def test_a_program_named_like_the_beginning_of_a_line_is_nothing(forged: str) ->
         assert told(read(followed)) == []
 
 
-@pytest.mark.parametrize("forged", FORGED)
+@for_each("forged", FORGED)
 def test_only_the_kernels_facility_counts(forged: str) -> None:
     """What a program writes to /dev/kmsg has facility 1 or above."""
     for text in (
@@ -120,7 +120,7 @@ def test_only_the_kernels_facility_counts(forged: str) -> None:
         assert told(read(text)) == []
 
 
-@pytest.mark.parametrize("own", [f"{EARLIER}boot 1, begun 0: {XID} AER:", f"{MARK} AER: PCIe Bus Error"])
+@for_each("own", [f"{EARLIER}boot 1, begun 0: {XID} AER:", f"{MARK} AER: PCIe Bus Error"])
 def test_lines_like_dgxchecks_own_are_left_out(own: str) -> None:
     assert told(read(f"4,1,1000000,-;{FIRST}\n4,2,5000000,-;{own}\n")) == []
 
@@ -150,7 +150,7 @@ FLOODS = (
 )
 
 
-@pytest.mark.parametrize("flood", FLOODS)
+@for_each("flood", FLOODS)
 def test_a_flood_of_one_kind_evicts_that_kind_alone(flood: str) -> None:
     rare = (
         XID,

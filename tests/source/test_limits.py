@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,26 +18,30 @@ from dgxcheck.facts import limits
 MEMORY = 512 << 20
 TOPO, HEALTH = ("topo", "--from"), ("health", "-q", "--from", "dgx-1-v100")
 HEAD, END = b'{"schema": "dgxcheck/recording/1", "facts": {"/x": {"text": {"a": [', b"1]}}}}"
-INPUTS: dict[str, tuple[tuple[str, ...], str, bytes, str]] = {
-    "dotted keys": ((*HEALTH, "--config"), "x.toml", b".".join([b"a"] * 30_000) + b"=1\n", "more than 64 dots"),
-    "tables": ((*HEALTH, "--config"), "x.toml", b"".join(b"[" + b"a." * 60 + b"b%d]\n" % n for n in range(490)), "a:"),
-    "lists": (TOPO, "x.json.gz", gzip.compress(HEAD + b"[]," * (4 << 20) + END), "objects and lists"),
-    "objects": (TOPO, "x.json.gz", gzip.compress(HEAD + b'{"a":{}},' * (1 << 20) + END), "objects and lists"),
-    "numbers": (TOPO, "x.json.gz", gzip.compress(HEAD + b"1e9," * (3 << 20) + END), "values, more than"),
-    "boots": ((*HEALTH, "--kernel-log"), "x.log", b"-- Reboot --\n[1.1] NVRM: a\n" * 400_000, ""),
-    "driver's lines": (
-        (*HEALTH, "--kernel-log"), "x.log", b"".join(b"[%d.1] NVRM:x\n" % n for n in range(900_000)), "",
+INPUTS: dict[str, tuple[tuple[str, ...], str, Callable[[], bytes], str]] = {
+    "dotted keys": ((*HEALTH, "--config"), "x.toml", lambda: b".".join([b"a"] * 30_000) + b"=1\n", "more than 64 dots"),
+    "tables": (
+        (*HEALTH, "--config"), "x.toml", lambda: b"".join(b"[" + b"a." * 60 + b"b%d]\n" % n for n in range(490)), "a:",
     ),
-    "short rows": ((*HEALTH, "--kernel-log"), "x.log", b"[1.1] a\n" * (2 << 20), "more than 1000000 lines"),
-    "JSON of a journal": ((*HEALTH, "--kernel-log"), "x.log", b'{"MESSAGE":[' + b"[]," * (5 << 20) + b"1]}\n", "not a"),
-    "pasted rows": (("import", "-o", "out.json"), "x.txt", b"ab\n" * (5 << 20), ""),
+    "lists": (TOPO, "x.json.gz", lambda: gzip.compress(HEAD + b"[]," * (4 << 20) + END), "objects and lists"),
+    "objects": (TOPO, "x.json.gz", lambda: gzip.compress(HEAD + b'{"a":{}},' * (1 << 20) + END), "objects and lists"),
+    "numbers": (TOPO, "x.json.gz", lambda: gzip.compress(HEAD + b"1e9," * (3 << 20) + END), "values, more than"),
+    "boots": ((*HEALTH, "--kernel-log"), "x.log", lambda: b"-- Reboot --\n[1.1] NVRM: a\n" * 400_000, ""),
+    "driver's lines": (
+        (*HEALTH, "--kernel-log"), "x.log", lambda: b"".join(b"[%d.1] NVRM:x\n" % n for n in range(900_000)), "",
+    ),
+    "short rows": ((*HEALTH, "--kernel-log"), "x.log", lambda: b"[1.1] a\n" * (2 << 20), "more than 1000000 lines"),
+    "JSON of a journal": (
+        (*HEALTH, "--kernel-log"), "x.log", lambda: b'{"MESSAGE":[' + b"[]," * (5 << 20) + b"1]}\n", "not a",
+    ),
+    "pasted rows": (("import", "-o", "out.json"), "x.txt", lambda: b"ab\n" * (5 << 20), ""),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_a_loader_stays_within_its_memory(name: str, tmp_path: Path) -> None:
     words, file, content, refusal = INPUTS[name]
-    (tmp_path / file).write_bytes(content)
+    (tmp_path / file).write_bytes(content())
     result = subprocess.run(
         [sys.executable, "-m", "dgxcheck", *words, file], cwd=tmp_path, capture_output=True, text=True, timeout=120,
         check=False, env=os.environ | {"PYTHONPATH": str(ROOT)},

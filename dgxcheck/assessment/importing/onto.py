@@ -140,8 +140,7 @@ def _agree(of: Rows, was: Value, now: Value) -> bool:
 
 def _subject(facts: Snapshot, record: Record, keys: Mapping[str, str]) -> str:
     """The device that a record is of; a bus id with colons is a GPU's in results of tools."""
-    bdf = keys.get("bdf")
-    if bdf is None:
+    if (bdf := keys.get("bdf")) is None:
         return keys.get("device") or (keys["name"] if isinstance(record, IbDevice) else HOST)
     kinds = {row.bdf: row.class_code for row in rows(facts.pci)}
     code = kinds.get(bdf)

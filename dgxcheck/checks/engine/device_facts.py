@@ -96,7 +96,7 @@ def _states(record: Record) -> Iterator[object]:
     for name, row in rows_of(type(record)).items():
         fact = getattr(record, name)
         for member in fact if isinstance(fact, tuple) else (fact,):
-            if isinstance(member, Record) and not isinstance(member, Missing):
+            if isinstance(member, Record):
                 yield from _states(member)
             elif row.nature in _OF_STATE and member is not None:
                 yield member

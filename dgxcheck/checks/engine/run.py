@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, judgements
 from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
@@ -60,7 +60,7 @@ def counts(findings: Iterable[Finding]) -> dict[Status, int]:
 
 def _findings(box: Box, check: Check) -> list[Finding]:
     try:
-        return [_finding(box, check, subject, judgement) for subject, judgement in check.judge(box)]
+        return [_finding(box, check, subject, judgement) for subject, judgement in judgements(check, box)]
     except Exception as error:  # noqa: BLE001 -- one broken check must not hide the findings of the others
         message = f"internal error in this check: {type(error).__name__}: {error}"
         broken = Judgement(Status.UNKNOWN, message, fault=Fault.CHECK_FAILED)

@@ -90,8 +90,18 @@ def _responds(box: Box, gpu: Device, unanswered: Sequence[Missing]) -> Judgement
         return skip("dependency-failed", "the GPU requires a reset: see gpu.reset-required")
     if worst.gap is Gap.TIMEOUT:
         return unjudged(worst)
+    if _refused(box, gpu):
+        return skip("dependency-failed", "the driver says why it does not take the GPU: see kernel.gpu-start")
     evidence = sorted(unanswered, key=lambda gap: gap.gap is Gap.TIMEOUT)
     return _gpu_lost(f"the GPU stopped responding: {worst}", evidence)
+
+
+def _refused(box: Box, gpu: Device) -> bool:
+    """Did the driver log the reason why it does not start it? NVML counts it all the same, and gets no answer."""
+    log = box.snapshot.kernel_log
+    return not isinstance(log, Missing) and any(
+        each.bdf == gpu.bdf and each.why and not each.past for each in log.not_started
+    )
 
 
 def _gone(box: Box, gpu: Device) -> str | None:

@@ -11,7 +11,6 @@ from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, as_evidence, judged, skip
-from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import (
     MEMORY_PARAMETERS,
     NUMA_PARAMETERS,
@@ -110,10 +109,7 @@ Wrong = Iterator[tuple[str, Evidence]]
 
 
 def _tables(box: Box) -> Judged:
-    nodes, memory = box.snapshot.numa, box.snapshot.numa_memory
-    if isinstance(nodes, Missing):
-        yield HOST, unjudged(nodes)
-        return
+    nodes, memory = need(box.snapshot.numa), box.snapshot.numa_memory
     if (vm := guest(box)) is not None:
         yield HOST, skip("not-visible", f"{vm} shows its guest NUMA nodes of its own")
         return

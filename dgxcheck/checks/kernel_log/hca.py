@@ -41,7 +41,8 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
     ),
     "firmware": _Meaning(
         Status.FAIL, Fault.HCA_UNRESPONSIVE, "its firmware stopped responding",
-        "save its state (mstdump or mstregdump), reset it (mlxfwreset) or cold power cycle, then update its firmware",
+        "save its state for the vendor (mstdump or mstregdump), then reset it alone (mlxfwreset -d {bdf} reset); once"
+        " it responds compare its firmware with that of the other HCAs",
     ),
     "health": _Meaning(
         Status.WARN, Fault.HCA_HEALTH, "its firmware reported an error and goes on",
@@ -95,7 +96,8 @@ def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
         return Judgement(Status.PASS, f"no hardware errors logged{reach(log)}")
     worst = _MEANINGS[troubles[0]]
     about = [each for each in now if each.trouble == troubles[0]]
-    meanings = "; ".join(_MEANINGS[trouble].text for trouble in troubles)
+    also = [each for each in troubles[1:] if each != "health" or worst.fault not in DEVICE_DEAD]
+    meanings = "; ".join(_MEANINGS[each].text for each in (troubles[0], *also))
     message = f"{meanings}: {about[0].text.rstrip('.')}{reach(log)}"
     return Judgement(
         worst.status, message, len(now), 0, "lines", lines(log, about), fault=worst.fault,

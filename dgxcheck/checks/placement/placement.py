@@ -199,10 +199,7 @@ def _blame_ancestors(box: Box, subject: Subject, judgement: Judgement) -> Iterat
 
 
 def _numa(box: Box) -> Judged:
-    nodes = box.snapshot.numa
-    if isinstance(nodes, Missing):
-        yield HOST, unjudged(nodes)
-        return
+    nodes = need(box.snapshot.numa)
     if len(nodes) < 2:
         yield HOST, skip("not-supported", "this host has one NUMA node")
         return

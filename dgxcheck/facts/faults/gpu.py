@@ -56,6 +56,9 @@ class Gpu:
         steps=("change-setting", "reboot"), source=README)
     DRIVER_UNBOUND = FaultKind("driver-unbound", "no driver is bound to a GPU, HCA or NVMe disk", "software",
         steps=("inspect", "reboot"), source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, driver_override")
+    MODULE_NOT_LOADED = FaultKind("module-not-loaded",
+        "devices lack their driver or their RDMA device because its kernel module is not loaded", "software",
+        steps=("load-module",), source="modprobe(8)")
     PERSISTENCE_OFF = FaultKind("persistence-off", "persistence mode is off", "setting",
         about=("gpu", "persistence mode"))
     PERSISTENCE_UNSET = FaultKind("persistence-unset",
@@ -104,6 +107,8 @@ class Gpu:
         steps=("reboot", "power-cycle", *RMA_STEPS), source=NVML)
     COMPUTE_PROHIBITED = FaultKind("compute-prohibited", "compute mode is PROHIBITED", "setting")
     MIG_PENDING = FaultKind("mig-pending", "a MIG mode change waits for a GPU reset", "setting", fails="next-drain")
+    C2C_DOWN = FaultKind("c2c-down", "NVLink-C2C between a GPU and its CPU is not in use", "hardware",
+        steps=("reboot", "field-diagnostic", "contact-vendor"))
     INFOROM = FaultKind("inforom", "the InfoROM is corrupted or unreadable", "hardware", about=("gpu", "InfoROM"),
         warns="next-maintenance", fails="next-maintenance")
     ECC_OFF = FaultKind("ecc-off", "ECC is disabled", "setting", about=("gpu", "ECC mode"))

@@ -10,14 +10,14 @@ from itertools import groupby
 from dgxcheck.checks.engine.finding import Finding, Judgement
 from dgxcheck.components.component import Component
 from dgxcheck.components.fru import Fru
-from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Action, first_remedy
+from dgxcheck.diagnosis.action import PREPARATORY, Action, first_remedy, source_of
 from dgxcheck.diagnosis.confidence import Confidence
 from dgxcheck.diagnosis.model import Cause, Diagnosis
 from dgxcheck.diagnosis.preserve import together
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import Urgency
+from dgxcheck.facts.faults.kind import FaultKind, Urgency
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.finding_lines import component_name, sentence
 from dgxcheck.output.health.instructions import (
@@ -201,7 +201,7 @@ def _action(action: Action, remedies: Remedies, due: Urgency) -> str:
 
 
 def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
-    actions: list[Json] = [_action_json(action, findings) for action in cause.actions]
+    actions: list[Json] = [_action_json(action, cause.faults, findings) for action in cause.actions]
     return {
         "id": cause.component.id,
         "component": _component(cause.component),
@@ -221,7 +221,7 @@ def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
     }
 
 
-def _action_json(action: Action, findings: Mapping[str, Finding]) -> Json:
+def _action_json(action: Action, faults: Sequence[FaultKind], findings: Mapping[str, Finding]) -> Json:
     finding = findings.get(action.remedy_of)
     remedies = {} if finding is None else {finding.key: finding.remedy}
     return {
@@ -230,7 +230,7 @@ def _action_json(action: Action, findings: Mapping[str, Finding]) -> Json:
         "instruction": action.instruction.code,
         "remedy_of": action.remedy_of or None,
         "text": action_text(action, remedies),
-        "source": SOURCES.get(action.instruction.code, "") if finding is None else finding.source,
+        "source": source_of(action, faults, finding),
         "disturbs": list(action.disturbs),
         "scope": action.scope,
         "urgency": action.urgency,

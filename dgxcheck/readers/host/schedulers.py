@@ -96,9 +96,9 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Said]:
             shown = f"{row['REASON']} ({whose})" if whose else row["REASON"]
             yield Said(node=row["NODELIST"], lines=(number,), topic="reason",
                        text="" if row["REASON"] in ("", "none") else shown)  # fmt: skip
-        elif below and (row := _ROW.fullmatch(text)):
-            yield Said(node=row["nodes"], lines=(number,), topic="reason",
-                       text=f"{row['reason']} ({row['user']}, {row['when']})")  # fmt: skip
+        elif below and (match := _ROW.fullmatch(text)):
+            yield Said(node=match["nodes"], lines=(number,), topic="reason",
+                       text=f"{match['reason']} ({match['user']}, {match['when']})")  # fmt: skip
         elif match := _NODE.fullmatch(text):
             node, state, since = match["node"], "", number
         elif node and (match := _STATE.fullmatch(text)):

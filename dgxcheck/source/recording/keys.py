@@ -64,8 +64,7 @@ def insert(lines: GroupedFacts, key: str, fact: Json) -> None:
         group["names"] = fact
         return
     if kind:
-        inner = group.setdefault(kind, {})
-        if not isinstance(inner, dict):
+        if not isinstance(inner := group.setdefault(kind, {}), dict):
             raise ValueError(f"conflicting fact key: {key!r}")
         group = inner
     group[entry] = fact
