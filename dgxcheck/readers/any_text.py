@@ -76,7 +76,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     system.read_lscpu: ("numa node", "on-line cpu"),
     services.read_fabric_manager: ("[tid ", "fabricmanager", "fabric manager", "nv-imex", "nvlsm:"),
     hwloc_xml.read: ("pci_busid", "numanode"),
-    health_checks.read_healthmon: ("loading config:", "global tests", " #"),
+    health_checks.read_healthmon: ("loading config:", "global tests", "system results:", " #"),
     health_checks.read_config: tuple(health_checks.REPLACED_BY),
     health_checks.read_node_health: ("nhc:", "andwidth is", "ib bw"),
     node_exporter.read_node_exporter: ("node_",),

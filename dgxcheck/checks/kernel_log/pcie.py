@@ -138,7 +138,7 @@ def _refused(box: Box) -> Judged:
         )  # fmt: skip
     if not found and log.iommu:
         accesses, whose = counted(len(log.iommu), "access", "accesses"), log.iommu[-1].bdf
-        message = f"the IOMMU refused {accesses}, the last of {whose}, which is not known to be a GPU or HCA{reach(log)}"
+        message = f"the IOMMU refused {accesses}, the last of {whose}, no known GPU or HCA{reach(log)}"
         yield HOST, skip("no-history", message, *lines(log, log.iommu))
     elif not found:
         nothing = f"no access that an IOMMU refused{reach(log)}"

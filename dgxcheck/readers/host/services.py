@@ -49,7 +49,7 @@ _UNIT = LazyPattern(
     r"|(?P<verb>Start|Stopp|Fail)\w* .{0,20}(?:nvidia-fabricmanager\.service|NVIDIA fabric manager service).{0,80})",
     flags=re.IGNORECASE,
 )
-_SHOWN = LazyPattern(r"[^\w\s]? ?nvidia-fabricmanager\.service - .{1,80}", "nvidia-fabricmanager.serv")
+_SHOWN = LazyPattern(r"(?:[^\w\s] |x )?nvidia-fabricmanager\.service - .{1,80}", "nvidia-fabricmanager.serv")
 _ACTIVE = LazyPattern(r"Active: (?P<state>failed|inactive|active) \((?P<why>[^()]{1,60})\).{0,120}", "Active: ")
 _ASIDE = LazyPattern(r"(?:Loaded|Drop-In|Docs|Process|Main PID|Tasks|Memory|CPU|CGroup|Status|Duration): .{0,400}")
 """``systemctl status``: the unit, its state, and what stands around it."""
