@@ -224,6 +224,7 @@ UNJUDGED: tuple[Lines, ...] = (
     (f"pci {NOWHERE}: BAR 1 [mem size 0x400000000 64bit pref]: can't assign; no space",),
     (f"{_MLX5}Port module event: module 0, Cable plugged",),
     (f"{_MLX5}firmware version: 12.28.2006",),
+    (f"{_MLX5}mlx5_health_try_recover:335:(pid 9): health recovery succeeded",),
     (f"mce: {_HE}Machine check events logged",),
     ("nfs: server 10.1.2.3 not responding, still trying", "nfs: server 10.1.2.3 OK"),
 )

@@ -61,7 +61,7 @@ def test_its_bug_report() -> None:
         (f"nvml nvmlDeviceGetComputeMode {G}", 3, f"{G} import-compute-mode"),
         (f"nvml nvmlDeviceGetNvLinkState {G} 2", 0, f"{G} import-nvlink-symmetry"),
         (f"text {D}{G}/numa_node", "1", f"{G} import-numa-node"),
-        (f"text {PORT}/rate", "56 Gb/sec (4X FDR)", "mlx5_1 import-port-rate"),
+        (f"text {PORT}/rate", "56 Gb/sec (4X FDR)", "mlx5_1/1 import-network-port-rate"),
         ("text /sys/module/nvidia/version", "535.54.03", "host import-module-version"),
         (f"text {D}{G}/current_link_speed", "2.5 GT/s", ""),
         (f"text {PORT}/rate", "100 Gb/sec", ""),

@@ -101,7 +101,7 @@ def stated(imported: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, J
     faulty = set()
     told_of = " ".join(key for key, fact in answers.items() if own.get(key) != fact)
     for subject, finding in _faults(boxes[0], boxes[1], told_of):
-        faulty.add(subject)
+        faulty |= {subject, subject.partition("/")[0]}
         status, fault = finding.status.value, finding.judgement.fault
         outcome: Literal["fail", "warn"] = "fail" if status == "fail" else "warn"
         reports.add(subject, finding.id.replace(".", "-"), outcome, fault, f"by the text: {finding.judgement.message}")
