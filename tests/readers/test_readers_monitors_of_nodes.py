@@ -132,11 +132,11 @@ def test_a_condition_of_gke_and_a_line_of_gpud_name_the_xid() -> None:
         "host Kubernetes-xidcriticalerror": ("warn", "ecc-uncorrected", 1)
     }
     said = "XID 79(GPU has fallen off the bus) detected on PCI:0000:5d:00"
-    alone = {"0000:5d:00.0 health-monitor-xid": ("warn", "gpu-lost", 1)}
-    assert found(one(schedulers.read_health_events, said)) == alone
+    lost = ("warn", "gpu-lost", 1)
+    assert found(one(schedulers.read_health_events, said)) == {"0000:5d:00.0 health-monitor-xid": lost}
     beside = f"{said}\nNVRM: Xid (PCI:0000:5d:00): 79, pid=1, GPU has fallen off the bus."
     assert found(one(schedulers.read_health_events, beside)) == {"host health-monitor-conditions": ("pass", "", 1)}
-    plugin = "XidCriticalError: Xid=48 on Device=GPU-00000000-0000-0000-0000-000000000000; marking device as unhealthy."
+    plugin = f"XidCriticalError: Xid=48 on Device=GPU-{'0' * 8}-0000-0000-0000-{'0' * 12}; marking device as unhealthy"
     (answer,) = found(one(schedulers.read_health_events, plugin)).values()
     assert answer == ("warn", "ecc-uncorrected", 1)
 
