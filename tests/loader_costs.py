@@ -159,9 +159,9 @@ def write(folder: Path, loader: str, content: str, size: int = 0) -> None:
         _tree(place, data, functions=10_000 if content == "its own rows" else 10)
     elif loader == "outputs":
         place.mkdir()
+        share = len(data) // len(_OUTPUTS)
         for number, name in enumerate(_OUTPUTS):
-            part = len(data) // len(_OUTPUTS)
-            (place / name).write_bytes(data[number * part : (number + 1) * part])
+            (place / name).write_bytes(data[number * share : (number + 1) * share])
     else:
         place.write_bytes(_packed(loader, data) if loader in _PACKED else data)
 

@@ -29,6 +29,10 @@ class HealthReport(Record):
     """The mildest verdict that the exit code tells."""
     width: int | None = None
     """Columns of the terminal; None: lines are not folded."""
+    brief: bool = False
+    """Of the text the verdict, the devices that are not ok, and the first cause: 24 lines."""
+    every_metric: bool = False
+    """Every check and error counter as a metric, too."""
 
 
 class DiffReport(Record):

@@ -230,7 +230,8 @@ def test_an_age_is_for_results_that_are_there(capsys: pytest.CaptureFixture[str]
 
 def test_a_machine_that_lost_gpus_does_not_pass(tmp_path: Path) -> None:
     """Also where its own memory of them is gone; until they are back or the site acknowledges it."""
-    eight, six = {"gpus": {"Tesla K80": 8}}, {"gpus": {"Tesla K80": 6}}
+    eight: dict[str, Any] = {"gpus": {"Tesla K80": 8}}
+    six: dict[str, Any] = {"gpus": {"Tesla K80": 6}}
     passed = {"host.inventory/GPU": None}
     accepted = [{"key": "host.inventory/GPU", "status": "fail", "fault": "gpu-missing", "acknowledged": "sold"}]
     for documents, message in (

@@ -145,7 +145,9 @@ def test_findings_of_syslog_say_that_any_user_can_write_to_it(tmp_path: Path) ->
     for text, forgeable in ((SYSLOG_ROWS, True), *((text, False) for text in NOT_OF_SYSLOG)):
         path.write_text(text)
         given = Request(kernel_log=str(path), only=("kernel",), state=str(tmp_path / "state"))
-        sources = [str(path)] if text[0] == "$" else [str(path), "dgx-1-v100", LiveSource(str(tmp_path))]
+        sources: list[str | LiveSource] = [str(path)]
+        if text[0] != "$":
+            sources += ["dgx-1-v100", LiveSource(str(tmp_path))]
         for source in sources:
             of_source = replace(given, state=None) if isinstance(source, str) else given
             found = assess(source, Request() if source == str(path) else of_source)

@@ -100,7 +100,7 @@ def stated(imported: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, J
     reports = Reports("import")
     faulty = set()
     told_of = " ".join(key for key, fact in answers.items() if own.get(key) != fact)
-    for subject, finding in _faults(*boxes, told_of):
+    for subject, finding in _faults(boxes[0], boxes[1], told_of):
         faulty.add(subject)
         status, fault = finding.status.value, finding.judgement.fault
         outcome: Literal["fail", "warn"] = "fail" if status == "fail" else "warn"

@@ -68,7 +68,7 @@ def _left_out(box: Box, gpu: Device) -> Judgement | None:
     if 2 * with_fabric <= len(others) + 1:
         return None
     evidence = answered({"state": 0}, "nvmlDeviceGetGpuFabricInfo", modes.bdf)
-    message = "no NVSwitch fabric on this GPU, unlike most others of its model"
+    message = "no NVSwitch fabric; most others of its model have one"
     return Judgement(Status.FAIL, message, _STATES[0], "completed", evidence=(evidence,), fault=Fault.FABRIC_FAILED)
 
 
@@ -151,7 +151,7 @@ _WARNINGS = {
     "degraded_bandwidth": "bandwidth is degraded", "route_recovery": "a route recovery is in progress",
     "access_timeout_recovery": "a recovery from an access timeout is in progress",
 }  # fmt: skip
-_LOG = "check the log of the fabric manager (journalctl -u nvidia-fabricmanager; on rack systems that of NMX-C)"
+_LOG = "read the fabric manager's log (journalctl -u nvidia-fabricmanager, on rack systems that of NMX-C)"
 _REMEDIES = {
     2: "compare the system GUIDs of the trays (nvidia-smi -q) and call the vendor",
     3: "compare the chassis serial numbers of the trays and call the vendor",

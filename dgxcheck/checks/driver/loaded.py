@@ -80,8 +80,8 @@ def _nvml_state(box: Box) -> Judgement:
         return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.CONTAINER_DEVICES)
     fault = _NVML_FAULTS.get(nvml.code or 0, Fault.DRIVER_FAILED)
     when = " at the second reading" if nvml is again else ""
-    on_pci = f"{counted(len(box.topology.gpus), 'NVIDIA GPU')} on PCI, but " if box.topology.gpus else ""
-    message = f"{on_pci}NVML is not available{when}: {nvml}"
+    on_pci = f", {counted(len(box.topology.gpus), 'NVIDIA GPU')} on PCI" if box.topology.gpus else ""
+    message = f"{nvml}{when}; NVML is not available{on_pci}"
     evidence = (Evidence(nvml.where, nvml.reason),)
     if nvml.gap is Gap.DENIED:
         return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_TO_READ)
@@ -111,7 +111,7 @@ def _responsive(box: Box) -> Judged:
         yield HOST, Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_TO_START)
     elif late:
         queries = counted(len(late), "driver query", "driver queries")
-        message = f"no response to {queries}, first {late[0].where}: {late[0]}"
+        message = f"no response to {queries}; first {late[0].where}: {late[0]}"
         evidence = tuple(Evidence(gap.where, gap.reason) for gap in late[:10])
         fault = Fault.DRIVER_UNRESPONSIVE
         yield HOST, Judgement(Status.FAIL, message, len(late), 0, "queries", evidence, fault=fault)

@@ -78,7 +78,7 @@ def _responds(box: Box, gpu: Device, unanswered: Sequence[Missing]) -> Judgement
     """``unanswered``: queries about this GPU that failed because it is lost or timed out."""
     if not unanswered:
         if (how := _gone(box, gpu)) is not None:
-            message = f"NVML listed the GPU at the first reading and not at the second, {how}"
+            message = f"NVML no longer lists it at the second reading; {how}"
             listed = (Evidence("nvmlDeviceGetHandleByIndex", "no longer listed"),)
             return Judgement(Status.FAIL, message, evidence=listed, fault=Fault.GPU_LOST)
         if gpu.index is None:
@@ -94,7 +94,7 @@ def _responds(box: Box, gpu: Device, unanswered: Sequence[Missing]) -> Judgement
     if _refused(box, gpu):
         return skip("dependency-failed", "the driver says why it does not take the GPU: see kernel.gpu-start")
     evidence = sorted(unanswered, key=lambda gap: gap.gap is Gap.TIMEOUT)
-    return _gpu_lost(f"the GPU stopped responding: {worst}", evidence)
+    return _gpu_lost(f"stopped responding; {worst}", evidence)
 
 
 def _refused(box: Box, gpu: Device) -> bool:
@@ -163,7 +163,7 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
         return _not_opened(gap) if allowed or gap.gap is not Gap.DENIED else unjudged(gap)
     lost = _lost_handles(box)
     if lost and len(_unlisted_gpus(box)) <= len(lost) and _may_be_of_nvidia(gpu):
-        return _gpu_lost(f"NVML enumerates the GPU but cannot open it: {lost[0]}", lost)
+        return _gpu_lost(f"lost, NVML cannot open it; {lost[0]}", lost)
     driver = bound(gpu)
     if isinstance(driver, Missing):
         return unjudged(driver)
@@ -178,7 +178,7 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
         return skip("not-visible", message) if in_container(box) else Judgement(Status.UNKNOWN, message)
     if in_container(box) or isinstance(nodes, Missing) or not all(nodes):
         return skip("not-visible", "not every device node can be opened: the GPU may be hidden, not lost")
-    message = "bound to nvidia and its device node can be opened, but NVML does not list it"
+    message = "NVML does not list it; bound to nvidia, and its device node can be opened"
     evidence = (Evidence("nvmlDeviceGetCount", len(box.nvml.gpus)),)
     return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.GPU_LOST)
 

@@ -246,7 +246,7 @@ def _nvlinks(box: Box) -> Judged:
     if not events:
         yield HOST, Judgement(Status.PASS, f"no failure to detect NVLinks logged{reach(log)}")
         return
-    message = f"the driver could not detect which NVLinks of a GPU are connected{reach(log)}"
+    message = f"could not detect which NVLinks of a GPU are connected{reach(log)}"
     evidence = lines(log, events)
     yield HOST, Judgement(Status.WARN, message, len(events), 0, evidence=evidence, fault=Fault.NVLINK_UNDETECTED)
 
@@ -283,7 +283,7 @@ CHECKS = (
         rule="Warns if the driver logged, since it was last loaded, that it could not detect which NVLinks of a GPU are"
         " connected: peer transfers then take PCIe, and programs may hang.",
         source="NVIDIA's open-gpu-kernel-modules, src/nvidia/src/kernel/gpu/nvlink/kernel_nvlink.c",
-        remedy="compare nvidia-smi nvlink -s of all GPUs and their GPU Recovery Action in nvidia-smi -q",
+        remedy="nvidia-smi nvlink -s of all GPUs; compare them, and their GPU Recovery Action in nvidia-smi -q",
         judge=_nvlinks,
         blames=driver,
         witness="log",

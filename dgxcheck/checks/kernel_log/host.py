@@ -123,7 +123,7 @@ def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     names = first_of([*dict.fromkeys(event.part for event in events if event.part)])
-    message = f"tasks hung in the NVIDIA driver {counted(len(events), 'time')}: {names}{reach(log)}"
+    message = f"tasks hung in it {counted(len(events), 'time')}: {names}{reach(log)}"
     return Judgement(Status.WARN, message, len(events), 0, evidence=lines(log, events), fault=Fault.DRIVER_STUCK)
 
 

@@ -136,7 +136,11 @@ def _refused(box: Box) -> Judged:
         yield _device(box, bdf), Judgement(
             Status.WARN, message, len(own), 0, "accesses", evidence, fault=fault, remedy=remedy
         )  # fmt: skip
-    if not found:
+    if not found and log.iommu:
+        accesses, whose = counted(len(log.iommu), "access", "accesses"), log.iommu[-1].bdf
+        message = f"the IOMMU refused {accesses}, the last of {whose}, no known GPU or HCA{reach(log)}"
+        yield HOST, skip("no-history", message, *lines(log, log.iommu))
+    elif not found:
         nothing = f"no access that an IOMMU refused{reach(log)}"
         yield HOST, skip("no-history", nothing) if isinstance(log.begins, Missing) else Judgement(Status.PASS, nothing)
 
@@ -184,7 +188,7 @@ CHECKS = (
         " between them, a program uses memory that was unmapped, or a device interrupts as no driver told it to.",
         source="Linux drivers/iommu: AMD-Vi IO_PAGE_FAULT, DMAR DMA and INTR-REMAP faults, events of arm-smmu-v3;"
         " NVIDIA GPUDirect RDMA documentation, IOMMU",
-        remedy="boot with iommu=pt, or switch the IOMMU off in the firmware setup; in a virtual machine check the"
+        remedy="boot with iommu=pt; or switch the IOMMU off in the firmware setup; in a virtual machine check the"
         " devices that the host passes through; if it persists, update the driver; the board is not at fault",
         judge=_refused,
         blames=host("IOMMU setting"),

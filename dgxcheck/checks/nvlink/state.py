@@ -89,7 +89,7 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
         return skip("not-supported", f"{positions}: MIG mode is on", *evidence)
     if expected is None:
         return skip("no-reference", f"{positions}, the number of wired links is not known", *evidence)
-    message = f"{counted(up, 'NVLink')} up, {expected} expected"
+    message = f"{up} of {counted(expected, 'NVLink')} up"
     if up and by_pairs:
         return Judgement(Status.PASS, f"{message}; judged per pair", up, expected, "links", evidence)
     others = [each for each in linked(box, ends) if each.bdf != gpu.bdf]
@@ -183,7 +183,7 @@ def _of_pair(
     """``instead``: pairs that have links which this one lacks."""
     a, b = pair
     links, expected = graph.links[pair], graph.expected[pair]
-    message = f"{counted(links, 'NVLink')} up between {a.name} and {b.name}, {expected} expected"
+    message = f"{links} of {counted(expected, 'NVLink')} up between {a.name} and {b.name}"
     evidence = _peers(ends, a, b)
     if not wrong:
         reported = "" if links == expected else "; reported at the pair that lacks it"

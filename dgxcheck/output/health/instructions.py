@@ -62,14 +62,14 @@ SENTENCES: Mapping[Code, str] = {
     "default-power-limit": "set the default limit shown by nvidia-smi -q -d POWER (nvidia-smi -pl)",
     "persistence": "then enable the service nvidia-persistenced so that it holds after a reboot",
     "large-bars": "enable Above 4G Decoding with the largest MMIO range in the system firmware",
-    "pcie-setting": "set link speed and width of the slots to automatic in the system firmware",
+    "pcie-setting": "set slot speed and width to auto in the firmware",
     "nccl-settings": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in the"
     " job's environment, /etc/nccl.conf and ~/.nccl.conf",
     "nvlink-setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d and remove it (the value in effect:"
     " /proc/driver/nvidia/params)",
-    "socket-links": "check speed, width and power management of the links between the sockets (QPI, UPI, xGMI) in the"
-    " system firmware, and the kernel log for machine checks; measure again with process and memory on the GPU's NUMA"
-    " node",
+    "socket-links": "check the socket links (QPI, UPI, xGMI) in the firmware, their speed, width and power management,"
+    " and the kernel log for machine checks; measure again with process and memory on the GPU's"
+    " NUMA node",
     "peer-traffic": "check ACS and IOMMU on the path (dgxcheck topo --peers); in a virtual machine pass the PCIe switch"
     " through too; until it is fixed programs can copy through host memory (NCCL_P2P_DISABLE=1)",
     "peer-through-root": "check ACS and IOMMU (dgxcheck topo --peers) and the PCIe settings in the system firmware;"

@@ -57,7 +57,8 @@ def parsed(rows: Iterable[str]) -> Iterator[Message]:
         if row is not None:
             yield from _messages(row, [row.text, *more])
         row, more = None, []
-        if line[:1].isdecimal() and (kmsg := _KMSG.match(line)):  # what is indented below is a property of the device and no message
+        # what is indented below such a line is a property of the device and no message
+        if line[:1].isdecimal() and (kmsg := _KMSG.match(line)):
             if from_kernel(int(kmsg[1])):
                 yield from _messages(_Row(int(kmsg[2]) / 1e6, None, "", ""), kmsg[3].split("\\x0a"))
             continue
