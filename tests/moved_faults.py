@@ -55,7 +55,7 @@ OF_A_GPU = (
     "gb200-nvl72-netir-link-down", "gb300-nvl72-gpu-gen4", "gb300-nvl72-nvlinks-down", "gb300-nvl72-remap-failed",
     "geforce-x4-gsp-heartbeat", "geforce-x4-power-cap", "geforce-x4-riser-gen3", "geforce-x4-throttle",
     "geforce-x4-xid-62", "hgx-h100-nvlink-down", "hgx-h100-persistence-off", "hgx-h100-xid-48", "l40s-x8-double-bit",
-    "l40s-x8-ecc-off", "l40s-x8-hot", "l40s-x8-power-cap",
+    "l40s-x8-ecc-off", "l40s-x8-hot", "l40s-x8-power-cap", "l40s-x8-gfw-boot",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-xid-before-reload", "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading",
@@ -129,6 +129,12 @@ STAYS = {
          "dgx-station-v100-memory-more-than-there-is", "k80-x8-cpus-in-two-nodes",
          "pcie-x4-init-denied", "pcie-x8-handle-refused", "pcie-x8-no-worker"),
         "unknown: nothing is to blame for what could not be read"),
+    **dict.fromkeys(
+        ("dgx-a100-no-mlx5-ib", "dgx-a100-no-nvme", "dgx-h100-gsp-image-missing"), "of a module or driver"),
+    "dgx-a100-container-shut": "of a container",
+    "gb200-nvl72-memory-corrected": "of the host, its memory or the driver",
+    "dgx-h100-hca-bad-device": "of one adapter, as dgx-1-v100-hca-not-started, which is moved",
+    "dgx-2-hca-asleep": "of a box whose adapters are at different depths",
     **dict.fromkeys(
         ("dgx-a100-nvlink-unsupported", "dgx-a100-channel-repair", "dgx-a100-gsp-everywhere",
          "dgx-1-v100-no-gpu-starts"), "of all GPUs"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.facts.gpu import Fabric, GpuModes, Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.inventory import Part
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
 
@@ -58,6 +58,17 @@ def nvlink_domains(snapshot: Snapshot) -> tuple[str, ...]:
     """
     modes = rows(snapshot.gpu_modes)
     return tuple(sorted({domain for each in modes if (domain := _domain(each))}))
+
+
+def nvlinks(snapshot: Snapshot) -> Mapping[str, Mapping[str, Json]]:
+    """Of GPUs in such a domain: how many NVLinks each has, and the positions of those that are down, by GPU."""
+    gpus = snapshot.gpu.gpus if isinstance(snapshot.gpu, Nvml) and nvlink_domains(snapshot) else ()
+    found: dict[str, Mapping[str, Json]] = {}
+    for gpu in gpus:
+        states = [row for row in rows(snapshot.nvlink) if row.bdf == gpu.bdf and isinstance(row.up, bool)]
+        if states and isinstance(gpu.index, int):
+            found[f"GPU{gpu.index}"] = {"wired": len(states), "down": [row.link for row in states if not row.up]}
+    return found
 
 
 def _domain(modes: GpuModes) -> str:

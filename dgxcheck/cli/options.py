@@ -26,6 +26,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 _FOR_PEOPLE = ("text", "healthmon", "markdown", "html", "svg")
 
 
+class LightCommand(click.Command):
+    """One that is often run: finds ``-m`` and ``-q`` at once."""
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """click looks for short options among the long ones first; its way to say no imports difflib and gettext."""
+        parser = super().make_parser(ctx)
+        parser._long_opt.update(parser._short_opt)
+        return parser
+
+
 def seconds(_ctx: click.Context, _option: click.Parameter, value: float | None) -> float | None:
     """A time that is a number: ``nan`` is neither below nor above any limit."""
     if value is not None and value != value:

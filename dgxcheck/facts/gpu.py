@@ -125,11 +125,11 @@ class GpuClocks(Record, where="nvml clocks"):
 
     bdf: str = nature.key()
     current: Clocks = nature.load(prefix="current", most="max")
-    max: Clocks = nature.holder(prefix="highest", low=1, high=10_000)
+    max: Clocks = nature.holder(prefix="highest", low=1, high=18_000)
     application: ClockPair = nature.setting(prefix="application", most="max", fix="-rac")
     """Without a getter from CUDA 14 on."""
     default_application: ClockPair = nature.holder(prefix="default application", most="max")
-    max_customer_boost: ClockPair = nature.holder(prefix="highest customer boost", low=1, high=10_000)
+    max_customer_boost: ClockPair = nature.holder(prefix="highest customer boost", low=1, high=18_000)
     supported: tuple[SupportedClocks, ...] | Missing = nature.capability(
         "supported clocks", asked="DeviceGetSupportedMemoryClocks"
     )

@@ -61,11 +61,12 @@ BUNDLE_BYTES = 64 << 20
 LOOSE_BYTES = 8 << 20
 """Files of a bundle that are tried with every reader, because their names do not identify them."""
 ARCHIVE_MEMBERS = 50_000
-"""Files of an archive, or of a directory of outputs."""
+"""Files of an archive, or of a directory of outputs; sections of a bug report."""
 
 LOG_BYTES = 64 << 20
 """A saved kernel log, and what is read of ``/dev/kmsg``."""
-LOG_ROWS = 1_000_000
+LOG_ROWS = 400_000
+"""Of a saved log with more the last are read."""
 LOG_ROW_BYTES = 64 << 10
 """A row of a saved log, of which a JSON object is read whole or not at all."""
 LOG_LINE_CHARACTERS = 1000

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import TypeGuard, TypeVar
 
 from dgxcheck.checks.engine.wording import against
+from dgxcheck.facts.ids import NVLINK_MAX_LINKS
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, LikeMachines, NodeFault, Result
+from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, GpuLinks, LikeMachines, NodeFault, Result
 from dgxcheck.source.state_file import is_date
 
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
@@ -64,9 +65,12 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         group=_group(document),
         versions=_versions(document),
         nvlink_domains=_domains(document),
+        nvlinks=_nvlinks(document),
         faults=faults,
         passed=shared.one(passed),
         skipped=shared.one(_skipped(document, findings, whole)),
+        devices=_devices(document),
+        accepted=shared.one(frozenset(str(each.get("key")) for each in findings if each.get("acknowledged"))),
     ), figures
 
 
@@ -194,6 +198,24 @@ def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
 def _domains(document: Mapping[str, Json]) -> tuple[str, ...]:
     found = document.get("nvlink_domains")
     return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+
+
+def _devices(document: Mapping[str, Json]) -> dict[str, int]:
+    """A driver that does not answer lists no GPU, and counts none."""
+    gpus, parts = document.get("gpus"), document.get("parts")
+    listed = [count for count in gpus.values() if isinstance(count, int)] if isinstance(gpus, dict) else []
+    hcas = sum(isinstance(part, dict) and part.get("kind") == "hca" for part in parts) if isinstance(parts, list) else 0
+    return {kind: number for kind, number in (("GPU", sum(listed)), ("HCA", hcas)) if number}
+
+
+def _nvlinks(document: Mapping[str, Json]) -> dict[str, GpuLinks]:
+    found = document.get("nvlinks")
+    read: dict[str, GpuLinks] = {}
+    for name, links in found.items() if isinstance(found, dict) else ():
+        wired, down = (links.get("wired"), links.get("down")) if isinstance(links, dict) else (None, None)
+        if isinstance(wired, int) and isinstance(down, list) and 0 <= len(down) <= wired <= NVLINK_MAX_LINKS:
+            read[name] = GpuLinks(wired, tuple(link for link in down if isinstance(link, int)))
+    return read
 
 
 def _skipped(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> frozenset[str]:

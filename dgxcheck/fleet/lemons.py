@@ -16,7 +16,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.fleet.history import History, NodeHistory
 from dgxcheck.fleet.part_history import BUS_ID, DAY_S
 
-RATE = 0.01
+RATE = 0.05
 """Of the nodes that are blamed at most so many are no worse than others, and so many fleets without a lemon get one."""
 LEAST = 3
 """Incidents; fewer are no habit."""

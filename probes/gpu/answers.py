@@ -139,22 +139,24 @@ def facts_of(source: Source, group: str, bdf: str) -> dict[str, Any]:
 
 def facts_of_link(source: Source, group: str, bdf: str, link: int, state: int | Missing) -> dict[str, Any]:
     """Fields to values or gaps, for one NVLink; all are the gap of its ``state`` where that is missing."""
-    of_links = (quantity for quantity in GROUPS[group] if quantity.scope in ("link", "link up", "link 5"))
+    of_links = [quantity for quantity in GROUPS[group] if quantity.scope in ("link", "link up", "link 5")]
+    if isinstance(state, Missing):
+        return {quantity.facts[0]: state for quantity in of_links}
+    has_5 = any(quantity.scope == "link 5" for quantity in of_links)
+    version = number(source, "nvmlDeviceGetNvLinkVersion", bdf, link) if has_5 and state == 1 else 0
+    older = isinstance(version, int) and version < NVLINK_5
     return {
-        quantity.facts[0]: state if isinstance(state, Missing) else _of_link(source, quantity, bdf, link, state)
+        quantity.facts[0]: _before_nvlink_5(quantity, bdf, link)
+        if older and quantity.scope == "link 5"
+        else _values(source, quantity, bdf, link)[0]
         for quantity in of_links
     }
 
 
-def _of_link(source: Source, quantity: Quantity, bdf: str, link: int, state: int) -> int | Missing:
+def _before_nvlink_5(quantity: Quantity, bdf: str, link: int) -> Missing:
     """What only NVLink 5 and newer count is asked of no other link."""
-    if quantity.scope == "link 5":
-        version = number(source, "nvmlDeviceGetNvLinkVersion", bdf, link) if state == 1 else 0
-        where = question(quantity.function, bdf, link, *quantity.args)
-        if isinstance(version, int) and version < NVLINK_5:
-            return Missing(Gap.UNSUPPORTED, where, "before NVLink 5, or the link is down")
-    value: int | Missing = _values(source, quantity, bdf, link)[0]
-    return value
+    where = question(quantity.function, bdf, link, *quantity.args)
+    return Missing(Gap.UNSUPPORTED, where, "before NVLink 5, or the link is down")
 
 
 def nested(facts: Mapping[str, Any], record: str) -> dict[str, Any]:
@@ -179,10 +181,9 @@ def _values(source: Source, quantity: Quantity, bdf: str, *first: int) -> tuple[
         values = outputs(source, function, bdf, *args, count=len(quantity.facts))
     else:
         values = (number(source, function, bdf, *args, low=quantity.low, high=quantity.high),)
-    if quantity.form != "flag":
-        return values
-    where = question(function, bdf, *args)
-    return tuple(is_on(value, where) for value in values)
+    if quantity.form == "flag":
+        return tuple(is_on(value, question(function, bdf, *args)) for value in values)
+    return values
 
 
 T = TypeVar("T")

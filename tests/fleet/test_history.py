@@ -89,9 +89,9 @@ def test_a_year_of_five_hundred_nodes() -> None:
                 wrong += 1
     shares = {effect: found[effect] / 12 for effect in EFFECTS}
     print(f"lemons found by effect {shares}; wrongly blamed {wrong} of {3 * 500}; mended {quiet} of 30; {parts}")
-    assert shares[12.0] == 1
-    assert shares[8.0] > 0.8
-    assert wrong <= 3
+    assert shares[12.0] > 0.9
+    assert shares[8.0] > 0.6
+    assert wrong <= RATE * 3 * 50
     assert parts["part", False] + parts["slot", False] <= 1
     assert parts["part", True] >= 22
     assert parts["slot", True] >= 22
@@ -115,9 +115,9 @@ def sisters(nodes: int, seed: int, rate: float) -> History:
     )  # fmt: skip
 
 
-def test_of_a_fleet_without_lemons_one_in_a_hundred_gets_one() -> None:
+def test_of_a_fleet_without_lemons_one_in_twenty_gets_one() -> None:
     alarms = sum(bool(lemons(sisters(100, seed, rate / 365))) for seed in range(300) for rate in (1, 6))
-    assert alarms <= 600 * RATE * 2
+    assert alarms <= 600 * RATE * 1.5
 
 
 def test_a_machine_alone_is_no_lemon() -> None:

@@ -132,7 +132,12 @@ def test_a_condition_of_gke_and_a_line_of_gpud_name_the_xid() -> None:
         "host Kubernetes-xidcriticalerror": ("warn", "ecc-uncorrected", 1)
     }
     said = "XID 79(GPU has fallen off the bus) detected on PCI:0000:5d:00"
-    assert found(one(schedulers.read_health_events, said)) == {"0000:5d:00.0 gpud-xid": ("warn", "gpu-lost", 1)}
+    assert found(one(schedulers.read_health_events, said)) == {"0000:5d:00.0 health-monitor-xid": ("warn", "gpu-lost", 1)}
+    beside = f"{said}\nNVRM: Xid (PCI:0000:5d:00): 79, pid=1, GPU has fallen off the bus."
+    assert found(one(schedulers.read_health_events, beside)) == {"host health-monitor-conditions": ("pass", "", 1)}
+    plugin = "XidCriticalError: Xid=48 on Device=GPU-00000000-0000-0000-0000-000000000000; marking device as unhealthy."
+    (answer,) = found(one(schedulers.read_health_events, plugin)).values()
+    assert answer == ("warn", "ecc-uncorrected", 1)
 
 
 def test_conditions_and_events_of_kubernetes() -> None:

@@ -44,8 +44,11 @@ class Group:
 
 def most_have(groups: Sequence[Group], path: str) -> bool:
     """Do at least half of the others have a value that one device of these groups has not?"""
-    members = sum(len(group.members) for group in groups)
-    return members > 1 and 2 * sum(group.answered(path) for group in groups) >= members - 1
+    members = answered = 0
+    for group in groups:
+        members += len(group.members)
+        answered += group.answered(path)
+    return members > 1 and 2 * answered >= members - 1
 
 
 Mode = tuple[object, ...]

@@ -108,6 +108,8 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
     if kind in (_GPU, _SWITCH) and "nvidia" not in bound:
         return skip("dependency-failed", "no device is bound to the NVIDIA driver: see driver.library", *evidence)
     loaded = _loaded(box, "nvidia" if kind is _SWITCH else module)
+    if loaded is None and len(_of(box, kind)) > 1 and not any(each.driver in kind.drivers for each in _of(box, kind)):
+        loaded = False  # a module that is built in would hold at least one of them
     why = f": the module {module} is not loaded" if loaded is False else ""
     state = _power_state(box, function.bdf)
     asleep = f", and it is asleep ({state})" if state in _ASLEEP else ""
@@ -122,6 +124,10 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
     message = f"no driver is bound to this {kind.word}{why}{asleep}"
     fault = Fault.MODULE_NOT_LOADED if loaded is False and kind is not _SWITCH else kind.fault
     return Judgement(status, message, "none", module, evidence=evidence, fault=fault, remedy=remedy)
+
+
+def _of(box: Box, kind: _Kind) -> list[PciFunction]:
+    return [function for _, each, function in _devices(box) if each is kind]
 
 
 def _same(a: PciFunction, b: PciFunction) -> bool:

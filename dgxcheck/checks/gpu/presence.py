@@ -16,7 +16,7 @@ from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import GpuModes
+from dgxcheck.facts.gpu import GpuModes, Nvml
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, need
@@ -54,7 +54,8 @@ def _lost(box: Box) -> Judged:
     if lost and not _unlisted_gpus(box):
         yield HOST, _gpu_lost(f"NVML has lost a GPU that is not on PCI: {lost[0]}", lost)
     elif not lost and not _unlisted_gpus(box):
-        yield from ((HOST, _not_opened(gap)) for gap in _refused_handles(box)[:1])
+        later = box.growth.new.gpu if isinstance(box.growth, Growth) else box.nvml
+        yield from ((HOST, _not_opened(gap)) for gap in (_refused_handles(box.nvml) or _refused_handles(later))[:1])
 
 
 def _blamed(
@@ -117,10 +118,10 @@ def _lost_handles(box: Box) -> list[Missing]:
     return [] if isinstance(box.nvml, Missing) else [gap for gap in box.nvml.lost if gap.gap is Gap.LOST]
 
 
-def _refused_handles(box: Box) -> list[Missing]:
+def _refused_handles(nvml: Nvml | Missing) -> list[Missing]:
     """Why NVML opened no GPU for an index that it counts, other than that the GPU is lost or the driver hangs."""
     known = (Gap.LOST, Gap.TIMEOUT, Gap.UNRECORDED, Gap.UNASKED)
-    return [] if isinstance(box.nvml, Missing) else [gap for gap in box.nvml.lost if gap.gap not in known]
+    return [] if isinstance(nvml, Missing) else [gap for gap in nvml.lost if gap.gap not in known]
 
 
 def _not_opened(gap: Missing) -> Judgement:
@@ -156,7 +157,7 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
     for gap in box.nvml.lost:
         if gap.gap in (Gap.TIMEOUT, Gap.UNRECORDED, Gap.UNASKED):
             return unjudged(gap)
-    for gap in _refused_handles(box):
+    for gap in _refused_handles(box.nvml):
         # NVML counts GPUs that this user may not open, too (nvmlDeviceGetCount_v2)
         allowed = not in_container(box) and bound(gpu) == "nvidia" and _all_nodes_open(box)
         return _not_opened(gap) if allowed or gap.gap is not Gap.DENIED else unjudged(gap)

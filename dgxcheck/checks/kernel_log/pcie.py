@@ -136,7 +136,11 @@ def _refused(box: Box) -> Judged:
         yield _device(box, bdf), Judgement(
             Status.WARN, message, len(own), 0, "accesses", evidence, fault=fault, remedy=remedy
         )  # fmt: skip
-    if not found:
+    if not found and log.iommu:
+        accesses, whose = counted(len(log.iommu), "access", "accesses"), log.iommu[-1].bdf
+        message = f"the IOMMU refused {accesses}, the last of {whose}, no known GPU or HCA{reach(log)}"
+        yield HOST, skip("no-history", message, *lines(log, log.iommu))
+    elif not found:
         nothing = f"no access that an IOMMU refused{reach(log)}"
         yield HOST, skip("no-history", nothing) if isinstance(log.begins, Missing) else Judgement(Status.PASS, nothing)
 

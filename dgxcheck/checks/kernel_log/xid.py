@@ -154,8 +154,8 @@ def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, Xi
         if known[each.number].about == "NVLink" and (link := link_of(each.text)) is not None:
             links[each.number].add(link)
     return ", ".join(
-        f"Xid {number} ({known[number].text}){_of_links(sorted(links[number]))}"
-        f"{f' {times[number]} times' if times[number] > 1 else ''}"
+        f"Xid {number} ({known[number].text}){f' {times[number]} times' if times[number] > 1 else ''}"
+        f"{_of_links(sorted(links[number]))}"
         for number in numbers
     )
 

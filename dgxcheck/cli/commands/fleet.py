@@ -20,7 +20,8 @@ from dgxcheck.output.report import FleetReport
 
 RENDERERS = {
     "text": "text.render", "json": "as_json.render", "html": "html.render", "prometheus": "prometheus.render",
-    "drain-reason": "schedulers.drain_reasons", "topology": "schedulers.blocks",
+    "drain-reason": "schedulers.drain_reasons", "topology": "schedulers.blocks", "matrix": "nvlink_racks.matrix",
+    "svg": "nvlink_racks.picture",
 }  # fmt: skip
 """Function below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
 HISTORY = {"text": "history.text", "json": "history.as_json"}
@@ -197,11 +198,13 @@ def wanted(nodes: str, option: str = "-n") -> tuple[str, ...]:
 
 
 def _run_on_nodes(run: RemoteRun) -> Fleet:
-    """With a bar on a terminal."""
+    """With a bar on a terminal; SIGTERM and SIGHUP are as Ctrl-C."""
+    from dgxcheck.assessment.progress import interruptible
     from dgxcheck.fleet.remote import judge_nodes, node_set
 
     if not sys.stderr.isatty():
-        return judge_nodes(run)
+        with interruptible(_interrupt):
+            return judge_nodes(run)
     length = len(node_set(run.nodes))
     with click.progressbar(length=length, label=run.nodes[:40], show_pos=True, file=sys.stderr) as bar:
 
@@ -209,7 +212,12 @@ def _run_on_nodes(run: RemoteRun) -> Fleet:
             bar.length = nodes
             bar.update(done - bar.pos)
 
-        return judge_nodes(run, progress)
+        with interruptible(_interrupt):
+            return judge_nodes(run, progress)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def _racks(fleet: Fleet, config: str | None) -> Racks:

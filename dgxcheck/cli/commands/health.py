@@ -15,7 +15,7 @@ from dgxcheck.assessment.selection import has_nvidia_gpu, selected, site_setting
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.cli import health
 from dgxcheck.cli.health import FAILING, RENDERERS, HealthOptions, options, request_of
-from dgxcheck.cli.options import emit, renderer, width
+from dgxcheck.cli.options import LightCommand, emit, renderer, width
 from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import HealthReport
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SCORE, PRIVILEGES = "score", "privileges"
 
 
-@click.command("health")
+@click.command("health", cls=LightCommand)
 @options
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:

@@ -8,6 +8,7 @@ from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Outlier
+from dgxcheck.output.fleet import nvlink_racks
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.report import FleetReport
 
@@ -74,6 +75,7 @@ def render(report: FleetReport) -> str:
                   [_unproven(*each) for each in unproven(fleet)], most),
         *section("Off the median of the fleet",
                   [f"{outlier.node} {outlier.key}: {off(outlier)}" for outlier in fleet.outliers], most),
+        *section("NVLink domains", nvlink_racks.section(report), most),
         *section("Versions that differ", [_difference(difference) for difference in fleet.differences], None),
         *section("Lowest scores", [
             f"{node.name}: {score:g} of 100 against {node.newest.group.profile}"

@@ -88,6 +88,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     facts: list[tuple[str, Json]] = []
     understood: set[int] = set()
     run = _Run()
+    ranks = 0
     for at, raw in enumerate(bounded(lines)):
         line = " ".join(bare(raw).split())
         starting = STARTING.fullmatch(line)
@@ -112,6 +113,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if rank is None:
                 continue
             run.ranks.append(rank)
+            ranks += 1
         elif heading := columns(line):
             run = _next(run, facts, understood)
             run.heading, run.headed = heading, True
@@ -134,6 +136,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     _next(run, facts, understood)
     tools = dict.fromkeys(str(fact["tool"]) for _, fact in facts if isinstance(fact, dict))
     lines_understood = frozenset(understood)
+    if not tools and ranks:
+        return (Imported(tool=run.tool, facts={}, understood=lines_understood),)
     return tuple(
         Imported(tool=tool, facts=merge_runs(_facts_of_tool(tool, facts)), understood=lines_understood)
         for tool in tools
@@ -165,6 +169,7 @@ def _next(run: _Run, facts: list[tuple[str, Json]], understood: set[int]) -> _Ru
         if named:
             facts.append((f"measure collective {op or 'unknown'} {named}", _fact(run, rows, op, ranks)))
             facts += _devices(run)
+        if named or ranks:  # of one rank there is nothing to tell
             understood.update(at for _, at in run.rows)
     return _Run()
 

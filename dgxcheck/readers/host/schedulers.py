@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
@@ -56,10 +56,11 @@ _RESOURCES = LazyPattern(r"(?P<which>Capacity|Allocatable):", "Capacity:", "Allo
 _COUNT = LazyPattern(r"nvidia\.com/gpu:? {1,60}(?P<count>\d{1,3})\b.*", "nvidia.com/gpu")
 _DETECTED = LazyPattern(
     r"(?:.{0,200} )?XID (?P<number>\d{1,3})(?:\.\d{1,3})? ?\(.{1,80}?\).{0,120} detected on (?:GPU )?"
-    r"(?:PCI:)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\b.*",
-    " detected on ",
+    r"(?:PCI:)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\b.*"
+    r"|.{0,200}XidCriticalError: Xid=\d{1,3} on Device=GPU-[0-9a-f-]{36}.{0,80}"
 )
-"""As gpud words an Xid: ``XID 48 (..) detected on GPU PCI:0000:3b:00``."""
+"""As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin."""
+_OF_DRIVER = "NVRM: Xid ("
 _GPU = LazyPattern(r"\bGPU[ :=_]{0,2}(?P<gpu>\d{1,2})\b(?![.:]\d)")
 
 
@@ -153,7 +154,11 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
 def read_health_events(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """NVSentinel's that are not healthy any more, and those of gpud that are more than information."""
     lines = bounded(lines)
-    return (*_imported("NVSentinel", _of_nvsentinel(lines)), *_imported("gpud", _of_gpud(lines)))
+    return (
+        *_imported("NVSentinel", _of_nvsentinel(lines)),
+        *_imported("gpud", _of_gpud(lines)),
+        *_imported("health monitor", _of_lines(lines)),
+    )
 
 
 def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Said]:
@@ -181,11 +186,16 @@ def _of_gpud(lines: tuple[str, ...]) -> Iterator[Said]:
                 text = f"{event.get('name', '')}: {event.get('message', '')}"
                 yield Said(node="", lines=tuple(where), topic=str(found["component"]), text=text)
         yield Said(node="", lines=tuple(where), topic=str(found["component"]), text="")
+
+
+def _of_lines(lines: tuple[str, ...]) -> Iterator[Said]:
+    """Where the driver's own lines are in the same text, these say nothing more."""
+    again = any(_OF_DRIVER in line for line in lines)
     for number, line in enumerate(lines):
         text = line.strip()
         if detected := _DETECTED.fullmatch(text):
-            bdf = as_bdf(f"{detected['bdf']}.0")
-            yield Said(node="", lines=(number,), topic="xid", text=text, gpu=bdf or "")
+            gpu = as_bdf(f"{detected['bdf']}.0") if detected["bdf"] else nameless(0)
+            yield Said(node="", lines=(number,), topic="xid", text="" if again else text, gpu=gpu or "")
 
 
 def _judged(text: str) -> tuple[Outcome, FaultKind | None]:

@@ -15,7 +15,7 @@ from dgxcheck.facts.bdf import as_bdf, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE
+from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE, WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.nvidia_smi.answers import NO_ANSWER, NOWHERE, Section, imported
 from dgxcheck.readers.nvidia_smi.topo import bare, plain
@@ -104,7 +104,7 @@ def _facts(text: str) -> dict[str, Json]:
     if match := _HANDLE_BY_NUMBER.fullmatch(text):
         return {f"{NO_HANDLE} {unplaced(int(match['number']))}": match["why"]}
     if (match := _INFOROM.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
-        return {f"nvml nvmlDeviceGetInforomImageVersion {bdf}": _CORRUPTED}
+        return {f"nvml nvmlDeviceGetInforomImageVersion {bdf}": _CORRUPTED, f"{WITHOUT_NUMBER} {bdf}": True}
     return {}
 
 

@@ -36,7 +36,8 @@ def place(key: str) -> tuple[str, str, str] | None:
     """
     kind, _, rest = key.partition(" ")
     if kind in FILE_KINDS and rest.startswith("/"):
-        return (rest, "names", "") if kind == "names" else (split_path(rest)[0], kind, split_path(rest)[1])
+        folder, name = split_path(rest)
+        return (rest, "names", "") if kind == "names" else (folder, kind, name)
     if kind == "nvml" and rest:
         words = rest.split(" ")
         end = 1
