@@ -101,8 +101,7 @@ def _day(value: object, where: str, path: str) -> str:
 
 
 def _table(document: Mapping[str, Any], name: str, path: str, checks: Collection[str]) -> dict[str, Any]:
-    table = document[name]
-    if not isinstance(table, dict):
+    if not isinstance(table := document[name], dict):
         refuse(path, name, f"must be a table, [{name}]")
     if name not in ("thresholds", "severities"):
         return {key: table[key] for key in _known(table, KEYS[name], path, name)}

@@ -53,8 +53,7 @@ def placements(snapshot: Snapshot, topology: Topology) -> tuple[Placement, ...]:
 
 def doubt(snapshot: Snapshot) -> str:
     """Why the numbers of the GPUs are not certain: those after one that NVML does not open may shift. Empty if none."""
-    nvml = snapshot.gpu
-    if isinstance(nvml, Missing):
+    if isinstance(nvml := snapshot.gpu, Missing):
         return ""
     if nvml.lost:
         return f"NVML does not open {len(nvml.lost)} of {len(nvml.lost) + len(nvml.gpus)} GPUs ({nvml.lost[0].where})"
@@ -144,8 +143,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 def local_rank(environment: Mapping[str, str]) -> int | None:
     """Of this process on its node; None where no launcher says it. Raises BadInput for what is no number."""
     for name, launcher in LOCAL_RANK.items():
-        text = environment.get(name, "")
-        if text:
+        if text := environment.get(name, ""):
             if not (text.isascii() and text.isdigit() and len(text) < 7):
                 raise BadInput(f"{name}={text[:40]}: not a local rank of {launcher}")
             return int(text)

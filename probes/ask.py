@@ -21,8 +21,7 @@ def ask(source: Source, path: str, parse: Callable[[str, str], T | Missing]) -> 
 
 def numbered(source: Source, folder: str, prefix: str) -> tuple[int, ...] | Missing:
     """The numbers of ``node0``, ``node1`` .. in a directory, ascending; other names beside them are left out."""
-    names = source.names(folder)
-    if isinstance(names, Missing):
+    if isinstance(names := source.names(folder), Missing):
         return names
     numbers = (name[len(prefix) :] for name in names if name.startswith(prefix))
     return tuple(sorted(int(number) for number in numbers if is_decimal(number)))

@@ -14,8 +14,7 @@ from probes.pci.tree import function_behind
 
 def infiniband(source: Source) -> tuple[IbDevice, ...] | Missing:
     """``/sys/class/infiniband``, ``mlx5_10`` after ``mlx5_9``."""
-    names = source.names(INFINIBAND)
-    if isinstance(names, Missing):
+    if isinstance(names := source.names(INFINIBAND), Missing):
         return names
     return tuple(_device(source, name) for name in sorted(names, key=natural))
 
@@ -38,8 +37,7 @@ def _device(source: Source, name: str) -> IbDevice:
 
 
 def _is_vf(source: Source, bdf: str) -> bool | Missing:
-    target = source.link(f"{PCI_DEVICES}/{bdf}/physfn")
-    if isinstance(target, Missing):
+    if isinstance(target := source.link(f"{PCI_DEVICES}/{bdf}/physfn"), Missing):
         return False if target.gap is Gap.ABSENT else target
     return True
 
@@ -49,8 +47,7 @@ _NO_COUNTER = "lifespan"  # how long the driver caches hw_counters, in ms
 
 def ib_ports(source: Source) -> tuple[IbDevicePorts, ...] | Missing:
     """``/sys/class/infiniband/<device>/ports`` of every device, in natural order."""
-    devices = source.names(INFINIBAND)
-    if isinstance(devices, Missing):
+    if isinstance(devices := source.names(INFINIBAND), Missing):
         return devices
     return tuple(IbDevicePorts(device=name, ports=_ports(source, name)) for name in sorted(devices, key=natural))
 
@@ -77,8 +74,7 @@ def _port(source: Source, device: str, port: int) -> IbPort:
 
 
 def _counters(source: Source, base: str) -> dict[str, int | Missing] | Missing:
-    names = source.names(base)
-    if isinstance(names, Missing):
+    if isinstance(names := source.names(base), Missing):
         return names
     return {name: ask(source, f"{base}/{name}", counter) for name in names if name != _NO_COUNTER}
 
@@ -134,8 +130,7 @@ def phys_state(text: str, where: str) -> PhysState | Missing:
 
 def rate(text: str, where: str) -> IbRate | Missing:
     """``100 Gb/sec (4X EDR)``; older kernels leave the name of SDR out."""
-    match = _RATE.fullmatch(text.strip())
-    if match is None:
+    if (match := _RATE.fullmatch(text.strip())) is None:
         return garbled(text, where)
     gbit, lanes, speed = match.groups()
     return IbRate(gbit_per_s=float(gbit), lanes=int(lanes), speed=speed or "SDR")

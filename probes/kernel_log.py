@@ -39,6 +39,7 @@ _OF_GSP = (119, 120)
 LOAD_S = 2.0
 """Within this time the driver tries the GPUs and logs its version."""
 _MARK = "dgxcheck: log begins"
+_FORGEABLE = "dgxcheck: rows of syslog"
 _NO_TIMES = "dgxcheck: log begins, its lines have no times"
 
 _EARLIER = LazyPattern(
@@ -95,7 +96,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         host=_once(sorted(chain(*trouble), key=lambda each: each.seconds)),
         iommu=tuple(pcie.iommu_faults(of[pcie])),
         earlier=tuple(each for _, message in known if (each := earlier(message)) is not None),
-        timed=mark != _NO_TIMES,
+        timed=mark != _NO_TIMES, forgeable=any(message == _FORGEABLE for _, message in known),
     )
 
 

@@ -21,8 +21,7 @@ _OWN = ("value", "unit", "method", "tool", "how", "samples", "runs")
 
 def measurement(source: Source) -> tuple[Measurement, ...] | Missing:
     """Every measurement, in the order of its key."""
-    facts = source.measured()
-    if isinstance(facts, Missing):
+    if isinstance(facts := source.measured(), Missing):
         return facts
     return tuple(_measurement(key, fact) for key, fact in sorted(facts.items()))
 
@@ -57,8 +56,7 @@ def _value(key: str, fact: Json) -> int | float | bool | Missing | NotMeasured |
         return NotMeasured(_text(fact, "skipped"), _text(fact, "detail"), code)
     if "failed" in fact:
         return NotMeasured("failed", _text(fact, "detail"), code, _text(fact, "failed"))
-    value = fact.get("value")
-    if value is None and "value" in fact:
+    if (value := fact.get("value")) is None and "value" in fact:
         return None
     if isinstance(value, int | float) and abs(value) <= MOST:
         return value
@@ -88,8 +86,7 @@ _OUTCOMES: dict[str, Outcome] = {outcome: outcome for outcome in get_args(Outcom
 
 def tool_reports(source: Source) -> tuple[ToolReport, ...] | Missing:
     """Everything under ``stated report SUBJECT TOPIC``; a result that is none of the known ones is left out."""
-    facts = source.stated()
-    if isinstance(facts, Missing):
+    if isinstance(facts := source.stated(), Missing):
         return facts
     found = [_report(key.split(" "), fact) for key, fact in sorted(facts.items()) if key.split(" ")[1:2] == [KIND]]
     return tuple(report for report in found if report is not None)

@@ -20,8 +20,7 @@ _MATRICES = ("label", "label-pci", *_P2P)
 
 def stated(source: Source) -> NvidiaSmiTopo | Missing:
     """Everything under ``stated``; a label that makes no sense is ``garbled``."""
-    facts = source.stated()
-    if isinstance(facts, Missing):
+    if isinstance(facts := source.stated(), Missing):
         return facts
     pairs: dict[str, dict[IdPair, str | Missing]] = {}
     texts: dict[str, dict[str, str]] = {}

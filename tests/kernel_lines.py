@@ -116,6 +116,7 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      "kernel.hca", Fault.HCA_NOT_STARTED),
     ((f"{_MLX5}poll_health:1083:(pid 0): Fatal error 1 detected",
       f"{_MLX5}print_health_info:491:(pid 0): PCI slot is unavailable"), "kernel.hca", Fault.HCA_UNRESPONSIVE),
+    ((f"{_MLX5}mlx5_health_try_recover:329:(pid 9): handling bad device here",), "kernel.hca", Fault.HCA_UNRESPONSIVE),
     ((f"{_MLX5}mlx5_health_try_recover:343:(pid 9): health recovery flow aborted, PCI reads still not working",),
      "kernel.hca", Fault.HCA_UNRESPONSIVE),
     ((f"{_MLX5}poll_health:174: device's health compromised - reached miss count.",), "kernel.hca",
@@ -223,6 +224,7 @@ UNJUDGED: tuple[Lines, ...] = (
     (f"pci {NOWHERE}: BAR 1 [mem size 0x400000000 64bit pref]: can't assign; no space",),
     (f"{_MLX5}Port module event: module 0, Cable plugged",),
     (f"{_MLX5}firmware version: 12.28.2006",),
+    (f"{_MLX5}mlx5_health_try_recover:335:(pid 9): health recovery succeeded",),
     (f"mce: {_HE}Machine check events logged",),
     ("nfs: server 10.1.2.3 not responding, still trying", "nfs: server 10.1.2.3 OK"),
 )

@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from threading import Timer
 from typing import NamedTuple
 
@@ -67,20 +68,70 @@ _ROWS = {
     "outputs": b"[    1.500000] NVRM: Xid (PCI:0000:06:00): 79, pid=17, GPU has fallen off.\nGPU0\tX\tNV1\tSYS\n",
 }
 """What such an input is made of."""
+_HEAD = b"Start of NVIDIA bug report log file.\n"
+_SECTION = b"\n____________________________________________\n\n%s\n\n%s\n"
+_TITLES = (b"/usr/bin/dmesg", b"/usr/bin/nvidia-smi -q", b"/usr/bin/lspci -nn -vvv", b"/usr/bin/journalctl -b -1")
 _OUTPUTS = ("nvidia-smi_-q.txt", "dmesg.txt", "lspci_-vvv.txt", "ibstat.txt")
 _FILES = ("proc/cpuinfo", "proc/meminfo", "proc/modules", "proc/cmdline", "proc/version", "etc/os-release",
           "proc/driver/nvidia/version", "etc/dgx-release", "usr/share/misc/pci.ids")  # fmt: skip
 _CLASSES = ("0x030200\n", "0x020000\n", "0x010802\n", "0x088000\n")
 _FUNCTION = {"vendor": "0x10de\n", "device": "0x20b0\n", "numa_node": "0\n",
              "current_link_width": "16\n", "current_link_speed": "16.0 GT/s PCIe\n"}  # fmt: skip
-CONTENTS: dict[str, Callable[[str], bytes]] = {
-    "its own rows": lambda loader: _ROWS.get(loader, _ROWS["recording"]),
-    "lists": lambda loader: b'{"":[{}]},',
-    "one row": lambda loader: b"a",
-    "blank rows": lambda loader: b"\n",
-    "brackets": lambda loader: b"[",
-    "bytes": lambda loader: bytes(range(256)),
-    "nothing": lambda loader: b"\0",
+_WORDS = (
+    "gpu", "GPU0", "NVRM:", "Xid", "error", "failed", "mlx5_0", "PCI:0000:06:00", "link", "0x10de", "|", "=", "SYS",
+    "NV1", "kernel:", "node", "Bandwidth", "12.5", "7", "nvidia", "{", "}", '"', ":", "[", "]", "-", "CPU", "state",
+)  # fmt: skip
+_ALIKE = ("NVRM: ", "[    1.500000] NVRM: ", "NVRM: Xid (", "nvidia ", "GPU0", "mlx5_core 0000:", "| N/A ", "NCCL ",
+          "Nov 22 10:00:00 dgx kernel: ", "pcieport 0000:00:01.0: ", "{", "    ", "+---")  # fmt: skip
+_LOG = (
+    "[{0}.{1:06}] usb 1-1: new high-speed USB device number {0} using xhci_hcd",
+    "[{0}.{1:06}] NVRM: Xid (PCI:0000:{2:02x}:00): 79, pid={1}, GPU has fallen off the bus.",
+    "[{0}.{1:06}] pcieport 0000:{2:02x}:00.0: AER: Corrected error received: 0000:{2:02x}:00.0",
+    "[{0}.{1:06}] mlx5_core 0000:{2:02x}:00.0 ib{0}: Link up",
+    "[{0}.{1:06}] nvidia-nvlink: Nvlink Core is being initialized, major device number {1}",
+    "[{0}.{1:06}] python3[{1}]: segfault at {0} ip 00007f3a5c0 sp 00007ffd error 4 in libc.so.6[7f3a+1c]",
+)
+
+
+def _lines(line: Callable[[Random], str], size: int) -> bytes:
+    """A MiB of such lines, and again: nothing repeats nearer."""
+    random, found, total = Random(1), list[str](), 0
+    while total < min(size, 4 << 20):
+        found.append(line(random))
+        total += len(found[-1]) + 1
+    piece = "".join(f"{one}\n" for one in found).encode()
+    return piece * max(1, size // len(piece))
+
+
+def _words(random: Random) -> str:
+    return " ".join(random.choices(_WORDS, k=random.randrange(1, 14)))
+
+
+def _alike(random: Random) -> str:
+    return random.choice(_ALIKE) + "".join(random.choices("abcdef0123456789 :.[]", k=random.randrange(40)))
+
+
+def _log(random: Random) -> str:
+    return random.choice(_LOG).format(random.randrange(99999), random.randrange(999999), random.randrange(256))
+
+
+def _piece(piece: bytes) -> Callable[[str, int], bytes]:
+    return lambda _, size: piece * ((size - 1) // len(piece))
+
+
+CONTENTS: dict[str, Callable[[str, int], bytes]] = {
+    "its own rows": lambda loader, size: _piece(_ROWS.get(loader, _ROWS["recording"]))(loader, size),
+    "lists": lambda _, size: b"[" + _piece(b'{"":[{}]},')("", size - 1),
+    "one row": _piece(b"a"),
+    "blank rows": _piece(b"\n"),
+    "rows of blanks": _piece(b"   \n"),
+    "one row again": _piece(b"GPU0 failed\n"),
+    "words": lambda _, size: _lines(_words, size - 1),
+    "look-alikes": lambda _, size: _lines(_alike, size - 1),
+    "a log": lambda _, size: _lines(_log, size - 1),
+    "brackets": _piece(b"["),
+    "bytes": _piece(bytes(range(256))),
+    "nothing": _piece(b"\0"),
 }
 
 
@@ -99,16 +150,18 @@ class Cost(NamedTuple):
 
 def write(folder: Path, loader: str, content: str, size: int = 0) -> None:
     """The input of a loader: as large as it is read or, if given, of that size; packed, when it is unpacked."""
-    piece, most = CONTENTS[content](loader), size or LOADERS[loader][2]
-    data = (b"[" if content == "lists" else b"") + piece * ((most - 1) // len(piece))
+    data = CONTENTS[content](loader, size or LOADERS[loader][2])
+    if loader == "bug report" and not size:
+        part = data[: limits.BUNDLE_BYTES // len(_TITLES)]
+        data = _HEAD + b"".join(_SECTION % (title, part) for title in _TITLES) + data[limits.BUNDLE_BYTES :]
     place = folder / LOADERS[loader][1]
     if loader == "directory":
         _tree(place, data, functions=10_000 if content == "its own rows" else 10)
     elif loader == "outputs":
         place.mkdir()
+        share = len(data) // len(_OUTPUTS)
         for number, name in enumerate(_OUTPUTS):
-            part = len(data) // len(_OUTPUTS)
-            (place / name).write_bytes(data[number * part : (number + 1) * part])
+            (place / name).write_bytes(data[number * share : (number + 1) * share])
     else:
         place.write_bytes(_packed(loader, data) if loader in _PACKED else data)
 
@@ -168,9 +221,11 @@ def every() -> Iterator[tuple[str, str]]:
         yield from ((loader, content) for content in CONTENTS)
 
 
-def main() -> None:
+def main(*loaders: str) -> None:
     print(f"{'loader':<18}{'full of':<14}{'code':>5}{'CPU s':>8}{'MiB':>6}  stderr")
     for loader, content in every():
+        if loaders and loader not in loaders:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             write(Path(folder), loader, content)
             took = cost(loader, Path(folder))
@@ -180,4 +235,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

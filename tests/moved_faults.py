@@ -49,6 +49,13 @@ OF_A_GPU = (
     "l40s-x8-remap-pending", "l40s-x8-gpu-x8", "l40s-x8-xid-79", "geforce-x4-fallen-off", "geforce-x4-gpu-x4",
     "dgx-h200-nvlink-down", "hgx-h100-gpu-gen4",
     "dgx-h100-memory-unrepairable", "dgx-h100-remap-failed", "dgx-h100-sram-threshold",
+    "dgx-b200-fabric-degraded", "dgx-b200-netir-link-down", "dgx-b200-recovery-failed", "dgx-b200-rlw-fatal",
+    "dgx-b300-misconfigured", "dgx-b300-nvlinks-down", "dgx-h200-channel-repair", "dgx-h200-gpu-x8",
+    "dgx-h200-gsp-timeout", "dgx-h200-uncontained", "gb200-nvl72-c2c-down", "gb200-nvl72-hot",
+    "gb200-nvl72-netir-link-down", "gb300-nvl72-gpu-gen4", "gb300-nvl72-nvlinks-down", "gb300-nvl72-remap-failed",
+    "geforce-x4-gsp-heartbeat", "geforce-x4-power-cap", "geforce-x4-riser-gen3", "geforce-x4-throttle",
+    "geforce-x4-xid-62", "hgx-h100-nvlink-down", "hgx-h100-persistence-off", "hgx-h100-xid-48", "l40s-x8-double-bit",
+    "l40s-x8-ecc-off", "l40s-x8-hot", "l40s-x8-power-cap", "l40s-x8-gfw-boot",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-xid-before-reload", "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading",
@@ -123,6 +130,12 @@ STAYS = {
          "pcie-x4-init-denied", "pcie-x8-handle-refused", "pcie-x8-no-worker"),
         "unknown: nothing is to blame for what could not be read"),
     **dict.fromkeys(
+        ("dgx-a100-no-mlx5-ib", "dgx-a100-no-nvme", "dgx-h100-gsp-image-missing"), "of a module or driver"),
+    "dgx-a100-container-shut": "of a container",
+    "gb200-nvl72-memory-corrected": "of the host, its memory or the driver",
+    "dgx-h100-hca-bad-device": "of one adapter, as dgx-1-v100-hca-not-started, which is moved",
+    "dgx-2-hca-asleep": "of a box whose adapters are at different depths",
+    **dict.fromkeys(
         ("dgx-a100-nvlink-unsupported", "dgx-a100-channel-repair", "dgx-a100-gsp-everywhere",
          "dgx-1-v100-no-gpu-starts"), "of all GPUs"),
     **dict.fromkeys(
@@ -169,8 +182,14 @@ STAYS = {
         "of figures that all GPUs or HCAs have"),
     **dict.fromkeys(
         ("dgx-b200-fabric-in-progress", "dgx-b200-port-200", "gb300-nvl72-dma-x8", "gb300-nvl72-port-400",
-         "dgx-b300-port-down", "gh200-remap-failed"),
-        "of a port, of all GPUs, or of the only one"),
+         "dgx-b300-port-down", "gh200-remap-failed",
+         "dgx-b300-acs-gpu-port", "dgx-b300-nic-x8", "dgx-b300-off-bus", "dgx-b300-port-400", "dgx-b300-uplink-gen3",
+         "dgx-h200-fabric-not-started", "dgx-h200-nvswitch-fatal", "dgx-h200-power-brake", "gb200-nvl72-port-down",
+         "gb200-nvl72-tray-unregistered", "gb300-nvl72-acs-gpu-port", "gb300-nvl72-nic-x8",
+         "geforce-x4-riser-fatal", "gh200-c2c-down", "gh200-double-bit", "gh200-ecc-off", "gh200-hca-x8",
+         "gh200-numa-balancing", "gh200-off-bus", "gh200-port-down", "hgx-h100-acs-switch", "hgx-h100-governor",
+         "hgx-h100-hca-x8", "hgx-h100-off-bus", "l40s-x8-acs-switch", "l40s-x8-uplink-gen3"),
+        "of a port or adapter, of all GPUs or the only one, of the far ends too"),
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
 }  # fmt: skip

@@ -183,7 +183,8 @@ def _errors(rows: Rows) -> dict[str, Json]:
         found["RepairStatus"] = None if "N/A" in repairs else [_WORDS[str(repair)] for repair in repairs]
     flag = rows.get("ECC Errors > Aggregate > SRAM Threshold Exceeded", "N/A")
     if "ECC Errors > Aggregate > SRAM Threshold Exceeded" in rows:
-        found["SramEccErrorStatus"] = None if flag == "N/A" else {"bThresholdExceeded": _WORDS[flag]} | _sram(rows)
+        status: dict[str, Json] = {"bThresholdExceeded": _WORDS.get(flag), **_sram(rows)}
+        found["SramEccErrorStatus"] = None if flag == "N/A" else status
     remapped = [rows.get(f"Remapped Rows > {name}") for name in
                 ("Correctable Error", "Uncorrectable Error", "Pending", "Remapping Failure Occurred")]  # fmt: skip
     if rows.get("Remapped Rows") == "N/A":

@@ -56,4 +56,4 @@ def within(source: Source, facts: Snapshot, seconds: float, progress: Progress =
     if isinstance(later, Missing):
         return unjudged(later)
     taken = later.at_s - source.at_s
-    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {duration(taken)}")
+    return Growth(old=old, new=survey(later, (*COUNTERS, "gpu")), seconds=taken, how=f"within {duration(taken)}")

@@ -17,7 +17,7 @@ from dgxcheck.checks.by_nature.last_run import CHECK as LAST_RUN
 from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import BAD, Finding
+from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
 from dgxcheck.checks.placement.missing import CHECK as INVENTORY
 from dgxcheck.checks.registry import PROBES
@@ -119,6 +119,9 @@ def _box(
     """All that the checks judge: facts, counters at two times, and what they are compared with."""
     live = source.origin.kind == "live"
     settings = site_settings(request.config) if request.settings is None else request.settings
+    if live and isinstance(facts.kernel_log, KernelLog) and facts.kernel_log.forgeable:  # a forged line drains no node
+        of_log = {check.id: Status.WARN.value for check in checks if check.witness == "log"}
+        settings = replace(settings, severities={**settings.severities, **of_log})
     topology = topology_of(replace(facts, stated=NOTHING_STATED))  # nvlink.matrix judges what a matrix states
     choice = library.select(request.profile, facts, topology)
     gpus = topology.gpus
@@ -206,6 +209,8 @@ def _saved_log(path: str) -> KernelLog | Missing:
 
     if path == "-":
         raise BadInput("--kernel-log cannot read '-'; save the log to a file first")
-    lines: dict[str, Json] = {str(number): line for number, line in enumerate(relevant_lines(load(path)))}
+    saved = load(path)
+    lines: dict[str, Json] = {str(number): line for number, line in enumerate(relevant_lines(saved))}
     log = survey(RecordedSource({"kmsg": lines}, Origin("recording", path)), (KERNEL_LOG,)).kernel_log
-    return replace(log, where=path)
+    where = f"{path}, {saved.part}" if saved.part else path
+    return log.of(where) if isinstance(log, Missing) else replace(log, where=where)

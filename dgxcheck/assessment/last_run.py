@@ -49,8 +49,7 @@ class LastRun(Record):
 def loaded(source: Source, facts: Snapshot, path: str | None, seconds: float, present: Present) -> LastRun:
     """The counters after all that was measured: against an earlier run, else against those before the load."""
     old = survey(source, COUNTERS)
-    later = source.later(seconds)
-    if isinstance(later, Missing):
+    if isinstance(later := source.later(seconds), Missing):
         return LastRun(growth=unjudged(later), inventory={})
     since = last_run(later, facts, path, present)
     if isinstance(since.growth, Growth):
@@ -135,8 +134,7 @@ _KB_IN_GIB = 1 << 20
 
 def host_mark(facts: Snapshot) -> str:
     """16 hexadecimal digits by which the state file knows this host; empty where its name is not known."""
-    host = facts.host
-    if not isinstance(host, Host) or isinstance(host.hostname, Missing):
+    if not isinstance(host := facts.host, Host) or isinstance(host.hostname, Missing):
         return ""
     from hashlib import sha256
 

@@ -191,8 +191,7 @@ class Follower:
         self._elapsed(elapsed, step, self._worst[1])
 
     def new_findings(self, read: Poll) -> Sequence[Event]:
-        growth = _growth(self._before, read)
-        if growth is None:
+        if (growth := _growth(self._before, read)) is None:
             return []
         facts = self._box.snapshot
         log = facts.kernel_log if isinstance(read.log, Missing) else read.log

@@ -170,14 +170,12 @@ def open_source(spec: str, host: str = "") -> Source:
     if begins_like_text(spec):
         from dgxcheck.assessment.importing.recording import open_text
 
-        found = open_text(spec, host)
-        if found is not None:
+        if (found := open_text(spec, host)) is not None:
             return found
     try:
         return _of_one_host(open_recording(spec), spec, host)
     except BadInput:
-        result = _json_of_a_tool(spec, host)
-        if result is None:
+        if (result := _json_of_a_tool(spec, host)) is None:
             raise
         return result
 

@@ -1,4 +1,4 @@
-"""What a fleet compares of one machine: versions of driver, firmware and kernel, and the NVLink domain."""
+"""What a fleet compares of one machine: versions of driver, firmware and kernel, the NVLink domain, and its parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.gpu import Fabric, GpuModes, Nvml
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.inventory import Part
+from dgxcheck.facts.missing import Json, Missing, rows
+from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
 
 
@@ -58,6 +60,17 @@ def nvlink_domains(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(sorted({domain for each in modes if (domain := _domain(each))}))
 
 
+def nvlinks(snapshot: Snapshot) -> Mapping[str, Mapping[str, Json]]:
+    """Of GPUs in such a domain: how many NVLinks each has, and the positions of those that are down, by GPU."""
+    gpus = snapshot.gpu.gpus if isinstance(snapshot.gpu, Nvml) and nvlink_domains(snapshot) else ()
+    found: dict[str, Mapping[str, Json]] = {}
+    for gpu in gpus:
+        states = [row for row in rows(snapshot.nvlink) if row.bdf == gpu.bdf and isinstance(row.up, bool)]
+        if states and isinstance(gpu.index, int):
+            found[f"GPU{gpu.index}"] = {"wired": len(states), "down": [row.link for row in states if not row.up]}
+    return found
+
+
 def _domain(modes: GpuModes) -> str:
     fabric = modes.fabric
     if not isinstance(fabric, Fabric) or fabric.state != _REGISTERED:
@@ -65,3 +78,44 @@ def _domain(modes: GpuModes) -> str:
     if isinstance(fabric.cluster_uuid, Missing) or isinstance(fabric.clique_id, Missing):
         return ""
     return f"{fabric.cluster_uuid}.{fabric.clique_id}" if fabric.cluster_uuid.strip("0-") else ""
+
+
+def parts(snapshot: Snapshot, settings: Settings) -> tuple[Part, ...]:
+    """GPUs, HCAs and the machine, those with a serial number or GUID; GPUs with what wears out, and its limit."""
+    return (*_machine(snapshot.host), *_gpus(snapshot, settings), *_hcas(snapshot))
+
+
+def _machine(host: Host | Missing) -> Iterator[Part]:
+    if isinstance(host, Host) and isinstance(serial := host.dmi.product_serial, str):
+        yield Part("machine", serial, "", "" if isinstance(host.dmi.product_name, Missing) else host.dmi.product_name)
+
+
+def _gpus(snapshot: Snapshot, settings: Settings) -> Iterator[Part]:
+    gauges: dict[str, dict[str, tuple[float, ...]]] = {}
+    for ecc in rows(snapshot.gpu_ecc):
+        pages = [each for each in (ecc.retired_single_bit, ecc.retired_double_bit) if not isinstance(each, Missing)]
+        own = gauges.setdefault(ecc.bdf, {})
+        if isinstance(ecc.aggregate_corrected.total, int):
+            own["corrected errors"] = ecc.aggregate_corrected.total, 1e6 * settings.limit("ecc.corrected")
+        if isinstance(ecc.remapped_uncorrected, int):
+            own["remapped rows"] = ecc.remapped_uncorrected, settings.limit("ecc.remapped-rows")
+        if pages:
+            own["retired pages"] = sum(map(len, pages)), settings.limit("ecc.retired-pages-fail")
+    draw = {power.bdf: power.usage_mw / 1000 for power in rows(snapshot.gpu_power) if isinstance(power.usage_mw, int)}
+    for thermal in rows(snapshot.gpu_thermal):
+        for name, now, limit in (("temperature", thermal.gpu_c, thermal.slowdown_c),
+                                 ("temperature margin", thermal.margin_c, thermal.slowdown_tlimit_c)):  # fmt: skip
+            if isinstance(now, int) and isinstance(limit, int) and thermal.bdf in draw:
+                gauges.setdefault(thermal.bdf, {})[name] = now, limit, draw[thermal.bdf]
+    for gpu in snapshot.gpu.gpus if isinstance(snapshot.gpu, Nvml) else ():
+        serial = gpu.uuid if isinstance(gpu.serial, Missing) else gpu.serial
+        if isinstance(serial, str):
+            name = "" if isinstance(gpu.name, Missing) else gpu.name
+            yield Part("gpu", serial, gpu.bdf, name, gauges.get(gpu.bdf, {}))
+
+
+def _hcas(snapshot: Snapshot) -> Iterator[Part]:
+    for hca in rows(snapshot.infiniband):
+        guid = hca.node_guid if isinstance(hca.sys_image_guid, Missing) else hca.sys_image_guid
+        if hca.is_vf is False and isinstance(hca.bdf, str) and isinstance(guid, str) and guid.strip("0:"):
+            yield Part("hca", guid, hca.bdf, "" if isinstance(hca.board_id, Missing) else hca.board_id)

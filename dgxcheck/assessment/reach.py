@@ -15,8 +15,7 @@ def rdma(machine: Machine) -> tuple[gpudirect.Readiness, ...] | Judgement:
     """GPUDirect RDMA of every GPU and HCA; why there is none of it to judge."""
     topology = machine.topology
     box = Box(snapshot=machine.snapshot, topology=topology, gpus=topology.gpus, boards=library.boards_for(None))
-    nothing = no_rdma(box)
-    if nothing is not None:
+    if (nothing := no_rdma(box)) is not None:
         return nothing
     return tuple(gpudirect.readiness(box, gpu, nic) for gpu in topology.gpus for nic in nics(box))
 

@@ -63,8 +63,7 @@ def between(machine: Surveyed, a: Device, b: Device, line: LineRate = as_support
     link = machine.topology.link(a, b)
     if link.nvlinks:
         return _nvlink(link.nvlinks, link.nvlink_generation)
-    hops = hops_between(a, b, machine.topology.functions)
-    if isinstance(hops, Missing):
+    if isinstance(hops := hops_between(a, b, machine.topology.functions), Missing):
         return _nothing(hops, "PCI path")
     notes = () if link.nvlinks is not None else ("NVLink is unknown: this is the PCI path.",)
     meeting = meeting_point(a, b, link, machine.topology.functions)
@@ -113,8 +112,7 @@ def _links(machine: Surveyed, hops: tuple[Hop, ...], line: LineRate, splits_at: 
 
 
 def _line(hops: Iterable[Hop], line: LineRate) -> float | Missing:
-    slowest = narrowest(hops, line)
-    if slowest is None:
+    if (slowest := narrowest(hops, line)) is None:
         return _no_link(hops)
     return slowest if isinstance(slowest, Missing) else slowest[1]
 

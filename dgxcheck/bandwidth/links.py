@@ -188,8 +188,7 @@ def physical(hops: Iterable[Hop]) -> tuple[Hop, ...]:
 def narrowest(hops: Iterable[Hop], line: LineRate = as_supported) -> tuple[Hop, float] | Missing | None:
     """The slowest link and its GB/s; None where no link is visible, Missing where one's rate is unknown."""
     rates = [(hop, line(hop)) for hop in physical(hops)]
-    gap = next((rate for _, rate in rates if isinstance(rate, Missing)), None)
-    if gap is not None:
+    if (gap := next((rate for _, rate in rates if isinstance(rate, Missing)), None)) is not None:
         return gap
     known = [(hop, rate) for hop, rate in rates if not isinstance(rate, Missing)]
     return min(known, key=lambda each: each[1], default=None)

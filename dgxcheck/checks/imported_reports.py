@@ -122,7 +122,7 @@ def _subject(box: Box, name: str, part: str) -> Subject:
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """The part of the device that the fault is of; of the host its setting, driver or fabric."""
     whose, part = (judgement.fault or Fault.TEST_FAILED).about
-    if whose == "link" and subject.kind == "gpu":
+    if whose == "link" and subject.kind in ("gpu", "hca"):
         yield from own_link(box, subject, judgement)
     elif whose in _SERVICES:
         yield _SERVICES[whose]

@@ -11,7 +11,7 @@ from dgxcheck.checks.consistency import readings
 from dgxcheck.checks.driver import bound, fabric_manager, persistence, versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.gpu import clocks, ecc, inventory, presence, spare_memory, thermal
+from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, presence, spare_memory, thermal
 from dgxcheck.checks.gpudirect import bar1_and_port, isolation, max_payload, read_request, software
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import command_line, cpu, disks, edac, ethernet, governor, memory, report
@@ -87,6 +87,7 @@ CHECKS: tuple[Check, ...] = (
     *missing.CHECKS,
     *ethernet.CHECKS,
     *governor.CHECKS,
+    *grace.CHECKS,
     *cpu.CPU_CLOCK,
     *xid.CHECKS,
     *gpu_log.CHECKS,

@@ -40,8 +40,12 @@ COMMANDS = {
     "schema": "Print the JSON Schema of an output or file format.",
 }
 
-_MODULES = {"import": "import_text", "list": "list_gpus"}
-"""Module below ``dgxcheck.cli.commands`` of the commands whose names are Python's."""
+SUBCOMMANDS = {
+    "fleet pairs": "Plan measurements of nodes in pairs, and judge their outputs: bad node, adapter, cable or leaf.",
+}
+"""Commands of two words, of which the first is a command of its own."""
+_MODULES = {"import": "import_text", "list": "list_gpus", "fleet pairs": "fleet_pairs"}
+"""Module below ``dgxcheck.cli.commands`` of the commands whose names are Python's, or two words."""
 
 
 class CommandGroup(click.Group):
@@ -51,19 +55,21 @@ class CommandGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMANDS and cmd_name not in SUBCOMMANDS:
             return None
         command: click.Command = import_module(f"dgxcheck.cli.commands.{_MODULES.get(cmd_name, cmd_name)}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([*COMMANDS.items()])
+            formatter.write_dl([*COMMANDS.items(), *SUBCOMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         try:
+            if " ".join(args[:2]) in SUBCOMMANDS:
+                args = [" ".join(args[:2]), *args[2:]]
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             hint = did_you_mean(args[0], COMMANDS, f"valid commands: {', '.join(COMMANDS)}")

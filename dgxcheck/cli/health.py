@@ -39,7 +39,7 @@ RENDERERS = {
     "text": "text.render", "json": "as_json.render", "prometheus": "prometheus.render", "nagios": "nagios.render",
     "junit": "junit.render", "healthmon": "text.healthmon", "jsonl": "jsonl.render", "html": "page.as_html",
     "markdown": "page.as_markdown", "svg": "page.as_svg", "openmetrics": "prometheus.openmetrics",
-    "drain-reason": "drain_reason.render",
+    "drain-reason": "drain_reason.render", "ticket": "ticket.render",
 }  # fmt: skip
 """Function below ``dgxcheck.output.health`` of each format, imported when it is asked for."""
 
@@ -70,6 +70,9 @@ class HealthOptions(Record):
     debug: str | None
     fail_on: str
     form: str
+    ticket: bool
+    brief: bool
+    metrics: str
     spec: str | None
     deadline: float
     output: str | None
@@ -152,6 +155,14 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
                       " whatever is found; 3 only if dgxcheck could not run."),
     click.option("--format", "form", metavar="FORMAT", type=click.Choice(list(RENDERERS)), default="text",
                  show_default=True, help=f"{', '.join(RENDERERS)}."),
+    click.option("--ticket", is_flag=True,
+                 help="Print what a vendor asks for first (--format ticket): part, serial numbers, versions, evidence,"
+                      " what was tried, what to attach."),
+    click.option("--brief", is_flag=True,
+                 help="Text for 24 lines: verdict, devices that are not ok, first cause, score."),
+    click.option("--metrics", type=click.Choice(["core", "all"]), default="core", show_default=True,
+                 help="With --format prometheus or openmetrics: verdicts, causes and main figures, or all checks and"
+                      " error counters too."),
     reading,
     writing,
 )  # fmt: skip

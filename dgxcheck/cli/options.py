@@ -26,6 +26,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 _FOR_PEOPLE = ("text", "healthmon", "markdown", "html", "svg")
 
 
+class LightCommand(click.Command):
+    """One that is often run: finds ``-m`` and ``-q`` at once."""
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """click looks for short options among the long ones first; its way to say no imports difflib and gettext."""
+        parser = super().make_parser(ctx)
+        parser._long_opt.update(parser._short_opt)
+        return parser
+
+
 def seconds(_ctx: click.Context, _option: click.Parameter, value: float | None) -> float | None:
     """A time that is a number: ``nan`` is neither below nor above any limit."""
     if value is not None and value != value:
@@ -259,8 +269,7 @@ def duration(_ctx: click.Context, _option: click.Parameter, value: str | None) -
     """The seconds that an option asks for."""
     if value is None:
         return None
-    seconds = parsed(value)
-    if seconds is None:
+    if (seconds := parsed(value)) is None:
         raise click.BadParameter(f"{value!r} is not a time; write it as 90s, 30m, 2h or 1h30m")
     if not LEAST_S <= seconds <= MOST_S:
         raise click.BadParameter(f"{value!r} is not between 1s and {MOST_S // 3600}h")
@@ -269,8 +278,7 @@ def duration(_ctx: click.Context, _option: click.Parameter, value: str | None) -
 
 def parsed(text: str) -> float | None:
     """``1h30m`` as seconds; None for what is no such time."""
-    found = _FORM.fullmatch(text.strip())
-    if found is None or not any(found.groups()):
+    if (found := _FORM.fullmatch(text.strip())) is None or not any(found.groups()):
         return None
     hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return float(3600 * hours + 60 * minutes + seconds)

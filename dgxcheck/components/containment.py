@@ -55,16 +55,14 @@ def above(machine: Surveyed, bdf: str) -> Iterator[Component]:
     path = _path(device or function)
     if path[1:]:
         yield from _bridges(machine, path)
-    node = _node(machine, bdf)
-    if node is not None:
+    if (node := _node(machine, bdf)) is not None:
         below = _by_node(Identity(machine.topology)).get(node, ())
         yield Component(kind="socket", name=str(node), shared_by=below)
 
 
 def board(machine: Surveyed, gpu: Device) -> tuple[Device, ...]:
     """The GPUs on the same board (a K80 carries two): those with its serial number behind its switch."""
-    serial = serial_of(machine, gpu.bdf)
-    if serial is None:
+    if (serial := serial_of(machine, gpu.bdf)) is None:
         return (gpu,)
     same = [other for other in machine.topology.gpus if serial_of(machine, other.bdf) == serial]
     near = [other for other in same if other is gpu or machine.topology.link(gpu, other).pci == "PIX"]

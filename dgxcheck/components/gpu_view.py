@@ -104,8 +104,7 @@ _BY_CAPABILITY: Mapping[int, str] = {3: "kepler", 5: "maxwell", 6: "pascal", 9: 
 def architecture(machine: Surveyed, bdf: str) -> int | None:
     """``nvmlDeviceArchitecture_t``; None if unknown."""
     view = GpuView(machine.snapshot, bdf)
-    board = view.board
-    if isinstance(board, GpuBoard):
+    if isinstance(board := view.board, GpuBoard):
         if isinstance(board.architecture, int):
             return board.architecture
         if isinstance(board.compute_capability, tuple):

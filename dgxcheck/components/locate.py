@@ -130,8 +130,7 @@ def has_nvswitches(machine: Surveyed) -> bool:
 
 @lru_cache(maxsize=4)
 def _has_nvswitches(topology: Identity) -> bool:
-    wired = topology.facts
-    if not isinstance(wired, Topology):
+    if not isinstance(wired := topology.facts, Topology):
         return False
     behind = any(device.kind == "nvswitch-bridge" for device in wired.devices)
     return behind or any(map(is_nvswitch, wired.functions.values()))
@@ -187,9 +186,7 @@ def nvlinks_of(machine: Surveyed, gpu: Device, links: Collection[int] | None = N
     An NVSwitch is among them only where all of these links lead to it.
     """
     ends = {end for link, end in far_ends(machine, gpu).items() if links is None or link in links}
-    for peer in machine.topology.gpus:
-        if peer.bdf in ends:
-            yield nvlinks_between(machine, gpu, peer)
+    yield from (nvlinks_between(machine, gpu, peer) for peer in machine.topology.gpus if peer.bdf in ends)
     if links and len(ends) == 1:
         function = machine.topology.functions.get(bdf := ends.pop())
         if (function is not None and is_nvswitch(function)) or bdf in missing_nvswitches(machine):

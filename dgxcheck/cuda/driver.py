@@ -94,8 +94,7 @@ class Driver:
     def status(self, function: str, *args: Any) -> int:
         """Call a function; returns its CUresult."""
         if (entry := self._functions.get(function)) is None:
-            entry = getattr(self._library, function, None)
-            if entry is None:
+            if (entry := getattr(self._library, function, None)) is None:
                 raise CudaError(function, 500, "not in this driver")
             entry.argtypes = _SIGNATURES[function]
             entry.restype = ctypes.c_int

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from dgxcheck.checks.engine.finding import Finding, Status
-from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import Step, Urgency
+from dgxcheck.facts.faults import GPU_DEAD, Fault
+from dgxcheck.facts.faults.kind import OWN, RMA, FaultKind, Step, Urgency
 from dgxcheck.facts.record import Record
 
 Scope = Literal["none", "programs", "jobs", "traffic", "fabric", "device", "host"]
@@ -22,8 +22,8 @@ Code = Literal[
     "drain-host", "drain-scheduler", "stop-gpu-clients", "stop-gpu-clients-and-display", "stop-gpu-programs",
     "stop-load",
     # resets and restarts
-    "reset-one", "reset-named", "reset-together", "reset-with-fabric-manager", "reset-all-with-switches", "reboot",
-    "power-cycle", "power-cycle-tray",
+    "reset-one", "reset-named", "reset-together", "reset-board", "reset-with-fabric-manager", "reset-all-with-switches",
+    "reboot", "power-cycle", "power-cycle-tray",
     "restart-fabric-manager", "restart-imex", "restart-subnet-manager", "reload-driver",
     # settings
     "command", "take-back-setting", "take-back-or-reset", "default-power-limit", "persistence", "large-bars",
@@ -34,7 +34,7 @@ Code = Literal[
     "field-diagnostic", "watch-counters", "check-program", "restart-program",
     # what is looked at
     "inspect-link", "inspect-rack-fabric",
-    "inspect-airflow", "inspect-water-cooling", "inspect-power", "inspect-dimms", "inspect-cabling",
+    "inspect-airflow", "inspect-coolant", "inspect-water-cooling", "inspect-power", "inspect-dimms", "inspect-cabling",
     "inspect-far-end",
     # what is taken out
     "reseat-card", "reseat-dual-gpu-card", "reseat-carrier", "reseat-adapter", "reseat-cable", "reseat-disk",
@@ -106,27 +106,29 @@ def _urgency(finding: Finding) -> Urgency:
 _SMI = "nvidia-smi(1)"
 _RESET = f"{_SMI}, --gpu-reset"
 _FM = "NVIDIA Fabric Manager guide (DU-09883)"
-_DEBUG = "NVIDIA GPU debug guidelines, https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html"
-_XIDS = "https://docs.nvidia.com/deploy/xid-errors/index.html"
-_RMA = f"{_DEBUG}: field diagnostic before an RMA"
+_MANUAL = "server's manual"
+_XIDS = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
+_RMA = f"{RMA}: field diagnostic before an RMA"
+_HV = "https://docs.nvidia.com/health-validation/reference/checks/xid.md: drain before reset_gpu and service_required"
 _DGX = "NVIDIA DGX service manuals: replaceable parts, and those that only the vendor replaces"
 _MIG = "NVIDIA MIG user guide: nvsm and dcgm are stopped before a reset on DGX"
 _ACS = "NVIDIA NCCL user guide, troubleshooting: PCI Access Control Services"
 _PODS = "https://github.com/NVIDIA/NVSentinel/pull/1243: pods of the GPU Operator, persistence mode"
 SOURCES: Mapping[Code, str] = {
-    "drain-host": f"{_DEBUG}: drain the node before anything that stops jobs",
-    "drain-scheduler": "scontrol(1), pbsnodes(8B), https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/",
+    "drain-host": _HV,
+    "drain-scheduler": f"{_HV}; scontrol(1), pbsnodes(8B), https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/",
     "stop-gpu-clients": f"{_RESET}: no program may use the GPU; {_MIG}; fuser(1); {_PODS}",
     "stop-gpu-clients-and-display": f"{_RESET}: no program, X server included, may use the GPU; systemctl(1), isolate",
     "stop-gpu-programs": f"{_SMI}, --query-compute-apps",
-    "stop-load": f"{_DEBUG}: thermal; {_SMI}, --query-compute-apps",
+    "stop-load": f"{OWN}; {_SMI}, --query-compute-apps",
     "reset-one": f"{_RESET}: GPUs with NVLinks are reset one by one from Ampere on, before Ampere together",
     "reset-named": f"{_RESET}: without -i all GPUs are reset",
     "reset-together": f"{_RESET}: before Ampere all GPUs that NVLinks join",
+    "reset-board": f"{OWN}: a K80 board has two GPUs behind one PCIe switch; {_RESET}",
     "reset-with-fabric-manager": f"{_RESET}: on Ampere NVSwitch systems Fabric Manager is required",
     "reset-all-with-switches": f"{_RESET}; {_FM}: all GPUs and NVSwitches together, Fabric Manager stopped",
-    "reboot": f"{_XIDS}: RESTART_BM; NVML_GPU_RECOVERY_ACTION_NODE_REBOOT",
-    "power-cycle": f"{_DEBUG}: power cycle where a reboot does not help",
+    "reboot": f"{OWN}: where nothing that disturbs less sets it up anew",
+    "power-cycle": f"{OWN}: where a reboot does not help, which leaves devices powered",
     "power-cycle-tray": "NVIDIA DGX GB200 user guide: compute tray Redfish commands, rack reboot sequence",
     "restart-fabric-manager": f"{_FM}: ABORT_CUDA_JOBS_ON_FM_EXIT",
     "restart-imex": "NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN; NVIDIA IMEX service guide",
@@ -149,19 +151,20 @@ SOURCES: Mapping[Code, str] = {
     "enable-port": "NVIDIA MFT user manual: mlxlink --port_state",
     "disable-acs": f"{_ACS}; setpci(8); PCI Express base specification, ACS control register",
     "field-diagnostic": f"NVIDIA DCGM user guide: dcgmi diag -r 3; {_RMA}",
-    "watch-counters": "DCGM_GPU_HARDWARE_LIMITS; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html",
+    "watch-counters": f"{OWN}; limits have their sources in dgxcheck health --explain CHECK",
     "check-program": f"{_XIDS}: RESTART_APP, CHECK_APP; compute-sanitizer manual",
     "restart-program": f"{_XIDS}: Xid 94, RESTART_APP",
     "inspect-rack-fabric": "NVIDIA GB200 NVL72 and NMX-C user guides; NVIDIA IMEX service guide",
     "inspect-link": "Linux Documentation/PCI/pcieaer-howto; lspci(8)",
-    "inspect-airflow": f"{_DEBUG}: thermal; server's manual",
+    "inspect-airflow": f"{_MANUAL}: cooling",
+    "inspect-coolant": "NVIDIA DGX GB200 user guide: liquid cooling of the compute trays",
     "inspect-water-cooling": "NVIDIA DGX Station user guide: water cooling",
     "inspect-power": "ipmitool(1), sdr; server's manual: power supplies",
     "inspect-dimms": "dmidecode(8), ipmitool(1); Linux EDAC documentation",
     "inspect-cabling": "ibdiagnet and iblinkinfo(8): speed and width of every link",
     "inspect-far-end": "sminfo(8): is there a subnet manager in this fabric?",
-    "reseat-card": f"{_DEBUG}: reseat; server's manual",
-    "reseat-dual-gpu-card": f"{_DEBUG}: reseat; Tesla K80 board specification: two GPUs on one board",
+    "reseat-card": f"{OWN}; {_MANUAL}: PCIe cards",
+    "reseat-dual-gpu-card": f"{_MANUAL}: PCIe cards; Tesla K80 board specification: two GPUs on one board",
     "reseat-carrier": "server's manual: risers and boards",
     "reseat-adapter": "server's manual; NVIDIA ConnectX user manual",
     "reseat-cable": "NVIDIA ConnectX user manual: cables and transceivers",
@@ -173,7 +176,7 @@ SOURCES: Mapping[Code, str] = {
     "reseat-part": "server's manual",
     "replace-card": _RMA,
     "replace-dual-gpu-card": f"{_RMA}; Tesla K80 board specification: two GPUs on one board",
-    "replace-carrier": f"{_DEBUG}; server's manual: risers and boards",
+    "replace-carrier": f"{_MANUAL}: risers and boards",
     "replace-adapter": "server's manual; NVIDIA ConnectX user manual",
     "replace-cable": "NVIDIA ConnectX user manual: cables and transceivers",
     "replace-disk": "md(4), mdadm(8)",
@@ -186,4 +189,18 @@ SOURCES: Mapping[Code, str] = {
     "vendor-board": _DGX,
     "vendor-missing-device": _DGX,
 }
-"""By code; what a finding's own remedy says has the source of its check."""
+"""By code, where ``source_of`` knows none that is more particular."""
+
+
+def source_of(action: Action, faults: Iterable[FaultKind], finding: Finding | None) -> str:
+    """What says that this is to be done: of a finding's own remedy the fault's source, else what its check reads; of a
+    reboot NVIDIA's catalogue for what it is about; of a step that a fault's row names the source of that row.
+    """
+    if finding is not None:
+        fault = finding.judgement.fault
+        return (fault.source if fault is not None else "") or f"{OWN}, by {finding.source}"
+    code, known = action.instruction.code, [*faults]
+    if code == "reboot" and not GPU_DEAD.isdisjoint(known):
+        return f"{_XIDS}: Xid 79, RESTART_BM"
+    named = (each.source for each in known if action.step in each.steps and each.source not in ("", OWN))
+    return next(named, SOURCES[code]) if code in ("reboot", "watch-counters") else SOURCES[code]

@@ -6,10 +6,18 @@ from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
+from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.diagnosis.action import Code, Instruction, Value
-from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, has_fabric_elsewhere, is_station
+from dgxcheck.diagnosis.form_factor import (
+    VENDOR_ONLY,
+    FormFactor,
+    form_factor,
+    has_fabric_elsewhere,
+    is_station,
+    is_tray_of_a_rack,
+)
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
@@ -64,7 +72,8 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
     if steps == ("change-setting", "reboot") and component.part == "BAR1":
         gpus = gpus_of(box, component)
         steps = ("inspect", "reboot", "power-cycle", "contact-vendor") if _bars_elsewhere(box, gpus) else steps
-    if component.kind == "disk" and _is_boot_mirror(box, component.name):
+    soldered = (component.kind, component.part) == ("host", "memory") and is_coherent(box)  # LPDDR5X beside a Grace
+    if soldered or (component.kind == "disk" and _is_boot_mirror(box, component.name)):
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
     return steps or ("contact-vendor",)
 
@@ -95,6 +104,8 @@ def inspection(
         return (), None
     if code == "inspect-airflow" and is_station(box):
         code = "inspect-water-cooling"
+    elif code == "inspect-airflow" and is_tray_of_a_rack(box):
+        code = "inspect-coolant"
     if _by_nvlink(box, component):
         return (("nvidia-smi", "nvlink", "-s"), ("nvidia-smi", "topo", "-p2p", "r")), None
     if _is_of_a_rack(box, component):

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, has_nvswitches
-from dgxcheck.diagnosis.action import Action, Instruction, Value
+from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
-from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere
+from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere, is_k80
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.gpu import GpuActivity, GpuModes, GpuProcess
 from dgxcheck.facts.host import Host, Memlock, Modules
@@ -207,7 +207,8 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
         all_reset = with_switches or old
         instruction = Instruction(code="reset-all-with-switches" if all_reset else "reset-with-fabric-manager")
     else:
-        instruction = Instruction(code="reset-one" if len(gpus) == 1 else "reset-together")
+        several: Code = "reset-board" if all(map(is_k80, gpus)) else "reset-together"
+        instruction = Instruction(code="reset-one" if len(gpus) == 1 else several)
     return Action(
         step="reset-gpu", commands=(("nvidia-smi", "-r", *ids),) if ids or everything else (), scope="jobs",
         instruction=instruction if ids or everything else Instruction(code="reset-named"),

@@ -95,8 +95,7 @@ def device_name(topology: Topology, keys: Mapping[str, str]) -> str:
 
 
 def _bdf(topology: Topology, record: Record, keys: Mapping[str, str]) -> str | None:
-    own = getattr(record, "bdf", None)
-    if isinstance(own, str):
+    if isinstance(own := getattr(record, "bdf", None), str):
         return own
     device = next((device for of in keys.values() if (device := topology.device(of)) is not None), None)
     return device.bdf if device else None

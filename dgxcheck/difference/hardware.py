@@ -108,10 +108,8 @@ def _functions(old: Side, new: Side) -> Iterator[Difference]:
             old_rows.remove(row)
             new_rows.remove(match)
             yield _function("neutral", "moved", match, row.bdf, match.bdf, f"moved from {row.bdf} to {match.bdf}")
-    for row in old_rows:
-        yield _function("worse", "gone", row, row.bdf, None, "missing")
-    for row in new_rows:
-        yield _function("better", "new", row, None, row.bdf, "new")
+    yield from (_function("worse", "gone", row, row.bdf, None, "missing") for row in old_rows)
+    yield from (_function("better", "new", row, None, row.bdf, "new") for row in new_rows)
 
 
 def _function(
@@ -160,8 +158,7 @@ def _surplus(names: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _disks_by_kind(side: Side) -> dict[tuple[str, str], list[str]] | None:
-    storage = side.snapshot.storage
-    if not isinstance(storage, Storage) or isinstance(storage.disks, Missing):
+    if not isinstance(storage := side.snapshot.storage, Storage) or isinstance(storage.disks, Missing):
         return None
     disks: dict[tuple[str, str], list[str]] = {}
     for disk in storage.disks:

@@ -24,8 +24,7 @@ def is_report(document: Mapping[str, Json], path: str) -> bool:
 
 def report_of(document: Mapping[str, Json], path: str) -> HealthSummary:
     """Findings and score of the report; BadInput names the member that is not valid."""
-    findings = document.get("findings")
-    if not isinstance(findings, list):
+    if not isinstance(findings := document.get("findings"), list):
         raise BadInput(f"{path}: 'findings' is not a list; expected a report of 'dgxcheck health --format json'")
     members = (("score", "total"), ("score", "measured"), ("profile", "name"))
     total, measured, name = (_member(document, *member, path) for member in members)
@@ -43,8 +42,7 @@ def report_of(document: Mapping[str, Json], path: str) -> HealthSummary:
 
 def _member(document: Mapping[str, Json], name: str, member: str, path: str) -> Json:
     """A member of an object that may be null or absent."""
-    value = document.get(name)
-    if value is not None and not isinstance(value, dict):
+    if (value := document.get(name)) is not None and not isinstance(value, dict):
         raise BadInput(f"{path}: {name!r} is not an object")
     return value.get(member) if value else None
 

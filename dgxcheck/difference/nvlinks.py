@@ -44,8 +44,7 @@ def _counted(side: Side, bdfs: Mapping[str | None, str | None]) -> dict[Ends, in
     ways: Counter[Ends] = Counter()
     counts: dict[Ends, int] = {(now, UNKNOWN): 0 for was, now in bdfs.items() if now and was not in listed}
     for row in rows:
-        bdf = bdfs.get(row.bdf)
-        if bdf is None:
+        if (bdf := bdfs.get(row.bdf)) is None:
             continue
         if isinstance(row.up, Missing):
             counts[bdf, UNKNOWN] = 0

@@ -20,7 +20,7 @@ Choice = TypeVar("Choice", str, int)
 _NUMBER = re.compile(r"\d+", flags=re.ASCII)
 _TOLERATED = 8
 """Of so many systems one may break a rule that the others keep."""
-_LEAST = 3
+LEAST_SYSTEMS = 3
 """Systems; of fewer none is the majority."""
 Places = Mapping[str, Mapping[str, Port]]
 """By host and adapter, the port of the switch."""
@@ -118,7 +118,7 @@ def _partition(places: Mapping[str, Port], adapters: Sequence[str]) -> tuple[tup
 def _step(own: Places, a: str, b: str) -> int | None:
     """From the port of ``a`` to that of ``b``."""
     steps = Counter(places[b][1] - places[a][1] for places in own.values() if a in places and b in places)
-    if steps.total() < _LEAST:
+    if steps.total() < LEAST_SYSTEMS:
         return None
     step, count = steps.most_common(1)[0]
     return step if steps.total() - count <= max(1, steps.total() // _TOLERATED) else None

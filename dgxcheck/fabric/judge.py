@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.finding import FabricFinding, Verdict
-from dgxcheck.fabric.intent import ANY, Intent, Places, inferred, places_of
+from dgxcheck.fabric.intent import ANY, LEAST_SYSTEMS, Intent, Places, inferred, places_of
 from dgxcheck.fabric.model import Cable, Fabric, Port
 from dgxcheck.fabric.moves import Move, exchanges
 from dgxcheck.fabric.plan import Planned, compared
@@ -140,8 +140,8 @@ def _unplaced(intent: Intent, places: Places) -> Iterator[FabricFinding]:
     for scheme in intent.schemes:
         for name in scheme.adapters if len(scheme.adapters) > 1 else ():
             hosts = [host for host in scheme.systems if name not in places[host] and (host, name) not in intent.homes]
-            if hosts:
-                others = len(scheme.systems) - len(hosts)
+            others = len(scheme.systems) - len(hosts)
+            if hosts and others >= LEAST_SYSTEMS:
                 yield FabricFinding(
                     fault=Fault.CABLE_MISSING, status="fail", ends=tuple(f"{host} {name}" for host in hosts), moves=(),
                     message=f"{name} of {first_of(hosts)} is not in the fabric, as it is of"
@@ -245,7 +245,7 @@ def _lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fa
             yield FabricFinding(
                 fault=Fault.UPLINKS_UNEVEN, status="fail", ends=(name,), moves=(),
                 message=f"{name} has {counted(count, 'uplink')}, {count + len(found)} would be as at the others; it"
-                f" lacks those to {first_of([fabric.switch(lack.upper) for lack in found])}",
+                f" lacks those to {first_of([*dict.fromkeys(fabric.switch(lack.upper) for lack in found)])}",
                 action=f"look at these cables of {name}, or at the power of the switches above",
             )  # fmt: skip
             continue

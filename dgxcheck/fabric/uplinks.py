@@ -60,12 +60,12 @@ def _judge(
         usual, agreeing = Counter(count[upper] for count in counts.values()).most_common(1)[0]
         usual = usual if 2 * agreeing > len(group) else common
         for guid in group:
-            lack = usual - counts[guid][upper]
+            lack = most = usual - counts[guid][upper]
             for port in roles.get(upper, ()) if lack > 0 else ():
                 far = fabric.far((guid, port))
                 if far is not None and far[0] == upper:
                     continue
-                home = (upper, _usual_port(guid, upper, tiers, fabric))
+                home = (upper, _usual_port(guid, upper, tiers, most - lack))
                 if far is None:
                     lacks.append(Lack(guid, upper, counts[guid][upper], usual, ((guid, port), home)))
                 else:
@@ -91,11 +91,12 @@ def _roles(group: Sequence[str], tiers: Tiers) -> dict[str, list[int]]:
     return roles
 
 
-def _usual_port(guid: str, upper: str, tiers: Tiers, fabric: Fabric) -> int:
-    """At which this switch is joined with most of the others above it; of several the first that it has not here."""
+def _usual_port(guid: str, upper: str, tiers: Tiers, number: int) -> int:
+    """At which this switch is joined with most of the others above it; of several that it has not here, counted from
+    0."""
     by_upper: dict[str, set[int]] = {}
     for far in tiers.uplinks[guid].values():
         by_upper.setdefault(far[0], set()).add(far[1])
     usual, count = Counter(map(frozenset, by_upper.values())).most_common(1)[0]
     free = sorted(usual - by_upper.get(upper, set()))
-    return free[0] if free and 2 * count > len(by_upper) else ANY
+    return free[number] if number < len(free) and 2 * count > len(by_upper) else ANY

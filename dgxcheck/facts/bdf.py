@@ -70,8 +70,7 @@ def place_of(bdf: str | None) -> int | None:
 
 def gpu_at(bdf: str) -> str:
     """How a GPU without a number is called: ``GPU@0000:0a:00.0``, or ``unnamed GPU`` where a text does not name it."""
-    place = place_of(bdf)
-    if place is None:
+    if (place := place_of(bdf)) is None:
         number = number_of(bdf)
         return f"GPU@{bdf}" if number is None else f"GPU{number}"
     return f"unnamed GPU {place + 1}" if place else "unnamed GPU"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.facts import nature
 from dgxcheck.facts.ids import ADDRESSING_MODES, COMPUTE_MODES
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
 
 
@@ -79,7 +79,7 @@ class GpuBoard(Record, where="nvml board"):
     chassis_slot: int | Missing = nature.place("slot in the rack")
     """As the next of boards of a rack (``nvmlDeviceGetPlatformInfo``)."""
     tray: int | Missing = nature.place("compute tray of the rack")
-    c2c: bool | Missing = nature.state("C2C to the CPU")
+    c2c: bool | Missing = nature.state("C2C to the CPU", by="gpu.c2c")
     """Is NVLink-C2C in use? GH200, GB200 and the like."""
     addressing_mode: int | Missing = nature.setting(words=ADDRESSING_MODES)
     """``NVML_DEVICE_ADDRESSING_MODE_*``: 0 none, 1 HMM, 2 ATS."""
@@ -125,11 +125,11 @@ class GpuClocks(Record, where="nvml clocks"):
 
     bdf: str = nature.key()
     current: Clocks = nature.load(prefix="current", most="max")
-    max: Clocks = nature.holder(prefix="highest", low=1, high=10_000)
+    max: Clocks = nature.holder(prefix="highest", low=1, high=18_000)
     application: ClockPair = nature.setting(prefix="application", most="max", fix="-rac")
     """Without a getter from CUDA 14 on."""
     default_application: ClockPair = nature.holder(prefix="default application", most="max")
-    max_customer_boost: ClockPair = nature.holder(prefix="highest customer boost", low=1, high=10_000)
+    max_customer_boost: ClockPair = nature.holder(prefix="highest customer boost", low=1, high=18_000)
     supported: tuple[SupportedClocks, ...] | Missing = nature.capability(
         "supported clocks", asked="DeviceGetSupportedMemoryClocks"
     )
@@ -389,3 +389,22 @@ class GpuThermal(Record, where="nvml thermal"):
     gpu_max_tlimit_c: int | Missing = nature.capability("margin at the highest temperature", "°C")
     fan_percent: int | Missing = nature.gauge("fan speed", "%")
     """Unsupported on boards that the chassis cools."""
+
+
+_VGPU_GUEST = 2
+
+
+def vgpus(nvml: Nvml | Missing, boards: tuple[GpuBoard, ...] | Missing) -> frozenset[str]:
+    """The GPUs that are a share of a board, as a guest sees them: by their mode, by name where that is not known."""
+    modes = {row.bdf: row.virtualization for row in rows(boards) if not isinstance(row.virtualization, Missing)}
+    return frozenset(
+        gpu.bdf
+        for gpu in (() if isinstance(nvml, Missing) else nvml.gpus)
+        if (modes[gpu.bdf] == _VGPU_GUEST if gpu.bdf in modes else _is_vgpu_name(gpu.name))
+    )
+
+
+def _is_vgpu_name(name: str | Missing) -> bool:
+    """Names of vGPUs end in frame buffer and series: ``A40-48Q``, ``A100D-3-20C``."""
+    size = "" if isinstance(name, Missing) else name.rpartition("-")[2]
+    return size[:-1].isdigit() and size[-1:] in tuple("QABC")

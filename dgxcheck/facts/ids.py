@@ -54,6 +54,7 @@ class NvmlReturn:
     GPU_IS_LOST = 15
     RESET_REQUIRED = 16
     LIB_RM_VERSION_MISMATCH = 18
+    UNKNOWN = 999
 
 
 BRANDS = {

@@ -1,4 +1,4 @@
-"""What an earlier run left of a host: how many devices of a kind, and what they were."""
+"""What a host consists of: its parts by serial number, and what an earlier run left of how many there were."""
 
 from __future__ import annotations
 
@@ -9,6 +9,20 @@ from dgxcheck.facts.record import Record
 
 Kept = Mapping[str, Mapping[str, Json]]
 """Values by record and key, ``Gpu 0000:06:00.0``, then by name, ``Gpu.vbios``."""
+
+
+class Part(Record, kw_only=False):
+    """What can be exchanged or moved to another place."""
+
+    kind: str
+    """``gpu``, ``hca``, ``dimm``, ``machine``"""
+    serial: str
+    """That of a GPU's board, without one its UUID; the system image GUID of an HCA."""
+    at: str
+    """Bus id, or the label of the slot; empty for the machine."""
+    model: str = ""
+    gauges: Mapping[str, tuple[float, ...]] = {}
+    """By name: value, limit, and for a temperature the power draw in W."""
 
 
 class Count(Record, kw_only=False):

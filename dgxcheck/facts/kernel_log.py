@@ -216,3 +216,5 @@ class KernelLog(Record, nature="event"):
     earlier: tuple[EarlierXid, ...] = ()
     timed: bool = True
     """False where the seconds say nothing but the order of the lines."""
+    forgeable: bool = False
+    """Rows of syslog, to which any user can write as ``kernel``, and not those of the kernel itself."""

@@ -61,11 +61,12 @@ BUNDLE_BYTES = 64 << 20
 LOOSE_BYTES = 8 << 20
 """Files of a bundle that are tried with every reader, because their names do not identify them."""
 ARCHIVE_MEMBERS = 50_000
-"""Files of an archive, or of a directory of outputs."""
+"""Files of an archive, or of a directory of outputs; sections of a bug report."""
 
 LOG_BYTES = 64 << 20
 """A saved kernel log, and what is read of ``/dev/kmsg``."""
-LOG_ROWS = 1_000_000
+LOG_ROWS = 400_000
+"""Of a saved log with more the last are read."""
 LOG_ROW_BYTES = 64 << 10
 """A row of a saved log, of which a JSON object is read whole or not at all."""
 LOG_LINE_CHARACTERS = 1000
@@ -81,6 +82,12 @@ FLEET_FILES = 200_000
 """Files of a folder of results."""
 FLEET_IDLE_LINES = 100_000
 """Lines of one file of results that hold none, blank ones too: packed newlines unpack to a thousandfold."""
+HISTORY_RESULTS = 1_000_000
+"""Results of ``fleet --history``: 500 nodes, one an hour, for a quarter of a year. Each takes about 0.5 KiB."""
+PAIR_FILES = 400_000
+"""Outputs of ``fleet pairs``: 1,000 nodes of 8 adapters in 100 rounds."""
+PAIR_BYTES = 256 << 10
+"""What is read of one."""
 FABRIC_BYTES = 32 << 20
 """An output about a fabric, unpacked; ``iblinkinfo`` of 1,000 systems has 5 MiB."""
 FABRIC_LINES = 1_000_000

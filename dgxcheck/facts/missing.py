@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 from enum import Enum
 
-from dgxcheck.facts.record import Record
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias, TypeVar
@@ -37,29 +35,42 @@ NOT_LOADABLE = -2
 """``Missing.code`` of ``nvmlInit`` where libnvidia-ml.so.1 is there and the dynamic linker does not load it."""
 
 
-class Missing(Record, kw_only=False):
+class Missing:
     """No value: the kind of gap, the question (path or NVML call), the error in words and by number.
 
-    It has no truth value and no number on purpose: an unreadable error counter must not look like zero errors.
+    It has no truth value and no number on purpose: an unreadable error counter must not look like zero errors. Every
+    fact is asked whether it is one, and a class of an own metaclass, as records are, would answer thrice as slowly.
     """
 
+    __slots__ = ("code", "detail", "gap", "where")
     gap: Gap
     where: str
-    detail: str = ""
+    detail: str
     """For people alone; nothing is decided by it."""
-    code: int | None = None
+    code: int | None
     """nvmlReturn_t or errno of the question, ``NO_WORKER`` or ``NOT_LOADABLE``; None where there was no code."""
 
     def __init__(self, gap: Gap, where: str, detail: str = "", code: int | None = None) -> None:
-        """A record's own, without its loop over the fields: one survey makes thousands of gaps."""
         put = object.__setattr__
         put(self, "gap", gap)
         put(self, "where", where)
         put(self, "detail", detail)
         put(self, "code", code)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Missing.{name} is not to be changed")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Missing:
+            return NotImplemented
+        same = self.where == other.where and self.gap is other.gap
+        return same and self.detail == other.detail and self.code == other.code
+
     def __hash__(self) -> int:
         return hash(self.where)
+
+    def __repr__(self) -> str:
+        return f"Missing(gap={self.gap!r}, where={self.where!r}, detail={self.detail!r}, code={self.code!r})"
 
     def __bool__(self) -> bool:
         raise TypeError(f"a missing fact has no truth value: {self}")
@@ -67,6 +78,10 @@ class Missing(Record, kw_only=False):
     def __str__(self) -> str:
         """For people: the error in words, else the kind of gap."""
         return self.detail or _WORDS[self.gap]
+
+    def of(self, where: str) -> Missing:
+        """The same gap of another question."""
+        return Missing(self.gap, where, self.detail, self.code)
 
     @property
     def reason(self) -> str:

@@ -152,8 +152,7 @@ def row(field: object) -> Fact:
 
 def rows_of(record: type[Any]) -> Mapping[str, Fact]:
     """The rows of a record by field; of one that holds an event none has more than that nature."""
-    known = _ROWS.get(record)
-    if known is None:
+    if (known := _ROWS.get(record)) is None:
         event = ["event", (), {}] if record._nature else None
         named = {name: record._rows.get(name, event) for name in record.__slots__}
         known = _ROWS[record] = {name: Fact(record, name, row) for name, row in named.items() if row is not None}

@@ -113,6 +113,12 @@ def fields(record: Record | type[Record]) -> tuple[str, ...]:
     return record.__slots__
 
 
+def values(record: Record) -> tuple[object, ...]:
+    """What its fields hold, in order."""
+    found: Any = record._values(record)
+    return found if len(record.__slots__) > 1 else (found,) if record.__slots__ else ()
+
+
 def replace(record: R, **changes: Any) -> R:
     """A copy with some fields changed."""
     return type(record)(**{name: getattr(record, name) for name in fields(record)} | changes)

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 def median(values: Iterable[float]) -> float:
     """The middle one in order of size, or the mean of the middle two; ValueError where there is none."""
-    ordered = sorted(values)
-    if not ordered:
+    if not (ordered := sorted(values)):
         raise ValueError("no value, no median")
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -38,7 +38,7 @@ def held(value: object, above: Mapping[str, str] = {}) -> Iterator[tuple[Mapping
     if isinstance(value, tuple):
         for each in value:
             yield from held(each, above)
-    elif isinstance(value, Record) and not isinstance(value, Missing):
+    elif isinstance(value, Record):
         keys = {**above, **keys_of(value)}
         yield keys, value
         for name in _fields(type(value), "holder"):
@@ -96,7 +96,7 @@ def _rows(kind: type[Record], picked: Picked) -> tuple[tuple[str, Fact, bool], .
 def _of_value(value: object, name: str, inside: Rows, picked: Picked, gaps: bool) -> Iterator[Leaf]:
     if isinstance(value, Record):
         yield from _of_record(value, name, inside, picked, gaps)
-    elif isinstance(value, tuple) and any(isinstance(each, Record) for each in value):
+    elif isinstance(value, tuple) and any(isinstance(each, Record | Missing) for each in value):
         yield name, inside, len(value)
         for number, each in enumerate(value):
             if isinstance(each, Record):
@@ -112,6 +112,7 @@ def _of_value(value: object, name: str, inside: Rows, picked: Picked, gaps: bool
         yield name, inside, value
 
 
+@lru_cache(maxsize=4096)
 def said(of: Rows, what: str) -> object:
     """What the outermost row that says it says; None where none does."""
     return next((row.more[what] for row in of if what in row.more), None)

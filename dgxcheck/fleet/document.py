@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import TypeGuard, TypeVar
 
 from dgxcheck.checks.engine.wording import against
+from dgxcheck.facts.ids import NVLINK_MAX_LINKS
+from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, LikeMachines, NodeFault, Result
+from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, GpuLinks, LikeMachines, NodeFault, Result
 from dgxcheck.source.state_file import is_date
 
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
@@ -63,9 +65,12 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         group=_group(document),
         versions=_versions(document),
         nvlink_domains=_domains(document),
+        nvlinks=_nvlinks(document),
         faults=faults,
         passed=shared.one(passed),
         skipped=shared.one(_skipped(document, findings, whole)),
+        devices=_devices(document),
+        accepted=shared.one(frozenset(str(each.get("key")) for each in findings if each.get("acknowledged"))),
     ), figures
 
 
@@ -195,6 +200,24 @@ def _domains(document: Mapping[str, Json]) -> tuple[str, ...]:
     return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
 
 
+def _devices(document: Mapping[str, Json]) -> dict[str, int]:
+    """A driver that does not answer lists no GPU, and counts none."""
+    gpus, parts = document.get("gpus"), document.get("parts")
+    listed = [count for count in gpus.values() if isinstance(count, int)] if isinstance(gpus, dict) else []
+    hcas = sum(isinstance(part, dict) and part.get("kind") == "hca" for part in parts) if isinstance(parts, list) else 0
+    return {kind: number for kind, number in (("GPU", sum(listed)), ("HCA", hcas)) if number}
+
+
+def _nvlinks(document: Mapping[str, Json]) -> dict[str, GpuLinks]:
+    found = document.get("nvlinks")
+    read: dict[str, GpuLinks] = {}
+    for name, links in found.items() if isinstance(found, dict) else ():
+        wired, down = (links.get("wired"), links.get("down")) if isinstance(links, dict) else (None, None)
+        if isinstance(wired, int) and isinstance(down, list) and 0 <= len(down) <= wired <= NVLINK_MAX_LINKS:
+            read[name] = GpuLinks(wired, tuple(link for link in down if isinstance(link, int)))
+    return read
+
+
 def _skipped(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> frozenset[str]:
     if whole:
         return frozenset(_ids(findings))
@@ -205,3 +228,26 @@ def _skipped(document: Mapping[str, Json], findings: list[dict[str, Json]], whol
 
 def _ids(findings: list[dict[str, Json]]) -> Iterator[str]:
     return (str(finding.get("id")) for finding in findings if finding.get("status") == "skip")
+
+
+_PART_CHARACTERS = 64
+"""That are kept of a serial number, place or model."""
+
+
+def parts_of(document: Json) -> Iterator[Part]:
+    """GPUs, HCAs, DIMMs and the machine itself; what has no serial number is left out."""
+    found = document.get("parts") if isinstance(document, dict) else None
+    for each in found if isinstance(found, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("serial"), str) and each["serial"]:
+            words = (str(each.get(name) or "")[:_PART_CHARACTERS] for name in ("kind", "serial", "at", "model"))
+            kind, serial, at, model = words
+            yield Part(kind=kind, serial=serial, at=at, model=model, gauges=_gauges(each.get("gauges")))
+
+
+def _gauges(found: Json) -> dict[str, tuple[float, ...]]:
+    gauges: dict[str, tuple[float, ...]] = {}
+    for name, values in found.items() if isinstance(found, dict) else ():
+        figures = tuple(value for value in values if _is_figure(value)) if isinstance(values, list) else ()
+        if isinstance(values, list) and len(figures) == len(values) and len(figures) in (2, 3):
+            gauges[name] = figures
+    return gauges

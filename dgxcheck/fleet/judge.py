@@ -22,7 +22,7 @@ from dgxcheck.source.state_file import DATE
 STDIN = "-"
 MAX_AGE_S = 86400.0
 """A result that is older proves nothing: what broke since is not in it."""
-_CLOCK_SKEW_S = 300
+CLOCK_SKEW_S = 300
 """By which clocks of hosts may differ."""
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
 """Files of a folder that can hold results; a file that is named itself may end in anything."""
@@ -189,7 +189,7 @@ def judge(
     A result is a claim: one that is dated in the future does not count, for it would outlive every newer one.
     """
     now_s = time() if now_s is None else now_s
-    oldest, latest = (strftime(DATE, gmtime(max(0, at))) for at in (now_s - max_age_s, now_s + _CLOCK_SKEW_S))
+    oldest, latest = (strftime(DATE, gmtime(max(0, at))) for at in (now_s - max_age_s, now_s + CLOCK_SKEW_S))
     shared, columns = SharedStrings(), FigureColumns()
     results: list[Result] = []
     unread: list[Unread] = []

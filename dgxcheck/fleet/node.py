@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from dgxcheck.facts.record import Record
@@ -20,6 +20,10 @@ VERDICTS: tuple[NodeVerdict, ...] = ("fail", "unknown", "warn", "pass")
 """The worst first."""
 COMPARED = ("GB/s", "Gb/s", "us", "TFLOP/s", "W", "MHz", "MiB")
 """Units of what machines alike have alike; temperatures depend on the load, and counters on the age."""
+
+
+INVENTORY = "host.inventory"
+"""The check that compares with the last run on the node itself."""
 
 
 class NodeFault(Record, kw_only=False):
@@ -51,6 +55,17 @@ class LikeMachines(Record, kw_only=False):
     driver: str
 
 
+class GpuLinks(Record, kw_only=False):
+    """NVLinks of one GPU of a machine that shares its NVLink domain."""
+
+    wired: int
+    down: tuple[int, ...] = ()
+
+    @property
+    def up(self) -> int:
+        return self.wired - len(self.down)
+
+
 class Result(Record):
     """What is kept of one result; figures are kept apart, by key."""
 
@@ -66,11 +81,17 @@ class Result(Record):
     versions: Mapping[str, tuple[str, ...]]
     nvlink_domains: tuple[str, ...]
     """``CLUSTER_UUID.CLIQUE`` of domains that join several machines."""
+    nvlinks: Mapping[str, GpuLinks]
+    """By GPU; empty where there is no such domain, and in results of older releases."""
     faults: tuple[NodeFault, ...]
-    passed: frozenset[str]
+    passed: Collection[str]
     """Keys of the findings that passed: one object for all machines that pass the same."""
     skipped: frozenset[str]
     """Ids of the checks that did not judge every subject."""
+    devices: Mapping[str, int] = {}
+    """GPUs and HCAs, without those that could not be counted."""
+    accepted: frozenset[str] = frozenset()
+    """Keys of findings that the site acknowledges."""
 
 
 class OpenFault(Record, kw_only=False):
@@ -114,15 +135,36 @@ def node_of(results: Sequence[Result], oldest: str = "") -> Node:
     """The state of a machine after all its results, at least one; a newest one from before ``oldest`` is stale."""
     ordered = sorted(results, key=lambda result: (result.generated_at, LEVELS.index(result.level)))
     found: dict[str, OpenFault] = {}
+    most: dict[str, tuple[int, str]] = {}
     for result in ordered:
         found = {key: each for key, each in found.items() if not proven(each, result)}
         for fault in result.faults:
             before = found.get(fault.key)
             level = result.level if before is None else max(before.level, result.level, key=LEVELS.index)
             found[fault.key] = OpenFault(fault, level, result.generated_at)
+        _count(result, most, found)
     newest = ordered[-1]
     worst = sorted(found.values(), key=lambda each: VERDICTS.index(each.fault.status))
     return Node(newest.node, newest, tuple(worst), newest.generated_at < oldest)
+
+
+def _count(result: Result, most: dict[str, tuple[int, str]], found: dict[str, OpenFault]) -> None:
+    """Fewer devices than in an earlier result are a fault, also on a machine that was reinstalled and forgot them."""
+    own = {fault.key for fault in result.faults}
+    for kind, number in result.devices.items():
+        key, (before, date) = f"{INVENTORY}/{kind}", most.get(kind, (0, ""))
+        if number >= before or key in result.accepted:
+            most[kind] = number, result.generated_at
+            if key not in own:
+                found.pop(key, None)
+        elif key not in own:
+            lost = NodeFault(
+                key=key, check=INVENTORY, status="fail", word=f"{kind.lower()}-missing", subject="host",
+                message=f"{number} {kind}{'s' * (number != 1)}, was {before} on {date[:10]}",
+                action="look for the missing device in the kernel log of the node; if it was removed on purpose,"
+                f" acknowledge {INVENTORY} there",
+            )  # fmt: skip
+            found[key] = OpenFault(lost, result.level, result.generated_at)
 
 
 def proven(found: OpenFault, result: Result) -> bool:

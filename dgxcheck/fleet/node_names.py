@@ -95,8 +95,7 @@ def _numbers(ranges: str, shown: str) -> list[str]:
     """``001-003,007`` as the four numbers, in their width."""
     found: list[str] = []
     for each in ranges.split(","):
-        span = _RANGE.fullmatch(each)
-        if span is None:
+        if (span := _RANGE.fullmatch(each)) is None:
             raise BadInput(f"{shown}: {each[:40]!r} is not a range; write nodes as dgx[001-016,020]")
         first, last = span["first"], span["last"] or span["first"]
         width = len(first) if first[0] == "0" else 1

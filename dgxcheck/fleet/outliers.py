@@ -62,8 +62,7 @@ class FigureColumns:
         """The figures of result ``number``."""
         columns = self._columns.setdefault(group, {})
         for key, value in figures.items():
-            column = columns.get(key)
-            if column is None:
+            if (column := columns.get(key)) is None:
                 column = columns[key] = (array("L"), array("d"))
             column[0].append(number)
             column[1].append(value)

@@ -21,6 +21,11 @@ from dgxcheck.fleet.outliers import FigureColumns
 ShowProgress = Callable[[int, int], None]
 """Called with the number of nodes that are done, and of all."""
 _LAST_WORDS = 200
+_ENDED_WITH_US = (
+    "exec 3<&0; {} </dev/null 3<&- & p=$!; (read -r x; kill $p) <&3 >/dev/null 2>&1 & exec 3<&-;"
+    " wait $p; r=$?; kill $! 2>/dev/null; exit $r"
+)
+"""On the node: without a terminal, sshd leaves a command running when its client is gone; its standard input ends."""
 
 
 class RemoteRun(Record, kw_only=False):
@@ -40,7 +45,8 @@ class RemoteRun(Record, kw_only=False):
 
     def command(self) -> str:
         """For the shell of a node."""
-        return f"{self.program} health {shlex.join((*self.options, '--format', 'jsonl', '--fail-on', 'never'))}"
+        words = shlex.join((*self.options, "--format", "jsonl", "--fail-on", "never"))
+        return f"sh -c {shlex.quote(_ENDED_WITH_US.format(f'{self.program} health {words}'))}"
 
 
 def node_set(text: str) -> tuple[str, ...]:
@@ -69,7 +75,8 @@ def node_set(text: str) -> tuple[str, ...]:
 def judge_nodes(run: RemoteRun, progress: ShowProgress = lambda _done, _nodes: None) -> Fleet:
     """Ask all nodes and judge what they answer; nodes that do not are silent, with the reason in ``unread``.
 
-    Ctrl-C ends the commands; what has answered by then is judged. Raises BadInput as ``node_set`` does.
+    A KeyboardInterrupt ends the commands, on the nodes too; what has answered by then is judged. Raises BadInput as
+    ``node_set`` does.
     """
     nodes = node_set(run.nodes)
     from ClusterShell.Task import task_self
@@ -96,6 +103,8 @@ class _Answers:
         self._results: list[Result] = []
         self._columns, self._shared = FigureColumns(), SharedStrings()
         self._why: dict[str, str] = {}
+        self._died: dict[str, str] = {}
+        """What became of a node's command, where it did not end well."""
         self.unanswered = "no result"
         self._done, self._progress = 0, progress
 
@@ -136,14 +145,18 @@ class _Answers:
         self._done += 1
         self._progress(self._done)
         if code:
-            self._why[node] = f"exit code {code}: {self._why.get(node, 'nothing printed')}"
+            self._died[node] = f"exit code {code}: {self._why.get(node, 'nothing more printed')}"
 
     def timed_out(self, node: str) -> None:
         """Its command was ended."""
-        self._why[node] = "no answer within the time limit"
+        self._died[node] = "no answer within the time limit"
 
     def judged(self, nodes: Sequence[str]) -> Fleet:
-        """The fleet, with a reason for each node that has no result."""
+        """The fleet, with a reason for each node that has no result, or has one and did not end well after it."""
         answered = {result.node for result in self._results}
-        unread = [Unread(node, self._why.get(node, self.unanswered)) for node in nodes if node not in answered]
+        unread = [
+            Unread(node, f"printed its result, then {why}" if node in answered else why)
+            for node in nodes
+            if (why := self._died.get(node) or ("" if node in answered else self._why.get(node, self.unanswered)))
+        ]
         return fleet_of(self._results, self._columns, unread, nodes)

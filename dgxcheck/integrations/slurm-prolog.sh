@@ -14,13 +14,17 @@ result=${result%%$'\n'*}
 [[ "$code $result" == "0 dgxcheck: pass; "* ]] || logger -t dgxcheck -- "prolog of job ${SLURM_JOB_ID:-?} (exit code $code): $result"
 # check the form too: a broken Python also exits with 2
 if [[ "$code $result" == "2 dgxcheck: "*"; level "* ]]; then
-    # slurmd logs this message and drains the node with the reason "Prolog error"
+    # slurmd drains the node with "Prolog error", unless it is drained: with the reason itself, if nobody gave another
+    node=${SLURMD_NODENAME:-$(hostname -s)}
+    if [[ $(timeout -k 1 2 sinfo -a -h -N -n "$node" -o %T 2>/dev/null) != *drain* ]]; then
+        timeout -k 1 2 scontrol update NodeName="$node" State=DRAIN Reason="$result" >/dev/null 2>&1 </dev/null
+    fi
     echo "$result" >&2
     exit 1
 fi
 # the counters, for slurm-epilog.sh; DGXCHECK_JOB_ERRORS=no leaves them out
 if [ "${DGXCHECK_JOB_ERRORS:-yes}" = yes ] && [ -n "$SLURM_JOB_ID" ] && mkdir -p -m 700 /run/dgxcheck; then
-    timeout -k 2 15 dgxcheck health --only pcie.aer --state "/run/dgxcheck/job-$SLURM_JOB_ID.json" --fail-on never \
+    timeout -k 2 13 dgxcheck health --only pcie.aer --state "/run/dgxcheck/job-$SLURM_JOB_ID.json" --fail-on never \
         --deadline 10 >/dev/null 2>&1 </dev/null
     # of jobs that no epilog has ended
     ls -t /run/dgxcheck/job-*.json 2>/dev/null | tail -n +129 | xargs -r rm -f --

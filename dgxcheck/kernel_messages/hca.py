@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble
 from dgxcheck.facts.record import Record
-from dgxcheck.kernel_messages.form import Form, Lines
+from dgxcheck.kernel_messages.form import Form, Lines, first_match
 
 SAME_S = 1.0
 """Within this time the details of a health issue follow its first line."""
@@ -31,6 +31,7 @@ _TROUBLES: Mapping[Form, HcaTrouble] = {
     Form("PCI slot is unavailable", before=_HCA): "off bus",
     Form("PCI reads still not working", before=rf"{_HCA}health recovery flow aborted, "): "off bus",
     Form("device's health compromised", before=_HCA): "firmware",
+    Form("handling bad device here", before=_HCA): "firmware",
     Form("Fatal error ", r"\d{1,3} detected", before=_HCA): "firmware",
     _SYNDROME: "firmware",
     Form(" timeout. Will cause a leak of a command resource", before=rf"{_HCA}\w{{1,64}}\(0x[0-9a-f]{{1,8}}\)"):
@@ -48,7 +49,7 @@ CONTEXT = (
     Form("mlx5", r"\w{0,32}[:( ]", context=True),
 )
 """Everything else that the driver logs."""
-_BEGINS = Form("firmware version: ", before=_HCA)
+_BEGINS = (Form("firmware version: ", before=_HCA), Form("health recovery succeeded", before=_HCA))
 
 class HcaText(Record):
     """An error of an HCA in one line."""
@@ -79,8 +80,8 @@ def _text(match: re.Match[str], kind: HcaTrouble, message: str) -> HcaText | Non
 
 
 def begins(message: str) -> str | None:
-    """``mlx5_core 0000:05:00.0: firmware version: 12.28.2006``: the driver takes over this adapter."""
-    match = _BEGINS.match(message)
+    """``mlx5_core 0000:05:00.0: firmware version: 12.28.2006``: the driver takes over this adapter, or has it again."""
+    match = first_match(_BEGINS, message)
     return match["bdf"] if match is not None and is_bdf(match["bdf"]) else None
 
 

@@ -79,8 +79,7 @@ def _near(seconds: float, known: Sequence[float]) -> bool:
 
 def _edac(seconds: float, message: str) -> HostEvent | None:
     """``EDAC MC1: 262 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x2031c14 ..``"""
-    match = _EDAC.match(message)
-    if match is None:
+    if (match := _EDAC.match(message)) is None:
         return None
     return HostEvent(
         trouble="memory", part=match["dimm"].strip(), group=f"mc{int(match['number'])}", corrected=match["kind"] == "C",
@@ -95,8 +94,7 @@ def _machine_checks(lines: Lines) -> Iterator[HostEvent]:
         if open_ is not None and seconds - open_.seconds > SAME_S:
             yield open_
             open_ = None
-        match = first_match(_MACHINE_CHECK, message)
-        if match is not None:
+        if (match := first_match(_MACHINE_CHECK, message)) is not None:
             if open_ is not None:
                 yield open_
             open_ = _machine_check(seconds, message, match)
@@ -132,8 +130,7 @@ def _blocks(lines: Lines) -> Iterator[_Block]:
     blocks: dict[str, list[tuple[float, str, str]]] = {}
     unnumbered = 0
     for seconds, message in lines:
-        match = _APEI.match(message)
-        if match is None or message.startswith("mce: "):
+        if (match := _APEI.match(message)) is None or message.startswith("mce: "):
             continue
         if match["record"] is None and _SEVERITY.match(match["rest"]):
             unnumbered += 1

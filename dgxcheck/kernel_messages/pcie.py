@@ -75,11 +75,9 @@ def announced(message: str) -> tuple[str, Severity] | None:
     """
     if (contained := _CONTAINED.match(message)) is not None:
         return (contained["bdf"], "fatal") if is_bdf(contained["bdf"]) else None
-    match = _ANNOUNCED.match(message)
-    if match is None:
+    if (match := _ANNOUNCED.match(message)) is None:
         return None
-    bdf = match["of"]
-    if bdf is None:
+    if (bdf := match["of"]) is None:
         number = int(match["id"], 16)
         bdf = f"{match['bdf'].partition(':')[0]}:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}"
     if bdf.endswith(_NOBODY):
@@ -116,8 +114,7 @@ def errors(lines: Lines) -> list[PcieError]:
             waiting[severity] = PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message)
         elif (detailed := error(message)) is not None:
             bdf, severity = detailed
-            before = waiting.pop(severity, None)
-            if before is not None and seconds - before.seconds > SAME_S:
+            if (before := waiting.pop(severity, None)) is not None and seconds - before.seconds > SAME_S:
                 found.append(before)
             last[bdf] = len(found)
             found.append(PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message))
@@ -134,8 +131,7 @@ def unplugged(lines: Lines) -> Iterator[HostEvent]:
     """Slots whose device went away on its own, ``past`` where one came back; not those that somebody switched off."""
     slots: dict[tuple[str, str], list[tuple[float, str, str]]] = {}
     for seconds, message in lines:
-        match = first_match(_SLOT, message)
-        if match is not None and is_bdf(match["port"]):
+        if (match := first_match(_SLOT, message)) is not None and is_bdf(match["port"]):
             slots.setdefault((match["port"], match["slot"]), []).append((seconds, message, match["what"]))
     for (port, slot), said in slots.items():
         last = [number for number, (_, _, what) in enumerate(said) if what in _GONE]

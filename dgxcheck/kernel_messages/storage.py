@@ -85,6 +85,6 @@ def _silent_servers(lines: Lines) -> Iterator[HostEvent]:
 
 
 def whole_disk(name: str) -> str:
-    """The disk of a partition: ``sda`` of ``sda1``, ``nvme0n1`` of ``nvme0n1p2``."""
-    match = re.fullmatch(r"(nvme\d+n\d+|mmcblk\d+)p\d+|((?:[shv]|xv)d[a-z]{1,4})\d+", name)
+    """The disk of a partition: ``sda`` of ``sda1``, ``nvme0n1`` of ``nvme0n1p2``, ``md0`` of ``md0p1``."""
+    match = re.fullmatch(r"(nvme\d+n\d+|mmcblk\d+|md\d+)p\d+|((?:[shv]|xv)d[a-z]{1,4})\d+", name)
     return name if match is None else match[1] or match[2]

@@ -33,8 +33,7 @@ def skipped_gpus(gpus: Sequence[Device], facts: Snapshot) -> dict[str, Json]:
                                                                                     facts.gpu_modes}  # fmt: skip
     skipped: dict[str, Json] = {}
     for gpu in gpus:
-        modes = rows.get(gpu.bdf or "")
-        if modes is None:
+        if (modes := rows.get(gpu.bdf or "")) is None:
             continue
         if modes.mig is True:
             skipped[modes.bdf] = {
@@ -104,8 +103,7 @@ def _disjoint(pairs: Sequence[tuple[Device, Device]]) -> list[tuple[Device, Devi
 
 def _rings(topology: Topology, gpus: Sequence[Device]) -> Iterator[MeasureStep]:
     """One step per ring of the NVLink graph, with the others running; none unless all GPUs of the box take part."""
-    graph = nvlink_graph(topology)
-    if isinstance(graph, Missing) or len(graph.names) < 2:
+    if isinstance(graph := nvlink_graph(topology), Missing) or len(graph.names) < 2:
         return
     gpu_by_name = {gpu.name: gpu for gpu in gpus}
     orders = search(graph).orders or ((graph.names,) if graph.switched else ())

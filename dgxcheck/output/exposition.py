@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from dgxcheck.topology.model import Device
 
 Series = tuple[Mapping[str, str], int | float]
-STATES: Mapping[str, int] = {"skip": -1, "pass": 0, "warn": 1, "unknown": 2, "fail": 3}
-"""Values of statuses and verdicts, ordered so that ``max()`` is the worst."""
-VERDICT_VALUES = "0 pass, 1 warn, 2 unknown, 3 fail"
+STATES: Mapping[str, int] = {"skip": -1, "pass": 0, "warn": 1, "fail": 2, "unknown": 3}
+"""Values of statuses and verdicts: the exit codes of ``dgxcheck health``."""
+VERDICT_VALUES = "0 pass, 1 warn, 2 fail, 3 unknown"
 """For the HELP of a metric."""
 
 

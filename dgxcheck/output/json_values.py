@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import fields
 from dgxcheck.source.protocol import Origin
@@ -20,6 +21,12 @@ def either(key: str, value: object) -> dict[str, Json]:
 def source(origin: Origin) -> Json:
     """The member ``source``: where the facts come from, without empty members."""
     return {key: value for key in fields(origin) if (value := getattr(origin, key))}
+
+
+def part(part: Part) -> Json:
+    """A member of ``parts``; gauges of 0 are left out, for most counters of a fleet are 0 for years."""
+    gauges: dict[str, Json] = {name: [*values] for name, values in part.gauges.items() if values[0]}
+    return {"kind": part.kind, "serial": part.serial, "at": part.at, "model": part.model, "gauges": gauges}
 
 
 def compact(document: Mapping[str, Json]) -> str:

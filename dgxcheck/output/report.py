@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from dgxcheck.assessment.compare import Comparison
     from dgxcheck.assessment.result import Assessment
     from dgxcheck.fabric.judge import Judged
+    from dgxcheck.fleet.history import History
     from dgxcheck.fleet.judge import Fleet
+    from dgxcheck.fleet.lemons import Lemon
+    from dgxcheck.fleet.pairs import JudgedPairs
+    from dgxcheck.fleet.part_history import Followed
 
 
 class HealthReport(Record):
@@ -25,6 +29,10 @@ class HealthReport(Record):
     """The mildest verdict that the exit code tells."""
     width: int | None = None
     """Columns of the terminal; None: lines are not folded."""
+    brief: bool = False
+    """Of the text the verdict, the devices that are not ok, and the first cause: 24 lines."""
+    every_metric: bool = False
+    """Every check and error counter as a metric, too."""
 
 
 class DiffReport(Record):
@@ -43,6 +51,26 @@ class FleetReport(Record, kw_only=False):
     """Are all outliers and unread files listed?"""
     racks: Mapping[str, tuple[str, ...]] = {}
     """Which nodes stand together, for pictures."""
+
+
+class HistoryReport(Record, kw_only=False):
+    """What only time shows of a fleet, and how it is to be shown."""
+
+    history: History
+    lemons: tuple[Lemon, ...]
+    followed: tuple[Followed, ...]
+    verdict: str
+    exit_code: int
+    verbose: bool = False
+
+
+class PairsReport(Record, kw_only=False):
+    """Nodes that were measured in pairs, and how they are to be shown."""
+
+    judged: JudgedPairs
+    verdict: str
+    exit_code: int
+    verbose: bool = False
 
 
 class FabricReport(Record):

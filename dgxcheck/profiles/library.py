@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from dgxcheck import package_files
+from dgxcheck.facts.gpu import vgpus
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.profiles.model import Board, Profile, SelectedProfile
@@ -76,14 +77,16 @@ def by_name(name: str) -> Profile:
 def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | None:
     """The named profile; for ``auto`` that of the DMI product name, else that of the most common GPU model.
 
-    None for ``none`` and where nothing matches. A product name that two profiles share is decided by the GPUs. Counts
-    and graphs never exclude a profile: finding differences is up to the checks.
+    None for ``none`` and where nothing matches, as for vGPUs, which are shares of a board. A product name that two
+    profiles share is decided by the GPUs. Counts and graphs never exclude a profile: finding differences is up to the
+    checks.
     """
     if name == "none":
         return None
     if name != "auto":
         return SelectedProfile(profile=by_name(name), how="named")
-    models = Counter(id for id in map(board_id, topology.gpus) if id)
+    shares = vgpus(box.gpu, box.gpu_board)
+    models = Counter(id for gpu in topology.gpus if gpu.bdf not in shares and (id := board_id(gpu)))
     model = models.most_common(1)[0][0] if models else ""
     of_model = [name for name in names() if model in _documents()[name].get("boards", ())]
     of_product = [name for name in names() if _is_product(_documents()[name].get("products", ()), box)]

@@ -21,11 +21,9 @@ def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
     """The profile in a document; BadInput names the file, the key and what is allowed."""
     _check_keys(document, MEMBERS, path, "")
     sources = _sources(document, path)
-    graph = _text(document, "nvlink_graph", path, "")
-    if graph and graph not in _GRAPHS:
+    if (graph := _text(document, "nvlink_graph", path, "")) and graph not in _GRAPHS:
         refuse(path, "nvlink_graph", f"{graph!r} is not a reference graph; valid graphs: {', '.join(_GRAPHS)}")
-    rows = document.get("wiring", [])
-    if not isinstance(rows, list):
+    if not isinstance(rows := document.get("wiring", []), list):
         refuse(path, "wiring", "must be an array of tables, [[wiring]]")
     return Profile(
         name=name,
@@ -94,8 +92,7 @@ def _number(entry: Any, key: NumberRange, sources: Mapping[str, str], path: str,
 
 
 def _in_range(entry: Mapping[str, Any], member: str, key: NumberRange, path: str, where: str) -> int | float:
-    value = entry[member]
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value := entry[member], bool) or not isinstance(value, int | float):
         refuse(path, where, f"{member} is not a number ({key.unit})")
     if not key.low <= value <= key.high:
         refuse(path, where, f"{str(value)[:20]} is not between {key.low:g} and {key.high:g} {key.unit}")
@@ -138,22 +135,19 @@ def _source(key: Any, sources: Mapping[str, str], path: str, where: str) -> str:
 
 
 def _table(document: Mapping[str, Any], key: str, path: str) -> dict[str, Any]:
-    table = document.get(key, {})
-    if not isinstance(table, dict):
+    if not isinstance(table := document.get(key, {}), dict):
         refuse(path, key, "is not a table")
     return table
 
 
 def _text(document: Mapping[str, Any], key: str, path: str, default: str | None = None) -> str:
-    text = document.get(key, default)
-    if not isinstance(text, str) or (default is None and not text.strip()):
+    if not isinstance(text := document.get(key, default), str) or (default is None and not text.strip()):
         refuse(path, key, "is not a non-empty string")
     return text
 
 
 def _texts(document: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
-    texts = document.get(key, [])
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+    if not isinstance(texts := document.get(key, []), list) or not all(isinstance(text, str) for text in texts):
         refuse(path, key, "is not a list of strings")
     return tuple(texts)
 

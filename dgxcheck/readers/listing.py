@@ -38,16 +38,34 @@ def numberless(facts: Mapping[str, Json]) -> list[str]:
     return sorted((key.rpartition(" ")[2] for key in facts if key.startswith(f"{WITHOUT_NUMBER} ")), key=bus_order)
 
 
+def printed_bdfs(facts: Mapping[str, Json]) -> dict[int, str]:
+    """Bus ids by CUDA's index, where a tool printed both."""
+    bdfs: dict[int, str] = {}
+    for key, fact in facts.items():
+        index = key.removeprefix("measure device ")
+        if index != key and index.isdecimal() and isinstance(fact, dict) and isinstance(bdf := fact.get("bdf"), str):
+            bdfs[int(index)] = bdf
+    return bdfs
+
+
 def gpu_function(bdf: str) -> dict[str, Json]:
     """The files by which a PCI function is one of NVIDIA's GPUs, for a text that tells its bus id alone."""
     return {f"text {PCI_DEVICES}/{bdf}/class": "0x030200\n", f"text {PCI_DEVICES}/{bdf}/vendor": "0x10de\n"}
 
 
 def placed(outputs: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:
-    """The facts of each output, with the bus ids of another for GPUs of which it has the UUID or the number alone."""
+    """The facts of each output, with the bus ids of another for GPUs of which it has the UUID or the number alone.
+
+    CUDA's numbers are NVML's where a program printed all GPUs in the order of their bus ids.
+    """
     every = [*outputs]
     lists = [{number: bdf for number, bdf in handles(facts).items() if not is_unplaced(bdf)} for facts in every]
     numbers = _one_list(lists) or {}
+    if not numbers:
+        listed = {number for facts in every for number in handles(facts)}
+        printed = {index: bdf for facts in every for index, bdf in printed_bdfs(facts).items()}
+        in_bus_order = sorted(printed.values(), key=bus_order) == [printed[index] for index in sorted(printed)]
+        numbers = printed if listed == printed.keys() and in_bus_order else {}
     uuids = {str(fact): key.rpartition(" ")[2] for facts in every for key, fact in facts.items()
              if key.startswith(_UUID) and not is_unplaced(key.rpartition(" ")[2])}  # fmt: skip
     return [_with_places(facts, numbers, uuids) for facts in every]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.facts.bdf import UNPLACED, as_bdf, number_of, place_of
+from dgxcheck.facts.bdf import UNPLACED, as_bdf, is_unplaced, number_of, place_of
 from dgxcheck.facts.ids import NVLINK5_ERRORS, NVLINK_SPEED
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.listing import COUNT, INDEX, INIT, OF_LIST, numberless
+from dgxcheck.readers.listing import COUNT, INDEX, INIT, OF_LIST, numberless, printed_bdfs
 from dgxcheck.readers.nvidia_smi.nvlink import KIND as NVLINK_ERRORS
 
 TYPE_CHECKING = False
@@ -85,7 +85,7 @@ def rebase_indexes(facts: Mapping[str, Json], gpus: Numbered, whole: bool = True
     if why := mismatch(facts, gpus, whole):
         raise BadInput(why)
     for index, bdf in order.items():
-        if bdf not in table.values():
+        if bdf not in table.values() and not all(map(is_unplaced, table.values())):
             raise BadInput(f"a tool prints bus id {bdf} for GPU {index}, which the box does not have")
     places = _places(facts, table)
     rebased: dict[str, Json] = {}
@@ -143,16 +143,6 @@ def _subjects(key: str) -> list[str]:
 def _bdf(word: str, table: Mapping[int, str]) -> str:
     match = _GPU.fullmatch(word)
     return table.get(int(match[1]), word) if match else word
-
-
-def printed_bdfs(facts: Mapping[str, Json]) -> dict[int, str]:
-    """Bus ids by CUDA's index, where a tool printed both."""
-    bdfs: dict[int, str] = {}
-    for key, fact in facts.items():
-        index = key.removeprefix("measure device ")
-        if index != key and index.isdecimal() and isinstance(fact, dict) and isinstance(bdf := fact.get("bdf"), str):
-            bdfs[int(index)] = bdf
-    return bdfs
 
 
 def _as_nvml(words: list[str], fact: Json) -> dict[str, Json]:

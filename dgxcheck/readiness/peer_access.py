@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, judgements
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.precondition import Precondition, State, deciding, undetermined
 from dgxcheck.checks.host.virtual_machines import in_guest
@@ -47,8 +47,7 @@ class Peering(Record):
 
 def peerings(box: Box) -> tuple[Peering, ...] | Judgement:
     """Every pair of GPUs whose P2P status is known; a skip where there is no pair or no P2P status."""
-    known = statuses(box)
-    if isinstance(known, Judgement):
+    if isinstance(known := statuses(box), Judgement):
         return known
     measured = {check.id: _by_pair(box, check) for check, _ in _MEASURED}
     return tuple(_peering(box, *pair, known[pair], measured) for pair in combinations(box.gpus, 2) if pair in known)
@@ -57,7 +56,7 @@ def peerings(box: Box) -> tuple[Peering, ...] | Judgement:
 def _by_pair(box: Box, check: Check) -> Mapping[IdPair, Judgement]:
     return {
         (subject.bdf or subject.name, subject.peer.bdf or subject.peer.name): judgement
-        for subject, judgement in check.judge(box)
+        for subject, judgement in judgements(check, box)
         if subject.peer is not None
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine import host_limits
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, mig_enabled
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.host import cpu, disks, ethernet, memory
 from dgxcheck.checks.network import hcas, port_state, ports
@@ -109,6 +109,8 @@ def _graph(box: Box, choice: SelectedProfile) -> int | Missing:
     references = matches(graph, nvlink_generation(box.topology))
     if choice.profile.nvlink_graph in [reference.name for reference in references]:
         return 1
+    if mig_enabled(box, *(gpu.bdf for gpu in box.gpus)):
+        return Missing(Gap.UNSUPPORTED, "nvlink", "MIG mode is on")
     hidden = hidden_gpus(box)
     return 0 if hidden is None else hidden
 

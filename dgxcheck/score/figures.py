@@ -21,8 +21,7 @@ INTACT = "no wrong words"
 def expected_figures(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
     """One expectation per GPU and direction, and per pair of GPUs whose path has a reference."""
     box = replace(box, gpus=box.topology.gpus)
-    figures = measured_figures(box, "")
-    if isinstance(figures, Judgement):
+    if isinstance(figures := measured_figures(box, ""), Judgement):
         yield from _unmeasured(box)
         return
     for kind, area in _AREAS.items():
@@ -110,8 +109,7 @@ def _expectation(
 
 def _figure_or_gap(row: Measurement, figure: Callable[[Measurement], float]) -> float | Missing:
     """The figure of a measurement; 0 if it failed, timed out or moved wrong data, Missing if it was not tried."""
-    value = row.value
-    if isinstance(value, Missing):
+    if isinstance(value := row.value, Missing):
         return 0.0 if value.gap is Gap.TIMEOUT else value
     if isinstance(value, NotMeasured):
         failed = has_failed(row) or (value.reason == "failed" and is_withheld(value))

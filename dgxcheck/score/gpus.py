@@ -7,7 +7,7 @@ from typing import Any
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import host_limits
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, mig_enabled
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.gpu.clocks import slowdown
 from dgxcheck.checks.gpu.inventory import count, short
@@ -164,7 +164,12 @@ def nvlink_generation(box: Box, gpu: Device) -> int | Missing:
 
 def _links_of(box: Box, gpu: Device) -> tuple[NvLink, ...] | Missing:
     rows = box.snapshot.nvlink
-    return rows if isinstance(rows, Missing) else tuple(row for row in rows if row.bdf == gpu.bdf)
+    if isinstance(rows, Missing):
+        return rows
+    own = tuple(row for row in rows if row.bdf == gpu.bdf)
+    if mig_enabled(box, gpu.bdf) and not any(row.up is True for row in own):
+        return Missing(Gap.UNSUPPORTED, f"nvmlDeviceGetNvLinkState {gpu.bdf}", "MIG mode is on")
+    return own
 
 
 class GpuQuantity(Record, kw_only=False):

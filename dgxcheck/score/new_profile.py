@@ -102,8 +102,7 @@ def _wiring(box: Box) -> tuple[Wiring, ...]:
                   and device.is_vf is not True and device.kind != "nvswitch-bridge"]  # fmt: skip
         reached: dict[str, list[PciClass]] = {"gpu": [], "nic": []}
         for other in others:
-            pci = matrix[gpu.name, other.name].pci
-            if pci is None:
+            if (pci := matrix[gpu.name, other.name].pci) is None:
                 return ()
             reached[other.kind].append(pci)
         rows[_counted(reached["gpu"]), _counted(reached["nic"])] += 1

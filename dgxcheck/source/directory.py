@@ -185,8 +185,7 @@ class DirectorySource:
                     raise _Outside(f"{path} leads out of the tree")
                 real = real.rpartition("/")[0]
                 continue
-            target = self._target(real, part)
-            if target is None:
+            if (target := self._target(real, part)) is None:
                 real = f"{real}/{part}"
                 continue
             links += 1

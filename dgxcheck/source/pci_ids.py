@@ -26,8 +26,7 @@ class PciIds:
         if not self._table:
             return Missing(Gap.ABSENT, where, "no pci.ids on this machine")
         vendor, _, device = key.partition(":")
-        found = _entry(self._table, f"\n{vendor}  ", 0, len(self._table))
-        if found and device:
+        if (found := _entry(self._table, f"\n{vendor}  ", 0, len(self._table))) and device:
             block_end = _block_end(self._table, found[1])
             found = _entry(self._table, f"\n\t{device}  ", found[1], block_end)
         return decode(found[0]) if found else Missing(Gap.ABSENT, where, "not in pci.ids")

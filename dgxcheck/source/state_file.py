@@ -52,8 +52,7 @@ class Reading(Record):
 
 def default_path(name: str = NAME) -> str:
     """``$STATE_DIRECTORY`` as systemd gives it, for root ``/var/lib/dgxcheck``, else under ``$XDG_STATE_HOME``."""
-    given = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
-    if given:
+    if given := os.environ.get("STATE_DIRECTORY", "").partition(":")[0]:
         return os.path.join(given, name)
     if os.geteuid() == 0:
         return os.path.join("/var/lib/dgxcheck", name)
@@ -79,8 +78,7 @@ def read(path: str) -> Reading | None:
     if not os.path.lexists(path):
         return None
     document = load(path)
-    state = document.get("state")
-    if not isinstance(state, dict):
+    if not isinstance(state := document.get("state"), dict):
         raise BadInput(f"{path}: contains no counters of an earlier run; give another file, or remove this one")
     texts = {key: value for key, value in state.items() if isinstance(value, str)}
     at_s = state.get("at_s")
@@ -158,8 +156,7 @@ def make_folder(path: str) -> None:
 
 def _make(folder: str) -> None:
     """A folder that anyone may look into; folders above it that are made for it are this user's alone (XDG)."""
-    above = os.path.dirname(folder)
-    if above and not os.path.isdir(above):
+    if (above := os.path.dirname(folder)) and not os.path.isdir(above):
         _make(above)
         if os.geteuid() != 0:
             os.chmod(above, 0o700)

@@ -97,8 +97,7 @@ def search(graph: Graph, most_steps: int = MOST_STEPS) -> Rings:
     most = min(sum(row) for row in rows) // 2
     budget = [most_steps]
     for wanted in range(most, 0, -1):
-        rings = _pack(rows, wanted, (), budget)
-        if rings is not None:
+        if (rings := _pack(rows, wanted, (), budget)) is not None:
             orders = tuple(tuple(graph.names[i] for i in ring) for ring in rings)
             return Rings(count=wanted, orders=orders, how="exhaustive", detail="")
         if budget[0] <= 0:

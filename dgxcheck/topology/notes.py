@@ -83,8 +83,7 @@ def headline(nvlinks: tuple[NvLink, ...] | Missing, gpus: Sequence[Device]) -> s
 def unknown_class(functions: Iterable[PciFunction]) -> Iterator[str]:
     """Functions that may or may not be GPUs: their PCI class or vendor cannot be read."""
     for function in functions:
-        code = function.class_code
-        if isinstance(code, Missing):
+        if isinstance(code := function.class_code, Missing):
             if function.vendor == NVIDIA and function.bdf.endswith(".0"):
                 yield f"{function.bdf} is shown as a GPU but may not be one: its PCI class is unknown ({code})."
         elif code >> 16 == DISPLAY and isinstance(function.vendor, Missing):

@@ -148,15 +148,13 @@ def _positions(stated: NvidiaSmiTopo, name: str) -> int | Missing:
 
 
 def _column_text(column: Mapping[str, str], name: str, title: str) -> str | Missing:
-    text = column.get(name)
-    if text is None:
+    if (text := column.get(name)) is None:
         return Missing(Gap.UNRECORDED, MATRIX, f"the matrix has no {title}")
     return Missing(Gap.UNSUPPORTED, MATRIX, f"{title} N/A") if text == "N/A" else text
 
 
 def _node(column: Mapping[str, str], name: str) -> int | Missing:
-    text = _column_text(column, name, "NUMA node")
-    if isinstance(text, Missing):
+    if isinstance(text := _column_text(column, name, "NUMA node"), Missing):
         return text
     is_single = text.isascii() and text.isdecimal() and len(text) < 6
     return int(text) if is_single else Missing(Gap.UNSUPPORTED, MATRIX, f"several NUMA nodes ({text})")

@@ -61,8 +61,7 @@ def end(links: Iterable[NvLink], gpus: Collection[str], functions: Mapping[str, 
         positions += 1
         if not link.up:
             continue
-        peer = _peer(link, gpus, functions)
-        if isinstance(peer, Missing):
+        if isinstance(peer := _peer(link, gpus, functions), Missing):
             gap = peer if gap is None else gap
             continue
         kind, bdf = peer

@@ -16,8 +16,7 @@ NEAR: tuple[PciClass, ...] = ("PIX", "PXB")
 
 def numa_node(function: PciFunction, numa: tuple[NumaNode, ...] | Missing) -> int | Missing:
     """The kernel's ``numa_node`` of a function; if missing or negative, the only node of a single-node host."""
-    node = function.numa_node
-    if isinstance(node, int) and node >= 0:
+    if isinstance(node := function.numa_node, int) and node >= 0:
         return node
     if not isinstance(numa, Missing) and len(numa) == 1:
         return numa[0].node
@@ -52,15 +51,13 @@ def pci_class(a: PciFunction, b: PciFunction, numa: tuple[NumaNode, ...] | Missi
     if path_a == path_b:
         return "PIX", ""
     if path_a[0] == path_b[0]:
-        shared = shared_bridges(path_a, path_b)
-        if not shared:
+        if not (shared := shared_bridges(path_a, path_b)):
             return "PHB", ""
         deepest = max(len(path_a), len(path_b)) - 2 - shared
         return ("PIX" if deepest <= 1 else "PXB"), ""
     nodes = []
     for function in (a, b):
-        node = numa_node(function, numa)
-        if isinstance(node, Missing):
+        if isinstance(node := numa_node(function, numa), Missing):
             return None, f"NUMA node of {function.bdf} unknown ({node})"
         nodes.append(node)
     return ("NODE" if nodes[0] == nodes[1] else "SOC"), ""
@@ -160,8 +157,7 @@ def data_ends(a: Device, b: Device) -> tuple[Device, Device]:
 
 
 def _data_end(device: Device, other: Device) -> Device:
-    dma = device.dma
-    if dma is None or isinstance(dma.path, Missing) or isinstance(other.path, Missing):
+    if (dma := device.dma) is None or isinstance(dma.path, Missing) or isinstance(other.path, Missing):
         return device
     beside = dma.path[0] == other.path[0]
     return replace(device, bdf=dma.bdf, path=dma.path, function=dma, dma=None) if beside else device
@@ -195,8 +191,7 @@ def meeting_point(a: Device, b: Device, link: Link, functions: Mapping[str, PciF
     if isinstance(b.path, Missing):
         return b.path
     if link.pci in ("PIX", "PXB"):
-        shared = shared_bridges(a.path, b.path)
-        if not shared:
+        if not (shared := shared_bridges(a.path, b.path)):
             return f"both are functions of {a.bdf}"
         bridge = a.path[shared]
         kind = "switch" if shared % 2 == 0 else "port"  # root port, upstream port, downstream port, upstream port ...

@@ -251,8 +251,7 @@ def _compared(graph: Graph, generation: int | Missing, limit: int | None) -> Ite
         rows = reference.rows()
         peers = max(sum(links > 0 for links in row) for row in rows)
         most = min(gpus - 1, peers - (reference.gpus - gpus)) if limit is None else limit
-        labels = _labels(box, rows, most)
-        if labels is None:
+        if (labels := _labels(box, rows, most)) is None:
             continue
         pairs = [(i, j, box[i][j], rows[labels[i]][labels[j]]) for i in range(gpus) for j in range(i + 1, gpus)]
         differences = tuple(

@@ -74,8 +74,7 @@ class Children:
         while True:
             ended = self._supervisor.next_event(0.0)
             for module, worker in self._workers.items():
-                for key, text in worker.answers.items():
-                    yield Answer(module, key, json.loads(text))
+                yield from (Answer(module, key, json.loads(text)) for key, text in worker.answers.items())
                 worker.answers.clear()
             if ended is None:
                 return

@@ -56,8 +56,7 @@ class Ledger:
         """Count events, and yield those to tell; ``now`` is in seconds since boot. ``quiet``: none is reported."""
         for each in events:
             event = self._bounded(each)
-            tally = self.tallies.get(event.key)
-            if tally is None:
+            if (tally := self.tallies.get(event.key)) is None:
                 tally = self.tallies[event.key] = Tally(event, date)
             worse = RANK.index(event.status) > RANK.index(tally.worst)
             tally.event, tally.last = event, date

@@ -145,8 +145,7 @@ def _cut(text: str) -> str:
 
 def replayed(path: str) -> Iterator[ReportedEvent]:
     """In the order of the log, by its own clock, without dates. BadInput for what is no kernel log."""
-    facts = log_facts(relevant_lines(load(path)))
-    if isinstance(facts, Missing):
+    if isinstance(facts := log_facts(relevant_lines(load(path))), Missing):
         raise BadInput(f"{path}: {facts}")
     ledger = Ledger()
     for event in log_events(facts, lambda bdf, code: 0):

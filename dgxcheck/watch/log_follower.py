@@ -74,8 +74,9 @@ class Kmsg:
             self.sequence = number
             found = parsed(text.split("\n"))
             lines += [
-                line(seconds, message[:LOG_LINE_CHARACTERS]) for _, seconds, message in found if is_relevant(message)
-            ]
+                line(since_boot or 0.0, message[:LOG_LINE_CHARACTERS])
+                for since_boot, _, message in found if is_relevant(message)
+            ]  # fmt: skip
         return Records(lines=tuple(lines), lost=lost, more=True)
 
 

@@ -114,8 +114,7 @@ class Watch:
         poll.poll(max(10.0, min(due - now, self._plan.tick_s) * 1000))
 
     def _follow_log(self) -> None:
-        log = self._log
-        if log is None:
+        if (log := self._log) is None:
             return
         try:
             events = [*log.events()]

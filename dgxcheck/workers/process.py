@@ -63,8 +63,7 @@ def start(module: str) -> tuple[int, int, int]:
 
 def _environment() -> dict[str, str]:
     """The caller's; of its library path only absolute folders, for the loader takes any other from where it stands."""
-    path = os.environ.get("LD_LIBRARY_PATH")
-    if path is None:
+    if (path := os.environ.get("LD_LIBRARY_PATH")) is None:
         return dict(os.environ)
     folders = (folder for part in path.split(":") for folder in part.split(";") if folder.startswith("/"))
     return dict(os.environ) | {"LD_LIBRARY_PATH": ":".join(folders)}

@@ -56,8 +56,7 @@ def number(
     source: Source, function: str, subject: str = "", *args: int, low: int = 0, high: int = U64
 ) -> int | Missing:
     """The integer that a function answers."""
-    answer = source.nvml(function, subject, *args)
-    if isinstance(answer, Missing) or _is_number(answer, low, high):
+    if isinstance(answer := source.nvml(function, subject, *args), Missing) or _is_number(answer, low, high):
         return answer
     return garbled(question(function, subject, *args), answer)
 
@@ -95,8 +94,7 @@ def outputs(source: Source, function: str, subject: str, *args: int, count: int)
 
 def fields(source: Source, function: str, subject: str, *args: int) -> dict[str, Json] | Missing:
     """The struct that a function answers."""
-    answer = source.nvml(function, subject, *args)
-    if isinstance(answer, (dict, Missing)):
+    if isinstance(answer := source.nvml(function, subject, *args), (dict, Missing)):
         return answer
     return garbled(question(function, subject, *args), answer)
 
@@ -113,8 +111,7 @@ def members(
 
 def member(struct: dict[str, Json], name: str, where: str) -> int | Missing:
     """One integer of a struct; ``unsupported`` where it has no such field or the field is null."""
-    value = struct.get(name)
-    if value is None:
+    if (value := struct.get(name)) is None:
         return Missing(Gap.UNSUPPORTED, f"{where} {name}", "no such field")
     return as_number(value, f"{where} {name}")
 
@@ -142,22 +139,24 @@ def facts_of(source: Source, group: str, bdf: str) -> dict[str, Any]:
 
 def facts_of_link(source: Source, group: str, bdf: str, link: int, state: int | Missing) -> dict[str, Any]:
     """Fields to values or gaps, for one NVLink; all are the gap of its ``state`` where that is missing."""
-    of_links = (quantity for quantity in GROUPS[group] if quantity.scope in ("link", "link up", "link 5"))
+    of_links = [quantity for quantity in GROUPS[group] if quantity.scope in ("link", "link up", "link 5")]
+    if isinstance(state, Missing):
+        return {quantity.facts[0]: state for quantity in of_links}
+    has_5 = any(quantity.scope == "link 5" for quantity in of_links)
+    version = number(source, "nvmlDeviceGetNvLinkVersion", bdf, link) if has_5 and state == 1 else 0
+    older = isinstance(version, int) and version < NVLINK_5
     return {
-        quantity.facts[0]: state if isinstance(state, Missing) else _of_link(source, quantity, bdf, link, state)
+        quantity.facts[0]: _before_nvlink_5(quantity, bdf, link)
+        if older and quantity.scope == "link 5"
+        else _values(source, quantity, bdf, link)[0]
         for quantity in of_links
     }
 
 
-def _of_link(source: Source, quantity: Quantity, bdf: str, link: int, state: int) -> int | Missing:
+def _before_nvlink_5(quantity: Quantity, bdf: str, link: int) -> Missing:
     """What only NVLink 5 and newer count is asked of no other link."""
-    if quantity.scope == "link 5":
-        version = number(source, "nvmlDeviceGetNvLinkVersion", bdf, link) if state == 1 else 0
-        where = question(quantity.function, bdf, link, *quantity.args)
-        if isinstance(version, int) and version < NVLINK_5:
-            return Missing(Gap.UNSUPPORTED, where, "before NVLink 5, or the link is down")
-    value: int | Missing = _values(source, quantity, bdf, link)[0]
-    return value
+    where = question(quantity.function, bdf, link, *quantity.args)
+    return Missing(Gap.UNSUPPORTED, where, "before NVLink 5, or the link is down")
 
 
 def nested(facts: Mapping[str, Any], record: str) -> dict[str, Any]:
@@ -182,10 +181,9 @@ def _values(source: Source, quantity: Quantity, bdf: str, *first: int) -> tuple[
         values = outputs(source, function, bdf, *args, count=len(quantity.facts))
     else:
         values = (number(source, function, bdf, *args, low=quantity.low, high=quantity.high),)
-    if quantity.form != "flag":
-        return values
-    where = question(function, bdf, *args)
-    return tuple(is_on(value, where) for value in values)
+    if quantity.form == "flag":
+        return tuple(is_on(value, question(function, bdf, *args)) for value in values)
+    return values
 
 
 T = TypeVar("T")
@@ -195,8 +193,7 @@ _NO_NUMBER = Missing(Gap.UNRECORDED, "nvmlDeviceGetIndex", "the text does not te
 
 def start(source: Source) -> Missing | None:
     """Why NVML cannot be used, or None where ``nvmlInit`` succeeded."""
-    answer = source.nvml("nvmlInit")
-    if isinstance(answer, Missing):
+    if isinstance(answer := source.nvml("nvmlInit"), Missing):
         return answer
     return None if answer is True else garbled("nvmlInit", answer)
 
@@ -213,8 +210,7 @@ def bdfs(source: Source) -> tuple[tuple[int | Missing, str | Missing], ...] | Mi
     """
     if (gap := start(source)) is not None:
         return gap
-    total = count(source)
-    if isinstance(total, Missing):
+    if isinstance(total := count(source), Missing):
         return total
     listed: dict[str, int] = {}
     numbered = [(index, _handle(source, index, listed)) for index in range(total)]
@@ -225,8 +221,7 @@ def bdfs(source: Source) -> tuple[tuple[int | Missing, str | Missing], ...] | Mi
 
 def present(source: Source) -> tuple[str, ...] | Missing:
     """The GPUs that have a handle, in NVML's order."""
-    listed = bdfs(source)
-    if isinstance(listed, Missing):
+    if isinstance(listed := bdfs(source), Missing):
         return listed
     return tuple(bdf for _, bdf in listed if isinstance(bdf, str))
 
@@ -239,8 +234,7 @@ def per_gpu(source: Source, read: Callable[[Source, str], T]) -> tuple[T, ...] |
 
 def per_link(source: Source, read: Callable[[Source, str, int, int | Missing], T]) -> tuple[T, ...] | Missing:
     """``read`` for every NVLink position and its state."""
-    gpus = present(source)
-    if isinstance(gpus, Missing):
+    if isinstance(gpus := present(source), Missing):
         return gpus
     return tuple(read(source, bdf, link, state) for bdf in gpus for link, state in links(source, bdf))
 
@@ -271,8 +265,7 @@ def _without_number(source: Source) -> list[str]:
 
 def _handle(source: Source, index: int, listed: dict[str, int]) -> str | Missing:
     where = question("nvmlDeviceGetHandleByIndex", "", index)
-    answer = source.nvml("nvmlDeviceGetHandleByIndex", "", index)
-    if isinstance(answer, Missing):
+    if isinstance(answer := source.nvml("nvmlDeviceGetHandleByIndex", "", index), Missing):
         return answer
     if (bdf := as_bdf(answer)) is None:
         return garbled(where, answer)

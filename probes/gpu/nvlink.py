@@ -35,8 +35,7 @@ def nvlink(source: Source) -> tuple[NvLink, ...] | Missing:
 
 def _link(source: Source, bdf: str, link: int, state: int | Missing) -> NvLink:
     where = question("nvmlDeviceGetNvLinkState", bdf, link)
-    up = is_on(state, where)
-    if up is True:
+    if (up := is_on(state, where)) is True:
         generation = _generation(source, bdf, link)
         remote_bdf = _remote(source, bdf, link)
         remote_type = number(source, "nvmlDeviceGetNvLinkRemoteDeviceType", bdf, link, high=255)
@@ -47,8 +46,7 @@ def _link(source: Source, bdf: str, link: int, state: int | Missing) -> NvLink:
 
 
 def _generation(source: Source, bdf: str, link: int) -> int | Missing:
-    version = number(source, "nvmlDeviceGetNvLinkVersion", bdf, link)
-    if isinstance(version, Missing):
+    if isinstance(version := number(source, "nvmlDeviceGetNvLinkVersion", bdf, link), Missing):
         return version
     where = question("nvmlDeviceGetNvLinkVersion", bdf, link)
     if max(GENERATION) < version < _INVALID:
@@ -58,8 +56,7 @@ def _generation(source: Source, bdf: str, link: int) -> int | Missing:
 
 def _remote(source: Source, bdf: str, link: int) -> str | Missing:
     """The peer's ``busId``; the 52-byte struct of old drivers leaves it unreadable and fills ``busIdLegacy``."""
-    info = fields(source, "nvmlDeviceGetNvLinkRemotePciInfo", bdf, link)
-    if isinstance(info, Missing):
+    if isinstance(info := fields(source, "nvmlDeviceGetNvLinkRemotePciInfo", bdf, link), Missing):
         return info
     where = question("nvmlDeviceGetNvLinkRemotePciInfo", bdf, link)
     seen = [known for name in ("busId", "busIdLegacy") if (known := as_bdf(info.get(name))) is not None]
@@ -81,8 +78,7 @@ def _capability(source: Source, bdf: str, link: int, state: int | Missing) -> Nv
 
 def nvlink_rate(source: Source) -> tuple[NvLinkRate, ...] | Missing:
     """``NVML_FI_DEV_NVLINK_GET_SPEED`` of every NVLink that is up."""
-    gpus = present(source)
-    if isinstance(gpus, Missing):
+    if isinstance(gpus := present(source), Missing):
         return gpus
     return tuple(
         NvLinkRate(bdf=bdf, link=link, **facts_of_link(source, "nvlink rate", bdf, link, state))
@@ -129,8 +125,7 @@ LEVELS = (0, 10, 20, 30, 40, 50)
 
 def gpu_pairs(source: Source) -> tuple[GpuPair, ...] | Missing:
     """``nvmlDeviceGetTopologyCommonAncestor`` of every unordered pair, in NVML's order."""
-    gpus = present(source)
-    if isinstance(gpus, Missing):
+    if isinstance(gpus := present(source), Missing):
         return gpus
     return tuple(GpuPair(a=a, b=b, common_ancestor=_ancestor(source, f"{a} {b}")) for a, b in combinations(gpus, 2))
 
@@ -144,8 +139,7 @@ def _ancestor(source: Source, pair: str) -> int | Missing:
 
 def p2p(source: Source) -> tuple[P2pStatus, ...] | Missing:
     """``nvmlDeviceGetP2PStatus`` of every ordered pair and capability."""
-    gpus = present(source)
-    if isinstance(gpus, Missing):
+    if isinstance(gpus := present(source), Missing):
         return gpus
     return tuple(_pair(source, a, b) for a, b in permutations(gpus, 2))
 

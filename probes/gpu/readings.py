@@ -77,8 +77,7 @@ def _ecc(source: Source, bdf: str) -> GpuEcc:
 
 def _retired(source: Source, bdf: str, cause: int) -> tuple[RetiredPage, ...] | Missing:
     """A page whose address is garbled spoils the list: its length is what counts."""
-    listed = structs(source, "nvmlDeviceGetRetiredPages", bdf, cause)
-    if isinstance(listed, Missing):
+    if isinstance(listed := structs(source, "nvmlDeviceGetRetiredPages", bdf, cause), Missing):
         return listed
     where = question("nvmlDeviceGetRetiredPages", bdf, cause)
     pages: list[RetiredPage] = []
@@ -145,8 +144,7 @@ def _clocks(source: Source, bdf: str) -> GpuClocks:
 
 
 def _supported(source: Source, bdf: str) -> tuple[SupportedClocks, ...] | Missing:
-    memory_clocks = numbers(source, "nvmlDeviceGetSupportedMemoryClocks", bdf)
-    if isinstance(memory_clocks, Missing):
+    if isinstance(memory_clocks := numbers(source, "nvmlDeviceGetSupportedMemoryClocks", bdf), Missing):
         return memory_clocks
     return tuple(
         SupportedClocks(memory=mhz, graphics=numbers(source, "nvmlDeviceGetSupportedGraphicsClocks", bdf, mhz))

@@ -17,8 +17,7 @@ _NO_DISK = ("loop", "ram", "zram")
 
 def storage(source: Source) -> Storage:
     """``/sys/class/block``, in natural order."""
-    names = source.names(BLOCK)
-    if isinstance(names, Missing):
+    if isinstance(names := source.names(BLOCK), Missing):
         return Storage(disks=names, arrays=names)
     whole = sorted(whole_devices(names), key=natural)
     return Storage(
@@ -79,8 +78,7 @@ _OCTETS = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){0,31}")
 
 def network(source: Source) -> tuple[NetInterface, ...] | Missing:
     """``/sys/class/net``, in natural order."""
-    names = source.names(_INTERFACES)
-    if isinstance(names, Missing):
+    if isinstance(names := source.names(_INTERFACES), Missing):
         return names
     return tuple(_interface(source, name) for name in sorted(names, key=natural) if name != _NO_INTERFACE)
 
@@ -93,8 +91,7 @@ def speed(text: str, where: str) -> int | Missing:
 
 def mac(text: str, where: str) -> str | Missing:
     """``00:25:90:ab:cd:ef``; a tunnel has no address and an empty file."""
-    body = text.strip()
-    if not body:
+    if not (body := text.strip()):
         return Missing(Gap.ABSENT, where, "empty")
     return body.lower() if _OCTETS.fullmatch(body) else garbled(text, where)
 

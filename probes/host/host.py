@@ -71,8 +71,7 @@ def _policy(source: Source, name: str) -> CpuPolicy:
 
 def _boost(source: Source) -> bool | Missing:
     """``boost`` of acpi-cpufreq and amd-pstate, ``no_turbo`` of intel_pstate."""
-    boost = ask(source, f"{_CPU}/cpufreq/boost", decimal)
-    if not isinstance(boost, Missing):
+    if not isinstance(boost := ask(source, f"{_CPU}/cpufreq/boost", decimal), Missing):
         return boost == 1
     no_turbo = ask(source, f"{_CPU}/intel_pstate/no_turbo", decimal)
     return boost if isinstance(no_turbo, Missing) else no_turbo == 0
@@ -102,8 +101,7 @@ _DIRECTORIES = ("/.singularity.d", "/run/secrets/kubernetes.io")
 
 
 def _container(source: Source) -> str | Missing | None:
-    kind = ask(source, "/run/systemd/container", line)
-    if not isinstance(kind, Missing):
+    if not isinstance(kind := ask(source, "/run/systemd/container", line), Missing):
         return kind
     gaps = [kind]
     for path, name in _MARKS.items():
@@ -187,8 +185,7 @@ def release(text: str, where: str) -> dict[str, str] | Missing:
     """``NAME="value"`` lines; other lines are passed over, of repeated names the last counts."""
     fields = {}
     for row in text.splitlines():
-        match = _ASSIGNMENT.fullmatch(row.strip())
-        if match:
+        if match := _ASSIGNMENT.fullmatch(row.strip()):
             fields[match[1]] = _unquoted(match[2].strip())
     return fields or garbled(text, where)
 

@@ -11,8 +11,7 @@ from probes.ask import ask, cpulist, decimal, garbled, is_decimal, line, numbere
 
 def numa(source: Source) -> tuple[NumaNode, ...] | Missing:
     """``/sys/devices/system/node``, by number."""
-    numbers = node_numbers(source)
-    if isinstance(numbers, Missing):
+    if isinstance(numbers := node_numbers(source), Missing):
         return numbers
     return tuple(NumaNode(node=node, cpulist=ask(source, f"{NODES}/node{node}/cpulist", cpulist)) for node in numbers)
 

@@ -66,8 +66,7 @@ def _module(source: Source, name: str, loaded: frozenset[str] | Missing) -> Modu
 
 
 def _peers(source: Source) -> tuple[MemoryPeer, ...] | Missing:
-    names = source.names(MEMORY_PEERS)
-    if isinstance(names, Missing):
+    if isinstance(names := source.names(MEMORY_PEERS), Missing):
         return names
     return tuple(MemoryPeer(name=name, version=ask(source, f"{MEMORY_PEERS}/{name}/version", line)) for name in names)
 
@@ -125,8 +124,7 @@ def device_nodes(source: Source) -> DeviceNodes:
 
 def _gpus(source: Source) -> tuple[DeviceNode, ...] | Missing:
     """The driver gives out minor numbers from 0 (``nvidia_frontend.c``)."""
-    known = roles(source)
-    if isinstance(known, Missing):
+    if isinstance(known := roles(source), Missing):
         return known
     return tuple(_node(source, f"/dev/nvidia{minor}") for minor in range(len(known.gpus)))
 

@@ -42,8 +42,7 @@ _SHORT = {
 
 def aer(source: Source) -> tuple[AerDevice, ...] | Missing:
     """``aer_dev_*`` of every device and bridge, ``aer_rootport_total_err_*`` of bridges on a root bus."""
-    known = roles(source)
-    if isinstance(known, Missing):
+    if isinstance(known := roles(source), Missing):
         return known
     ports = set(_root_ports(known))
     return tuple(_device(source, bdf, bdf in ports) for bdf in (*known.devices, *known.bridges))

@@ -18,8 +18,7 @@ _ASLEEP = ("D3hot", "D3cold")
 
 def config_space(source: Source) -> tuple[ConfigSpace, ...] | Missing:
     """``/sys/bus/pci/devices/<bdf>/config``, not of a sleeping device: reading would wake it, or hang."""
-    known = roles(source)
-    if isinstance(known, Missing):
+    if isinstance(known := roles(source), Missing):
         return known
     return tuple(_device(source, bdf) for bdf in (*known.devices, *known.bridges))
 
@@ -38,8 +37,7 @@ def usable(config: bytes, where: str) -> bytes | Missing:
 def _device(source: Source, bdf: str) -> ConfigSpace:
     where = f"{PCI_DEVICES}/{bdf}/config"
     power_state = ask(source, f"{PCI_DEVICES}/{bdf}/power_state", line)
-    config = _config(source, where, power_state)
-    if isinstance(config, Missing):
+    if isinstance(config := _config(source, where, power_state), Missing):
         return ConfigSpace(bdf=bdf, power_state=power_state, express=config, acs=config, control=config)
     return ConfigSpace(
         bdf=bdf, power_state=power_state, express=express(config, where), acs=acs(config, where),
@@ -73,8 +71,7 @@ class Chain(NamedTuple):
 def express(config: bytes, where: str) -> Express | Missing:
     """Port type, MaxPayload and MaxReadReq; absent where the function is not PCI Express."""
     chain = standard(config)
-    at = chain.offsets.get(_EXPRESS)
-    if at is None:
+    if (at := chain.offsets.get(_EXPRESS)) is None:
         return garbled(chain.broken, where) if chain.broken else Missing(Gap.ABSENT, where, "not PCI Express")
     if at + 12 > min(len(config), FIRST_EXTENDED):
         return garbled(f"PCI Express capability at {at:#x} is cut off", where)
@@ -95,8 +92,7 @@ def acs(config: bytes, where: str) -> Acs | Missing | None:
     if len(config) <= FIRST_EXTENDED:
         return Missing(Gap.UNSUPPORTED, where, "no extended configuration space")
     chain = extended(config)
-    at = chain.offsets.get(_ACS)
-    if at is None:
+    if (at := chain.offsets.get(_ACS)) is None:
         return garbled(chain.broken, where) if chain.broken else None
     if at + 8 > len(config):
         return garbled(f"ACS capability at {at:#x} is cut off", where)

@@ -18,8 +18,7 @@ _ENDS = frozenset((0x01, 0x02, 0x03, 0x0B, 0x12))  # storage, network, display, 
 
 def pci(source: Source) -> tuple[PciFunction, ...] | Missing:
     """``/sys/bus/pci/devices``: class first for all, the rest only of functions of interest, in the names' order."""
-    codes = class_codes(source)
-    if isinstance(codes, Missing):
+    if isinstance(codes := class_codes(source), Missing):
         return codes
     hcas = behind_infiniband(source)
     vendors: dict[str, int | Missing] = {}
@@ -68,16 +67,14 @@ def _function(
 
 
 def _driver(source: Source, where: str) -> str | Missing | None:
-    target = source.link(where)
-    if isinstance(target, Missing):
+    if isinstance(target := source.link(where), Missing):
         return None if target.gap is Gap.ABSENT else target
     return target.rstrip("/").rpartition("/")[2] or Missing(Gap.GARBLED, where, target[:80])
 
 
 def pci_names(source: Source) -> Mapping[str, str | Missing] | Missing:
     """pci.ids by ``vendor:device``, four hexadecimal digits each."""
-    functions = pci(source)
-    if isinstance(functions, Missing):
+    if isinstance(functions := pci(source), Missing):
         return functions
     ids = {
         f"{function.vendor:04x}:{function.device:04x}"
@@ -89,16 +86,14 @@ def pci_names(source: Source) -> Mapping[str, str | Missing] | Missing:
 
 def slots(source: Source) -> tuple[Slot, ...] | Missing:
     """``/sys/bus/pci/slots``: names are the firmware's (``2``, ``SLOT 4``, ``8-1``)."""
-    names = source.names(PCI_SLOTS)
-    if isinstance(names, Missing):
+    if isinstance(names := source.names(PCI_SLOTS), Missing):
         return names
     found = sorted(names, key=natural)
     return tuple(Slot(name=name, address=_address(source, f"{PCI_SLOTS}/{name}/address")) for name in found)
 
 
 def _address(source: Source, where: str) -> str | Missing:
-    text = source.text(where)
-    if isinstance(text, Missing):
+    if isinstance(text := source.text(where), Missing):
         return text
     address = text.strip().lower()
     return address if is_bdf(f"{address}.0") else Missing(Gap.GARBLED, where, text[:80])
@@ -125,8 +120,7 @@ _WIDTHS = {"1": 1, "2": 2, "4": 4, "8": 8, "12": 12, "16": 16, "32": 32}
 def link_gen(text: str, where: str) -> int | Missing:
     """PCIe generation from ``current_link_speed`` or ``max_link_speed``."""
     rate, unit, tail = text.partition("GT/s")
-    generation = _GENERATIONS.get(rate.strip())
-    if generation is None or not unit or tail.strip() not in ("", "PCIe"):
+    if (generation := _GENERATIONS.get(rate.strip())) is None or not unit or tail.strip() not in ("", "PCIe"):
         return garbled(text, where)
     return generation
 

@@ -15,8 +15,7 @@ _IO, _MEMORY, _PREFETCH, _MEM_64, _UNSET = 0x100, 0x200, 0x2000, 0x100000, 0x200
 
 def bars(source: Source) -> tuple[PciBars, ...] | Missing:
     """``/sys/bus/pci/devices/<bdf>/resource`` of every GPU, NVSwitch and HCA."""
-    known = roles(source)
-    if isinstance(known, Missing):
+    if isinstance(known := roles(source), Missing):
         return known
     return tuple(_device(source, bdf) for bdf in known.devices)
 
@@ -32,8 +31,7 @@ def resource(text: str, where: str) -> tuple[Bar, ...] | Missing:
     found = []
     lines = text.splitlines()[: ROM + 1]
     for number, row in enumerate(lines):
-        bar = _bar(number, row, where)
-        if isinstance(bar, Missing):
+        if isinstance(bar := _bar(number, row, where), Missing):
             return bar
         if bar is not None:
             found.append(bar)
@@ -85,8 +83,7 @@ def group_number(target: str, where: str) -> int | Missing:
 
 
 def _functions(source: Source) -> tuple[IommuFunction, ...] | Missing:
-    known = roles(source)
-    if isinstance(known, Missing):
+    if isinstance(known := roles(source), Missing):
         return known
     bdfs = (*known.devices, *known.bridges)
     numbers = {bdf: _number(source, f"{PCI_DEVICES}/{bdf}/iommu_group") for bdf in bdfs}
@@ -101,7 +98,6 @@ def _functions(source: Source) -> tuple[IommuFunction, ...] | Missing:
 
 
 def _number(source: Source, where: str) -> int | Missing | None:
-    target = source.link(where)
-    if isinstance(target, Missing):
+    if isinstance(target := source.link(where), Missing):
         return None if target.gap is Gap.ABSENT else target
     return group_number(target, where)

@@ -20,8 +20,7 @@ _PATH_MAX = 4096
 
 def class_codes(source: Source) -> dict[str, int | Missing] | Missing:
     """``class`` of every PCI function, in the order of the names."""
-    names = source.names(PCI_DEVICES)
-    if isinstance(names, Missing):
+    if isinstance(names := source.names(PCI_DEVICES), Missing):
         return names
     return {name: ask(source, f"{PCI_DEVICES}/{name}/class", hexadecimal) for name in names if is_bdf(name)}
 
@@ -38,8 +37,7 @@ def path(target: str, bdf: str, where: str) -> Path | Missing:
     parts = target.rstrip("/").split("/") if len(target) < _PATH_MAX else []
     for at in range(len(parts) - 1, -1, -1):
         if is_root_bus(parts[at]):
-            below = parts[at + 1 :]
-            if below and below[-1] == bdf and all(map(is_bdf, below)):
+            if (below := parts[at + 1 :]) and below[-1] == bdf and all(map(is_bdf, below)):
                 return tuple(parts[at:])
             break
     return garbled(target, where)
@@ -62,8 +60,7 @@ def function_behind(source: Source, where: str) -> str | Missing:
     Where that link says ``../..`` alone, as it does in trees made from paths, the entry's own link in the class
     directory names the function.
     """
-    target = source.link(where)
-    if isinstance(target, Missing):
+    if isinstance(target := source.link(where), Missing):
         return target
     if is_bdf(name := target.rstrip("/").rpartition("/")[2]):
         return name
@@ -74,8 +71,7 @@ def function_behind(source: Source, where: str) -> str | Missing:
 
 def behind_infiniband(source: Source) -> set[str]:
     """The functions behind ``/sys/class/infiniband``, whatever their class: QLogic's has that of a serial bus."""
-    names = source.names(INFINIBAND)
-    if isinstance(names, Missing):
+    if isinstance(names := source.names(INFINIBAND), Missing):
         return set()
     found = (function_behind(source, f"{INFINIBAND}/{name}/device") for name in names)
     return {bdf for bdf in found if not isinstance(bdf, Missing)}
@@ -124,8 +120,7 @@ def roles(source: Source) -> Roles | Missing:
 
 
 def _roles(source: Source) -> Roles | Missing:
-    codes = class_codes(source)
-    if isinstance(codes, Missing):
+    if isinstance(codes := class_codes(source), Missing):
         return codes
     behind = behind_infiniband(source)
     gpus: list[str] = []

@@ -21,8 +21,7 @@ _MANAGES = "SMDL=SW_MNG"
 
 def vpd(source: Source) -> tuple[Vpd, ...] | Missing:
     """``/sys/bus/pci/devices/<bdf>/vpd``, for root only; of machines with GPUs for computing and no NVSwitch on PCI."""
-    codes = class_codes(source)
-    if isinstance(codes, Missing):
+    if isinstance(codes := class_codes(source), Missing):
         return codes
     known = {bdf: code for bdf, code in codes.items() if isinstance(code, int)}
     if _ACCELERATOR not in {code >> 8 for code in known.values()}:
@@ -41,11 +40,9 @@ def _id(source: Source, bdf: str, name: str) -> int | Missing:
 
 def _device(source: Source, bdf: str) -> Vpd:
     where = f"{PCI_DEVICES}/{bdf}/vpd"
-    answer = source.data(where)
-    if isinstance(answer, Missing):
+    if isinstance(answer := source.data(where), Missing):
         return Vpd(bdf=bdf, uuid=answer, manages_nvswitches=answer)
-    known = dict(keywords(answer))
-    if not known:
+    if not (known := dict(keywords(answer))):
         garbled = Missing(Gap.GARBLED, where, f"{len(answer)} bytes without keywords")
         return Vpd(bdf=bdf, uuid=garbled, manages_nvswitches=garbled)
     return Vpd(

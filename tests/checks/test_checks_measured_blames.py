@@ -97,7 +97,7 @@ def test_a_system_that_is_not_ready_lacks_the_fabric_manager_where_it_needs_one(
     assert (finding.judgement.fault, ids(finding.blames)) == (
         fault, ["host/host/Fabric Manager" if base == "dgx-a100" else "driver/NVIDIA driver"],
     )  # fmt: skip
-    assert ("nvidia-fabricmanager" in finding.remedy) == (base == "dgx-a100")
+    assert ("its version must be the driver's own" in finding.remedy) == (base == "dgx-a100")
 
 
 def test_a_fabric_that_is_reported_as_down_is_not_reported_again(tmp_path: Path) -> None:

@@ -90,7 +90,8 @@ def test_a_pasted_log_is_judged_on_the_box_that_it_is_of(tmp_path: Path, capsys:
 def test_an_output_that_contradicts_the_box_is_a_finding(judged: Any) -> None:
     status = "Infiniband device 'mlx5_0' port 1 status:\n\tstate:\t\t {}\n\tphys state:\t 5: LinkUp\n"
     (finding,), _ = judged(status.format("1: DOWN"), "--onto", "dgx-1-v100")
-    assert (finding["status"], finding["fault"], finding["subject"]["name"]) == ("warn", "contradiction", "mlx5_0")
+    assert (finding["status"], finding["subject"]["name"]) == ("warn", "mlx5_0/1")
+    assert finding["fault"] == "no-subnet-manager"
     findings, _ = judged(status.format("4: ACTIVE"), "--onto", "dgx-1-v100")
     assert findings == []
 

@@ -56,12 +56,22 @@ def test_words_of_a_line(number: int, text: str, due: tuple[str, bool] | None) -
     assert decoded(number, text) == due
 
 
-def test_the_peer_is_blamed_first_and_this_gpu_is_not_replaced(tmp_path: Path) -> None:
-    said = (100.0, f"NVRM: Xid (PCI:0000:0f:00): 149, {line(0x20)}")
-    result = assess(logged(tmp_path, said, base="dgx-a100"), Request())
+_RECOVERY = "NVRM: Xid (PCI:0000:0f:00): 154, GPU recovery action changed from 0x0 (None) to 0x"
+
+
+@pytest.mark.parametrize("after", [(), (f"{_RECOVERY}4 (Drain and Reset)",), (f"{_RECOVERY}1 (GPU Reset Required)",)])
+def test_the_peer_is_blamed_first_and_this_gpu_is_not_replaced(tmp_path: Path, after: tuple[str, ...]) -> None:
+    said = f"NVRM: Xid (PCI:0000:0f:00): 149, {line(0x20)}"
+    result = assess(logged(tmp_path, *((100.0, each) for each in (said, *after)), base="dgx-a100"), Request())
     (bad,) = [each for each in result.findings if each.id == "kernel.xid" and each.judgement.fault]
     assert bad.judgement.fault is Fault.XID_PEER
+    assert "at link 8" in bad.judgement.message
     assert bad.blames[0].kind in ("nvlink", "nvswitch")
     steps = [action.step for cause in result.causes for action in cause.actions]
     assert "replace" not in steps
     assert next(step for step in steps if step != "drain") == "inspect"
+
+
+def test_a_reboot_that_the_driver_asks_for_comes_before_the_peer() -> None:
+    reboot = (meaning(154, None), "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)")
+    assert fault_of([(meaning(149, None), line(0x20)), reboot]) is Fault.REBOOT_REQUIRED

@@ -432,14 +432,15 @@ def test_actions_are_data_in_json() -> None:
 
     box = box_of("k80-x8")
     acts = planned(box, gpu_part(box, 6), Fault.XID)
-    document = json.loads(json.dumps(_action_json(acts[2], {})))
+    document = json.loads(json.dumps(_action_json(acts[2], "", (), {})))
     assert document == {
         "action": "reset-gpu", "commands": [["nvidia-smi", "-r", "-i", "0000:89:00.0,0000:8a:00.0"]],
-        "instruction": "reset-together", "remedy_of": None, "disturbs": ["GPU6", "GPU7"], "scope": "jobs",
-        "text": "nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; these GPUs are reset together; then restart the stopped"
-        " services; if it is refused as in use, turn persistence mode off (nvidia-smi -pm 0), reset, and"
-        " turn it on again",
-        "source": SOURCES["reset-together"], "urgency": "now",
+        "instruction": "reset-board", "remedy_of": None, "condition": None, "disturbs": ["GPU6", "GPU7"],
+        "scope": "jobs",
+        "text": "nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; both GPUs of the board are reset together; then restart"
+        " the stopped services; if it is refused as in use, turn persistence mode off (nvidia-smi -pm 0, with the same"
+        " -i if any), reset, and turn it on again",
+        "source": SOURCES["reset-board"], "urgency": "now",
     }  # fmt: skip
 
 

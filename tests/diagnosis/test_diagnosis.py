@@ -30,7 +30,8 @@ ELSEWHERE = {
         ("dgx-1-v100-root-complex", "dgx-1-v100-supply-failed", "dgx-1-v100-two-hot", "dgx-a100-nvlink-unsupported",
          "dgx-a100-nvswitches-down", "pcie-x4-root-complex-slow", "pcie-x8-sockets-slow", "k80-x8-board-hot",
          "dgx-1-v100-brakes-scattered", "dgx-1-v100-no-gpu-starts", "dgx-2-open-modules", "dgx-2-trunks-slow",
-         "dgx-a100-gsp-everywhere", "dgx-a100-ports-down", "dgx-a100-iommu-refuses-gpu")
+         "dgx-a100-gsp-everywhere", "dgx-a100-ports-down", "dgx-a100-iommu-refuses-gpu", "dgx-a100-no-mlx5-ib",
+         "dgx-a100-no-nvme", "dgx-h100-gsp-image-missing")
     ),
     # the link or the switch on the board that the devices named share
     "dgx-2-uplink-slow": "0000:2c:00.0", "k80-x8-board-off-bus": "0000:83:00.0", "pcie-x4-uplink-slow": "0000:0c:00.0",

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from measured_box import fact, imported, of_box, words
+from report_of import EMPTY
 from sample import BOXES, FAULTS
 
 from dgxcheck.checks.engine.box import Box
@@ -138,9 +139,13 @@ def answers(box: Box) -> None:
     found = diagnose(box, findings)
     bad = [each.key for each in findings if each.status in BAD]
     assert sorted([*(key for cause in found.causes for key in cause.explains), *found.unexplained]) == sorted(bad)
-    CAUSES.validate(as_json(found, findings))
+    judged_so = replace(
+        EMPTY, snapshot=box.snapshot, topology=box.topology, settings=box.settings, findings=tuple(findings),
+        diagnosis=found,
+    )  # fmt: skip
+    CAUSES.validate(as_json(judged_so))
     for verbose in (False, True):
-        text = " ".join(" ".join(as_text(found, findings, verbose, 80)).split())
+        text = " ".join(" ".join(as_text(judged_so, verbose, 80)).split())
         assert all(place(cause.component) in text for cause in found.causes)
     harmless(box, found, findings)
     shuffled = list(findings)

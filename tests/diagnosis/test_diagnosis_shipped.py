@@ -5,6 +5,14 @@ from __future__ import annotations
 from judging import judged
 
 CAUSES = {
+    "dgx-2-hca-asleep": ("hca/0000:58:00.0/kernel driver", "inspect"),
+    "dgx-a100-container-shut": ("host/host/container runtime", "inspect"),
+    "dgx-a100-no-mlx5-ib": ("host/host/module mlx5_ib", "load-module"),
+    "dgx-a100-no-nvme": ("host/host/module nvme", "load-module"),
+    "dgx-h100-gsp-image-missing": ("driver/NVIDIA driver", "change-setting"),
+    "dgx-h100-hca-bad-device": ("hca/0000:dc:00.0", "inspect"),
+    "gb200-nvl72-memory-corrected": ("host/host/memory", "inspect"),
+    "l40s-x8-gfw-boot": ("gpu/0000:9b:00.0", "reboot"),
     "dgx-1-p100-nvlink-unsupported-gpu": ("gpu/0000:89:00.0/NVLink", "reset-gpu"),
     "dgx-1-v100-bars-unassigned": ("gpu/0000:86:00.0/BAR1", "inspect"),
     "dgx-1-v100-odd-acs-validation": ("bridge/0000:09:08.0/versions and settings", "change-setting"),

@@ -48,7 +48,7 @@ def recorded(name: str) -> RecordedSource:
 def without_details(fact: Json) -> Json:
     """The fact with the words of each gap replaced, and its code kept."""
     if isinstance(fact, dict) and "missing" in fact:
-        return gap_to_json(replace(gap_from_json(fact, ""), detail=NOISE))
+        return {**gap_to_json(gap_from_json(fact, "")), "detail": NOISE}
     if isinstance(fact, dict):
         return {key: without_details(value) for key, value in fact.items()}
     return fact

@@ -15,11 +15,13 @@ from programs import program
 from threshold_list import in_page, listed
 from transcripts import literal, run
 
-from dgxcheck.cli import COMMANDS, main
+from dgxcheck.cli import COMMANDS, SUBCOMMANDS, main
 
 FOLDER = ROOT / "man"
 PAGES = sorted(FOLDER.glob("*.[1-9]"))
-COMMAND_PAGES = {"": "dgxcheck.1"} | {name: f"dgxcheck-{name}.1" for name in COMMANDS}
+COMMAND_PAGES = {"": "dgxcheck.1"} | {
+    name: f"dgxcheck-{name.replace(' ', '-')}.1" for name in (*COMMANDS, *SUBCOMMANDS)
+}
 SECTIONS = (
     "NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO",
 )  # fmt: skip

@@ -20,7 +20,10 @@ from dgxcheck.source.recording.shipped import shipped
 from dgxcheck.watch.event import Event, EventKind
 
 FOLDER = ROOT / "dgxcheck" / "schemas"
-NAMES = ("topo", "health", "result", "fleet", "fabric", "list", "diff", "xid", "watch", "recording", "overlay")
+NAMES = (
+    "topo", "health", "result", "fleet", "history", "pairs", "fabric", "list", "diff", "xid", "watch",
+    "recording", "overlay",
+)  # fmt: skip
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 QUESTIONS = (
     "-m", "-mp", "-p2p r", "-p2p p", "-c 0", "-n 0 -i 0", "-n 5 -i 0", "-p -i 0,1", "-C -i 0", "-M -i 0,1",
@@ -77,7 +80,8 @@ def test_facts_have_one_form_in_recordings_and_overlays() -> None:
 
 @pytest.mark.parametrize(
     ("box", "question"),
-    [(box, question) for box in BOXES for question in QUESTIONS if box != "gh200" or question not in OF_TWO_GPUS],
+    [(box, question) for box in BOXES for question in QUESTIONS
+     if box not in ("gh200", "vgpu-l40s") or question not in OF_TWO_GPUS],
 )
 def test_topo_writes_what_its_schema_says(box: str, question: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert complaints("topo", asked(capsys, f"topo {question} --format json --from {box}")) == []

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from fabrics import Fabric, within
 from test_schemas import NAMES, XID, Document, complaints
+from years import document
 
 from dgxcheck.cli import main
 from dgxcheck.output.watch import json_line
@@ -53,6 +54,19 @@ BROKEN: dict[str, list[Callable[[Document], None]]] = {
         _set("nodes", 0, "newest", value=None),
         _set("nodes", 0, "faults", 0, "level", value=KeyError),
         _set("faults", 0, "count", value=0),
+        _set("unread", value=None),
+    ],
+    "history": [
+        _set("verdict", value="fail"),
+        _set("nodes", 0, "faults", 0, "times", value=-1),
+        _set("nodes", 0, "faults", 0, "spells", 0, "gone", value=0),
+        _set("parts", 0, "stays", value=[]),
+        _set("lemons", value=None),
+    ],
+    "pairs": [
+        _set("blamed", 0, "what", value="cable"),
+        _set("blamed", 0, "chance", value=2),
+        _set("medians", value=[]),
         _set("unread", value=None),
     ],
     "fabric": [
@@ -204,6 +218,19 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
     with contextlib.redirect_stdout(out):
         main(["fleet", str(results), "-n", "dgx002", "--format", "json"])
     documents["fleet"] = json.loads(out.getvalue())
+    parts = [{"kind": "gpu", "serial": "1", "at": "0000:06:00.0", "model": "", "gauges": {}}]
+    (results / "day.json").write_text(json.dumps({**document("dgx1", (("xid", 0),)), "parts": parts}))
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        main(["fleet", "--history", str(results / "day.json"), "--format", "json"])
+    documents["history"] = json.loads(out.getvalue())
+    for a, b, rate in (("n1", "n2", 90), ("n3", "n4", 10), ("n1", "n3", 10), ("n2", "n4", 90)):
+        (results / "pairs").mkdir(exist_ok=True)
+        (results / "pairs" / f"1,{a},{b},-.json").write_text(json.dumps({"BW_average": rate}))
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        main(["fleet", "pairs", str(results / "pairs"), "--format", "json"])
+    documents["pairs"] = json.loads(out.getvalue())
     fabric = Fabric("fat", 8)
     within(fabric, Random(1))
     (results / "ib.txt").write_text(fabric.discovered())

@@ -52,8 +52,6 @@ UNJUDGED = {
     **_all("the mask of the same record, by name", "EventReasons.active"),
     **_all("names the place of a part, for who replaces it", "GpuBoard.module_id", "GpuBoard.chassis_slot",
            "GpuBoard.tray"),
-    **_all("how the host gives its GPUs away; the host's own record says whether it is a guest",
-           "GpuBoard.virtualization"),
     **_all("time stamp of a counter", "GpuCounters.clock_us"),
     **_all("use by programs", "GpuMemory.free", "GpuMemory.reserved", "GpuMemory.used", "GpuPcie.bar1_free",
            "GpuProcess.used_memory", "GpuProcess.name", "GpuActivity.memory_percent", "GpuActivity.graphics"),

@@ -22,6 +22,7 @@ n3) echo 'ssh: connect to host n3 port 22: Connection refused' >&2; exit 255;;
 n4) exec sleep 60;;
 n5) echo '{"schema": "dgxcheck/topo/1"}';;
 n6) echo Welcome to n6; cat FOLDER/sick.json;;
+n9) cat FOLDER/well.json; echo 'Connection to n9 closed by remote host.' >&2; exit 255;;
 *) cat FOLDER/well.json;;
 esac
 """
@@ -44,6 +45,16 @@ def test_partial_results_are_judged_and_silent_nodes_named(program: str, capsys:
     assert why["n3"] == "exit code 255: ssh: connect to host n3 port 22: Connection refused"
     assert why["n4"] == "no answer within the time limit"
     assert "dgxcheck/result/1" in why["n5"]
+
+
+def test_a_node_that_dies_after_its_result_is_named(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ClusterShell")
+    argv = ["fleet", "-w", "n[1,9]", "--worker", "exec", "--program", program, "--format", "json"]
+    assert main(argv) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert [node["name"] for node in document["nodes"]] == ["n1", "n9"]
+    why = "printed its result, then exit code 255: Connection to n9 closed by remote host."
+    assert document["unread"] == [{"where": "n9", "why": why}]
 
 
 @pytest.mark.parametrize(
@@ -73,14 +84,15 @@ def started(argv: list[str], folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_a_group_of_200_nodes_and_ctrl_c(program: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_group_of_200_nodes_is_interrupted(number: int, program: str, tmp_path: Path) -> None:
     pytest.importorskip("ClusterShell")
     running = started(["-w", "@rack,n[3-4]", "--program", program, "--fanout", "256", "--", "--quick"], tmp_path)
     end = time.monotonic() + 60
     while len(list(tmp_path.glob("ran-*"))) < 200 and time.monotonic() < end:
         time.sleep(0.1)
     time.sleep(0.5)
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     text, _ = running.communicate(timeout=20)
     document = json.loads(text)
     assert running.returncode == 3

@@ -226,3 +226,24 @@ def test_options_of_w_alone_are_refused_without_it(tmp_path: Path, capsys: pytes
 def test_an_age_is_for_results_that_are_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fleet", "-w", "dgx[001-002]", "--max-age", "1h"]) == 3
     assert "--max-age is for results that are there" in capsys.readouterr().err
+
+
+def test_a_machine_that_lost_gpus_does_not_pass(tmp_path: Path) -> None:
+    """Also where its own memory of them is gone; until they are back or the site acknowledges it."""
+    eight: dict[str, Any] = {"gpus": {"Tesla K80": 8}}
+    six: dict[str, Any] = {"gpus": {"Tesla K80": 6}}
+    passed = {"host.inventory/GPU": None}
+    accepted = [{"key": "host.inventory/GPU", "status": "fail", "fault": "gpu-missing", "acknowledged": "sold"}]
+    for documents, message in (
+        ([at(1, **eight), at(2, **six)], "6 GPUs, was 8 on 2026-11-18"),
+        ([at(2, **six), at(1, **eight)], "6 GPUs, was 8 on 2026-11-18"),
+        ([at(1, **eight), at(2, **six, passed=passed), at(3, **six, passed=passed)], "6 GPUs, was 8 on 2026-11-18"),
+        ([at(1, **eight), at(2, **six), at(3, **eight)], ""),
+        ([at(1, **eight), at(2, **six, found=accepted), at(3, **six)], ""),
+        ([at(1, **eight), at(2, gpus={})], ""),
+        ([at(1, **six), at(2, **eight)], ""),
+    ):
+        (node,) = judge([written(tmp_path, *documents)], now_s=NOW).nodes.values()
+        faults = [each.fault.message for each in node.faults if each.fault.check == "host.inventory"]
+        assert faults == ([message] if message else [])
+        assert node.verdict == ("fail" if message else "pass")

@@ -15,6 +15,7 @@ from command_line import options_of
 from seam import is_one_clear_line, run
 
 from dgxcheck import __version__
+from dgxcheck.assessment.machine import TEGRA_RELEASE
 from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.debug_log import DebugLog
@@ -80,6 +81,7 @@ def test_the_debug_log_has_every_question_and_its_answer(box: str, tmp_path: Pat
     assert (head["dgxcheck"], head["source"], head["name"]) == (__version__, "recording", box)
     assert (end["exit_code"], end["verdict"]) == (plain.code, "fail" if plain.code else "pass")
     recorder = RecordingSource(open_source(box))
+    recorder.text(TEGRA_RELEASE)  # before all else: a Jetson is refused
     survey(recorder, (*PROBES, *COUNTERS))
     answers = [line for line in lines if "asked" in line]
     assert {line["asked"]: line["answer"] for line in answers if "later_s" not in line} == recorder.facts

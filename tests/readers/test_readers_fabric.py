@@ -105,3 +105,30 @@ def test_anything_is_read_or_refused(lines: list[str]) -> None:
     judge(found)
     with contextlib.suppress(BadInput):
         judge(found, planned(text, "plan"))
+
+
+HEADLESS = """\
+      0xb8599f0300000001      4    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   17[  ] "MF0;leaf1:MSB7700/U1" ( )
+           2   17[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       4    1[  ] "n02 HCA-1" ( )
+           2   18[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       1    1[  ] "n01 HCA-1" ( )
+      0xb8599f0300000002      1    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   18[  ] "MF0;leaf1:MSB7700/U1" ( )
+"""  # noqa: E501 -- as it is printed
+QUOTED = """\
+   Switch  24 "S-0008f10400000001"         # "leaf1" base port 0 lid 2 lmc 0
+   [17]    "H-0008f10400000010"[1](8f10400000011)         # "n02 HCA-1" lid 4 4xEDR
+   [18]    "H-0008f10400000020"[1](8f10400000021)         # "n01 HCA-1" lid 1 4xEDR
+"""
+JSON0 = """{"lldp": [{"interface": [
+ {"name": "rdma0", "chassis": [{"id": [{"type": "mac", "value": "02:00:00:00:00:01"}], "name": [{"value": "leaf1"}]}],
+  "port": [{"id": [{"type": "ifname", "value": "swp17"}], "descr": [{"value": "to n02"}]}]},
+ {"name": "rdma1", "chassis": [{"id": [{"type": "mac", "value": "02:00:00:00:00:01"}], "name": [{"value": "leaf1"}]}],
+  "port": [{"id": [{"type": "mac", "value": "02:00:00:00:00:02"}], "descr": [{"value": "swp18"}]}]}]}]}"""
+
+
+@pytest.mark.parametrize("text", [HEADLESS, QUOTED, JSON0], ids=["filtered", "quoted", "json0"])
+def test_what_people_keep_of_an_output(text: str) -> None:
+    """Lines without the heads of their nodes, a page's indented block, lldpctl's other JSON."""
+    built = fabric_of([read(text, "n02")])
+    assert {switch.name for switch in built.switches.values()} == {"leaf1"}
+    assert len(built.adapters) == len(built.cables) == 2
+    assert {port[1] for port in built.at if port[0] in built.switches} == {17, 18}

@@ -46,6 +46,16 @@ def test_results_of_host_and_gpu() -> None:
     assert "stated report GPU0 nvidia-healthmon-memory" in found.facts
 
 
+@pytest.mark.parametrize(("errors", "warnings", "outcome"), [(0, 0, "pass"), (0, 2, "warn"), (3, 2, "fail")])
+def test_the_sum_alone_is_what_the_tool_prints_without_v(errors: int, warnings: int, outcome: str) -> None:
+    text = f"System Results: 70 success, {errors} errors, {warnings} warnings, 9 did not run"
+    found = one(health_checks.read_healthmon, text)
+    assert unread([found], text) == []
+    (result,) = found.facts.values()
+    assert isinstance(result, dict)
+    assert result["outcome"] == outcome
+
+
 @pytest.mark.parametrize(
     ("test", "fault"),
     [
@@ -111,7 +121,7 @@ def test_fabric_manager() -> None:
     none = "nv-fabricmanager[4177]: request failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"
     assert [
         fact["outcome"] for fact in one(services.read_fabric_manager, none).facts.values() if isinstance(fact, dict)
-    ] == ["pass"]
+    ] == ["note"]
 
 
 NONE = "request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do"
@@ -139,7 +149,24 @@ def test_the_unit_of_fabric_manager_in_the_journal(entry: str, faults: list[str]
     found = one(services.read_fabric_manager, "\n".join(layout.lines))
     assert unread([found], text) == []
     told = [fact for fact in found.facts.values() if isinstance(fact, dict)]
-    assert [fact["fault"] for fact in told if fact["outcome"] != "pass"] == faults
+    assert [fact["fault"] for fact in told if fact["outcome"] not in ("pass", "note")] == faults
+
+
+@pytest.mark.parametrize(
+    ("state", "fault"),
+    [("failed (Result: exit-code) since Mon", "fabric-manager-down"), ("active (running) since Mon", ""),
+     ("inactive (dead)", "fabric-manager-down")],
+)  # fmt: skip
+def test_the_status_of_the_unit(state: str, fault: str) -> None:
+    text = f"""\
+x nvidia-fabricmanager.service - NVIDIA fabric manager service
+     Loaded: loaded (/lib/systemd/system/nvidia-fabricmanager.service; enabled)
+     Active: {state}
+   Main PID: 4711 (code=exited, status=1/FAILURE)
+"""
+    found = one(services.read_fabric_manager, text)
+    assert unread([found], text) == []
+    assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == [fault]
 
 
 @pytest.mark.parametrize(

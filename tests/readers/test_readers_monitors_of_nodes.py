@@ -106,6 +106,41 @@ def test_reasons_of_slurm() -> None:
     assert unread([node], SCONTROL) == []
 
 
+def test_reasons_of_slurm_in_columns_of_ones_own() -> None:
+    text = """\
+REASON              NODELIST       STATE
+Low RealMemory      gpu[003-004]   drained
+gres/gpu count reported lower than configured (7 < 8)gpu009  drained
+none                gpu001         idle
+"""
+    low, _, fine = schedulers.read_slurm(tuple(text.splitlines()))
+    assert found(low) == {"host Slurm-reason": ("note", "", 1)}
+    assert found(fine) == {"host Slurm-conditions": ("pass", "", 1)}
+    short = SCONTROL.replace("row remap failure on GPU5", "gres/gpu count reported lower than configured (7 < 8)")
+    assert found(one(schedulers.read_slurm, short)) == {"host Slurm-reason": ("warn", "gpus-not-offered", 1)}
+
+
+@pytest.mark.parametrize(("count", "outcome"), [(7, ("warn", "gpus-not-offered", 1)), (8, None)])
+def test_gpus_that_kubernetes_offers(count: int, outcome: object) -> None:
+    text = f"Capacity:\n  cpu:  96\n  nvidia.com/gpu:  8\nAllocatable:\n  cpu:  95\n  nvidia.com/gpu:  {count}\n"
+    assert found(one(schedulers.read_kubernetes, text)).get("host Kubernetes-allocatable") == outcome
+
+
+def test_a_condition_of_gke_and_a_line_of_gpud_name_the_xid() -> None:
+    row = f'XidCriticalError  True  {SINCE}{{"48":true}}  0f3a'
+    assert found(one(schedulers.read_kubernetes, row)) == {
+        "host Kubernetes-xidcriticalerror": ("warn", "ecc-uncorrected", 1)
+    }
+    said = "XID 79(GPU has fallen off the bus) detected on PCI:0000:5d:00"
+    lost = ("warn", "gpu-lost", 1)
+    assert found(one(schedulers.read_health_events, said)) == {"0000:5d:00.0 health-monitor-xid": lost}
+    beside = f"{said}\nNVRM: Xid (PCI:0000:5d:00): 79, pid=1, GPU has fallen off the bus."
+    assert found(one(schedulers.read_health_events, beside)) == {"host health-monitor-conditions": ("pass", "", 1)}
+    plugin = f"XidCriticalError: Xid=48 on Device=GPU-{'0' * 8}-0000-0000-0000-{'0' * 12}; marking device as unhealthy"
+    (answer,) = found(one(schedulers.read_health_events, plugin)).values()
+    assert answer == ("warn", "ecc-uncorrected", 1)
+
+
 def test_conditions_and_events_of_kubernetes() -> None:
     assert found(one(schedulers.read_kubernetes, DESCRIBE)) == {
         "GPU3 Kubernetes-gpuxiderror": ("warn", "gpu-lost", 1), "host Kubernetes-conditions": ("pass", "", 3),

@@ -192,7 +192,7 @@ def test_names_none_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "cannot be read: No such file" in capsys.readouterr().err
 
 
-MORE = {("dgx-a100", "network.hcas"): 12, ("dgx-2", "network.hcas"): 11}
+MORE = {("dgx-a100", "network.hcas"): 12, ("dgx-a100-80", "network.hcas"): 12, ("dgx-2", "network.hcas"): 11}
 """What the shipped boxes have beyond their profile's least: both cards with two ports, and a card of the DGX-2H."""
 
 

@@ -119,7 +119,7 @@ def test_a_pseudonym_is_the_same_in_every_spelling() -> None:
 
 
 CHANGED = re.compile(
-    r"data .*/config|nvml nvmlDeviceGet(Serial|UUID|GpuFabricInfo\w*) .*|text /etc/dgx-release|kmsg \d+"
+    r"data .*/(config|vpd)|nvml nvmlDeviceGet(Serial|UUID|GpuFabricInfo\w*) .*|text /etc/dgx-release|kmsg \d+"
     r"|text /proc/(cmdline|version)|text /proc/sys/kernel/(hostname|random/boot_id)"
     r"|text /sys/class/dmi/id/\w*serial|text /etc/.*\.conf"
     r"|text /sys/class/(infiniband/\w+/(node_desc|node_guid|sys_image_guid)|net/\w+/address)"

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from kernel_lines import JUDGED
 from together import for_each
 
+from dgxcheck.assessment.health import assess
+from dgxcheck.assessment.request import Request
+from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.limits import LOG_LINES as MOST
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.source.kernel_log.kmsg import EARLIER, MARK, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
+from dgxcheck.source.live import LiveSource
 from probes.kernel_log import facts
 
 GPU = "0000:06:00.0"
@@ -118,6 +124,52 @@ def test_only_the_kernels_facility_counts(forged: str) -> None:
         "\n".join((journal(FIRST, 1000000), journal(forged, 5000000).replace("_TRANSPORT", "TRANSPORT"))),
     ):
         assert told(read(text)) == []
+
+
+HALTED = "NVRM: Xid (PCI:0000:06:00): 62, pid=12, x"
+SYSLOG_ROWS = f"Nov 20 12:00:01 dgx systemd[1]: Started x.\nNov 20 12:00:04 dgx kernel: [   70.000000] {HALTED}\n"
+CONFIRM = "any user can write this to syslog: confirm with journalctl -k"
+NOT_OF_SYSLOG = (
+    f"-- Boot 0123abcd --\nNov 20 12:00:04 dgx kernel: {HALTED}\n",
+    f"$ sudo journalctl -k\nNov 20 12:00:04 dgx kernel: {HALTED}\n",
+    f"[    1.000000] {HALTED}\n",
+    f"[Fri Nov 20 12:00:04 2026] {HALTED}\n",
+    f"4,1,1000000,-;{HALTED}\n",
+    journal(HALTED, 1000000, _HOSTNAME="dgx", __REALTIME_TIMESTAMP="1763640000000000"),
+)
+
+
+def test_findings_of_syslog_say_that_any_user_can_write_to_it(tmp_path: Path) -> None:
+    """As a text, and as the log of a recording; on the live machine they are warnings, which drain no node."""
+    path = tmp_path / "syslog"
+    for text, forgeable in ((SYSLOG_ROWS, True), *((text, False) for text in NOT_OF_SYSLOG)):
+        path.write_text(text)
+        given = Request(kernel_log=str(path), only=("kernel",), state=str(tmp_path / "state"))
+        sources: list[str | LiveSource] = [str(path)]
+        if text[0] != "$":
+            sources += ["dgx-1-v100", LiveSource(str(tmp_path))]
+        for source in sources:
+            of_source = replace(given, state=None) if isinstance(source, str) else given
+            found = assess(source, Request() if source == str(path) else of_source)
+            of_log = (each for each in found.findings if each.witness == "log")
+            bad = [each for each in of_log if each.status in (Status.FAIL, Status.WARN)]
+            assert bad, (text, source)
+            assert all((CONFIRM in each.judgement.message) is forgeable for each in bad), text
+            live = found.origin.kind == "live"
+            assert {each.status for each in bad} == {Status.WARN if live and forgeable else Status.FAIL}, text
+
+
+def test_a_line_of_another_clock_is_not_lost() -> None:
+    """Rows of other programs set no clock; a row whose time cannot be told has that of the one before it."""
+    both, dated = f"Nov 20 12:00:04 dgx kernel: [   70.000000] {FIRST}\n", f"Nov 20 12:00:09 dgx kernel: {XID}\n"
+    alone = f"[   75.000000] {XID}\n"
+    other = "Nov 20 12:00:01 dgx systemd[1]: Started x.\n"
+    for text in (other + both + dated, other + both + alone, both + dated, dated + both, dated + alone + both):
+        log = times(text)
+        assert log is not None
+        found = facts(relevant_lines(log), "here")
+        assert isinstance(found, KernelLog)
+        assert {31, 79} == {xid.number for xid in found.xids}, text
 
 
 @for_each("own", [f"{EARLIER}boot 1, begun 0: {XID} AER:", f"{MARK} AER: PCIe Bus Error"])

@@ -30,7 +30,7 @@ INPUTS: dict[str, tuple[tuple[str, ...], str, Callable[[], bytes], str]] = {
     "driver's lines": (
         (*HEALTH, "--kernel-log"), "x.log", lambda: b"".join(b"[%d.1] NVRM:x\n" % n for n in range(900_000)), "",
     ),
-    "short rows": ((*HEALTH, "--kernel-log"), "x.log", lambda: b"[1.1] a\n" * (2 << 20), "more than 1000000 lines"),
+    "short rows": ((*HEALTH, "--kernel-log"), "x.log", lambda: b"[1.1] a\n" * (2 << 20), ""),
     "JSON of a journal": (
         (*HEALTH, "--kernel-log"), "x.log", lambda: b'{"MESSAGE":[' + b"[]," * (5 << 20) + b"1]}\n", "not a",
     ),

@@ -6,11 +6,13 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from checkout import ROOT
 from many import node_program
 from programs import program as installed
 
@@ -23,6 +25,7 @@ case $NODE in
 n03) echo 'Welcome! {"not": "a result'; echo; cat FOLDER/well.json;;
 n04) exit 127;;
 n05) cat FOLDER/sick.json;;
+n06) [ -e FOLDER/long ] && { echo $$ > FOLDER/pid; exec sleep 300; }; cat FOLDER/well.json;;
 *) cat FOLDER/well.json;;
 esac
 """
@@ -103,3 +106,31 @@ def test_what_answers_is_judged_and_what_does_not_is_named(
     assert "Connection refused" in why[REFUSED]
     assert why[SILENT].startswith("exit code 127")
     assert HUNG not in names or "timed out" in why[HUNG]
+
+
+def test_sigterm_prints_what_has_answered_and_ends_what_runs_on_the_nodes(ssh_path: Path, tmp_path: Path) -> None:
+    program = str(node_program(tmp_path, SCRIPT))
+    (tmp_path / "long").touch()
+    argv = ["fleet", "-w", "n[05-07]", "--program", program, "--format", "json"]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "dgxcheck", *argv], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PATH": f"{ssh_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    end = time.monotonic() + 60
+    while not (tmp_path / "pid").exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    time.sleep(3)
+    pid = int((tmp_path / "pid").read_text())
+    assert Path(f"/proc/{pid}").exists()
+    running.terminate()
+    document = json.loads(running.communicate(timeout=30)[0])
+    assert [node["name"] for node in document["nodes"]] == ["n05", "n07"]
+    assert document["unread"] == [{"where": "n06", "why": "no answer when interrupted"}]
+    while _runs(pid) and time.monotonic() < end + 10:
+        time.sleep(0.1)
+    assert not _runs(pid)
+
+
+def _runs(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status")
+    return status.exists() and "\nState:\tZ" not in status.read_text()

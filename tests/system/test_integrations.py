@@ -27,7 +27,7 @@ SCRIPTS = sorted(path.name for path in FOLDER.glob("*.sh"))
 ALERTS = "dgxcheck-alerts.yml"
 UNITS = ("dgxcheck-textfile.service", "dgxcheck-textfile.timer", "dgxcheck-watch.service")
 REAL = "/usr/local/bin/dgxcheck"
-GONE = "gpu.lost GPU@0000:0a:00.0"
+GONE = "GPU (0a:00.0): lost, NVML cannot open it -> reboot"
 """What is wrong with the recording ``dgx-1-v100-gpu-lost``."""
 
 
@@ -237,6 +237,9 @@ def test_slurm_s_time_is_enough() -> None:
 def test_a_job_is_stopped_for_a_fault_alone(script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = slurm(script, tmp_path, said("dgx-1-v100-gpu-lost", capsys))
     assert (done.code, done.err) == (1, f"{REASON}\n")
+    assert f"scontrol\nupdate\nNodeName=n1\nState=DRAIN\nReason={REASON}\n" in done.asked
+    given = slurm(script, tmp_path, said("dgx-1-v100-gpu-lost", capsys), "draining").asked
+    assert given.count("scontrol") == 1
     for name in ("dgx-1-v100", "dgx-1-v100-power-cap"):
         done = slurm(script, tmp_path, said(name, capsys))
         assert (done.code, done.err) == (0, "")

@@ -130,10 +130,33 @@ def test_the_configuration_is_one_of_node_problem_detector() -> None:
 
 def test_nvsentinel_asks_for_the_condition_and_reason() -> None:
     values = yaml.safe_load((FOLDER / "nvsentinel.yaml").read_text(encoding="utf-8"))
-    (policy,) = values["kubernetes-object-monitor"]["policies"]
+    policies = values["kubernetes-object-monitor"]["policies"]
     (rule,) = npd()["rules"]
-    asked = dict(re.findall(r'c\.(\w+) == "(\w+)"', policy["predicate"]["expression"]))
-    assert asked == {"type": rule["condition"], "reason": rule["reason"], "status": "True"}
+    for policy in policies:
+        asked = dict(re.findall(r'c\.(\w+) == "(\w+)"', policy["predicate"]["expression"]))
+        assert asked == {"type": rule["condition"], "reason": rule["reason"], "status": "True"}
+
+
+@pytest.mark.parametrize(
+    ("message", "action"),
+    [
+        ("GPU2 (0a:00.0): Xid 62 -> nvidia-smi -r -i 0000:0a:00.0", "COMPONENT_RESET"),
+        ("GPU2 (0a:00.0): 2 uncorrected memory errors -> reset GPU", "COMPONENT_RESET"),
+        ("GPU (0a:00.0): lost, NVML cannot open it -> reboot", "RESTART_BM"),
+        ("GPU1 (07:00.0): 63 retired pages -> dcgmi diag -r 3", "RUN_FIELDDIAG"),
+        ("GPU2 (0a:00.0): PCIe x8 instead of x16 -> cold power cycle", "CONTACT_SUPPORT"),
+        ("GPU (0a:00.0): lost, NVML cannot open it -> reboot; 2 more", "CONTACT_SUPPORT"),
+    ],
+)
+def test_nvsentinel_takes_the_action_of_the_fault_from_one_policy(message: str, action: str) -> None:
+    values = yaml.safe_load((FOLDER / "nvsentinel.yaml").read_text(encoding="utf-8"))
+    taken = []
+    for policy in values["kubernetes-object-monitor"]["policies"]:
+        asked = re.search(r'(!?)c\.message\.matches\("(.*)"\)', policy["predicate"]["expression"])
+        assert asked is not None
+        if (re.search(asked[2], message) is None) == bool(asked[1]):
+            taken.append(policy["healthEvent"]["recommendedAction"])
+    assert taken == [action]
 
 
 class Plugin(NamedTuple):
@@ -170,8 +193,8 @@ def said(name: str, capsys: pytest.CaptureFixture[str], *more: str) -> str:
     [
         ("dgx-1-v100", ("OK", " checks passed")),
         ("dgx-1-v100-power-cap", ("OK", "")),
-        ("dgx-1-v100-gpu-lost", ("NonOK", "gpu.lost GPU@0000:0a:00.0")),
-        ("dgx-1-v100-hot", ("NonOK", "GPU2 0000:0a:00.0")),
+        ("dgx-1-v100-gpu-lost", ("NonOK", "GPU (0a:00.0): lost, NVML cannot open it -> reboot")),
+        ("dgx-1-v100-hot", ("NonOK", "GPU2 (0a:00.0): 88 C -> check fans")),
     ],
 )
 def test_a_fault_is_a_condition(

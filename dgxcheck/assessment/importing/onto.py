@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from dgxcheck.assessment.importing.bundle import Opened, as_source
+from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.difference.facts import RESERVE, pairs
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import DISPLAY
@@ -84,16 +86,25 @@ _ROUNDED = ("bytes", "kB", "MiB")
 """Units of what tools round."""
 
 
-def contradictions(imported: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, Json]:
-    """A result for every fact that lasts, by its row, and whose values differ, about the device that it is of.
+def stated(imported: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, Json]:
+    """What texts state beside a box that answers otherwise: faults, as the texts have them, and for every other device
+    a result for each fact that lasts, by its row, and whose values differ.
 
     Where they are the same in other words, or one of them stands for none, they contradict nothing.
     """
     answers = {key: fact for key, fact in imported.items() if key.startswith(_ANSWERS) and not is_gap(fact)}
-    if answers.keys().isdisjoint(own):
+    if all(own.get(key, fact) == fact for key, fact in answers.items()):
         return {}
-    before, after = (_surveyed(facts) for facts in (own, {**own, **answers}))
+    boxes = [_recorded(facts) for facts in (own, {**own, **answers})]
+    before, after = (survey(box, ALL) for box in boxes)
     reports = Reports("import")
+    faulty = set()
+    told_of = " ".join(key for key, fact in answers.items() if own.get(key) != fact)
+    for subject, finding in _faults(boxes[0], boxes[1], told_of):
+        faulty |= {subject, subject.partition("/")[0]}
+        status, fault = finding.status.value, finding.judgement.fault
+        outcome: Literal["fail", "warn"] = "fail" if status == "fail" else "warn"
+        reports.add(subject, finding.id.replace(".", "-"), outcome, fault, f"by the text: {finding.judgement.message}")
     for keys, was, now in pairs(before, after, {}):
         old = {name: value for name, _, value in leaves(was, _lasts)}
         for name, of, value in leaves(now, _lasts):
@@ -101,9 +112,30 @@ def contradictions(imported: Mapping[str, Json], own: Mapping[str, Json]) -> dic
                 words = " ".join((label(of), *(f"of link {keys[key]}" for key in keys if key == "link")))
                 texts = (text(of, each) for each in (old[name], value))
                 told = "{} is {} on the box, {} in the imported output".format(words, *texts)
-                topic = label(of).lower().replace(" ", "-")
-                reports.add(_subject(after, now, keys), topic, "warn", Fault.CONTRADICTION, told)
+                topic, subject = label(of).lower().replace(" ", "-"), _subject(after, now, keys)
+                if subject not in faulty:
+                    reports.add(subject, topic, "warn", Fault.CONTRADICTION, told)
     return reports.facts()
+
+
+def _faults(before: RecordedSource, after: RecordedSource, told_of: str) -> Iterator[tuple[str, Finding]]:
+    """Faults that there are with the answers of the texts and not without them, with their subjects; of a pair the end
+    that the texts tell of. Settings and versions only differ, and temperatures are of another moment.
+    """
+    from dgxcheck.assessment.health import assess
+
+    known, bad = ({each.key: each for each in assess(box).findings if _is_of_device(each)} for box in (before, after))
+    for key, finding in bad.items():
+        if key not in known:
+            ends = [each for each in (finding.subject, finding.subject.peer) if each is not None]
+            at = next((each for each in ends if each.bdf is not None and each.bdf in told_of), ends[0])
+            yield at.name if at.kind in ("hca", "port", "host") else _published(at.bdf or at.name, at.kind), finding
+
+
+def _is_of_device(finding: Finding) -> bool:
+    fault = finding.judgement.fault
+    broken = fault is not None and fault.category in ("hardware", "environment") and fault is not Fault.HOTTER
+    return broken and finding.status in BAD
 
 
 _ANSWERS = ("text ", "nvml ")
@@ -113,11 +145,11 @@ def is_gap(fact: Json) -> bool:
     return fact is None or (isinstance(fact, dict) and "missing" in fact)
 
 
-def _surveyed(facts: Mapping[str, Json]) -> Snapshot:
+def _recorded(facts: Mapping[str, Json]) -> RecordedSource:
     lines: GroupedFacts = {}
     for key, fact in facts.items():
         insert(lines, key, fact)
-    return survey(RecordedSource(lines, Origin("recording")), ALL)
+    return RecordedSource(lines, Origin("recording"))
 
 
 def _lasts(row: Fact) -> bool:
@@ -140,10 +172,14 @@ def _agree(of: Rows, was: Value, now: Value) -> bool:
 
 def _subject(facts: Snapshot, record: Record, keys: Mapping[str, str]) -> str:
     """The device that a record is of; a bus id with colons is a GPU's in results of tools."""
-    bdf = keys.get("bdf")
-    if bdf is None:
+    if (bdf := keys.get("bdf")) is None:
         return keys.get("device") or (keys["name"] if isinstance(record, IbDevice) else HOST)
     kinds = {row.bdf: row.class_code for row in rows(facts.pci)}
     code = kinds.get(bdf)
     is_gpu = bdf not in kinds or (isinstance(code, int) and code >> 16 == DISPLAY)
-    return bdf if is_gpu else bdf.replace(":", ".")
+    hca = next((each.name for each in rows(facts.infiniband) if each.bdf == bdf), None)
+    return hca or _published(bdf, "gpu" if is_gpu else "pci")
+
+
+def _published(bdf: str, kind: str) -> str:
+    return bdf if kind == "gpu" else bdf.replace(":", ".")

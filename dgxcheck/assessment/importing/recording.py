@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.importing.bundle import Opened, provenance
-from dgxcheck.assessment.importing.onto import REPORT, BaseBox, Moments, contradictions, is_gap
+from dgxcheck.assessment.importing.onto import REPORT, BaseBox, Moments, is_gap, stated
 from dgxcheck.assessment.importing.texts import SHOWN, InputText, named, of_host, texts
 from dgxcheck.assessment.importing.unread import beside, nearest
 from dgxcheck.checks.engine.wording import counted
@@ -17,9 +17,9 @@ from dgxcheck.readers.alarming import alarming
 from dgxcheck.readers.any_text import outputs, unread
 from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.derived import completed
-from dgxcheck.readers.listing import OF_LIST, with_numbers
+from dgxcheck.readers.listing import OF_LIST, printed_bdfs, with_numbers
 from dgxcheck.readers.listing import handles as numbered
-from dgxcheck.readers.onto import mismatch, printed_bdfs, rebase_indexes
+from dgxcheck.readers.onto import mismatch, rebase_indexes
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
@@ -166,7 +166,7 @@ def _recording(
     ):  # one log or the other: their times do not count from one moment
         lines[LOG] = new[LOG]
     own = flatten(lines)
-    differing = contradictions(flatten(new), own) if base.kind != REPORT else {}
+    differing = stated(flatten(new), own) if base.kind != REPORT else {}
     for name, fact in (flatten(new) | differing).items():
         if name.startswith(("measure ", "stated ")) or (is_gap(own.get(name)) and not name.startswith(f"{LOG} ")):
             insert(lines, name, fact)

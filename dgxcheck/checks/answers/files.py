@@ -28,7 +28,7 @@ def _answers(box: Box) -> Judged:
     models = {bdf: (*_model(box, bdf), *_layers(facts[bdf])) for bdf in names}
     groups: dict[tuple[object, ...], Group] = {}
     for bdf, model in models.items():
-        groups.setdefault(model, Group()).add(facts[bdf])
+        groups.setdefault(model, Group()).members.append(facts[bdf])
     for bdf, model in models.items():
         silent = _silent(facts[bdf], groups[model]) if None not in model else []
         if silent or bdf in adapters:

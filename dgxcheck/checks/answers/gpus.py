@@ -6,8 +6,7 @@ no property of the device but a fault of the device, its driver or this user's r
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.answers.capability import is_answered
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
@@ -32,22 +31,23 @@ class Group:
     """Devices that are expected to have the same facts."""
 
     def __init__(self) -> None:
-        self.members = 0
-        self.answered: Counter[str] = Counter()
-        """By path, how many of them have a value."""
+        self.members: list[Facts] = []
+        self._answered: dict[str, int] = {}
 
-    def add(self, facts: Facts) -> None:
-        """Count a device."""
-        self.members += 1
-        self.answered.update(path for path, fact in facts.items() if not isinstance(fact, Missing))
+    def answered(self, path: str) -> int:
+        """How many of them have a value."""
+        if path not in self._answered:
+            values = [facts[path] for facts in self.members if path in facts]
+            self._answered[path] = sum(not isinstance(value, Missing) for value in values)
+        return self._answered[path]
 
 
-def most_have(groups: Iterable[Group], path: str) -> bool:
+def most_have(groups: Sequence[Group], path: str) -> bool:
     """Do at least half of the others have a value that one device of these groups has not?"""
     members = answered = 0
     for group in groups:
-        members += group.members
-        answered += group.answered[path]
+        members += len(group.members)
+        answered += group.answered(path)
     return members > 1 and 2 * answered >= members - 1
 
 
@@ -67,6 +67,8 @@ _VARIES = (
     "ib_ports.ports.", "infiniband.",  # InfiniBand and Ethernet ports have other files
 )  # fmt: skip
 """Facts that one device may have and its equal sibling not."""
+_ALWAYS = ("gpu.name", "gpu.uuid")
+"""What NVML knows of any GPU, by any driver."""
 _MOST = 10
 
 
@@ -76,7 +78,7 @@ def _answers(box: Box) -> Judged:
     groups: dict[Mode, Group] = {}
     modes = {gpu.name: _mode(box, gpu, facts[gpu.name]) for gpu in listed}
     for name, mode in modes.items():
-        groups.setdefault(mode, Group()).add(facts[name])
+        groups.setdefault(mode, Group()).members.append(facts[name])
     for gpu in box.gpus:
         unavailable = gpu_unavailable(box, gpu)
         if unavailable is not None:
@@ -114,15 +116,14 @@ def _alike(own: Mode, other: Mode) -> bool:
 
 
 def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgement:
-    unanswered = {path: gap for path, gap in own.items() if isinstance(gap, Missing)}
-    due: dict[str, object] = {
-        path: gap for path, gap in unanswered.items() if _is_silent(path, gap) and _is_due(box, gpu, path, own, alike)
-    }
+    silent = {path: gap for path, gap in own.items() if isinstance(gap, Missing) and _is_silent(path, gap)}
+    model = _documented(box, gpu, own)
+    due: dict[str, object] = {path: gap for path, gap in silent.items() if _is_due(path, own, alike, model)}
     due |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
     if not due and not gone:
         known = "its model and " if box.board(gpu) is not None and box.board_id(gpu) else ""
-        if not known and sum(group.members for group in alike) < 2:
+        if not known and sum(len(group.members) for group in alike) < 2:
             return skip("no-reference", "its model is not known, and there is no other GPU of it")
         return Judgement(Status.PASS, f"answers what {known}the other GPUs of its model answer")
     gaps = [gap for gap in {**due, **gone}.values() if isinstance(gap, Missing)]
@@ -156,23 +157,22 @@ def _is_silent(path: str, fact: object) -> bool:
     return fact.gap in _SILENT or (fact.gap in _REPORTED and not is_driver_query(fact))
 
 
-def _is_due(box: Box, gpu: Device, path: str, own: Facts, alike: Sequence[Group]) -> bool:
-    link, _, name = path.rpartition(".")
-    if name == "remote_bdf" and own.get(f"{link}.up") is not True:
+def _is_due(path: str, own: Facts, alike: Sequence[Group], model: tuple[str, int, bool] | None) -> bool:
+    if path.endswith(".remote_bdf") and own.get(f"{path.rpartition('.')[0]}.up") is not True:
         return False
-    if most_have(alike, path):
-        return True
+    documented = model is not None and is_answered(path, *model)
+    return path in _ALWAYS or documented or most_have(alike, path)
+
+
+def _documented(box: Box, gpu: Device, own: Facts) -> tuple[str, int, bool] | None:
+    """Model, driver branch (0 where it is not known) and whether ECC is on, of a GPU whose answers are documented."""
     board = box.board(gpu)
     if board is None or not box.board_id(gpu) or guest(box) is not None or own.get("gpu_modes.mig") is True:
-        return False
-    return is_answered(path, board.name, _branch(box), own.get("gpu_memory.ecc") is not False)
-
-
-def _branch(box: Box) -> int:
-    """The driver's branch, 0 where it is not known."""
+        return None
     version = box.snapshot.gpu.driver_version if isinstance(box.snapshot.gpu, Nvml) else ""
     number = version.partition(".")[0] if isinstance(version, str) else ""
-    return int(number) if number.isdecimal() and number.isascii() and len(number) < 5 else 0
+    branch = int(number) if number.isdecimal() and number.isascii() and len(number) < 5 else 0
+    return board.name, branch, own.get("gpu_memory.ecc") is not False
 
 
 def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, object]:
@@ -193,8 +193,8 @@ CHECKS = (
     Check(
         id="driver.answers",
         rule="Unknown if NVML or sysfs has no value of a GPU (not supported, not permitted, not there, not valid) where"
-        " its model is known to have one, where at least half of the other GPUs of its model in the same ECC and MIG"
-        " mode have one, or where it had one at the first reading.",
+        " every GPU has one (name, UUID), where its model is known to, where at least half of the other GPUs of its"
+        " model in the same ECC and MIG mode have one, or where it had one at the first reading.",
         source="nvml-api, the functions' supported devices; dgxcheck/checks/answers/capability.py",
         remedy="run nvidia-smi -q -i BDF as root; if the GPU still does not answer, check the kernel log"
         " for Xids, drain the GPU and reset it",

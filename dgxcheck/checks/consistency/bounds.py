@@ -32,14 +32,16 @@ def never_above(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
 
 
 def told_twice(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
-    """The PCIe link by NVML and by sysfs. Lanes do not come and go between two readings. The generation does: a GPU that
-    NVML woke is faster than in sysfs; slower, in its highest performance state, is a contradiction. A hypervisor shows
-    its guest links of its own making."""
+    """The PCIe link by NVML and by sysfs. Lanes do not come and go between two readings. The generation does: a GPU
+    that NVML woke is faster than in sysfs; slower, in its highest performance state, is a contradiction. A hypervisor
+    shows its guest links of its own making."""
     awake = number(facts, "gpu_clocks.performance_state") == 0
     for name, words in (("link_width", "lanes"), ("link_gen", "generation")) if guest(box) is None else ():
         paths = f"gpu_pcie.{name}", f"pci.{name}"
         nvml, sysfs = (number(facts, path) for path in paths)
-        if nvml is not None and sysfs is not None and nvml != sysfs and (name == "link_width" or (awake and nvml < sysfs)):
+        if nvml is None or sysfs is None:
+            continue
+        if (nvml != sysfs and name == "link_width") or (awake and nvml < sysfs):
             evidence = tuple(read_at(box, gpu, path) for path in paths)
             yield Contradiction(f"PCIe {words} {nvml:g} by NVML, {sysfs:g} by sysfs", evidence)
 

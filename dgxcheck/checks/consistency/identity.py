@@ -8,6 +8,7 @@ from dgxcheck.checks.consistency.contradiction import Contradiction, Facts, numb
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence
 from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.gpu import vgpus
 from dgxcheck.facts.missing import BadInput, Missing, question, rows
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
@@ -48,7 +49,7 @@ def model(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     """The architecture by name against the board of the PCI id, the VBIOS and the compute capability."""
     name = facts.get("gpu.name")
     named = _architecture(name)
-    if named is None:
+    if named is None or gpu.bdf in vgpus(box.snapshot.gpu, box.snapshot.gpu_board):
         return
     own = reading(box, gpu, "gpu.name")
     board = box.board(gpu)

@@ -197,7 +197,7 @@ CHECKS = (
         rule="Warns if a PCI function is at another NUMA node than most functions below its root bus, or at other CPUs"
         " than most of its node. A node of -1 says nothing.",
         source="numa_node and local_cpulist of /sys/bus/pci/devices; Linux gives each root bus the node of its bridge",
-        remedy="check the NUMA settings of the system firmware (node interleaving, NPS, SNC), update it, and look for"
+        remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC), update it, and look for"
         " numa= on the kernel command line",
         judge=_places,
         blames=_blame_host,

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import in_container
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -108,6 +108,8 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
     if kind in (_GPU, _SWITCH) and "nvidia" not in bound:
         return skip("dependency-failed", "no device is bound to the NVIDIA driver: see driver.library", *evidence)
     loaded = _loaded(box, "nvidia" if kind is _SWITCH else module)
+    if loaded is None and len(_of(box, kind)) > 1 and not any(each.driver in kind.drivers for each in _of(box, kind)):
+        loaded = False  # a module that is built in would hold at least one of them
     why = f": the module {module} is not loaded" if loaded is False else ""
     state = _power_state(box, function.bdf)
     asleep = f", and it is asleep ({state})" if state in _ASLEEP else ""
@@ -120,7 +122,12 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
     others = any(each.driver in kind.drivers for each in box.topology.functions.values() if _same(each, function))
     status = Status.FAIL if kind is _SWITCH or (others and kind is not _DISK) else Status.WARN
     message = f"no driver is bound to this {kind.word}{why}{asleep}"
-    return Judgement(status, message, "none", module, evidence=evidence, fault=kind.fault, remedy=remedy)
+    fault = Fault.MODULE_NOT_LOADED if loaded is False and kind is not _SWITCH else kind.fault
+    return Judgement(status, message, "none", module, evidence=evidence, fault=fault, remedy=remedy)
+
+
+def _of(box: Box, kind: _Kind) -> list[PciFunction]:
+    return [function for _, each, function in _devices(box) if each is kind]
 
 
 def _same(a: PciFunction, b: PciFunction) -> bool:
@@ -179,11 +186,17 @@ def _without_rdma(box: Box, function: PciFunction, name: str) -> Judgement:
     )  # fmt: skip
     message = f"bound to {name}, but no RDMA device is made of it{why}"
     evidence = (Evidence(INFINIBAND, "absent"),)
-    return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.HCA_UNLISTED, remedy=remedy)
+    fault = Fault.MODULE_NOT_LOADED if absent else Fault.HCA_UNLISTED
+    return Judgement(Status.FAIL, message, "none", module, evidence=evidence, fault=fault, remedy=remedy)
 
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The driver, which one command binds; of an NVSwitch, which may have failed to start, itself first."""
+    """The driver, which one command binds, or its module, which all devices lack; of an NVSwitch, which may have failed
+    to start, itself first.
+    """
+    if judgement.fault is Fault.MODULE_NOT_LOADED:
+        yield host_part(f"module {judgement.expected}")
+        return
     if judgement.fault is Fault.NVSWITCH_DRIVER:
         yield Component(kind="nvswitch", name=subject.name, bdf=subject.bdf)
     if subject.kind in ("hca", "disk"):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import component_of, driver, part
-from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable
+from dgxcheck.checks.engine.box import HOST, Box, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
@@ -18,7 +18,7 @@ from dgxcheck.facts import fabric_health as health
 from dgxcheck.facts.fabric_health import STATUSES
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import Fabric, GpuModes
-from dgxcheck.facts.missing import Gap, Json, Missing, need
+from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
@@ -36,8 +36,8 @@ def _fabric(box: Box) -> Judged:
         if isinstance(modes := box.gpu(gpu).modes, GpuModes) and _has_fabric(modes)
     ]
     if not registrations:
-        rows = box.snapshot.gpu_modes
-        yield HOST, unjudged(rows) if isinstance(rows, Missing) else ruled(_before_hopper, box)
+        modes_of = box.snapshot.gpu_modes
+        yield HOST, unjudged(modes_of) if isinstance(modes_of, Missing) else ruled(_before_hopper, box)
         return
     failed = [judgement for _, judgement in registrations if judgement.status is Status.FAIL]
     if len(registrations) > 1 and len(failed) == len(registrations):
@@ -68,7 +68,7 @@ def _left_out(box: Box, gpu: Device) -> Judgement | None:
     if 2 * with_fabric <= len(others) + 1:
         return None
     evidence = answered({"state": 0}, "nvmlDeviceGetGpuFabricInfo", modes.bdf)
-    message = "no NVSwitch fabric on this GPU, unlike most others of its model"
+    message = "no NVSwitch fabric; most others of its model have one"
     return Judgement(Status.FAIL, message, _STATES[0], "completed", evidence=(evidence,), fault=Fault.FABRIC_FAILED)
 
 
@@ -93,8 +93,8 @@ def _registration(modes: GpuModes) -> Judgement | Missing:
 
 def needed(box: Box) -> bool:
     """Are there NVSwitches, or does a GPU report a fabric?"""
-    rows = box.snapshot.gpu_modes
-    return bool(_nvswitches(box)) or (not isinstance(rows, Missing) and any(map(_has_fabric, rows)))
+    modes = box.snapshot.gpu_modes
+    return bool(_nvswitches(box)) or (not isinstance(modes, Missing) and any(map(_has_fabric, modes)))
 
 
 def reported(box: Box) -> bool:
@@ -104,8 +104,7 @@ def reported(box: Box) -> bool:
 
 def down(box: Box) -> bool:
     """Are there NVSwitches and not one NVLink up? Then driver.fabric alone reports it."""
-    links = box.snapshot.nvlink
-    known = () if isinstance(links, Missing) else _with_state(links)
+    known = _with_state(box, rows(box.snapshot.nvlink))
     return bool(_nvswitches(box)) and bool(known) and not any(link.up for link in known)
 
 
@@ -113,8 +112,9 @@ def _nvswitches(box: Box) -> int:
     return sum(map(is_nvswitch, box.topology.functions.values()))
 
 
-def _with_state(links: tuple[NvLink, ...]) -> list[NvLink]:
-    return [link for link in links if isinstance(link.up, bool)]
+def _with_state(box: Box, links: tuple[NvLink, ...]) -> list[NvLink]:
+    """Those of a GPU in MIG mode are off on purpose."""
+    return [link for link in links if isinstance(link.up, bool) and not mig_enabled(box, link.bdf)]
 
 
 def _before_hopper(box: Box) -> Judgement:
@@ -122,9 +122,9 @@ def _before_hopper(box: Box) -> Judgement:
     switches = _nvswitches(box)
     if not switches:
         return skip("not-supported", "no NVSwitch is present, and no GPU reports a fabric")
-    links = _with_state(need(box.snapshot.nvlink))
+    links = _with_state(box, need(box.snapshot.nvlink))
     if not links:
-        return skip("not-supported", "the GPUs report neither a fabric state nor the state of their NVLinks")
+        return skip("not-supported", "the GPUs report neither a fabric state nor NVLinks outside of MIG mode")
     up = sum(link.up is True for link in links)
     evidence = tuple(
         answered(int(link.up is True), "nvmlDeviceGetNvLinkState", link.bdf, link.link)
@@ -151,7 +151,7 @@ _WARNINGS = {
     "degraded_bandwidth": "bandwidth is degraded", "route_recovery": "a route recovery is in progress",
     "access_timeout_recovery": "a recovery from an access timeout is in progress",
 }  # fmt: skip
-_LOG = "check the log of the fabric manager (journalctl -u nvidia-fabricmanager; on rack systems that of NMX-C)"
+_LOG = "read the fabric manager's log (journalctl -u nvidia-fabricmanager, on rack systems that of NMX-C)"
 _REMEDIES = {
     2: "compare the system GUIDs of the trays (nvidia-smi -q) and call the vendor",
     3: "compare the chassis serial numbers of the trays and call the vendor",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.blame import driver
+from dgxcheck.checks.engine.blame import driver, host
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
@@ -24,6 +24,7 @@ _NVML_FAULTS = {
 RELOAD = "stop all GPU clients and reload the NVIDIA modules, or reboot; then pin the driver packages"
 
 
+_RUNTIME = host("container runtime")
 _TO_READ = (
     "run dgxcheck as root, or give this user access to /dev/nvidiactl and /dev/nvidia*: ls -l shows their owner and"
     " mode, NVreg_DeviceFileMode of the module nvidia and udev rules set them; in a container or a service, also allow"
@@ -70,12 +71,17 @@ def _nvml_state(box: Box) -> Judgement:
     if drivers and "nvidia" not in drivers:
         return skip("not-visible", f"the GPUs are bound to {', '.join(sorted(drivers))}")
     nodes = gpu_nodes(box)
-    if in_container(box) and nvml.gap in (Gap.ABSENT, Gap.DENIED) and (isinstance(nodes, Missing) or not any(nodes)):
+    shut = in_container(box) and (isinstance(nodes, Missing) or not any(nodes))
+    if shut and nvml.gap in (Gap.ABSENT, Gap.DENIED):
         return skip("not-visible", "no GPU is assigned to this container: no device node can be opened")
+    if shut and nodes and nvml.code == NvmlReturn.UNKNOWN:
+        message = f"this container may not open any of its GPUs' device nodes: {nvml}"
+        evidence = (Evidence(nvml.where, nvml.reason),)
+        return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.CONTAINER_DEVICES)
     fault = _NVML_FAULTS.get(nvml.code or 0, Fault.DRIVER_FAILED)
     when = " at the second reading" if nvml is again else ""
-    on_pci = f"{counted(len(box.topology.gpus), 'NVIDIA GPU')} on PCI, but " if box.topology.gpus else ""
-    message = f"{on_pci}NVML is not available{when}: {nvml}"
+    on_pci = f", {counted(len(box.topology.gpus), 'NVIDIA GPU')} on PCI" if box.topology.gpus else ""
+    message = f"{nvml}{when}; NVML is not available{on_pci}"
     evidence = (Evidence(nvml.where, nvml.reason),)
     if nvml.gap is Gap.DENIED:
         return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_TO_READ)
@@ -105,7 +111,7 @@ def _responsive(box: Box) -> Judged:
         yield HOST, Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_TO_START)
     elif late:
         queries = counted(len(late), "driver query", "driver queries")
-        message = f"no response to {queries}, first {late[0].where}: {late[0]}"
+        message = f"no response to {queries}; first {late[0].where}: {late[0]}"
         evidence = tuple(Evidence(gap.where, gap.reason) for gap in late[:10])
         fault = Fault.DRIVER_UNRESPONSIVE
         yield HOST, Judgement(Status.FAIL, message, len(late), 0, "queries", evidence, fault=fault)
@@ -121,13 +127,15 @@ CHECKS = (
     Check(
         id="driver.library",
         rule="Fails if there are GPUs on PCI and NVML cannot be initialised, or no longer responds at the second"
-        " reading; unknown if this user may not use it. GPUs that are bound to another driver or are not assigned to"
-        " this container are not judged.",
+        " reading, or if a container that has their device nodes may open none; unknown if this user"
+        " may not use it. GPUs that are bound to another driver or are not assigned to this container are not judged.",
         source="nvmlInit, nvmlDeviceGetCount",
         remedy="check dmesg for NVRM messages; check that the driver is installed and the module nvidia is loaded;"
         " after an upgrade reload the NVIDIA modules or reboot",
         judge=per_host(_nvml_state),
-        blames=driver,
+        blames=lambda box, at, judgement: (_RUNTIME if judgement.fault is Fault.CONTAINER_DEVICES else driver)(
+            box, at, judgement
+        ),
     ),
     Check(
         id="driver.responsive",

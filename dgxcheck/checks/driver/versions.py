@@ -63,7 +63,7 @@ def _refused_clients(box: Box, version: str) -> Judgement | None:
     if isinstance(log, Missing) or not refused:
         return None
     client = refused[-1].version
-    message = f"the driver (version {version}) refused programs that use library version {client}"
+    message = f"driver {version} refused programs with library version {client}"
     evidence = tuple(Evidence(log.where, event.line) for event in refused[-10:])
     remedy = "restart these programs; in containers use the library that the container toolkit mounts, not the image's"
     fault = Fault.CLIENT_MISMATCH
@@ -152,7 +152,7 @@ def _opened(box: Box, nodes: list[DeviceNode]) -> Judgement:
         return Judgement(Status.PASS, f"can be opened: {paths}", evidence=tuple(evidence))
     if in_container(box):
         return skip("not-visible", f"not assigned to this container: {', '.join(failed)}", *evidence)
-    message = f"NVML works, but programs cannot open {', '.join(failed)}"
+    message = f"programs cannot open {', '.join(failed)}; NVML works"
     return Judgement(Status.WARN, message, evidence=tuple(evidence), fault=Fault.DEVICE_NODE)
 
 

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
 from dgxcheck.checks.engine.gaps import missing_in, unjudged
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.components.locate import serial_of
-from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.gpu import Nvml, vgpus
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Identity, Record, replace
 from dgxcheck.profiles.library import board_id
@@ -88,7 +88,12 @@ class Box(Record):
         return GpuView(self.snapshot, gpu.bdf if isinstance(gpu, Device) else gpu)
 
     def board(self, gpu: Device) -> Board | None:
-        """The entry of this GPU's model in boards.toml: by PCI id, else by NVML's id or name (in an imported text)."""
+        """The entry of this GPU's model in boards.toml: by PCI id, else by NVML's id or name (in an imported text).
+
+        None for a vGPU, which has the PCI id of the board that it is a share of.
+        """
+        if gpu.bdf in vgpus(self.snapshot.gpu, self.snapshot.gpu_board):
+            return None
         id = self.board_id(gpu)
         return self.boards.get(id) if id else self._board_by_name(gpu)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dgxcheck.checks.engine.blame import Blames, Shared, itself, nothing_shared
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, row_of
-from dgxcheck.checks.engine.finding import Judged, Judgement, Traffic, Witness
+from dgxcheck.checks.engine.finding import Instead, Judged, Judgement, Traffic, Witness
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.facts.missing import Missing, NeededFact, need
 from dgxcheck.facts.record import Record
@@ -54,6 +54,16 @@ def ruled(rule: Callable[..., Judgement | Missing], *args: Any) -> Judgement:
     except NeededFact as needed:
         judgement = needed.gap
     return unjudged(judgement) if isinstance(judgement, Missing) else judgement
+
+
+def judgements(check: Check, box: Box) -> Judged:
+    """What a check makes of a machine; of the host where a fact or list that all of it needs is missing."""
+    try:
+        yield from check.judge(box)
+    except NeededFact as needed:
+        yield HOST, unjudged(needed.gap)
+    except Instead as instead:
+        yield HOST, instead.judgement
 
 
 def called(name: str) -> Callable[..., Any]:

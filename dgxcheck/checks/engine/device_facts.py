@@ -9,7 +9,7 @@ from typing import Any
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nature import rows_of
-from dgxcheck.facts.record import Identity, Record, fields
+from dgxcheck.facts.record import Identity, Record, fields, values
 from dgxcheck.survey import Snapshot
 
 _OWNERS = ("bdf", "device", "name")
@@ -67,8 +67,7 @@ def _flatten(found: dict[str, object], path: str, fact: Any) -> None:
     if isinstance(fact, Record):
         link = getattr(fact, "link", None)
         at = path if link is None else f"{path}.{link}"
-        for name in fields(fact):
-            value = getattr(fact, name)
+        for name, value in zip(fields(fact), values(fact), strict=True):
             if type(value) in _SCALARS:
                 found[f"{at}.{name}"] = value
             else:
@@ -86,9 +85,13 @@ _OF_STATE = frozenset(("setting", "state", "gauge", "counter", "load"))
 
 def is_only_named(snapshot: Snapshot, device: str) -> bool:
     """Does a text tell which device there is, and nothing of how it is?"""
-    told = [fact for _, row in _by_owner(Identity(snapshot)).get(device, ()) for fact in _states(row)]
-    gaps = [fact for fact in told if isinstance(fact, Missing)]
-    return bool(gaps) and len(gaps) == len(told) and any(gap.gap is Gap.UNRECORDED for gap in gaps)
+    unrecorded = False
+    for record in records_of(Identity(snapshot), device):
+        for fact in _states(record):
+            if not isinstance(fact, Missing):
+                return False
+            unrecorded = unrecorded or fact.gap is Gap.UNRECORDED
+    return unrecorded
 
 
 def _states(record: Record) -> Iterator[object]:
@@ -96,7 +99,7 @@ def _states(record: Record) -> Iterator[object]:
     for name, row in rows_of(type(record)).items():
         fact = getattr(record, name)
         for member in fact if isinstance(fact, tuple) else (fact,):
-            if isinstance(member, Record) and not isinstance(member, Missing):
+            if isinstance(member, Record):
                 yield from _states(member)
             elif row.nature in _OF_STATE and member is not None:
                 yield member

@@ -148,6 +148,21 @@ Judged = Iterator[tuple[Subject, Judgement]]
 """What a check yields: its subjects, each with what it makes of it."""
 
 
+class Instead(Exception):
+    """A judge ends with the judgement that stands in place of what it would look at."""
+
+    def __init__(self, judgement: Judgement) -> None:
+        super().__init__(judgement.message)
+        self.judgement = judgement
+
+
+def given(value: T | Judgement) -> T:
+    """The value; where a judgement stands in its place the judge ends with that one, of the host."""
+    if isinstance(value, Judgement):
+        raise Instead(value)
+    return value
+
+
 def as_evidence(value: T | Missing) -> T | str:
     """A fact, or why there is none."""
     return value.reason if isinstance(value, Missing) else value

@@ -9,7 +9,7 @@ from functools import lru_cache
 from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, skip
 from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.record import Identity, Record, fields
+from dgxcheck.facts.record import Identity, Record, values
 
 _SKIPPED: dict[Gap, SkipReason] = {
     Gap.ABSENT: "not-supported",
@@ -104,10 +104,10 @@ def _missing_in(keys: tuple[Identity, ...]) -> tuple[Missing, ...]:
             continue
         if isinstance(fact, Missing):
             found[fact] = None
-        elif isinstance(fact, Record):
-            open_ += [getattr(fact, name) for name in reversed(fields(fact))]
         elif isinstance(fact, tuple):
-            open_ += reversed(fact)
+            open_ += fact[::-1]
+        elif isinstance(fact, Record):
+            open_ += values(fact)[::-1]
         elif isinstance(fact, dict):
             open_ += [*fact.values()][::-1]
     return tuple(found)

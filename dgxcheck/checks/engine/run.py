@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, judgements
 from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
 
@@ -28,7 +29,10 @@ def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tu
     found: dict[str, list[Finding]] = {check.id: _findings(box, check) for check in ordered if not check.last}
     others = replace(box, found=tuple(finding for findings in found.values() for finding in findings))
     found |= {check.id: _findings(others, check) for check in ordered if check.last}
-    findings = (finding for check in ordered for finding in found[check.id])
+    findings: Iterable[Finding] = (finding for check in ordered for finding in found[check.id])
+    log = box.snapshot.kernel_log
+    if not isinstance(log, Missing) and log.forgeable:
+        findings = map(_of_syslog, findings)
     return tuple(_required(_at_site(finding, box.settings), required) for finding in findings)
 
 
@@ -60,7 +64,7 @@ def counts(findings: Iterable[Finding]) -> dict[Status, int]:
 
 def _findings(box: Box, check: Check) -> list[Finding]:
     try:
-        return [_finding(box, check, subject, judgement) for subject, judgement in check.judge(box)]
+        return [_finding(box, check, subject, judgement) for subject, judgement in judgements(check, box)]
     except Exception as error:  # noqa: BLE001 -- one broken check must not hide the findings of the others
         message = f"internal error in this check: {type(error).__name__}: {error}"
         broken = Judgement(Status.UNKNOWN, message, fault=Fault.CHECK_FAILED)
@@ -94,6 +98,14 @@ def _at_site(finding: Finding, settings: Settings) -> Finding:
     if severity is None or finding.status not in (Status.WARN, Status.FAIL):
         return finding
     return replace(finding, judgement=replace(finding.judgement, status=Status(severity)))
+
+
+def _of_syslog(finding: Finding) -> Finding:
+    """A bad finding of a log that any user can write to says so."""
+    if finding.witness != "log" or finding.status not in (Status.WARN, Status.FAIL):
+        return finding
+    message = f"{finding.judgement.message}; any user can write this to syslog: confirm with journalctl -k"
+    return replace(finding, judgement=replace(finding.judgement, message=message))
 
 
 def _required(finding: Finding, required: Collection[str]) -> Finding:

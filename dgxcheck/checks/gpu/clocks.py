@@ -81,7 +81,7 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
     if lasting is None:
         message = f"clocks are held down: {name}"
         return Judgement(Status.WARN, message, name, evidence=(evidence,), fault=fault)
-    message = f"clocks stay held down: {name}"
+    message = f"clocks held down: {name}"
     return Judgement(Status.FAIL, message, name, evidence=(evidence, lasting), fault=fault)
 
 
@@ -145,7 +145,7 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
         if now < default:
             low.append(f"{kind} {now} MHz, default {default} MHz")
     measured, expected = need(clocks.application.graphics), need(clocks.default_application.graphics)
-    message = f"application clock below default: {'; '.join(low)}" if low else f"application clock {measured} MHz"
+    message = f"application clock {'; '.join(low)}" if low else f"application clock {measured} MHz"
     locked = None if low else _locked(box, clocks, measured)
     if isinstance(locked, Missing):
         return locked
@@ -262,7 +262,7 @@ CHECKS = (
         id="clock.max",
         rule="Warns if the highest graphics or memory clock is below that of the model.",
         source="nvmlDeviceGetMaxClockInfo against the board's numbers",
-        remedy="compare the VBIOS version with the other GPUs'; if it differs, ask the vendor for the right VBIOS:"
+        remedy="compare its VBIOS with the others'; if it differs, ask the vendor for the right VBIOS:"
         " no nvidia-smi setting raises this clock",
         judge=per_gpu("gpu_clocks", highest),
         blames=part("versions and settings"),

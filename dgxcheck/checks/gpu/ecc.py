@@ -58,7 +58,7 @@ def _volatile(box: Box, ecc: GpuEcc) -> Judgement:
         counts.append(later)
     count = max(counts)
     evidence = (answered(count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 1, 0),)
-    message = f"{counted(count, 'uncorrected memory error')} since the driver was loaded"
+    message = f"{counted(count, 'uncorrected memory error')} since driver load"
     return judged(Fault.ECC_UNCORRECTED, message, count, 0, "errors", evidence, fails=count > 0)
 
 
@@ -100,7 +100,7 @@ def _corrected(box: Box, ecc: GpuEcc) -> Judgement:
     count = need(ecc.volatile_corrected.total)
     evidence = (answered(count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 0, 0),)
     most, limit = box.settings.limit("ecc.corrected") * 1e6, box.settings.limit("ecc.corrected-rate")
-    message = f"{counted(count, 'corrected memory error')} since the driver was loaded"
+    message = f"{counted(count, 'corrected memory error')} since driver load"
     if count > most:
         return Judgement(Status.FAIL, message, count, most, "errors", evidence, fault=Fault.ECC_FLOOD)
     old, growth = earlier(box, ecc.bdf), box.growth

@@ -163,7 +163,7 @@ def _inforom(box: Box) -> Judged:
 
 
 def _corrupted(gaps: list[Missing]) -> Judgement:
-    message = f"the InfoROM is corrupted, reported by {gaps[0].where}"
+    message = f"InfoROM corrupted; reported by {gaps[0].where}"
     evidence = tuple(Evidence(gap.where, gap.reason) for gap in gaps[:10])
     return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.INFOROM)
 

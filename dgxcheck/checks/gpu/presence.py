@@ -16,7 +16,7 @@ from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import GpuModes
+from dgxcheck.facts.gpu import GpuModes, Nvml
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, need
@@ -54,7 +54,8 @@ def _lost(box: Box) -> Judged:
     if lost and not _unlisted_gpus(box):
         yield HOST, _gpu_lost(f"NVML has lost a GPU that is not on PCI: {lost[0]}", lost)
     elif not lost and not _unlisted_gpus(box):
-        yield from ((HOST, _not_opened(gap)) for gap in _refused_handles(box)[:1])
+        later = box.growth.new.gpu if isinstance(box.growth, Growth) else box.nvml
+        yield from ((HOST, _not_opened(gap)) for gap in (_refused_handles(box.nvml) or _refused_handles(later))[:1])
 
 
 def _blamed(
@@ -77,7 +78,7 @@ def _responds(box: Box, gpu: Device, unanswered: Sequence[Missing]) -> Judgement
     """``unanswered``: queries about this GPU that failed because it is lost or timed out."""
     if not unanswered:
         if (how := _gone(box, gpu)) is not None:
-            message = f"NVML listed the GPU at the first reading and not at the second, {how}"
+            message = f"NVML no longer lists it at the second reading; {how}"
             listed = (Evidence("nvmlDeviceGetHandleByIndex", "no longer listed"),)
             return Judgement(Status.FAIL, message, evidence=listed, fault=Fault.GPU_LOST)
         if gpu.index is None:
@@ -90,8 +91,18 @@ def _responds(box: Box, gpu: Device, unanswered: Sequence[Missing]) -> Judgement
         return skip("dependency-failed", "the GPU requires a reset: see gpu.reset-required")
     if worst.gap is Gap.TIMEOUT:
         return unjudged(worst)
+    if _refused(box, gpu):
+        return skip("dependency-failed", "the driver says why it does not take the GPU: see kernel.gpu-start")
     evidence = sorted(unanswered, key=lambda gap: gap.gap is Gap.TIMEOUT)
-    return _gpu_lost(f"the GPU stopped responding: {worst}", evidence)
+    return _gpu_lost(f"stopped responding; {worst}", evidence)
+
+
+def _refused(box: Box, gpu: Device) -> bool:
+    """Did the driver log the reason why it does not start it? NVML counts it all the same, and gets no answer."""
+    log = box.snapshot.kernel_log
+    return not isinstance(log, Missing) and any(
+        each.bdf == gpu.bdf and each.why and not each.past for each in log.not_started
+    )
 
 
 def _gone(box: Box, gpu: Device) -> str | None:
@@ -107,10 +118,10 @@ def _lost_handles(box: Box) -> list[Missing]:
     return [] if isinstance(box.nvml, Missing) else [gap for gap in box.nvml.lost if gap.gap is Gap.LOST]
 
 
-def _refused_handles(box: Box) -> list[Missing]:
+def _refused_handles(nvml: Nvml | Missing) -> list[Missing]:
     """Why NVML opened no GPU for an index that it counts, other than that the GPU is lost or the driver hangs."""
     known = (Gap.LOST, Gap.TIMEOUT, Gap.UNRECORDED, Gap.UNASKED)
-    return [] if isinstance(box.nvml, Missing) else [gap for gap in box.nvml.lost if gap.gap not in known]
+    return [] if isinstance(nvml, Missing) else [gap for gap in nvml.lost if gap.gap not in known]
 
 
 def _not_opened(gap: Missing) -> Judgement:
@@ -146,13 +157,13 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
     for gap in box.nvml.lost:
         if gap.gap in (Gap.TIMEOUT, Gap.UNRECORDED, Gap.UNASKED):
             return unjudged(gap)
-    for gap in _refused_handles(box):
+    for gap in _refused_handles(box.nvml):
         # NVML counts GPUs that this user may not open, too (nvmlDeviceGetCount_v2)
         allowed = not in_container(box) and bound(gpu) == "nvidia" and _all_nodes_open(box)
         return _not_opened(gap) if allowed or gap.gap is not Gap.DENIED else unjudged(gap)
     lost = _lost_handles(box)
     if lost and len(_unlisted_gpus(box)) <= len(lost) and _may_be_of_nvidia(gpu):
-        return _gpu_lost(f"NVML enumerates the GPU but cannot open it: {lost[0]}", lost)
+        return _gpu_lost(f"lost, NVML cannot open it; {lost[0]}", lost)
     driver = bound(gpu)
     if isinstance(driver, Missing):
         return unjudged(driver)
@@ -167,7 +178,7 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
         return skip("not-visible", message) if in_container(box) else Judgement(Status.UNKNOWN, message)
     if in_container(box) or isinstance(nodes, Missing) or not all(nodes):
         return skip("not-visible", "not every device node can be opened: the GPU may be hidden, not lost")
-    message = "bound to nvidia and its device node can be opened, but NVML does not list it"
+    message = "NVML does not list it; bound to nvidia, and its device node can be opened"
     evidence = (Evidence("nvmlDeviceGetCount", len(box.nvml.gpus)),)
     return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.GPU_LOST)
 

@@ -76,7 +76,8 @@ def _pending(box: Box, ecc: GpuEcc) -> Judgement:
     evidence = [answered(int(pending), "nvmlDeviceGetRetiredPagesPendingStatus", ecc.bdf)]
     if not pending:
         return Judgement(Status.PASS, "no page retirement is pending", False, False, evidence=tuple(evidence))
-    status, message = Status.WARN, "a page with errors stays in use until the GPU is reset or the driver reloaded"
+    status = Status.WARN
+    message = "a page retirement is pending; the page stays in use until the GPU is reset or the driver reloaded"
     errors = ecc.volatile_uncorrected.total
     if not isinstance(errors, Missing) and errors:
         status, message = Status.FAIL, f"{message}; {counted(errors, 'uncorrected error')} since the driver was loaded"
@@ -100,7 +101,7 @@ def _remap(box: Box, ecc: GpuEcc) -> Judgement:
         return Judgement(Status.FAIL, message, rows, most, "rows", evidence, fault=Fault.ROWS_EXHAUSTED)
     if ecc.remap_pending is True:
         # the page is taken out of use at once, the spare row takes its place at the reset (REMAPPING)
-        message, fault = "a row remapping is pending: the next reset of the GPU applies it", Fault.REMAP_PENDING
+        message, fault = "a row remapping is pending; the next reset of the GPU applies it", Fault.REMAP_PENDING
         if not _takes_pages_out(box, ecc.bdf):
             message, fault = f"{message}; until then this board keeps using the bad row", Fault.REMAP_DUE
         return Judgement(Status.FAIL, message, evidence=evidence, fault=fault)
@@ -123,7 +124,7 @@ def _repair(box: Box, ecc: GpuEcc) -> Judgement:
     ecc = latest(box, ecc)
     if ecc.unrepairable is True:
         evidence = (answered(1, "nvmlDeviceGetUnrepairableMemoryFlag", ecc.bdf),)
-        message = "the driver reports memory that neither a remapping nor a repair can replace"
+        message = "memory unrepairable; the driver can neither remap nor repair it"
         return Judgement(Status.FAIL, message, True, False, evidence=evidence, fault=Fault.MEMORY_UNREPAIRABLE)
     waiting = {"memory channel": ecc.channel_repair_pending, "TPC": ecc.tpc_repair_pending}
     values: list[Json] = [each.reason if isinstance(each, Missing) else each for each in waiting.values()]

@@ -48,7 +48,7 @@ def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
     if slowdown <= 0:
         return Missing(Gap.GARBLED, evidence[1].where, f"{slowdown} °C is not a valid slowdown temperature")
     near = now > slowdown - box.settings.limit("thermal.margin")
-    message = f"{now} °C, slowdown at {slowdown} °C"
+    message = f"{now} °C (slowdown at {slowdown} °C)"
     return judged(Fault.OVERHEATING, message, now, slowdown, "°C", evidence, warns=near, fails=now >= slowdown)
 
 
@@ -80,7 +80,7 @@ def _margin(box: Box, thermal: GpuThermal) -> Judgement:
     near = margin - at < box.settings.limit("thermal.margin")
     # some boards report margins of 0 and less while they are cool: the slowdown itself decides
     held = margin <= at and _slowed_by_heat(box, thermal.bdf)
-    message = f"temperature margin {margin} °C, slowdown at {at} °C"
+    message = f"{margin} °C to the slowdown (begins at {at} °C)"
     return judged(Fault.OVERHEATING, message, margin, at, "°C", evidence, warns=near, fails=held)
 
 
@@ -116,7 +116,7 @@ def _memory_limit(box: Box, gpu: Device) -> Judgement | Missing:
 
 
 _ALONE = (
-    "its siblings are cool, so fans and inlet air are not the reason: at the next drain look at this GPU's heat sink"
+    "check this GPU's heat sink at the next drain; its siblings are cool, so fans and inlet air are not the reason"
     " (PCIe card: clean it; SXM or liquid-cooled: call the vendor)"
 )
 

@@ -6,7 +6,7 @@ from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, given, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.gpu.presence import unlisted
@@ -125,10 +125,7 @@ def _bar1(box: Box) -> Judged:
 
 
 def _port(box: Box) -> Judged:
-    listed = no_rdma(box) or ports(box)
-    if isinstance(listed, Judgement):
-        yield HOST, listed
-        return
+    listed = given(no_rdma(box) or ports(box))
     for device, port in listed:
         yield port_subject(device, port), _state(port)
 

@@ -69,7 +69,7 @@ def port_acs(box: Box, bdf: str, pairs: Sequence[DevicePair]) -> Precondition:
         return Precondition("ready", Judgement(Status.PASS, f"{bdf} does not redirect"))
     bits = ", ".join(name for bit, name in BITS.items() if registers.control & bit)
     names = ", ".join(f"{gpu.name}-{nic.name}" for gpu, nic in pairs)
-    message = f"ACS of {bdf} redirects traffic to the root complex ({bits}): {names}"
+    message = f"ACS redirects P2P to the root complex; {names} by {bdf} ({bits})"
     evidence = Evidence(pci_file(bdf, "config"), f"ACSCtl {registers.control:#06x}")
     if reason := hypervisor(box):
         return Precondition("no", skip("not-configured", f"{message}; virtual machines need this: {reason}", evidence))
@@ -122,7 +122,7 @@ def _of_ports(box: Box, ports: Mapping[str, Precondition]) -> Judged:
 
 def _all_ports(box: Box, redirecting: Mapping[str, Judgement]) -> Judgement:
     number = len(redirecting)
-    message = f"ACS of all {number} ports between GPUs and the HCAs near them redirects traffic to the root complex"
+    message = f"ACS redirects P2P to the root complex at all {number} ports; between GPUs and the HCAs near them"
     evidence = tuple(each for judgement in redirecting.values() for each in judgement.evidence)[:10]
     first = next(iter(redirecting.values()))
     if first.status is not Status.SKIP:
@@ -165,7 +165,7 @@ def iommu(box: Box, devices: list[Device]) -> Precondition:
 def _translation(box: Box, translated: Mapping[Device, str]) -> Precondition:
     types = ", ".join(sorted({*translated.values()}))
     summary = f"an IOMMU translates addresses (group type {types})"
-    message = f"{summary} of {', '.join(device.name for device in translated)}"
+    message = f"{summary} of {counted(len(translated), 'device')}; {', '.join(device.name for device in translated)}"
     evidence = tuple(Evidence(f"iommu_group/type of {device.bdf}", type_) for device, type_ in translated.items())[:10]
     if reason := hypervisor(box):
         needed = f"virtual machines need this: {reason}"

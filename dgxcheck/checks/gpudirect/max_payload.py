@@ -84,7 +84,7 @@ def _payload(box: Box) -> Judged:
         different, usual = _different(sizes)
         for bdf, size in different.items():
             evidence = (Evidence(pci_file(bdf, "config"), f"MaxPayload {size}"),)
-            message = f"MaxPayload is {size} bytes here, {usual} bytes along the rest of the path"
+            message = f"MaxPayload {size} bytes, {usual} bytes along its path"
             judgements[bdf] = Judgement(Status.WARN, message, size, usual, "bytes", evidence, fault=Fault.MAX_PAYLOAD)
     for bdf, judgement in judgements.items():
         yield _subject(box, bdf), judgement

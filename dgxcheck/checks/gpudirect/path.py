@@ -121,17 +121,17 @@ def _trained(box: Box, hop: Hop, port: float | None) -> Judgement:
     narrow, slow, gbs = need(hop.narrow), need(hop.slow), need(hop.gbs)
     gen, width = need(hop.gen), need(hop.width)
     at_port = "" if port is None else f", the port {port:.1f} GB/s"
-    message = f"link {hop} trained at gen{gen} x{width} ({gbs:.1f} GB/s{at_port})"
+    message = f"PCIe gen{gen} x{width} ({gbs:.1f} GB/s{at_port})"
     evidence = (
         Evidence(pci_file(hop.device, "current_link_width"), width),
         Evidence(pci_file(hop.device, "current_link_speed"), gen),
     )
     if not narrow and not slow:
         return Judgement(Status.PASS, message, round(gbs, 2), unit="GB/s", evidence=evidence)
-    message += f", both ends support gen{hop.max_gen} x{hop.max_width}"
+    message += f" instead of gen{hop.max_gen} x{hop.max_width}; link {hop}"
     fault = Fault.LINK_NARROW if narrow else slow_fault(box, hop)
     if fault is Fault.LINK_LIMITED:
-        message += ", limited by a setting of the port above it"
+        message += ", limited by a setting of the port"
     return Judgement(
         Status.WARN, message, round(gbs, 2), round(need(hop.max_gbs), 2), "GB/s",
         (*evidence, *target_evidence(box, hop)), fault=fault,

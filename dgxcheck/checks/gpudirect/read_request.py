@@ -36,9 +36,9 @@ def _read_request(box: Box, nic: Device, among: Odd | None) -> Judgement:
     evidence = (Evidence(pci_file(nic.bdf, "config"), f"MaxReadReq {size}"),)
     least = box.settings.limit("gdr.read-request")
     usual = among.usual if among is not None and among.majority and isinstance(among.usual, int) else 0
-    message = f"MaxReadReq is {size} bytes"
+    message = f"MaxReadReq {size} bytes"
     if size < usual:
-        message += f", {usual} bytes in the other HCAs of its model"
+        message += f", {usual} bytes in the others; HCAs of one model"
         return Judgement(Status.WARN, message, size, usual, "bytes", evidence, fault=Fault.READ_REQUEST)
     if size < least:
         message += f", at least {least:g} expected"
@@ -52,7 +52,7 @@ CHECKS = (
         rule="Warns if the MaxReadReq of an HCA is below that of most other HCAs of its model, or below"
         " {gdr.read-request}: reads of GPU memory are split into small requests. Undetermined without root.",
         source="Device Control of the PCI Express capability in /sys/bus/pci/devices/*/config",
-        remedy="remove pci=pcie_bus_* from the kernel command line, look for a script that sets it (setpci, udev),"
+        remedy="remove pci=pcie_bus_* from the kernel command line; look for a script that sets it (setpci, udev),"
         " and check the setting in the firmware setup",
         judge=_judge,
         blames=part("MaxReadReq"),

@@ -129,7 +129,7 @@ def stack(box: Box) -> Precondition:
         return Precondition("no", skip("not-visible", f"this container may not open {names}"))
     if closed:
         evidence = tuple(Evidence(node.path, False) for node in closed)
-        message = f"this user cannot open {names}"
+        message = f"this user cannot open verbs devices; {names}"
         return Precondition("no", Judgement(Status.WARN, message, evidence=evidence, fault=Fault.VERBS))
     hcas = box.snapshot.infiniband
     devices = counted(len(listed), "verbs device")
@@ -173,7 +173,7 @@ def memlock(box: Box) -> Precondition:
 
 def _session(box: Box, facts: Memlock, soft: int) -> Precondition:
     evidence = Evidence(_OWN, soft)
-    message = f"locked memory of this session is limited to {soft >> 10} KiB"
+    message = f"this session can lock {soft >> 10} KiB"
     if _covers_gpu(box, soft):
         message += ", more than a GPU's memory"
         return Precondition("ready", Judgement(Status.PASS, message, evidence=(evidence,)))
@@ -196,7 +196,7 @@ def _session(box: Box, facts: Memlock, soft: int) -> Precondition:
 def _jobs(box: Box, facts: Memlock, daemon: JobDaemon, hard: int) -> Precondition:
     """Of a job slurmd sets the soft limit alone (Slurm src/slurmd/slurmstepd/ulimits.c), pbs_mom passes on its own."""
     evidence = Evidence(f"hard limit in /proc/<pid of {daemon.name}>/limits", hard)
-    message = f"locked memory of jobs of {daemon.name} is limited to {hard >> 10} KiB"
+    message = f"jobs of {daemon.name} can lock {hard >> 10} KiB"
     if not rdma_configured(box):
         return Precondition("no", skip("not-configured", message, evidence))
     line = _line_with(facts, hard)
@@ -211,7 +211,7 @@ def _jobs(box: Box, facts: Memlock, daemon: JobDaemon, hard: int) -> Preconditio
 def _too_low(message: str, limit: int, evidence: Evidence, line: Setting | None, remedy: str) -> Precondition:
     of_line = () if line is None else (Evidence(_place(line), line.text),)
     return Precondition("no", Judgement(
-        Status.WARN, message if line is None else f"{message} by {_place(line)}", limit, "unlimited", "bytes",
+        Status.WARN, message if line is None else f"{message}; by {_place(line)}", limit, "unlimited", "bytes",
         (evidence, *of_line), remedy=remedy, fault=Fault.MEMLOCK,
     ))  # fmt: skip
 
@@ -261,7 +261,7 @@ CHECKS = (
         rule="Warns if an HCA has a verbs device that this user cannot open. A machine without verbs devices is not set"
         " up for RDMA and not judged.",
         source="open of /dev/infiniband/uverbs*",
-        remedy="set mode 0666 on /dev/infiniband/uverbs* with a udev rule, as rdma-core does",
+        remedy="set mode 0666 on uverbs* with a udev rule; as rdma-core does",
         judge=of_host(stack),
         blames=host("verbs device nodes"),
     ),

@@ -182,8 +182,8 @@ CPU = (
         " threads, or if a CPU below the highest online one is offline. An LXC container is not judged, because it sees"
         " its share only.",
         source="/proc/cpuinfo and /sys/devices/system/cpu/online against the profile",
-        remedy="look for offline CPUs (lscpu -e), for maxcpus= and nr_cpus= in /proc/cmdline and for machine checks in"
-        " the kernel log; set a CPU online with chcpu -e LIST; for a missing socket check the BMC's event log",
+        remedy="look for offline CPUs (lscpu -e); look for maxcpus= and nr_cpus= in /proc/cmdline, for machine checks"
+        " in the kernel log; set a CPU online with chcpu -e LIST; for a missing socket check the BMC's event log",
         judge=per_host(_online_cpus),
         blames=_blame,
     ),
@@ -194,7 +194,8 @@ CPU_CLOCK = (
         rule="Warns if boost is off, if the limit of a CPU's clock is below its highest clock, and if some CPUs have"
         " another governor than most.",
         source="cpufreq/boost, intel_pstate/no_turbo and cpufreq/policy* of /sys/devices/system/cpu",
-        remedy="if this was not intended, cpupower frequency-set with the highest clock as -u and one governor for all"
+        remedy="if this was not intended, set the clocks with cpupower frequency-set; the highest as -u and one"
+        " governor for all"
         " CPUs, and enable boost (echo 1 > cpufreq/boost, echo 0 > intel_pstate/no_turbo, or the firmware's setting)",
         judge=per_host(_limits),
         blames=host("CPU clock setting"),
@@ -204,7 +205,7 @@ CPU_CLOCK = (
         rule="Warns if the kernel does not take the time from the CPU's time stamp counter but from a slow timer of the"
         " chip set: it found the counter unstable, or a parameter chose it. Not judged in virtual machines.",
         source="current_clocksource of /sys/devices/system/clocksource; Meta GCM checks it",
-        remedy="look for 'Marking clocksource tsc unstable' in the kernel log and for clocksource= and tsc= on the"
+        remedy="search dmesg for clocksource (Marking clocksource tsc unstable); look for clocksource= and tsc= on the"
         " kernel command line; update the system firmware",
         judge=per_host(_clock_source),
         blames=host("clock source"),

@@ -62,7 +62,7 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
         message = f"{name}: {counted(corrected, 'corrected error')} {flooded}, limit {limit:g} a day"
         return Judgement(Status.WARN, message, corrected, limit, "errors", evidence, fault=fault)
     totals = f"{counted(uncorrected, 'uncorrected error')}, {counted(corrected, 'corrected error')}"
-    message = f"{name}: {totals} since the EDAC driver was loaded"
+    message = f"{name}: {totals}; since the EDAC driver was loaded"
     if not uncorrected:
         return Judgement(Status.PASS, message, uncorrected, 0, "errors", evidence)
     return Judgement(Status.FAIL, message, uncorrected, 0, "errors", evidence, fault=fault, remedy=REPLACE_DIMM)

@@ -8,7 +8,6 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.missing import Missing, need
@@ -34,10 +33,7 @@ def gbit_per_s(interface: NetInterface) -> float | Missing:
 
 
 def _ethernet(box: Box) -> Judged:
-    interfaces = connected(box)
-    if isinstance(interfaces, Missing):
-        yield HOST, unjudged(interfaces)
-        return
+    interfaces = need(connected(box))
     if not interfaces:
         yield HOST, skip("not-visible", NO_CARRIER)
     functions = Counter(each.bdf for each in interfaces)
@@ -83,7 +79,7 @@ CHECKS = (
         rule="Warns if no physical Ethernet interface that has a carrier runs at the reference machine's speed; the"
         " finding is at the fastest of them. A slower interface beside one at full speed is not a fault.",
         source="speed and carrier of /sys/class/net against the profile",
-        remedy="compare ethtool INTERFACE (advertised and partner's modes) with the speed set at the switch port, then"
+        remedy="compare ethtool INTERFACE with the switch port, its speed and modes, then"
         " reseat the cable",
         judge=_ethernet,
     ),

@@ -11,7 +11,6 @@ from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, as_evidence, judged, skip
-from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import (
     MEMORY_PARAMETERS,
     NUMA_PARAMETERS,
@@ -110,10 +109,7 @@ Wrong = Iterator[tuple[str, Evidence]]
 
 
 def _tables(box: Box) -> Judged:
-    nodes, memory = box.snapshot.numa, box.snapshot.numa_memory
-    if isinstance(nodes, Missing):
-        yield HOST, unjudged(nodes)
-        return
+    nodes, memory = need(box.snapshot.numa), box.snapshot.numa_memory
     if (vm := guest(box)) is not None:
         yield HOST, skip("not-visible", f"{vm} shows its guest NUMA nodes of its own")
         return
@@ -204,7 +200,7 @@ NUMA = (
         " if the distances of nodes are no symmetric matrix with 10 on its diagonal, and if a node with CPUs has no"
         " memory. Not judged in virtual machines; a node of -1 is reported by topology.numa.",
         source="ACPI's SRAT and SLIT as in /sys/devices/system/node and numa_node of PCI devices",
-        remedy="check the NUMA settings of the system firmware (node interleaving, NPS, SNC), update it, and look for"
+        remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC), update it, and look for"
         " numa= on the kernel command line; for a node without memory check its DIMMs (dmidecode -t memory)",
         judge=_tables,
         blames=_blame,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.driver.loaded import bound
-from dgxcheck.checks.engine.blame import driver
+from dgxcheck.checks.engine.blame import component_of, driver
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
-from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.gaps import is_about
 from dgxcheck.checks.kernel_log.device_log import (
     boots_since,
     earlier_xids,
@@ -25,7 +25,7 @@ from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.relations import OFF_BUS
@@ -139,11 +139,16 @@ def _only_unlisted(box: Box) -> Device | None:
     return unlisted[0] if len(unlisted) == 1 else None
 
 
+def _silent(box: Box, gpu: Device) -> bool:
+    """Does NVML count it and get no answer of it? It opens GPUs by index whether they started or not."""
+    return any(gap.gap is Gap.LOST and is_about(gap, gpu.bdf) for gap in box.gaps)
+
+
 def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement | None:
     own = gpu is not None and gpu == _only_unlisted(box)
     all_times = [each for each in log.not_started if each.bdf == bdf or (own and each.bdf is None)]
     now = [each for each in all_times if not each.past]
-    listed = gpu is not None and gpu.index is not None
+    listed = gpu is not None and gpu.index is not None and not _silent(box, gpu)
     no_bar = [] if listed else [each for each in events_of(log, "no BAR") if each.part == bdf and not each.past]
     if not now and (not no_bar or gpu is None):
         before = f"the driver could not start it before it was last loaded{reach(log)}"
@@ -219,30 +224,29 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     elif at.kind == "host":
         yield host_part("start of a GPU")
     elif judgement.fault is Fault.BAR1_SMALL:
-        yield host_part("large BARs")
+        yield component_of(box, at, "BAR1")
     else:
+        if judgement.fault is Fault.GPU_REFUSED:
+            yield DRIVER
         yield from gpu_itself(box, at, judgement)
 
 
 def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     """The driver, which starts no GPU at all; not where it says why of each, nor where its codes differ."""
     log = box.snapshot.kernel_log
+    if judgement.fault is Fault.BAR1_SMALL:
+        return host_part("large BARs")
     codes = {each.code for each in (() if isinstance(log, Missing) else log.not_started)}
-    if judgement.fault is Fault.GPU_REFUSED:
-        return DRIVER
     return DRIVER if judgement.fault is Fault.GPU_NOT_STARTED and len(codes - {""}) <= 1 else None
 
 
 def _nvlinks(box: Box) -> Judged:
-    log = box.snapshot.kernel_log
-    if isinstance(log, Missing):
-        yield HOST, unjudged(log)
-        return
+    log = need(box.snapshot.kernel_log)
     events = [event for event in events_of(log, "nvlink") if not event.past]
     if not events:
         yield HOST, Judgement(Status.PASS, f"no failure to detect NVLinks logged{reach(log)}")
         return
-    message = f"the driver could not detect which NVLinks of a GPU are connected{reach(log)}"
+    message = f"could not detect which NVLinks of a GPU are connected{reach(log)}"
     evidence = lines(log, events)
     yield HOST, Judgement(Status.WARN, message, len(events), 0, evidence=evidence, fault=Fault.NVLINK_UNDETECTED)
 
@@ -279,7 +283,7 @@ CHECKS = (
         rule="Warns if the driver logged, since it was last loaded, that it could not detect which NVLinks of a GPU are"
         " connected: peer transfers then take PCIe, and programs may hang.",
         source="NVIDIA's open-gpu-kernel-modules, src/nvidia/src/kernel/gpu/nvlink/kernel_nvlink.c",
-        remedy="compare nvidia-smi nvlink -s of all GPUs and their GPU Recovery Action in nvidia-smi -q",
+        remedy="nvidia-smi nvlink -s of all GPUs; compare them, and their GPU Recovery Action in nvidia-smi -q",
         judge=_nvlinks,
         blames=driver,
         witness="log",

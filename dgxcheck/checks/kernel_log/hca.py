@@ -35,13 +35,14 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
         " kernel log; if the fault persists, burn its firmware again after the power cycle",
     ),
     "off bus": _Meaning(
-        Status.FAIL, Fault.HCA_UNRESPONSIVE, "it does not respond on PCIe",
+        Status.FAIL, Fault.HCA_UNRESPONSIVE, "no response on PCIe",
         "check for PCIe errors above it (kernel.aer); cold power cycle, then reseat it; if the fault persists, replace"
         " it",
     ),
     "firmware": _Meaning(
-        Status.FAIL, Fault.HCA_UNRESPONSIVE, "its firmware stopped responding",
-        "save its state (mstdump or mstregdump), reset it (mlxfwreset) or cold power cycle, then update its firmware",
+        Status.FAIL, Fault.HCA_UNRESPONSIVE, "firmware stopped responding",
+        "save its state for the vendor (mstdump or mstregdump), then reset it alone (mlxfwreset -d {bdf} reset); once"
+        " it responds compare its firmware with that of the other HCAs",
     ),
     "health": _Meaning(
         Status.WARN, Fault.HCA_HEALTH, "its firmware reported an error and goes on",
@@ -95,8 +96,9 @@ def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
         return Judgement(Status.PASS, f"no hardware errors logged{reach(log)}")
     worst = _MEANINGS[troubles[0]]
     about = [each for each in now if each.trouble == troubles[0]]
-    meanings = "; ".join(_MEANINGS[trouble].text for trouble in troubles)
-    message = f"{meanings}: {about[0].text.rstrip('.')}{reach(log)}"
+    also = [each for each in troubles[1:] if each != "health" or worst.fault not in DEVICE_DEAD]
+    meanings = "; ".join(_MEANINGS[each].text for each in (troubles[0], *also))
+    message = f"{meanings}; {about[0].text.rstrip('.')}{reach(log)}"
     return Judgement(
         worst.status, message, len(now), 0, "lines", lines(log, about), fault=worst.fault,
         remedy=worst.remedy.format(bdf=about[0].bdf),

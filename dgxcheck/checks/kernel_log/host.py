@@ -8,13 +8,12 @@ from dgxcheck.checks.engine.blame import driver, host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.kernel_log.device_log import events_of, lines, reach
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.record import replace
 
 _DRIVER = "nvidia"
@@ -33,10 +32,7 @@ def _of_host(rule: HostEventRule, nothing: str, *troubles: HostTrouble) -> Calla
     """
 
     def judge(box: Box) -> Judged:
-        log = box.snapshot.kernel_log
-        if isinstance(log, Missing):
-            yield HOST, unjudged(log)
-            return
+        log = need(box.snapshot.kernel_log)
         if events := events_of(log, *troubles):
             yield HOST, rule(log, events)
         elif isinstance(log.begins, Missing):
@@ -127,7 +123,7 @@ def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     names = first_of([*dict.fromkeys(event.part for event in events if event.part)])
-    message = f"tasks hung in the NVIDIA driver {counted(len(events), 'time')}: {names}{reach(log)}"
+    message = f"tasks hung in it {counted(len(events), 'time')}: {names}{reach(log)}"
     return Judgement(Status.WARN, message, len(events), 0, evidence=lines(log, events), fault=Fault.DRIVER_STUCK)
 
 

@@ -8,14 +8,13 @@ from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged
-from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules
 from dgxcheck.checks.kernel_log.device_log import DAY_S, lines, reach
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import need
 from dgxcheck.facts.record import replace
 
 MemoryEventRule = Callable[[Box, KernelLog, Sequence[HostEvent]], Judgement]
@@ -28,10 +27,7 @@ def _by_part(trouble: HostTrouble, rule: MemoryEventRule, nothing: str) -> Calla
     """
 
     def judge(box: Box) -> Judged:
-        log = box.snapshot.kernel_log
-        if isinstance(log, Missing):
-            yield HOST, unjudged(log)
-            return
+        log = need(box.snapshot.kernel_log)
         parts: dict[str, list[HostEvent]] = {}
         for event in log.host:
             if event.trouble == trouble:
@@ -87,10 +83,7 @@ def _parts(events: Sequence[HostEvent]) -> str:
 
 
 def _throttled(box: Box) -> Judged:
-    log = box.snapshot.kernel_log
-    if isinstance(log, Missing):
-        yield HOST, unjudged(log)
-        return
+    log = need(box.snapshot.kernel_log)
     events = [event for event in log.host if event.trouble == "throttled"]
     counts: dict[str, int] = {}
     for event in events:
@@ -123,8 +116,8 @@ CHECKS = (
         rule="Per CPU and bank, or socket: fails on an uncorrected machine check that is no memory error; warns on one"
         " that was kept from before this boot, and on more than {kernel.machine-checks} corrected ones within a day.",
         source="machine check records of the kernel; Intel SDM volume 3B, machine-check architecture",
-        remedy="decode it (ras-mc-ctl --errors, mcelog, the BMC's event log), update firmware and microcode, check CPU"
-        " temperature and power",
+        remedy="decode it with ras-mc-ctl --errors (mcelog, the BMC's event log); update firmware and microcode, check"
+        " CPU temperature and power",
         judge=_by_part("machine check", _CPUS, "no machine checks logged"),
         blames=host("CPUs"),
         witness="log",

@@ -9,7 +9,6 @@ from dgxcheck.checks.engine.blame import device_of, host, itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import DAY_S, events_of, happened, lines, per_device, reach
 from dgxcheck.checks.placement.missing import missing
@@ -18,7 +17,7 @@ from dgxcheck.components.locate import is_below, links_at
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import IommuFault, KernelLog
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need
 from dgxcheck.topology.model import Device
 
 WINDOW_S = 10.0
@@ -84,10 +83,7 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 def _slots(box: Box) -> Judged:
-    log = box.snapshot.kernel_log
-    if isinstance(log, Missing):
-        yield HOST, unjudged(log)
-        return
+    log = need(box.snapshot.kernel_log)
     gone = {event.part: event for event in events_of(log, "unplugged") if not event.past}
     for port, event in sorted(gone.items()):
         message = f"slot {event.group} below this port lost its device while the system was running{reach(log)}"
@@ -122,10 +118,7 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
 
 
 def _refused(box: Box) -> Judged:
-    log = box.snapshot.kernel_log
-    if isinstance(log, Missing):
-        yield HOST, unjudged(log)
-        return
+    log = need(box.snapshot.kernel_log)
     found: dict[str, list[IommuFault]] = {}
     for event in log.iommu:
         at = next((device for device in box.topology.devices if _is_at(device.bdf, event)), None)
@@ -143,7 +136,11 @@ def _refused(box: Box) -> Judged:
         yield _device(box, bdf), Judgement(
             Status.WARN, message, len(own), 0, "accesses", evidence, fault=fault, remedy=remedy
         )  # fmt: skip
-    if not found:
+    if not found and log.iommu:
+        accesses, whose = counted(len(log.iommu), "access", "accesses"), log.iommu[-1].bdf
+        message = f"the IOMMU refused {accesses}, the last of {whose}, no known GPU or HCA{reach(log)}"
+        yield HOST, skip("no-history", message, *lines(log, log.iommu))
+    elif not found:
         nothing = f"no access that an IOMMU refused{reach(log)}"
         yield HOST, skip("no-history", nothing) if isinstance(log.begins, Missing) else Judgement(Status.PASS, nothing)
 
@@ -191,7 +188,7 @@ CHECKS = (
         " between them, a program uses memory that was unmapped, or a device interrupts as no driver told it to.",
         source="Linux drivers/iommu: AMD-Vi IO_PAGE_FAULT, DMAR DMA and INTR-REMAP faults, events of arm-smmu-v3;"
         " NVIDIA GPUDirect RDMA documentation, IOMMU",
-        remedy="boot with iommu=pt, or switch the IOMMU off in the firmware setup; in a virtual machine check the"
+        remedy="boot with iommu=pt; or switch the IOMMU off in the firmware setup; in a virtual machine check the"
         " devices that the host passes through; if it persists, update the driver; the board is not at fault",
         judge=_refused,
         blames=host("IOMMU setting"),

@@ -9,14 +9,13 @@ from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import events_of, lines, reach
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, need, rows
 
 _NVME = re.compile(r"nvme\d+")
 _MAPPED = ("dm-", "md")
@@ -24,10 +23,7 @@ _MAPPED = ("dm-", "md")
 
 
 def _disks(box: Box) -> Judged:
-    log = box.snapshot.kernel_log
-    if isinstance(log, Missing):
-        yield HOST, unjudged(log)
-        return
+    log = need(box.snapshot.kernel_log)
     disks = _own_disks(box)
     events = events_of(log, "disk", "array")
     names = [event.part if event.trouble == "disk" else event.group for event in events]
@@ -96,10 +92,7 @@ def _has(members: Sequence[str], disk: str) -> bool:
 
 
 def _file_systems(box: Box) -> Judged:
-    log, disks = box.snapshot.kernel_log, _own_disks(box)
-    if isinstance(log, Missing):
-        yield HOST, unjudged(log)
-        return
+    log, disks = need(box.snapshot.kernel_log), _own_disks(box)
     found: dict[str, list[HostEvent]] = {}
     for event in events_of(log, "file system"):
         if disks is None or _is_own(event.part, disks):

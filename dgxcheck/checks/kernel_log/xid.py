@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import get_args
@@ -24,13 +24,11 @@ from dgxcheck.checks.kernel_log.device_log import (
 from dgxcheck.checks.kernel_log.xid_meaning import (
     FAULTS,
     SUSPECT,
+    asked_for,
     contained,
     fail_here_alone,
-    fault_of,
     judge_sxids,
-    most_drastic,
     processes_of,
-    response_of,
     xid_status,
 )
 from dgxcheck.checks.nvlink.links import far_nvlinks, links_down
@@ -86,10 +84,10 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     if worst is Status.PASS:
         return Judgement(worst, message, len(now), None, "Xids", lines(log, reported))
     suspect = all(each in applications for each in reported) and fail_here_alone(log, bdf, applications)
+    response, fault = asked_for((known[each.number], each.text) for each in reported)
     return Judgement(
         worst, message, len(now), None, "Xids", lines(log, reported),
-        fault=Fault.XID_PROGRAMS if suspect else fault_of((known[each.number], each.text) for each in reported),
-        remedy=SUSPECT if suspect else REMEDIES[most_drastic(response_of(known[x.number], x.text) for x in reported)],
+        fault=Fault.XID_PROGRAMS if suspect else fault, remedy=SUSPECT if suspect else REMEDIES[response],
         events=tuple(_event(each, known[each.number]) for status, each in judged if status is not Status.PASS),
     )  # fmt: skip
 
@@ -150,12 +148,20 @@ def _primary(xids: Sequence[Xid], known: Mapping[int, XidEntry], timed: bool) ->
 def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, XidEntry]) -> str:
     """``Xid 48 (double-bit ECC error), Xid 45 (channel removed after another error) 3 times``"""
     times: Counter[int] = Counter()
+    links: dict[int, set[int]] = defaultdict(set)
     for each in events:
         times[each.number] += 1 + each.more
+        if known[each.number].about == "NVLink" and (link := link_of(each.text)) is not None:
+            links[each.number].add(link)
     return ", ".join(
         f"Xid {number} ({known[number].text}){f' {times[number]} times' if times[number] > 1 else ''}"
+        f"{_of_links(sorted(links[number]))}"
         for number in numbers
     )
+
+
+def _of_links(numbers: Sequence[int]) -> str:
+    return f" at link{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}" if numbers else ""
 
 
 def _status(xid: Xid, known: XidEntry, all_now: Sequence[Xid]) -> Status:

@@ -46,6 +46,8 @@ _OF_RECOVERY: Mapping[Recovery, FaultKind] = {
     "drain-and-reset": Fault.RESET_REQUIRED,
     "imex": Fault.IMEX_RECOVERY,
 }
+_RESETS: frozenset[Recovery] = frozenset({"none", "gpu-reset", "drain-p2p", "drain-and-reset"})
+_OF_AN_END: frozenset[Response] = frozenset({"nvlink-peer", "nvlink-signal", "nvlink-off"})
 
 
 def response_of(entry: XidEntry, text: str) -> Response:
@@ -60,10 +62,26 @@ def most_drastic(responses: Iterable[Response]) -> Response:
     return min(responses, key=[*REMEDIES].index)
 
 
-def fault_of(entries: Iterable[tuple[XidEntry, str]]) -> FaultKind:
-    """Of Xids with the texts of their lines, the fault of the one that asks for most; at least one is given."""
+def asked_for(entries: Iterable[tuple[XidEntry, str]]) -> tuple[Response, FaultKind]:
+    """Of Xids with the texts of their lines, what the one that asks for most asks for; at least one is given.
+
+    A reset that the driver announces belongs to the NVLink error that says from which end it comes.
+    """
     pairs = [*entries]
-    response = most_drastic(response_of(entry, text) for entry, text in pairs)
+    responses = {response_of(entry, text) for entry, text in pairs}
+    if responses & _OF_AN_END and all(
+        recovery_of(text) in _RESETS for entry, text in pairs if entry.number == ANNOUNCES_RECOVERY
+    ):
+        responses.discard("recovery")
+    response = most_drastic(responses)
+    return response, _fault(response, pairs)
+
+
+def fault_of(entries: Iterable[tuple[XidEntry, str]]) -> FaultKind:
+    return asked_for(entries)[1]
+
+
+def _fault(response: Response, pairs: Sequence[tuple[XidEntry, str]]) -> FaultKind:
     if response == "recovery":
         last = [text for entry, text in pairs if entry.number == ANNOUNCES_RECOVERY][-1]
         return _OF_RECOVERY.get(recovery_of(last), Fault.RECOVERY_REQUIRED)

@@ -50,7 +50,7 @@ CHECKS = (
         " not judged. A GPU on which nothing could be measured for lack of memory that no process holds is unknown, and"
         " fails if NVML says that memory is free.",
         source="the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
-        remedy="check the GPU's PCIe width and generation under load; measure again with process and memory on its"
+        remedy="check PCIe width and generation under load; measure again with process and memory on its"
         " NUMA node (numactl --cpunodebind=N --membind=N)",
         judge=_figures("host_copies.judge_host"),
         blames=_path("gpu_or_driver"),
@@ -66,8 +66,8 @@ CHECKS = (
         " diagonals of p2pBandwidthLatencyTest, warn below {measure.derived} of the median of at least two others of"
         " its model.",
         source="the board's device_copy; cuMemcpyDtoDAsync",
-        remedy="check memory clock, ECC mode and clock event reasons under load (nvidia-smi -q -d CLOCK,ECC,PERFORMANCE"
-        " -i GPU)",
+        remedy="check memory clock and ECC mode, and clock event reasons under load (nvidia-smi -q -d"
+        " CLOCK,ECC,PERFORMANCE -i GPU)",
         judge=_figures("host_copies.judge_memory"),
         blames=_path("gpu_or_driver"),
         crossed=_path("memory_copy"),
@@ -110,7 +110,7 @@ CHECKS = (
         " that a narrow PCIe link explains are skipped: the checks of the link report it. Pairs to which the driver"
         " refuses peer access are not judged with P2P on, nor pairs whose data does not arrive intact.",
         source="the profile's nvlink.p2p and pcie.p2p figures; cuMemcpyDtoDAsync and cuMemcpyPeerAsync",
-        remedy="over NVLink check for links that are down, replays and Xid 74 (nvidia-smi nvlink -s, -e);"
+        remedy="check NVLinks (nvidia-smi nvlink -s, -e: links down, replays) and the log for Xid 74;"
         " over PCIe check link width and generation of the path, ACS and IOMMU (dgxcheck topo --peers)",
         judge=_figures("p2p_copies.judge_bandwidth"),
         blames=_path("pair_or_driver"),
@@ -171,7 +171,7 @@ CHECKS = (
         " by more than {measure.compute}, and says whether lower clocks explain it and what holds them down. Fails"
         " below {measure.far} of the peak of its model.",
         source="a kernel of fused multiply-adds; nvmlDeviceGetClockInfo and the clocks' event reasons meanwhile",
-        remedy="compare power limit, application clocks, temperature and power supply with the other GPUs; if they do"
+        remedy="compare power limit, clocks and temperature with the other GPUs, and power supply; if they do"
         " not explain it, run a field diagnostic (dcgmi diag -r 3)",
         judge=_figures("compute.judge_throughput"),
         blames=_path("loaded_gpu"),

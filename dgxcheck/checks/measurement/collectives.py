@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 from dgxcheck.bandwidth.links import copies_gbs
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import over_network, runs_differ
@@ -131,10 +131,7 @@ def _names(box: Box, row: Measurement, several: bool) -> str:
 
 def judge_collectives(box: Box) -> Judged:
     """Each operation and run, and the rings."""
-    figures = measured_figures(box, ID)
-    if isinstance(figures, Judgement):
-        yield HOST, figures
-        return
+    figures = given(measured_figures(box, ID))
     rows = figures.of_kinds("collective")
     for row in rows:
         for run in _runs(row):

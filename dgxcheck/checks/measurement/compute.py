@@ -74,7 +74,7 @@ def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
         return skip("no-reference", f"{message}, no GPU of its model to compare it with", evidence(row))
     middle = median(other.number or 0 for other in alike)
     least = 1 - box.settings.limit("measure.compute") / 100
-    message = f"{message}, median for this model {quantity(middle, row.unit)}"
+    message = f"{message}, median {quantity(middle, row.unit)}; GPUs of this model"
     facts = (evidence(row),)
     if row.number >= middle * least:
         return Judgement(Status.PASS, message, row.number, round(middle, 3), row.unit, facts)

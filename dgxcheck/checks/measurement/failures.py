@@ -20,8 +20,8 @@ START = "cuda"
 """The kind that has no figure where CUDA could not be opened, or the measuring was interrupted."""
 SYSTEM_NOT_READY = 802
 """``CUDA_ERROR_SYSTEM_NOT_READY``: a daemon that the machine needs does not run; with NVSwitches the fabric manager."""
-_NO_FABRIC = "CUDA_ERROR_SYSTEM_NOT_READY: the fabric manager has not initialised the NVSwitch fabric"
-_NOT_READY = "CUDA_ERROR_SYSTEM_NOT_READY: a daemon that CUDA needs on this machine does not run"
+_NO_FABRIC = "CUDA_ERROR_SYSTEM_NOT_READY; the fabric manager has not initialised the NVSwitch fabric"
+_NOT_READY = "CUDA_ERROR_SYSTEM_NOT_READY; a daemon that CUDA needs on this machine does not run"
 _LIBRARY = (
     "check ldconfig -p for libcuda.so.1 and run ldconfig; if it is missing, install it in the version that"
     " /proc/driver/nvidia/version shows; in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, skip
 from dgxcheck.checks.engine.wording import extended
 from dgxcheck.checks.measurement.comparisons import (
     below_class,
@@ -106,10 +106,7 @@ def per_gpu(box: Box, check: str, rules: Mapping[str, FigureRule], nothing: str)
 
     ``nothing``: the skip's message where none of the kinds was measured.
     """
-    figures = measured_figures(box, check)
-    if isinstance(figures, Judgement):
-        yield HOST, figures
-        return
+    figures = given(measured_figures(box, check))
     stopped = interruption(figures, check)
     if stopped is not None:
         yield HOST, stopped

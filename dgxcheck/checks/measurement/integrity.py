@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, skip
 from dgxcheck.checks.engine.wording import counted, extended
 from dgxcheck.checks.measurement.checks import BY_NVLINK, BY_PCIE, UNUSED
 from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure
@@ -90,10 +90,7 @@ def judge_memory(box: Box) -> Judged:
 def judge_p2p(box: Box) -> Judged:
     """The data between each pair of GPUs."""
     id = "measure.p2p-integrity"
-    figures = measured_figures(box, id)
-    if isinstance(figures, Judgement):
-        yield HOST, figures
-        return
+    figures = given(measured_figures(box, id))
     tried = pairs(box, figures, ("p2p-integrity",))
     unnamed = figures.get("p2p-integrity", ALL)
     if unnamed is not None:  # nvbandwidth stops at the first wrong pattern and does not say between which GPUs

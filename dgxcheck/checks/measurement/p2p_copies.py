@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, skip
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.checks.measurement.comparisons import (
     below_class,
@@ -83,10 +83,7 @@ def _staged(figures: Figures, row: Measurement) -> Measurement | None:
 
 def judge_bandwidth(box: Box) -> Judged:
     """Each pair, both ways; of the host where all are slower with P2P on."""
-    figures = measured_figures(box, BANDWIDTH)
-    if isinstance(figures, Judgement):
-        yield HOST, figures
-        return
+    figures = given(measured_figures(box, BANDWIDTH))
     tried = pairs(box, figures, PAIRS[BANDWIDTH])
     slower = _slower_with_p2p(box, figures, tried)
     for ends in tried:
@@ -195,10 +192,7 @@ def _method(row: Measurement) -> str:
 
 def judge_latencies(box: Box) -> Judged:
     """Each pair, both ways."""
-    figures = measured_figures(box, LATENCY)
-    if isinstance(figures, Judgement):
-        yield HOST, figures
-        return
+    figures = given(measured_figures(box, LATENCY))
     tried = pairs(box, figures, ("latency",))
     for a, b in tried:
         judgement = combined(

@@ -8,7 +8,7 @@ from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.bandwidth.links import LineRate, as_it_is, as_supported
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, given, skip
 from dgxcheck.checks.measurement.comparisons import below_class, runs_differ
 from dgxcheck.checks.measurement.expectations import figure_text, plain_pass, quantity, slow
 from dgxcheck.checks.measurement.failures import measured_figures, no_figure
@@ -86,10 +86,7 @@ def _subject(box: Box, name: str) -> Subject:
 
 def judge_hcas(box: Box) -> Judged:
     """The worst figure of each HCA."""
-    figures = measured_figures(box, ID)
-    if isinstance(figures, Judgement):
-        yield HOST, figures
-        return
+    figures = given(measured_figures(box, ID))
     rows = figures.of_kinds(*KINDS)
     for name in dict.fromkeys(row.a for row in rows):
         judged = [judge_rdma(box, figures, row) for row in rows if row.a == name]

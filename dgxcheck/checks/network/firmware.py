@@ -61,7 +61,7 @@ def _burn(version: str, devices: Sequence[IbDevice]) -> str:
     burn = "; ".join(f"mstflint -d {bdf} -i IMAGE burn" for _, bdf in known)
     reset = "; ".join(f"mlxfwreset -d {bdf} reset" for _, bdf in known)
     names = ", ".join(name for name, _ in known)
-    return f"{first}burn {version} on {names} ({burn}) while no job uses these adapters, then reset them ({reset})"
+    return f"{first}burn {version} on {names} ({burn}), while no job uses these adapters, then reset them ({reset})"
 
 
 def _version(device: IbDevice, among: Odd | None, devices: Sequence[IbDevice]) -> Judgement:
@@ -77,7 +77,7 @@ def _version(device: IbDevice, among: Odd | None, devices: Sequence[IbDevice]) -
         message = f"firmware {version}, the newest of {board}"
         return Judgement(Status.PASS, message, version, version, evidence=evidence)
     usual = str(among.usual) if among.majority else None
-    others = f"other HCAs of {board} run {usual}" if usual else f"HCAs of {board} run different versions"
+    others = f"others {usual}; HCAs of {board}" if usual else f"others differ; HCAs of {board}"
     message = f"firmware {version}, {others}"
     target, remedy = usual, _burn(usual, [device]) if usual else ""
     if usual is None and newest is not None:

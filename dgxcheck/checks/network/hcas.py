@@ -9,7 +9,7 @@ from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, per_host
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
 from dgxcheck.checks.placement.misplaced import misplaced
@@ -158,10 +158,7 @@ def _missing_hca(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 def _placement(box: Box) -> Judged:
-    profile = reference(box)
-    if isinstance(profile, Judgement):
-        yield HOST, profile
-        return
+    profile = given(reference(box))
     adapters = fabric_adapters(box)
     if not adapters or not any(wiring.to_hcas for wiring in profile.wiring):
         why = f"{profile.name} has no HCAs" if adapters else "no HCAs with an InfiniBand port"

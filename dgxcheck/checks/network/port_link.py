@@ -36,7 +36,7 @@ def _layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice
     evidence = (Evidence(file_of(port, "link_layer"), own),)
     usual = odd_link_layer(box, device, port, listed)
     if usual is not None:
-        message = f"link layer {own}, {usual} on the ports of the other HCAs of its kind"
+        message = f"link layer {own}, others {usual}; HCAs of its kind"
         return Judgement(
             Status.WARN, message, own, usual, evidence=evidence, fault=Fault.LINK_LAYER,
             remedy=_set_link_type(device, port, usual),
@@ -164,7 +164,7 @@ CHECKS = (
         rule="Warns if the node GUID of a ConnectX or BlueField adapter is all zeros; fails if an HCA"
         " has no port, or fewer than most others of its kind. Virtual functions are not judged.",
         source="node_guid and ports of /sys/class/infiniband/*",
-        remedy="check the firmware and its configuration (flint -d BDF query, mlxconfig -d BDF query); burn the"
+        remedy="query its firmware (flint -d BDF query, mlxconfig -d BDF query); burn the"
         " firmware of the others if it differs, then cold power cycle",
         judge=_identity,
     ),

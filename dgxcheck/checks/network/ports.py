@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import ruled
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, given, skip
 from dgxcheck.checks.engine.growth import is_short
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.components.component import SUBNET_MANAGER, Component
@@ -146,10 +146,7 @@ def per_port(rule: PortRule) -> Judge:
     """A judge that applies ``rule`` to each port; the reason where none is listed."""
 
     def judge(box: Box) -> Judged:
-        listed = ports(box)
-        if isinstance(listed, Judgement):
-            yield HOST, listed
-            return
+        listed = given(ports(box))
         for device, port in listed:
             yield port_subject(device, port), ruled(rule, box, device, port, listed)
 
@@ -162,10 +159,7 @@ def per_port_growth(
     """The same of counters that were read twice; ``total`` judges those that were not, or not an hour apart."""
 
     def judge(box: Box) -> Judged:
-        listed, growth = ports(box), box.growth
-        if isinstance(listed, Judgement):
-            yield HOST, listed
-            return
+        listed, growth = given(ports(box)), box.growth
         totals = {name_of(port): total(box, port) for _, port in listed} if is_short(growth) else {}
         if isinstance(growth, Judgement) and not any(totals.values()):
             yield HOST, growth

@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject,
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.nvswitches import lacking, missing_nvswitch
 from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
+from dgxcheck.components.gpu_view import architecture
 from dgxcheck.components.locate import all_nvlinks, device_part, far_ends, nvlinks_between, nvlinks_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, rows
@@ -20,6 +21,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.topology.model import Device, DevicePair
 from dgxcheck.topology.nvlinks import End, end
 from dgxcheck.topology.reference import ALL, Reference, Rows, fewest_differences
+from dgxcheck.xid.table import AMPERE
 
 MOST = 6
 """Pairs that may differ before the graph counts as that of another machine."""
@@ -66,9 +68,13 @@ def graph_of(box: Box) -> Reference | Judgement:
     return graph or skip("no-reference", f"the profile {box.choice.profile.name} has no NVLink graph")
 
 
-def severity(box: Box) -> Status:
-    """Warn only, where the reference machine was guessed from the GPUs alone."""
-    return Status.WARN if box.choice is not None and box.choice.how == "gpus" else Status.FAIL
+def severity(box: Box, gpu: Device) -> Status:
+    """Warn only, where the reference machine was guessed from the GPUs alone; but from A100 on every board for
+    NVSwitches has all its links wired, in whoever's machine."""
+    guessed = box.choice is not None and box.choice.how == "gpus"
+    board = box.board(gpu)
+    wired = board is not None and "nvlinks" in board.numbers and (architecture(box, gpu.bdf or "") or 0) >= AMPERE
+    return Status.WARN if guessed and (not wired or guest(box) is not None) else Status.FAIL
 
 
 def compare_graph(box: Box, ends: Mapping[str, End], reference: Reference) -> GraphComparison | None:

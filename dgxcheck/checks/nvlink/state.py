@@ -89,7 +89,7 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
         return skip("not-supported", f"{positions}: MIG mode is on", *evidence)
     if expected is None:
         return skip("no-reference", f"{positions}, the number of wired links is not known", *evidence)
-    message = f"{counted(up, 'NVLink')} up, {expected} expected"
+    message = f"{up} of {counted(expected, 'NVLink')} up"
     if up and by_pairs:
         return Judgement(Status.PASS, f"{message}; judged per pair", up, expected, "links", evidence)
     others = [each for each in linked(box, ends) if each.bdf != gpu.bdf]
@@ -98,7 +98,7 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
         return Judgement(Status.PASS, message, up, expected, "links", evidence)
     if down := [link for link, state in states.items() if not state]:
         message += f"; {'link' if len(down) == 1 else 'links'} {', '.join(map(str, down))} down"
-    return Judgement(severity(box), message, up, expected, "links", evidence, fault=Fault.NVLINK_DOWN)
+    return Judgement(severity(box, gpu), message, up, expected, "links", evidence, fault=Fault.NVLINK_DOWN)
 
 
 def _evidence(gpu: Device, states: Mapping[int, bool]) -> tuple[Evidence, ...]:
@@ -116,7 +116,7 @@ def _without_links(box: Box, gpu: Device, ends: Mapping[str, End], expected: int
         return skip("not-visible", f"no NVLink: {vm} may hide the links from its guest", evidence)
     if expected:
         message = f"NVML reports no NVLink, {expected} expected"
-        return Judgement(severity(box), message, 0, expected, "links", (evidence,), fault=Fault.NVLINK_DOWN)
+        return Judgement(severity(box, gpu), message, 0, expected, "links", (evidence,), fault=Fault.NVLINK_DOWN)
     others = siblings(box, gpu)
     having = [other for other in others if ends[other.bdf or ""].positions]
     if 2 * len(having) > len(others):
@@ -183,7 +183,7 @@ def _of_pair(
     """``instead``: pairs that have links which this one lacks."""
     a, b = pair
     links, expected = graph.links[pair], graph.expected[pair]
-    message = f"{counted(links, 'NVLink')} up between {a.name} and {b.name}, {expected} expected"
+    message = f"{links} of {counted(expected, 'NVLink')} up between {a.name} and {b.name}"
     evidence = _peers(ends, a, b)
     if not wrong:
         reported = "" if links == expected else "; reported at the pair that lacks it"
@@ -191,7 +191,7 @@ def _of_pair(
     if instead:
         message += f"; wired to the wrong GPU: {', '.join(instead)} has more than expected"
     fault = Fault.NVLINK_MISWIRED if instead or links > expected else Fault.NVLINK_DOWN
-    return Judgement(severity(box), message, links, expected, "links", evidence, fault=fault)
+    return Judgement(severity(box, a), message, links, expected, "links", evidence, fault=fault)
 
 
 def _peers(ends: Mapping[str, End], a: Device, b: Device) -> tuple[Evidence, ...]:

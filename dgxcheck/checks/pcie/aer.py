@@ -8,7 +8,6 @@ from dgxcheck.checks.engine.blame import itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
-from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import (
     COUNTER_RESET,
     DAY_S,
@@ -24,7 +23,7 @@ from dgxcheck.checks.pcie.control import subject_of
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at, links_below
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import AerDevice, AerErrors
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.topology.model import Topology
@@ -145,10 +144,7 @@ def _aer(box: Box) -> Judged:
 
 
 def _grown(box: Box, growth: Growth, totals: Mapping[str, Judgement]) -> Judged:
-    listed = growth.new.aer
-    if isinstance(listed, Missing):
-        yield HOST, unjudged(listed)
-        return
+    listed = need(growth.new.aer)
     earlier = rows(growth.old.aer)
     old = {row.bdf: row for row in earlier}
     bdfs = _bdfs(box)

@@ -30,7 +30,7 @@ def expected_bar1_mib(box: Box, gpu: Device) -> float | None:
 
 
 _ALONE = (
-    'look in the kernel log for "BAR ...: no space" and "failed to assign" of this GPU; other GPUs have their BARs,'
+    'search dmesg for "no space", "failed to assign" and this GPU; other GPUs have their BARs,'
     " so the firmware setup is not the reason"
 )
 
@@ -95,7 +95,7 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
     if expected is not None and mib < expected:
         small = mib <= box.settings.limit("pcie.bar1-small") and expected >= box.settings.limit("pcie.bar1-large")
         status = Status.FAIL if small else Status.WARN
-        message = f"BAR1 has {mib} MiB, {expected:g} MiB expected for this model{_memory(box, gpu)}"
+        message = f"BAR1 has {mib} MiB, expected {expected:g} MiB; as on this model{_memory(box, gpu)}"
         return Judgement(status, message, mib, expected, "MiB", evidence, fault=Fault.BAR1_SMALL, remedy=alone)
     if not isinstance(total, Missing) and total != size:
         message = f"BAR1 has {mib} MiB on the PCI bus, {total // MIB} MiB in NVML"

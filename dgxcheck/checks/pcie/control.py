@@ -67,8 +67,7 @@ def _enabled(row: ConfigSpace) -> Judgement:
                                 f" {'BusMaster-' if not control.bus_master else 'BusMaster+'}"),)  # fmt: skip
     if not off:
         return Judgement(Status.PASS, "memory space and bus mastering are on", evidence=evidence)
-    verb = "are" if len(off) > 1 else "is"
-    message = f"{' and '.join(off)} {verb} off: no DMA or memory access reaches it"
+    message = f"{' and '.join(off)} off, {'no DMA reaches memory' if control.memory_space else 'nothing can access it'}"
     return Judgement(Status.FAIL, message, "off", "on", evidence=evidence, fault=Fault.DEVICE_DISABLED)
 
 
@@ -86,7 +85,7 @@ CHECKS = (
         " bridge above one: it cannot transfer data. Virtual functions, and devices that are left to virtual"
         " machines or asleep, are not judged. Undetermined without root.",
         source="Command register in /sys/bus/pci/devices/*/config",
-        remedy="check the kernel log for errors of this device, of a hot-plug event or of a failed recovery (AER, DPC)",
+        remedy="search dmesg for AER, DPC or hot-plug of this device; a failed recovery leaves it so",
         judge=_control,
         blames=part("Command register"),
     ),

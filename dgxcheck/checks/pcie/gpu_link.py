@@ -118,7 +118,7 @@ def _under_load(box: Box, gpu: Device, at_rest: Judgement) -> Judgement:
     if width >= at_rest.measured:
         return at_rest
     status = Status.WARN if _expected_width(box) is None else Status.FAIL
-    message = f"link drops to x{width} while copies run, x{at_rest.measured} before"
+    message = f"PCIe drops from x{at_rest.measured} to x{width} while copies run"
     return Judgement(
         status, message, width, at_rest.measured, "lanes", (*at_rest.evidence, evidence), fault=Fault.LINK_NARROW
     )
@@ -130,8 +130,8 @@ def _own(box: Box, gpu: Device, hop: Hop) -> Judgement:
         others = (own_hop(box, other.path) for other in siblings(box, gpu))
         outdone = is_outdone(hop, [other for other in others if isinstance(other, Hop)], "width")
         return trained_width(box, hop, Status.FAIL if outdone else Status.WARN)
-    both_ends = "" if isinstance(hop.max_width, Missing) else f"; both ends support x{hop.max_width}"
-    message = f"link {hop} trained at x{hop.width}, x{expected:g} expected{both_ends}"
+    both_ends = "" if isinstance(hop.max_width, Missing) else f", both ends support x{hop.max_width}"
+    message = f"{lanes(hop.width, expected)}; link {hop}{both_ends}"
     return _judgement(box, hop, Status.FAIL if hop.width < expected else Status.PASS, message, expected)
 
 
@@ -149,12 +149,17 @@ def _expected_width(box: Box) -> int | float | None:
     return None if number is None else number.value
 
 
+def lanes(width: int, expected: float) -> str:
+    """``PCIe x8 instead of x16``"""
+    return f"PCIe x{width} instead of x{expected:g}" if width < expected else f"PCIe x{width}"
+
+
 def trained_width(box: Box, hop: Hop, severity: Status) -> Judgement:
     """Against what both ends support."""
     narrow = need(hop.narrow)
     names = sharers(hop, box.topology)
     shared = f"; shared by {', '.join(names)}" if len(names) > 1 else ""
-    message = f"link {hop} trained at x{hop.width}, both ends support x{hop.max_width}{shared}"
+    message = f"{lanes(need(hop.width), need(hop.max_width))}; link {hop}, both ends support x{hop.max_width}{shared}"
     return _judgement(box, hop, severity if narrow else Status.PASS, message, need(hop.max_width))
 
 
@@ -213,7 +218,7 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     )
     if number is not None and supported < number.value:
         expected = int(number.value)
-        message = f"GPU and slot support only gen{supported} together, gen{expected} expected"
+        message = f"PCIe gen{supported} at most, gen{expected} expected; what GPU and slot support together"
         return Judgement(Status.WARN, message, supported, expected, "generation", evidence, fault=Fault.LINK_SLOW)
     loaded = under_load(box, pcie.bdf, "link_gen")
     gen = need(pcie.link_gen) if loaded is None else loaded[0]
@@ -223,7 +228,7 @@ def _trained(box: Box, gpu: Device) -> Judgement:
         return Judgement(Status.PASS, message, gen, supported, "generation", evidence)
     if loaded is None and not _is_loaded(box, gpu):
         return skip("not-in-level", f"{message}: not a fault while the GPU is not under load", *evidence)
-    message = f"link at gen{gen} under load, GPU and slot support gen{supported}"
+    message = f"PCIe gen{gen} instead of gen{supported} under load; GPU and slot support gen{supported}"
     hop = own_hop(box, gpu.path)
     fault = Fault.LINK_SLOW if isinstance(hop, Judgement) else slow_fault(box, replace(hop, gen=gen))
     return Judgement(Status.WARN, message, gen, supported, "generation", evidence, fault=fault)
@@ -288,7 +293,7 @@ GENERATION = (
         " process, or while copies are measured. A lower generation on an idle GPU is not judged.",
         source="nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against"
         " nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links",
-        remedy="set the slot's link speed to automatic in the firmware setup",
+        remedy="set slot speed to auto in the firmware",
         judge=per_listed_gpu(_trained),
         blames=_blames,
         shared=host_if_all("PCIe setting"),

@@ -26,7 +26,7 @@ _CONNECTX_8 = (0x1023, DATA_DIRECT)
 """The adapter, and its DMA function below the switch of a GPU (Direct NIC)."""
 PASS_THROUGH = "identity"
 BOOT_WITH_PASS_THROUGH = (
-    "boot with iommu=pt (Arm: iommu.passthrough=1), or disable VT-d or AMD-Vi in the firmware setup; the IOMMU then no"
+    "boot with iommu=pt (Arm: iommu.passthrough=1); or disable VT-d or AMD-Vi in the firmware setup; the IOMMU then no"
     " longer protects host memory from these devices"
 )
 
@@ -171,7 +171,7 @@ def disable_acs(box: Box, *ports: str) -> str:
         return f"do not disable ACS yet: {reason}; if neither is the case, disable ACS in the firmware setup"
     commands = "; ".join(f"setpci -s {port} ECAP_ACS+0x6.w=0:3c" for port in ports)
     return (
-        f"disable ACS in the firmware setup, or run at every boot: {commands}; this removes the isolation between the"
+        f"disable ACS in the firmware; or run at every boot: {commands}; this removes the isolation between the"
         " devices below, so do not do it if any of them is to be passed to a virtual machine"
     )
 

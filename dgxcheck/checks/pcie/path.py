@@ -78,8 +78,8 @@ def _trained(box: Box, hop: Hop) -> Judgement:
     names = sharers(hop, box.topology)
     shared = f"; shared by {', '.join(names)}" if len(names) > 1 else ""
     fault = slow_fault(box, hop)
-    held = ", limited by a setting of the port above it" if fault is Fault.LINK_LIMITED else ""
-    message = f"link {hop} trained at gen{hop.gen}, both ends support gen{hop.max_gen}{held}{shared}"
+    held = ", limited by a setting of the port" if fault is Fault.LINK_LIMITED else ""
+    message = f"PCIe gen{hop.gen} instead of gen{hop.max_gen}{held}; link {hop}{shared}"
     shown = tuple(Evidence(pci_file(bdf, "current_link_speed"), _gen_of(box, bdf)) for bdf in (hop.port, hop.device))
     return Judgement(
         _severity(box, hop, "gen"), message, need(hop.gen), need(hop.max_gen), "generation",
@@ -150,7 +150,7 @@ CHECKS = (
         " idle. Reported at the lower end of the link, with the devices that share it.",
         source="current_link_* against max_link_* of both ends of every hop, and the profile's pcie.link_width and"
         " pcie.link_gen; Target Link Speed of Link Control 2",
-        remedy="set the slot's link speed and width to automatic in the firmware setup",
+        remedy="set slot speed and width to auto in the firmware",
         judge=_path,
         blames=_blames,
     ),

@@ -7,9 +7,9 @@ from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.blame import device_of
-from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
+from dgxcheck.checks.engine.box import Box, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, given, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.checks.pcie.isolation import between, most_blocking_settings
@@ -73,10 +73,7 @@ def _by_cuda(box: Box) -> dict[DevicePair, Judgement]:
 
 
 def _status(box: Box) -> Judged:
-    pairs = statuses(box)
-    if isinstance(pairs, Judgement):
-        yield HOST, pairs
-        return
+    pairs = given(statuses(box))
     at_bridges = _at_bridges(box, pairs)
     for pair, judgement in pairs.items():
         where = next((name for name, below in at_bridges.items() if pair in below), None)

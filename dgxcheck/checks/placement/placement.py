@@ -27,7 +27,7 @@ _NUMA_MODE = (
     " firmware as in the reference machine; no card is in a wrong slot"
 )
 _NUMA_TABLES = (
-    "the NUMA tables contradict the PCI tree: update the system firmware, check its NUMA settings and look for"
+    "update the system firmware: the NUMA tables contradict the PCI tree; check its NUMA settings and look for"
     " numa_node files that were written to; no card is in a wrong slot"
 )
 NO_PAIR = skip("not-supported", "fewer than two GPUs")
@@ -109,7 +109,7 @@ def _gpus_placed(box: Box, profile: Profile) -> Judgement:
     paths = by_classes(box, shown, gpus, "the others")
     ambiguous = number is not None and wrong is not None and bool(wrong.likewise)
     who = f"{counted(number, 'GPU')}, ambiguous which; " if ambiguous and number is not None else ""
-    message = f"GPUs not placed as in {profile.title}: {who}{paths}"
+    message = f"GPUs not placed as in {profile.name}; {who}{paths}"
     return Judgement(Status.WARN, message, number, 0, "GPUs", evidence, fault=Fault.MISPLACED)
 
 
@@ -134,7 +134,7 @@ def _numa_mode(box: Box, profile: Profile) -> Judgement:
     for name, node in nodes.items():
         by_node.setdefault(node, []).append(name)
     at = "; ".join(f"{', '.join(names)} at node {node}" for node, names in sorted(by_node.items()))
-    message = f"GPUs are divided among NUMA nodes differently than in {profile.title}: {at}"
+    message = f"NUMA nodes of GPUs unlike {profile.name}; {at}"
     facts = (Evidence("/sys/bus/pci/devices/*/numa_node", {**nodes}),)
     return Judgement(Status.WARN, message, len(by_node), None, "nodes", facts, fault=Fault.NUMA_MODE,
                      remedy=_NUMA_TABLES if nodes_below_roots(box) else _NUMA_MODE)  # fmt: skip
@@ -199,10 +199,7 @@ def _blame_ancestors(box: Box, subject: Subject, judgement: Judgement) -> Iterat
 
 
 def _numa(box: Box) -> Judged:
-    nodes = box.snapshot.numa
-    if isinstance(nodes, Missing):
-        yield HOST, unjudged(nodes)
-        return
+    nodes = need(box.snapshot.numa)
     if len(nodes) < 2:
         yield HOST, skip("not-supported", "this host has one NUMA node")
         return
@@ -231,7 +228,7 @@ def _host_bridge_node(devices: list[Device], vm: str | None) -> Judgement:
     if vm is not None:
         message = f"{vm} hides the NUMA node of {', '.join(without)} from its guest"
         return skip("not-visible", message, *evidence)
-    message, fault = f"the firmware reports no NUMA node for {', '.join(without)}", Fault.NUMA_UNKNOWN
+    message, fault = f"firmware reports no NUMA node; for {', '.join(without)}", Fault.NUMA_UNKNOWN
     return Judgement(Status.WARN, message, len(without), 0, "devices", tuple(evidence), fault=fault)
 
 
@@ -277,7 +274,7 @@ CHECKS = (
         rule="Warns if NVML reports another common ancestor for a pair of GPUs than the PCI tree shows. Pairs with an"
         " unknown class are left out.",
         source="nvmlDeviceGetTopologyCommonAncestor against the paths under /sys/devices",
-        remedy="compare nvidia-smi topo -m with lspci -tv and rely on the PCI tree; nothing needs to be"
+        remedy="rely on the PCI tree (compare nvidia-smi topo -m with lspci -tv); nothing needs to be"
         " reloaded: jobs run as before",
         judge=_nvml,
         blames=_blame_ancestors,
@@ -287,7 +284,7 @@ CHECKS = (
         rule="Warns if the host has several NUMA nodes and the firmware reports none (-1) for GPUs or HCAs; one finding"
         " per root bus, from which its devices have their node. Not judged in a virtual machine.",
         source="numa_node in /sys/bus/pci/devices/BDF, /sys/devices/system/node",
-        remedy="update the firmware and check its NUMA setting; until then bind jobs to their node by hand (numactl)",
+        remedy="check the firmware's NUMA setting; update it; until then bind jobs to their node by hand (numactl)",
         judge=_numa,
         blames=_host_bridge,
     ),

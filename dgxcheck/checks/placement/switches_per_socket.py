@@ -102,7 +102,7 @@ CHECKS = (
         " the other, where all these switches are of one model with equally many GPUs. Switches on the boards of GPUs"
         " are not counted. With a reference machine gpu.count reports it.",
         source="the PCI tree, whose halves are alike on servers with GPUs below both sockets",
-        remedy="compare with the machine's manual and with earlier recordings (dgxcheck diff): if a switch is missing"
+        remedy="compare with an earlier recording (dgxcheck diff) and the machine's manual; if a switch is missing"
         " look for its root port in the kernel log and in the firmware setup (slot disabled, bifurcation)",
         judge=_switches,
         blames=_blames,

@@ -99,7 +99,9 @@ def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[H
     """Values by what devices have in common whose values are compared; first the position on their boards."""
     dead = {each.subject.bdf for each in box.found if each.judgement.fault in DEVICE_DEAD}
     groups: dict[tuple[Hashable, ...], list[_Value]] = defaultdict(list)
+    roles: dict[Hashable, int] = {}
     for sibling in siblings(box, kinds):
+        role = roles.setdefault((sibling.kind, sibling.role), len(roles))
         if sibling.subject.bdf is not None and sibling.subject.bdf in dead:
             continue
         picked = _picked(sibling.kind) if only is None else _only(only)
@@ -112,7 +114,7 @@ def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[H
                 among = said(leaf[1], "among") or ""
                 board = sibling.board if among == "board" else None
                 place = within[str(among)] if among != "board" else None
-                groups[board, sibling.kind, sibling.role, leaf[0], place].append((sibling, leaf, record))
+                groups[board, role, leaf[0], place].append((sibling, leaf, record))
     return groups
 
 

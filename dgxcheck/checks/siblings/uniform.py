@@ -135,7 +135,7 @@ _ADVICE = (
     (_LINK, "compare LnkCap and LnkSta with the others (lspci -vv -s BDF) and the slot's lane and speed settings in the"
             " firmware setup; reseat it at the next maintenance if they are the same"),
     (frozenset((ConfigSpace.control, ConfigSpace.express)),
-     "compare its control words with those of the others (lspci -vvv -s BDF); look for a script that sets them (setpci,"
+     "compare with the others (lspci -vvv -s BDF), its control words first; look for a script that sets them (setpci,"
      " udev), for pcie_aspm and pci= on the kernel command line, and in the firmware setup"),
     (frozenset((BlockDevice.size_bytes, BlockDevice.rotational, BlockDevice.removable)),
      "compare it with the others (smartctl -i, hdparm -N); restore its full size before it is used in an array"),
@@ -185,7 +185,7 @@ CHECKS = (
         " than its slot explains, or one of its NVLinks from most others of the model; warns for the host if no value"
         f" has a majority. {_HEED}",
         source=f"{_SOURCE}; machines in service with two VBIOS versions; https://github.com/NVIDIA/DCGM/issues/2",
-        remedy="find out whether this GPU was replaced or configured by hand; give it the settings of the"
+        remedy="find out who replaced or changed it; give it the settings of the"
         " others; for another VBIOS ask the vendor, whose firmware tools fit the board",
         judge=_gpus,
         blames=_blame,

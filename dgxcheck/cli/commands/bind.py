@@ -49,8 +49,7 @@ def command(
     live: LiveMachine = ctx.obj
     machine = examine(live.source(spec, "EVERYTHING", deadline), LAUNCH)
     placed = placements(machine.snapshot, machine.topology)
-    reason = doubt(machine.snapshot)
-    if reason and not best_effort:
+    if (reason := doubt(machine.snapshot)) and not best_effort:
         raise BadInput(f"{reason}: ranks could get each other's GPUs; see dgxcheck health, or add --best-effort")
     if gpu is not None and VISIBLE not in os.environ and gpu >= len(placed):
         raise BadInput(f"-i {gpu}: no GPU for this rank: {counted(len(placed), 'GPU')} found")
@@ -64,8 +63,7 @@ def command(
         click.echo(visible(f"# {own.gpu.name} {own.gpu.bdf}, CPUs {near}"))
         click.echo(visible(" ".join([*(f"{name}={value}" for name, value in new.items()), shlex.join(program)])))
         return 0
-    cpus = near_cpus(own, os.sched_getaffinity(0))
-    if cpus:
+    if cpus := near_cpus(own, os.sched_getaffinity(0)):
         os.sched_setaffinity(0, cpus)
     else:
         click.echo(f"dgxcheck: CPUs near {own.gpu.name} are unknown or not allowed here; affinity unchanged", err=True)

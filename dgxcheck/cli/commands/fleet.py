@@ -20,9 +20,12 @@ from dgxcheck.output.report import FleetReport
 
 RENDERERS = {
     "text": "text.render", "json": "as_json.render", "html": "html.render", "prometheus": "prometheus.render",
-    "drain-reason": "schedulers.drain_reasons", "topology": "schedulers.blocks",
+    "drain-reason": "schedulers.drain_reasons", "topology": "schedulers.blocks", "matrix": "nvlink_racks.matrix",
+    "svg": "nvlink_racks.picture",
 }  # fmt: skip
 """Function below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
+HISTORY = {"text": "history.text", "json": "history.as_json"}
+"""The same of what ``--history`` shows."""
 HELD = 2
 OF_WHERE = ("worker", "program", "fanout", "timeout")
 
@@ -85,6 +88,13 @@ OF_WHERE = ("worker", "program", "fanout", "timeout")
     callback=duration,
     help="Age from which a result proves nothing: its node is unknown, and --gate holds it back.",
 )
+@click.option(
+    "--history",
+    metavar="DIR",
+    type=click.Path(),
+    help="What only time shows, of a folder or file with results of many days: what came back, which nodes fail more"
+    " often than others, which parts took their fault along, what will reach its limit.",
+)
 @click.option("-c", "--config", metavar="FILE", type=click.Path(), help="With --format html: a site file with racks.")
 @click.option("-v", "--verbose", is_flag=True, help="List every row of every section.")
 @click.option(
@@ -99,8 +109,8 @@ OF_WHERE = ("worker", "program", "fanout", "timeout")
 @click.pass_context
 def command(
     ctx: click.Context, results: tuple[str, ...], where: str | None, worker: str, program: str, fanout: int,
-    timeout: float, nodes: str | None, gate: bool, max_age: float, config: str | None, verbose: bool, fail_on: str,
-    form: str, output: str | None, color: str,
+    timeout: float, nodes: str | None, gate: bool, max_age: float, history: str | None, config: str | None,
+    verbose: bool, fail_on: str, form: str, output: str | None, color: str,
 ) -> int:  # fmt: skip
     """Judge the results of many machines together.
 
@@ -110,6 +120,13 @@ def command(
     Results from the future do not count, those older than --max-age prove nothing.
     Exit code 0: pass; 1: warn; 2: fail; 3: unknown, also if a node has no result.
     """
+    if history is not None:
+        given = [name for name in (*OF_WHERE, "where", "nodes", "gate", "max_age", "config")
+                 if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]  # fmt: skip
+        if results or given or form not in HISTORY:
+            wrong = results[0] if results else f"--{given[0].replace('_', '-')}" if given else f"--format {form}"
+            raise click.UsageError(f"{wrong}: --history takes -v, --fail-on, -o and the formats text and json", ctx)
+        return _history(history, verbose, fail_on, form, output, color)
     if gate and form != "text":
         raise click.UsageError("--gate has one format, text", ctx)
     if config is not None and form != "html":
@@ -128,7 +145,7 @@ def command(
         run = RemoteRun(where, results, program, worker, fanout, timeout)
         fleet = _run_on_nodes(run)
     elif results:
-        fleet = judge(results, () if nodes is None else _wanted(nodes), max_age)
+        fleet = judge(results, () if nodes is None else wanted(nodes), max_age)
         if fleet.unread and not fleet.nodes:
             more = f" ({counted(len(fleet.unread) - 1, 'more file or line', 'more files or lines')})"
             first = fleet.unread[0]
@@ -149,24 +166,45 @@ def command(
     return report.exit_code
 
 
-def _wanted(nodes: str) -> tuple[str, ...]:
-    """The machines of -n; groups are those of ClusterShell."""
+def _history(folder: str, verbose: bool, fail_on: str, form: str, output: str | None, color: str) -> int:
+    from dgxcheck.fleet.history import read
+    from dgxcheck.fleet.lemons import lemons
+    from dgxcheck.fleet.part_history import followed
+    from dgxcheck.output.report import HistoryReport
+
+    history = read([folder])
+    if not history.nodes:
+        why = f": {history.unread[0].where}: {history.unread[0].why}" if history.unread else ""
+        raise BadInput(f"{folder}: no result of a machine itself{why}")
+    bad, moved = lemons(history), followed(history.parts)
+    found = moved or history.trends or not all(lemon.mended for lemon in bad)
+    verdict = Status.UNKNOWN if history.unread else Status.WARN if found else Status.PASS
+    code = EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0
+    report = HistoryReport(history, bad, moved, verdict.value, code, verbose)
+    emit(renderer(f"fleet.{HISTORY[form]}")(report), output, color, form)
+    return code
+
+
+def wanted(nodes: str, option: str = "-n") -> tuple[str, ...]:
+    """The machines of an option; groups are those of ClusterShell."""
     if "@" in nodes:
         from dgxcheck.fleet.remote import node_set
 
         return node_set(nodes)
     found = unfolded(nodes)
     if not found:
-        raise BadInput("-n: the list of nodes is empty")
+        raise BadInput(f"{option}: the list of nodes is empty")
     return found
 
 
 def _run_on_nodes(run: RemoteRun) -> Fleet:
-    """With a bar on a terminal."""
+    """With a bar on a terminal; SIGTERM and SIGHUP are as Ctrl-C."""
+    from dgxcheck.assessment.progress import interruptible
     from dgxcheck.fleet.remote import judge_nodes, node_set
 
     if not sys.stderr.isatty():
-        return judge_nodes(run)
+        with interruptible(_interrupt):
+            return judge_nodes(run)
     length = len(node_set(run.nodes))
     with click.progressbar(length=length, label=run.nodes[:40], show_pos=True, file=sys.stderr) as bar:
 
@@ -174,7 +212,12 @@ def _run_on_nodes(run: RemoteRun) -> Fleet:
             bar.length = nodes
             bar.update(done - bar.pos)
 
-        return judge_nodes(run, progress)
+        with interruptible(_interrupt):
+            return judge_nodes(run, progress)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def _racks(fleet: Fleet, config: str | None) -> Racks:
@@ -189,9 +232,9 @@ def _gate(fleet: Fleet, nodes: str | None, output: str | None, color: str) -> in
     from dgxcheck.output.fleet import schedulers
 
     if nodes is not None:
-        wanted = _wanted(nodes)
-        own = {name: fleet.nodes[name] for name in wanted if name in fleet.nodes}
-        fleet = replace(fleet, nodes=own, silent=tuple(name for name in wanted if name not in own))
+        names = wanted(nodes)
+        own = {name: fleet.nodes[name] for name in names if name in fleet.nodes}
+        fleet = replace(fleet, nodes=own, silent=tuple(name for name in names if name not in own))
     code = 0 if schedulers.may_return(fleet) else HELD
     emit(schedulers.gate(FleetReport(fleet, code)), output, color)
     return code

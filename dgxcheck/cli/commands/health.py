@@ -15,7 +15,7 @@ from dgxcheck.assessment.selection import has_nvidia_gpu, selected, site_setting
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.cli import health
 from dgxcheck.cli.health import FAILING, RENDERERS, HealthOptions, options, request_of
-from dgxcheck.cli.options import emit, renderer, width
+from dgxcheck.cli.options import LightCommand, emit, renderer, width
 from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import HealthReport
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SCORE, PRIVILEGES = "score", "privileges"
 
 
-@click.command("health")
+@click.command("health", cls=LightCommand)
 @options
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
@@ -61,8 +61,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return health.explain_score(report.assessment, output, asked.color)
     if about is not None:
         return health.explain_on_box(about, report.assessment, settings, output, asked.color)
-    render = renderer(f"health.{RENDERERS[asked.form]}")
-    emit(render(report), output, asked.color, asked.form)
+    form = "ticket" if asked.ticket else asked.form
+    render = renderer(f"health.{RENDERERS[form]}")
+    emit(render(report), output, asked.color, form)
     if debug is not None:
         debug.line({"verdict": report.assessment.verdict.value, "exit_code": report.exit_code})
         if debug.trouble:
@@ -91,6 +92,8 @@ def _report(
         verbose=asked.verbose,
         fail_on=asked.fail_on,
         width=width(asked.output),
+        brief=asked.brief,
+        every_metric=asked.metrics == "all",
     )
 
 

@@ -19,8 +19,8 @@ _FOLDER = os.path.join(FOLDER, "schemas")
 @click.argument("name", metavar="NAME", shell_complete=lambda _ctx, _param, start: _completed(start))
 @output_file
 def command(name: str, output: str | None) -> int:
-    """Print the JSON Schema of an output or file format: topo, health, result, fleet, fabric,
-    watch, list, diff, xid, recording
+    """Print the JSON Schema of an output or file format: topo, health, result, fleet, history,
+    pairs, fabric, watch, list, diff, xid, recording
     or overlay."""
     known = _names()
     if name not in known:

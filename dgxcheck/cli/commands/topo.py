@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from dgxcheck.assessment.machine import LAUNCH, PEERS, RDMA, WIRING, LiveMachine, examine
-from dgxcheck.cli.options import emit, reading, width, writing
+from dgxcheck.cli.options import LightCommand, emit, reading, width, writing
 from dgxcheck.cli.topo.question import Question
 from dgxcheck.cli.topo.whole_box import CAPABILITIES
 from dgxcheck.output.plain_text import visible
@@ -60,17 +60,7 @@ def _two_devices(ctx: click.Context, param: click.Parameter, pair: tuple[str, st
     return pair
 
 
-class _Topo(click.Command):
-    """Finds ``-m`` at once."""
-
-    def make_parser(self, ctx: click.Context) -> Any:
-        """click looks for short options among the long ones first; its way to say no imports difflib and gettext."""
-        parser = super().make_parser(ctx)
-        parser._long_opt.update(parser._short_opt)
-        return parser
-
-
-@click.command("topo", cls=_Topo)
+@click.command("topo", cls=LightCommand)
 @_flag("-m", "--matrix", text="Show the matrix of GPUs and NICs; this is the default.")
 @_flag("-mp", "--matrix_pci", text="Show the matrix for PCI paths only, without NVLink.")
 @click.option("-p2p", "--p2pstatus", "p2p", type=click.Choice(list(CAPABILITIES)), metavar="r|w|n|a|p",

@@ -45,8 +45,7 @@ def p2p(asked: Question) -> Answer:
     from dgxcheck.output.topo import peers as topo_peers
 
     capability = CAPABILITIES[asked.value]
-    statuses = asked.snapshot.p2p
-    if isinstance(statuses, Missing) and isinstance(asked.snapshot.stated, NvidiaSmiTopo):
+    if isinstance(statuses := asked.snapshot.p2p, Missing) and isinstance(asked.snapshot.stated, NvidiaSmiTopo):
         from dgxcheck.topology.nvidia_smi_topo import statuses as stated_statuses
 
         statuses = stated_statuses(asked.topology, asked.snapshot.stated, capability) or statuses
@@ -117,8 +116,7 @@ def peers(asked: Question) -> Answer:
     from dgxcheck.output.topo import peers as topo_peers
 
     topology = asked.topology
-    pairs = peers_of(asked.machine)
-    if isinstance(pairs, Judgement):
+    if isinstance(pairs := peers_of(asked.machine), Judgement):
         text = topo_peers.not_known(pairs)
         return asked.either(lambda: text + asked.notes(), lambda: {"peers": []}), pairs.reason == "not-supported"
     complete = not topology.gaps and all(pair.verdict != "cannot tell" for pair in pairs)
@@ -135,8 +133,7 @@ def rdma(asked: Question) -> Answer:
     from dgxcheck.output.topo import rdma as topo_rdma
 
     topology = asked.topology
-    pairs = rdma_of(asked.machine)
-    if isinstance(pairs, Judgement):
+    if isinstance(pairs := rdma_of(asked.machine), Judgement):
         text = topo_rdma.not_judged(pairs)
         hcas = asked.snapshot.infiniband
         known = not topology.gaps and not (isinstance(hcas, Missing) and hcas.gap is not Gap.ABSENT)

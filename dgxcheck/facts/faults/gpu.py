@@ -42,7 +42,11 @@ class Gpu:
         "software", steps=("load-module", "reboot"),
         remedy="run modprobe nvidia; if it fails, check dmesg for the reason (module not built for this kernel: dkms"
         " status; Secure Boot; nouveau)", source="modprobe(8); NVIDIA driver README")
-    DRIVER_FAILED = FaultKind("driver-failed", "NVML cannot be initialised for another reason", "software")
+    DRIVER_FAILED = FaultKind("driver-failed", "NVML cannot be initialised for another reason", "software",
+        steps=("inspect", "load-module", "reboot"),
+        remedy="run nvidia-smi on the host itself: if it works there and not in a container, start the container again"
+        " (systemctl daemon-reload takes its rights to /dev/nvidia*); else read the NVRM lines of the kernel log",
+        source="https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html")
     DRIVER_UNRESPONSIVE = FaultKind("driver-unresponsive", "a driver call hung or ended the process that made it",
         "software", steps=("reboot", "power-cycle"), source=DEBUG)
     DRIVER_MISMATCH = FaultKind("driver-mismatch", "driver library and loaded kernel module are of different versions",
@@ -56,6 +60,9 @@ class Gpu:
         steps=("change-setting", "reboot"), source=README)
     DRIVER_UNBOUND = FaultKind("driver-unbound", "no driver is bound to a GPU, HCA or NVMe disk", "software",
         steps=("inspect", "reboot"), source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, driver_override")
+    MODULE_NOT_LOADED = FaultKind("module-not-loaded",
+        "devices lack their driver or their RDMA device because its kernel module is not loaded", "software",
+        warns="now", steps=("load-module",), source="modprobe(8)")
     PERSISTENCE_OFF = FaultKind("persistence-off", "persistence mode is off", "setting",
         about=("gpu", "persistence mode"))
     PERSISTENCE_UNSET = FaultKind("persistence-unset",
@@ -104,6 +111,8 @@ class Gpu:
         steps=("reboot", "power-cycle", *RMA_STEPS), source=NVML)
     COMPUTE_PROHIBITED = FaultKind("compute-prohibited", "compute mode is PROHIBITED", "setting")
     MIG_PENDING = FaultKind("mig-pending", "a MIG mode change waits for a GPU reset", "setting", fails="next-drain")
+    C2C_DOWN = FaultKind("c2c-down", "NVLink-C2C between a GPU and its CPU is not in use", "hardware",
+        steps=("reboot", "field-diagnostic", "contact-vendor"), source=DEBUG)
     INFOROM = FaultKind("inforom", "the InfoROM is corrupted or unreadable", "hardware", about=("gpu", "InfoROM"),
         warns="next-maintenance", fails="next-maintenance")
     ECC_OFF = FaultKind("ecc-off", "ECC is disabled", "setting", about=("gpu", "ECC mode"))

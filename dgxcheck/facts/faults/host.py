@@ -47,7 +47,7 @@ class Host:
     OUT_OF_FILES = FaultKind("out-of-files", "the limit of open files of the whole host was reached", "program")
     PROGRAM_CRASHED = FaultKind("program-crashed", "a program failed by itself, or crashed in an NVIDIA library",
         "program", about=("host", "programs"), warns="watch",
-        remedy="look for an Xid or a message of NCCL at that time; check the program (compute-sanitizer,"
+        remedy="look for an Xid at that time, or a message of NCCL; check the program (compute-sanitizer,"
         " CUDA_LAUNCH_BLOCKING=1), and that it was built for these GPUs and its libraries fit the driver; suspect a GPU"
         " only if several programs fail on it, and then by its Xids", source="compute-sanitizer manual")
     DISK_ERRORS = FaultKind("disk-errors", "the kernel logged I/O errors of a disk", "hardware",
@@ -60,6 +60,7 @@ class Host:
     DISK = FaultKind("disk", "a disk is missing or an array is degraded", "hardware")
     ARRAY_FAILED = FaultKind("array-failed", "an array is inactive: its data cannot be read", "hardware",
         steps=("inspect", "replace"), source="md(4), mdadm(8)")
+    NUMA_BALANCING = FaultKind("numa-balancing", "the kernel moves pages that GPUs use between NUMA nodes", "setting")
     GOVERNOR = FaultKind("governor", "the CPU frequency governor lowers the clock", "setting")
     # the kernel log
     XID = FaultKind("xid", "the driver logged an Xid error that asks for a reset of the GPU", "hardware")
@@ -84,7 +85,7 @@ class Host:
         "the driver logged an Xid error that comes from driver, vGPU or guest software", "software",
         steps=("inspect", "contact-vendor"), alone=True, source=XIDS)
     XID_NOTICE = FaultKind("xid-notice", "the driver logged an Xid error that asks for no action unless it comes back",
-        "hardware", warns="watch", steps=("watch", "contact-vendor"), alone=True, source=XIDS)
+        "hardware", warns="watch", fails="watch", steps=("watch", "contact-vendor"), alone=True, source=XIDS)
     AER_LOGGED = FaultKind("aer-logged", "the kernel logged PCIe errors", "hardware", steps=("inspect", *LINK_STEPS),
         alone=True, source="Linux Documentation/PCI/pcieaer-howto")
     # measurements
@@ -98,6 +99,18 @@ class Host:
         remedy="install nvidia-container-toolkit, run nvidia-ctk runtime configure and restart the container runtime;"
         " then check the output of nvidia-container-cli -k -d /dev/tty info",
         source="NVIDIA Container Toolkit documentation")
+    GPUS_NOT_OFFERED = FaultKind("gpus-not-offered", "a scheduler has fewer GPUs of the host than it should have",
+        "software", about=("host", "GPUs for the scheduler"), steps=("inspect",),
+        remedy="on that host run dgxcheck health for a GPU that is lost, and compare nvidia-smi -L with what the"
+        " scheduler expects (Slurm: slurmd -G, gres.conf; Kubernetes: the log of the pod nvidia-device-plugin)",
+        source="Slurm, gres.conf(5); NVIDIA k8s-device-plugin, README")
+    CONTAINER_DEVICES = FaultKind("container-devices", "a container may no longer use its GPUs", "software",
+        about=("host", "container runtime"),
+        remedy="start the container again: its rights to /dev/nvidia* are gone, which systemctl daemon-reload on the"
+        " host does where systemd manages cgroups; nothing is wrong with driver or GPUs if nvidia-smi works on the"
+        " host. To prevent it there: nvidia-ctk system create-dev-char-symlinks --create-all",
+        source="https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html:"
+        " containers losing access to GPUs")
     TEST_FAILED = FaultKind("test-failed", "a diagnostic of another tool failed", "hardware",
         about=("host", "results of diagnostics"))
     TOOL_ERROR = FaultKind("tool-error", "a library or service logged an error that nothing else explains", "program",

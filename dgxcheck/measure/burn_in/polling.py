@@ -68,8 +68,7 @@ class Poller:
             log = self._log()
             if not whole:
                 return Poll(log=log, counters=None)
-            counters = self._counters()
-            if isinstance(counters, Missing):
+            if isinstance(counters := self._counters(), Missing):
                 return Poll(log=log, counters=counters)
             return Poll(log=log, counters=counters[1], seconds=counters[0])
         except Exception as error:  # noqa: BLE001 -- the load goes on, and its watch with the next round

@@ -91,8 +91,7 @@ def _stop_for_gpu(
 ) -> Stop | None:
     if now.get("lost"):
         return Stop("vanished", bdf, "the GPU stopped responding")
-    grew = grown(before, now, "dbe")
-    if grew:
+    if grew := grown(before, now, "dbe"):
         return Stop("memory-error", bdf, f"{grew} new uncorrected memory error{'' if grew == 1 else 's'}")
     celsius, slowdown = now.get("temperature"), thresholds.degrees.get(bdf)
     if celsius is not None and slowdown is not None:
@@ -109,8 +108,7 @@ def _lasting_slowdown(bdf: str, recent: Sequence[Sample], held_s: float) -> Stop
     """Was a hardware slowdown active in every sample of the last ``held_s`` seconds?"""
     last, since, bits = recent[-1]["at"], None, 0
     for sample in reversed(recent):
-        mask = int(sample["gpus"].get(bdf, {}).get("reasons") or 0) & HARDWARE
-        if not mask:
+        if not (mask := int(sample["gpus"].get(bdf, {}).get("reasons") or 0) & HARDWARE):
             break
         since, bits = sample["at"], bits or mask
     if since is None or last - since < held_s:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Outlier
+from dgxcheck.output.fleet import nvlink_racks
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.report import FleetReport
 
@@ -68,18 +69,19 @@ def render(report: FleetReport) -> str:
     return lines([
         f"{fleet.verdict.upper()}: {counts(fleet)}",
         *_verdicts(fleet),
-        *_section("Faults", [_kind(kind) for kind in fleet.kinds], most),
-        *_section("Too old to prove anything; the newest results of these nodes", _stale(fleet), most),
-        *_section("Found earlier, and not shown to be gone since",
+        *section("Faults", [_kind(kind) for kind in fleet.kinds], most),
+        *section("Too old to prove anything; the newest results of these nodes", _stale(fleet), most),
+        *section("Found earlier, and not shown to be gone since",
                   [_unproven(*each) for each in unproven(fleet)], most),
-        *_section("Off the median of the fleet",
+        *section("Off the median of the fleet",
                   [f"{outlier.node} {outlier.key}: {off(outlier)}" for outlier in fleet.outliers], most),
-        *_section("Versions that differ", [_difference(difference) for difference in fleet.differences], None),
-        *_section("Lowest scores", [
+        *section("NVLink domains", nvlink_racks.section(report), most),
+        *section("Versions that differ", [_difference(difference) for difference in fleet.differences], None),
+        *section("Lowest scores", [
             f"{node.name}: {score:g} of 100 against {node.newest.group.profile}"
             for score, node in lowest_scores(fleet)
         ], 5),
-        *_section("Not read", [f"{unreadable.where}: {unreadable.why}" for unreadable in fleet.unread], most),
+        *section("Not read", [f"{unreadable.where}: {unreadable.why}" for unreadable in fleet.unread], most),
     ])  # fmt: skip
 
 
@@ -92,7 +94,9 @@ def _verdicts(fleet: Fleet) -> Iterator[str]:
         yield visible(f"{'no result':<10}{len(fleet.silent):>6}  {folded(fleet.silent)}")
 
 
-def _section(title: str, rows: Sequence[str], most: int | None) -> Iterator[str]:
+def section(title: str, rows: Iterable[str], most: int | None) -> Iterator[str]:
+    """At most so many rows; nothing where there are none."""
+    rows = [*rows]
     if not rows:
         return
     yield ""

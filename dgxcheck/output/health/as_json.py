@@ -36,7 +36,7 @@ def render(report: HealthReport) -> str:
         from dgxcheck.output.health.causes import as_json
         from dgxcheck.output.health.instructions import remedies
 
-        causes, remedy = as_json(diagnosis, assessment.findings), remedies(diagnosis, assessment.findings)
+        causes, remedy = as_json(assessment), remedies(diagnosis, assessment.findings)
     whole: dict[str, Json] = {
         "schema": SCHEMA,
         "tool_version": __version__,

@@ -9,7 +9,9 @@ from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_nvlinks
 from dgxcheck.diagnosis.model import Cause
-from dgxcheck.output.health.finding_lines import component_name, subject_name, worst_first
+from dgxcheck.output.health.causes import fru_lines
+from dgxcheck.output.health.finding_lines import subject_name, worst_first
+from dgxcheck.output.health.headline import problem
 from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, MarkTone, box, link, node, pair
 from dgxcheck.output.topo.picture import down_by_pair
 from dgxcheck.topology.model import Topology
@@ -59,8 +61,7 @@ def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Fi
     at = tuple(at_component(assessment.topology, component, all_nvlinks(assessment)))
     explained = [found[key] for key in cause.explains if key in found]
     at = at or tuple(dict.fromkeys(box(finding.subject.bdf) for finding in explained if finding.subject.bdf))
-    lead = next(iter(explained), None)
-    words = component_name(component) + (f": {lead.judgement.message}" if lead is not None else "")
+    words = "; ".join((problem(assessment, cause), *fru_lines([cause])))
     tag = component.part or _TAGS.get(component.kind) or next((fault.word for fault in cause.faults), "")
     down = max((down_by_pair(assessment.topology).get(each, 0) for each in at if each[0] == "pair"), default=0)
     return Mark(

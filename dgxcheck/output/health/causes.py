@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
+from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Judgement
 from dgxcheck.components.component import Component
 from dgxcheck.components.fru import Fru
-from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Action, first_remedy
+from dgxcheck.diagnosis.action import PREPARATORY, Action, first_remedy, source_of
 from dgxcheck.diagnosis.confidence import Confidence
-from dgxcheck.diagnosis.model import Cause, Diagnosis
+from dgxcheck.diagnosis.model import Cause
 from dgxcheck.diagnosis.preserve import together
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import Urgency
+from dgxcheck.facts.faults.kind import FaultKind, Urgency
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.finding_lines import component_name, sentence
+from dgxcheck.output.health.headline import headline, problem
 from dgxcheck.output.health.instructions import (
     STEPS,
     URGENCIES,
@@ -36,34 +36,38 @@ from dgxcheck.output.plain_text import visible, wrapped
 _MOST_FINDINGS = 8
 
 
-def as_text(
-    diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool, width: int | None, elsewhere: bool = False
-) -> list[str]:
+def as_text(assessment: Assessment, verbose: bool, width: int | None, elsewhere: bool = False) -> list[str]:
     """A paragraph for each cause: why it is blamed, what to do in which order, and what was found.
 
     ``elsewhere``: the machine sent a text, so that commands are for another host than the reader's.
     """
+    diagnosis, findings = assessment.diagnosis, assessment.findings
     remedies = remedies_of(findings)
     found = {finding.key: finding for finding in findings}
-    told: list[str] = []
+    told = [wrapped(line, width, 2) for line in save_first(diagnosis.causes, elsewhere)]
+    told += [""] if told else []
     number = 1
     for (severity, time, *said), alike in _alike(diagnosis.causes, remedies, found, verbose):
         last = number + len(alike) - 1
         which = f"Cause {number}" if last == number else f"Causes {number} to {last}"
-        places = ", ".join(place(cause.component) for cause in alike)
-        told.append(wrapped(visible(f"{which} ({severity}, {time}): {places}"), width, 9))
-        told += [wrapped(f"  {visible(line)}", width, 5) for line in (*fru_lines(alike), *said)]
+        places = [place(cause.component) for cause in alike]
+        head = problem(assessment, alike[0]) if last == number else ", ".join(places)
+        suspect = [f"suspect: {places[0]}"] if last == number and places[0] not in head else []
+        told.append(wrapped(visible(f"{which} ({severity}, {time}): {head}"), width, 9))
+        told += [wrapped(f"  {visible(line)}", width, 5) for line in (*suspect, *fru_lines(alike), *said)]
         told += [wrapped(f"  {visible(line)}", width, 7) for line in _support(alike, found, verbose)]
         told.append("")
         number = last + 1
     if len(diagnosis.causes) == 1 and not diagnosis.unexplained:
         told.append(wrapped("No other problems found in the checks that ran.", width, 2))
-    disturbing = [cause for cause in diagnosis.causes if any(map(_destroys_evidence, cause.actions))]
-    if disturbing:
-        save = [preserve_text(each) for each in together(each for cause in disturbing for each in cause.preserve)]
-        where = " on that host" if elsewhere else ""
-        told.append(wrapped(visible(f"Save first{where}: {'; '.join(save)}"), width, 2))
     return told
+
+
+def save_first(causes: Sequence[Cause], elsewhere: bool = False) -> list[str]:
+    """What to save before the steps that destroy it; a line or none."""
+    disturbing = [cause for cause in causes if any(map(_destroys_evidence, cause.actions))]
+    save = [preserve_text(each) for each in together(each for cause in disturbing for each in cause.preserve)]
+    return [visible(f"Save first{' on that host' if elsewhere else ''}: {'; '.join(save)}")] if save else []
 
 
 def _alike(
@@ -74,8 +78,7 @@ def _alike(
     def said(cause: Cause) -> tuple[str, ...]:
         notes = [f"confidence: {confidence_text(cause.confidence)}"]
         notes += [recurrence_text(cause.recurrence)] if cause.recurrence is not None else []
-        lines = _actions(cause.actions, remedies, again(cause, found), verbose)
-        return cause.severity.value, due(cause), *notes, *lines
+        return cause.severity.value, due(cause), *notes, *steps(cause, remedies, found, verbose)
 
     for key, alike in groupby(causes, said):
         yield key, [*alike]
@@ -128,22 +131,32 @@ def _limit(judgement: Judgement) -> str:
     return f"{limit} {judgement.unit}".strip() if ahead else ""
 
 
-def _actions(actions: Sequence[Action], remedies: Remedies, again: str, verbose: bool) -> Iterator[str]:
-    """Up to the first that can help: draining and stopping jobs cures nothing, and many settings wait for a reset.
+def steps(cause: Cause, remedies: Remedies, found: Mapping[str, Finding], verbose: bool) -> Iterator[str]:
+    """Up to the first that can help, and when those after it are due; ``verbose``: all of them."""
+    actions, condition_of_rest = cause.actions, again(cause, found)
+    due = actions[0].urgency
+    when = conditions(actions, condition_of_rest)
+    for number, (action, condition) in enumerate(zip(actions, when, strict=True), 1):
+        if verbose or not condition:
+            yield f"{number}. {f'{condition}, ' if condition else ''}{_action(action, remedies, due)}"
+            due = action.urgency
+    rest = [action for action, condition in zip(actions, when, strict=True) if condition]
+    if rest and not verbose:
+        yield f"{condition_of_rest}: {', '.join(STEPS[action.step] for action in rest)} (details: -v)"
 
-    ``again``: when those after it are due.
+
+def conditions(actions: Sequence[Action], again: str) -> list[str]:
+    """When each step is due: up to the first that can help at once, those after it only if that did not.
+
+    Draining and stopping jobs cures nothing, and many settings wait for a reset.
     """
     first = 1
     while first < len(actions) and _leads_to(actions[first - 1], actions[first:]):
         first += 1
-    due = actions[0].urgency
-    for number, action in enumerate(actions if verbose else actions[:first], 1):
-        lead = f"{again}, " if number > first and action.step not in PREPARATORY else ""
-        yield f"{number}. {lead}{_action(action, remedies, due)}"
-        due = action.urgency
-    rest = [action for action in actions[first:] if action.step not in PREPARATORY]
-    if rest and not verbose:
-        yield f"{again}: {', '.join(STEPS[action.step] for action in rest)} (details: -v)"
+    return [
+        again if number >= first and action.step not in PREPARATORY else ""
+        for number, action in enumerate(actions)
+    ]  # fmt: skip
 
 
 _APPLY = ("reset-gpu", "reboot", "power-cycle")
@@ -157,20 +170,10 @@ def _leads_to(action: Action, following: Sequence[Action]) -> bool:
     )
 
 
-def as_json(diagnosis: Diagnosis, findings: Sequence[Finding]) -> list[Json]:
+def as_json(assessment: Assessment) -> list[Json]:
     """``causes`` of the document of schema ``dgxcheck/health/2``."""
-    by_key = {finding.key: finding for finding in findings}
-    return [_cause(cause, by_key) for cause in diagnosis.causes]
-
-
-def headline(cause: Cause) -> str:
-    """``PCIe link 0000:00:03.0 - 0000:08:00.0, shared by GPU2, GPU3: explains pcie.path, pcie.aer x 2``"""
-    times = Counter(key.partition("/")[0] for key in cause.explains)
-    return f"{place(cause.component)}: explains {', '.join(_times(*each) for each in times.items())}"
-
-
-def _times(check: str, number: int) -> str:
-    return check if number == 1 else f"{check} x {number}"
+    by_key = {finding.key: finding for finding in assessment.findings}
+    return [_cause(assessment, cause, by_key) for cause in assessment.causes]
 
 
 def place(component: Component) -> str:
@@ -200,8 +203,12 @@ def _action(action: Action, remedies: Remedies, due: Urgency) -> str:
     return f"{line} ({'; '.join(notes)})" if notes else line
 
 
-def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
-    actions: list[Json] = [_action_json(action, findings) for action in cause.actions]
+def _cause(assessment: Assessment, cause: Cause, findings: Mapping[str, Finding]) -> Json:
+    when = conditions(cause.actions, again(cause, findings))
+    actions: list[Json] = [
+        _action_json(action, condition, cause.faults, findings)
+        for action, condition in zip(cause.actions, when, strict=True)
+    ]
     return {
         "id": cause.component.id,
         "component": _component(cause.component),
@@ -210,6 +217,7 @@ def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
         "severity": cause.severity.value,
         "confidence": _confidence(cause.confidence),
         "recurrence": None if cause.recurrence is None else _recurrence(cause.recurrence),
+        "headline": headline(assessment, cause),
         "message": place(cause.component),
         "frus": [_fru(unit) for unit in cause.frus],
         "actions": actions,
@@ -221,16 +229,19 @@ def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
     }
 
 
-def _action_json(action: Action, findings: Mapping[str, Finding]) -> Json:
+def _action_json(
+    action: Action, condition: str, faults: Sequence[FaultKind], findings: Mapping[str, Finding]
+) -> Json:
     finding = findings.get(action.remedy_of)
     remedies = {} if finding is None else {finding.key: finding.remedy}
     return {
         "action": action.step,
+        "condition": condition or None,
         "commands": [list(command) for command in action.commands],
         "instruction": action.instruction.code,
         "remedy_of": action.remedy_of or None,
         "text": action_text(action, remedies),
-        "source": SOURCES.get(action.instruction.code, "") if finding is None else finding.source,
+        "source": source_of(action, faults, finding),
         "disturbs": list(action.disturbs),
         "scope": action.scope,
         "urgency": action.urgency,
@@ -279,44 +290,3 @@ def _component(component: Component) -> Json:
         "serial": component.serial,
         "shared_by": list(component.shared_by),
     }
-
-
-_LONGEST_COMMAND = 60
-
-
-def blamed(findings: Sequence[Finding], cause: Cause) -> str:
-    """The component and its worst finding, with the device where that is another."""
-    found = {finding.key: finding for finding in findings}
-    explained = [found[key] for key in cause.explains if key in found]
-    name = component_name(cause.component)
-    if not explained:
-        return name
-    worst = [each for each in explained if each.status is explained[0].status]
-    lead = next((each for each in worst if _is_about(each, cause.component)), worst[0])
-    subject, message = lead.subject, lead.judgement.message
-    if subject.kind == "host" or subject.peer is not None or _is_about(lead, cause.component) or subject.name in name:
-        return f"{name}: {message}"
-    others = len({each.subject.name for each in explained} - {subject.name})
-    more = f" and {others} more" if others else ""
-    return f"{name}: {subject.name}{more}: {message}"
-
-
-def _is_about(finding: Finding, component: Component) -> bool:
-    return finding.subject.bdf is not None and finding.subject.bdf in (component.bdf, component.peer_bdf)
-
-
-def first_action(findings: Sequence[Finding], cause: Cause) -> str:
-    """What to do first, in a few words."""
-    action = first_remedy(cause.actions)
-    before = cause.actions[: cause.actions.index(action)]
-    drain = "drain, then " if any(each.step in PREPARATORY for each in before) else ""
-    return f"{drain}{_short(action, action_text(action, remedies_of(findings)))}"
-
-
-def _short(action: Action, text: str) -> str:
-    """The step with its command where that is short, else with what is done by hand."""
-    step = STEPS[action.step]
-    command = "; ".join(map(shlex.join, action.commands))
-    if command and len(command) <= _LONGEST_COMMAND:
-        return command if action.step == "change-setting" or command == step else f"{step}: {command}"
-    return step if command or text == step else f"{step}: {text}"

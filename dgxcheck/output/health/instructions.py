@@ -24,7 +24,10 @@ STEPS: Mapping[Step, str] = {
     "power-cycle": "cold power cycle", "reseat": "reseat or recable", "field-diagnostic": "field diagnostic",
     "replace": "replace", "contact-vendor": "contact the vendor",
 }  # fmt: skip
-_HELD = "if it is refused as in use, turn persistence mode off (nvidia-smi -pm 0), reset, and turn it on again"
+_HELD = (
+    "if it is refused as in use, turn persistence mode off (nvidia-smi -pm 0, with the same -i if any), reset, and turn"
+    " it on again"
+)
 SENTENCES: Mapping[Code, str] = {
     "finding-remedy": "{remedy}",
     "drain-host": "take the host out of the scheduler so that no new jobs start",
@@ -37,6 +40,7 @@ SENTENCES: Mapping[Code, str] = {
     "reset-named": "find the index of this GPU in nvidia-smi, then nvidia-smi -r -i INDEX; restart"
     " the stopped services",
     "reset-together": f"these GPUs are reset together; then restart the stopped services; {_HELD}",
+    "reset-board": f"both GPUs of the board are reset together; then restart the stopped services; {_HELD}",
     "reset-with-fabric-manager": f"with Fabric Manager running; then restart the stopped services; {_HELD}",
     "reset-all-with-switches": "resets all GPUs and NVSwitches; then restart the stopped services",
     "reboot": "",
@@ -58,14 +62,14 @@ SENTENCES: Mapping[Code, str] = {
     "default-power-limit": "set the default limit shown by nvidia-smi -q -d POWER (nvidia-smi -pl)",
     "persistence": "then enable the service nvidia-persistenced so that it holds after a reboot",
     "large-bars": "enable Above 4G Decoding with the largest MMIO range in the system firmware",
-    "pcie-setting": "set link speed and width of the slots to automatic in the system firmware",
+    "pcie-setting": "set slot speed and width to auto in the firmware",
     "nccl-settings": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in the"
     " job's environment, /etc/nccl.conf and ~/.nccl.conf",
     "nvlink-setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d and remove it (the value in effect:"
     " /proc/driver/nvidia/params)",
-    "socket-links": "check speed, width and power management of the links between the sockets (QPI, UPI, xGMI) in the"
-    " system firmware, and the kernel log for machine checks; measure again with process and memory on the GPU's NUMA"
-    " node",
+    "socket-links": "check the socket links (QPI, UPI, xGMI) in the firmware, their speed, width and power management,"
+    " and the kernel log for machine checks; measure again with process and memory on the GPU's"
+    " NUMA node",
     "peer-traffic": "check ACS and IOMMU on the path (dgxcheck topo --peers); in a virtual machine pass the PCIe switch"
     " through too; until it is fixed programs can copy through host memory (NCCL_P2P_DISABLE=1)",
     "peer-through-root": "check ACS and IOMMU (dgxcheck topo --peers) and the PCIe settings in the system firmware;"
@@ -73,15 +77,17 @@ SENTENCES: Mapping[Code, str] = {
     "memory-channels": "check the population of the memory channels, NUMA and power settings in the system firmware",
     "driver-library": "if libnvidia-ml.so.1 is still not found, install the driver libraries of version {version}, the"
     " version of the loaded module",
-    "enable-port": "",
+    "enable-port": "if a cable is plugged in and the port is to be used",
     "disable-acs": "lasts until the next reboot; to keep it, disable ACS in the system firmware; not on a host that"
     " gives devices to virtual machines",
     "field-diagnostic": "then the vendor's field diagnostic if DCGM finds nothing",
-    "watch-counters": "nothing to do now; act if the counters grow",
+    "watch-counters": "nothing to do now; act if it comes back or grows",
     "check-program": "debug the program that caused it (compute-sanitizer); suspect the GPU only if several programs"
     " fail on it",
     "restart-program": "restart the program that was stopped",
     "inspect-airflow": "check fans, filters and inlet air",
+    "inspect-coolant": "check flow and temperature of the coolant at this tray and its leak sensors (BMC), then"
+    " the rack's coolant distribution unit",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
     "inspect-power": "check power supplies, power cables and feeds",
     "inspect-rack-fabric": "the fabric manager of this rack runs on its NVLink switch trays (NMX-C): check its log"

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from dgxcheck import __version__
-from dgxcheck.assessment.node_facts import gpu_models, nvlink_domains, versions
+from dgxcheck.assessment.node_facts import gpu_models, nvlink_domains, nvlinks, parts, versions
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.diagnosis.action import first_remedy
@@ -20,7 +20,7 @@ from dgxcheck.fleet.node import COMPARED
 from dgxcheck.output.health.finding_lines import component_name, subject_name
 from dgxcheck.output.health.instructions import action_text, remedies, remedies_of
 from dgxcheck.output.health.metrics import number
-from dgxcheck.output.json_values import compact, either, source
+from dgxcheck.output.json_values import compact, either, part, source
 from dgxcheck.output.report import HealthReport
 
 
@@ -40,6 +40,8 @@ def render(report: HealthReport) -> str:
             "gpus": {**gpu_models(assessment.snapshot)},
             "versions": {name: [*values] for name, values in versions(assessment.snapshot).items()},
             "nvlink_domains": [*nvlink_domains(assessment.snapshot)],
+            "parts": [part(each) for each in parts(assessment.snapshot, assessment.settings)],
+            "nvlinks": {gpu: {**links} for gpu, links in nvlinks(assessment.snapshot).items()},
             "verdict": assessment.verdict.value,
             "score": None if score is None else score.total,
             "coverage": None if score is None else score.coverage,

@@ -8,15 +8,18 @@ passes with its message as output. https://github.com/testmoapp/junitxml
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from dgxcheck import __version__
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
+from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Missing
-from dgxcheck.output.health.instructions import remedies
+from dgxcheck.output.health.causes import fru_lines, steps
+from dgxcheck.output.health.headline import headline
+from dgxcheck.output.health.instructions import remedies, remedies_of
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import HealthReport
 
@@ -27,7 +30,9 @@ def render(report: HealthReport) -> str:
     host = assessment.host.get("host", "")
     named = "" if isinstance(host, Missing) else visible(host)
     remedy = remedies(assessment.diagnosis, assessment.findings)
-    cases = [_case(finding, report.fail_on, remedy[finding.key]) for finding in assessment.findings]
+    causes = {key: cause for cause in assessment.causes for key in cause.explains}
+    found = {finding.key: finding for finding in assessment.findings}
+    cases = [_case(each, report.fail_on, _advice(each, causes, found, remedy)) for each in assessment.findings]
     totals = {"tests": len(cases), "failures": _with(cases, "failure"), "errors": _with(cases, "error"),
               "skipped": _with(cases, "skipped")}  # fmt: skip
     numbers = {key: str(value) for key, value in totals.items()} | {"time": f"{assessment.seconds:.3f}"}
@@ -43,6 +48,16 @@ def render(report: HealthReport) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(whole, "us-ascii").decode("ascii")}\n'
 
 
+def _advice(
+    finding: Finding, causes: Mapping[str, Cause], found: Mapping[str, Finding], remedy: Mapping[str, str]
+) -> list[str]:
+    """The part, and every step of its cause with when it is due; without a cause the remedy."""
+    cause = causes.get(finding.key)
+    if cause is None:
+        return [f"do: {remedy[finding.key]}"] if finding.status in (Status.WARN, Status.FAIL) else []
+    return [*fru_lines([cause]), *steps(cause, remedies_of([*found.values()]), found, verbose=True)]
+
+
 def _properties(report: HealthReport) -> Iterator[tuple[str, str]]:
     assessment = report.assessment
     origin = assessment.origin
@@ -53,10 +68,11 @@ def _properties(report: HealthReport) -> Iterator[tuple[str, str]]:
     if assessment.score is not None and assessment.score.total is not None:
         yield "score", f"{assessment.score.total:g}"
     serials = {f"serial {each.subject.name} {each.subject.bdf}": each.subject.serial for each in assessment.findings}
+    yield from ((f"cause {at}", headline(assessment, each)) for at, each in enumerate(assessment.causes, 1))
     yield from ((key, serial) for key, serial in serials.items() if isinstance(serial, str))
 
 
-def _case(finding: Finding, fail_on: str, remedy: str) -> Element:
+def _case(finding: Finding, fail_on: str, advice: Sequence[str]) -> Element:
     area = finding.id.partition(".")[0]
     case = Element("testcase", {"classname": f"health.{area}", "name": visible(_name(finding)), "time": "0"})
     judgement = finding.judgement
@@ -67,12 +83,12 @@ def _case(finding: Finding, fail_on: str, remedy: str) -> Element:
     if finding.acknowledged:
         kind = "system-out"
     if kind == "system-out":
-        SubElement(case, kind).text = "\n".join(_told(finding, remedy))
+        SubElement(case, kind).text = "\n".join(_told(finding, advice))
     elif kind == "skipped":
         SubElement(case, kind, {"type": judgement.reason, "message": f"{judgement.reason}: {message}"})
     else:
         word = {Status.WARN: "warning"}.get(finding.status, finding.status.value)
-        SubElement(case, kind, {"type": word, "message": message}).text = "\n".join(_told(finding, remedy))
+        SubElement(case, kind, {"type": word, "message": message}).text = "\n".join(_told(finding, advice))
     return case
 
 
@@ -88,7 +104,7 @@ def _words(subject: Subject) -> Iterator[str]:
     yield from filter(None, (named, shown(subject.bdf) if subject.bdf != subject.name else "", subject.part))
 
 
-def _told(finding: Finding, remedy: str) -> list[str]:
+def _told(finding: Finding, advice: Sequence[str]) -> list[str]:
     """What was found, on what evidence, and what to do."""
     judgement = finding.judgement
     lines = [f"{finding.status.value}: {judgement.message}"]
@@ -99,8 +115,7 @@ def _told(finding: Finding, remedy: str) -> list[str]:
     if (known := finding.acknowledgement) is not None:
         lapsed = f"; lapsed: {known.lapsed}" if known.lapsed else ""
         lines += [f"acknowledged until {known.expiry}: {visible(known.reason)}{lapsed}"]
-    lines += [f"do: {remedy}"] if finding.status in (Status.WARN, Status.FAIL) else []
-    return [*map(visible, lines)]
+    return [*map(visible, (*lines, *advice))]
 
 
 def _with(cases: list[Element], tag: str) -> int:

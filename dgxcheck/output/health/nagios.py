@@ -8,14 +8,12 @@ https://nagios-plugins.org/doc/guidelines.html
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Finding, Judgement, Status
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import counts
-from dgxcheck.checks.engine.wording import against
-from dgxcheck.diagnosis.model import Cause
-from dgxcheck.output.health.finding_lines import component_name, subject_name
+from dgxcheck.output.health.headline import headline
 from dgxcheck.output.health.instructions import remedies
 from dgxcheck.output.health.metrics import measurements, plain, ranges
 from dgxcheck.output.plain_text import lines, visible
@@ -29,11 +27,11 @@ _BARRED = re.compile(r"['=|\s]|[^ -~]")
 """What a label cannot hold."""
 _BARE = re.compile(r"[\w.@:/-]+")
 FIRST_LINE = 80
-"""Bytes of the first line that pagers and lists show."""
+"""Characters of the first line that pagers and lists show."""
 
 
 def render(report: HealthReport) -> str:
-    """The verdict and what is to blame in one line of at most 80 bytes before the performance data."""
+    """The verdict and what is to blame in one line of about 80 characters before the performance data."""
     assessment = report.assessment
     told = [each for status in _TOLD for each in assessment.findings if each.status is status]
     bad, known = ([each for each in told if each.acknowledged is is_known] for is_known in (False, True))
@@ -42,10 +40,8 @@ def render(report: HealthReport) -> str:
     performance = " ".join((*counted, *_score(assessment), *_measured(assessment)))
     remedy = remedies(assessment.diagnosis, assessment.findings)
     explained = {key for cause in assessment.diagnosis.causes for key in cause.explains}
-    found = {finding.key: finding for finding in assessment.findings}
-    blamed = [_blamed(cause, found) for cause in assessment.diagnosis.causes]
-    blamed += [_named(finding) for finding in bad if finding.key not in explained]
-    first = f"{_first(assessment.verdict, blamed, seen[Status.PASS])} | {performance}"
+    loose = [_named(finding) for finding in bad if finding.key not in explained]
+    first = f"{_first(assessment, loose, seen[Status.PASS])} | {performance}"
     return lines([first, *(_line(each, remedy[each.key]) for each in (*bad, *known))])
 
 
@@ -72,38 +68,17 @@ def _label(finding: Finding, quantity: str) -> str:
     return label if _BARE.fullmatch(label) else f"'{label}'"
 
 
-def _first(verdict: Status, blamed: Sequence[str], passed: int) -> str:
-    head = f"DGXCHECK {_WORDS[verdict]} - "
-    if not blamed:
-        return head + (f"{passed} checks passed" if passed else "nothing could be judged")
-    named = ""
-    for count, name in enumerate(blamed):
-        left = len(blamed) - count - 1
-        more = f", {left} more" if left else ""
-        longer = f"{named}, {name}" if named else name
-        if len((head + longer + more).encode()) > FIRST_LINE:
-            return head + (f"{named}, {left + 1} more" if named else f"{len(blamed)} causes")
-        named = longer
-    return head + named
-
-
-def _blamed(cause: Cause, found: Mapping[str, Finding]) -> str:
-    """``pcie.width GPU2 0000:0a:00.0 x8 of x16``; what several subjects have in common by its own name."""
-    findings = [found[key] for key in cause.explains]
-    lead = findings[0]
-    if {finding.subject for finding in findings} != {lead.subject} or lead.subject.peer is not None:
-        return visible(f"{lead.id} {component_name(cause.component)}").replace("|", "/")
-    return visible(f"{lead.id}{_place(lead)}{_figure(lead.judgement)}").replace("|", "/")
-
-
-def _place(finding: Finding) -> str:
-    return f" {subject_name(finding.subject)}" if finding.subject.kind != "host" else ""
-
-
-def _figure(judgement: Judgement) -> str:
-    """`` x8 of x16``; empty where a finding is not about a figure."""
-    told = against(judgement.measured, judgement.expected, judgement.unit)
-    return f" {told}" if told else ""
+def _first(assessment: Assessment, loose: Sequence[str], passed: int) -> str:
+    """The first cause with its figure and action; else what no cause explains."""
+    head = f"DGXCHECK {_WORDS[assessment.verdict]} - "
+    causes = assessment.causes
+    left = len(causes) + len(loose) - 1
+    more = f"; {left} more" if left > 0 else ""
+    if causes:
+        return f"{head}{headline(assessment, causes[0], FIRST_LINE - len(head) - len(more))}{more}".replace("|", "/")
+    if loose:
+        return f"{head}{loose[0]}{more}"
+    return head + (f"{passed} checks passed" if passed else "nothing could be judged")
 
 
 def _named(finding: Finding) -> str:

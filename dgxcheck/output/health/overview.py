@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.device_facts import is_only_named
@@ -53,14 +53,20 @@ def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[D
 
 
 def _states(assessment: Assessment) -> Mapping[str | None, Status]:
-    """The worst status by bus id, or by name where that is not known; None for the host. PASS: judged, and good."""
+    """The worst status by bus id, or by name where that is not known; None for the host. PASS: judged, and good.
+
+    Of what is found between two devices the suspect alone is blamed, where it is one of them.
+    """
     worst: dict[str | None, Status] = {}
+    suspects = {key: cause.component for cause in assessment.causes for key in cause.explains}
     for finding in assessment.findings:
         bad = finding.status in BAD and not finding.acknowledged
         if not bad and finding.status is Status.SKIP:
             continue
-        ends = [finding.subject, *([finding.subject.peer] if finding.subject.peer else [])]
-        for place in {_place(end) for end in ends}:
+        ends = {_place(end) for end in (finding.subject, finding.subject.peer) if end is not None}
+        suspect = suspects.get(finding.key)
+        blamed = ends & {suspect.bdf, suspect.peer_bdf} - {None} if suspect is not None else ends
+        for place in blamed or ends:
             before, status = worst.get(place, Status.PASS), finding.status if bad else Status.PASS
             worst[place] = min(before, status, key=_WORST.index)
     return worst
@@ -71,6 +77,14 @@ def _place(end: Subject) -> str | None:
     if end.kind in ("gpu", "hca", "port"):
         return end.bdf or end.name.rpartition("/")[0] or end.name
     return None if end.kind == "host" else end.bdf
+
+
+def verdicts(assessment: Assessment) -> Iterator[tuple[Device, Status]]:
+    """Of every GPU and HCA what the column State shows."""
+    states, status = _states(assessment), {word: status for status, word in _WORDS.items()}
+    for device in assessment.topology.devices:
+        if device.kind in ("gpu", "nic"):
+            yield device, status.get(_state(assessment, device, states), Status.PASS)
 
 
 def _state(assessment: Assessment, device: Device, states: Mapping[str | None, Status]) -> str:
@@ -85,11 +99,11 @@ def _state(assessment: Assessment, device: Device, states: Mapping[str | None, S
 
 
 def _is_down(assessment: Assessment, device: Device) -> bool:
-    """Is none of an adapter's ports active, by intent or not?"""
+    """Is none of an adapter's ports known to be active, by intent or not?"""
     devices = assessment.snapshot.ib_ports
     ports = () if isinstance(devices, Missing) else [each.ports for each in devices if each.device == device.name]
     known = [port.state for one in ports if not isinstance(one, Missing) for port in one]
-    return bool(known) and not any(state is PortState.ACTIVE or isinstance(state, Missing) for state in known)
+    return bool(ports) and PortState.ACTIVE not in known
 
 
 def _table(

@@ -16,8 +16,9 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.output import provenance
 from dgxcheck.output.health import figure_blocks, overview
 from dgxcheck.output.health.cause_marks import cause_marks
-from dgxcheck.output.health.causes import due, fru_lines, place
+from dgxcheck.output.health.causes import again, conditions, due, fru_lines, place
 from dgxcheck.output.health.finding_lines import SKIPPED, sentence, skip_counts, subject_name, worst_first
+from dgxcheck.output.health.headline import problem
 from dgxcheck.output.health.instructions import (
     STEPS,
     URGENCIES,
@@ -186,7 +187,7 @@ def problems(assessment: Assessment) -> Iterator[Block]:
     """The worst first; where nothing is wrong, that."""
     remedies, found = remedies_of(assessment.findings), {each.key: each for each in assessment.findings}
     for number, cause in enumerate(assessment.causes, 1):
-        yield _cause(number, cause, found, remedies)
+        yield _cause(assessment, number, cause, found, remedies)
     loose = {*assessment.diagnosis.unexplained}
     for number, finding in enumerate(
         (each for each in worst_first(assessment.findings) if each.key in loose), len(assessment.causes) + 1
@@ -205,8 +206,11 @@ def problems(assessment: Assessment) -> Iterator[Block]:
         yield Paragraph(f"No problems found in the checks that ran: {what_ran(assessment)}.")
 
 
-def _cause(number: int, cause: Cause, found: Mapping[str, Finding], remedies: Remedies) -> ProblemBlock:
-    notes = [*fru_lines([cause]), f"Confidence: {confidence_text(cause.confidence)}."]
+def _cause(
+    assessment: Assessment, number: int, cause: Cause, found: Mapping[str, Finding], remedies: Remedies
+) -> ProblemBlock:
+    notes = [f"Suspect: {place(cause.component)}", *fru_lines([cause])]
+    notes += [f"Confidence: {confidence_text(cause.confidence)}."]
     notes += [f"{recurrence_text(cause.recurrence)}."] if cause.recurrence is not None else []
     findings = [sentence(found[key]) for key in cause.explains if key in found]
     save = list(dict.fromkeys(preserve_text(evidence) for evidence in cause.preserve))
@@ -216,19 +220,20 @@ def _cause(number: int, cause: Cause, found: Mapping[str, Finding], remedies: Re
     if more > 0:
         blocks.append(Fold(title=f"and {counted(more, 'more finding')}", blocks=tuple(map(Paragraph, findings[3:]))))
     blocks += [Paragraph(visible(note)) for note in notes]
-    blocks.append(
-        OrderedList(steps=tuple(_step(action, remedies, number) for number, action in enumerate(cause.actions)))
-    )
     if save and disturbs:
         blocks += [Paragraph("Save first what this destroys:"), Paragraph("\n".join(map(visible, save)), code=True)]
-    title = f"{number}. {place(cause.component)} ({cause.severity.value}, {due(cause)})"
+    when = conditions(cause.actions, again(cause, found))
+    steps = zip(cause.actions, when, strict=True)
+    blocks.append(OrderedList(steps=tuple(_step(*each, remedies, at) for at, each in enumerate(steps))))
+    title = f"{number}. {problem(assessment, cause)} ({cause.severity.value}, {due(cause)})"
     return ProblemBlock(title=visible(title), tone=TONES[cause.severity], blocks=tuple(blocks))
 
 
-def _step(action: Action, remedies: Remedies, number: int) -> ListItem:
+def _step(action: Action, condition: str, remedies: Remedies, number: int) -> ListItem:
     how = instruction_text(action.instruction, remedies.get(action.remedy_of, ""))
     commands = tuple(visible(shlex.join(command)) for command in action.commands)
-    notes = [f"disturbs {disturbed(action)}"] if action.scope != "none" else []
+    notes = [condition] if condition else []
+    notes += [f"disturbs {disturbed(action)}"] if action.scope != "none" else []
     notes += [URGENCIES[action.urgency]] if number == 0 or action.step not in PREPARATORY else []
     return ListItem(name=STEPS[action.step], commands=commands, how=visible(how), note=visible("; ".join(notes)))
 

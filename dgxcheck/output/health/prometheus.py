@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from dgxcheck import __version__
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.checks.engine.run import counts
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import first_remedy
@@ -31,6 +31,7 @@ from dgxcheck.output.exposition import (
     metric,
     subject_labels,
 )
+from dgxcheck.output.health import overview
 from dgxcheck.output.health.finding_lines import component_name
 from dgxcheck.output.health.metrics import measurements
 from dgxcheck.output.report import HealthReport
@@ -44,8 +45,12 @@ def render(report: HealthReport) -> str:
 
 
 def families(report: HealthReport) -> list[Family]:
-    """All metrics of one run; every check has its sample, passed or not."""
+    """Verdicts, causes and a few figures of each device; ``every_metric``: also every check that passed or was
+    skipped, and all error counters, which for a DGX A100 are 1,900 series more.
+    """
     assessment = report.assessment
+    judged = [each for each in assessment.findings if report.every_metric or each.status in BAD]
+    counters = error_counters(assessment)
     gpus = labels_of_gpus(assessment)
     by_status = [({"status": status.value}, count) for status, count in counts(assessment.findings).items()]
     return [
@@ -57,12 +62,23 @@ def families(report: HealthReport) -> list[Family]:
         metric("verdict", f"{VERDICT_VALUES}.", [({}, STATES[assessment.verdict.value])]),
         *_score(assessment),
         metric("findings", "Findings by status.", by_status),
-        metric("check_status", f"-1 skip, {VERDICT_VALUES}.", _statuses(assessment.findings, gpus)),
+        metric("check_status", f"-1 skip, {VERDICT_VALUES}.", _statuses(judged, gpus)),
+        metric("device_verdict", f"Of a GPU or HCA: {VERDICT_VALUES}.", _devices(assessment)),
         *_acknowledged(assessment.findings, gpus),
         *_causes(assessment.diagnosis),
         *_measured(assessment.findings, gpus),
-        *error_counters(assessment),
+        *(each for each in counters if report.every_metric or each.name in _CORE),
     ]
+
+
+_CORE = ("gpu_pcie_replays_total", "gpu_ecc_volatile_corrected_errors_total")
+"""Error counters with one series for each GPU."""
+
+
+def _devices(assessment: Assessment) -> Iterator[Series]:
+    for device, status in overview.verdicts(assessment):
+        gpu = device.kind == "gpu"
+        yield {**gpu_labels(device), "device": "" if gpu and device.index is not None else device.name}, STATES[status]
 
 
 def _gpus(assessment: Assessment) -> Iterator[Series]:
@@ -111,7 +127,7 @@ def _causes(found: Diagnosis) -> list[Family]:
     return [
         metric("causes", "Components to blame for what was found.", [({}, len(found.causes))]),
         metric("unexplained_findings", "Findings that no cause explains.", [({}, len(found.unexplained))]),
-        metric("cause_severity", "1 warn, 2 unknown, 3 fail, of a component to blame.", named),
+        metric("cause_severity", "1 warn, 2 fail, 3 unknown, of a component to blame.", named),
     ]
 
 

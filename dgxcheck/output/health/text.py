@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Status, Witness
 from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.output import provenance
 from dgxcheck.output.health import overview
 from dgxcheck.output.health.finding_lines import (
@@ -42,10 +42,9 @@ def verdict_line(assessment: Assessment) -> str:
     others = len(causes) - 1 + len(assessment.diagnosis.unexplained)
     unexplained = bool(assessment.diagnosis.unexplained)
     more = f" ({counted(others, 'more problem' if unexplained else 'more cause')} below)" if others else ""
-    from dgxcheck.output.health.causes import blamed, first_action
+    from dgxcheck.output.health.headline import LONGEST, headline
 
-    found = assessment.findings
-    return visible(f"{head}  {blamed(found, causes[0])} -> {first_action(found, causes[0])}{more}")
+    return f"{head}  {headline(assessment, causes[0], LONGEST - len(more))}{more}"
 
 
 def what_ran(assessment: Assessment) -> str:
@@ -97,6 +96,8 @@ _MOST_FINDINGS = 12
 def render(report: HealthReport) -> str:
     """The verdict first; ``verbose``: also every finding by device, and every check that did not run."""
     assessment, width = report.assessment, report.width
+    if report.brief:
+        return lines(_brief(report))
     return lines(
         [
             wrapped(verdict_line(assessment), width, 6),
@@ -109,6 +110,23 @@ def render(report: HealthReport) -> str:
             *(wrapped(line, width, 2) for line in _summary(report)),
         ]
     )
+
+
+_BRIEF = 20
+"""Lines of the first cause, or fewer, so that 24 hold it."""
+
+
+def _brief(report: HealthReport) -> Iterator[str]:
+    """For a terminal of 24 lines: the verdict, the devices that are not ok, the first cause and the score."""
+    assessment, width = report.assessment, report.width
+    yield wrapped(verdict_line(assessment), width, 6)
+    names = [f"{device.name} {status.value}" for device, status in overview.verdicts(assessment)
+             if status is not Status.PASS]  # fmt: skip
+    yield wrapped(f"Not ok: {first_of(names, 8)}." if names else "All GPUs and HCAs are ok.", width, 2)
+    told = "\n".join(_problems(report)).split("\n") if worst_first(assessment.findings) else []
+    first = next((at for at, line in enumerate(told) if at and line.startswith(("Cause 2", "Causes "))), len(told))
+    yield from told[: min(first, _BRIEF)]
+    yield wrapped(score_line(assessment), width, 2)
 
 
 def _figures(report: HealthReport) -> list[str]:
@@ -139,7 +157,7 @@ def _problems(report: HealthReport) -> list[str]:
     if assessment.diagnosis.causes:
         from dgxcheck.output.health import causes
 
-        told += causes.as_text(assessment.diagnosis, assessment.findings, report.verbose, width, elsewhere)
+        told += causes.as_text(assessment, report.verbose, width, elsewhere)
     keys = set(assessment.diagnosis.unexplained)
     left = [finding for finding in worst_first(assessment.findings) if finding.key in keys]
     most = len(left) if report.verbose or len(left) <= _MOST_FINDINGS else _MOST_FINDINGS - 1

@@ -7,12 +7,20 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from dgxcheck.facts.limits import ARCHIVE_MEMBERS, BUNDLE_BYTES, LOOSE_BYTES, REPORT_BYTES, SECTION_BYTES
+from dgxcheck.facts.limits import (
+    ARCHIVE_MEMBERS,
+    BUNDLE_BYTES,
+    LOG_ROWS,
+    LOOSE_BYTES,
+    READ_LINES,
+    REPORT_BYTES,
+    SECTION_BYTES,
+)
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.input_file import too_large
 from dgxcheck.readers.bundles import archives, bug_report, sections
-from dgxcheck.readers.bundles.sections import Section, one_file, reader_of
+from dgxcheck.readers.bundles.sections import KERNEL_LOG, Section, one_file, reader_of
 from dgxcheck.readers.bundles.sniff import is_report, is_supportconfig
 from dgxcheck.readers.bundles.streams import PACKED, Budget, Stream, Unsupported, rows
 from dgxcheck.readers.formats import utf8
@@ -69,6 +77,7 @@ class _Reader:
         self._budget = Budget(name)
         self._kept = 0
         self._loose = 0
+        self._log_rows = LOG_ROWS // 2
         self._among = False
         """Is the archive that is read one of several files?"""
 
@@ -166,7 +175,21 @@ class _Reader:
                 raise BadInput(f"more than {BUNDLE_BYTES >> 20} MiB of outputs")
             if section.cut:
                 self.notes.append(f"{section.title}: longer than {SECTION_BYTES >> 20} MiB, so cut off")
-            self.sections.append(replace(section, file=file))
+            self.sections.append(replace(self._with_rows(section), file=file))
+            if len(self.sections) > ARCHIVE_MEMBERS:
+                raise BadInput(f"more than {ARCHIVE_MEMBERS} outputs")
+
+    def _with_rows(self, section: Section) -> Section:
+        """As many rows as are read of an output: of a log the last, of those of tools the first; of lspci all."""
+        reader, rows = reader_of(section.title), len(section.lines)
+        most = {KERNEL_LOG: self._log_rows, "lspci": rows}.get(reader, READ_LINES)
+        if reader == KERNEL_LOG:
+            self._log_rows -= min(rows, most)
+        if section.loose or rows <= most:
+            return section
+        self.notes.append(f"{section.title}: {most} of {rows} lines were read")
+        first = rows - most if reader == KERNEL_LOG else 0
+        return replace(section, first=section.first + first, lines=section.lines[first : first + most])
 
 
 def _cost(section: Section) -> int:

@@ -19,14 +19,14 @@ from dgxcheck.readers.host import dmidecode, services, system
 from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.kernel_log.excerpt import DOMAIN, default_domain
 from dgxcheck.readers.layout.undo import Layout, undone
-from dgxcheck.readers.listing import OF_LIST, with_numbers, without_unplaced
+from dgxcheck.readers.listing import OF_LIST, printed_bdfs, with_numbers, without_unplaced
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.lspci.files import files as pci_files
 from dgxcheck.readers.lspci.listing import functions, merged, tree
 from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.network import adapters, counters, hcas
 from dgxcheck.readers.nvidia_smi import catalogue
-from dgxcheck.readers.onto import mismatch, nvml_gpus, printed_bdfs, rebase_indexes
+from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
 
 _TOOLS = {"lspci": (lspci.TOOL, lspci.TREE), KERNEL_LOG: (excerpt.TOOL,)}
 """By reader: what its parts of a text are called. Several of them are put together before they are read."""

@@ -21,6 +21,7 @@ from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
 
 _FORMS = (
     (Fault.GPU_LOST, r"fell(?:en)? off the bus|GPU is lost|not be detected|unable to communicate"),
+    (Fault.GPUS_NOT_OFFERED, r"gres/gpu count (?:reported lower|too low)|of \d{1,3} GPUs are allocatable"),
     (Fault.REMAP_FAILED, r"row remap\w* (?:has )?fail|failed to remap"),
     (Fault.REMAP_PENDING, r"(?:row remap\w*|remapp\w*)[\w ]{0,24}pending|pending row remap"),
     (Fault.RETIREMENT_PENDING, r"(?:page retire\w*|retired pages)[\w ]{0,24}pending|pending page retire"),

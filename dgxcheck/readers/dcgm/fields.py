@@ -82,7 +82,6 @@ _OF_RESPONSE = {
     "off-bus": Fault.GPU_LOST, "contained": Fault.XID_CONTAINED, "pcie": Fault.XID_PCIE, "vm": Fault.XID_SOFTWARE,
     "update": Fault.XID_SOFTWARE, "watch": Fault.XID_NOTICE, "report": Fault.XID_NOTICE,
     "recovery": Fault.RECOVERY_REQUIRED, "field-diagnostic": Fault.RETIREMENT_FAILED, "memory": Fault.ECC_UNCORRECTED,
-    "nvlink": Fault.NVLINK_ERRORS,
 }  # fmt: skip
 """Every other response asks for a reset."""
 

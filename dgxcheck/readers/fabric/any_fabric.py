@@ -32,6 +32,9 @@ def read(text: str, machine: str = "", kind: EndKind | None = None) -> FabricTex
         return FabricText(tuple(lldp.interfaces(text, machine, kind)), {})
     lines = text.splitlines()
     rows = tuple(row for reader in _READERS for row in reader(lines))
+    if not rows and text[:1].isspace():  # quoted in a page
+        lines = [line.strip() for line in lines]
+        rows = tuple(row for reader in _READERS for row in reader(lines))
     return FabricText(rows, dict(_errors(tuple(lines))))
 
 

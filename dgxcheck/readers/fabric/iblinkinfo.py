@@ -24,7 +24,8 @@ _LINK = LazyPattern(
 
 
 def links(lines: Iterable[str]) -> Iterator[PortRow]:
-    """Both forms. The short one names a port at the other end by LID and description alone: by its own block."""
+    """Both forms. The short one names a port at the other end by LID and description alone: by its own block. Where
+    the heads were filtered out, a switch is known by its LID."""
     found: list[tuple[re.Match[str], End]] = []
     kind: EndKind = "adapter"
     head: re.Match[str] | None = None
@@ -36,8 +37,8 @@ def links(lines: Iterable[str]) -> Iterator[PortRow]:
         elif match := _LINK.fullmatch(line):
             description = match["description"].strip() if match["description"] else head["description"] if head else ""
             guid = match["guid"] or (head["guid"] if head else "") or ""
-            found.append((match, End(kind, digits(guid) if guid else "", int(match["port"]), description,
-                                     int(match["lid"]))))  # fmt: skip
+            node = digits(guid) if guid else f"lid:{match['lid']}"
+            found.append((match, End(kind, node, int(match["port"]), description, int(match["lid"]))))
     switches = _switches(found)
     for match, seen in found:
         end = End("switch" if seen.guid in switches else "adapter", seen.guid, seen.port, seen.description, seen.lid)
@@ -47,7 +48,8 @@ def links(lines: Iterable[str]) -> Iterator[PortRow]:
         if match["peer_port"]:
             kind = "switch" if end.guid in switches else "adapter"
             lid, port, name = int(match["peer_lid"]), int(match["peer_port"]), match["peer"].strip()
-            guid = digits(match["peer_guid"]) if match["peer_guid"] else by_place.get((lid, name, port), "")
+            by_lid = by_place.get((lid, name, port)) or by_place.get((lid, "", port), "")
+            guid = digits(match["peer_guid"]) if match["peer_guid"] else by_lid
             if guid:
                 peer = End("switch" if guid in switches else "adapter", guid, port, name, lid)
                 yield PortRow(End(kind, end.guid, end.port, end.description, end.lid), peer, int(match["lanes"] or 0),

@@ -1,4 +1,7 @@
-"""``lldpctl -f json`` of one machine: which port of which switch each of its interfaces hears."""
+"""``lldpctl -f json`` of one machine: which port of which switch each of its interfaces hears.
+
+``json0`` has a list in place of every object, and names as members; what is in it is the same.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ def interfaces(text: str, machine: str, kind: EndKind) -> Iterator[PortRow]:
         document: Json = json.loads(text)
     except (ValueError, RecursionError):
         return
-    lldp = document.get("lldp") if isinstance(document, dict) else None
+    lldp = _one(document.get("lldp")) if isinstance(document, dict) else None
     found = lldp.get("interface") if isinstance(lldp, dict) else None
     for entry in found if isinstance(found, list) else [found]:
-        for name, facts in (entry.items() if isinstance(entry, dict) else ()):
-            chassis, port = (facts.get("chassis"), facts.get("port")) if isinstance(facts, dict) else (None, None)
+        for name, facts in _named(entry):
+            chassis, port = (_one(facts.get("chassis")), _one(facts.get("port")))
             if not isinstance(chassis, dict) or not isinstance(port, dict) or not chassis:
                 continue
             peer, far = _chassis(chassis), _port(port)
@@ -38,21 +41,33 @@ def _end(kind: EndKind, machine: str, label: str) -> End:
     return End(kind, f"lldp:{machine}", number_of(label), machine, 0, label)
 
 
+def _one(value: Json) -> Json:
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _named(entry: Json) -> Iterator[tuple[str, dict[str, Json]]]:
+    if isinstance(entry, dict):
+        members = {str(entry["name"]): entry} if isinstance(entry.get("name"), str) else entry
+        yield from ((name, facts) for name, facts in members.items() if isinstance(facts, dict))
+
+
 def _chassis(chassis: dict[str, Json]) -> str:
     """Its name, which is the key of the only member; without one the id."""
+    own = {key: _one(value) for key, value in chassis.items()}
+    for stated in (own.get("name"), own.get("id")):
+        if isinstance(stated, dict) and isinstance(stated.get("value"), str):
+            return str(stated["value"])
     name = next(iter(chassis))
-    if name != "id":
-        return name
-    value = chassis["id"].get("value") if isinstance(chassis["id"], dict) else None
-    return value if isinstance(value, str) else ""
+    return name if name != "id" else ""
 
 
 def _port(port: dict[str, Json]) -> str:
     """The name of the interface; a MAC address names none, so that the description stands in."""
-    number = port.get("id")
+    number = _one(port.get("id"))
     if isinstance(number, dict) and number.get("type") != "mac" and isinstance(number.get("value"), str):
         return str(number["value"])
-    described = port.get("descr")
+    described = _one(port.get("descr"))
+    described = described.get("value") if isinstance(described, dict) else described
     return described if isinstance(described, str) else ""
 
 

@@ -131,8 +131,8 @@ _ERRORS = (
               Fault.ECC_UNCORRECTED, True),
     CudaError(220, "NVLINK_UNCORRECTABLE|NvlinkUncorrectable",
               "uncorrectable NVLink error detected during the execution", "fail", Fault.NVLINK_ERRORS, True),
-    CudaError(226, "CONTAINED|Contained", "Invalid access of peer GPU memory over nvlink or a hardware error", "fail",
-              Fault.NVLINK_ERRORS, True),
+    CudaError(226, "CONTAINED|Contained", "Invalid access of peer GPU memory over nvlink or a hardware error", "warn",
+              Fault.XID_CONTAINED, True),
     CudaError(700, "ILLEGAL_ADDRESS|IllegalAddress", "an illegal memory access was encountered", "warn",
               Fault.PROGRAM_CRASHED),
     CudaError(701, "LAUNCH_OUT_OF_RESOURCES|LaunchOutOfResources", "too many resources requested for launch", "warn",
@@ -171,8 +171,7 @@ _AROUND = LazyPattern(
 """What Python and PyTorch print around such an error."""
 _FILE = LazyPattern(r"\s{0,40}File \"", 'File "')
 """Before a line of code."""
-_NCCL = "NCCL "
-"""Its own log has a reader."""
+_OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli")
 
 
 def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -184,7 +183,7 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         text = line.strip()
         if not text:
             continue
-        error = _error(text) if _NCCL not in text and _SIGN.search(text) else None
+        error = _error(text) if not _OWN_READER.search(text) and _SIGN.search(text) else None
         if error is not None:
             named = _GPU.search(text)
             subject = HOST if not error.of_gpu else f"GPU{int(named['gpu'])}" if named else nameless(0)
@@ -261,6 +260,8 @@ def read_containers(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match := _ERROR.search(line):
             text = match["text"].strip().rstrip(":")
             outcome, fault = next((how, kind) for form, how, kind in _MEANINGS if form.search(text))
+            if fault is Fault.CONTAINER_RUNTIME and (passed_on := error_of_host(text)) is not None:
+                outcome, fault = passed_on.outcome, passed_on.fault or fault
             reports.add(HOST, match["kind"], outcome, fault, f"{match['kind']} error: {text}")
         elif _NO_TOOLKIT.search(line) or _NO_RUNTIME.search(line):
             reports.add(

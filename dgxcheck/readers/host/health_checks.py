@@ -45,6 +45,11 @@ _OF_TEST = (
 _SUM = LazyPattern(
     r"(?:Global Test|Device|System) Results: \d{1,6} success, .{1,80}|-{20,100}|One or more tests didn't run\."
 )
+_TOTAL = LazyPattern(
+    r"System Results: (?P<pass>\d{1,6}) success, (?P<fail>\d{1,6}) errors?, (?P<warn>\d{1,6}) warnings?, .{1,80}",
+    "System Results:",
+)
+"""All that is printed without -v."""
 
 
 def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -53,10 +58,15 @@ def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     order: dict[int, str] = {}
     understood: set[int] = set()
     subject, test, text = "", "", ""
+    total: re.Match[str] | None = None
     for number, raw in enumerate(bounded(lines)):
         line = raw.strip()
         if _HEALTHMON_BEGIN.fullmatch(line):
             subject, test = HOST, ""
+        elif match := _TOTAL.fullmatch(line):
+            test, total = "", match
+        elif total is not None and _SUM.fullmatch(line):
+            test = ""
         elif match := _HEALTHMON_GPU.fullmatch(line):
             bdf, index = as_bdf(match["bdf"]), gpu(match["index"])
             if bdf is None or index is None:
@@ -79,6 +89,11 @@ def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             subject = ""
             continue
         understood.add(number)
+    if total is not None and not reports:
+        counted = {how: int(total[how]) for how in ("fail", "warn", "pass")}
+        how: Outcome = "fail" if counted["fail"] else "warn" if counted["warn"] else "pass"
+        said = f"{counted['fail']} errors, {counted['warn']} warnings; nvidia-healthmon -v lists the tests"
+        reports.add(HOST, "results", how, None if how == "pass" else Fault.TEST_FAILED, "" if how == "pass" else said)
     if not reports:
         return ()
     facts: dict[str, Json] = dict(reports.facts())

@@ -8,8 +8,10 @@ of gpud's API (https://github.com/leptonai/gpud, api/v1).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
@@ -27,6 +29,8 @@ _ROW = LazyPattern(
     r"(?P<reason>\S.{0,199}?) {1,40}(?P<user>[\w.()-]{1,40}) {1,20}(?P<when>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|Unknown)"
     r" {1,12}(?:[a-z]{3,12}[*~#!%$@^-]? {1,12})?(?P<nodes>[\w.,\[\]-]{1,400})"
 )
+_COLUMNS = frozenset({"REASON", "USER", "TIMESTAMP", "STATE", "NODES", "AVAIL", "PARTITION", "NODELIST"})
+"""Of ``sinfo`` with a format of one's own: as wide as that says, so that each begins where its title does."""
 _NODE = LazyPattern(r"NodeName=(?P<node>\S{1,255})(?: .*)?", "NodeName=")
 _STATE = LazyPattern(r"(?:.* )?State=(?P<state>[A-Z_+*]{2,80})(?: .*)?", "State=")
 _REASON = LazyPattern(
@@ -35,17 +39,28 @@ _REASON = LazyPattern(
 _CONDITION = LazyPattern(
     r"(?P<type>[A-Z]\w{2,60}) {1,40}(?P<status>True|False|Unknown) {1,20}"
     r"(?P<times>(?:[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4} {1,12}){1,2})"
-    r"(?P<reason>\w{1,80}) {1,20}(?P<message>\S.{0,600})"
+    r"(?P<reason>\S{1,80})(?: {1,20}(?P<message>\S.{0,600}))?"
 )
 _USUAL = {"Ready": "True", "NetworkUnavailable": "False", "MemoryPressure": "False", "DiskPressure": "False",
           "PIDPressure": "False", "EtcdIsVoter": "True"}  # fmt: skip
 """The status that a healthy node has; that of every other condition, which names a problem, is False."""
+_HELD_BACK = "the device plugin calls the others unhealthy; its log names them with the Xid"
 _EVENT = LazyPattern(
     r"\S{2,20} {1,20}Warning {1,20}(?P<reason>[A-Z]\w{2,60}) {1,20}[Nn]ode/(?P<node>[\w.-]{1,253}) {1,40}"
     r"(?P<message>\S.{0,600})",
     "Warning ",
 )
-_XID = LazyPattern(r"\bX[Ii][Dd][ :=_#]{0,3}(?P<number>\d{1,3})\b")
+_XID = LazyPattern(r"\bX[Ii][Dd](?:[ :=_#]{0,3}|\w{0,20} is True \(\{\")(?P<number>\d{1,3})\b")
+"""The second form is that of GKE: ``XidCriticalError`` with the reason ``{"48":true}``."""
+_RESOURCES = LazyPattern(r"(?P<which>Capacity|Allocatable):", "Capacity:", "Allocatable:")
+_COUNT = LazyPattern(r"nvidia\.com/gpu:? {1,60}(?P<count>\d{1,3})\b.*", "nvidia.com/gpu")
+_DETECTED = LazyPattern(
+    r"(?:.{0,200} )?XID (?P<number>\d{1,3})(?:\.\d{1,3})? ?\(.{1,80}?\).{0,120} detected on (?:GPU )?"
+    r"(?:PCI:)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\b.*"
+    r"|.{0,200}XidCriticalError: Xid=\d{1,3} on Device=GPU-[0-9a-f-]{36}.{0,80}"
+)
+"""As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin."""
+_OF_DRIVER = "NVRM: Xid ("
 _GPU = LazyPattern(r"\bGPU[ :=_]{0,2}(?P<gpu>\d{1,2})\b(?![.:]\d)")
 
 
@@ -56,6 +71,8 @@ class Said(Record):
     lines: tuple[int, ...]
     topic: str
     text: str
+    gpu: str = ""
+    """Its bdf, where the line has it."""
 
 
 def read_slurm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -65,15 +82,23 @@ def read_slurm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _reasons(lines: tuple[str, ...]) -> Iterator[Said]:
     below = False
+    columns: dict[str, slice] = {}
     node = state = ""
     since = 0
     for number, line in enumerate(lines):
         text = line.strip()
         if _HEAD.fullmatch(text):
-            below = True
-        elif below and (row := _ROW.fullmatch(text)):
-            yield Said(node=row["nodes"], lines=(number,), topic="reason",
-                       text=f"{row['reason']} ({row['user']}, {row['when']})")  # fmt: skip
+            below, columns = True, {}
+        elif found := _columns(line):
+            below, columns = False, found
+        elif columns and (row := {name: line[at].strip() for name, at in columns.items()})["NODELIST"]:
+            whose = ", ".join(row[name] for name in ("USER", "TIMESTAMP") if row.get(name))
+            shown = f"{row['REASON']} ({whose})" if whose else row["REASON"]
+            yield Said(node=row["NODELIST"], lines=(number,), topic="reason",
+                       text="" if row["REASON"] in ("", "none") else shown)  # fmt: skip
+        elif below and (match := _ROW.fullmatch(text)):
+            yield Said(node=match["nodes"], lines=(number,), topic="reason",
+                       text=f"{match['reason']} ({match['user']}, {match['when']})")  # fmt: skip
         elif match := _NODE.fullmatch(text):
             node, state, since = match["node"], "", number
         elif node and (match := _STATE.fullmatch(text)):
@@ -85,6 +110,17 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Said]:
             node = ""
         else:
             below = below and bool(text)
+            columns = columns if text else {}
+
+
+def _columns(head: str) -> dict[str, slice]:
+    """Where the columns of a list with reasons are, by their titles; empty for another line."""
+    titles = [(match[0], match.start()) for match in re.finditer(r"[A-Z]+", head)]
+    names = {name for name, _ in titles}
+    if not names >= {"REASON", "NODELIST"} or not names <= _COLUMNS or head.split() != [name for name, _ in titles]:
+        return {}
+    ends = [start for _, start in titles[1:]]
+    return {name: slice(start, end) for (name, start), end in zip(titles, [*ends, None], strict=True)}
 
 
 def read_kubernetes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -93,13 +129,23 @@ def read_kubernetes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
+    which = ""
+    counts: dict[str, int] = {}
     for number, line in enumerate(lines):
         text = line.strip()
-        if condition := _CONDITION.fullmatch(text):
+        if resources := _RESOURCES.fullmatch(text):
+            which = resources["which"]
+        elif which and (gpus := _COUNT.fullmatch(text)):
+            counts[which] = int(gpus["count"])
+            some, every = counts.get("Allocatable", 0), counts.get("Capacity", 0)
+            short = which == "Allocatable" and some < every
+            yield Said(node="", lines=(number,), topic="allocatable",
+                       text=f"{some} of {every} GPUs are allocatable: {_HELD_BACK}" if short else "")  # fmt: skip
+        elif condition := _CONDITION.fullmatch(text):
             name, status = condition["type"], condition["status"]
             good = status == _USUAL.get(name, "False")
-            shown = "" if good else f"{name} is {status} ({condition['reason']}): {condition['message']}"
-            yield Said(node="", lines=(number,), topic=name.lower(), text=shown)
+            shown = f"{name} is {status} ({condition['reason']}): {condition['message'] or ''}".rstrip(": ")
+            yield Said(node="", lines=(number,), topic=name.lower(), text="" if good else shown)
         elif event := _EVENT.fullmatch(text):
             yield Said(node=event["node"], lines=(number,), topic=event["reason"].lower(),
                        text=f"{event['reason']}: {event['message']}")  # fmt: skip
@@ -108,7 +154,11 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
 def read_health_events(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """NVSentinel's that are not healthy any more, and those of gpud that are more than information."""
     lines = bounded(lines)
-    return (*_imported("NVSentinel", _of_nvsentinel(lines)), *_imported("gpud", _of_gpud(lines)))
+    return (
+        *_imported("NVSentinel", _of_nvsentinel(lines)),
+        *_imported("gpud", _of_gpud(lines)),
+        *_imported("health monitor", _of_lines(lines)),
+    )
 
 
 def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Said]:
@@ -138,6 +188,16 @@ def _of_gpud(lines: tuple[str, ...]) -> Iterator[Said]:
         yield Said(node="", lines=tuple(where), topic=str(found["component"]), text="")
 
 
+def _of_lines(lines: tuple[str, ...]) -> Iterator[Said]:
+    """Where the driver's own lines are in the same text, these say nothing more."""
+    again = any(_OF_DRIVER in line for line in lines)
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if detected := _DETECTED.fullmatch(text):
+            gpu = as_bdf(f"{detected['bdf']}.0") if detected["bdf"] else nameless(0)
+            yield Said(node="", lines=(number,), topic="xid", text="" if again else text, gpu=gpu or "")
+
+
 def _judged(text: str) -> tuple[Outcome, FaultKind | None]:
     """By the Xid that it names, else by its words; a note where neither tells a fault."""
     if xid := _XID.search(text):
@@ -156,7 +216,8 @@ def _imported(tool: str, said: Iterator[Said]) -> tuple[Imported, ...]:
             reports.add(HOST, "conditions", "pass")
             continue
         named = _GPU.search(each.text)
-        reports.add(f"GPU{int(named['gpu'])}" if named else HOST, each.topic, *_judged(each.text), each.text)
+        subject = each.gpu or (f"GPU{int(named['gpu'])}" if named else HOST)
+        reports.add(subject, each.topic, *_judged(each.text), each.text)
     return tuple(
         Imported(tool=tool, facts=reports.facts(), understood=frozenset(understood), host=node.partition(".")[0])
         for node, (reports, understood) in by_node.items()

@@ -49,17 +49,25 @@ _UNIT = LazyPattern(
     r"|(?P<verb>Start|Stopp|Fail)\w* .{0,20}(?:nvidia-fabricmanager\.service|NVIDIA fabric manager service).{0,80})",
     flags=re.IGNORECASE,
 )
-_STOPPED = LazyPattern(r"Failed with result|status=(?!0/)|Start request repeated too quickly", flags=re.IGNORECASE)
+_SHOWN = LazyPattern(r"(?:[^\w\s] |x )?nvidia-fabricmanager\.service - .{1,80}", "nvidia-fabricmanager.serv")
+_ACTIVE = LazyPattern(r"Active: (?P<state>failed|inactive|active) \((?P<why>[^()]{1,60})\).{0,120}", "Active: ")
+_ASIDE = LazyPattern(r"(?:Loaded|Drop-In|Docs|Process|Main PID|Tasks|Memory|CPU|CGroup|Status|Duration): .{0,400}")
+"""``systemctl status``: the unit, its state, and what stands around it."""
+_STOPPED = LazyPattern(r"Failed with |status=(?!0/)|Start request repeated too quickly", flags=re.IGNORECASE)
 """Of the unit: how systemd says that the service ended, or did not begin."""
 _PAYLOAD = LazyPattern(r"Message (?:payload|header) details:.{0,2000}", "details")
 NONE = "no-nvswitch"
+_NOTHING_TO_DO = (
+    "the driver sees no NVSwitch: on a machine without them disable nvidia-fabricmanager, which has nothing to do; on"
+    " one with them (lspci -d 10de::0680) see why the driver does not take them"
+)
 _NON_FATAL = "nvswitch-error"
 _SXID = LazyPattern(r"error (?P<number>\d{5})\b", "error ")
 _NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')}-")
 _CONFIGURED = LazyPattern(r"Successfully configured all the available", "Successfully")
 """It found NVSwitches, then or before."""
 _FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
-    (LazyPattern(r"NV_WARN_NOTHING_TO_DO", "NV_WARN_NOTHING_TO_DO"), NONE, "pass", None),
+    (LazyPattern(r"NV_WARN_NOTHING_TO_DO", "NV_WARN_NOTHING_TO_DO"), NONE, "note", None),
     (_CONFIGURED, "configured", "pass", None),
     (LazyPattern(r"NVSwitch fatal error", flags=re.IGNORECASE), "nvswitch-fatal", "fail", Fault.NVSWITCH_FATAL),
     (LazyPattern(r"NVSwitch non-?fatal error", flags=re.IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
@@ -83,6 +91,7 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     understood: set[int] = set()
     unit: list[str] = []
     entries: list[tuple[str, str]] = []
+    shown = False
     for number, line in enumerate(bounded(lines)):
         text = line.strip()
         if match := _LINE.fullmatch(text):
@@ -93,11 +102,16 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             entries.append(("ERROR" if _ERROR.search(match["text"] or "") else "INFO", match["text"] or ""))
         elif match := _UNIT.fullmatch(text):
             unit.append(match["text"] or match["verb"] or match["job"])
-        elif not (understood and _PAYLOAD.fullmatch(text)):
+        elif _SHOWN.fullmatch(text):
+            shown = True
+        elif shown and (match := _ACTIVE.fullmatch(text)):
+            unit.append({"inactive": "Stopp", "active": "Start"}.get(match["state"], f"Failed with {match['why']}"))
+        elif not (understood and (_PAYLOAD.fullmatch(text) or (shown and _ASIDE.fullmatch(text)))):
+            shown = shown and bool(text)
             continue
         understood.add(number)
     if any(_FORMS[0][0].search(text) for _, text in entries):
-        reports.add(HOST, NONE, "pass")  # without NVSwitches it ends at once, which systemd calls a failure
+        reports.add(HOST, NONE, "note", None, _NOTHING_TO_DO)  # systemd calls it a failure that it ends at once
         unit, entries = [], []
     for level, text in entries:
         _take(reports, level, text)

@@ -19,7 +19,7 @@ from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 from dgxcheck.source.kernel_log.kmsg import NO_TIMES, line, relevant_lines
 from dgxcheck.source.kernel_log.records import BDF
-from dgxcheck.source.kernel_log.saved import times
+from dgxcheck.source.kernel_log.saved import is_forgeable, times
 
 DOMAIN = "stated iommu-domain"
 """Key of that type."""
@@ -79,9 +79,9 @@ def read_excerpt(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     parts = [*as_rows(lines)]
     rows = [(number, text) for number, text in parts if text is not None]
     timed = [*_timed(rows)]
-    logs = _logs(timed, True)
+    logs = _logs(timed, True, is_forgeable("\n".join(lines)))
     if not any(facts for _, facts in logs.values()) and (untimed := [*_untimed(rows)]):
-        logs = _logs(untimed, False)
+        logs = _logs(untimed, False, False)
     of_log = (number for number, text in parts if text is None or _PSTORE.fullmatch(text.strip()))
     aside = {*of_log, *(number for number, _ in timed)} if any(own for own, _ in logs.values()) else set()
     idle = {number for own, facts in logs.values() if not facts for number, row in own if row.strip()}
@@ -95,9 +95,11 @@ def read_excerpt(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return tuple(found)
 
 
-def _logs(rows: list[tuple[int, str]], timed: bool) -> dict[str, tuple[list[tuple[int, str]], dict[str, Json]]]:
+def _logs(
+    rows: list[tuple[int, str]], timed: bool, forgeable: bool
+) -> dict[str, tuple[list[tuple[int, str]], dict[str, Json]]]:  # fmt: skip
     """By host the rows and their facts."""
-    return {host: (own, _facts(own, timed)) for host, own in by_host(_without_masks(rows)).items()}
+    return {host: (own, _facts(own, timed, forgeable)) for host, own in by_host(_without_masks(rows)).items()}
 
 
 def rows_of(lines: tuple[str, ...]) -> Rows:
@@ -106,13 +108,13 @@ def rows_of(lines: tuple[str, ...]) -> Rows:
     return _without_masks([*_timed(rows)] or [*_untimed(rows)])
 
 
-def _facts(rows: Rows, timed: bool) -> dict[str, Json]:
+def _facts(rows: Rows, timed: bool, forgeable: bool) -> dict[str, Json]:
     """Of the rows of one host, which have times of their own or not; empty where they tell nothing."""
     log = times("\n".join(row for _, row in rows)) if rows else None
     if log is None or not (log.lines or log.earlier):
         return {}
     whole = log.begins is not None and log.begins < _WHOLE_S
-    shown = relevant_lines(log if whole else replace(log, begins=None))
+    shown = relevant_lines(replace(log, begins=log.begins if whole else None, forgeable=forgeable))
     shown = shown if timed else (line(0.0, NO_TIMES), *shown[1:])
     facts: dict[str, Json] = {f"kmsg {number}": text for number, text in enumerate(shown)}
     if domain := default_domain(row for _, row in rows):

@@ -31,6 +31,8 @@ _FULL = LazyPattern(
 _UNIX = LazyPattern(r"(?P<at>\d{9,10}\.\d{6}) (?P<rest>\S{1,255} kernel: .*)", " kernel: ")
 _NAMELESS = LazyPattern(rf"(?P<at>(?:{ISO}|{SYSLOG}) {{1,2}})(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) (?P<text>\S.*)")
 """rsyslog with a template that leaves out the program."""
+_CLOCK = LazyPattern(r"(?:\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\d{1,9}) {1,4}(?P<text>\S.*)")
+"""A log that was cut to the time of day, or counted (``uniq -c``)."""
 _FIELD = LazyPattern(r"\s{0,8}(?P<name>_{0,2}[A-Z][A-Z0-9_]{1,63})=(?P<value>.*)", flags=re.DOTALL)
 _VERBOSE = LazyPattern(r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} \S{1,8} \[s=[0-9a-f]{32};.{1,300}\]")
 _OF_JOURNAL = ("__CURSOR", "__REALTIME_TIMESTAMP", "_BOOT_ID", "_TRANSPORT")
@@ -135,6 +137,8 @@ def _row(line: str) -> str:
         return f"{blank}[{match['at']}] {match['rest']}"
     if (match := _NAMELESS.fullmatch(text)) and is_relevant(match["text"]) and not is_relevant(text):
         return f"{blank}{match['at']}{match['host']} kernel: {match['text']}"
+    if (match := _CLOCK.fullmatch(text)) and is_relevant(match["text"]):
+        return blank + match["text"]
     return line
 
 

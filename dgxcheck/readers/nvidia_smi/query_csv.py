@@ -92,6 +92,8 @@ def field(column: str) -> str | None:
 
 def is_column(name: str) -> bool:
     """Is this the name of a column, used or not?"""
+    if not name.replace(".", "_").isidentifier():
+        return False
     return name in BUS_ID or field(name) is not None or UNUSED.fullmatch(name) is not None
 
 
@@ -170,12 +172,19 @@ def read_csv(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _head(text: str, asked: tuple[str, ...]) -> tuple[str, ...] | None:
     """Names of columns without units, where all words of a line are such."""
     for separator in _SEPARATORS:
-        names = tuple(_UNIT.sub("", cell.strip('"')) for cell in separator.split(text))
+        first, *others = separator.split(text)
+        if not is_column(_name(first)):
+            continue
+        names = (_name(first), *map(_name, others))
         enough = len(names) > 1 or names == asked or _UNIT.search(text) or names[0] in _ALONE
         of_pages = any(name.endswith(_OF_PAGES) for name in names)
         if enough and not text.isupper() and not of_pages and all(map(is_column, names)):
             return names
     return None
+
+
+def _name(cell: str) -> str:
+    return _UNIT.sub("", cell.strip('"'))
 
 
 def _cells(text: str, count: int) -> list[str]:

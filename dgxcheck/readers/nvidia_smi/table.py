@@ -15,7 +15,7 @@ from dgxcheck.facts.bdf import as_bdf, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE
+from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE, WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.nvidia_smi.answers import NO_ANSWER, NOWHERE, Section, imported
 from dgxcheck.readers.nvidia_smi.topo import bare, plain
@@ -62,8 +62,12 @@ _HANDLE_BY_NUMBER = LazyPattern(
     r"(?P<why>[a-z]{2}[^:]{0,200}?)[\"*`]{0,4}",
     flags=re.IGNORECASE | re.ASCII,
 )
-_QUOTED = LazyPattern(r"[\"'`“](?P<said>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]", flags=re.IGNORECASE)
-"""Such a line within a sentence."""
+_QUOTED = LazyPattern(
+    r"(?:[\"'`“](?P<said>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]"
+    r"|[:：\u4e00-\u9fff] {0,2}(?P<last>Unable to [^\"'`“”]{20,200}?)\.?$)",
+    flags=re.IGNORECASE,
+)
+"""Such a line within a sentence, in quotation marks or at its end."""
 _INFOROM = LazyPattern(
     r"WARNING: infoROM is corrupted at gpu (?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\.?",
     flags=re.IGNORECASE | re.ASCII,
@@ -95,12 +99,12 @@ def _facts(text: str) -> dict[str, Json]:
     if _NO_GPU.fullmatch(text):
         return {INIT: True, COUNT: 0}
     quoted = _QUOTED.search(text)
-    if match := _HANDLE.fullmatch(text) or (_HANDLE.fullmatch(quoted["said"]) if quoted else None):
+    if match := _HANDLE.fullmatch(text) or (_HANDLE.fullmatch(quoted["said"] or quoted["last"]) if quoted else None):
         return {f"{NO_HANDLE} {as_bdf(match['bdf']) or match['bdf'].lower()}": match["why"]}
     if match := _HANDLE_BY_NUMBER.fullmatch(text):
         return {f"{NO_HANDLE} {unplaced(int(match['number']))}": match["why"]}
     if (match := _INFOROM.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
-        return {f"nvml nvmlDeviceGetInforomImageVersion {bdf}": _CORRUPTED}
+        return {f"nvml nvmlDeviceGetInforomImageVersion {bdf}": _CORRUPTED, f"{WITHOUT_NUMBER} {bdf}": True}
     return {}
 
 

@@ -24,6 +24,8 @@ EARLIER = "dgxcheck: earlier: "
 """Begins a line of dgxcheck's own on what the log of this boot does not hold, or not any more."""
 LEFT_OUT = "dgxcheck: left out: "
 """Begins a line of dgxcheck's own that counts messages of which only the last are kept."""
+FORGEABLE = "dgxcheck: rows of syslog"
+"""A line of dgxcheck's own: anybody can have written the others."""
 _RECORD = 8192  # PRINTKRB: a shorter read is refused by the kernel
 _OF_GPU = re.compile(r"NVRM: (?:Xid|GPU )")
 RESTRICTED = (
@@ -48,7 +50,8 @@ def relevant_lines(log: Times) -> tuple[str, ...]:
     mark = line(0.0, NO_BOOT) if log.begins is None else line(log.begins, MARK)
     lines = (line(seconds, message) for seconds, message in log.lines)
     left_out = (line(0.0, f"{LEFT_OUT}{count}: {message}"[:LOG_LINE_CHARACTERS]) for count, message in log.left_out)
-    return with_earlier((mark, *lines, *left_out), _earlier(log))
+    forgeable = (line(0.0, FORGEABLE),) if log.forgeable else ()
+    return with_earlier((mark, *lines, *left_out, *forgeable), _earlier(log))
 
 
 def with_earlier(lines: tuple[str, ...], earlier: Iterable[str]) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ class Kept:
         if found is None:
             return
         form, match = found
-        name = (id(form), match.groupdict().get("number") or "")
+        name = (id(form), (match["number"] or "") if "number" in form.compiled.groupindex else "")
         if name not in self._kinds and len(self._kinds) >= _MOST_KINDS:
             name = (-1, "")
         kind = self._kinds.setdefault(name, deque(maxlen=LOG_LINES))

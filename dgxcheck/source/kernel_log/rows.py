@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from calendar import timegm
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from dgxcheck.facts.record import Record
+from dgxcheck.kernel_messages.forms import is_drivers
 from dgxcheck.source.kernel_log.records import from_kernel, may_follow, messages
 
 _ISO = r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?"
@@ -28,15 +29,15 @@ _AT = (
 _MICROSECONDS = 6
 """Digits of a time that two records hardly share."""
 
-Message = tuple[bool, float, str]
-"""Does its time count from boot, the time in seconds, the text."""
+Message = tuple["float | None", "float | None", str]
+"""Seconds since boot, and its date in seconds, as far as the row has them; the text."""
 
 
-class _Row(Record, kw_only=False):
-    """A row that begins a record."""
+class _Row(NamedTuple):
+    """A row that begins a record; a tuple, for a log has a million."""
 
-    since_boot: bool
-    seconds: float
+    since_boot: float | None
+    date: float | None
     stamp: str
     """The time since boot as it is written; empty where the row has a date alone."""
     text: str
@@ -45,7 +46,7 @@ class _Row(Record, kw_only=False):
 def parsed(rows: Iterable[str]) -> Iterator[Message]:
     """Per message of the kernel its time and text; rows that are indented belong to the record before them."""
     row: _Row | None = None
-    first = _Row(True, 0.0, "", "")
+    first = _Row(None, None, "", "")
     more: list[str] = []
     dates = _Dates()
     for whole in rows:
@@ -56,9 +57,10 @@ def parsed(rows: Iterable[str]) -> Iterator[Message]:
         if row is not None:
             yield from _messages(row, [row.text, *more])
         row, more = None, []
-        if kmsg := _KMSG.match(line):  # what is indented below is a property of the device and no message
+        # what is indented below such a line is a property of the device and no message
+        if line[:1].isdecimal() and (kmsg := _KMSG.match(line)):
             if from_kernel(int(kmsg[1])):
-                yield from _messages(_Row(True, int(kmsg[2]) / 1e6, "", ""), kmsg[3].split("\\x0a"))
+                yield from _messages(_Row(int(kmsg[2]) / 1e6, None, "", ""), kmsg[3].split("\\x0a"))
             continue
         row = _row(line, dates)
         if row is None or not _precise(row.stamp):
@@ -72,7 +74,7 @@ def parsed(rows: Iterable[str]) -> Iterator[Message]:
 
 
 def _messages(row: _Row, lines: list[str]) -> Iterator[Message]:
-    return ((row.since_boot, row.seconds, message) for message in messages(lines))
+    return iter([(row.since_boot, row.date, message) for message in messages(lines)])
 
 
 def _precise(stamp: str) -> bool:
@@ -82,25 +84,28 @@ def _precise(stamp: str) -> bool:
 
 def _row(line: str, dates: _Dates) -> _Row | None:
     """None for a line without a time, and for one that is not the kernel's."""
-    if (level := _LEVEL.match(line)) is not None:
+    if line[:1] not in "[<" and (level := _LEVEL.match(line)) is not None:
         if level[1] != "kern":
             return None
         line = line[level.end() :]
     if boot := _SINCE_BOOT.match(line):
-        from_host = _FROM_HOST_SINCE_BOOT.match(boot[3])
+        from_host = _FROM_HOST_SINCE_BOOT.match(boot[3]) if " kernel: " in boot[3] else None
         return _since_boot(boot, from_host[1] if from_host else boot[3])
     if (at := dates.split(line)) is None:
         return None
     from_host = _FROM_HOST.match(at[1])
     text = from_host[1] if from_host else at[1]
-    boot = _SINCE_BOOT.match(text)
-    return _since_boot(boot, boot[3]) if boot else _Row(False, at[0], "", text)
+    if boot := _SINCE_BOOT.match(text):
+        return _since_boot(boot, boot[3], at[0])
+    if from_host is None and line[0] != "[" and not is_drivers(text):
+        return None  # of another program: its clock is not the log's
+    return _Row(None, at[0], "", text)
 
 
-def _since_boot(match: re.Match[str], text: str) -> _Row | None:
+def _since_boot(match: re.Match[str], text: str, date: float | None = None) -> _Row | None:
     if match[1] is not None and not from_kernel(int(match[1])):
         return None
-    return _Row(True, float(match[2]), match[2], text)
+    return _Row(float(match[2]), date, match[2], text)
 
 
 class _Dates:

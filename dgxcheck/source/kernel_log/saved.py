@@ -10,12 +10,23 @@ from itertools import groupby
 
 from dgxcheck.facts.limits import LOG_BOOTS, LOG_BYTES, LOG_LINE_CHARACTERS, LOG_LINES, LOG_ROW_BYTES, LOG_ROWS
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.input_file import read_input
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.rootfs import decode
 from dgxcheck.source.kernel_log.records import Kept, Lines, messages
 from dgxcheck.source.kernel_log.rows import Message, parsed
 
 _NEW_BOOT = re.compile(r"-- (?:Boot [0-9a-f]{1,32}|Reboot) --\r?")
+_EMPTY = re.compile(rb"\n[ \t\r\n]{2,}\n")
+_BY_SYSLOG = LazyPattern(
+    r"^(?:<\d{1,3}>)?(?:1 )?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )\d\d:\d\d:\d\d\S{0,16} \S{1,255} kernel[: ]",
+    " kernel",
+    flags=re.MULTILINE,
+)
+_BY_JOURNAL = LazyPattern(
+    r"^(?:-- (?:Journal begins|Logs begin|Boot|Reboot)|(?:sudo )?journalctl )", "-- ", "journalctl ", flags=re.MULTILINE
+)
 _BACK = 60.0
 """Seconds by which the clock of one boot never goes back."""
 _FIRST = "Linux version "
@@ -33,6 +44,10 @@ class Times(Record, kw_only=False):
     """Those of the driver in the boots before, in their order; none that a later boot has too."""
     left_out: tuple[tuple[int, str], ...] = ()
     """How many more messages there were of a form and device, with one of them."""
+    forgeable: bool = False
+    """Rows of syslog, which the kernel need not have written."""
+    part: str = ""
+    """Which part of a very long file was read; empty where all of it was."""
 
 
 class _Boot:
@@ -51,18 +66,26 @@ class _Boot:
         if self.last is None:
             self.begins = seconds if self.base is None else 0.0 if message.startswith(_FIRST) else None
         self.last = seconds
-        self.kept.add(seconds - (self.base or 0.0), message)
+        self.kept.add(max(0.0, seconds - (self.base or 0.0)), message)
 
 
 def load(path: str) -> Times:
-    """A saved log; BadInput with one line for whatever is wrong with the file."""
-    raw = read_input(path, LOG_BYTES, "save the log to a file first")
-    if raw.count(b"\n") > LOG_ROWS:
-        raise BadInput(f"{path}: more than {LOG_ROWS} lines; save the last part of the log")
-    log = times(raw)
+    """A saved log, of a very long one its end; BadInput with one line for whatever is wrong with the file."""
+    raw = _EMPTY.sub(b"\n\n", read_input(path, LOG_BYTES, "save the log to a file first"))
+    rows = raw.count(b"\n")
+    log = times(raw if rows <= LOG_ROWS else raw.split(b"\n", rows - LOG_ROWS)[-1])
     if log is None:
         raise BadInput(f"{path}: not a kernel log; save the output of dmesg or journalctl -k, with timestamps")
-    return log
+    part = "" if rows <= LOG_ROWS else f"the last {LOG_ROWS} of {rows} lines"
+    return replace(log, part=part, forgeable=is_forgeable(decode(raw)))
+
+
+def is_forgeable(text: str) -> bool:
+    """Is it a file of syslog, to which any user writes as ``kernel`` by ``logger``, and not journalctl's output?
+
+    Of the boots that journalctl heads by a line without a date, and of its command, syslog has none.
+    """
+    return _BY_SYSLOG.search(text) is not None and _BY_JOURNAL.search(text) is None
 
 
 def times(log: str | bytes) -> Times | None:
@@ -103,16 +126,18 @@ def _boots(log: Iterable[Message]) -> list[_Boot]:
     """The boots of one part of a log, those without a message left out."""
     boots: deque[_Boot] = deque(maxlen=LOG_BOOTS + 1)
     boot = _Boot()
-    for since_boot, seconds, message in log:
-        if not since_boot and boot.base is None and boot.last is None:
-            boot.base = seconds
-        if since_boot is (boot.base is not None):
-            continue  # of another clock than the lines before
-        went_back = since_boot and boot.last is not None and seconds < boot.last - _BACK
-        if went_back or (message.startswith(_FIRST) and not since_boot):
+    for since_boot, date, message in log:
+        if boot.base is None and boot.last is None and since_boot is None:
+            boot.base = date
+        seconds = since_boot if boot.base is None else date
+        if seconds is None:  # of another clock than the lines before: at the time of the last one
+            seconds = boot.last or 0.0
+        went_back = boot.base is None and boot.last is not None and seconds < boot.last - _BACK
+        if went_back or (message.startswith(_FIRST) and boot.base is not None):
             if boot.last is not None:
                 boots.append(boot)
-            boot = _Boot(None if since_boot else seconds)
+            boot = _Boot(None if since_boot is not None else date)
+            seconds = since_boot if since_boot is not None else seconds
         boot.add(seconds, message)
     return [each for each in (*boots, boot) if each.last is not None]
 
@@ -133,7 +158,7 @@ def _text(raw: bytes) -> Iterator[Iterator[Message]]:
 
     def part(row: str) -> int:
         nonlocal number
-        number += _NEW_BOOT.fullmatch(row) is not None
+        number += row.startswith("-- ") and _NEW_BOOT.fullmatch(row) is not None
         return number
 
     return (parsed(rows) for _, rows in groupby(_rows(raw), part))
@@ -160,7 +185,7 @@ def _entries(raw: bytes) -> Iterator[tuple[int, Message]]:
             number, boot = number + 1, entry["_BOOT_ID"]
         at = str(entry.get("_SOURCE_MONOTONIC_TIMESTAMP") or entry.get("__MONOTONIC_TIMESTAMP"))
         if at.isascii() and at.isdecimal() and len(at) < 19:
-            yield from ((number, (True, int(at) / 1e6, line)) for line in messages(_lines(entry.get("MESSAGE"))))
+            yield from ((number, (int(at) / 1e6, None, line)) for line in messages(_lines(entry.get("MESSAGE"))))
 
 
 def _lines(message: object) -> list[str]:

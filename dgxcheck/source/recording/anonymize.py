@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording import command_line
 from dgxcheck.source.recording.config_space import publishable, serial_numbers
-from dgxcheck.source.recording.device_names import DeviceNames
+from dgxcheck.source.recording.device_names import OF_PCI, DeviceNames
 from dgxcheck.source.recording.free_text import FreeText, users_of
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, from_rows, insert, place, to_rows
 from dgxcheck.source.recording.known_identities import KnownIdentities
@@ -140,6 +140,8 @@ class _ByKey:
         return self._names.within(self._free.kernel_message(text))
 
     def _text(self, key: str, text: str) -> str:
+        if key.startswith(OF_PCI):
+            return self._free.formed(text)
         if _ADDRESS.fullmatch(key) and len(text.strip()) == 59:
             return text[:_QPN_AND_PREFIX] + self._identity(text[_QPN_AND_PREFIX:])
         if _WHOLE.fullmatch(key):

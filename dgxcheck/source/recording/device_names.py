@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.driver_words import is_word
 from dgxcheck.source.recording.pseudonyms import Pseudonyms
@@ -25,17 +26,19 @@ _NUMBERED = (
 )
 # systemd.net-naming-scheme(7)
 _PLACE = r"(?:en|eth|ib|wl|ww|sl|roce|iw|opa|rdma)(?:(?:np|[Ppsofdnucivrab])\d{1,6}){1,8}"
-_COMMON = re.compile(
+_COMMON = LazyPattern(
     rf"(?:(?:{'|'.join(_NUMBERED.split())})\d{{1,5}}|{_PLACE}|lo|bonding_masters|docker_gwbridge|virbr\d-nic"
     r"|flannel\.\d|vxlan\.calico|ovs-system)(?:[.:][0-9a-f]{1,4})?"
 )
 _CLASS = re.compile(r"(?P<kind>\w+) /sys/class/(?P<subject>net|infiniband|block)(?:/(?P<name>[^/]+))?")
+OF_PCI = "text /sys/bus/pci/devices/"
+"""Most facts by far; none of them names a device or file that a site chose."""
 _KINDS = {"net": "net", "infiniband": "hca"}
 _FOLDER = re.compile(r"(?P<kind>\w+) (?P<folder>/(?:etc/security|etc/systemd|usr/lib/systemd)/(?:[^/]+/)*[^/]+\.d)"
                      r"(?:/(?P<name>[^/]+))?")  # fmt: skip
 
 # netdev_printk of net/core/dev.c: driver, function, interface; IFNAMSIZ is 16
-_LOGGED = re.compile(
+_LOGGED = LazyPattern(
     r"(?<=;)[\w.-]{1,32} [0-9a-f:]{7,13}\.[0-7] (?P<name>[^\s:;()]{1,15})(?: \([a-z]{1,20}\))?: "
     r"|: renamed from (?P<old>[^\s:;()]{1,15})(?: \(|$)"
 )
@@ -50,6 +53,8 @@ class DeviceNames:
         folders: dict[str, set[str]] = {}
         for facts in moments:
             for key, fact in facts.items():
+                if key.startswith(OF_PCI):
+                    continue
                 if match := _CLASS.match(key):
                     for name in _listed(match, fact):
                         self._learn(match["subject"], name)

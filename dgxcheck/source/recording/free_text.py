@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.recording.device_names import MADE_OF_ADDRESS
 from dgxcheck.source.recording.driver_words import is_word
 from dgxcheck.source.recording.pseudonyms import Pseudonyms
@@ -27,7 +28,7 @@ _FORMED = "|".join(
     )
 )
 _IN_TEXT = f"{_FORMED}|{_BARE}"
-_IDENTITY = re.compile(_IN_TEXT, re.MULTILINE)
+_IDENTITY = LazyPattern(_IN_TEXT, flags=re.MULTILINE)
 _ALONE, _BEHIND = r"(?<![\w:.-])", r"(?![\w:.-])"
 _UNMISTAKABLE = re.compile(
     rf"{_ALONE}(?:(?P<uuid>{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}})|{_HEX}{{4}}(?::{_HEX}{{4}}){{7}}"
@@ -35,11 +36,16 @@ _UNMISTAKABLE = re.compile(
     rf"{_BEHIND}"
 )
 """Forms that no version has, no bus id, no address of a BAR and no mask of CPUs."""
-_REGISTERS = re.compile(r"(?:mce: )?(?:\{\d{1,10}\})?\[Hardware Error\]: |mce: |EDAC |Memory failure: ")
+_SHORTEST = 17
+"""Characters of a MAC, the shortest of them."""
+_REGISTERS = LazyPattern(
+    r"(?:mce: )?(?:\{\d{1,10}\})?\[Hardware Error\]: |mce: |EDAC |Memory failure: ",
+    "[Hardware Error]: ", "mce: ", "EDAC ", "Memory failure: ",
+)  # fmt: skip
 """Lines of machine checks: their numbers of 16 digits are registers, and PPIN is the serial number of a CPU."""
-_PPIN = re.compile(r"(?P<before>\bPPIN:? (?:0x)?)(?P<number>[0-9a-fA-F]{1,16})\b")
+_PPIN = LazyPattern(r"(?P<before>\bPPIN:? (?:0x)?)(?P<number>[0-9a-fA-F]{1,16})\b", "PPIN")
 _BEFORE = (("serial", "number"), ("type", "typed"), ("made", "address"))
-_IN_KERNEL_LOG = re.compile(
+_IN_KERNEL_LOG = LazyPattern(
     r"(?P<number>(?i:\bserial(?:[ _]?(?:number|no\.?))?|\bs/n)(?: ?(?:is |[:=]) ?| (?=[A-Z]*\d[A-Z\d]{5})))"
     r"(?P<serial>[^\s,]+)"
     r"|(?P<mac>(?<![\w:-])(?=[0-9]{0,11}[a-fA-F])(?=[a-fA-F]{0,11}[0-9])[0-9a-fA-F]{12}(?![\w:-]))"
@@ -54,7 +60,7 @@ _IN_KERNEL_LOG = re.compile(
 _NAMED = (("named", "process", "process"), ("before", "task", "process"), ("at", "by", "process"),
           ("home", "owner", "user"), ("who", "user", "user"), ("to", "server", "host"))  # fmt: skip
 _WORD = re.compile(r"\S+")
-_PLAIN_DESCRIPTION = re.compile(
+_PLAIN_DESCRIPTION = LazyPattern(
     r"(?:HCA|hca|mlx[45]|mlx5_bond|hfi1|qib|bnxt_re|irdma|port)?[-_]?\d{1,3}|(?:MT|ConnectX|BlueField)[-_\w]{0,12}"
     r"|MT\d{4}|Mellanox|Technologies|NVIDIA|Infiniscale\S{0,4}|Quantum"
 )
@@ -77,8 +83,8 @@ class FreeText:
         domain = "|".join(map(re.escape, same)) or "(?!)"
         neighbour = rf"[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{0,8}}\.(?:{domain})"
         named = rf"(?i:\b(?P<host>{short})(?:\.[\w.-]+)?\b|\b(?P<neighbour>{neighbour})\b)|{_PEER}"
-        self._with_host = re.compile(f"{named}|{_IN_TEXT}", re.MULTILINE)
-        self._in_registers = re.compile(f"{named}|{_FORMED}", re.MULTILINE)
+        self._with_host = LazyPattern(f"{named}|{_IN_TEXT}", flags=re.MULTILINE)
+        self._in_registers = LazyPattern(f"{named}|{_FORMED}", flags=re.MULTILINE)
         names = {name for program in programs for name in _telling(program)}
         programs_named = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
         self._program = re.compile(rf"(?<![\w-])(?:{programs_named})(?![\w-])")
@@ -95,7 +101,7 @@ class FreeText:
 
     def formed(self, text: str) -> str:
         """Text that should hold no identity: what can be nothing else is replaced."""
-        return _UNMISTAKABLE.sub(self._match, text)
+        return text if len(text) < _SHORTEST else _UNMISTAKABLE.sub(self._match, text)
 
     def text(self, text: str) -> str:
         """Text that may name the host, and other hosts of its domain."""

@@ -36,7 +36,8 @@ def place(key: str) -> tuple[str, str, str] | None:
     """
     kind, _, rest = key.partition(" ")
     if kind in FILE_KINDS and rest.startswith("/"):
-        return (rest, "names", "") if kind == "names" else (split_path(rest)[0], kind, split_path(rest)[1])
+        folder, name = split_path(rest)
+        return (rest, "names", "") if kind == "names" else (folder, kind, name)
     if kind == "nvml" and rest:
         words = rest.split(" ")
         end = 1
@@ -64,8 +65,7 @@ def insert(lines: GroupedFacts, key: str, fact: Json) -> None:
         group["names"] = fact
         return
     if kind:
-        inner = group.setdefault(kind, {})
-        if not isinstance(inner, dict):
+        if not isinstance(inner := group.setdefault(kind, {}), dict):
             raise ValueError(f"conflicting fact key: {key!r}")
         group = inner
     group[entry] = fact

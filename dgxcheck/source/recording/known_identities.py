@@ -120,8 +120,7 @@ def _texts(facts: Mapping[str, Json]) -> Iterator[str]:
     open_: list[Json] = [*facts.values()]
     yield from facts
     while open_:
-        fact = open_.pop()
-        if isinstance(fact, str):
+        if isinstance(fact := open_.pop(), str):
             yield fact
         elif isinstance(fact, dict):
             yield from fact

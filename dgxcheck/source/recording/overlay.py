@@ -20,8 +20,7 @@ def applied(document: dict[str, Json], path: str, base: Base) -> Recording:
     """
     if unknown := document.keys() - MEMBERS:
         raise BadInput(f"{path}: unknown overlay member {sorted(unknown)[0]!r}; valid members: {', '.join(MEMBERS)}")
-    name = document.get("base")
-    if not isinstance(name, str):
+    if not isinstance(name := document.get("base"), str):
         raise BadInput(f"{path}: overlay without a base recording; name it under 'base'")
     below = base(name)
     lines = {line: _copy(group) for line, group in below.lines.items()}
@@ -55,8 +54,7 @@ def _copy(group: dict[str, Json]) -> dict[str, Json]:
 
 
 def _members(document: dict[str, Json], member: str, path: str) -> dict[str, Json]:
-    facts = document.get(member, {})
-    if not isinstance(facts, dict):
+    if not isinstance(facts := document.get(member, {}), dict):
         raise BadInput(f"{path}: {member!r} is not an object of keys and facts")
     return facts
 
@@ -86,8 +84,7 @@ def _drop(lines: GroupedFacts, subject: str) -> bool:
         if not line.startswith("/"):
             continue
         for kind in FILE_KINDS:
-            facts = group.get(kind)
-            if isinstance(facts, list):
+            if isinstance(facts := group.get(kind), list):
                 kept = [name for name in facts if name != subject and f"{line}/{name}" != subject]
                 parents += len(kept) != len(facts)
                 group[kind] = kept
@@ -107,8 +104,7 @@ def _is_of(line: str, subject: str) -> bool:
 
 
 def _renumbered(lines: GroupedFacts, subject: str) -> bool:
-    handles = lines.get("nvml nvmlDeviceGetHandleByIndex")
-    if handles is None or subject not in handles.values():
+    if (handles := lines.get("nvml nvmlDeviceGetHandleByIndex")) is None or subject not in handles.values():
         return False
     order = sorted(handles, key=lambda index: (len(index), index))  # decimal numbers, whatever else is in there
     kept = [handles[index] for index in order if handles[index] != subject]

@@ -55,8 +55,7 @@ class RecordingSource:
         return self._keep(f"name {table} {key}", self._inner.name(table, key))
 
     def kernel_log(self) -> tuple[str, ...] | Missing:
-        answer = self._inner.kernel_log()
-        if isinstance(answer, Missing):
+        if isinstance(answer := self._inner.kernel_log(), Missing):
             self.facts["kmsg 0"] = to_json(answer)
         else:
             for number, line in enumerate(answer):
@@ -70,8 +69,7 @@ class RecordingSource:
         return self._keep_all(self._inner.stated())
 
     def later(self, seconds: float) -> Source | Missing:
-        answer = self._inner.later(seconds)
-        if isinstance(answer, Missing):
+        if isinstance(answer := self._inner.later(seconds), Missing):
             return answer
         self.moments.append(RecordingSource(answer))
         return self.moments[-1]

@@ -60,8 +60,7 @@ class RecordedSource:
         return self._leaf("opens", path, bool)
 
     def data(self, path: str) -> bytes | Missing:
-        value = self._find("data", path)
-        if isinstance(value, Missing):
+        if isinstance(value := self._find("data", path), Missing):
             return value
         from dgxcheck.source.recording.keys import from_rows
 
@@ -69,11 +68,9 @@ class RecordedSource:
         return Missing(Gap.GARBLED, path, "no rows of bytes in the recording") if raw is None else raw
 
     def names(self, path: str) -> tuple[str, ...] | Missing:
-        line = self._lines.get(path)
-        if line is None or "names" not in line:
+        if (line := self._lines.get(path)) is None or "names" not in line:
             return Missing(Gap.UNRECORDED, path, self._unheard)
-        names = from_json(line["names"], path)
-        if isinstance(names, list):
+        if isinstance(names := from_json(line["names"], path), list):
             texts = tuple(name for name in names if isinstance(name, str))
             if len(texts) == len(names):
                 return texts
@@ -84,8 +81,7 @@ class RecordedSource:
         entry = " ".join(map(str, args))
         if line is None or entry not in line:
             return Missing(Gap.UNRECORDED, question(function, subject, *args), self._unheard)
-        value = line[entry]
-        if isinstance(value, str | int | float) or value is None:
+        if isinstance(value := line[entry], str | int | float) or value is None:
             return value
         where = question(function, subject, *args)
         if isinstance(value, dict) and "missing" in value:
@@ -100,11 +96,9 @@ class RecordedSource:
         return value if isinstance(value, str | Missing) else Missing(Gap.UNRECORDED, where, self._unheard)
 
     def kernel_log(self) -> tuple[str, ...] | Missing:
-        lines = self._lines.get("kmsg")
-        if not lines:
+        if not (lines := self._lines.get("kmsg")):
             return Missing(Gap.UNRECORDED, DEVICE, self._unheard)
-        first = from_json(lines.get("0"), DEVICE)
-        if isinstance(first, Missing):
+        if isinstance(first := from_json(lines.get("0"), DEVICE), Missing):
             return first
         texts = numbered(lines)
         return Missing(Gap.GARBLED, DEVICE, "no lines of text in the recording") if texts is None else _cut(texts)
@@ -130,8 +124,7 @@ class RecordedSource:
         return self._whole[kind]
 
     def _leaf(self, kind: str, path: str, form: type[T]) -> T | Missing:
-        value = self._find(kind, path)
-        if isinstance(value, form):
+        if isinstance(value := self._find(kind, path), form):
             return value
         return value if isinstance(value, Missing) else Missing(Gap.GARBLED, path, f"no {kind} in the recording")
 

@@ -18,8 +18,7 @@ MADE = ("reconstructed", "overlay")
 
 def open_source(spec: str) -> Source:
     """What ``--from SPEC`` names: a shipped recording, a recording or overlay file, or a directory."""
-    shipped = _shipped_file(spec)
-    if shipped is None and os.path.isdir(spec):
+    if (shipped := _shipped_file(spec)) is None and os.path.isdir(spec):
         from dgxcheck.source.directory import DirectorySource
 
         return DirectorySource(spec)

@@ -57,8 +57,7 @@ def _burn(session: Any, plan: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     from dgxcheck.cuda.figures import single, skipped
     from dgxcheck.cuda.timing import Clock
 
-    gpu = session.gpu(plan["gpu"])
-    if gpu is None:
+    if (gpu := session.gpu(plan["gpu"])) is None:
         return None, skipped("not-visible", f"CUDA does not list {plan['gpu']}")
     others = [(bdf, session.gpu(bdf)) for bdf in plan["peers"]]
     near = [(bdf, peer) for bdf, peer in others if peer is not None and gpu.can_access(peer) and peer.can_access(gpu)]

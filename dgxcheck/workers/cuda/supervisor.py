@@ -56,8 +56,7 @@ class CudaStage:
                 self._listen(worker, progress)
             finally:  # Ctrl-C ends the worker, too
                 self._supervisor.end(worker, hung=worker.ended is None and worker.pending not in (None, CLOSING))
-            opened = self.facts.get(START)
-            if not isinstance(opened, dict) or "value" not in opened:
+            if not isinstance(opened := self.facts.get(START), dict) or "value" not in opened:
                 break
             left = self._left(left)
         self._supervisor.stop()

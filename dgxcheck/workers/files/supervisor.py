@@ -91,8 +91,7 @@ class FilesStage:
         trouble = worker.ended or f"no answer for {self._silence(worker):.3g} s"
         if not in_time:
             trouble = f"not answered within the deadline of {self.deadline:g} s"
-        asked = worker.pending
-        if asked is not None:
+        if (asked := worker.pending) is not None:
             self._answers[asked] = _gap(trouble, worker.starved)
             self._hung[device_of(asked)] = _gap(f"given up after {asked}: {trouble}", worker.starved)
         elif in_time and self._ended:

@@ -97,8 +97,7 @@ def _linker_error() -> Missing | None:
 def bdf_of(handle: Any) -> str:
     """The PCI function behind a handle as sysfs spells it: ``0000:06:00.0``."""
     bus_id = str(_plain(_pci_info(handle))["busId"])
-    bdf = as_bdf(bus_id)
-    if bdf is None:
+    if (bdf := as_bdf(bus_id)) is None:
         raise ValueError(f"not a PCI bus id: {bus_id!r}")
     return bdf
 

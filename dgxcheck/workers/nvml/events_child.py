@@ -38,8 +38,7 @@ def main() -> None:
 
 def _open() -> Any:
     """An event set with all GPUs that take part."""
-    begun = calls.answer("nvmlInit", calls.init)
-    if isinstance(begun, Missing):
+    if isinstance(begun := calls.answer("nvmlInit", calls.init), Missing):
         return begun
     held: list[Any] = []
     made = calls.answer("nvmlEventSetCreate", lambda: held.append(calls.call("nvmlEventSetCreate", (), ())))
@@ -70,8 +69,7 @@ def _next(events: Any) -> Json:
         found.append(calls.call("nvmlEventSetWait_v2", (events,), (WAIT_MS,)))
         return calls.bdf_of(found[0].device)
 
-    bdf = calls.answer("nvmlEventSetWait", wait)
-    if isinstance(bdf, Missing):
+    if isinstance(bdf := calls.answer("nvmlEventSetWait", wait), Missing):
         if bdf.gap is not Gap.TIMEOUT:
             time.sleep(WAIT_MS / 1000)
         return None

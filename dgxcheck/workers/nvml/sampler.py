@@ -45,8 +45,7 @@ class NvmlSampler:
                 held.append(calls.call("nvmlDeviceGetHandleByIndex", (), (index,)))
                 return calls.bdf_of(held[0])
 
-            name = calls.answer("nvmlDeviceGetHandleByIndex", bdf)
-            if isinstance(name, str):
+            if isinstance(name := calls.answer("nvmlDeviceGetHandleByIndex", bdf), str):
                 self._handles[name] = held[0]
 
     def busy(self, bdfs: list[str], seconds: float = WAIT_S, own: Collection[int] = ()) -> dict[str, str]:

@@ -9,7 +9,6 @@ from typing import Union
 
 from dgxcheck.facts.ids import MOST_GPUS
 from dgxcheck.facts.missing import NO_WORKER, Gap, Json, Missing, gap_from_json
-from dgxcheck.facts.record import replace
 from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.process import kill
 from dgxcheck.workers.stream import Killer, Worker
@@ -68,14 +67,13 @@ class NvmlStage:
         where = key[5:]
         for unit in (self._unit(subject), *(self._unit(bdf) for bdf in subject.split(" "))):
             if (trouble := self._troubles.get(unit)) is not None:
-                return replace(trouble, where=where)
+                return trouble.of(where)
         return Missing(Gap.UNASKED, where)
 
     def finish(self) -> None:
         """Wait for every answer that comes within the deadline."""
         while not self._finished:
-            worker = self._supervisor.next_event(self.started + self.deadline)
-            if worker is None:
+            if (worker := self._supervisor.next_event(self.started + self.deadline)) is None:
                 self._out_of_time()
             else:
                 self._take_event(worker)
@@ -159,7 +157,8 @@ class NvmlStage:
                 answer: Json = json.loads(worker.answers.get(key, "null"))
                 if isinstance(answer, dict):
                     gap = gap_from_json(answer, "")
-                    self._give_up([unit], replace(gap, detail=f"when called again, {key[5:]} failed: {gap.detail}"))
+                    again = f"when called again, {key[5:]} failed: {gap.detail}"
+                    self._give_up([unit], Missing(gap.gap, gap.where, again, gap.code))
 
     def _suspect(self, asked: str, unit: Unit) -> None:
         """Leave a GPU that got into trouble out of pairs: alone, by its handle, or as part of two pairs that did."""

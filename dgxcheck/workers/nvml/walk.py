@@ -32,8 +32,7 @@ class Session:
         if key in self.known:
             return self.known[key]
         self._send(f"{key}\n")
-        value = calls.answer(key[5:], call)
-        if isinstance(value, Missing):
+        if isinstance(value := calls.answer(key[5:], call), Missing):
             value = gap_to_json(value)
         self._unsent = f"{key}\t{json.dumps(value)}\n"
         self.known[key] = value

@@ -1,0 +1,152 @@
+"""``dgxcheck fleet pairs``: plan measurements of nodes in pairs, and judge their outputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import click
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.run import EXIT_CODES
+from dgxcheck.cli.health import FAILING
+from dgxcheck.cli.options import emit, output_file, renderer
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.fleet.pairs import ALL, Plan, Port, judge, read, rounds
+from dgxcheck.output.report import PairsReport
+
+_ADAPTERS = re.compile(r"[A-Za-z0-9_.-]{1,64}(?:,[A-Za-z0-9_.-]{1,64}){0,31}", flags=re.ASCII)
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}", flags=re.ASCII)
+
+
+@click.command("pairs")
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path())
+@click.option(
+    "-w", "--where", metavar="NODES", help="Print a script that measures these nodes: dgx[001-016], @group."
+)
+@click.option(
+    "--rounds",
+    "count",
+    metavar="NUMBER|all",
+    default="3",
+    show_default=True,
+    help="With -w: rounds, in each of which every node meets one other; all: every pair once.",
+)
+@click.option(
+    "--test",
+    type=click.Choice(["ib_write_bw", "nccl-tests", "nvbandwidth"]),
+    default="ib_write_bw",
+    show_default=True,
+    help="With -w: what measures.",
+)
+@click.option(
+    "--adapters",
+    metavar="NAMES",
+    help="With -w: adapters of each node, measured one after the other: mlx5_0,mlx5_1.  [default: mlx5_0]",
+)
+@click.option(
+    "--launcher",
+    type=click.Choice(["slurm", "clush"]),
+    default="slurm",
+    show_default=True,
+    help="With -w: a batch script for sbatch, or a script that uses ClusterShell.",
+)
+@click.option(
+    "--timeout",
+    type=click.IntRange(5, 3600),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="With -w: time limit for each measurement.",
+)
+@click.option(
+    "--fabric",
+    metavar="FILE",
+    type=click.Path(),
+    help="With DIR: output of ibnetdiscover -p, so that a slow leaf or cable is recognised.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="List every row of every section.")
+@click.option(
+    "--fail-on",
+    type=click.Choice([*FAILING]),
+    default="warn",
+    show_default=True,
+    help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_file
+@click.pass_context
+def command(
+    ctx: click.Context, folder: str | None, where: str | None, count: str, test: str, adapters: str | None,
+    launcher: str, timeout: int, fabric: str | None, verbose: bool, fail_on: str, form: str, output: str | None,
+) -> int:  # fmt: skip
+    """Measure nodes in pairs, and say which node, adapter, cable or leaf is slow.
+
+    With -w NODES, print a script that runs some rounds of a measurement and leaves an output per pair in a folder.
+    With DIR, that folder, judge the outputs. A folder of results for dgxcheck fleet that is called pairs is ./pairs.
+    """
+    if (folder is None) == (where is None):
+        raise click.UsageError("give -w NODES for a script, or the folder that the script filled", ctx)
+    if where is not None:
+        plan = Plan(
+            rounds=rounds(_nodes(where), _count(ctx, count)), test=test, adapters=_adapters(adapters, test),
+            launcher=launcher, seconds=timeout,
+        )  # fmt: skip
+        emit(renderer("fleet.pairs.script")(plan), output)
+        return 0
+    assert folder is not None
+    leaves, notes = ({}, {}) if fabric is None else _fabric(fabric)
+    judged = judge(*read(folder), leaves, notes)
+    certain = any(each.what not in ("suspect", "path") for each in judged.blamed)
+    verdict = (
+        Status.FAIL if certain else Status.UNKNOWN if judged.unread else Status.WARN if judged.blamed else Status.PASS
+    )
+    code = EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0
+    report = PairsReport(judged, verdict.value, code, verbose)
+    emit(renderer(f"fleet.pairs.{'text' if form == 'text' else 'as_json'}")(report), output, form=form)
+    return code
+
+
+def _nodes(where: str) -> tuple[str, ...]:
+    """Names that a shell takes as they are."""
+    from dgxcheck.cli.commands.fleet import wanted
+
+    nodes = wanted(where, "-w")
+    wrong = next((node for node in nodes if not _NODE.fullmatch(node)), None)
+    if wrong is not None:
+        raise BadInput(f"-w: {wrong[:80]!r} is no host name")
+    return nodes
+
+
+def _count(ctx: click.Context, text: str) -> int | None:
+    if text == "all":
+        return None
+    if not (text.isdecimal() and len(text) < 6 and int(text)):
+        raise click.UsageError(f"--rounds: {text!r} is neither a number from 1 on nor all", ctx)
+    return int(text)
+
+
+def _adapters(text: str | None, test: str) -> tuple[str, ...]:
+    if text is None:
+        return ("mlx5_0",) if test == "ib_write_bw" else (ALL,)
+    if not _ADAPTERS.fullmatch(text):
+        raise BadInput(f"--adapters: {text[:80]!r} is no list such as mlx5_0,mlx5_1")
+    if test == "nvbandwidth":
+        raise BadInput("--adapters: nvbandwidth goes over NVLink, not over adapters")
+    return tuple(dict.fromkeys(text.split(",")))
+
+
+def _fabric(file: str) -> tuple[Mapping[Port, str], Mapping[Port, str]]:
+    """The leaf of each adapter, and what is wrong with its cable."""
+    from dgxcheck.fabric.intent import places_of
+    from dgxcheck.fabric.judge import judge as judged
+    from dgxcheck.fabric.model import fabric_of
+    from dgxcheck.fabric.reading import outputs
+
+    fabric = fabric_of(outputs([file]).texts)
+    places = places_of(fabric)
+    if not places:
+        raise BadInput(f"{file}: no adapter on a switch; give the output of ibnetdiscover -p")
+    ports = {f"{host} {name}": (host, name) for host, own in places.items() for name in own}
+    notes = {ports[end]: finding.message for finding in judged(fabric).findings for end in finding.ends if end in ports}
+    return {(host, name): fabric.switch(place[0]) for host, own in places.items() for name, place in own.items()}, notes

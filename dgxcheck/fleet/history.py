@@ -1,0 +1,234 @@
+"""What only time shows of a node: every fault over all its results, how often it came back, and after which repair.
+
+Results are put in the order of their dates, whatever files they are in. Of each only its faults, what proves them gone,
+and the serial numbers of its parts are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from time import time
+
+from dgxcheck.facts.inventory import Part
+from dgxcheck.facts.limits import HISTORY_RESULTS
+from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.fleet.document import NotAResult, SharedStrings, parts_of, result_of
+from dgxcheck.fleet.judge import CLOCK_SKEW_S, Unread, documents
+from dgxcheck.fleet.node import LEVELS, LikeMachines, NodeFault, OpenFault, Result, proven
+from dgxcheck.fleet.part_history import DAY_S, PartHistory, PartsOverTime
+from dgxcheck.fleet.trends import Gauges, Trend
+
+_AWAY_DAYS = 2.0
+"""A node without a result for longer was away."""
+
+
+class Visit(Record):
+    """What is kept of one result."""
+
+    at_s: float
+    result: Result
+    boot: str
+    parts: tuple[Part, ...]
+    """Without their gauges."""
+
+
+class Spell(Record):
+    """One time that a fault was there: from the result that found it to the first that shows it gone."""
+
+    fault: NodeFault
+    first_s: float
+    last_s: float
+    results: int
+    """That reported it."""
+    gone_s: float | None = None
+    """None where no result shows it gone."""
+    after: tuple[str, ...] = ()
+    """What changed between the last result with it and the first without: reboot, another part, a new driver."""
+
+
+class NodeHistory(Record):
+    group: LikeMachines
+    first_s: float
+    last_s: float
+    results: int
+    days: int
+    """On which it has a result."""
+    spells: tuple[Spell, ...]
+    """In the order in which they began."""
+
+
+class History(Record):
+    nodes: Mapping[str, NodeHistory]
+    parts: Mapping[str, PartHistory]
+    """By serial number."""
+    trends: tuple[Trend, ...]
+    unread: tuple[Unread, ...]
+
+    @property
+    def results(self) -> int:
+        return sum(node.results for node in self.nodes.values())
+
+
+class _Passed(Collection[str]):
+    """Keys that passed, as the few by which they differ from those of a like machine."""
+
+    __slots__ = ("_base", "_more", "_without")
+
+    def __init__(self, base: frozenset[str], passed: Collection[str]) -> None:
+        self._base, self._without, self._more = base, base.difference(passed), frozenset(passed) - base
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._more or (key in self._base and key not in self._without)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._base - self._without
+        yield from self._more
+
+    def __len__(self) -> int:
+        return len(self._base) - len(self._without) + len(self._more)
+
+
+def read(specs: Iterable[str], now_s: float | None = None) -> History:
+    """All results of files and folders. Raises BadInput for a name of nothing, or for too many results."""
+    latest = (time() if now_s is None else now_s) + CLOCK_SKEW_S
+    shortened, gauges = _Shortened(), Gauges()
+    visits: list[Visit] = []
+    unread: list[Unread] = []
+    recorded = 0
+    for document in documents(specs):
+        if isinstance(document, Unread):
+            unread.append(document)
+            continue
+        where, body = document
+        try:
+            visit = shortened.visit(body)
+        except NotAResult as error:
+            unread.append(Unread(where, str(error)))
+            continue
+        if visit.at_s > latest:
+            node, date = visit.result.node, visit.result.generated_at
+            unread.append(Unread(where, f"{node}: {date} is in the future; check its clock"))
+        elif not visit.result.live:
+            recorded += 1
+        elif len(visits) < HISTORY_RESULTS:
+            visits.append(visit)
+            gauges.add(visit.at_s, parts_of(body))
+        else:
+            raise BadInput(f"{where}: more than {HISTORY_RESULTS} results; give a shorter time")
+    if recorded:
+        unread.append(Unread("recordings", f"{recorded} results do not say when the machine was so"))
+    return history_of(visits, gauges, unread)
+
+
+class _Shortened:
+    """Results without what a history does not need; what many have in common is kept once."""
+
+    def __init__(self) -> None:
+        self._shared = SharedStrings()
+        self._bases: dict[LikeMachines, frozenset[str]] = {}
+        self._faults: dict[NodeFault, NodeFault] = {}
+        self._parts: dict[tuple[tuple[str, ...], ...], tuple[Part, ...]] = {}
+        self._versions: dict[tuple[tuple[str, tuple[str, ...]], ...], Mapping[str, tuple[str, ...]]] = {}
+
+    def visit(self, document: Json) -> Visit:
+        """Raises NotAResult."""
+        result, _ = result_of(document, self._shared)
+        short = [replace(fault, message="", action="", figure="") for fault in result.faults]
+        base = self._bases.setdefault(result.group, frozenset(result.passed))
+        kept = replace(
+            result,
+            passed=_Passed(base, result.passed),
+            faults=tuple(self._faults.setdefault(fault, fault) for fault in short),
+            versions=self._versions.setdefault(tuple(sorted(result.versions.items())), result.versions),
+        )
+        bare = tuple(replace(part, gauges={}) for part in parts_of(document))
+        parts = self._parts.setdefault(tuple((part.kind, part.serial, part.at) for part in bare), bare)
+        date = datetime.fromisoformat(result.generated_at.removesuffix("Z")).replace(tzinfo=timezone.utc)
+        boot = document.get("boot_id") if isinstance(document, dict) else None
+        return Visit(at_s=date.timestamp(), result=kept, boot=str(boot or ""), parts=parts)
+
+
+def history_of(visits: Iterable[Visit], gauges: Gauges | None = None, unread: Sequence[Unread] = ()) -> History:
+    """Results in the order of their dates, at one date those of a higher level last."""
+    nodes: dict[str, _Node] = {}
+    parts = PartsOverTime()
+    for visit in sorted(visits, key=lambda visit: (visit.at_s, LEVELS.index(visit.result.level))):
+        nodes.setdefault(visit.result.node, _Node(visit)).add(visit)
+        parts.add(visit.at_s, visit.result.node, visit.parts, visit.result.faults)
+    known, doubtful = parts.histories()
+    why = "at several nodes at the same time; not followed"
+    return History(
+        nodes={name: nodes[name].history() for name in sorted(nodes)},
+        parts=known,
+        trends=() if gauges is None else gauges.trends(known),
+        unread=(*unread, *(Unread(f"serial number {serial}", why) for serial in doubtful)),
+    )
+
+
+class _Node:
+    """A node while its results are gone through."""
+
+    def __init__(self, first: Visit) -> None:
+        self._first = self._last = first
+        self._results, self._days = 0, 0
+        self._open: dict[str, _Open] = {}
+        self._spells: list[Spell] = []
+
+    def add(self, visit: Visit) -> None:
+        self._days += not self._results or visit.at_s // DAY_S != self._last.at_s // DAY_S
+        self._results += 1
+        for key, state in [*self._open.items()]:
+            if proven(state.fault, visit.result):
+                after = tuple(_changed(state.last, visit))
+                self._spells.append(replace(state.spell(), gone_s=visit.at_s, after=after))
+                del self._open[key]
+        for fault in visit.result.faults:
+            if fault.word and fault.status != "unknown":
+                self._open.setdefault(fault.key, _Open(visit, fault)).add(visit, fault)
+        self._last = visit
+
+    def history(self) -> NodeHistory:
+        """After the last result."""
+        spells = [*self._spells, *(state.spell() for state in self._open.values())]
+        return NodeHistory(
+            group=self._last.result.group, first_s=self._first.at_s, last_s=self._last.at_s,
+            results=self._results, days=self._days,
+            spells=tuple(sorted(spells, key=lambda spell: (spell.first_s, spell.fault.key))),
+        )  # fmt: skip
+
+
+class _Open:
+    """A fault that no result has shown to be gone."""
+
+    def __init__(self, first: Visit, fault: NodeFault) -> None:
+        self._first = self.last = first
+        self._results = 0
+        self.fault = OpenFault(fault, first.result.level, first.result.generated_at)
+
+    def add(self, visit: Visit, fault: NodeFault) -> None:
+        level = max(self.fault.level, visit.result.level, key=LEVELS.index)
+        self.fault = OpenFault(fault, level, visit.result.generated_at)
+        self.last, self._results = visit, self._results + 1
+
+    def spell(self) -> Spell:
+        return Spell(fault=self.fault.fault, first_s=self._first.at_s, last_s=self.last.at_s, results=self._results)
+
+
+def _changed(last: Visit, now: Visit) -> Iterator[str]:
+    """What can have mended it: parts that are others, versions, a boot, time without a result."""
+    before = {(part.kind, part.at): part.serial for part in last.parts}
+    for part in now.parts:
+        old = before.get((part.kind, part.at), part.serial)
+        if old != part.serial:
+            yield f"{part.kind} {part.at} exchanged: {old} -> {part.serial}"
+    for name, values in now.result.versions.items():
+        was = last.result.versions.get(name, values)
+        if was != values:
+            yield f"{name} {', '.join(was)} -> {', '.join(values)}"
+    if last.boot and now.boot and last.boot != now.boot:
+        yield "reboot"
+    away = (now.at_s - last.at_s) / DAY_S
+    if away > _AWAY_DAYS:
+        yield f"{away:.0f} d without a result"

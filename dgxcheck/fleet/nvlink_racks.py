@@ -1,0 +1,108 @@
+"""Trays joined to racks by their NVLink domain, and the tray, GPU or switch plane that differs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from dgxcheck.facts.record import Record
+from dgxcheck.fleet.node import GpuLinks, Node
+
+Culprit = Literal["plane", "tray", "gpu"]
+OUTSIDE = "outside"
+"""The key of trays whose GPUs are in no domain, or in several."""
+
+
+class Difference(Record, kw_only=False):
+    """What is not as in the rest of the rack; a plane has no node, a tray no GPU."""
+
+    culprit: Culprit
+    node: str = ""
+    gpu: str = ""
+    links: tuple[int, ...] = ()
+    """Those that are down."""
+    domains: tuple[str, ...] = ()
+    """Of a tray that is in another number of domains than one."""
+    gpus: int = 0
+    """Of a tray with another number of GPUs than most."""
+
+
+class Rack(Record, kw_only=False):
+    """The machines of one NVLink domain."""
+
+    domain: str
+    """``CLUSTER_UUID.CLIQUE``"""
+    trays: Mapping[str, Mapping[str, GpuLinks]]
+    """NVLinks by GPU, by node."""
+    differences: tuple[Difference, ...]
+    """Planes first, then trays, then GPUs: each link that is down once."""
+
+    @property
+    def gpus(self) -> int:
+        return sum(map(len, self.trays.values()))
+
+    def links_between(self, a: str, b: str) -> tuple[int, int] | None:
+        """The least and the most NVLinks that a GPU of one tray has to one of the other; None where there is no pair.
+
+        Through NVSwitches two GPUs have as many as the one that has fewer up; within a tray it is between its own.
+        """
+        ours, theirs = ([links.up for links in self.trays[name].values()] for name in (a, b))
+        if not ours or not theirs or (a == b and len(ours) < 2):
+            return None
+        if a == b:
+            ordered = sorted(ours)
+            return ordered[0], ordered[-2]
+        return min(*ours, *theirs), min(max(ours), max(theirs))
+
+
+def racks(nodes: Mapping[str, Node]) -> tuple[Rack, ...]:
+    """One per NVLink domain that several machines can share; then, as ``outside``, trays of the same models that are
+    in no domain or in several."""
+    trays = {name: node.newest for name, node in nodes.items() if len(node.newest.nvlink_domains) == 1}
+    models = {result.group.gpus.partition(" x ")[2] for result in trays.values()} - {""}
+    found: dict[str, dict[str, Mapping[str, GpuLinks]]] = {}
+    for name, result in trays.items():
+        found.setdefault(result.nvlink_domains[0], {})[name] = result.nvlinks
+    lost = {
+        name: node.newest
+        for name, node in nodes.items()
+        if name not in trays and (node.newest.nvlink_domains or node.newest.group.gpus.partition(" x ")[2] in models)
+    }
+    outside = (
+        [Rack(OUTSIDE, {name: result.nvlinks for name, result in lost.items()}, tuple(
+            Difference("tray", node=name, domains=result.nvlink_domains) for name, result in lost.items()
+        ))]
+        if lost
+        else []
+    )  # fmt: skip
+    return (*(Rack(domain, its, tuple(_differences(its))) for domain, its in sorted(found.items())), *outside)
+
+
+def _differences(trays: Mapping[str, Mapping[str, GpuLinks]]) -> Iterator[Difference]:
+    planes = _planes(trays)
+    yield from (Difference("plane", links=(link,)) for link in planes)
+    sizes = Counter(map(len, trays.values()))
+    usual = max(sizes, key=lambda size: (sizes[size], size))
+    for name, gpus in trays.items():
+        if len(gpus) != usual:
+            yield Difference("tray", node=name, gpus=len(gpus))
+        left = {gpu: tuple(link for link in links.down if link not in planes) for gpu, links in gpus.items()}
+        shared = _shared(list(left.values()))
+        if shared:
+            yield Difference("tray", node=name, links=shared)
+        for gpu, links in left.items():
+            if own := tuple(link for link in links if link not in shared):
+                yield Difference("gpu", node=name, gpu=gpu, links=own)
+
+
+def _planes(trays: Mapping[str, Mapping[str, GpuLinks]]) -> tuple[int, ...]:
+    """Link positions that are down at most GPUs of the rack: each leads to one chip of the switch trays."""
+    down = Counter(link for gpus in trays.values() for links in gpus.values() for link in links.down)
+    total = sum(map(len, trays.values()))
+    return tuple(sorted(link for link, count in down.items() if len(trays) > 1 and 2 * count > total))
+
+
+def _shared(down: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Links that are down at every GPU of a tray with several."""
+    return tuple(sorted(set.intersection(*map(set, down)))) if len(down) > 1 else ()

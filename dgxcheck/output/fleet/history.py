@@ -1,0 +1,220 @@
+"""What only time shows of a fleet: as text, and as the document of schema ``dgxcheck/history/1``."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from dgxcheck import __version__
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
+from dgxcheck.facts.inventory import Part
+from dgxcheck.facts.missing import Json
+from dgxcheck.fleet.history import NodeHistory, Spell
+from dgxcheck.fleet.lemons import RATE, Lemon
+from dgxcheck.fleet.part_history import DAY_S, Followed, PartHistory, Place, Stay
+from dgxcheck.fleet.trends import Trend
+from dgxcheck.output.fleet.text import number, section
+from dgxcheck.output.json_values import compact
+from dgxcheck.output.plain_text import lines
+from dgxcheck.output.report import HistoryReport
+
+_MOST = 10
+"""Rows of a section without -v."""
+_MOST_SPELLS = 50
+"""Of one fault that JSON lists one by one: the last."""
+_LEAST_CHANCE = 1e-6
+"""No model of a fleet is good to more."""
+_NAMES = {"gpu": "GPU", "hca": "HCA", "dimm": "DIMM"}
+
+
+def text(report: HistoryReport) -> str:
+    """The summary line first; sections that have nothing to say are left out."""
+    history, most = report.history, None if report.verbose else _MOST
+    first, last = _span(report)
+    bad = [lemon for lemon in report.lemons if not lemon.mended]
+    mended = [lemon for lemon in report.lemons if lemon.mended]
+    blamed = {(each.what, each.part.serial if each.what == "part" else each.before.place) for each in report.followed}
+    kinds = Counter(what for what, _ in blamed)
+    counts = (len(bad), "lemon", ""), (kinds["part"], "bad part", ""), (kinds["slot"], "bad slot", ""), (
+        len(history.trends), "limit ahead", "limits ahead")  # fmt: skip
+    found = [counted(*count) for count in counts if count[0]]
+    return lines([
+        f"{report.verdict.upper()}: {counted(len(history.nodes), 'node')}, {counted(history.results, 'result')},"
+        f" {_day(first)} to {_day(last)}: {', '.join(found) or 'nothing stands out'}",
+        *section("Nodes that fail more often than others", map(_lemon, bad), most),
+        *section("Nodes that did, and are quiet since", map(_lemon, mended), most),
+        *section("Parts whose fault went along with them",
+                 [_along(each) for each in report.followed if each.what == "part"], most),
+        *section("Slots, boards or cables: the fault stayed when the part was exchanged",
+                 [_stayed(each) for each in report.followed if each.what == "slot"], most),
+        *section("Limits ahead", map(_trend, history.trends), most),
+        *section("Faults that came back", _came_back(history.nodes), most),
+        *section("Not read", [f"{unreadable.where}: {unreadable.why}" for unreadable in history.unread], most),
+    ])  # fmt: skip
+
+
+def _span(report: HistoryReport) -> tuple[float, float]:
+    nodes = report.history.nodes.values()
+    return min(node.first_s for node in nodes), max(node.last_s for node in nodes)
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
+
+
+def _one_in(chance: float) -> str:
+    return f"by chance 1 in {1 / chance:,.0f}" if chance > _LEAST_CHANCE else "by chance less than 1 in a million"
+
+
+def _lemon(lemon: Lemon) -> str:
+    where = f", most at {lemon.place}" if lemon.place else ""
+    return (
+        f"{lemon.node}: {counted(len(lemon.incidents), 'incident')} in {counted(lemon.days, 'day')}{where}, the last"
+        f" {_day(lemon.incidents[-1])}; {lemon.expected:.1f} expected from {counted(lemon.likes, 'like node')},"
+        f" {_one_in(lemon.chance)}"
+    )
+
+
+def _name(part: Part) -> str:
+    return f"{_NAMES.get(part.kind, part.kind)} {part.serial}{f' ({part.model})' if part.model else ''}"
+
+
+def _place(place: Place) -> str:
+    return " ".join(place).rstrip()
+
+
+def _seen(word: str, stay: Stay) -> str:
+    seen = stay.found[word]
+    return f"{_day(seen.first_s)} to {_day(seen.last_s)} ({counted(seen.results, 'result')})"
+
+
+def _along(each: Followed) -> str:
+    old, new = each.before, each.after
+    with_other = f"clean since with {each.other} ({counted(each.clean, 'result')})"
+    there = f"; {_place(old.place)} is {with_other if each.other else 'empty since'}"
+    return (
+        f"{_name(each.part)}: {each.word} at {_place(old.place)} {_seen(each.word, old)}, moved to"
+        f" {_place(new.place)} on {_day(new.first_s)}, again {_seen(each.word, new)}{there}; {_one_in(each.chance)};"
+        f" do: {FIELD_DIAGNOSTIC if each.part.kind == 'gpu' else 'ask for a replacement'}, with this evidence"
+    )
+
+
+def _stayed(each: Followed) -> str:
+    old, new = each.before, each.after
+    gone = f"is clean elsewhere since ({counted(each.clean, 'result')})" if each.clean else "was not seen since"
+    return (
+        f"{_place(old.place)}: {each.word} with {_name(each.part)} {_seen(each.word, old)}, and with {each.other}"
+        f" from {_day(new.first_s)} on, again {_seen(each.word, new)}; {each.part.serial} {gone};"
+        f" {_one_in(each.chance)}; do: inspect the slot, the board below it and its cables before another part is"
+        " exchanged"
+    )
+
+
+def _trend(trend: Trend) -> str:
+    rise = f"{trend.per_day:+.3g} a day, {counted(trend.readings, 'reading')}"
+    return (
+        f"{_name(trend.part)} at {_place(trend.place)}: {trend.gauge} {number(trend.first)} on {_day(trend.first_s)},"
+        f" {number(trend.last)} on {_day(trend.last_s)} ({rise}): reaches {number(trend.limit)} about"
+        f" {_day(trend.reached_s)}"
+    )
+
+
+def _came_back(nodes: Mapping[str, NodeHistory]) -> list[str]:
+    """The most frequent first."""
+    rows = [(len(spells), name, key, spells) for name, node in nodes.items()
+            for key, spells in _by_key(node).items() if len(spells) > 1]  # fmt: skip
+    return [f"{name} {key} {spells[-1].fault.word}: {count} times, {_day(spells[0].first_s)} to"
+            f" {_day(spells[-1].last_s)}{'' if spells[-1].gone_s else ', still there'}{_returns(spells)}"
+            for count, name, key, spells in sorted(rows, key=lambda row: (-row[0], *row[1:3]))]  # fmt: skip
+
+
+def _by_key(node: NodeHistory) -> dict[str, list[Spell]]:
+    found: dict[str, list[Spell]] = {}
+    for spell in node.spells:
+        found.setdefault(spell.fault.key, []).append(spell)
+    return found
+
+
+def _returns(spells: Sequence[Spell]) -> str:
+    """After what it was gone, and for how long; the last of them."""
+    known = [(spell, after) for spell, after in pairwise(spells) if spell.after and spell.gone_s]
+    if not known:
+        return ""
+    spell, after = known[-1]
+    days = max(0.0, (after.first_s - (spell.gone_s or 0)) / DAY_S)
+    return f"; came back {days:.0f} d after: {', '.join(spell.after)}"
+
+
+def as_json(report: HistoryReport) -> str:
+    """All nodes with their faults, all parts with a fault or a move, and what is blamed."""
+    history = report.history
+    return compact({
+        "schema": "dgxcheck/history/1",
+        "tool_version": __version__,
+        "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "verdict": report.verdict,
+        "exit_code": report.exit_code,
+        "results": history.results,
+        "false_alarm_rate": RATE,
+        "nodes": [{
+            "name": name, **_dates(node), "results": node.results, "days": node.days,
+            "faults": [_fault(key, spells) for key, spells in _by_key(node).items()],
+        } for name, node in history.nodes.items()],
+        "parts": [_part(serial, part) for serial, part in history.parts.items()
+                  if len(part.stays) > 1 or any(stay.found for stay in part.stays)],
+        "lemons": [{
+            "node": lemon.node, "incidents": [_date(when) for when in lemon.incidents], "days": lemon.days,
+            "expected": round(lemon.expected, 3), "like_nodes": lemon.likes, "chance": lemon.chance,
+            "mended": lemon.mended, "place": lemon.place or None,
+        } for lemon in report.lemons],
+        "blamed": [{
+            "what": each.what, "fault": each.word, "serial": each.part.serial, "kind": each.part.kind,
+            "model": each.part.model, "before": _stay(each.before), "after": _stay(each.after),
+            "other_serial": each.other or None, "clean_results": each.clean, "chance": each.chance,
+        } for each in report.followed],
+        "trends": [{
+            "serial": trend.part.serial, "kind": trend.part.kind, "node": trend.place[0], "at": trend.place[1],
+            "gauge": trend.gauge, "first_seen": _date(trend.first_s), "last_seen": _date(trend.last_s),
+            "first": trend.first, "last": trend.last, "limit": trend.limit, "per_day": trend.per_day,
+            "readings": trend.readings, "reached": _date(trend.reached_s),
+        } for trend in history.trends],
+        "unread": [{"where": unreadable.where, "why": unreadable.why} for unreadable in history.unread],
+    })  # fmt: skip
+
+
+def _date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _dates(each: NodeHistory | Stay | Spell) -> dict[str, Json]:
+    return {"first_seen": _date(each.first_s), "last_seen": _date(each.last_s)}
+
+
+def _fault(key: str, spells: Sequence[Spell]) -> Json:
+    return {
+        "key": key, "fault": spells[-1].fault.word, "first_seen": _date(spells[0].first_s),
+        "last_seen": _date(spells[-1].last_s), "times": len(spells), "open": spells[-1].gone_s is None,
+        "spells": [{
+            **_dates(spell), "results": spell.results, "gone": None if spell.gone_s is None else _date(spell.gone_s),
+            "after": [*spell.after],
+        } for spell in spells[-_MOST_SPELLS:]],
+    }  # fmt: skip
+
+
+def _part(serial: str, history: PartHistory) -> Json:
+    return {
+        "serial": serial, "kind": history.part.kind, "model": history.part.model,
+        "first_seen": _date(history.stays[0].first_s), "last_seen": _date(history.stays[-1].last_s),
+        "stays": [_stay(stay) for stay in history.stays],
+    }  # fmt: skip
+
+
+def _stay(stay: Stay) -> Json:
+    faults: dict[str, Json] = {
+        word: {"first_seen": _date(seen.first_s), "last_seen": _date(seen.last_s), "results": seen.results}
+        for word, seen in stay.found.items()
+    }
+    return {"node": stay.place[0], "at": stay.place[1], **_dates(stay), "results": stay.results, "faults": faults}

@@ -1,0 +1,169 @@
+"""Measurements of nodes in pairs: the script that runs them, and what they show, as text and JSON."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+
+from dgxcheck import __version__
+from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.facts.missing import Json
+from dgxcheck.fleet.node_names import folded
+from dgxcheck.fleet.pairs import ALL, LEAST_SHARE, Blamed, Plan
+from dgxcheck.output.fleet.text import number, section
+from dgxcheck.output.json_values import compact
+from dgxcheck.output.plain_text import lines
+from dgxcheck.output.report import PairsReport
+
+_MOST = 20
+_ON = {
+    "slurm": 'on() { local node=$1; shift; srun --overlap -N1 -n1 -w "$node" "$@"; }',
+    "clush": 'on() { local node=$1; shift; clush -n -N -w "$node" "$*"; }',
+}
+_BOTH = {
+    "slurm": 'both() { local a=$1 b=$2; shift 2; srun --overlap -N2 -n2 --ntasks-per-node=1 -w "$a,$b" "$@"; }',
+    "clush": 'both() { local a=$1 b=$2; shift 2; mpirun -np 2 -H "$a:1,$b:1" "$@"; }',
+}
+_IB_WRITE_BW = """\
+pair() {  # ROUND SERVER CLIENT
+  local adapter server
+  for adapter in ADAPTERS; do
+    on "$2" timeout LIMIT ib_write_bw -d "$adapter" -F --report_gbits -D 5 > /dev/null 2>&1 &
+    server=$!
+    sleep 3
+    on "$3" timeout LIMIT ib_write_bw -d "$adapter" -F --report_gbits -D 5 "$2" > "$out/$1,$2,$3,$adapter.txt" 2>&1
+    wait "$server"
+  done
+}
+"""
+_NCCL_TESTS = """\
+pair() {  # ROUND NODE NODE
+  local adapter
+  for adapter in ADAPTERS; do
+    both "$2" "$3" env NCCL_IB_HCA="=$adapter" timeout LIMIT all_reduce_perf -b 1G -e 1G -g "${GPUS:-8}" \\
+      > "$out/$1,$2,$3,$adapter.txt" 2>&1
+  done
+}
+"""
+_NCCL_ALL = """\
+pair() {  # ROUND NODE NODE
+  both "$2" "$3" timeout LIMIT all_reduce_perf -b 1G -e 1G -g "${GPUS:-8}" > "$out/$1,$2,$3,-.txt" 2>&1
+}
+"""
+_NVBANDWIDTH = """\
+pair() {  # ROUND NODE NODE
+  both "$2" "$3" timeout LIMIT nvbandwidth -p multinode_device_to_device_memcpy > "$out/$1,$2,$3,-.txt" 2>&1
+}
+"""
+
+
+def script(plan: Plan) -> str:
+    """For bash; all pairs of a round at once, the rounds one after the other."""
+    nodes = sorted({*chain.from_iterable(chain.from_iterable(plan.rounds))})
+    whole = plan.adapters == (ALL,)
+    pair = {"ib_write_bw": _IB_WRITE_BW, "nccl-tests": _NCCL_ALL if whole else _NCCL_TESTS,
+            "nvbandwidth": _NVBANDWIDTH}[plan.test]  # fmt: skip
+    how = _ON if plan.test == "ib_write_bw" else _BOTH
+    minutes = len(plan.rounds) * len(plan.adapters) * (plan.seconds + 5) // 60 + 1
+    return lines([
+        "#!/bin/bash",
+        *([f"#SBATCH --job-name=dgxcheck-pairs --nodes={len(nodes)} --nodelist={folded(nodes)}",
+           f"#SBATCH --ntasks-per-node=1 --exclusive --time={minutes}"] if plan.launcher == "slurm" else []),
+        f"# {counted(len(nodes), 'node')}, {counted(len(plan.rounds), 'round')} of {plan.test}; then: dgxcheck fleet"
+        " pairs DIR",
+        'out=${1:-pairs-$(date +%F)}',
+        'mkdir -p "$out" || exit',
+        how[plan.launcher],
+        pair.replace("ADAPTERS", " ".join(plan.adapters)).replace("LIMIT", str(plan.seconds)).rstrip(),
+        *_rounds(plan),
+    ])  # fmt: skip
+
+
+def _rounds(plan: Plan) -> Iterator[str]:
+    for turn, pairs in enumerate(plan.rounds, 1):
+        yield from (f"pair {turn} {a} {b} &" for a, b in pairs)
+        yield "wait"
+
+
+_NOUNS = {
+    "node": ("bad node",), "adapter": ("bad adapter",), "leaf": ("bad leaf", "bad leaves"),
+    "uplinks": ("leaf with bad uplinks", "leaves with bad uplinks"), "suspect": ("suspect",), "path": ("slow path",),
+}  # fmt: skip
+_TITLES = {
+    "node": "Nodes that are slow with partners that are fast elsewhere",
+    "adapter": "Adapters that are slow with partners that are fast elsewhere, other adapters of the node are not",
+    "leaf": "Leaves that are slow, also within",
+    "uplinks": "Leaves that are slow to others and fast within",
+    "suspect": "Not proven: slow, but so was every partner in every other round",
+    "path": "Pairs that are slow though both nodes are fast with others",
+}
+
+
+def text(report: PairsReport) -> str:
+    """The summary line first."""
+    judged = report.judged
+    counts = Counter(each.what for each in judged.blamed)
+    found = ", ".join(counted(counts[what], *nouns) for what, nouns in _NOUNS.items() if counts[what]) or "all alike"
+    medians = ", ".join(f"{'' if adapter == ALL else f'{adapter} '}{number(value)} GB/s"
+                        for adapter, value in sorted(judged.medians.items()))  # fmt: skip
+    return lines([
+        f"{report.verdict.upper()}: {counted(judged.nodes, 'node')}, {counted(judged.tests, 'measurement')} in"
+        f" {counted(judged.rounds, 'round')}: {found}",
+        f"median of the nodes' best: {medians}; slow is below {100 * LEAST_SHARE:.0f} %",
+        *chain.from_iterable(section(title, [_row(each) for each in judged.blamed if each.what == what],
+                                     None if report.verbose else _MOST) for what, title in _TITLES.items()),
+        *section("Not read", [f"{unreadable.where}: {unreadable.why}" for unreadable in judged.unread],
+                 None if report.verbose else _MOST),
+    ])  # fmt: skip
+
+
+def _row(each: Blamed) -> str:
+    adapters = "" if each.adapters in ((), (ALL,)) else f" {', '.join(each.adapters)}"
+    rate = f"{100 * each.share:.0f} % of the median" if each.share else "no figure"
+    note = f"; {each.note}" if each.note else ""
+    if each.what in ("leaf", "uplinks"):
+        do = "its cables to the spines" if each.what == "uplinks" else "the switch, its firmware, temperature and power"
+        return f"{each.name}: {each.note}, at best {rate}; do: look at {do}"
+    if each.what == "path":
+        return f"{each.name}{adapters}: {rate}{note}; do: measure again; if it stays, look at the links between"
+    times = f"at best {rate} in {counted(each.rounds, 'round')}"
+    if each.what == "suspect":
+        return (
+            f"{each.name}{adapters}: {times}; an innocent one shows this with a chance of {_share(each.chance)}; do:"
+            f" measure it again with another partner{note}"
+        )
+    do = {"node": "run dgxcheck health on it", "adapter": _of_adapter(each)}[each.what]
+    return f"{each.name}{adapters}: {times}, with {first_of(each.partners)}; do: {do}{note}"
+
+
+def _of_adapter(each: Blamed) -> str:
+    return "reseat or replace its cable" if each.note else (
+        "run dgxcheck health on it; if that passes, exchange its cable, then look at the port of the leaf"
+    )  # fmt: skip
+
+
+def _share(chance: float) -> str:
+    return "less than 0.1 %" if chance < 1e-3 else f"{100 * chance:.1f} %"
+
+
+def as_json(report: PairsReport) -> str:
+    judged = report.judged
+    medians: dict[str, Json] = {**judged.medians}
+    return compact({
+        "schema": "dgxcheck/pairs/1",
+        "tool_version": __version__,
+        "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "verdict": report.verdict,
+        "exit_code": report.exit_code,
+        "nodes": judged.nodes,
+        "measurements": judged.tests,
+        "rounds": judged.rounds,
+        "medians": medians,
+        "blamed": [{
+            "what": each.what, "name": each.name, "adapters": [*each.adapters], "share": round(each.share, 4),
+            "rounds": each.rounds, "fast_partners": [*each.partners], "chance": each.chance, "note": each.note or None,
+        } for each in judged.blamed],
+        "unread": [{"where": unreadable.where, "why": unreadable.why} for unreadable in judged.unread],
+    })  # fmt: skip

@@ -1,0 +1,188 @@
+"""A cause in one line: the device as people call it, what is and what should be, and what to do first.
+
+``GPU5 (85:00.0): PCIe x8 instead of x16 -> cold power cycle``. Of a message and of an instruction the line has what
+comes before the first semicolon; all of it stands below, the draining that comes before such a step as well.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from dgxcheck.assessment.result import Assessment
+from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.wording import against, counted
+from dgxcheck.components.component import Component
+from dgxcheck.diagnosis.action import Action, first_remedy
+from dgxcheck.diagnosis.model import Cause
+from dgxcheck.facts.bdf import shown
+from dgxcheck.output.health.finding_lines import component_name
+from dgxcheck.output.health.instructions import STEPS, action_text, device_list, remedies_of
+from dgxcheck.output.plain_text import visible
+
+LONGEST = 100
+"""Characters, without the verdict before it."""
+_LONGEST_SIGN = 24
+_LEAST_PROBLEM = 24
+_LEAST_ACTION = 12
+_NAMED = ("power-cycle", "watch", "check-program", "restart-program", "contact-vendor")
+"""Steps whose name says it: their sentences are for who does them."""
+_ASIDE = re.compile(r" ?\((?![0-9a-f:.]+\))[^()]*\)")
+_CONDITION = re.compile(r"^(?:if|unless) this was (?:not )?intended[,:] ")
+_BEHIND: Mapping[str, str] = {"link": "PCIe link to", "bridge": "switch above", "switch": "switch above",
+                              "host-bridge": "host bridge above"}  # fmt: skip
+
+
+def headline(assessment: Assessment, cause: Cause, room: int = LONGEST) -> str:
+    """Problem and first action; where there is little room without asides, then with the action in fewer words."""
+    actions = [*dict.fromkeys(_actions(assessment, cause))]
+    for action in actions:
+        what = problem(assessment, cause, action)
+        for line in (f"{what} -> {action}", f"{_ASIDE.sub('', what)} -> {action}"):
+            if len(line) <= room:
+                return line
+    last = actions[-1]
+    return f"{_cut(problem(assessment, cause, last), max(_LEAST_PROBLEM, room - len(last) - 4))} -> {last}"
+
+
+def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
+    """``GPU2 (0a:00.0): 88 °C (slowdown at 87 °C), clocks held down``; without a bus id that stands in ``beside``."""
+    worst = _worst(assessment, cause)
+    if not worst:
+        return visible(_subject(assessment, cause.component, worst, beside))
+    lead = _lead(cause.component, worst)
+    what = _clause(lead.judgement.message)
+    for other in worst:
+        sign = other.judgement.message.partition(":")[0]
+        if other.subject == lead.subject and other.id != lead.id and len(sign) <= _LONGEST_SIGN and sign not in what:
+            what = f"{what}, {sign}"
+            break
+    who = _subject(assessment, cause.component, worst, beside)
+    return visible(what if _names(what, lead, cause.component, who) else f"{who}: {what}")
+
+
+def _names(what: str, lead: Finding, component: Component, who: str) -> bool:
+    """Does the message say itself what it is about?"""
+    ends = [each.name for each in (lead.subject, lead.subject.peer) if each is not None]
+    if len(ends) > 1 and all(name in what for name in ends):
+        return True
+    return not who or what.lower().startswith(who.lower()) or (component.kind == "host" and who.split()[0] in what)
+
+
+def _worst(assessment: Assessment, cause: Cause) -> list[Finding]:
+    """The findings that the cause explains, of the worst status."""
+    found = {finding.key: finding for finding in assessment.findings}
+    explained = [found[key] for key in cause.explains if key in found]
+    return [each for each in explained if each.status is explained[0].status]
+
+
+def _lead(component: Component, worst: Sequence[Finding]) -> Finding:
+    """One about the component itself; of those that blame it alike, one with a figure and a limit."""
+    lead = next((each for each in worst if is_about(each, component)), worst[0])
+    alike = [each for each in worst if each.subject == lead.subject and each.blames[:1] == lead.blames[:1]]
+    measured = lead.judgement.fault is None or lead.judgement.fault.category != "environment" or _figure(lead)
+    return lead if measured else next(filter(_figure, alike), lead)
+
+
+def _figure(finding: Finding) -> str:
+    judgement = finding.judgement
+    return against(judgement.measured, judgement.expected, judgement.unit)
+
+
+def is_about(finding: Finding, component: Component) -> bool:
+    """Is the component the device that was judged?"""
+    return finding.subject.bdf is not None and finding.subject.bdf in (component.bdf, component.peer_bdf)
+
+
+def _subject(assessment: Assessment, component: Component, worst: Sequence[Finding], beside: str) -> str:
+    """What people call it: of a link, port or switch the devices behind it; of the host the part alone."""
+    kind, part = component.kind, component.part
+    if kind in ("nvlink", "path"):
+        return f"{'NVLinks' if kind == 'nvlink' else 'P2P'} {component.name.replace(' - ', '-')}"
+    if kind == "host":
+        devices = _failing(worst)
+        return f"{part or 'host'} of {devices}" if devices else part
+    if kind == "gpus":
+        return f"all {len(component.shared_by)} GPUs"
+    if part == "subnet manager" or part.startswith("missing"):
+        return f"{part} {component.name}"
+    if kind in _BEHIND:
+        below = component.shared_by or tuple(d.name for d in assessment.topology.below(component.bdf or component.name))
+        if len(below) == 1:
+            device = assessment.topology.device(below[0])
+            name = _named(below[0], device.bdf if device else None, beside)
+            return name if kind == "link" else f"port above {name}"
+        return f"{_BEHIND[kind]} {_listed(below)}" if below else component_name(component)
+    if kind in ("board", "nvswitch", "gpu", "hca", "port", "disk", "interface"):
+        return _named(component.name, component.bdf, beside, kind)
+    return component_name(component).removeprefix("the ")
+
+
+def _failing(worst: Sequence[Finding]) -> str:
+    """The devices that fail alike for what they have in common."""
+    return _listed([*dict.fromkeys(each.subject.name for each in worst if each.subject.kind in ("gpu", "hca", "port"))])
+
+
+def _listed(names: Sequence[str]) -> str:
+    """``GPU6 and GPU7``, ``GPU4 to GPU7, mlx5_2``, ``4 GPUs, 1 HCA``"""
+    gpus = [name for name in names if name.startswith("GPU")]
+    others = [name for name in names if name not in gpus]
+    if len(names) == 2 and "@" not in "".join(names):
+        return " and ".join(map(_named, names))
+    text = ", ".join(filter(None, (device_list(gpus), device_list(others))))
+    if "@" not in text and len(text) <= _LONGEST_SIGN:
+        return text
+    return ", ".join(counted(len(each), noun) for each, noun in ((gpus, "GPU"), (others, "HCA")) if each)
+
+
+def _named(name: str, bdf: str | None = None, beside: str = "", kind: str = "gpu") -> str:
+    """``GPU5 (85:00.0)``; without the domain 0000."""
+    name, _, place = name.partition("@")
+    known = shown(bdf) or place
+    if kind == "nvswitch" and known:
+        name = "NVSwitch"
+    if not known or (known in beside and name != "GPU") or known in name:
+        return name
+    return f"{name} ({known.removeprefix('0000:')})"
+
+
+def _actions(assessment: Assessment, cause: Cause) -> Iterator[str]:
+    """What to do first: the command, else what is done by hand; then in fewer words. A service is looked at before it
+    is restarted as everybody knows, so its restart stands here.
+    """
+    action = first_remedy(cause.actions)
+    at = cause.actions.index(action)
+    following = cause.actions[at + 1 : at + 2]
+    if action.step == "inspect" and following and following[0].step == "restart-service" and following[0].commands:
+        action = following[0]
+    yield from _texts(action, action_text(action, remedies_of(assessment.findings)))
+
+
+def _texts(action: Action, text: str) -> Iterator[str]:
+    """Longest first: all commands or the first clause, without its aside, what is before its commas, the step."""
+    if action.commands:
+        yield "; ".join(map(shlex.join, action.commands))
+        yield shlex.join(action.commands[0])
+    elif action.step not in _NAMED:
+        clause = _CONDITION.sub("", _clause(text))
+        clause = clause.partition(f" at {action.instruction.values.get('name')}")[0]
+        yield clause
+        shorter = _ASIDE.sub("", clause).partition(": ")[0]
+        while len(shorter) > _LEAST_ACTION:
+            yield shorter
+            shorter = shorter.rpartition(", ")[0]
+    yield STEPS[action.step]
+
+
+def _clause(text: str) -> str:
+    return text.partition("; ")[0]
+
+
+def _cut(text: str, room: int) -> str:
+    """Without what stands in parentheses, then up to a comma or colon, then to a blank."""
+    if len(text) <= room or len(text := _ASIDE.sub("", text)) <= room:
+        return text
+    head = text[: room - 2]
+    end = max(head.rfind(", "), head.rfind(": ", 30))
+    return f"{head[: end if end > room // 2 else head.rfind(' ')].rstrip(',: ')} .."

@@ -1,0 +1,225 @@
+"""What only time shows: lemons, parts that take their fault along, slots that keep it, limits ahead."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from years import BEGIN_S, SLOTS, Year, document
+
+from dgxcheck.cli import main
+from dgxcheck.facts.inventory import Part
+from dgxcheck.facts.limits import RESULT_BYTES
+from dgxcheck.fleet.document import SharedStrings, result_of
+from dgxcheck.fleet.history import History, NodeHistory, Spell, history_of, read
+from dgxcheck.fleet.lemons import RATE, lemons
+from dgxcheck.fleet.part_history import DAY_S, followed
+from dgxcheck.fleet.trends import Gauges
+from dgxcheck.output.json_values import part as part_json
+from dgxcheck.package_files import FOLDER
+
+EFFECTS = (2.0, 3.0, 5.0, 8.0, 12.0)
+DRAIN: tuple[tuple[str, int], ...] = (("ecc-uncorrected", 0),)
+
+
+def at(day: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(BEGIN_S + day * DAY_S))
+
+
+def a_result(node: str, day: float, found: Sequence[tuple[str, int]] = (), **members: Any) -> dict[str, Any]:
+    return {**document(node, tuple(found), at(day)), **members}
+
+
+def gpus(*serials: str, **gauges: tuple[float, ...]) -> list[Any]:
+    parts = [Part("gpu", serial, SLOTS[slot], "A100", gauges) for slot, serial in enumerate(serials)]
+    return [part_json(each) for each in parts]
+
+
+def written(folder: Path, documents: Sequence[dict[str, Any]]) -> str:
+    """One growing file, in any order of time."""
+    lines = [json.dumps(each) + "\n" for each in documents]
+    random.Random(1).shuffle(lines)
+    (folder / "all.jsonl").write_text("".join(lines))
+    return str(folder)
+
+
+def blamed(year: Year, history: History) -> Counter[tuple[str, bool]]:
+    """Parts and slots that are blamed, rightly or not; each once."""
+    found = {
+        (each.what, each.part.serial if each.what == "part" else each.before.place, each.word)
+        for each in followed(history.parts)
+    }
+    slots = {(node, SLOTS[slot]): word for (node, slot), word in year.truth.slots.items()}
+    truth: dict[Any, str] = {**year.truth.parts, **slots}
+    return Counter((what, truth.get(name) == word) for what, name, word in found)
+
+
+def test_parts_and_slots_of_a_half_year() -> None:
+    year = Year(80, 180, 7, bad=8, moved=20)
+    found = blamed(year, history_of(year.visits()))
+    assert found["part", False] == found["slot", False] == 0
+    assert found["part", True] >= 3
+    assert found["slot", True] >= 3
+
+
+@pytest.mark.exhaustive
+def test_a_year_of_five_hundred_nodes() -> None:
+    """Faults once a year on a node; bad GPUs and slots once a week. Lemons are found by how much worse they are."""
+    found: Counter[float] = Counter()
+    wrong, quiet, parts = 0, 0, Counter[tuple[str, bool]]()
+    for seed in range(3):
+        year = Year(500, 365, seed, lemons=EFFECTS * 4, cured=10, bad=16, moved=60)
+        history = history_of(year.visits())
+        parts += blamed(year, history)
+        reasons = {node for node, _ in year.truth.slots} | {
+            stay.place[0] for serial in year.truth.parts for stay in history.parts[serial].stays
+        }
+        for lemon in lemons(history):
+            quiet += lemon.mended and lemon.node in year.truth.cured
+            if lemon.node in year.truth.lemons:
+                found[year.truth.lemons[lemon.node]] += 1
+            elif lemon.node not in reasons | year.truth.cured:
+                wrong += 1
+    shares = {effect: found[effect] / 12 for effect in EFFECTS}
+    print(f"lemons found by effect {shares}; wrongly blamed {wrong} of {3 * 500}; mended {quiet} of 30; {parts}")
+    assert shares[12.0] > 0.9
+    assert shares[8.0] > 0.6
+    assert wrong <= RATE * 3 * 50
+    assert parts["part", False] + parts["slot", False] <= 1
+    assert parts["part", True] >= 22
+    assert parts["slot", True] >= 22
+
+
+def sisters(nodes: int, seed: int, rate: float) -> History:
+    """Nodes that all fail as often, by chance."""
+    draw = random.Random(seed)
+    group, fault = (each := result_of(document("a", DRAIN), SharedStrings())[0]).group, each.faults[0]
+
+    def spells() -> Iterator[Spell]:
+        when = draw.expovariate(rate)
+        while when < 365:
+            yield Spell(fault=fault, first_s=when * DAY_S, last_s=when * DAY_S, results=1, gone_s=(when + 1) * DAY_S)
+            when += draw.expovariate(rate)
+
+    return History(
+        nodes={f"dgx{number}": NodeHistory(group=group, first_s=0, last_s=365 * DAY_S, results=365, days=365,
+                                           spells=tuple(spells())) for number in range(nodes)},
+        parts={}, trends=(), unread=(),
+    )  # fmt: skip
+
+
+def test_of_a_fleet_without_lemons_one_in_twenty_gets_one() -> None:
+    alarms = sum(bool(lemons(sisters(100, seed, rate / 365))) for seed in range(300) for rate in (1, 6))
+    assert alarms <= 600 * RATE * 1.5
+
+
+def test_a_machine_alone_is_no_lemon() -> None:
+    assert lemons(sisters(1, 1, 1.0)) == ()
+
+
+def test_a_fault_that_came_back_says_after_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    days = [
+        *(a_result("dgx1", day, DRAIN, parts=gpus("A")) for day in (1, 2)),
+        *(a_result("dgx1", day, parts=gpus("B"), boot_id="c", versions={"driver": ["580"]}) for day in (9, 10)),
+        a_result("dgx1", 12, DRAIN, parts=gpus("B"), boot_id="c"),
+        a_result("dgx2", 3, level="quick"),
+    ]
+    folder = written(tmp_path, days)
+    assert main(["fleet", "--history", folder, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    schema = json.loads((Path(FOLDER) / "schemas/history.schema.json").read_text())
+    assert [*Draft202012Validator(schema).iter_errors(found)] == []
+    (fault,) = found["nodes"][0]["faults"]
+    assert (fault["times"], fault["open"], fault["first_seen"], fault["last_seen"]) == (2, True, at(1), at(12))
+    assert fault["spells"][0]["gone"] == at(9)
+    assert fault["spells"][0]["after"] == [
+        f"gpu {SLOTS[0]} exchanged: A -> B", "driver 570.1 -> 580", "reboot", "7 d without a result",
+    ]  # fmt: skip
+    assert [part["serial"] for part in found["parts"]] == ["A", "B"]
+    assert main(["fleet", "--history", folder]) == 0
+    out = capsys.readouterr().out
+    assert f"dgx1 ecc.volatile/{SLOTS[0]} ecc-uncorrected: 2 times" in out
+    assert "came back 3 d after" in out
+
+
+def test_a_part_that_takes_its_fault_along_and_one_that_fell_off_the_bus(tmp_path: Path) -> None:
+    """A GPU that is lost has no serial number to read: it is the one that was last at the place."""
+    lost: tuple[tuple[str, int], ...] = (("gpu-lost", 0),)
+    documents = [a_result(f"n{number}", day, parts=gpus(f"s{number}")) for number in range(40) for day in range(40)]
+    documents += [a_result("dgx1", day, parts=gpus("bad")) for day in (1, 2)]
+    documents += [a_result("dgx1", day, lost, parts=[]) for day in (3, 4)]
+    documents += [a_result("dgx1", day, parts=gpus("good")) for day in range(5, 30)]
+    documents += [a_result("dgx2", day, parts=gpus("bad")) for day in (5, 6)]
+    documents += [a_result("dgx2", day, lost, parts=[]) for day in (7, 8)]
+    (found,) = followed(read([written(tmp_path, documents)]).parts)
+    assert (found.what, found.word, found.part.serial, found.other) == ("part", "gpu-lost", "bad", "good")
+    assert found.before.place == ("dgx1", SLOTS[0])
+    assert found.after.place == ("dgx2", SLOTS[0])
+    assert found.clean == 25
+
+
+def test_a_serial_number_of_several_boards_is_not_followed(tmp_path: Path) -> None:
+    documents = [a_result(f"n{number}", day, DRAIN, parts=gpus("0")) for number in range(2) for day in range(20)]
+    history = read([written(tmp_path, documents)])
+    assert history.parts == {}
+    assert "several nodes at the same time" in history.unread[0].why
+
+
+def test_limits_ahead() -> None:
+    """A counter that was set to 0, a temperature at another load and a noisy one do not mislead."""
+    draw = random.Random(3)
+    gauges, parts = Gauges(), history_of(Year(1, 1, 1).visits()).parts
+    serial = next(iter(parts))
+    for day in range(200):
+        busy = day % 3 == 0
+        readings: dict[str, tuple[float, ...]] = {
+            "remapped rows": (250.0 if day < 20 else day, 300),
+            "temperature": (40 + day / 20 + 30 * (not busy) + draw.gauss(0, 1), 87, 300 if busy else 650),
+            "temperature margin": (30 - day / 20, -2, 300),
+            "corrected errors": (draw.randrange(50), 1000),
+            "retired pages": (3, 63),
+        }  # fmt: skip
+        gauges.add(BEGIN_S + day * DAY_S, [Part("gpu", serial, SLOTS[0], "", readings)])
+    found = {trend.gauge: trend for trend in gauges.trends(parts)}
+    assert {*found} == {"remapped rows", "temperature"}
+    assert found["remapped rows"].per_day == pytest.approx(1, rel=0.01)
+    assert (found["remapped rows"].reached_s - BEGIN_S) / DAY_S == pytest.approx(300, abs=3)
+    assert (found["temperature"].reached_s - BEGIN_S) / DAY_S == pytest.approx(340, abs=60)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--history", "nowhere"], "no such file or folder"),
+        (["--history", ".", "more.json"], "more.json: --history takes"),
+        (["--history", ".", "--gate"], "--gate: --history takes"),
+        (["--history", ".", "--format", "html"], "--format html: --history takes"),
+        (["--history", "."], "no result of a machine itself"),
+    ],
+)
+def test_what_it_does_not_take(
+    words: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["fleet", *words]) == 3
+    assert why in capsys.readouterr().err
+
+
+def test_hostile_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    strange = [{"serial": 5}, {"serial": "x" * 9999, "at": [], "gauges": {"a": [1e30, 2], "b": ["c"], "d": [1, 2]}}, 7]
+    good = a_result("dgx1", 1, DRAIN, parts=strange)
+    future = {**a_result("dgx2", 1), "generated_at": "2999-01-01T00:00:00Z"}
+    recorded = a_result("dgx3", 1, source={"kind": "recording"})
+    folder = written(tmp_path, [good, a_result("dgx1", 2, parts={}), future, recorded])
+    (tmp_path / "long.json").write_bytes(b"x" * (RESULT_BYTES + 2))
+    assert main(["fleet", "--history", folder]) == 3
+    out = capsys.readouterr().out
+    for words in ("2 results", "in the future", "recordings: 1 results", "longer than 8 MiB"):
+        assert words in out

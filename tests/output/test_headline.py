@@ -1,0 +1,97 @@
+"""A cause in one line of every overlay, and its part, slot and serial number in every format."""
+
+from __future__ import annotations
+
+import statistics
+from html import unescape
+
+import pytest
+from judging import judged, printed
+from sample import FAULTS, swept
+from seam import run
+
+from dgxcheck.assessment import Request, assess
+from dgxcheck.output.health import as_json, junit, page, text
+from dgxcheck.output.health.causes import fru_lines
+from dgxcheck.output.health.headline import LONGEST, headline
+from dgxcheck.output.report import HealthReport
+
+
+def test_headlines_are_short() -> None:
+    lengths: dict[str, int] = {}
+    for name in FAULTS:
+        for cause in judged(name)[1]["causes"]:
+            lengths[f"{name} {cause['id']}"] = len(cause["headline"])
+        assert len(printed(name)[1].partition("\n")[0]) <= LONGEST + 30, name
+    assert {name: length for name, length in lengths.items() if length > 120} == {}
+    assert statistics.median(lengths.values()) <= 80
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("pcie-x8-gpu-x8", "GPU5 (85:00.0): PCIe x8 instead of x16 -> cold power cycle"),
+        ("dgx-1-v100-hot", "GPU2 (0a:00.0): 88 °C (slowdown at 87 °C), clocks held down -> check fans, filters"),
+        ("pcie-x8-bridge-off", "switch above GPU6 and GPU7: bus mastering off, no DMA reaches memory -> "),
+        ("dgx-a100-fabric-manager-down", "0 of 96 NVLinks up (6 NVSwitches) -> systemctl restart nvidia-fabricmanager"),
+        ("dgx-a100-reboot-required", "GPU4 (87:00.0): the driver requires a node reboot -> reboot"),
+    ],
+)  # fmt: skip
+def test_device_state_and_command(name: str, line: str) -> None:
+    assert line in judged(name)[1]["causes"][0]["headline"]
+
+
+def test_no_device_and_no_command_is_said_twice() -> None:
+    for name in FAULTS:
+        for cause in judged(name)[1]["causes"]:
+            what, _, action = cause["headline"].partition(" -> ")
+            bdf = (cause["component"]["bdf"] or "none").removeprefix("0000:")
+            assert cause["headline"].count(bdf) <= 1, (name, cause["headline"])
+            assert action, (name, cause["headline"])
+            assert action not in what, (name, cause["headline"])
+
+
+@pytest.mark.parametrize("name", swept(FAULTS, ("dgx-1-v100-hot", "k80-x8-board-hot", "dgx-1-v100-hca-x8")))
+def test_every_format_has_the_line_and_the_part(name: str) -> None:
+    profile = "k80-x8" if name.startswith("k80") else "auto"
+    report = HealthReport(assessment=assess(name, Request(profile=profile)), exit_code=0, verbose=True)
+    renderers = (text.render, page.as_html, page.as_markdown, as_json.render, junit.render, page.as_svg)
+    shown = [unescape(render(report)).replace("\\", "") for render in renderers]
+    for cause in report.assessment.causes:
+        marks = [mark for unit in cause.frus for mark in (unit.serial, unit.slot) if mark]
+        for form, whole in zip(renderers, shown, strict=True):
+            missing = [mark for mark in marks if mark not in whole]
+            assert missing == [], (name, form.__module__, headline(report.assessment, cause), [*fru_lines([cause])])
+
+
+@pytest.mark.parametrize("option", ["--ticket", "--brief"])
+def test_the_short_forms(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = run(capsys, "health", "--from", "dgx-1-v100-gpu-x8", option).out.splitlines()
+    whole = "\n".join(lines)
+    assert "serial 0000000002002" in whole
+    assert "PCIe x8 instead of x16" in whole
+    if option == "--brief":
+        assert len(lines) <= 24
+        assert "Not ok: GPU2 fail." in whole
+    else:
+        assert "[ ] 2. cold power cycle" in whole
+        assert "nvidia-bug-report.sh" in whole
+        assert "Serial number: MADEUP0001" in whole
+
+
+def test_core_metrics_are_few_and_have_a_verdict_for_each_device(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "health", "--from", "dgx-a100-nvlink-down", "--format", "prometheus").out
+    series = [line for line in out.splitlines() if not line.startswith("#")]
+    assert len(series) <= 150
+    verdicts = [line for line in series if line.startswith("dgxcheck_device_verdict{")]
+    assert len(verdicts) == 8 + 12
+    assert [line[-1] for line in verdicts if 'gpu="0"' in line] == ["2"]
+    assert all('UUID="' in line and 'pci_bus_id="0000' in line for line in verdicts if 'gpu="' in line)
+    out = run(capsys, "health", "--from", "dgx-a100-nvlink-down", "--format", "prometheus", "--metrics", "all").out
+    assert len(out.splitlines()) > 1000
+
+
+def test_the_state_blames_the_suspect_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "health", "--from", "dgx-1-v100-silent-and-lost").out
+    rows = {line.split()[0]: line.split()[2] for line in out.splitlines() if line.startswith("GPU")}
+    assert rows["GPU3"] == "ok"
