@@ -59,7 +59,7 @@ def _unnamed(name: str) -> _Whole:
     return _judged(name, "auto") if name.startswith(NAMELESS) else _once(name)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _once(name: str) -> _Whole:
     if folder is None:
         return _judged(name, _profile(name))

@@ -31,13 +31,14 @@ def holds_for_each(cases: Iterable[T], test: Callable[[T], None], named: Callabl
 def for_each(names: str | Sequence[str], cases: Iterable[Any]) -> Callable[[Test], Test]:
     """As ``pytest.mark.parametrize``, but for one test that tries all cases; its fixtures are those of all of them."""
     given = (names,) if isinstance(names, str) else tuple(names)
+    all_of_them = tuple(cases)
 
     def whole(test: Test) -> Test:
         def tried(**fixtures: Any) -> None:
             def one(case: Any) -> None:
                 test(**dict(zip(given, (case,) if isinstance(names, str) else case, strict=True)), **fixtures)
 
-            holds_for_each(cases, one)
+            holds_for_each(all_of_them, one, named=lambda case: str(case)[:200])
 
         left: list[Parameter] = [each for name, each in signature(test).parameters.items() if name not in given]
         tried.__name__, tried.__doc__, tried.__module__ = test.__name__, test.__doc__, test.__module__

@@ -10,6 +10,7 @@ from gpu_box import board, choice
 from test_checks_gpu import BAD, everywhere, later, violation
 from test_checks_gpu import said as finding_of
 from test_health_checks import GPU2, NVML, box, changed
+from together import for_each
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD as BAD_STATUSES
@@ -46,7 +47,7 @@ def shared(finding: Finding) -> tuple[str, str] | None:
     return None if finding.shared is None else (finding.shared.kind, finding.shared.part)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("check", "bdf", "facts", "fault", "blamed"),
     [
         ("driver.library", None, {"nvml nvmlInit": error(9, "absent")}, Fault.DRIVER_NOT_LOADED, DRIVER),

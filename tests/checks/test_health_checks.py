@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import read_box
+from together import for_each
 
 from dgxcheck.checks.engine.box import DEFAULTS, HOST, Box
 from dgxcheck.checks.engine.check import Check
@@ -42,7 +43,7 @@ def status(spec: str, check: str, bdf: str | None = GPU2) -> str:
     return " ".join([finding.status.value, finding.judgement.reason]).rstrip()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("check", "facts", "due"),
     [
         ("ecc.retired-pages", {"RetiredPages {} 0": [{"address": n} for n in range(10)]}, "pass"),
@@ -138,7 +139,7 @@ WIDTH = "text /sys/bus/pci/devices/{}/current_link_width"
 HANDLE_2 = "nvml nvmlDeviceGetHandleByIndex 2"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("check", "bdf", "facts", "due"),
     [
         ("gpu.lost", GPU2, {HANDLE_2: LOST, LINK: {"missing": "absent"}}, "fail"),

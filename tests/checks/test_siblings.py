@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 from sample import BOXES
 from test_health_checks import GPU2, NVML, box, changed
+from together import for_each
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
@@ -64,7 +65,7 @@ def compared_records(shipped: str) -> frozenset[str]:
     return frozenset(type(row).__name__ for each in siblings(box(shipped), KINDS) for row in each.rows)
 
 
-@pytest.mark.parametrize("name", fields(Snapshot))
+@for_each("name", fields(Snapshot))
 def test_a_field_of_the_snapshot_holds_devices_or_says_why_not(name: str) -> None:
     held: set[str] = set()
     for shipped in BOXES:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from judging import judged
 from live_box import shipped
+from together import for_each
 
 from dgxcheck.facts.missing import NO_WORKER, Json
 from dgxcheck.source.recording.keys import GroupedFacts, insert
@@ -120,8 +121,8 @@ def test_a_gpu_is_lost_in_questions_about_pairs_alone(tmp_path: Path) -> None:
     assert findings(tmp_path, one) == {f"gpu.lost/{GPUS[0]}/{GPU2}": "fail"}
 
 
-@pytest.mark.parametrize("gap", [UNSUPPORTED, DENIED, code(6, "absent"), code(999, "garbled")])
-@pytest.mark.parametrize(
+@for_each("gap", [UNSUPPORTED, DENIED, code(6, "absent"), code(999, "garbled")])
+@for_each(
     "function",
     ["Temperature {} 0", "ClockInfo {} 0", "PowerUsage {}", "EccMode {}", "MemoryInfo {}", "FieldValues {} 82"],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
+from together import for_each
 
 from dgxcheck.assessment.xid_explanation import explain, explain_all
 from dgxcheck.facts.missing import BadInput
@@ -140,7 +141,7 @@ def test_an_unknown_board_is_refused_with_the_nearest() -> None:
         architecture_of("v1000")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("effect", "cause", "due"),
     [
         (74, 79, ("nvlink-peer", "same-gpu")), (74, 62, ("nvlink-peer", "same-gpu")), (74, 74, ("nvlink-peer",)),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from seam import HEAD, is_one_clear_line, run, save
+from together import for_each
 
 from dgxcheck.cli import COMMANDS
 from dgxcheck.source.recording.load import SCHEMA
@@ -138,7 +139,7 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
     assert is_one_clear_line(done.stderr)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("argv", "due"),
     [
         (("-p", "-i", "0,9"), "no GPU '9'; give the index, name, bus id or UUID of one of GPU0 (0000:07:00.0), GPU1"),

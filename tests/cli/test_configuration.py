@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from together import for_each
 
 from dgxcheck import configuration
 from dgxcheck.assessment import selection
@@ -68,7 +69,7 @@ def test_every_key(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", THRESHOLDS)
+@for_each("name", THRESHOLDS)
 def test_every_threshold_can_be_set_within_its_range(name: str) -> None:
     limit = THRESHOLDS[name]
     assert limit.low <= limit.value <= limit.high
@@ -81,7 +82,7 @@ def test_every_threshold_can_be_set_within_its_range(name: str) -> None:
     assert Settings().limit(name) == limit.value
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "due"),
     [
         ("[threshold]", "threshold: no such key; did you mean thresholds?"),
@@ -113,7 +114,6 @@ def test_every_threshold_can_be_set_within_its_range(name: str) -> None:
         (b"x = '\xff'", "not UTF-8 text (byte 6)"),
         (b"x" * (TOML_BYTES + 1), "larger than 64 KiB"),
     ],
-    ids=lambda each: str(each)[:40],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(text: str | bytes, due: str, tmp_path: Path) -> None:
     assert refused(written(tmp_path, text)) == due

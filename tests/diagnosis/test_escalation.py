@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import get_args
 
-import pytest
+from together import for_each
 
 from dgxcheck.components.component import Component, Kind
 from dgxcheck.diagnosis.escalation import (
@@ -33,7 +33,7 @@ def of(kind: Kind, part: str, *faults: FaultKind) -> list[Step]:
     return [*escalation(Component(kind=kind, name="x", bdf="0000:0a:00.0", part=part), faults)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "part", "faults", "steps"),
     [
         ("gpu", "", {Fault.XID}, GPU),
@@ -78,7 +78,7 @@ def test_steps_follow_from_component_and_fault(
     assert of(kind, part, *faults) == steps
 
 
-@pytest.mark.parametrize("key", PARTS, ids=" ".join)
+@for_each("key", PARTS)
 def test_no_fault_leads_to_a_replacement_without_a_diagnostic(key: tuple[Kind, str]) -> None:
     """Of what has GPUs; cables, disks and DIMMs have no such diagnostic."""
     kind, part = key
@@ -93,7 +93,7 @@ def test_no_fault_leads_to_a_replacement_without_a_diagnostic(key: tuple[Kind, s
             assert taken.index("field-diagnostic") < taken.index("replace")
 
 
-@pytest.mark.parametrize("key", PARTS, ids=" ".join)
+@for_each("key", PARTS)
 def test_what_is_dead_or_absent_is_not_reset(key: tuple[Kind, str]) -> None:
     for dead, other in combinations([*DEVICE_DEAD, *DEVICE_ABSENT, Fault.XID, Fault.ECC_UNCORRECTED], 2):
         if {dead, other} & (DEVICE_DEAD | DEVICE_ABSENT):

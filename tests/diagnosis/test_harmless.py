@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from checkout import ROOT
 from judging import BAD, judged
 from test_schemas import complaints
+from together import for_each
 
 HARMLESS = sorted((ROOT / "fixtures" / "harmless").glob("*.json"))
 
@@ -24,7 +24,7 @@ def total(document: dict[str, Any]) -> float | None:
     return None if document["score"] is None else float(document["score"]["total"])
 
 
-@pytest.mark.parametrize("path", HARMLESS, ids=lambda path: path.stem)
+@for_each("path", HARMLESS)
 def test_an_oddity_changes_neither_verdict_nor_score_nor_causes(path: Path) -> None:
     (code, odd), (base_code, base) = judged(str(path)), judged(overlay(path)["base"])
     assert [each["key"] for each in odd["findings"] if each["status"] in BAD] == []
@@ -32,7 +32,7 @@ def test_an_oddity_changes_neither_verdict_nor_score_nor_causes(path: Path) -> N
     assert odd["causes"] == base["causes"] == []
 
 
-@pytest.mark.parametrize("path", HARMLESS, ids=lambda path: path.stem)
+@for_each("path", HARMLESS)
 def test_an_oddity_is_an_overlay_that_says_what_is_harmless(path: Path) -> None:
     document = overlay(path)
     assert complaints("overlay", document) == []

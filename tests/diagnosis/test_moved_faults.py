@@ -44,7 +44,7 @@ def takes_its_cause_along(fault: str, move: Move, path: Path) -> None:
     assert document["unexplained"] == []
 
 
-@pytest.mark.parametrize("fault", [fault for fault in dict.fromkeys(FOUND_BY.values()) if fault in MOVED][::2])
+@for_each("fault", [fault for fault in dict.fromkeys(FOUND_BY.values()) if fault in MOVED][::2])
 def test_a_fault_takes_its_cause_along(fault: str, tmp_path: Path) -> None:
     """To the last of its other places, for every second check."""
     takes_its_cause_along(fault, [*moves(fault)][-1][1], tmp_path / "moved.json")

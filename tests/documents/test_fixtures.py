@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from itertools import combinations, pairwise
 
-import pytest
 from checkout import ROOT
+from together import for_each
 
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Json, Source
@@ -45,7 +45,7 @@ BUS_IDS = {
     "vgpu-l40s": "02",
 }  # fmt: skip
 GENERATION = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, "32.0": 5, "64.0": 6}
-every_box = pytest.mark.parametrize("box", BOXES, ids=lambda box: str(box.name))
+every_box = for_each("box", BOXES)
 
 
 def committed(box: Box) -> Source:
