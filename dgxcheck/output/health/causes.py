@@ -140,9 +140,10 @@ def steps(cause: Cause, remedies: Remedies, found: Mapping[str, Finding], verbos
         if verbose or not condition:
             yield f"{number}. {f'{condition}, ' if condition else ''}{_action(action, remedies, due)}"
             due = action.urgency
-    rest = [action for action, condition in zip(actions, when, strict=True) if condition]
+    later = [action.step for action, condition in zip(actions, when, strict=True) if condition]
+    rest = [STEPS[step] for step in later if step not in PREPARATORY]
     if rest and not verbose:
-        yield f"{condition_of_rest}: {', '.join(STEPS[action.step] for action in rest)} (details: -v)"
+        yield f"{condition_of_rest}: {', '.join(rest)} (details: -v)"
 
 
 def conditions(actions: Sequence[Action], again: str) -> list[str]:
@@ -153,10 +154,7 @@ def conditions(actions: Sequence[Action], again: str) -> list[str]:
     first = 1
     while first < len(actions) and _leads_to(actions[first - 1], actions[first:]):
         first += 1
-    return [
-        again if number >= first and action.step not in PREPARATORY else ""
-        for number, action in enumerate(actions)
-    ]  # fmt: skip
+    return [again if number >= first else "" for number in range(len(actions))]
 
 
 _APPLY = ("reset-gpu", "reboot", "power-cycle")
