@@ -8,7 +8,7 @@ from typing import Any
 
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile, Wiring
 from dgxcheck.suggestion import did_you_mean
-from dgxcheck.toml_file import refuse
+from dgxcheck.toml_file import plain, refuse
 from dgxcheck.topology.model import PCI_CLASSES, PciClass
 from dgxcheck.topology.reference import ALL
 
@@ -156,4 +156,4 @@ def _check_keys(table: Iterable[str], allowed: Collection[str], path: str, where
     for key in table:
         if key not in allowed:
             hint = did_you_mean(key, allowed, f"valid keys: {', '.join(allowed)}")
-            refuse(path, f"{where}.{key}" if where else key, f"no such key; {hint}")
+            refuse(path, f"{where}.{plain(key)}" if where else plain(key), f"no such key; {hint}")

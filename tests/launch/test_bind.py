@@ -72,10 +72,13 @@ def test_what_follows_an_entry_that_names_no_gpu_is_not_seen(seen: str, rank: in
     assert of_rank(placed, rank, seen) is placed[gpu]
 
 
-@pytest.mark.parametrize("fault", ["pcie-x8-handle-refused", "dgx-1-v100-gpu-lost"])
-def test_no_rank_is_bound_where_the_numbers_may_have_shifted(fault: str) -> None:
+@pytest.mark.parametrize(
+    ("fault", "order"),
+    [("pcie-x8-handle-refused", None), ("dgx-1-v100-gpu-lost", "PCI_BUS_ID"), ("dgx-1-v100", "FASTEST_FIRST")],
+)
+def test_no_rank_is_bound_where_the_numbers_may_have_shifted(fault: str, order: str | None) -> None:
     argv = ["bind", "--dry-run", "-i", "3", "--from", fault, "--", "true"]
-    unset = dict.fromkeys((*LOCAL_RANK, "CUDA_VISIBLE_DEVICES"))
+    unset = {**dict.fromkeys((*LOCAL_RANK, "CUDA_VISIBLE_DEVICES")), "CUDA_DEVICE_ORDER": order}
     refused = CliRunner().invoke(dgxcheck, argv, obj=LiveMachine(), env=unset)
     assert isinstance(refused.exception, BadInput)
     assert "--best-effort" in str(refused.exception)

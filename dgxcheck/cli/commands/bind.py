@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 
 import click
 
@@ -49,7 +50,7 @@ def command(
     live: LiveMachine = ctx.obj
     machine = examine(live.source(spec, "EVERYTHING", deadline), LAUNCH)
     placed = placements(machine.snapshot, machine.topology)
-    if (reason := doubt(machine.snapshot)) and not best_effort:
+    if (reason := doubt(machine.snapshot) or _other_order(os.environ)) and not best_effort:
         raise BadInput(f"{reason}: ranks could get each other's GPUs; see dgxcheck health, or add --best-effort")
     if gpu is not None and VISIBLE not in os.environ and gpu >= len(placed):
         raise BadInput(f"-i {gpu}: no GPU for this rank: {counted(len(placed), 'GPU')} found")
@@ -73,3 +74,9 @@ def command(
         os.execvpe(program[0], program, {**os.environ, **new})
     except OSError as error:
         raise BadInput(f"{program[0]}: cannot be run: {error.strerror}") from None
+
+
+def _other_order(environment: Mapping[str, str]) -> str:
+    """Why CUDA numbers the GPUs otherwise than the bus does; empty where it does not."""
+    order = environment.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    return "" if order == "PCI_BUS_ID" else "CUDA_DEVICE_ORDER is not PCI_BUS_ID, in which ranks are counted"
