@@ -48,7 +48,7 @@ def test_no_device_and_no_command_is_said_twice() -> None:
             bdf = (cause["component"]["bdf"] or "none").removeprefix("0000:")
             assert cause["headline"].count(bdf) <= 1, (name, cause["headline"])
             assert action, (name, cause["headline"])
-            assert action not in what, (name, cause["headline"])
+            assert " " not in action or action not in what, (name, cause["headline"])
 
 
 @pytest.mark.parametrize("name", swept(FAULTS, ("dgx-1-v100-hot", "k80-x8-board-hot", "dgx-1-v100-hca-x8")))

@@ -43,7 +43,7 @@ def headline(assessment: Assessment, cause: Cause, room: int = LONGEST) -> str:
             if len(line) <= room:
                 return line
     last = actions[-1]
-    return f"{_cut(problem(assessment, cause, last), max(_LEAST_PROBLEM, room - len(last) - 4))} -> {last}"
+    return f"{shortened(problem(assessment, cause, last), max(_LEAST_PROBLEM, room - len(last) - 4))} -> {last}"
 
 
 def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
@@ -58,7 +58,10 @@ def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
         if other.subject == lead.subject and other.id != lead.id and len(sign) <= _LONGEST_SIGN and sign not in what:
             what = f"{what}, {sign}"
             break
-    who = _subject(assessment, cause.component, worst, beside)
+    who = _subject(assessment, cause.component, worst, beside).replace("0000:", "")  # as lspci: without its only domain
+    kind, colon, rest = what.partition(": ")
+    if colon and who.startswith(kind):  # NVSwitch (c6:00.0): NVSwitch: fatal SXid
+        what = rest
     return visible(what if _names(what, lead, cause.component, who) else f"{who}: {what}")
 
 
@@ -179,7 +182,7 @@ def _clause(text: str) -> str:
     return text.partition("; ")[0]
 
 
-def _cut(text: str, room: int) -> str:
+def shortened(text: str, room: int) -> str:
     """Without what stands in parentheses, then up to a comma or colon, then to a blank."""
     if len(text) <= room or len(text := _ASIDE.sub("", text)) <= room:
         return text

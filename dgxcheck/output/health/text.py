@@ -35,15 +35,16 @@ def verdict_line(assessment: Assessment) -> str:
     bad = worst_first(assessment.findings)
     if not bad:
         return f"{head}  {_without_findings(assessment)}"
+    from dgxcheck.output.health.headline import LONGEST, headline, shortened
+
     causes = assessment.diagnosis.causes
     if not causes:
         more = f"; {counted(len(bad) - 1, 'more finding')}" if bad[1:] else ""
-        return visible(f"{head}  {subject_name(bad[0].subject)}: {bad[0].judgement.message}{more}")
+        words = shortened(f"{subject_name(bad[0].subject)}: {bad[0].judgement.message}", LONGEST - len(more))
+        return visible(f"{head}  {words}{more}")
     others = len(causes) - 1 + len(assessment.diagnosis.unexplained)
     unexplained = bool(assessment.diagnosis.unexplained)
     more = f" ({counted(others, 'more problem' if unexplained else 'more cause')} below)" if others else ""
-    from dgxcheck.output.health.headline import LONGEST, headline
-
     return f"{head}  {headline(assessment, causes[0], LONGEST - len(more))}{more}"
 
 
