@@ -115,7 +115,8 @@ def judged(tmp_path: Path, capsys: Capture) -> Callable[..., tuple[int, str]]:
         path = tmp_path / "known.toml"
         path.write_text(f'[[acknowledged]]\ncheck = "{PAGES}"\ndevice = "0000:07:00.0"\nceiling = {ceiling}\n'
                         'reason = "on order \\u001b[31m"\nexpiry = 2099-12-31\n')  # fmt: skip
-        code = main(["health", "-c", str(path), "--from", fault, "--format", form])
+        code = main(["health", "-c", str(path), "--from", fault, "--format", form,
+                     *(("--metrics", "all") if form == "prometheus" else ())])  # fmt: skip
         return code, capsys.readouterr().out
 
     return run
@@ -153,7 +154,7 @@ def test_json(judged: Callable[..., tuple[int, str]]) -> None:
 def test_prometheus(judged: Callable[..., tuple[int, str]]) -> None:
     _, text = judged("prometheus")
     labels = f'{{check="{PAGES}",gpu="1",UUID="GPU-[-0-9a-f]+",pci_bus_id="00000000:07:00.0"}}'
-    assert re.search(f"^dgxcheck_check_status{labels} 3$", text, re.MULTILINE)
+    assert re.search(f"^dgxcheck_check_status{labels} 2$", text, re.MULTILINE)
     assert re.search(f"^dgxcheck_check_acknowledged{labels} 1$", text, re.MULTILINE)
     assert "dgxcheck_verdict 0\n" in text
     assert "dgxcheck_check_acknowledged{" not in judged("prometheus", 61)[1]

@@ -130,12 +130,12 @@ def load(mask: int) -> Json:
     ("value", "clock", "mask", "words"),
     [
         (8.2, 1480, None, None),
-        (8.1, 1480, None, "8.1 TFLOP/s at 1480 MHz, median for this model 9.1 TFLOP/s at equal clocks"),
-        (6.1, 1000, None, "6.1 TFLOP/s at 1000 MHz, median for this model 9.1 TFLOP/s at 1480 MHz"),
-        (6.1, 1000, 0x4, "6.1 TFLOP/s at 1000 MHz, median for this model 9.1 TFLOP/s at 1480 MHz; clocks held down:"
-                         " power limit reached, which was not lowered"),
-        (6.1, 1000, 0x48, "6.1 TFLOP/s at 1000 MHz, median for this model 9.1 TFLOP/s at 1480 MHz; clocks held down:"
-                          " hardware thermal slowdown"),
+        (8.1, 1480, None, "8.1 TFLOP/s at 1480 MHz, median 9.1 TFLOP/s; GPUs of this model at equal clocks"),
+        (6.1, 1000, None, "6.1 TFLOP/s at 1000 MHz, median 9.1 TFLOP/s; GPUs of this model at 1480 MHz"),
+        (6.1, 1000, 0x4, "6.1 TFLOP/s at 1000 MHz, median 9.1 TFLOP/s; GPUs of this model at 1480 MHz;"
+                         " clocks held down: power limit reached, which was not lowered"),
+        (6.1, 1000, 0x48, "6.1 TFLOP/s at 1000 MHz, median 9.1 TFLOP/s; GPUs of this model at 1480 MHz;"
+                          " clocks held down: hardware thermal slowdown"),
     ],
 )  # fmt: skip
 def test_compute(value: float, clock: int, mask: int | None, words: str | None, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_finding_says_all_that_is_needed(tmp_path: Path) -> None:
     said = finding.judgement
     assert (said.measured, said.expected, said.unit) == (6.2, 12.0, "GB/s")
     assert said.message == (
-        "host to device: 6.2 GB/s, 52 % of the expected 12 GB/s (dgx-1-p100), best of 3 measurements"
+        "host to device: 6.2 GB/s, 52 % of 12 GB/s; expected by dgx-1-p100, best of 3 measurements"
     )
     assert [(each.where, each.value) for each in said.evidence] == [(f"measure host-to-device {GPUS[3]}", 6.2)]
     assert finding.key == f"{HOST}/{GPUS[3]}"

@@ -48,7 +48,7 @@ def test_a_finding_names_the_direction(tmp_path: Path) -> None:
     low = fact(9.2, retries=[[9.1]])
     finding = found(measured(tmp_path, dgx1_p100() | {f"p2p {BA}": low}), BANDWIDTH)[PAIR]
     assert finding.judgement.message == (
-        "GPU3 to GPU2, P2P on: 9.2 GB/s, 50 % of the expected 18.4 GB/s (dgx-1-p100), best of 2 measurements"
+        "GPU3 to GPU2, P2P on: 9.2 GB/s, 50 % of 18.4 GB/s; expected by dgx-1-p100, best of 2 measurements"
     )
     assert (finding.judgement.measured, finding.judgement.expected) == (9.2, 18.4)
     assert finding.key == f"{BANDWIDTH}/{GPUS[2]}/{GPUS[3]}"

@@ -57,7 +57,7 @@ def test_an_iommu_that_refuses_a_gpu_is_a_setting(tmp_path: Path) -> None:
     assert [each.part for each in found.blames] == ["IOMMU setting"]
     other = "DMAR: [DMA Write] Request device [00:14.0] fault addr 7f000 [fault reason 05] PTE Write access is not set"
     (found,) = findings(tmp_path, "kernel.iommu-fault", (100.0, other))
-    assert found.status is Status.PASS
+    assert found.status is Status.SKIP  # of a device that is none of ours
 
 
 def test_a_bar_without_an_address_is_a_matter_of_the_firmware(tmp_path: Path) -> None:

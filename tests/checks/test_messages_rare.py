@@ -65,7 +65,7 @@ FACTS: list[tuple[str, str, dict[str, Json], tuple[str, ...], str]] = [
     ("driver.device-nodes", "dgx-1-v100", {f"nvml nvmlDeviceGetMinorNumber {GPU2}": 77}, (),
      "unknown: NVML gives it minor number 77, while /dev/nvidia2 belongs to no GPU"),
     ("driver.fabric", "dgx-a100", every("nvmlDeviceGetNvLinkState ", UNSUPPORTED, "dgx-a100"), (),
-     "skip not-supported: the GPUs report neither a fabric state nor the state of their NVLinks"),
+     "skip not-supported: the GPUs report neither a fabric state nor NVLinks outside of MIG mode"),
     ("gpu.lost", "dgx-1-v100",
      {"nvml nvmlDeviceGetCount": 7, "nvml nvmlDeviceGetHandleByIndex 2": LOST,
       "nvml nvmlDeviceGetHandleByIndex 7": {"missing": "unrecorded"}}, (),

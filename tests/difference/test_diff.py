@@ -210,7 +210,7 @@ def test_a_difference_is_one_line_in_a_pipe_and_fits_a_terminal(capsys: Capture)
     assert main(["diff", "dgx-1-v100", "dgx-1-v100-hot", "--color", "never"]) == 1
     text = capsys.readouterr().out
     (worse,) = [line for line in text.splitlines() if "thermal.temperature" in line]
-    assert worse.endswith("88 °C, slowdown at 87 °C")
+    assert worse.endswith("88 °C (slowdown at 87 °C)")
     assert max(map(len, wrap_sentences(text, 80).splitlines())) <= 80
 
 

@@ -30,7 +30,7 @@ def test_a_page_says_why_what_and_where(word: str, capsys: pytest.CaptureFixture
     done = run(capsys, "health", "--explain", word, "--from", NARROW)
     assert (done.code, done.err) == (0, "")
     page = members(done.out)
-    assert page["Reading"].startswith("link 0000:09:08.0 - 0000:0a:00.0 trained at x8, x16 expected")
+    assert page["Reading"].startswith("PCIe x8 instead of x16; link 0000:09:08.0 - 0000:0a:00.0")
     assert (page["Measured"], page["Limit"]) == ("8 lanes", "16 lanes")
     assert page["Compared"] == "dgx-1-v100, NVIDIA DGX-1 with eight V100"
     assert page["Fault"].startswith("link-narrow: ")

@@ -24,11 +24,12 @@ from sample import BOXES, SAMPLE
 from dgxcheck.checks.engine.finding import Finding, Judgement, Status, Subject
 from dgxcheck.cli import main
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.record import replace
 from dgxcheck.output.health import nagios, prometheus
 from dgxcheck.output.report import HealthReport
 from dgxcheck.settings import Settings
 
-STATES = {"skip": -1, "pass": 0, "warn": 1, "unknown": 2, "fail": 3}
+STATES = {"skip": -1, "pass": 0, "warn": 1, "fail": 2, "unknown": 3}
 CODES = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3, "skip": 4}
 WORDS = {"pass": "OK", "warn": "WARNING", "fail": "CRITICAL", "unknown": "UNKNOWN"}
 
@@ -70,7 +71,8 @@ PRINTED: dict[tuple[str, str], tuple[int, str]] = {}
 
 def health(capsys: pytest.CaptureFixture[str], name: str, form: str) -> tuple[int, str]:
     if (name, form) not in PRINTED:
-        code = main(["health", "--from", name, "--format", form])
+        every = ["--metrics", "all"] if form in ("prometheus", "openmetrics") else []
+        code = main(["health", "--from", name, "--format", form, *every])
         PRINTED[name, form] = (code, capsys.readouterr().out)
     return PRINTED[name, form]
 
@@ -103,9 +105,6 @@ def test_metrics_say_what_the_json_says(name: str, capsys: pytest.CaptureFixture
         for sample in found["dgxcheck_check_status"].samples
     }
     assert told == {(each["id"], each["subject"]["bdf"] or ""): STATES[each["status"]] for each in due["findings"]}
-    # whoever takes the maximum gets the worst, as far as nothing is acknowledged
-    if not any("acknowledged" in each for each in due["findings"]) and due["verdict"] != "unknown":
-        assert max(sample.value for sample in found["dgxcheck_check_status"].samples) == STATES[due["verdict"]]
 
 
 @pytest.mark.parametrize("name", SAMPLE)
@@ -173,7 +172,7 @@ def report(*findings: Finding, settings: Settings = Settings()) -> HealthReport:
 def test_series_that_look_alike_are_numbered() -> None:
     """A name may differ in what is not shown; a series that stands twice costs the reader the whole file."""
     alike = [finding("ecc.volatile", name, 1) for name in ("GPU\x01", "GPU\x02", "GPU\x03")]
-    for family in text_string_to_metric_families(prometheus.render(report(*alike))):
+    for family in text_string_to_metric_families(prometheus.render(replace(report(*alike), every_metric=True))):
         labels = [tuple(sample.labels.items()) for sample in family.samples]
         assert len(set(labels)) == len(labels)
         if family.name in ("dgxcheck_check_status", METRICS["ecc.volatile"]):

@@ -77,7 +77,7 @@ def test_a_warning_passes_where_the_exit_code_does_not_tell_it(
     assert (code, suite.failures, suite.errors) == (0, 0, 0)
     (warned,) = [case.system_out for case in suite if case.system_out and "warn: " in case.system_out]
     assert warned.startswith("warn: persistence mode is off")
-    assert "do: " in warned
+    assert "1. change setting: nvidia-smi -i" in warned
 
 
 def test_hostile_text_is_harmless() -> None:

@@ -74,7 +74,7 @@ def test_the_worst_finding_of_a_component_leads(tmp_path: Path, capsys: pytest.C
     path = tmp_path / "dmesg.txt"
     path.write_text(xid(48, 10) + xid(63, 11) + xid(79, 20, "pid=1, GPU has fallen off the bus."))
     assert main(["health", "--from", str(path)]) == 2
-    assert capsys.readouterr().out.startswith("FAIL  GPU@0000:44:00.0: fell off the bus (Xid 79)")
+    assert capsys.readouterr().out.startswith("FAIL  GPU (44:00.0): fell off the bus (Xid 79)")
 
 
 def test_earlier_boots_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

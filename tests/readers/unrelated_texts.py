@@ -80,9 +80,7 @@ Labels:             nvidia.com/gpu.count=8
 Capacity:
   cpu:                128
   nvidia.com/gpu:     8
-Conditions:
-  Type             Status  Reason
-  Ready            True    KubeletReady
+Events:             <none>
 """,
     "ansible": """\
 PLAY [gpu] *********************************************************************

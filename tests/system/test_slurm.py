@@ -184,11 +184,11 @@ def test_a_sweep_drains_what_the_default_level_finds(slurm: Cluster, tmp_path: P
 
 
 @pytest.mark.parametrize("script", ["prolog", "epilog"])
-def test_a_fault_at_a_job_drains_by_the_exit_code_alone(script: str, slurm: Cluster) -> None:
-    """Slurm's own reason, which the health checks leave as it is."""
+def test_a_fault_at_a_job_drains_with_its_reason(script: str, slurm: Cluster) -> None:
+    """The script gives it before slurmd drains the node, which leaves it as it is."""
     slurm.box("dgx006", f"{HEALTHY}-gpu-lost", f"{script}_slurmd")
     number = job(slurm, "-w", "dgx006", "--wrap=true")
-    reason = f"{script.capitalize()} error"
+    reason = f"dgxcheck: {DRAINED} quick"
     slurm.until(lambda: slurm.drained() == {"dgx006": reason}, reason)
     assert f"{script} of job {number} (exit code 2): dgxcheck: {DRAINED} quick" in slurm.log()
     slurm.checked()

@@ -152,7 +152,7 @@ class Instead(Exception):
     """A judge ends with the judgement that stands in place of what it would look at."""
 
     def __init__(self, judgement: Judgement) -> None:
-        super().__init__(judgement.message)
+        super().__init__(judgement)
         self.judgement = judgement
 
 

@@ -12,7 +12,9 @@ from dgxcheck.kernel_messages.forms import FORMS
 
 _BESIDE = frozenset(
     """
-    acsviol active adapter addr address agent all allowed always and anon apei apic area async atomicopblocked auto
+    acsviol activate complete error_type gfw gfw_boot initialize ltc marked netir_link_evt print_health_info progress
+    rlw_src_track single start vbios wait
+    active adapter addr address agent all allowed always and anon apei apic area async atomicopblocked auto
     baddllp badtlp because begins begun bit blockedtlp boot bridge but call cannot caused ch chan changed channel
     channel_mask cmpltabrt cmpltto column commands constraint constraint_none contained correctable corrected
     corrinterr could count cpu_srcid cpuset csts ctx current dbe detect devices dimm directory dirty disabled dlp
