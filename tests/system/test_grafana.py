@@ -206,7 +206,7 @@ def test_prometheus_answers_every_query_of_every_panel(names: Sequence[str], tmp
         shown = {title: series for (title, _), series in found.items()}
         verdicts = {each["metric"]["instance"]: float(each["value"][1]) for each in shown["Verdict"]}
         assert verdicts == {name: STATES[judged(name)[1]["verdict"]] for name in names}
-        for code, word in enumerate(("pass", "warn", "unknown", "fail")):
+        for code, word in enumerate(("pass", "warn", "fail", "unknown")):
             assert [float(each["value"][1]) for each in shown[f"Nodes: {word}"]] == [[*verdicts.values()].count(code)]
         causes = {(each["metric"]["instance"], each["metric"]["component"]) for each in
                   shown["Components to blame"]}  # fmt: skip
