@@ -29,7 +29,8 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("dgx-1-v100-root-complex", "dgx-1-v100-supply-failed", "dgx-1-v100-two-hot", "dgx-a100-nvlink-unsupported",
          "dgx-a100-nvswitches-down", "pcie-x4-root-complex-slow", "pcie-x8-sockets-slow", "k80-x8-board-hot",
-         "dgx-1-v100-brakes-scattered", "dgx-1-v100-no-gpu-starts", "dgx-2-open-modules", "dgx-2-trunks-slow",
+         "dgx-1-v100-brakes-scattered", "dgx-h200-power-brake",
+         "dgx-1-v100-no-gpu-starts", "dgx-2-open-modules", "dgx-2-trunks-slow",
          "dgx-a100-gsp-everywhere", "dgx-a100-ports-down", "dgx-a100-iommu-refuses-gpu", "dgx-a100-no-mlx5-ib",
          "dgx-a100-no-nvme", "dgx-h100-gsp-image-missing")
     ),
