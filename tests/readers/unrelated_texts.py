@@ -73,15 +73,6 @@ NAME                                 READY   STATUS             RESTARTS   AGE
 gpu-operator-5d9c7f9b7-abcde         1/1     Running            0          12d
 nvidia-dcgm-exporter-xk2lp           0/1     CrashLoopBackOff   31         2d
 """,
-    "kubectl describe node": """\
-Name:               worker-1
-Roles:              <none>
-Labels:             nvidia.com/gpu.count=8
-Capacity:
-  cpu:                128
-  nvidia.com/gpu:     8
-Events:             <none>
-""",
     "ansible": """\
 PLAY [gpu] *********************************************************************
 
