@@ -127,7 +127,7 @@ SOURCES: Mapping[Code, str] = {
     "reset-board": f"{OWN}: a K80 board has two GPUs behind one PCIe switch; {_RESET}",
     "reset-with-fabric-manager": f"{_RESET}: on Ampere NVSwitch systems Fabric Manager is required",
     "reset-all-with-switches": f"{_RESET}; {_FM}: all GPUs and NVSwitches together, Fabric Manager stopped",
-    "reboot": f"{OWN}: where nothing that disturbs less sets it up anew",
+    "reboot": f"{OWN}: where nothing that disturbs less re-initialises it",
     "power-cycle": f"{OWN}: where a reboot does not help, which leaves devices powered",
     "power-cycle-tray": "NVIDIA DGX GB200 user guide: compute tray Redfish commands, rack reboot sequence",
     "restart-fabric-manager": f"{_FM}: ABORT_CUDA_JOBS_ON_FM_EXIT",

@@ -299,7 +299,7 @@ def _slow(fabric: Fabric, cable: Cable, usual: str) -> FabricFinding:
 
 
 def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
-    """Counters of the link itself: those of congestion are no fault of a cable. A cable is told once."""
+    """Counters of the link itself: those of congestion are no fault of a cable. A cable is named once."""
     limit = Settings().limit("network.errors")
     told: set[frozenset[Port]] = set()
     for port, counts in fabric.errors.items():

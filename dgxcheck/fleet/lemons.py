@@ -37,7 +37,7 @@ class Lemon(Record):
     """With results."""
     chance: float
     mended: bool
-    """Silent for so long that it is no longer as it was."""
+    """Without an incident for so long that its rate is no longer what it was."""
     place: str
     """Where most of its incidents were; empty where they are here and there."""
 
