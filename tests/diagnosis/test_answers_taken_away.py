@@ -151,8 +151,7 @@ def test_without_a_layer_nothing_passes(name: str, gap: str) -> None:
     assert verdict(findings, LEAST_CHECKS) in (Status.UNKNOWN, Status.FAIL)
 
 
-# without rights nothing says that the GPU of a guest is a vGPU, whose BAR1 is small
-@pytest.mark.parametrize("name", [name for name in BOXES if name != "vgpu-l40s"])
+@pytest.mark.parametrize("name", BOXES)
 def test_a_lack_of_permission_blames_no_hardware(name: str) -> None:
     taken = dict.fromkeys(keys(name), GAPS["denied"])
     findings = not_better(name, taken)

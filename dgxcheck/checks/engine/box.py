@@ -90,9 +90,14 @@ class Box(Record):
     def board(self, gpu: Device) -> Board | None:
         """The entry of this GPU's model in boards.toml: by PCI id, else by NVML's id or name (in an imported text).
 
-        None for a vGPU, which has the PCI id of the board that it is a share of.
+        None for a vGPU, which has the PCI id of the board that it is a share of, and where a guest's driver does not
+        say which of both it is.
         """
         if gpu.bdf in vgpus(self.snapshot.gpu, self.snapshot.gpu_board):
+            return None
+        nvml = self.snapshot.gpu
+        named = isinstance(nvml, Nvml) and any(row.bdf == gpu.bdf and isinstance(row.name, str) for row in nvml.gpus)
+        if not named and guest(self) is not None:
             return None
         id = self.board_id(gpu)
         return self.boards.get(id) if id else self._board_by_name(gpu)
