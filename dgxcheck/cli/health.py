@@ -12,6 +12,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.assessment.selection import Topic, findings_of
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.options import (
     F,
@@ -34,7 +35,11 @@ from dgxcheck.source.protocol import Source
 
 FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Status.UNKNOWN, Status.FAIL),
            "fail": (Status.FAIL,), "never": ()}  # fmt: skip
-"""Verdicts that the exit code tells, by ``--fail-on``."""
+"""Verdicts that the exit code reports, by ``--fail-on``."""
+failing = click.option(
+    "--fail-on", type=click.Choice([*FAILING]), default="warn", show_default=True,
+    help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail.",
+)  # fmt: skip
 RENDERERS = {
     "text": "text.render", "json": "as_json.render", "prometheus": "prometheus.render", "nagios": "nagios.render",
     "junit": "junit.render", "healthmon": "text.healthmon", "jsonl": "jsonl.render", "html": "page.as_html",
@@ -77,6 +82,11 @@ class HealthOptions(Record):
     deadline: float
     output: str | None
     color: str
+
+
+def exit_code(verdict: Status, fail_on: str) -> int:
+    """That of a verdict; 0 of one below ``--fail-on``."""
+    return EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0
 
 
 def request_of(asked: HealthOptions, settings: Settings, deadline: float | None) -> Request:

@@ -6,9 +6,8 @@ import click
 from click.core import ParameterSource
 
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.cli import INCOMPLETE
-from dgxcheck.cli.health import FAILING
+from dgxcheck.cli.health import exit_code, failing
 from dgxcheck.cli.options import emit, renderer, seconds, writing
 from dgxcheck.fabric import reading
 from dgxcheck.fabric.judge import Judged, judge
@@ -46,13 +45,7 @@ RENDERERS = {
     help="Without FILE: time limit for ibnetdiscover.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="List every finding and every leaf.")
-@click.option(
-    "--fail-on",
-    type=click.Choice([*FAILING]),
-    default="warn",
-    show_default=True,
-    help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail.",
-)
+@failing
 @click.option("--format", "form", type=click.Choice([*RENDERERS, "nccl-xml"]), default="text", show_default=True)
 @writing
 @click.pass_context
@@ -80,7 +73,7 @@ def command(
         judged = joined(judged, boxes_of(boxes))
     verdict = Status[judged.verdict.upper()]
     report = FabricReport(
-        judged=judged, exit_code=EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0, verbose=verbose
+        judged=judged, exit_code=exit_code(verdict, fail_on), verbose=verbose
     )
     emit(renderer(f"fabric.{RENDERERS[form]}")(report), output, color, form)
     return report.exit_code

@@ -8,9 +8,8 @@ import click
 from click.core import ParameterSource
 
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.cli.health import FAILING
+from dgxcheck.cli.health import exit_code, failing
 from dgxcheck.cli.options import duration, emit, renderer, seconds, writing
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
@@ -97,13 +96,7 @@ OF_WHERE = ("worker", "program", "fanout", "timeout")
 )
 @click.option("-c", "--config", metavar="FILE", type=click.Path(), help="With --format html: a site file with racks.")
 @click.option("-v", "--verbose", is_flag=True, help="List every row of every section.")
-@click.option(
-    "--fail-on",
-    type=click.Choice([*FAILING]),
-    default="warn",
-    show_default=True,
-    help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail.",
-)
+@failing
 @click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True)
 @writing
 @click.pass_context
@@ -161,7 +154,7 @@ def command(
         return _gate(fleet, nodes, output, color)
     verdict = Status(fleet.verdict)
     racks = _racks(fleet, config) if form == "html" else {}
-    report = FleetReport(fleet, EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0, verbose, racks)
+    report = FleetReport(fleet, exit_code(verdict, fail_on), verbose, racks)
     emit(renderer(f"fleet.{RENDERERS[form]}")(report), output, color, form)
     return report.exit_code
 
@@ -179,7 +172,7 @@ def _history(folder: str, verbose: bool, fail_on: str, form: str, output: str | 
     bad, moved = lemons(history), followed(history.parts)
     found = moved or history.trends or not all(lemon.mended for lemon in bad)
     verdict = Status.UNKNOWN if history.unread else Status.WARN if found else Status.PASS
-    code = EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0
+    code = exit_code(verdict, fail_on)
     report = HistoryReport(history, bad, moved, verdict.value, code, verbose)
     emit(renderer(f"fleet.{HISTORY[form]}")(report), output, color, form)
     return code

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 import click
 
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.engine.run import EXIT_CODES
-from dgxcheck.cli.health import FAILING
+from dgxcheck.cli.health import exit_code, failing
 from dgxcheck.cli.options import emit, output_file, renderer
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.pairs import ALL, Plan, Port, judge, read, rounds
@@ -66,13 +65,7 @@ _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}", flags=re.ASCII)
     help="With DIR: output of ibnetdiscover -p, so that a slow leaf or cable is recognised.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="List every row of every section.")
-@click.option(
-    "--fail-on",
-    type=click.Choice([*FAILING]),
-    default="warn",
-    show_default=True,
-    help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail.",
-)
+@failing
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @output_file
 @click.pass_context
@@ -101,7 +94,7 @@ def command(
     verdict = (
         Status.FAIL if certain else Status.UNKNOWN if judged.unread else Status.WARN if judged.blamed else Status.PASS
     )
-    code = EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0
+    code = exit_code(verdict, fail_on)
     report = PairsReport(judged, verdict.value, code, verbose)
     emit(renderer(f"fleet.pairs.{'text' if form == 'text' else 'as_json'}")(report), output, form=form)
     return code

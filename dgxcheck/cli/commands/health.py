@@ -12,9 +12,8 @@ from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.request import Request, validate
 from dgxcheck.assessment.selection import has_nvidia_gpu, selected, site_settings, topic
-from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.cli import health
-from dgxcheck.cli.health import FAILING, RENDERERS, HealthOptions, options, request_of
+from dgxcheck.cli.health import RENDERERS, HealthOptions, exit_code, options, request_of
 from dgxcheck.cli.options import LightCommand, emit, renderer, width
 from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.output.plain_text import visible
@@ -85,10 +84,9 @@ def _report(
     source = machine.source(asked.spec, "HEALTH", request.driver_deadline)
     logged = source if debug is None else debug.logged(source)
     assessment = assess(logged, request, progress=progress, root=machine.root)
-    counts = assessment.verdict in FAILING[asked.fail_on]
     return HealthReport(
         assessment=assessment,
-        exit_code=EXIT_CODES[assessment.verdict] if counts else 0,
+        exit_code=exit_code(assessment.verdict, asked.fail_on),
         verbose=asked.verbose,
         fail_on=asked.fail_on,
         width=width(asked.output),
