@@ -9,10 +9,15 @@ from hypothesis import strategies as st
 from dgxcheck.assessment import examine
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.vital_product_data import keywords, read_only
 from dgxcheck.launch import placements
-from dgxcheck.survey import Snapshot
+from dgxcheck.source.recording.anonymize import anonymized
+from dgxcheck.source.recording.keys import GroupedFacts, from_rows, insert, to_rows
+from dgxcheck.source.recording.recorder import RecordingSource
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.survey import Snapshot, survey
 from fixtures.reconstruct.pci_files import vital_product_data
-from probes.pci.vpd import keywords
 
 DIRECT = {"GPU0": "mlx5_1", "GPU1": "mlx5_0", "GPU2": "mlx5_3", "GPU3": "mlx5_2"}
 
@@ -46,6 +51,27 @@ def test_a_direct_nic_belongs_to_the_gpu_beside_its_dma_function() -> None:
     assert (link.pci, link.label) == ("PXB", "SOC")
     facts = survey_of("gb300-nvl72")
     assert {each.gpu.name: each.port.partition(":")[0] for each in placements(facts, topology)} == DIRECT
+
+
+@pytest.mark.parametrize("name", ["gb300-nvl72", "dgx-b200"])
+def test_a_recording_keeps_what_is_read_and_no_number_of_a_part(name: str) -> None:
+    recorder = RecordingSource(open_source(name))
+    before = survey(recorder, ("vpd", "pci")).vpd
+    facts = dict(recorder.facts)
+    for key in [key for key, fact in facts.items() if key.endswith("/vpd") and from_rows(fact) is not None]:
+        parts = {"PN": "900-PART", "SN": "MT2301X01234"} | dict(keywords(from_rows(facts[key]) or b""))
+        facts[key] = to_rows(read_only(parts))
+    lines: GroupedFacts = {}
+    for key, fact in sorted(facts.items()):
+        insert(lines, key, fact)
+    saved = anonymized(lines, (), b"k" * 32)[0]
+    assert not any(part in repr(saved) for part in (b"900-PART".hex(), b"MT2301X".hex(), "MT2301X"))
+    after = survey(RecordedSource(saved, recorder.origin), ("vpd", "pci")).vpd
+    assert not isinstance(before, Missing)
+    assert not isinstance(after, Missing)
+    assert [row.manages_nvswitches for row in after] == [row.manages_nvswitches for row in before]
+    shared = [[a.uuid == b.uuid for a in vpd for b in vpd] for vpd in (before, after)]  # functions of one adapter
+    assert shared[0] == shared[1] or name == "dgx-b200"
 
 
 def survey_of(name: str) -> Snapshot:

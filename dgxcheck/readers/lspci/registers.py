@@ -1,6 +1,4 @@
-"""Registers that ``lspci`` shows as words or as bytes: regions, bridge windows, link, extended capabilities.
-
-Registers that ``lspci`` shows as words or as bytes: bridge windows, PCI Express link, extended capabilities.
+"""Registers that ``lspci`` shows as words or as bytes: bridge windows, PCI Express link, extended capabilities.
 
 Offsets are those of the PCI Local Bus and PCI Express Base specifications (pciutils: lib/header.h).
 """

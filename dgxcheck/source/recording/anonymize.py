@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from dgxcheck.facts.vital_product_data import PURPOSE, UUID, keywords, read_only
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording import command_line
 from dgxcheck.source.recording.config_space import publishable, serial_numbers
@@ -118,6 +119,10 @@ class _ByKey:
         if isinstance(fact, list) and key.startswith("names "):
             names = [name for name in fact if isinstance(name, str)]
             return [*self._names.names(key, names)] if len(names) == len(fact) else fact
+        if key.startswith("data ") and key.endswith("/vpd") and (data := from_rows(fact)) is not None:
+            texts = dict(keywords(data))
+            kept = {name: text if PURPOSE in text else "" for name, text in texts.items()}
+            return to_rows(read_only(kept | {UUID: self._identity(texts[UUID])} if UUID in texts else kept))
         if key.startswith("data ") and (config := from_rows(fact)) is not None:
             for serial in serial_numbers(config):
                 self._identity(serial)
