@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.vital_product_data import keywords
 from dgxcheck.source.protocol import Source
 
 DEVICES = "/sys/bus/pci/devices"
@@ -110,7 +111,7 @@ def _verbose(source: Source, bdf: str, address: str, whole: bool) -> str:
     group = source.link(f"{DEVICES}/{bdf}/iommu_group")
     rows += [f"\tIOMMU group: {group.rpartition('/')[2]}"] if isinstance(group, str) else []
     rows += list(_regions(_text(source, bdf, "resource").splitlines(), whole))
-    rows += _serial(source, bdf) if whole else []
+    rows += [*_serial(source, bdf), *_vital_product_data(source, bdf)] if whole else []
     driver = source.link(f"{DEVICES}/{bdf}/driver")
     rows += [f"\tKernel driver in use: {driver.rpartition('/')[2]}"] if isinstance(driver, str) else []
     for at in range(0, min(len(config), 4096 if whole else 256), 16):
@@ -139,6 +140,14 @@ def _serial(source: Source, bdf: str) -> list[str]:
                 f"\tCapabilities: [148 v1] Device Serial Number {'-'.join(digits[n : n + 2] for n in range(0, 16, 2))}"
             ]
     return []
+
+
+def _vital_product_data(source: Source, bdf: str) -> list[str]:
+    """As root sees it: ls-vpd.c of pciutils."""
+    data = source.data(f"{DEVICES}/{bdf}/vpd")
+    found = [] if isinstance(data, Missing) else [*keywords(data)]
+    items = [f"\t\t\t[{name}] Vendor specific: {text}" for name, text in found]
+    return ["\tCapabilities: [48] Vital Product Data", "\t\tRead-only fields:", *items, "\t\tEnd"] if found else []
 
 
 def _regions(lines: list[str], whole: bool) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
+from dgxcheck.facts.vital_product_data import read_only
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.lspci.listing import Bus, Function, Tree
 from dgxcheck.readers.lspci.registers import extended, is_dead, link, resource, secondary_bus
@@ -29,6 +30,8 @@ _SERIAL = LazyPattern(
     "Capabilities",
     flags=re.ASCII,
 )
+_KEYWORD = LazyPattern(r"\[(V[0-9A-Z])\] Vendor specific: (.{1,255})", "] Vendor specific: ", flags=re.ASCII)
+"""Of vital product data, which lspci shows to root with -vv (pciutils, ls-vpd.c)."""
 _BEGINS = LazyPattern(r"(?:Flags|Control): |!!! ")
 """What the details of every function begin with, with -v and with -vv, or where it does not respond."""
 _ENDS = LazyPattern(r"Kernel (?:driver in use|modules): ", "Kernel")
@@ -118,6 +121,8 @@ def _function(function: Function, grouped: bool, noded: bool, ended: bool) -> It
             yield "link iommu_group", f"../../../../kernel/iommu_groups/{group}"
         elif grouped and complete:
             yield "link iommu_group", _ABSENT
+        if keywords := {match[1]: match[2] for line in details if (match := _KEYWORD.fullmatch(line))}:
+            yield "data vpd", to_rows(read_only(keywords))
         if complete and (config or not dead) and (rows := resource(details, config)) is not None:
             yield "text resource", rows
     if dead and not config:
