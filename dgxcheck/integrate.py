@@ -125,9 +125,9 @@ INTEGRATIONS = (
          f"kubectl apply -f {_KUBERNETES}/kubernetes.yaml"),
     ),
     Integration(
-        "nvsentinel", "policy of NVIDIA NVSentinel for the condition of node-problem-detector",
+        "nvsentinel", "policies of NVIDIA NVSentinel for the condition of node-problem-detector",
         {"nvsentinel.yaml": f"{_KUBERNETES}/nvsentinel.yaml"},
-        ("add the policy to the list in the values of your NVSentinel; Helm replaces lists",),
+        ("add the policies to the list in the values of your NVSentinel; Helm replaces lists",),
     ),
 )  # fmt: skip
 """In the order of the listing. A new integration is one entry; the test of the catalogue finds files without one."""

@@ -3,7 +3,7 @@
 #   Epilog=/etc/slurm/epilog.d/*
 #   PrologEpilogTimeout=120
 # With slurm-prolog.sh, which saves the counters, errors count that grew during the job; without it the current state
-# alone is checked. A non-zero exit code drains the node ("Epilog error"); warnings and an unknown verdict do not.
+# alone is checked. A fault drains the node with its reason; warnings and an unknown verdict do not.
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 if [ -r /etc/default/dgxcheck ]; then . /etc/default/dgxcheck; fi
@@ -19,9 +19,10 @@ result=${result%%$'\n'*}
 [[ "$code $result" == "0 dgxcheck: pass; "* ]] || logger -t dgxcheck -- "epilog of job ${SLURM_JOB_ID:-?} (exit code $code): $result"
 # check the form too: a broken Python also exits with 2
 if [[ "$code $result" == "2 dgxcheck: "*"; level "* ]]; then
-    # slurmd drains the node with "Epilog error", unless it is drained: with the reason itself, if nobody gave another
+    # give the reason before slurmd drains the node with "Epilog error"; leave an earlier drain and its reason alone
     node=${SLURMD_NODENAME:-$(hostname -s)}
-    if [[ $(timeout -k 1 2 sinfo -a -h -N -n "$node" -o %T 2>/dev/null) != *drain* ]]; then
+    state=$(timeout -k 1 2 sinfo -a -h -N -n "$node" -o %T 2>/dev/null </dev/null)
+    if [[ -n $state && $state != *drain* ]]; then
         timeout -k 1 2 scontrol update NodeName="$node" State=DRAIN Reason="$result" >/dev/null 2>&1 </dev/null
     fi
     echo "$result" >&2

@@ -91,8 +91,8 @@ OF_WHERE = ("worker", "program", "fanout", "timeout")
     "--history",
     metavar="DIR",
     type=click.Path(),
-    help="What only time shows, of a folder or file with results of many days: what came back, which nodes fail more"
-    " often than others, which parts took their fault along, what will reach its limit.",
+    help="Analyse the results of many days, a folder or file: recurring faults, nodes that fail more often than others,"
+    " parts whose fault moved with them, limits ahead.",
 )
 @click.option("-c", "--config", metavar="FILE", type=click.Path(), help="With --format html: a site file with racks.")
 @click.option("-v", "--verbose", is_flag=True, help="List every row of every section.")

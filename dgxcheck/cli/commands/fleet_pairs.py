@@ -36,7 +36,7 @@ _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}", flags=re.ASCII)
     type=click.Choice(["ib_write_bw", "nccl-tests", "nvbandwidth"]),
     default="ib_write_bw",
     show_default=True,
-    help="With -w: what measures.",
+    help="With -w: the test program.",
 )
 @click.option(
     "--adapters",
@@ -52,7 +52,7 @@ _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}", flags=re.ASCII)
 )
 @click.option(
     "--timeout",
-    type=click.IntRange(5, 3600),
+    type=click.IntRange(15, 3600),
     default=60,
     show_default=True,
     metavar="SECONDS",

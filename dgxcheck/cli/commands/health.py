@@ -35,6 +35,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     unknown, also if nothing could be checked.
     """
     asked = HealthOptions(**given)
+    if asked.ticket and asked.brief:
+        raise click.UsageError("--ticket and --brief cannot be combined", ctx)
+    if (asked.ticket and asked.form not in ("text", "ticket")) or (asked.brief and asked.form != "text"):
+        option = "--ticket" if asked.ticket else "--brief"
+        raise click.UsageError(f"{option} cannot be combined with --format {asked.form}", ctx)
     events_file = asked.log_file if asked.duration is not None else None
     output = health.one_file(ctx, asked.output, None if events_file else asked.log_file)
     settings = site_settings(asked.config)

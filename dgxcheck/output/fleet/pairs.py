@@ -93,7 +93,7 @@ _NOUNS = {
 }  # fmt: skip
 _TITLES = {
     "node": "Nodes that are slow with partners that are fast elsewhere",
-    "adapter": "Adapters that are slow with partners that are fast elsewhere, other adapters of the node are not",
+    "adapter": "Adapters that are slow with partners that are fast elsewhere",
     "leaf": "Leaves that are slow, also within",
     "uplinks": "Leaves that are slow to others and fast within",
     "suspect": "Not proven: slow, but so was every partner in every other round",
@@ -125,9 +125,10 @@ def _row(each: Blamed) -> str:
     note = f"; {each.note}" if each.note else ""
     if each.what in ("leaf", "uplinks"):
         do = "its cables to the spines" if each.what == "uplinks" else "the switch, its firmware, temperature and power"
-        return f"{each.name}: {each.note}, at best {rate}; do: look at {do}"
+        return f"{each.name}: {each.note}, at best {rate}; do: check {do}"
     if each.what == "path":
-        return f"{each.name}{adapters}: {rate}{note}; do: measure again; if it stays, look at the links between"
+        do = "measure again; if the fault persists, check the links between them"
+        return f"{each.name}{adapters}: {rate}{note}; do: {do}"
     times = f"at best {rate} in {counted(each.rounds, 'round')}"
     if each.what == "suspect":
         return (

@@ -113,7 +113,7 @@ def render(report: HealthReport) -> str:
     )
 
 
-_BRIEF = 20
+_BRIEF = 16
 """Lines of the first cause, or fewer, so that 24 hold it."""
 
 

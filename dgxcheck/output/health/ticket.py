@@ -33,11 +33,11 @@ def render(report: HealthReport) -> str:
         return lines([f"No ticket: no cause was found ({assessment.verdict.value})."])
     told = [f"Machine: {overview.machine(assessment) or _UNKNOWN}"]
     told += [f"{name}: {_text(value)}" for name, value in _versions(assessment)]
-    told += [*provenance.line(assessment.origin), ""]
+    told += provenance.line(assessment.origin)
     for number, cause in enumerate(causes, 1):
-        told += [*_case(assessment, number, cause), ""]
-    told += ["To attach (saved before the steps that destroy it):"]
-    told += [line.removeprefix("Save first: ") for line in save_first(causes)]
+        told += ["", *_case(assessment, number, cause)]
+    attached = [line.replace("Save first", "To attach (save it before the steps above)") for line in save_first(causes)]
+    told += ["", *attached] if attached else []
     return lines(wrapped(visible(line), report.width, 2) for line in told)
 
 
