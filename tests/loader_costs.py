@@ -94,13 +94,13 @@ _LOG = (
 
 
 def _lines(line: Callable[[Random], str], size: int) -> bytes:
-    """A MiB of such lines, and again: nothing repeats nearer."""
+    """Four MiB of such lines, and again: nothing repeats nearer."""
     random, found, total = Random(1), list[str](), 0
     while total < min(size, 4 << 20):
         found.append(line(random))
         total += len(found[-1]) + 1
     piece = "".join(f"{one}\n" for one in found).encode()
-    return piece * max(1, size // len(piece))
+    return (piece * max(1, size // len(piece)))[:size]
 
 
 def _words(random: Random) -> str:

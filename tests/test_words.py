@@ -19,7 +19,7 @@ WRITTEN = {
     "dgxcheck/checks/baseline.py",  # passes a difference on as a finding
     "dgxcheck/assessment/load.py",  # writes findings into the log of events
     "dgxcheck/watch/judgement_child.py",  # hands findings to the watch
-    "dgxcheck/assessment/importing/onto.py", "dgxcheck/cli/commands/fleet_pairs.py",
+    "dgxcheck/assessment/importing/onto.py", "dgxcheck/cli/commands/fleet_pairs.py",  # pass messages on
     "dgxcheck/assessment/compare.py", "dgxcheck/difference/findings.py",  # pass the new message on
 }  # fmt: skip
 """Files that carry words from one place to another and decide nothing by them."""

@@ -22,7 +22,9 @@ _RULES = {
     "degrees without the sign": re.compile(r"(?<!C)\d ?C\b(?!:)"),
     "a unit without a blank": re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?:%|°C|GB/s|Gbit/s|[KMG]iB|MHz)"),
     "bytes and bits in one message": re.compile(r"(?s)^(?=.*\bGB/s)(?=.*\bGbit/s)"),
-    "something unformatted": re.compile(r"\bNone\b|\bMissing\(|\bnan\b|Gap\.|Status\.|<[a-z]+ object|(?<!')\{|\}(?!')"),
+    "something unformatted": re.compile(
+        r"\bNone\b|\bMissing\(|\bnan\b|Gap\.|Status\.|<[a-z]+ object|(?<!')\{|\{(?!\")|(?<!\")\}|\}(?!')"
+    ),
     "a word of our own": re.compile(
         r"\b(?:anew|whence|so long|for want of|in vain|(?:is|are) gone|tells?|told|cured?|mended|equals"
         r"|neighbou?rs?|mildest|wanted clocks)\b",

@@ -25,9 +25,12 @@ def loaded(name: str) -> Recording:
     return applied(document, path, loaded) if "base" in document else recording(document, path)
 
 
-@pytest.mark.parametrize("name", [name for name in BOXES if name != "vm-h100-x8"])  # whose hypervisor makes up links
+@pytest.mark.parametrize("name", BOXES)
 def test_the_layers_of_a_box_agree(name: str) -> None:
-    assert disagreements(loaded(name).lines) == []
+    """But for QEMU's root ports, which go as far as generation 4."""
+    due = [f"current_link_speed: 0000:{bus}:00.0 has 32.0 GT/s PCIe, the port above it 16.0 GT/s PCIe"
+           for bus in ("53", "64", "75", "86", "97", "a8", "b9", "ca")]  # fmt: skip
+    assert disagreements(loaded(name).lines) == (due if name == "vm-h100-x8" else [])
 
 
 def the_layers_of_a_fault_agree(name: str) -> None:

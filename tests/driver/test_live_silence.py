@@ -84,7 +84,8 @@ def test_the_second_reading(served: Served, standin: Path, tmp_path: Path, funct
     (tmp_path / "new").write_text("\n".join(changed), encoding="utf-8")
     (tmp_path / "new").replace(answers)
     ran = finished(running, 60)
-    assert {due, f"{due}/{bdf}"} & {*bad(ran)}, ran.out[:500]
+    key = due if function == "nvmlDeviceGetCount" else f"{due}/{bdf}"
+    assert key in bad(ran), ran.out[:500]
 
 
 def test_no_process_can_be_started(served: Served, standin: Path) -> None:

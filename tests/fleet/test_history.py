@@ -120,6 +120,12 @@ def test_of_a_fleet_without_lemons_one_in_twenty_gets_one() -> None:
     assert alarms <= 600 * RATE * 1.5
 
 
+def test_a_node_that_fails_every_other_week_is_one() -> None:
+    fleet = sisters(100, 1, 1 / 365)
+    nodes = {**fleet.nodes, "bad": sisters(1, 2, 24 / 365).nodes["dgx0"]}
+    assert [each.node for each in lemons(History(nodes=nodes, parts={}, trends=(), unread=()))] == ["bad"]
+
+
 def test_a_machine_alone_is_no_lemon() -> None:
     assert lemons(sisters(1, 1, 1.0)) == ()
 

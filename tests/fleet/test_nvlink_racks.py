@@ -76,7 +76,7 @@ def test_the_picture_has_every_gpu(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "GPU2 17/18" in words
 
 
-def test_time_and_memory_grow_with_the_trays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_time_grows_with_the_trays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Sixteen racks take no more than sixteen times as long as one, with leave for noise."""
     times = []
     for racks in (1, 16):

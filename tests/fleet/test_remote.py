@@ -93,7 +93,7 @@ def test_a_group_of_200_nodes_is_interrupted(number: int, program: str, tmp_path
         time.sleep(0.1)
     time.sleep(0.5)
     running.send_signal(number)
-    text, _ = running.communicate(timeout=20)
+    text, _ = running.communicate(timeout=50)
     document = json.loads(text)
     assert running.returncode == 3
     assert document["summary"]["pass"] > 0

@@ -17,6 +17,7 @@ from dgxcheck.output.health.headline import LONGEST, headline
 from dgxcheck.output.report import HealthReport
 
 
+@pytest.mark.of_all_faults
 def test_headlines_are_short() -> None:
     lengths: dict[str, int] = {}
     for name in FAULTS:
@@ -41,6 +42,7 @@ def test_device_state_and_command(name: str, line: str) -> None:
     assert line in judged(name)[1]["causes"][0]["headline"]
 
 
+@pytest.mark.of_all_faults
 def test_no_device_and_no_command_is_said_twice() -> None:
     for name in FAULTS:
         for cause in judged(name)[1]["causes"]:

@@ -105,6 +105,10 @@ def test_metrics_say_what_the_json_says(name: str, capsys: pytest.CaptureFixture
         for sample in found["dgxcheck_check_status"].samples
     }
     assert told == {(each["id"], each["subject"]["bdf"] or ""): STATES[each["status"]] for each in due["findings"]}
+    # whoever takes the maximum of what is known gets the worst, as far as nothing is acknowledged
+    if not any("acknowledged" in each for each in due["findings"]) and due["verdict"] != "unknown":
+        states = [sample.value for sample in found["dgxcheck_check_status"].samples]
+        assert max(state for state in states if state != STATES["unknown"]) == STATES[due["verdict"]]
 
 
 @pytest.mark.parametrize("name", SAMPLE)

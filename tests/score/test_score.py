@@ -103,6 +103,12 @@ def test_a_healthy_box_without_a_reference_machine_passes_without_a_score(box: s
     assert assessment.verdict == "pass"
 
 
+@pytest.mark.parametrize("box", ["hgx-h100", "vm-h100-x8"])
+def test_a_healthy_box_of_another_name_scores_full(box: str) -> None:
+    found = recording_score(box)
+    assert (found.total, found.coverage) == (100, 1)
+
+
 @pytest.mark.parametrize("name", NO_FAULT)
 def test_what_is_no_fault_costs_nothing(name: str) -> None:
     found = recording_score(name)
