@@ -10,7 +10,7 @@ from typing import Literal
 
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.facts.faults import GPU_DEAD, Fault
-from dgxcheck.facts.faults.kind import OWN, RMA, FaultKind, Step, Urgency
+from dgxcheck.facts.faults.kind import OWN, RMA, XIDS, FaultKind, Step, Urgency
 from dgxcheck.facts.record import Record
 
 Scope = Literal["none", "programs", "jobs", "traffic", "fabric", "device", "host"]
@@ -107,7 +107,6 @@ _SMI = "nvidia-smi(1)"
 _RESET = f"{_SMI}, --gpu-reset"
 _FM = "NVIDIA Fabric Manager guide (DU-09883)"
 _MANUAL = "server's manual"
-_XIDS = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
 _RMA = f"{RMA}: field diagnostic before an RMA"
 _HV = "https://docs.nvidia.com/health-validation/reference/checks/xid.md: drain before reset_gpu and service_required"
 _DGX = "NVIDIA DGX service manuals: replaceable parts, and those that only the vendor replaces"
@@ -152,8 +151,8 @@ SOURCES: Mapping[Code, str] = {
     "disable-acs": f"{_ACS}; setpci(8); PCI Express base specification, ACS control register",
     "field-diagnostic": f"NVIDIA DCGM user guide: dcgmi diag -r 3; {_RMA}",
     "watch-counters": f"{OWN}; limits have their sources in dgxcheck health --explain CHECK",
-    "check-program": f"{_XIDS}: RESTART_APP, CHECK_APP; compute-sanitizer manual",
-    "restart-program": f"{_XIDS}: Xid 94, RESTART_APP",
+    "check-program": f"{XIDS}: RESTART_APP, CHECK_APP; compute-sanitizer manual",
+    "restart-program": f"{XIDS}: Xid 94, RESTART_APP",
     "inspect-rack-fabric": "NVIDIA GB200 NVL72 and NMX-C user guides; NVIDIA IMEX service guide",
     "inspect-link": "Linux Documentation/PCI/pcieaer-howto; lspci(8)",
     "inspect-airflow": f"{_MANUAL}: cooling",
@@ -201,6 +200,6 @@ def source_of(action: Action, faults: Iterable[FaultKind], finding: Finding | No
         return (fault.source if fault is not None else "") or f"{OWN}, by {finding.source}"
     code, known = action.instruction.code, [*faults]
     if code == "reboot" and not GPU_DEAD.isdisjoint(known):
-        return f"{_XIDS}: Xid 79, RESTART_BM"
+        return f"{XIDS}: Xid 79, RESTART_BM"
     named = (each.source for each in known if action.step in each.steps and each.source not in ("", OWN))
     return next(named, SOURCES[code]) if code in ("reboot", "watch-counters") else SOURCES[code]

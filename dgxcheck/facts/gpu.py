@@ -380,8 +380,8 @@ class GpuThermal(Record, where="nvml thermal"):
     memory_max_c: int | Missing = nature.capability("highest memory temperature", "°C")
     gpu_max_c: int | Missing = nature.capability("highest temperature", "°C", most="shutdown_c")
     """Highest for normal operation; K80 and P100 have none."""
-    margin_c: int | Missing = nature.gauge("margin to the slowdown", "°C", high=150)
-    """Degrees left to the nearest slowdown (T.Limit); from R570 on."""
+    margin_c: int | Missing = nature.gauge("temperature margin", "°C", high=150)
+    """T.Limit; the slowdown is at slowdown_tlimit_c. From R570 on."""
     shutdown_tlimit_c: int | Missing = nature.capability("margin at shutdown", "°C")
     """The margin at which it shuts down, 0 or negative (field 193); Hopper gives these four in place of degrees."""
     slowdown_tlimit_c: int | Missing = nature.capability("margin at slowdown", "°C")

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from test_health_checks import box, changed
 
+from dgxcheck.checks.driver import loaded
 from dgxcheck.checks.driver.bound import CHECKS, without_rdma_device
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.network import hcas
 from dgxcheck.facts.host import Modules
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.profiles.model import SelectedProfile
@@ -104,3 +105,20 @@ def test_such_an_adapter_is_not_missing(tmp_path: Path) -> None:
     (number,) = run(replace(machine, choice=chosen("dgx-a100")), [each for each in hcas.CHECKS if each.id == COUNT])
     assert number.status.value == "pass"
     assert f"; {HCA} without an RDMA device (driver.bound, kernel.hca)" in number.judgement.message
+
+
+@pytest.mark.parametrize(("code", "known", "fault"), [
+    (999, True, "container-devices"), (999, False, "driver-failed"), (9, False, "driver-not-loaded"),
+])  # fmt: skip
+def test_a_container_of_which_nodes_are_not_known_has_no_fault_of_theirs(
+    code: int, known: bool, fault: str, tmp_path: Path
+) -> None:
+    facts: dict[str, Json] = {f"opens /dev/nvidia{minor}": False for minor in (*range(8), "ctl")}
+    facts |= {"nvml nvmlInit": {"missing": "garbled", "detail": f"NVML {code}", "code": code}, "text /.dockerenv": ""}
+    seen = box(changed(tmp_path, facts, "dgx-a100"))
+    if not known:
+        unknown = Missing(Gap.UNRECORDED, "/dev")
+        seen = replace(seen, snapshot=replace(seen.snapshot, device_nodes=unknown))
+    (finding,) = run(seen, [check for check in loaded.CHECKS if check.id == "driver.library"])
+    assert finding.judgement.fault is not None, finding.judgement.message
+    assert (finding.status.value, finding.judgement.fault.word) == ("fail", fault)

@@ -128,7 +128,7 @@ def test_only_the_kernels_facility_counts(forged: str) -> None:
 
 HALTED = "NVRM: Xid (PCI:0000:06:00): 62, pid=12, x"
 SYSLOG_ROWS = f"Nov 20 12:00:01 dgx systemd[1]: Started x.\nNov 20 12:00:04 dgx kernel: [   70.000000] {HALTED}\n"
-CONFIRM = "any user can write this to syslog: confirm with journalctl -k"
+CONFIRM = "if this is a syslog file, any user can write to it: confirm with journalctl -k -o json"
 NOT_OF_SYSLOG = (
     f"-- Boot 0123abcd --\nNov 20 12:00:04 dgx kernel: {HALTED}\n",
     f"$ sudo journalctl -k\nNov 20 12:00:04 dgx kernel: {HALTED}\n",

@@ -108,9 +108,11 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
     if kind in (_GPU, _SWITCH) and "nvidia" not in bound:
         return skip("dependency-failed", "no device is bound to the NVIDIA driver: see driver.library", *evidence)
     loaded = _loaded(box, "nvidia" if kind is _SWITCH else module)
-    if loaded is None and len(_of(box, kind)) > 1 and not any(each.driver in kind.drivers for each in _of(box, kind)):
+    why = f"this {kind.word}: the module {module} is not loaded" if loaded is False else f"this {kind.word}"
+    alike = _of(box, kind)
+    if loaded is None and len(alike) > 1 and not any(each.driver in kind.drivers for each in alike):
         loaded = False  # a module that is built in would hold at least one of them
-    why = f": the module {module} is not loaded" if loaded is False else ""
+        why = f"any {kind.word}; the module {module} may not be loaded"
     state = _power_state(box, function.bdf)
     asleep = f", and it is asleep ({state})" if state in _ASLEEP else ""
     wake = f"wake it (echo on > {pci_file(function.bdf, 'power/control')}), then " if asleep else ""
@@ -121,7 +123,7 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
     )  # fmt: skip
     others = any(each.driver in kind.drivers for each in box.topology.functions.values() if _same(each, function))
     status = Status.FAIL if kind is _SWITCH or (others and kind is not _DISK) else Status.WARN
-    message = f"no driver is bound to this {kind.word}{why}{asleep}"
+    message = f"no driver is bound to {why}{asleep}"
     fault = Fault.MODULE_NOT_LOADED if loaded is False and kind is not _SWITCH else kind.fault
     return Judgement(status, message, "none", module, evidence=evidence, fault=fault, remedy=remedy)
 

@@ -74,7 +74,7 @@ def _nvml_state(box: Box) -> Judgement:
     shut = in_container(box) and (isinstance(nodes, Missing) or not any(nodes))
     if shut and nvml.gap in (Gap.ABSENT, Gap.DENIED):
         return skip("not-visible", "no GPU is assigned to this container: no device node can be opened")
-    if shut and nodes and nvml.code == NvmlReturn.UNKNOWN:
+    if shut and not isinstance(nodes, Missing) and nodes and nvml.code == NvmlReturn.UNKNOWN:
         message = f"this container may not open any of its GPUs' device nodes: {nvml}"
         evidence = (Evidence(nvml.where, nvml.reason),)
         return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.CONTAINER_DEVICES)

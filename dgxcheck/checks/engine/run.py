@@ -104,7 +104,8 @@ def _of_syslog(finding: Finding) -> Finding:
     """A bad finding of a log that any user can write to says so."""
     if finding.witness != "log" or finding.status not in (Status.WARN, Status.FAIL):
         return finding
-    message = f"{finding.judgement.message}; any user can write this to syslog: confirm with journalctl -k"
+    doubt = "if this is a syslog file, any user can write to it: confirm with journalctl -k -o json"
+    message = f"{finding.judgement.message}; {doubt}"
     return replace(finding, judgement=replace(finding.judgement, message=message))
 
 

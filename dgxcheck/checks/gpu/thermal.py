@@ -80,7 +80,7 @@ def _margin(box: Box, thermal: GpuThermal) -> Judgement:
     near = margin - at < box.settings.limit("thermal.margin")
     # some boards report margins of 0 and less while they are cool: the slowdown itself decides
     held = margin <= at and _slowed_by_heat(box, thermal.bdf)
-    message = f"{margin} °C to the slowdown (begins at {at} °C)"
+    message = f"temperature margin {margin} °C (slowdown at {at} °C)"
     return judged(Fault.OVERHEATING, message, margin, at, "°C", evidence, warns=near, fails=held)
 
 

@@ -261,7 +261,7 @@ CHECKS = (
         rule="Warns if an HCA has a verbs device that this user cannot open. A machine without verbs devices is not set"
         " up for RDMA and not judged.",
         source="open of /dev/infiniband/uverbs*",
-        remedy="set mode 0666 on uverbs* with a udev rule; as rdma-core does",
+        remedy="set mode 0666 on /dev/infiniband/uverbs* with a udev rule (rdma-core has one)",
         judge=of_host(stack),
         blames=host("verbs device nodes"),
     ),

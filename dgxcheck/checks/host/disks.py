@@ -37,7 +37,7 @@ _CONTAINER = ("container", "-100")
 
 def _disks(box: Box) -> Judged:
     storage = box.snapshot.storage
-    disks = need(storage if isinstance(storage, Missing) else storage.disks)
+    disks = need(need(storage).disks)
     arrays = _arrays(box)
     judged = [(Subject(kind="disk", name=each.name, bdf=None), ruled(_array, each)) for each in arrays]
     reference = expected(box, "host.data")

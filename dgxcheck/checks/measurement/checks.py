@@ -171,7 +171,7 @@ CHECKS = (
         " by more than {measure.compute}, and says whether lower clocks explain it and what holds them down. Fails"
         " below {measure.far} of the peak of its model.",
         source="a kernel of fused multiply-adds; nvmlDeviceGetClockInfo and the clocks' event reasons meanwhile",
-        remedy="compare power limit, clocks and temperature with the other GPUs, and power supply; if they do"
+        remedy="compare power limit, clocks, temperature and power supply with the other GPUs; if they do"
         " not explain it, run a field diagnostic (dcgmi diag -r 3)",
         judge=_figures("compute.judge_throughput"),
         blames=_path("loaded_gpu"),

@@ -183,7 +183,10 @@ def _of_pair(
     """``instead``: pairs that have links which this one lacks."""
     a, b = pair
     links, expected = graph.links[pair], graph.expected[pair]
-    message = f"{links} of {counted(expected, 'NVLink')} up between {a.name} and {b.name}"
+    ends_of = f"between {a.name} and {b.name}"
+    message = f"{links} of {counted(expected, 'NVLink')} up {ends_of}"
+    if links > expected:
+        message = f"{counted(links, 'NVLink')} up {ends_of}, {expected} expected"
     evidence = _peers(ends, a, b)
     if not wrong:
         reported = "" if links == expected else "; reported at the pair that lacks it"

@@ -44,8 +44,8 @@ class Gpu:
         " status; Secure Boot; nouveau)", source="modprobe(8); NVIDIA driver README")
     DRIVER_FAILED = FaultKind("driver-failed", "NVML cannot be initialised for another reason", "software",
         steps=("inspect", "load-module", "reboot"),
-        remedy="run nvidia-smi on the host itself: if it works there and not in a container, start the container again"
-        " (systemctl daemon-reload takes its rights to /dev/nvidia*); else read the NVRM lines of the kernel log",
+        remedy="run nvidia-smi on the host itself: if it works there and not in a container, restart the container"
+        " (systemctl daemon-reload removes its access to /dev/nvidia*); else read the NVRM lines of the kernel log",
         source="https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html")
     DRIVER_UNRESPONSIVE = FaultKind("driver-unresponsive", "a driver call hung or ended the process that made it",
         "software", steps=("reboot", "power-cycle"), source=DEBUG)

@@ -106,8 +106,8 @@ class Host:
         source="Slurm, gres.conf(5); NVIDIA k8s-device-plugin, README")
     CONTAINER_DEVICES = FaultKind("container-devices", "a container may no longer use its GPUs", "software",
         about=("host", "container runtime"),
-        remedy="start the container again: it lost its rights to /dev/nvidia*, which systemctl daemon-reload on the"
-        " host does where systemd manages cgroups; nothing is wrong with driver or GPUs if nvidia-smi works on the"
+        remedy="restart the container: it lost access to /dev/nvidia*, which systemctl daemon-reload on the"
+        " host causes if systemd manages cgroups; nothing is wrong with driver or GPUs if nvidia-smi works on the"
         " host. To prevent it there: nvidia-ctk system create-dev-char-symlinks --create-all",
         source="https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html:"
         " containers losing access to GPUs")

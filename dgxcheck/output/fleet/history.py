@@ -27,7 +27,7 @@ _MOST_SPELLS = 50
 """Of one fault that JSON lists one by one: the last."""
 _LEAST_CHANCE = 1e-6
 """No model of a fleet is good to more."""
-_NAMES = {"gpu": "GPU", "hca": "HCA", "dimm": "DIMM"}
+_NAMES = {"gpu": "GPU", "hca": "HCA"}
 
 
 def text(report: HistoryReport) -> str:

@@ -52,7 +52,7 @@ def _named(entry: Json) -> Iterator[tuple[str, dict[str, Json]]]:
 
 
 def _chassis(chassis: dict[str, Json]) -> str:
-    """Its name, which is the key of the only member; without one the id."""
+    """Its name: a member of json0, in json the key of the only member; without one the id."""
     own = {key: _one(value) for key, value in chassis.items()}
     for stated in (own.get("name"), own.get("id")):
         if isinstance(stated, dict) and isinstance(stated.get("value"), str):

@@ -90,9 +90,9 @@ def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         understood.add(number)
     if total is not None and not reports:
-        counted = {how: int(total[how]) for how in ("fail", "warn", "pass")}
-        how: Outcome = "fail" if counted["fail"] else "warn" if counted["warn"] else "pass"
-        said = f"{counted['fail']} errors, {counted['warn']} warnings; nvidia-healthmon -v lists the tests"
+        counts = {how: int(total[how]) for how in ("fail", "warn", "pass")}
+        how: Outcome = "fail" if counts["fail"] else "warn" if counts["warn"] else "pass"
+        said = f"errors: {counts['fail']}, warnings: {counts['warn']}; list the tests with nvidia-healthmon -v"
         reports.add(HOST, "results", how, None if how == "pass" else Fault.TEST_FAILED, "" if how == "pass" else said)
     if not reports:
         return ()

@@ -59,7 +59,7 @@ _PAYLOAD = LazyPattern(r"Message (?:payload|header) details:.{0,2000}", "details
 NONE = "no-nvswitch"
 _NOTHING_TO_DO = (
     "the driver sees no NVSwitch: on a machine without them disable nvidia-fabricmanager, which has nothing to do; on"
-    " one with them (lspci -d 10de::0680) see why the driver does not take them"
+    " one with them (lspci -d 10de::0680) check the kernel log for why the driver does not bind them"
 )
 _NON_FATAL = "nvswitch-error"
 _SXID = LazyPattern(r"error (?P<number>\d{5})\b", "error ")
