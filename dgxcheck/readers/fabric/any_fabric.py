@@ -11,7 +11,7 @@ from dgxcheck.readers.network.counters import errors_by_guid, errors_by_lid
 
 _READERS = (ibnetdiscover.ports, ibnetdiscover.nodes, iblinkinfo.links, net_dump.switches)
 _MOST_INTERFACES = 16
-"""Of a host; a machine with more neighbours that are listed is a switch."""
+"""Of a host; a machine with more listed neighbours is a switch."""
 Errors = Mapping[str, int]
 """Counts of a port by the names of sysfs."""
 

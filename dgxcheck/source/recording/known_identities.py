@@ -142,7 +142,7 @@ def _without(data: bytes, known: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def _telling(plain: str) -> bool:
-    """Is it so long and so varied, with a digit, that nothing else of a machine reads like it?"""
+    """Is it long and varied enough, with a digit, that nothing else of a machine reads like it?"""
     varied = len(set(plain)) >= _LEAST_DIFFERENT and any(map(str.isdigit, plain))
     return len(plain) >= _SHORTEST and varied and plain.isascii()
 

@@ -11,7 +11,7 @@ from dgxcheck.workers.nvml import binding as calls
 
 IDLE_PERCENT = 10
 WAIT_S, POLL_S = 20.0, 0.5
-"""DCGM's nvbandwidth test waits so long for an idle GPU."""
+"""As long as DCGM's nvbandwidth test waits for an idle GPU."""
 _LOOKS: tuple[tuple[str, str, tuple[int, ...], float], ...] = (
     ("link_gen", "nvmlDeviceGetCurrPcieLinkGeneration", (), 1),
     ("link_width", "nvmlDeviceGetCurrPcieLinkWidth", (), 1),

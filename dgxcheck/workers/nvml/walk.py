@@ -1,4 +1,4 @@
-"""Walk a plan in order: every question is told before it is asked, and its answer after."""
+"""Walk a plan in order: every question is reported before it is asked, and its answer after."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Session:
         return value
 
     def gpu(self, index: int) -> Gpu | None:
-        """The bdf and handle of a GPU, asked of the driver in every child anew; None where there is none."""
+        """The bdf and handle of a GPU, which every child asks of the driver again; None where there is none."""
         key = f"nvml nvmlDeviceGetHandleByIndex {index}"
         if is_gap(self.known.pop(key, None)):
             return None
