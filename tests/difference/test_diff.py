@@ -206,6 +206,14 @@ def test_colour_marks_what_is_worse(argv: tuple[str, ...], marked: tuple[str, ..
     assert all(each in colorize for each in marked)
 
 
+def test_two_kinds_of_machine_are_called_so(capsys: Capture) -> None:
+    kinds = "Two kinds of machine: dgx-1-v100 and dgx-a100.\n"
+    main(["diff", "dgx-1-v100", "dgx-a100"])
+    assert kinds in capsys.readouterr().out
+    main(["diff", "dgx-1-v100", "dgx-1-v100-hot"])
+    assert "Two kinds" not in capsys.readouterr().out
+
+
 def test_a_difference_is_one_line_in_a_pipe_and_fits_a_terminal(capsys: Capture) -> None:
     assert main(["diff", "dgx-1-v100", "dgx-1-v100-hot", "--color", "never"]) == 1
     text = capsys.readouterr().out

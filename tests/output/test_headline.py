@@ -66,6 +66,12 @@ def test_every_format_has_the_line_and_the_part(name: str) -> None:
             assert missing == [], (name, form.__module__, headline(report.assessment, cause), [*fru_lines([cause])])
 
 
+def test_the_extended_level_says_where_nothing_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    for level, ends in (("-e", True), ("-q", False)):
+        first = run(capsys, "health", level, "--from", "dgx-1-v100").out.partition("\n")[0]
+        assert first.endswith("; nothing was measured") == ends
+
+
 @pytest.mark.parametrize("option", ["--ticket", "--brief"])
 def test_the_short_forms(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = run(capsys, "health", "--from", "dgx-1-v100-gpu-x8", option).out.splitlines()

@@ -21,8 +21,12 @@ def _gpus(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
     return [CompletionItem(name) for name in (*BOARDS, *NAMES) if name.startswith(incomplete.lower())]
 
 
+class _Number(click.IntRange):
+    name = "number"
+
+
 @click.command("xid")
-@click.argument("number", required=False, type=click.IntRange(min=0), metavar="[NUMBER]")
+@click.argument("number", required=False, type=_Number(min=0), metavar="[NUMBER]")
 @click.option("--list", "listed", is_flag=True, help="List every Xid and SXid, a line each.")
 @click.option("--gpu", metavar="NAME", shell_complete=_gpus,
               help="Board or architecture (v100, h100, ampere); some Xids differ before Ampere.")  # fmt: skip

@@ -26,12 +26,18 @@ def render(report: DiffReport) -> str:
     return lines([
         f"Old: {provenance.describe(comparison.old.origin)}.",
         f"New: {provenance.describe(comparison.new.origin)}.",
+        *_kinds(comparison),
         *(["", *paragraphs] if paragraphs else []),
         *(["", *notes] if notes else []),
         "",
         *_score(comparison),
         f"Result: {comparison.verdict}; {totals}.",
     ])  # fmt: skip
+
+
+def _kinds(comparison: Comparison) -> list[str]:
+    old, new = comparison.old.against, comparison.new.against
+    return [f"Two kinds of machine: {visible(old)} and {visible(new)}."] if old and new and old != new else []
 
 
 def grouped(differences: Iterable[Difference]) -> list[list[Difference]]:

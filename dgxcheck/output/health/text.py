@@ -64,11 +64,17 @@ def _kinds(assessment: Assessment) -> str:
 def _without_findings(assessment: Assessment) -> str:
     unread = _alarms(assessment.origin.alarms)
     if assessment.verdict is Status.PASS:
-        return f"no problems found{' in what was read' if unread else ''}; checked: {_kinds(assessment)}{unread}"
+        found = f"no problems found{' in what was read' if unread else ''}; checked: {_kinds(assessment)}"
+        return f"{found}{unread}{_unmeasured(assessment)}"
     judged = judged_checks(assessment.findings)
     if not judged:
         return f"nothing could be judged{unread}"
     return f"nothing wrong was found{' in what was read' if unread else ''}, but {_few(judged)}{unread}"
+
+
+def _unmeasured(assessment: Assessment) -> str:
+    """Of the extended level, in which a recording without figures has nothing to judge."""
+    return "; nothing was measured" if assessment.level == "extended" and not assessment.figures else ""
 
 
 def _few(judged: int) -> str:
