@@ -80,7 +80,7 @@ def _renamed(old: Side, new: Side, devices: Matched) -> Mapping[str, str | None]
         if pair.old is not None:
             now_bdf, now_name = (pair.new.bdf, pair.new.name) if pair.new and pair.same else (None, None)
             found[pair.old.bdf or pair.old.name] = now_bdf
-            if pair.old.kind == "nic":
+            if pair.old.kind != "gpu":
                 found[pair.old.name] = now_name
     return found
 

@@ -62,7 +62,7 @@ def _described(side: Side, pair: Counterparts) -> str:
         for gpu in nvml.gpus:
             if gpu.bdf == device.bdf:
                 words += [gpu.name, gpu.serial if isinstance(gpu.serial, Missing) else f"serial {gpu.serial}"]
-    if device.kind == "nic" and not isinstance(hcas, Missing):
+    if device.kind != "gpu" and not isinstance(hcas, Missing):
         words += [hca.hca_type for hca in hcas if hca.name == device.name]
     description = ", ".join(str(word).strip() for word in words if not isinstance(word, Missing))
     return (description or ("a GPU" if device.kind == "gpu" else "an adapter")) + _slot(side, pair)

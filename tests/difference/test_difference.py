@@ -62,6 +62,7 @@ def test_a_box_is_what_it_is(name: str) -> None:
 
 @given(names, names)
 @example("dgx-2", "k80-x8").via("an HCA where the other box has a GPU")
+@example("dgx-1-p100", "dgx-b200").via("an HCA where the other box has a bridge to NVSwitches")
 @settings(max_examples=60, deadline=None)
 def test_any_two_boxes_can_be_compared_and_both_ways_tell_the_same(old: str, new: str) -> None:
     forth, back = between(old, new), between(new, old)
