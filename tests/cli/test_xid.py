@@ -40,7 +40,7 @@ def test_the_list_of_one_gpu_has_its_meanings_and_no_sxids(capsys: pytest.Captur
         (("999",), "Xid 999 is not in NVIDIA's lists"), (("0",), "Xid 0 is not"), (("99999",), "SXid 99999 is not"),
         (("1" * 40,), "is not in NVIDIA's"), (("79", "--gpu", "v1000"), "did you mean v100"), ((), "give the number"),
         (("79", "--list"), "give the number"), (("20034", "--gpu", "a100"), "--gpu does not apply"),
-        (("x",), "not a valid integer"), (("--", "-1"), "not in the range"),
+        (("x",), "not a valid number"), (("--", "-1"), "not in the range"),
     ],
 )  # fmt: skip
 def test_it_refuses_in_one_line(argv: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
