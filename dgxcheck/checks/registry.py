@@ -23,7 +23,7 @@ from dgxcheck.checks.kernel_log import pcie as pcie_log
 from dgxcheck.checks.kernel_log import storage as storage_log
 from dgxcheck.checks.kernel_log import xid
 from dgxcheck.checks.measurement import checks as measurement
-from dgxcheck.checks.network import firmware, hcas, port_counters, port_link, port_state
+from dgxcheck.checks.network import bridges, firmware, hcas, port_counters, port_link, port_state
 from dgxcheck.checks.nvlink import errors as nvlink_errors
 from dgxcheck.checks.nvlink import matrix, nvswitches, speed
 from dgxcheck.checks.nvlink import state as nvlink
@@ -58,6 +58,7 @@ CHECKS: tuple[Check, ...] = (
     *pcie_aer.CHECKS,
     *nvlink.CHECKS,
     *nvswitches.CHECKS,
+    *bridges.CHECKS,
     *speed.CHECKS,
     *nvlink_errors.CHECKS,
     *matrix.CHECKS,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from fabric_box import bad, box, findings, said
+from judging import judged
 from test_checks_network import CONTAINER, PORT, V100, every, port
 from test_checks_pcie import grown
 from test_health_checks import changed
@@ -144,3 +146,20 @@ def test_an_nvswitch_to_which_links_lead_is_missing_without_a_profile(tmp_path: 
 def test_driver_of_an_nvswitch(target: Json, due: str, tmp_path: Path) -> None:
     spec = changed(tmp_path, {f"link /sys/bus/pci/devices/{NVSWITCHES[1]}/driver": target}, "dgx-2")
     assert said(box(spec), "driver.bound", NVSWITCHES[1]) == [due]
+
+
+@pytest.mark.parametrize(
+    ("later", "due"),
+    [({}, "pass"), ({"symbol_error": 2}, "pass"), ({"symbol_error": 3}, "warn"), ({"port_rcv_data": 1 << 40}, "pass"),
+     ({"port_xmit_constraint_errors": 5000}, "warn")],
+)  # fmt: skip
+def test_errors_of_a_port_that_leads_to_nvswitches(later: dict[str, int], due: str, tmp_path: Path) -> None:
+    where = "/sys/class/infiniband/mlx5_1/ports/1/counters"
+    facts: dict[str, Json] = {f"text {where}/{name}": "0\n" for name in later}
+    path = Path(changed(tmp_path, facts, "dgx-b200"))
+    now = [{"at_s": 60, "facts": {where: {"text": {name: f"{count}\n" for name, count in later.items()}}}}]
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"later": now}), encoding="utf-8")
+    code, document = judged(str(path))
+    found = [each for each in document["findings"] if each["id"] == "nvlink.switch-port"]
+    assert [each["status"] for each in found if each["subject"]["name"] == "mlx5_1/1"] == [due]
+    assert code == (due == "warn")

@@ -57,8 +57,18 @@ def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
     devices = box.snapshot.infiniband
     if isinstance(devices, Missing):
         return devices
-    bridges = {device.name for device in box.topology.devices if device.kind == "nvswitch-bridge"}
-    return tuple(each for each in devices if each.is_vf is not True and each.name not in bridges)
+    names = _bridge_names(box)
+    return tuple(each for each in devices if each.is_vf is not True and each.name not in names)
+
+
+def bridges(box: Box) -> tuple[IbDevice, ...] | Missing:
+    """The InfiniBand devices that lead to NVSwitches."""
+    devices, names = box.snapshot.infiniband, _bridge_names(box)
+    return devices if isinstance(devices, Missing) else tuple(each for each in devices if each.name in names)
+
+
+def _bridge_names(box: Box) -> set[str]:
+    return {device.name for device in box.topology.devices if device.kind == "nvswitch-bridge"}
 
 
 def nics(box: Box) -> list[Device]:

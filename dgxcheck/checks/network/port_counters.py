@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
@@ -32,12 +32,12 @@ _OF_PROGRAMS = (
 _OF_KEYS = "compare the partition keys of this port with those of its switch port and far end (smpquery pkeys)"
 
 
-def _of_cable(row: Fact) -> bool:
+def of_cable(row: Fact) -> bool:
     return row.more.get("blames") == "cable"
 
 
-def _of_others(row: Fact) -> bool:
-    return "any" not in row.more and not _of_cable(row)
+def of_others(row: Fact) -> bool:
+    return "any" not in row.more and not of_cable(row)
 
 
 def _counts(port: IbPort, picked: Picked) -> Counts:
@@ -64,12 +64,12 @@ def _port(snapshot: Snapshot, port: IbPort) -> IbPort | None:
     return None
 
 
-def _grown(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, int], Counts] | Judgement:
+def grown_of(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, int], Counts] | Judgement:
     """New events by file, those that grew alone, and the new counts; the skip where nothing can be compared."""
     later, earlier = _port(growth.new, port), _port(growth.old, port)
     if later is None or earlier is None:
         return skip("no-history", "its counters were not read before")
-    for folder in _FOLDERS if picked is _of_others else _FOLDERS[:1]:
+    for folder in _FOLDERS if picked is of_others else _FOLDERS[:1]:
         if isinstance(gap := getattr(later, folder), Missing) and not _counts(later, picked):
             return unjudged(gap)
     new, old = _counts(later, picked), _counts(earlier, picked)
@@ -85,7 +85,7 @@ def _grown(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, int]
             unread.append(skip("no-history", f"{_name(file)} is saturated at {ceiling}: growth cannot be seen"))
         else:
             events[file] = more
-    if unread and not any(events.values()) and (picked is _of_cable or not events or COUNTER_RESET in unread):
+    if unread and not any(events.values()) and (picked is of_cable or not events or COUNTER_RESET in unread):
         return unread[0]
     most_first = sorted(events.items(), key=lambda each: (_name(each[0]) != DOWNED, -each[1]))
     return ({file: more for file, more in most_first if more}, new) if events else skip(
@@ -94,7 +94,7 @@ def _grown(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, int]
 
 
 def _of_link(box: Box, growth: Growth, port: IbPort) -> Judgement:
-    grown = _grown(growth, port, _of_cable)
+    grown = grown_of(growth, port, of_cable)
     if isinstance(grown, Judgement):
         return grown
     events, new = grown
@@ -111,19 +111,19 @@ def _of_link(box: Box, growth: Growth, port: IbPort) -> Judgement:
     by_name = ", ".join(f"{_name(file)} {more}{_saturated(file, new)}" for file, more in events.items())
     message = f"{counted(total, 'new error')} {growth.how}: {by_name}"
     fault = None if status is Status.PASS else Fault.PORT_ERRORS
-    return Judgement(status, message, total, 0, "errors", _evidence(port, events, new), fault=fault)
+    return Judgement(status, message, total, 0, "errors", evidence_of(port, events, new), fault=fault)
 
 
 def _saturated(file: str, new: Counts) -> str:
     return " (saturated)" if new[file] == _row(file).more.get("ceiling") else ""
 
 
-def _evidence(port: IbPort, files: Mapping[str, int], new: Counts) -> tuple[Evidence, ...]:
+def evidence_of(port: IbPort, files: Iterable[str], new: Counts) -> tuple[Evidence, ...]:
     return tuple(Evidence(file_of(port, file), as_evidence(new[file])) for file in files)
 
 
 def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
-    grown = _grown(growth, port, _of_others)
+    grown = grown_of(growth, port, of_others)
     if isinstance(grown, Judgement):
         return grown
     events, new = grown
@@ -137,7 +137,7 @@ def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
     worst = max(shown, key=lambda file: events[file] / max(limits[file], 1))
     by_name = ", ".join(f"{_name(file)} {events[file]}" for file in shown)
     message = f"{by_name} {growth.how} ({limits[worst]:g} an hour{' of each' if len(shown) > 1 else ''} allowed)"
-    hourly, evidence = rate(events[worst], growth, HOUR_S), _evidence(port, events, new)
+    hourly, evidence = rate(events[worst], growth, HOUR_S), evidence_of(port, events, new)
     blamed = {str(_row(file).more.get("blames")) for file in bad}
     fault = Fault.PROGRAM_ERROR if blamed == {PROGRAM} else Fault.TRANSPORT_ERRORS
     remedy = _OF_PROGRAMS if blamed == {PROGRAM} else _OF_KEYS if blamed == {"partition keys"} else ""
@@ -148,7 +148,7 @@ def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
 
 def _link_total(box: Box, port: IbPort) -> Judgement | None:
     often, rarely = box.settings.limit("network.errors"), box.settings.limit("network.errors-warn")
-    return _total(box, port, _of_cable, lambda row: rarely if row.name == DOWNED else often, Fault.PORT_ERRORS)
+    return _total(box, port, of_cable, lambda row: rarely if row.name == DOWNED else often, Fault.PORT_ERRORS)
 
 
 def _transport_total(box: Box, port: IbPort) -> Judgement | None:
@@ -161,7 +161,7 @@ def _transport_total(box: Box, port: IbPort) -> Judgement | None:
         )  # fmt: skip
 
     return _total(
-        box, port, lambda row: _of_others(row) and row.more.get("blames") != PROGRAM, limit, Fault.TRANSPORT_ERRORS
+        box, port, lambda row: of_others(row) and row.more.get("blames") != PROGRAM, limit, Fault.TRANSPORT_ERRORS
     )
 
 

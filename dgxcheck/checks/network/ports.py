@@ -22,9 +22,11 @@ UP = (PortState.ACTIVE, PortState.ACTIVE_DEFER)
 _NO_PORTS = skip("not-supported", "no InfiniBand device has a port")
 
 
-def ports(box: Box) -> list[tuple[IbDevice, IbPort]] | Judgement:
+def ports(
+    box: Box, adapters: Callable[[Box], tuple[IbDevice, ...] | Missing] = hcas
+) -> list[tuple[IbDevice, IbPort]] | Judgement:
     """The ports of all HCAs without virtual functions, never empty; or the skip that stands for them."""
-    devices, rows = hcas(box), box.snapshot.ib_ports
+    devices, rows = adapters(box), box.snapshot.ib_ports
     if isinstance(devices, Missing):
         return none_here(devices)
     if isinstance(rows, Missing):

@@ -73,6 +73,9 @@ class Links:
     NVSWITCH_MISSING = FaultKind("nvswitch-missing",
         "fewer NVSwitches than the reference machine has, or than NVLinks lead to", "hardware", steps=NVSWITCH_STEPS,
         source=FM)
+    NVSWITCH_PORT = FaultKind("nvswitch-port",
+        "the port of an adapter that leads to NVSwitches is down or counts errors", "hardware", warns="watch",
+        steps=("inspect", *NVSWITCH_STEPS), source=FM)
     NVSWITCH_DRIVER = FaultKind("nvswitch-driver", "no driver is bound to an NVSwitch", "software",
         steps=("inspect", *NVSWITCH_STEPS), source=FM)
     FABRIC_UNHEALTHY = FaultKind("fabric-unhealthy",
