@@ -27,6 +27,6 @@ def test_few_changes_of_a_fact_go_unseen(name: str) -> None:
         found[change.nature, outcome] += 1
         unseen += [change.fact] if outcome == "unseen" else []
     print(f"{name}: {dict(sorted(found.items()))}; unseen: {unseen}")
-    assert sum(found.values()) > 300
+    assert sum(found.values()) > 250
     assert len(unseen) < MOST_UNSEEN * sum(found.values()), unseen
     assert found["counter", "unseen"] == 0
