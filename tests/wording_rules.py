@@ -19,7 +19,7 @@ _RULES = {
     "plural of one": re.compile(r"\bof 1 [a-z]+s\b|\b(?:CPUs|GPUs|ports|disks|links) \d+ (?:are|is)\b"),
     "capital at the start": re.compile(rf"^(?!(?:{_NAMES})\b)[A-Z][a-z]+ "),
     "full stop at the end": re.compile(r"(?<!\.\.)\.$"),
-    "degrees without the sign": re.compile(r"(?<!C)\d ?C\b(?!:)"),
+    "degrees without the sign": re.compile(r"(?<![\dC])\d{1,3} ?C\b(?!:)"),
     "a unit without a blank": re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?:%|°C|GB/s|Gbit/s|[KMG]iB|MHz)"),
     "bytes and bits in one message": re.compile(r"(?s)^(?=.*\bGB/s)(?=.*\bGbit/s)"),
     "something unformatted": re.compile(

@@ -12,10 +12,17 @@ from sample import BOXES
 MOST_UNSEEN = 0.03
 """Without a written reason."""
 QUICK = ("pcie-x4",)
+GUESTS = ("vgpu-l40s", "vm-h100-x8")
+"""What a virtual machine is given may be other hardware in its next run: inventory and versions are not held to it."""
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.exhaustive) for name in BOXES]
+    "name",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.exhaustive)
+        for name in BOXES
+        if name not in GUESTS
+    ],
 )
 def test_few_changes_of_a_fact_go_unseen(name: str) -> None:
     box = Changeable(name)
