@@ -5,7 +5,7 @@ RUNS ?= 100000
 MUTANTS ?= 100
 SEED ?= 1
 TARGETS ?= recording bug_report text kernel_log configuration profile config_space shown \
-	results node_names counters watch_state watch_records rank
+	results node_names counters watch_state watch_records rank history fabric
 
 .PHONY: help demo test test-all new-check ptxas chaos mutants fuzz lock lowest dist golden clean
 

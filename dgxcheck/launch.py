@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import takewhile
@@ -12,6 +13,7 @@ from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import BadInput, Missing, rows
 from dgxcheck.facts.record import Record
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import PCI_CLASSES, Device, Topology
 from dgxcheck.topology.paths import NEAR
@@ -138,6 +140,7 @@ LOCAL_RANK = {
 """Where launchers say it; the first that is set counts. Schedulers come last: a launcher that one task of a job starts
 leaves ``SLURM_LOCALID=0`` to all its processes."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+_INDEX = LazyPattern(r"\s*([+-]?\d{1,18})", flags=re.ASCII)
 
 
 def local_rank(environment: Mapping[str, str]) -> int | None:
@@ -151,27 +154,56 @@ def local_rank(environment: Mapping[str, str]) -> int | None:
 
 
 def of_rank(placed: Sequence[Placement], rank: int, visible: str | None) -> Placement:
-    """The GPU of a local rank among those of ``CUDA_VISIBLE_DEVICES`` (indexes or UUIDs); more ranks take turns.
+    """The GPU of a local rank among those of ``CUDA_VISIBLE_DEVICES``; more ranks take turns.
 
-    As CUDA does it, what follows the first entry that names no GPU is not seen
-    (https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables). Indexes are in the
-    order of the bus: ``bind`` sets ``CUDA_DEVICE_ORDER``. Raises BadInput where none is left, or one is named twice.
+    Indexes are in the order of the bus: ``bind`` sets ``CUDA_DEVICE_ORDER``. Raises BadInput where CUDA sees none, or
+    where it is not certain which.
     """
-    words = [] if visible is None else visible.split(",")
-    named = [*placed] if visible is None else [*takewhile(bool, (_named(placed, word.strip()) for word in words))]
-    seen = [each for each in named if each is not None]
+    seen = [*placed] if visible is None else _visible(placed, visible)
     if not seen:
         raise BadInput("no GPU found; see dgxcheck health" if visible is None else
-                       f"{VISIBLE}={' '.join(visible[:60].split())}: no GPU of this machine")  # fmt: skip
-    if len({each.gpu.bdf for each in seen}) != len(seen):
-        raise BadInput(f"{VISIBLE}={' '.join((visible or '')[:60].split())}: names a GPU twice, which CUDA refuses")
+                       f"{_shown(visible)}: no GPU of this machine")  # fmt: skip
     return seen[rank % len(seen)]
 
 
-def _named(placed: Sequence[Placement], text: str) -> Placement | None:
-    """None for what names no GPU, or several."""
-    if text.isascii() and text.isdigit():
-        return placed[int(text)] if len(text) < 7 and int(text) < len(placed) else None
-    found = [each for each in placed if text.startswith("GPU-") and isinstance(each.gpu.uuid, str)
-             and each.gpu.uuid.startswith(text)]  # fmt: skip
+def _visible(placed: Sequence[Placement], visible: str) -> list[Placement]:
+    """What CUDA sees, in its order: what follows the first entry that names no GPU it does not see.
+
+    https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html has the rules; those
+    that it leaves out are as ``_parse_visible_devices`` of PyTorch has them (torch/cuda/__init__.py): the first entry
+    says whether all are indexes, which strtol reads, or UUIDs, and none is seen where one is named twice. Of MIG
+    devices CUDA uses the first (MIG user guide, CUDA device enumeration).
+    """
+    words = visible.split(",")
+    kind = next((each for each in ("GPU-", "MIG-") if words[0].strip().startswith(each)), "")
+    if kind and any(word != word.strip() for word in words):
+        raise BadInput(f"{_shown(visible)}: blanks beside a UUID; leave them out")
+    entries = words[:1] if kind == "MIG-" else words
+    find = _by_uuid if kind else _by_index
+    seen = [each for each in takewhile(bool, (find(placed, word, kind) for word in entries)) if each is not None]
+    if len({each.gpu.bdf for each in seen}) != len(seen):
+        raise BadInput(f"{_shown(visible)}: names a GPU twice, which CUDA refuses")
+    return seen
+
+
+def _shown(visible: str) -> str:
+    return f"{VISIBLE}={' '.join(visible[:60].split())}"
+
+
+def _by_index(placed: Sequence[Placement], text: str, _: str) -> Placement | None:
+    """``0``, `` +1``, ``2x``; None for what names no GPU."""
+    number = int(match[1]) if (match := _INDEX.match(text)) else -1
+    return placed[number] if 0 <= number < len(placed) else None
+
+
+def _by_uuid(placed: Sequence[Placement], text: str, kind: str) -> Placement | None:
+    """``GPU-8932f937``, ``MIG-GPU-8932f937/13/0``; None for what names no GPU, or several."""
+    if not text.startswith(kind):
+        return None
+    uuid = text.removeprefix("MIG-").partition("/")[0]
+    found = [each for each in placed if isinstance(each.gpu.uuid, str) and each.gpu.uuid.startswith(uuid)]
+    unread = [each.gpu.name for each in placed if not isinstance(each.gpu.uuid, str)]
+    if not uuid.startswith("GPU-") or (unread and (len(found) != 1 or found[0].gpu.uuid != uuid)):
+        why = f"the UUID of {unread[0]} is not known" if unread else "of which GPU it is a part is not known"
+        raise BadInput(f"{_shown(text)}: {why}; give the index of the GPU")
     return found[0] if len(found) == 1 else None

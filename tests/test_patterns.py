@@ -22,6 +22,7 @@ from together import holds_for_each
 import dgxcheck
 import probes
 from dgxcheck.facts.record import Record, fields
+from dgxcheck.kernel_messages.forms import FORMS
 from dgxcheck.lazy_pattern import LazyPattern
 
 try:
@@ -293,3 +294,10 @@ def test_a_literal_that_a_match_may_lack_is_seen() -> None:
         assert any(literal not in text for text in texts(parser.parse(expression)))
     for expression, literal in ((r"x{0,3}a(?:bc)+d", "abc"), (r"abc|abd", "ab"), (r"(?<!z)(?P<n>ab)c", "abc")):
         assert all(literal in text for text in texts(parser.parse(expression)))
+
+
+def test_a_line_of_the_kernel_is_held_against_the_forms_of_its_first_character() -> None:
+    """Of more than a hundred forms; a form that may begin with another character than its own is none of these."""
+    for form in FORMS:
+        assert form.starts == "" or parser.parse(form.expression)[0] == (op.LITERAL, ord(form.starts))
+    assert 4 * len([form for form in FORMS if not form.starts]) < len(FORMS)

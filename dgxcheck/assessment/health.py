@@ -198,7 +198,10 @@ def _with_last_run(box: Box, source: Source, request: Request, only_devices: boo
         last = last_run.loaded(source, facts, request.state, WINDOW_S, present)
     else:
         last = last_run.last_run(source, facts, request.state, present)
-    return replace(with_growth(box, last.growth), inventory=last.inventory, kept=last.kept, present=present.counts)
+    return replace(
+        with_growth(box, last.growth), inventory=last.inventory, kept=last.kept, present=present.counts,
+        state_trouble=last.trouble,
+    )  # fmt: skip
 
 
 def _saved_log(path: str) -> KernelLog | Missing:

@@ -11,6 +11,7 @@ from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S, duration
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host, Storage
 from dgxcheck.facts.inventory import Count, Remembered
@@ -43,6 +44,8 @@ class LastRun(Record):
     growth: Growth | Judgement
     inventory: Mapping[str, Count]
     kept: Remembered | None = None
+    trouble: str = ""
+    """What of the file was damaged."""
 
 
 
@@ -77,7 +80,7 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
         driver=_text(nvml.driver_version if isinstance(nvml, Nvml) else nvml),
     )  # fmt: skip
     place = path or state_file.default_path()
-    old = _earlier(place, asked=path is not None)
+    old, trouble = _earlier(place, asked=path is not None)
     inventories, mark = {} if old is None else dict(old.inventories), host_mark(facts)
     known = inventories.pop(mark, {})
     if mark and present.counts:  # the host that was seen last comes last: the first go where there are too many
@@ -90,30 +93,33 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     same = same and old is not None and reading.driver in (old.driver, "")  # one that is silent has not changed
     fresh = old is not None and (at_s - old.at_s < RENEWED_AFTER_S or not reading.driver)
     if same and fresh and old is not None:  # its counters stay, so that growth is over a longer time
-        reading = replace(old, xids=reading.xids, inventories=reading.inventories, kept=reading.kept)
+        reading = replace(old, xids=reading.xids, inventories=reading.inventories, kept=reading.kept, damaged=0)
     unwritten = "" if reading == old else _written(place, reading)
     if not same or old is None:
         why = "no earlier run" if old is None else "no earlier run with this driver since the last boot"
         growth = skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")
-        return LastRun(growth=growth, inventory=known, kept=before)
+        return LastRun(growth=growth, inventory=known, kept=before, trouble=trouble)
     counters = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
     growth_since = Growth(old=counters, new=new, seconds=at_s - old.at_s, how=f"since {old.date}")
-    return LastRun(growth=growth_since, inventory=known, kept=before)
+    return LastRun(growth=growth_since, inventory=known, kept=before, trouble=trouble)
 
 
 def inventory(facts: Snapshot, path: str | None) -> Mapping[str, Count]:
     """What earlier runs counted on this host, where none of its counters are compared; nothing is written."""
-    old = _earlier(path or state_file.default_path(), asked=path is not None)
+    old, _ = _earlier(path or state_file.default_path(), asked=path is not None)
     return {} if old is None else old.inventories.get(host_mark(facts), {})
 
 
-def _earlier(path: str, asked: bool) -> state_file.Reading | None:
+def _earlier(path: str, asked: bool) -> tuple[state_file.Reading | None, str]:
+    """What the state file holds, and what of it was damaged."""
     try:
-        return state_file.read(path)
-    except BadInput:
+        old = state_file.read(path)
+    except BadInput as error:
         if asked:
             raise
-        return None
+        return None, f"{error}; begun anew"
+    entries = counted(old.damaged if old else 0, "damaged entry", "damaged entries")
+    return old, f"{path}: {entries} dropped" if old is not None and old.damaged else ""
 
 
 def _written(path: str, reading: state_file.Reading) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from time import gmtime, strftime, time
 from typing import BinaryIO
 
@@ -186,8 +186,10 @@ def judge(
 ) -> Fleet:
     """Read results from files, folders or ``-`` and judge them together; ``expected`` nodes have to be among them.
 
-    A result is a claim: one that is dated in the future does not count, for it would outlive every newer one.
+    A result is a claim: one that is dated in the future does not count, for it would outlive every newer one, nor does
+    one of another node in a file that is called after an expected node.
     """
+    wanted = frozenset(expected)
     now_s = time() if now_s is None else now_s
     oldest, latest = (strftime(DATE, gmtime(max(0, at))) for at in (now_s - max_age_s, now_s + CLOCK_SKEW_S))
     shared, columns = SharedStrings(), FigureColumns()
@@ -206,9 +208,25 @@ def judge(
         if result.generated_at > latest:
             unread.append(Unread(where, f"{result.node}: {result.generated_at} is in the future; check its clock"))
             continue
+        if (owner := _called_after(where, wanted)) and not _same_node(owner, result.node):
+            unread.append(Unread(where, f"a result of {result.node} in a file of {owner}"))
+            continue
         columns.add(len(results), result.group, figures)
         results.append(result)
     return fleet_of(results, columns, unread, expected, oldest)
+
+
+def _called_after(where: str, nodes: Collection[str]) -> str:
+    """The node after which a file is called: ``dgx001-0.json``; empty where it is none of these."""
+    name = where.rpartition("/")[2]
+    while name and name not in nodes:
+        name = name[: max(name.rfind("-"), name.rfind("."), 0)]
+    return name
+
+
+def _same_node(a: str, b: str) -> bool:
+    """With or without their domain."""
+    return a == b or (a.partition(".")[0] == b.partition(".")[0] and ("." in a) != ("." in b))
 
 
 def fleet_of(

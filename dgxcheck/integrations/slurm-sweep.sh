@@ -17,6 +17,7 @@ srun --wait="${DGXCHECK_WAIT:-60}" --kill-on-bad-exit=0 --output="$results/%N-%t
 dgxcheck fleet -n "$SLURM_JOB_NODELIST" "$results"
 code=$?
 if [ -n "$DGXCHECK_APPLY" ]; then
-    dgxcheck fleet --format drain-reason --fail-on never "$results" | "$DGXCHECK_APPLY"
+    # with -n a file counts for the node after which it is called alone, whatever host its lines name
+    dgxcheck fleet -n "$SLURM_JOB_NODELIST" --format drain-reason --fail-on never "$results" | "$DGXCHECK_APPLY"
 fi
 exit $code

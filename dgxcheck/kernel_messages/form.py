@@ -27,7 +27,8 @@ class Form(LazyPattern):
         ``context``: nobody reads facts from it, but it explains those around it.
         """
         super().__init__(f"{before}{re.escape(literal)}{after}", literal, flags=re.DOTALL | re.ASCII)
-        self.starts = "" if before else literal[0]
+        varies = before and (not before[0].isalnum() or before[1:2] in ("?", "*", "{"))
+        self.starts = "" if varies else (before or literal)[0]
         """Its first character; empty where that varies."""
         self.forgeable = forgeable or context
         self.context = context

@@ -9,11 +9,12 @@ import os
 import re
 import time
 from collections.abc import Iterable, Mapping
+from math import inf
 
 from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.kernel_log import EARLIER_DAYS
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import GroupedFacts
@@ -48,6 +49,8 @@ class Reading(Record):
     """What this host consists of."""
     inventories: Mapping[str, Mapping[str, Count]] = {}
     """The most that each host had of each kind of device, by the mark of the host."""
+    damaged: int = 0
+    """Entries of the file that were none, and are gone."""
 
 
 def default_path(name: str = NAME) -> str:
@@ -81,16 +84,30 @@ def read(path: str) -> Reading | None:
     if not isinstance(state := document.get("state"), dict):
         raise BadInput(f"{path}: contains no counters of an earlier run; give another file, or remove this one")
     texts = {key: value for key, value in state.items() if isinstance(value, str)}
-    at_s = state.get("at_s")
-    if not {"boot_id", "driver", "date"} <= texts.keys() or isinstance(at_s, bool) or not isinstance(at_s, int | float):
-        raise BadInput(f"{path}: contains no time of its counters; remove the file")
+    match state.get("at_s"):
+        case int() | float() as at_s if not isinstance(at_s, bool) and 0 <= at_s < inf:
+            pass
+        case _:
+            raise BadInput(f"{path}: contains no time of its counters; remove the file")
+    if not {"boot_id", "driver"} <= texts.keys() or not is_date(texts.get("date", "")):
+        raise BadInput(f"{path}: contains no date of its counters; remove the file")
     xids = state.get("xids")
-    return Reading(
+    known = [each for each in xids if isinstance(each, str) and _SEEN.search(each)] if isinstance(xids, list) else []
+    reading = Reading(
         lines=recording(document, path).lines, boot_id=texts["boot_id"], driver=texts["driver"], at_s=float(at_s),
-        date=texts["date"],
-        xids=tuple(each for each in xids if isinstance(each, str))[:MOST_XIDS] if isinstance(xids, list) else (),
+        date=texts["date"], xids=tuple(known)[:MOST_XIDS],
         inventories=_inventories(state.get("inventory")), kept=_kept(state.get("kept")),
     )  # fmt: skip
+    return replace(reading, damaged=_lost(state, _state(reading)))
+
+
+def _lost(given: Json, good: Json) -> int:
+    """How many entries of a state were none."""
+    if isinstance(given, dict) and isinstance(good, dict):
+        return sum(_lost(value, good.get(name)) for name, value in given.items())
+    if isinstance(given, list) and isinstance(good, list) and len(given) > len(good):
+        return len(given) - len(good)
+    return int(given != good and given not in (None, [], {}))
 
 
 def _kept(member: Json) -> Remembered | None:
@@ -101,7 +118,7 @@ def _kept(member: Json) -> Remembered | None:
                 owner: {name: value for name, value in facts.items() if not isinstance(value, dict)}
                 for owner, facts in owners.items() if isinstance(facts, dict)
             }  # fmt: skip
-            return Remembered(mark, date, values, changed)
+            return Remembered(mark, date, values, changed) if is_date(date) and is_date(changed or date) else None
     return None
 
 
@@ -115,7 +132,7 @@ def _counts(kinds: dict[str, Json]) -> dict[str, Count]:
     found: dict[str, Count] = {}
     for kind, value in kinds.items():
         match value:
-            case [int(number), str(date)] if not isinstance(number, bool) and _DAY.fullmatch(date):
+            case [int(number), str(date)] if not isinstance(number, bool) and number >= 0 and _DAY.fullmatch(date):
                 found[kind] = Count(number, date)
     return found
 
@@ -131,6 +148,11 @@ def recent(xids: Iterable[str], date: str) -> tuple[str, ...]:
 def write(path: str, reading: Reading) -> None:
     """Replace the file whole; anyone may read it. OSError where it cannot be written, or is a link or special file."""
     make_folder(path)
+    text = written({"schema": SCHEMA, "state": _state(reading)}, reading.lines, ())
+    replace_file(path, text, 0o644, exactly=True, regular=True)
+
+
+def _state(reading: Reading) -> dict[str, Json]:
     state: dict[str, Json] = {
         "boot_id": reading.boot_id, "driver": reading.driver, "at_s": reading.at_s, "date": reading.date,
     }  # fmt: skip
@@ -145,8 +167,7 @@ def write(path: str, reading: Reading) -> None:
         kept = reading.kept
         values: dict[str, Json] = {owner: {**facts} for owner, facts in kept.values.items()}
         state["kept"] = {"mark": kept.mark, "date": kept.date, "changed": kept.changed, "values": values}
-    text = written({"schema": SCHEMA, "state": state}, reading.lines, ())
-    replace_file(path, text, 0o644, exactly=True, regular=True)
+    return state
 
 
 def make_folder(path: str) -> None:

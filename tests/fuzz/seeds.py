@@ -49,6 +49,39 @@ WATCH = {
     "events": [{"at": "2026-11-22T10:00:00Z", "event": "xid", "status": "fail", "text": "Xid 79"}],
     "readings": {"width 0000:06:00.0": 16}, "findings": {"xid/GPU0": ["fail", "0000:06:00.0", "Xid 79"]},
 }  # fmt: skip
+ROWS_OF_FABRIC = b"""\
+CA     7  1 0x0000000000100000 4x EDR - SW     7  1 0x0000000000200000 ( 'dgx000 mlx5_0' - 'leaf000' )
+SW     7  1 0x0000000000200000 4x EDR - CA     7  1 0x0000000000100000 ( 'leaf000' - 'dgx000 mlx5_0' )
+CA     7  1 0x0000000000100002 4x EDR - SW     7  2 0x0000000000200000 ( 'dgx000 mlx5_1' - 'leaf000' )
+SW     7 17 0x0000000000200000 4x EDR - SW     7  1 0x0000000000200002 ( 'leaf000' - 'spine00' )
+"""
+LINKS_OF_FABRIC = b"""\
+CA: gpu01 mlx5_0:
+      0xb8599f0300e8dd3a     12    1[  ] ==( 4X        53.125 Gbps Active/  LinkUp)==>       1   17[  ] "leaf01" ( )
+Switch: 0xb8599f0300aaaaaa leaf01:
+           1    1[  ] ==( 4X        25.78125 Gbps Active/  LinkUp)==>      13    1[  ] "gpu02" ( Could be 53.125 Gbps)
+           1    2[  ] ==(                Down/ Polling)==>             [  ] "" ( )
+Errors for "gpu02 mlx5_0"
+   GUID 0x1070fd0300370ea2 port 1: [LinkDownedCounter == 25 (25.000)] [PortRcvErrors == 26] [PortXmitWait == 1468]
+"""
+NET = b"""\
+"MF0;pod1-leaf1:MQM9700/U1", Mellanox, 0xFC6A1C0300AA0001, LID 5
+# : IB# : Sta : PhysSta : MTU : LWA : LSA : FEC mode : Retran : Neighbor Guid : N# : NLID : Neighbor Description
+1/1/1 : 1 : ACT : LINK UP : 5 : 4x : 100 : MLNX_RS_271_257 : NO-RTR : 0xa088c20300000011 : 1 : 21 : "dgx001 mlx5_0"
+1/1/2 : 2 : DOWN: POLLING : : : : : : : : : ""
+"""
+LLDP = b'''{"lldp": {"interface": [{"ens1f0": {
+"chassis": {"leaf1": {"id": {"type": "mac", "value": "0c:42:a1:00:00:01"}}},
+"port": {"id": {"type": "ifname", "value": "swp1"}, "descr": "swp1"}}}]}}'''
+
+
+def _on(day: int) -> dict[str, object]:
+    """The result of a day: a fault that comes back every third, with a reboot every fourth."""
+    found: dict[str, object] = {} if day % 3 == 0 else {"found": []}
+    date = {"generated_at": f"2026-11-{day}T10:00:00Z", "boot_id": str(day // 4)}
+    return {**RESULT, "source": {"kind": "live"}, **date, **found}
+
+
 _OF_TARGET = {
     "recording": [json.dumps(BOX).encode(), b'{"schema": "dgxcheck/overlay/1", "base": "pcie-x4", "fault": "x"}'],
     "bug_report": [gzip.compress(b"nvidia-bug-report.log\n____\n*** /proc/cpuinfo\nprocessor : 0\n" + LOG)],
@@ -68,6 +101,8 @@ _OF_TARGET = {
     "watch_records": [b"6,1,1500000,-;NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus.\n SUBSYSTEM=pci\n\n"
                       b"4,9,1500000,-;pcieport 0000:00:02.0: AER: Corrected error received: 0000:00:02.0"],
     "rank": [b"3\n0,2,1,GPU-5b3a", b"1\n"],
+    "history": [b"\n".join(json.dumps(_on(day)).encode() for day in range(10, 22))],
+    "fabric": [NET, LINKS_OF_FABRIC, ROWS_OF_FABRIC, LLDP, b"host,adapter,switch,port\na,mlx5_0,leaf1,1\n"],
     "shown": ["GPU0 \x1b[31m \u202e Größe \ud7a3".encode()],
 }  # fmt: skip
 

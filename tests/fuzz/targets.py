@@ -18,16 +18,24 @@ from dgxcheck.assessment.importing.texts import lines, text_of
 from dgxcheck.assessment.machine import LAUNCH, examine, open_source
 from dgxcheck.assessment.selection import of_site
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.cli.commands.fleet import RENDERERS
+from dgxcheck.cli.commands.fabric import RENDERERS as OF_FABRIC
+from dgxcheck.cli.commands.fleet import HISTORY, RENDERERS
 from dgxcheck.cli.options import renderer
+from dgxcheck.fabric.judge import judge as judge_fabric
+from dgxcheck.fabric.model import fabric_of
+from dgxcheck.fabric.reading import outputs, plan
 from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.fleet.history import read as history_of_results
 from dgxcheck.fleet.judge import judge
+from dgxcheck.fleet.lemons import lemons
 from dgxcheck.fleet.node_names import folded, racks_of, unfolded
+from dgxcheck.fleet.part_history import followed
 from dgxcheck.launch import LOCAL_RANK, Placement, local_rank, of_rank, placements
 from dgxcheck.output import watch
 from dgxcheck.output.fleet import schedulers
 from dgxcheck.output.plain_text import visible
-from dgxcheck.output.report import FleetReport
+from dgxcheck.output.report import FabricReport, FleetReport, HistoryReport
 from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.profiles import library
 from dgxcheck.settings import Settings
@@ -133,6 +141,28 @@ def results(data: bytes) -> object:
     return shown
 
 
+def history(data: bytes) -> object:
+    """Results of many days, in both formats."""
+    with _file(data, "history.jsonl") as path:
+        read_of = history_of_results([path])
+    if not read_of.nodes:
+        return None  # the command refuses it
+    report = HistoryReport(read_of, lemons(read_of), followed(read_of.parts), "unknown", 3, True)
+    shown = {form: _printable(renderer(f"fleet.{place}")(report)) for form, place in HISTORY.items()}
+    return json.loads(shown["json"], parse_constant=_no_number)
+
+
+def fabric(data: bytes) -> object:
+    """An output about a fabric, and as a plan; judged and in every format."""
+    with _file(data, "fabric.txt") as path:
+        found = outputs([path])
+        judged = judge_fabric(fabric_of(found.texts), None, found.unread)
+        report = FabricReport(judged=judged, exit_code=0, verbose=True)
+        shown = {form: _printable(renderer(f"fabric.{place}")(report)) for form, place in OF_FABRIC.items()}
+        json.loads(shown["json"], parse_constant=_no_number)
+        return judge_fabric(fabric_of(found.texts), plan(path), ())
+
+
 def node_names(data: bytes) -> object:
     """Names of nodes, folded."""
     names = unfolded(data.decode("utf-8", "replace"))
@@ -147,7 +177,7 @@ def counters(data: bytes) -> object:
         assert read is not None
         state_file.recent(read.xids, "2026-11-22T10:00:00Z")
         state_file.write(path, read)
-        assert state_file.read(path) == read
+        assert state_file.read(path) == replace(read, damaged=0)
     return read
 
 
@@ -204,7 +234,7 @@ TARGETS: dict[str, Target] = {
     target.__name__: target
     for target in (
         recording, bug_report, text, kernel_log, configuration, profile, config_space, shown, results, node_names,
-        counters, watch_state, watch_records, rank,
+        counters, watch_state, watch_records, rank, history, fabric,
     )
 }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import pytest
 from click.testing import CliRunner
@@ -11,7 +11,7 @@ from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
 from dgxcheck.cli import dgxcheck
 from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.launch import LOCAL_RANK, local_rank, near_cpus, of_rank, placements
+from dgxcheck.launch import LOCAL_RANK, Placement, local_rank, near_cpus, of_rank, placements
 
 RANKS = [
     ("0", None, "GPU0", "mlx5_0:1"), ("5", None, "GPU5", "mlx5_7:1"), ("9", None, "GPU1", "mlx5_1:1"),
@@ -65,11 +65,51 @@ def test_what_is_no_rank_is_refused(text: str) -> None:
         local_rank({"SLURM_LOCALID": text})
 
 
-@pytest.mark.parametrize(("seen", "rank", "gpu"), [("1,-1,2", 1, 1), ("1,2,8,3", 1, 2), ("3,GPU-none,1", 1, 3)])
-def test_what_follows_an_entry_that_names_no_gpu_is_not_seen(seen: str, rank: int, gpu: int) -> None:
+UUIDS = [f"GPU-{each}-11c8-e0ab-93d1-6c0f21aa97e4" for each in (
+    "00000000", "aaaa1111", "aaaa2222", "bbbb0000", "cccc0000", "dddd0000", "eeee0000", "ffff0000")]  # fmt: skip
+A, B = UUIDS[1], UUIDS[3]
+RULES = {
+    "order": ("2,1", [2, 1]), "one": ("3", [3]), "what follows an invalid index": ("0,2,-1,1", [0, 2]),
+    "beyond the last": ("1,2,8,3", [1, 2]), "no number": ("4,3,two,1", [4, 3]), "an empty entry": ("0,,1", [0]),
+    "a comma at the end": ("0,1,", [0, 1]), "blanks": (" 3 , 2 ", [3, 2]), "trailing characters": ("0,1x", [0, 1]),
+    "a suffix": ("1gpu2,2ampere", [1, 2]), "signs": ("2,+3,-0,5", [2, 3, 0, 5]), "leading zeros": ("01,002", [1, 2]),
+    "a range": ("0-2", [0]), "hexadecimal": ("0x1", [0]), "a fraction": ("1.9", [1]), "too large": ("1,99999999", [1]),
+    "another script": ("1,\u0662", [1]), "none": ("", []), "a word": ("NoDevFiles", []), "none at once": ("-1,0", []),
+    "twice": ("0,1,2,1", None), "twice in other words": ("1,01", None), "twice behind the end": ("0,-1,0", [0]),
+    "UUIDs": (f"{B},{A}", [3, 1]), "the beginning of one": ("GPU-bb", [3]), "of several": ("GPU-aaaa", []),
+    "of several behind one": (f"{B},GPU-aaaa,{A}", [3]), "of none": (f"{B},GPU-1,{A}", [3]),
+    "an index among UUIDs": (f"{A},3", [1]), "a UUID among indexes": (f"3,{A}", [3]), "the same": (f"{A},{A}", None),
+    "and its beginning": (f"{A},GPU-aaaa1", None), "capitals": (A.upper(), []), "and blanks": (f"{A}, {B}", None),
+    "a MIG device": (f"MIG-{B}/13/0", [3]), "of MIG devices the first": (f"MIG-{B}/1/0,MIG-{A}/1/0", [3]),
+    "the beginning of its GPU": ("MIG-GPU-bb/13/0", [3]), "a MIG device by UUID": ("MIG-d184f67c-c95f", None),
+    "a GPU behind a MIG device": (f"MIG-{B}/13/0,{A}", [3]), "a MIG device behind a GPU": (f"{A},MIG-{B}/13/0", [1]),
+}  # fmt: skip
+"""Which GPUs CUDA sees; None where it sees none of a list that names some, or where that is not certain."""
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_rules_of_cuda(rule: str) -> None:
+    seen, gpus = RULES[rule]
+    placed = _of_uuids(UUIDS)
+    if not gpus:
+        with pytest.raises(BadInput, match="no GPU of this machine" if gpus == [] else "twice|blanks|not known"):
+            of_rank(placed, 0, seen)
+        return
+    assert [of_rank(placed, rank, seen) for rank in range(len(gpus) + 1)] == [placed[gpu] for gpu in (*gpus, gpus[0])]
+
+
+def test_a_uuid_that_was_not_read_may_be_the_one_that_is_meant() -> None:
+    placed = _of_uuids([*UUIDS[:6], Missing(Gap.DENIED, "uuid"), UUIDS[7]])
+    assert of_rank(placed, 0, A) is placed[1]
+    for seen in ("GPU-bbbb", UUIDS[6]):
+        with pytest.raises(BadInput, match="the UUID of GPU6 is not known"):
+            of_rank(placed, 0, seen)
+
+
+def _of_uuids(uuids: Sequence[str | Missing]) -> list[Placement]:
     machine = examine("dgx-1-v100", LAUNCH)
     placed = placements(machine.snapshot, machine.topology)
-    assert of_rank(placed, rank, seen) is placed[gpu]
+    return [replace(each, gpu=replace(each.gpu, uuid=uuid)) for each, uuid in zip(placed, uuids, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -87,21 +127,7 @@ def test_no_rank_is_bound_where_the_numbers_may_have_shifted(fault: str, order: 
     assert "all the same" in done.output
 
 
-@pytest.mark.parametrize("seen", ["8", "GPU-none", "", "NoDevFiles", "1,2,1"])
-def test_a_gpu_that_is_not_here_is_refused(seen: str) -> None:
-    machine = examine("dgx-1-v100", LAUNCH)
-    with pytest.raises(BadInput, match="GPU"):
-        of_rank(placements(machine.snapshot, machine.topology), 0, seen)
-
-
 def test_a_mistyped_option_is_no_program() -> None:
     done = CliRunner().invoke(dgxcheck, ["bind", "--dryrun", "-i", "0", "--from", "dgx-1-v100", "--", "true"])
     assert isinstance(done.exception, SystemExit)
     assert "--dry-run" in done.output
-
-
-def test_a_uuid_is_found_by_its_beginning() -> None:
-    machine = examine("dgx-1-v100", LAUNCH)
-    placed = placements(machine.snapshot, machine.topology)
-    uuid = str(placed[5].gpu.uuid)
-    assert of_rank(placed, 0, uuid) is placed[5]

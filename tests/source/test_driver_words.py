@@ -18,6 +18,7 @@ from dgxcheck.source.recording.keys import flatten, insert
 PARSERS = ("gpu", "hca", "host", "memory", "pcie", "storage")
 _OWN = re.compile(r"nfs: server \S+"
                   r"|name=[^,]*|GPU-[\w-]+|dgxcheck|(?:task |stuck for \d+s! \[|SIGBUS to |Killing ).{1,16}:\d+"
+                  r"|oom-kill:|Killed process"
                   r"|[Cc]omm:? \w+|\b[0-9a-f]{12,16}\b|[\w.-]+\[\d+\]: segfault|#\d+-Ubuntu")  # fmt: skip
 NUMBER = re.compile(r"x[0-9a-f]+|[a-z_]+\d+\w*|[a-z]{1,2}", re.ASCII)
 HOST = "text /proc/sys/kernel/hostname"

@@ -69,7 +69,9 @@ def test_any_bytes_are_a_configuration_space(config: bytes) -> None:
      ("INFO: task acme train:4711 blocked for more than 120 seconds.", "acme"),
      ("watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [acme:job:4711]", "acme"),
      ("Memory failure: 0x1234: Sending SIGBUS to acme:4711 due to hardware memory corruption", "acme"),
-     ("Memory failure: 0x1234: Killing acme:4711 due to hardware memory corruption", "acme")],
+     ("Memory failure: 0x1234: Killing acme:4711 due to hardware memory corruption", "acme"),
+     ("Out of memory: Killed process 4711 (acme train) total-vm:1kB", "acme"),
+     ("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,task=acme,pid=4711,uid=0", "acme")],
 )  # fmt: skip
 def test_of_the_kernel_log(message: str, identity: str) -> None:
     assert identity not in json.dumps(replaced({"kmsg 1": f"1.000000;{message}"}))
@@ -164,3 +166,46 @@ def test_names_that_the_system_gives_stay_and_others_leave() -> None:
 def test_a_kind_of_fact_that_is_not_known_does_not_leave() -> None:
     lines: dict[str, dict[str, Json]] = {"nvmo nvmlDeviceGetUUID x:": {"": "GPU-x"}, "kmsg": {"0": "1.5;NVRM: x"}}
     assert anonymized(lines, [(60.0, lines)], b"key") == ({"kmsg": lines["kmsg"]}, [(60.0, {"kmsg": lines["kmsg"]})])
+
+
+PLANTED = {
+    "mac": "0c:42:a1:5e:77:09", "guid": "0c42:a103:005e:7709", "uuid": "GPU-5b3ae7f2-11c8-e0ab-93d1-6c0f21aa97e4",
+    "host": "orion17", "its domain": "orion17.lab.example", "neighbour": "vega.lab.example",
+    "mail": "ann@build.example", "serial": "PK8A-4471",
+}  # fmt: skip
+WORDS = " ".join(PLANTED.values()).replace("PK8A", "S/N: PK8A")
+OWN: dict[str, Json] = {"text /proc/sys/kernel/hostname": "orion17.lab.example\n"}
+ODD: dict[str, Json] = {
+    "text /sys/class/dmi/id/board_name": "x", "text /sys/class/dmi/id/chassis_asset_tag": "x", "kmsg 5": "5.0;NVRM: x",
+    "text /proc/cmdline": 'ro nvidia.NVreg_RegistryDwords="RmX=1;',
+    "measure latency 0000:06:00.0 0000:07:00.0": {"value": 1.0, "unit": "us", "how": "imported", "detail": "x"},
+    "nvml nvmlDeviceGetBrand 0000:06:00.0": {"missing": "garbled", "detail": "x"}, "stated gpu-note 0": "x",
+}  # fmt: skip
+
+
+def test_an_identity_planted_in_any_fact_leaves() -> None:
+    """Alone and behind what a fact of each kind holds, in its members, its names and the details of gaps."""
+    kinds: dict[tuple[str, bool], tuple[str, Json]] = {}
+    for name, _ in shipped()[::6]:
+        source = open_source(name)
+        assert isinstance(source, RecordedSource)
+        for key, fact in flatten(source.lines).items():
+            kind = re.sub(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|\d+", "#", key)
+            kinds.setdefault((kind, isinstance(fact, dict) and "missing" in fact), (key, fact))
+    left = []
+    for key, fact in [*kinds.values(), *ODD.items()]:
+        for planted in with_identities(fact):
+            leaves = json.dumps(replaced(OWN | {key: planted}))
+            left += [(key, kind) for kind, identity in PLANTED.items() if identity in leaves]
+    assert left == []
+
+
+def with_identities(fact: Json) -> list[Json]:
+    if isinstance(fact, str):
+        return [f"{fact.rstrip()} {WORDS}", WORDS]
+    if isinstance(fact, list):
+        return [[*fact[:-1], new] for new in with_identities(fact[-1])] if fact else []
+    if isinstance(fact, dict) and "rows" not in fact:
+        return [fact | {name: new} for name, member in fact.items() if name not in ("missing", "how", "unit")
+                for new in with_identities(member)]  # fmt: skip
+    return []

@@ -91,6 +91,8 @@ def _is_kept(row: Fact) -> bool:
 
 def _last_run(box: Box) -> Judged:
     before = box.kept
+    if box.state_trouble:
+        yield replace(HOST, part="state file"), skip("no-history", box.state_trouble)
     if before is None:
         yield HOST, skip("no-history", "no earlier run on this host") if box.present else skip(
             "not-recorded", "only the live machine is compared with earlier runs"

@@ -60,6 +60,8 @@ class Box(Record):
     """What earlier runs on this host counted of each kind of device; empty where there was none."""
     kept: Remembered | None = None
     """What an earlier run read of this host's inventory, versions and settings; None where there was none."""
+    state_trouble: str = ""
+    """What of the state file of earlier runs was damaged, and so was dropped."""
     present: Mapping[str, int] = {}
     """What this run counts."""
     cut: str = ""

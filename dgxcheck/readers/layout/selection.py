@@ -9,6 +9,8 @@ from operator import contains
 from dgxcheck.facts.limits import READ_CHARACTERS, READ_LINES
 
 _NAMES = ("GPU", "gpu", "NVRM", "nvidia", "NVIDIA", "mlx", "NCCL", "PCI", "Lnk")
+_PIECE = 256
+"""Lines that are looked at together."""
 _ALARMS = ("Xid", "rror", "ail", "WARN")
 
 
@@ -30,8 +32,15 @@ def selected(lines: Sequence[str]) -> Sequence[int]:
 
 
 def _holding(lines: Sequence[str], words: Sequence[str]) -> set[int]:
-    """Numbers of the lines that hold one of the words."""
-    return {number for word in words for number in compress(count(), map(contains, lines, repeat(word)))}
+    """Numbers of the lines that hold one of the words; those of a piece are looked at where the piece holds it."""
+    found: set[int] = set()
+    for start in range(0, len(lines), _PIECE):
+        piece = lines[start : start + _PIECE]
+        text = "\n".join(piece)
+        for word in words:
+            if word in text:
+                found.update(compress(count(start), map(contains, piece, repeat(word))))
+    return found
 
 
 def _from_both_ends(numbers: Sequence[int]) -> Iterator[int]:

@@ -17,7 +17,7 @@ from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording import command_line
 from dgxcheck.source.recording.config_space import publishable, serial_numbers
 from dgxcheck.source.recording.device_names import OF_PCI, DeviceNames
-from dgxcheck.source.recording.free_text import FreeText, users_of
+from dgxcheck.source.recording.free_text import OF_PERSON, FreeText, users_of
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, from_rows, insert, place, to_rows
 from dgxcheck.source.recording.known_identities import KnownIdentities
 from dgxcheck.source.recording.pseudonyms import Pseudonyms
@@ -25,7 +25,7 @@ from dgxcheck.source.recording.pseudonyms import Pseudonyms
 _WHOLE = re.compile(
     r"text /sys/class/infiniband/[^/]+/(node_guid|sys_image_guid)"
     r"|text /sys/class/net/[^/]+/address"
-    r"|text /sys/class/dmi/id/\w*serial"
+    r"|text /sys/class/dmi/id/\w*(?:serial|asset_tag)"
     r"|text /proc/sys/kernel/random/boot_id"
     r"|nvml nvmlDeviceGet(UUID|Serial) .*"
 )
@@ -37,16 +37,17 @@ _DESCRIPTION = re.compile(r"text /sys/class/infiniband/[^/]+/node_desc")
 _WITHIN = re.compile(r"text /etc/(dgx-release|os-release)")
 _CLASS_LINK = re.compile(r"link /sys/class/(net|infiniband|block)/")
 _CONFIGURATION = re.compile(r"text (/etc/security/|/etc/systemd/|/usr/lib/systemd/)")
-_LIMITS_MEMLOCK = re.compile(r"\s*(?P<who>[^\s#]+)(?P<rest>\s+(?:soft|hard|-)\s+memlock\s+[\w-]+)\s*(?:#.*)?")
-_UNIT_LIMITS_MEMLOCK = re.compile(r"\s*(?:Default)?LimitMEMLOCK\s*=[\s\w:-]*")
+_SIZE = r"(?:\d{1,20}[BKMGTPE]?|-1|unlimited|infinity)"
+_LIMITS_MEMLOCK = re.compile(rf"\s*(?P<who>[^\s#]+)(?P<rest>\s+(?:soft|hard|-)\s+memlock\s+{_SIZE})\s*(?:#.*)?")
+_UNIT_LIMITS_MEMLOCK = re.compile(rf"\s*(?:Default)?LimitMEMLOCK\s*=\s*(?:{_SIZE}(?::{_SIZE})?\s*)?")
 _EVERYONE = ("*", "root", "%", "@", "%%")
 _KERNEL_LOG = "kmsg "
+_STAMP = re.compile(r"[\d.]{1,32};")
 _STATED = "stated "
 _NIC_NAME = "stated nic-name "
 _COMMAND_LINE = "text /proc/cmdline"
 _BUILDER = "text /proc/version"
-# those of distributions stay
-_BUILT_BY = re.compile(r"\((?!(?:buildd|mockbuild|debian-kernel|geeko|abuild)@)[^\s()]{1,255}@[^\s()]{1,255}\)")
+_BUILT_BY = re.compile(rf"\({OF_PERSON}[^\s()]{{1,255}}@[^\s()]{{1,255}}\)")
 _QPN_AND_PREFIX = len("80:00:00:48:fe:80:00:00:00:00:00:00:")  # of an IPoIB address; the port's GUID follows
 
 
@@ -118,7 +119,7 @@ class _ByKey:
             return self._text(key, fact)
         if isinstance(fact, list) and key.startswith("names "):
             names = [name for name in fact if isinstance(name, str)]
-            return [*self._names.names(key, names)] if len(names) == len(fact) else fact
+            return [*map(self._free.formed, self._names.names(key, names))] if len(names) == len(fact) else fact
         if key.startswith("data ") and key.endswith("/vpd") and (data := from_rows(fact)) is not None:
             texts = dict(keywords(data))
             kept = {name: text if PURPOSE in text else "" for name, text in texts.items()}
@@ -128,7 +129,7 @@ class _ByKey:
                 self._identity(serial)
             return to_rows(publishable(config))
         if isinstance(fact, dict) and "missing" in fact and isinstance(fact.get("detail"), str):
-            return fact | {"detail": self._names.within(self._free.without_host(str(fact["detail"])))}
+            return fact | {"detail": self._said(str(fact["detail"]))}
         if isinstance(fact, dict) and key.startswith(_FABRIC) and isinstance(fact.get("clusterUuid"), str):
             return fact | {"clusterUuid": self._identity(str(fact["clusterUuid"]))}
         if isinstance(fact, dict):
@@ -156,16 +157,16 @@ class _ByKey:
         if key.startswith(_PROCESS):
             return self._pseudonyms.named("process", text)
         if key.startswith(_KERNEL_LOG):
-            seconds, semicolon, message = text.partition(";")
-            return f"{seconds}{semicolon}{self._said(message)}"
+            end = stamp.end() if (stamp := _STAMP.match(text)) else 0
+            return f"{text[:end]}{self._said(text[end:])}"
         if _CONFIGURATION.match(key):
             return "\n".join(map(_limits_line, text.split("\n")))
         if key == _BUILDER:
-            return _BUILT_BY.sub("(hidden)", text, count=1)
+            return self._free.formed(_BUILT_BY.sub("(hidden)", text, count=1))
         if key == _COMMAND_LINE:
-            return command_line.publishable(text, self._free.text)
+            return command_line.publishable(text, lambda part: self._free.formed(self._free.text(part)))
         if key.startswith("link "):
-            target = self._free.without_host(text)
+            target = self._free.formed(self._free.without_host(text))
             return self._names.within(target) if _CLASS_LINK.match(key) else target
         if key.startswith(_NIC_NAME):
             return self._names.name(text)
@@ -173,7 +174,7 @@ class _ByKey:
             return self._names.within(self._free.description(text))
         if key.startswith(_STATED):
             return self._said(text)
-        return self._free.text(text) if _WITHIN.fullmatch(key) else self._free.formed(text)
+        return self._free.formed(self._free.text(text) if _WITHIN.fullmatch(key) else text)
 
     def _identity(self, text: str) -> str:
         return self._pseudonyms.identity(text, known=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 _PARAMETER = re.compile(r'(?:"[^"]*(?:"|\Z)|[^\s"])+')  # blanks within double quotes do not end one
 _BARE_MAC = re.compile(r"(?<![\w-])[0-9a-fA-F]{12}(?![\w-])")
 _FOR_INIT = re.compile(r"(?<!\S)--(?!\S)")
+_SWITCH = re.compile(r"[a-z-][a-z\d_.-]*")
 _PLAIN_NAME = re.compile(r"[\w.:-]*")
 _HARMLESS = re.compile(
     r"(intel_|amd_)?iommu|pci|pcie_\w+|vfio_pci\.\w+|nvidia[\w.]*|nouveau\.[\w.]+|(modprobe|rd\.driver)\.blacklist"
@@ -32,7 +33,8 @@ def _parameter(text: str, free_text: Callable[[str], str]) -> str:
     """``root=/dev/sda2`` -> ``root=hidden``; ``quiet`` and ``iommu=pt`` but for identities as they stand."""
     name, has_value, value = text.partition("=")
     if not has_value:
-        return free_text(name)
+        public = free_text(name)
+        return public if public != name or _SWITCH.fullmatch(name) else "hidden"
     bare = name.lstrip('"')
     if not _HARMLESS.fullmatch(bare.replace("-", "_")):
         return f"{bare}=hidden" if _PLAIN_NAME.fullmatch(bare) else "hidden"

@@ -30,14 +30,18 @@ _FORMED = "|".join(
 _IN_TEXT = f"{_FORMED}|{_BARE}"
 _IDENTITY = LazyPattern(_IN_TEXT, flags=re.MULTILINE)
 _ALONE, _BEHIND = r"(?<![\w:.-])", r"(?![\w:.-])"
-_UNMISTAKABLE = re.compile(
-    rf"{_ALONE}(?:(?P<uuid>{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}})|{_HEX}{{4}}(?::{_HEX}{{4}}){{7}}"
-    rf"|(?:{_HEX}{{2}}[:-]){{7}}{_HEX}{{2}}|(?P<guid>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})|(?P<mac>{_MAC})|{_HEX}{{32}})"
-    rf"{_BEHIND}"
+OF_PERSON = "(?!(?:buildd|mockbuild|debian-kernel|geeko|abuild)@)"
+"""Before NAME@HOST: those of distributions stay."""
+_MAIL = rf"(?<![\w.-]){OF_PERSON}[A-Za-z][\w.-]{{0,31}}@[\w.-]{{1,253}}"
+_NUMBERED = r"(?i:\b(?:serial(?:[ _]?(?:number|no\.?))?|s/n|asset tag) ?[:=] ?)(?P<numbered>[^\s,]+)"
+_UNMISTAKABLE = (
+    rf"(?:(?:{_ALONE}|(?<=GPU-)|(?<=MIG-))(?P<uuid>{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}})"
+    rf"|{_ALONE}(?:{_HEX}{{4}}(?::{_HEX}{{4}}){{7}}|(?:{_HEX}{{2}}[:-]){{7}}{_HEX}{{2}}"
+    rf"|(?P<guid>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})|(?P<mac>{_MAC})|{_HEX}{{32}})){_BEHIND}"
 )
 """Forms that no version has, no bus id, no address of a BAR and no mask of CPUs."""
-_SHORTEST = 17
-"""Characters of a MAC, the shortest of them."""
+_TELLING_HOST = re.compile(r"(?!pci[\da-f]{4}\Z)(?=.*[a-z])(?=.*\d)[\w-]{4,63}", re.IGNORECASE)
+"""A name that no product has for a word of its own."""
 _REGISTERS = LazyPattern(
     r"(?:mce: )?(?:\{\d{1,10}\})?\[Hardware Error\]: |mce: |EDAC |Memory failure: ",
     "[Hardware Error]: ", "mce: ", "EDAC ", "Memory failure: ",
@@ -55,10 +59,12 @@ _IN_KERNEL_LOG = LazyPattern(
     # kernel/hung_task.c, kernel/watchdog.c, mm/memory-failure.c: the name is cut after 15 characters
     r"|(?P<at>Lockdown: |^)(?P<by>[^\s:]{1,16})(?=: (?:attempt to access beyond|unsigned module))"
     r"|(?P<to>nfs: server )(?P<server>\S{1,255})"
+    r"|(?P<kill>Kill(?:ed)? process \d{1,10},?(?: UID \d{1,10},)? \(|oom-kill:.{0,400}?,task=)(?P<victim>[^),]{1,16})"
     r"|(?P<before>INFO: task |stuck for \d{1,8}s! \[|SIGBUS to |Killing )(?P<task>.{1,16}?)(?=:\d{1,10}\b)"
 )
 _NAMED = (("named", "process", "process"), ("before", "task", "process"), ("at", "by", "process"),
-          ("home", "owner", "user"), ("who", "user", "user"), ("to", "server", "host"))  # fmt: skip
+          ("kill", "victim", "process"), ("home", "owner", "user"), ("who", "user", "user"),
+          ("to", "server", "host"))  # fmt: skip
 _WORD = re.compile(r"\S+")
 _PLAIN_DESCRIPTION = LazyPattern(
     r"(?:HCA|hca|mlx[45]|mlx5_bond|hfi1|qib|bnxt_re|irdma|port)?[-_]?\d{1,3}|(?:MT|ConnectX|BlueField)[-_\w]{0,12}"
@@ -76,6 +82,7 @@ class FreeText:
     def __init__(self, pseudonyms: Pseudonyms, hosts: Sequence[str], programs: Iterable[str] = ()) -> None:
         self._pseudonyms = pseudonyms
         self._known: dict[str, str] = {}
+        self._clean: dict[str, str] = {}
         self._hosts = {host.partition(".")[0].lower(): host for host in reversed(hosts)}
         short = "|".join(re.escape(name) for name in self._hosts if len(name) > 1 and not is_word(name)) or "(?!)"
         domains = {host.partition(".")[2] for host in hosts}
@@ -83,6 +90,9 @@ class FreeText:
         domain = "|".join(map(re.escape, same)) or "(?!)"
         neighbour = rf"[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{0,8}}\.(?:{domain})"
         named = rf"(?i:\b(?P<host>{short})(?:\.[\w.-]+)?\b|\b(?P<neighbour>{neighbour})\b)|{_PEER}"
+        telling = "|".join(re.escape(name) for name in self._hosts if _TELLING_HOST.fullmatch(name)) or "(?!)"
+        sure = rf"(?i:\b(?P<host>{telling})(?:\.[\w.-]+)?\b|\b(?P<neighbour>{neighbour})\b)"
+        self._in_fact = re.compile(rf"{sure}|(?P<mail>{_MAIL})|{_NUMBERED}|{_UNMISTAKABLE}")
         self._with_host = LazyPattern(f"{named}|{_IN_TEXT}", flags=re.MULTILINE)
         self._in_registers = LazyPattern(f"{named}|{_FORMED}", flags=re.MULTILINE)
         names = {name for program in programs for name in _telling(program)}
@@ -101,7 +111,9 @@ class FreeText:
 
     def formed(self, text: str) -> str:
         """Text that should hold no identity: what can be nothing else is replaced."""
-        return text if len(text) < _SHORTEST else _UNMISTAKABLE.sub(self._match, text)
+        if text not in self._clean:
+            self._clean[text] = text if len(text) < _LEAST_NAME else self._in_fact.sub(self._match, text)
+        return self._clean[text]
 
     def text(self, text: str) -> str:
         """Text that may name the host, and other hosts of its domain."""
@@ -144,6 +156,10 @@ class FreeText:
 
     def _match(self, match: re.Match[str]) -> str:
         parts = match.groupdict()
+        if parts.get("mail"):
+            return "hidden"
+        if number := parts.get("numbered"):
+            return f"{match[0][: -len(number)]}{self._pseudonyms.identity(number, known=True)}"
         if parts.get("host"):
             return self.host_name(self._hosts[parts["host"].lower()])
         if parts.get("neighbour") or parts.get("peer"):

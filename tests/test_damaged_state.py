@@ -1,0 +1,133 @@
+"""Whatever stands at any place of a file that earlier runs left, it is dropped with a word: no error, no trust."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fuzz.seeds import COUNTERS, RESULT, WATCH
+from fuzz.targets import TARGETS, tried
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgxcheck.assessment.last_run import Present, counts, last_run
+from dgxcheck.assessment.machine import topology_of
+from dgxcheck.checks.by_nature.last_run import CHECKS as LAST_RUN
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.pcie.aer import CHECKS as AER
+from dgxcheck.checks.placement.missing import CHECKS as MISSING
+from dgxcheck.checks.registry import PROBES
+from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.source import state_file
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.survey import Snapshot, survey
+from dgxcheck.watch import memory
+
+ODD: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=30)
+    | st.sampled_from(("0000:06:00.0", "2026-99-99T00:00:00Z", "9999-12-31T23:59:59Z", 10**30, 1e300, "\x7f")),
+    lambda one: st.lists(one, max_size=12) | st.dictionaries(st.text(max_size=8) | st.just("missing"), one, max_size=3),
+    max_leaves=12,
+)  # fmt: skip
+
+
+def places(value: Json, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    yield at
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, member in members:
+        yield from places(member, (*at, name))
+
+
+def put(value: Json, at: tuple[str | int, ...], new: Json) -> Json:
+    if not at:
+        return new
+    items = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[arg-type]
+    members = {name: put(member, at[1:], new) if name == at[0] else member for name, member in items}
+    return [*members.values()] if isinstance(value, list) else members  # type: ignore[return-value]
+
+
+def damaged(data: st.DataObject, whole: Any) -> Any:
+    for _ in range(data.draw(st.integers(1, 3))):
+        whole = put(whole, data.draw(st.sampled_from([*places(whole)])), data.draw(ODD))
+    return whole
+
+
+LIVE = RESULT | {"source": {"kind": "live"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"), [("counters", COUNTERS), ("watch_state", WATCH), ("results", RESULT), ("history", LIVE)]
+)
+@given(st.data())
+def test_any_value_at_any_place(name: str, whole: object, data: st.DataObject) -> None:
+    tried(TARGETS[name], json.dumps(damaged(data, whole)).encode())
+
+
+@cache
+def box() -> tuple[RecordedSource, Snapshot, Box]:
+    source = open_source("dgx-1-v100")
+    assert isinstance(source, RecordedSource)
+    facts = survey(source, PROBES)
+    topology = topology_of(facts)
+    return source, facts, Box(snapshot=facts, topology=topology, gpus=topology.gpus, present=counts(facts, topology))
+
+
+@given(data=st.data())
+def test_health_goes_on_from_any_state(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    source, facts, machine = box()
+    file = tmp_path_factory.getbasetemp() / "counters.json"
+    present = Present(counts=machine.present, accepted=False)
+    file.unlink(missing_ok=True)
+    last_run(source, facts, str(file), present)
+    whole = json.loads(file.read_text())
+    whole["state"]["at_s"] -= 60
+    file.write_text(json.dumps(whole | {"state": damaged(data, whole["state"])}))
+    try:
+        last = last_run(source, facts, str(file), present)
+    except BadInput:
+        return
+    judged = Box(
+        snapshot=facts, topology=machine.topology, gpus=machine.gpus, present=machine.present, growth=last.growth,
+        inventory=last.inventory, kept=last.kept, state_trouble=last.trouble,
+    )  # fmt: skip
+    found = run(judged, (*LAST_RUN, *AER, *MISSING))
+    assert not [each.judgement.message for each in found if "internal error" in each.judgement.message]
+    assert last_run(source, facts, str(file), present).trouble == ""
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("xids", [5]), ("xids", ["no date"]), ("xids", {}), ("inventory", {"mark": {"GPU": [-1, "2026-11-22"]}}),
+     ("inventory", {"mark": {"GPU": [8, "today"]}}), ("inventory", {"mark": 8}), ("kept", "x"),
+     ("kept", {"mark": "m", "date": "then", "changed": "", "values": {}}),
+     ("kept", {"mark": "m", "date": "2026-11-22T10:00:00Z", "changed": "", "values": {"Gpu x": {"vbios": {"a": 1}}}})],
+)  # fmt: skip
+def test_a_damaged_entry_of_health_is_counted(member: str, value: Json, tmp_path: Path) -> None:
+    file = tmp_path / "counters.json"
+    state: dict[str, Json] = {**COUNTERS["state"]}  # type: ignore[dict-item]
+    file.write_text(json.dumps(COUNTERS | {"state": state | {member: value}}))
+    found = state_file.read(str(file))
+    assert found is not None
+    assert found.damaged == (0 if not value else 1)
+
+
+@pytest.mark.parametrize("state", [{"at_s": -1}, {"at_s": True}, {"at_s": "1"}, {"date": "yesterday"}, {"boot_id": 5}])
+def test_a_state_without_a_time_counts_for_nothing(state: dict[str, Json], tmp_path: Path) -> None:
+    file = tmp_path / "counters.json"
+    file.write_text(json.dumps(COUNTERS | {"state": {**COUNTERS["state"], **state}}))  # type: ignore[dict-item]
+    with pytest.raises(BadInput, match="contains no"):
+        state_file.read(str(file))
+
+
+def test_a_damaged_entry_of_the_watch_is_counted(tmp_path: Path) -> None:
+    file = tmp_path / "watch.json"
+    file.write_text(json.dumps(WATCH | {"readings": {"width": 16, "x": "y"}, "events": [5]}))
+    found = memory.load(str(file))
+    assert found is not None
+    assert (found.damaged, found.readings) == (3, {"width": 16})
