@@ -76,8 +76,8 @@ def _drained(
     box: Box, component: Component, planned: list[Action], faults: Collection[FaultKind | None], acute: bool
 ) -> list[Action]:
     """With the drain before the first step that disturbs jobs or traffic, and before a change that the reboot after it
-    brings into effect. ``acute``: a failure that is due now, whose drain comes before an inspection too, and before the
-    vendor, and whose load is stopped where it overheats.
+    brings into effect; what only looks comes first. ``acute``: a failure that is due now, which is drained before the
+    vendor too, and whose load is stopped where it overheats.
     """
     at = next((n for n, action in enumerate(planned) if action.scope in _DRAINED), None)
     if acute and at is None:
@@ -85,11 +85,9 @@ def _drained(
     if at is None:
         return planned
     restarts = planned[at].step in ("reboot", "power-cycle")
-    while at and (
-        (acute and planned[at - 1].step == "inspect") or (restarts and _waits_for_a_restart(planned[at - 1]))
-    ):
+    while at and restarts and _waits_for_a_restart(planned[at - 1]):
         at -= 1
-    heated = acute and not _OVERHEATING.isdisjoint(faults) and planned[at].step == "inspect"
+    heated = acute and not _OVERHEATING.isdisjoint(faults) and "inspect" in (action.step for action in planned[:at])
     return [*planned[:at], drain(box), *([stop_load(box, component)] if heated else []), *planned[at:]]
 
 

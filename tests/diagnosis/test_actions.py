@@ -280,15 +280,15 @@ def test_water_cooling_is_no_airflow() -> None:
         assert first_remedy(planned(box, host_part("cooling"), Fault.OVERHEATING)).instruction.code == code
 
 
-def test_a_failure_that_is_due_now_is_drained_before_it_is_inspected() -> None:
+def test_a_failure_that_is_due_now_is_looked_at_then_drained() -> None:
     box = box_of("dgx-1-v100")
     cooling, supply, switch = gpu_part(box, 2, "cooling"), gpu_part(box, 2, "power supply"), host_part("cooling")
     hot = planned(box, cooling, Fault.OVERHEATING)
-    assert steps(hot)[:3] == ["drain", "stop-jobs", "inspect"]
-    assert (hot[1].instruction.code, hot[1].disturbs) == ("stop-load", ("GPU2",))
-    assert planned(box, switch, Fault.OVERHEATING)[1].disturbs == ALL
-    assert steps(planned(box, supply, Fault.POWER_BRAKE))[:2] == ["drain", "inspect"]
-    assert steps(planned(box, host_part("CPUs"), Fault.MACHINE_CHECK))[:2] == ["drain", "inspect"]
+    assert steps(hot)[:3] == ["inspect", "drain", "stop-jobs"]
+    assert (hot[2].instruction.code, hot[2].disturbs) == ("stop-load", ("GPU2",))
+    assert planned(box, switch, Fault.OVERHEATING)[2].disturbs == ALL
+    assert steps(planned(box, supply, Fault.POWER_BRAKE))[:2] == ["inspect", "drain"]
+    assert steps(planned(box, host_part("CPUs"), Fault.MACHINE_CHECK))[:2] == ["inspect", "drain"]
     for component, fault in ((cooling, Fault.OVERHEATING), (supply, Fault.POWER_BRAKE)):
         assert steps(planned(box, component, fault, status=Status.WARN))[0] == "inspect"
     assert steps(planned(box, gpu_part(box, 2, "memory"), Fault.PAGES_MANY))[0] == "watch"
