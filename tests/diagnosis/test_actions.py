@@ -14,7 +14,7 @@ from sample import BOXES
 from switches import switch_above
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.finding import Status, Subject
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_gpus, links_above, nvlinks_between
 from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Action, Code, first_remedy
@@ -470,7 +470,13 @@ def test_data_of_an_array_is_lost_only_once_it_failed() -> None:
     box = box_of("dgx-a100")
     array = Component(kind="disk", name="md1")
     assert planned(box, array, Fault.ARRAY_FAILED)[-1].instruction.code == "restore-array"
-    assert planned(box, array, Fault.DISK_ERRORS)[-1].instruction.code == "replace-one-disk"
+    errors = planned(box, array, Fault.DISK_ERRORS)[-1]
+    assert action_text(errors, {}) == (
+        "save its data, then replace the failing disk of md1 (mdadm --detail /dev/md1 shows which) and restore them"
+    )
+    sick = replace(finding(array, Fault.DISK_ERRORS), subject=Subject(kind="disk", name="nvme3n1", bdf=None))
+    named = actions(box, array, [sick], frozenset())[0][-1]
+    assert action_text(named, {}) == "save its data, then replace nvme3n1 of md1 and restore them"
 
 
 def test_nvswitches_are_reset_with_all_gpus_and_fabric_manager_stopped() -> None:
