@@ -35,7 +35,6 @@ DEVICE = "/dev/kmsg"
 FALLEN = 79
 RECOVERY = 154
 _NEAR_S = 30.0
-_OF_GSP = (119, 120)
 LOAD_S = 2.0
 """Within this time the driver tries the GPUs and logs its version."""
 _MARK = "dgxcheck: log begins"
@@ -85,7 +84,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     return KernelLog(
         where=where,
         begins=first if mark == _MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),
-        xids=_with_silent(_with_causes(_with_more(_once(_xids(of_driver, begins)), left_out)), of_driver, begins),
+        xids=_with_unnumbered(_with_causes(_with_more(_once(_xids(of_driver, begins)), left_out)), of_driver, begins),
         sxids=_once(_sxids(of_driver, begins)),
         off_bus=_once(_off_bus(of_driver, begins)),
         pcie=_errors_with_more(errors, left_out),
@@ -96,7 +95,8 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         host=_once(sorted(chain(*trouble), key=lambda each: each.seconds)),
         iommu=tuple(pcie.iommu_faults(of[pcie])),
         earlier=tuple(each for _, message in known if (each := earlier(message)) is not None),
-        timed=mark != _NO_TIMES, forgeable=any(message == _FORGEABLE for _, message in known),
+        timed=mark != _NO_TIMES,
+        forgeable=any(message == _FORGEABLE for _, message in known),
     )
 
 
@@ -196,25 +196,27 @@ def _with_causes(xids: tuple[Xid, ...]) -> tuple[Xid, ...]:
     return (*ended, *found.values())
 
 
-def _with_silent(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> tuple[Xid, ...]:
-    """With a GPU whose system processor fell silent as Xid 119, where the log has no such Xid of any GPU.
+def _with_unnumbered(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> tuple[Xid, ...]:
+    """With what the driver says without an Xid, where the log has no Xid, of any GPU, that says it.
 
-    A line without its number is of the GPU that alone has an Xid within seconds.
+    A line without the number of its GPU is of the GPU that alone has an Xid within seconds.
     """
-    if any(xid.number in _OF_GSP for xid in xids):
-        return xids
-    silent: dict[int, Xid] = {}
+    logged = {xid.number for xid in xids}
+    found: dict[tuple[int, int], Xid] = {}
     for number, (seconds, message) in enumerate(lines):
-        if (place := gpu.gsp_silent(message)) is not None:
+        if (said := gpu.unnumbered(message)) is not None and gpu.is_news(said[1], logged):
+            place, counts_as, text = said
             near = {xid.bdf for xid in xids if abs(xid.seconds - seconds) <= _NEAR_S} if place < 0 else set()
             bdf = near.pop() if len(near) == 1 else nameless(0) if place < 0 else unplaced(place)
             past = _past(number, bdf, begins)
-            silent[place] = Xid(
-                bdf=bdf, number=_OF_GSP[0], seconds=seconds, pid=None, process="", part="", text="",
+            found[place, counts_as] = Xid(
+                bdf=bdf, number=counts_as, seconds=seconds, pid=None, process="", part="", text=text,
                 line=message, past=past,
             )  # fmt: skip
-    named = [xid for place, xid in silent.items() if place >= 0]
-    return (*xids, *(named or silent.values()))
+    silent = {place for place, counts_as in found if counts_as != RECOVERY}  # as which the reset follows from it
+    kept = {key: xid for key, xid in found.items() if key[1] != RECOVERY or not silent}
+    named = [xid for (place, _), xid in kept.items() if place >= 0]
+    return (*xids, *(named or kept.values()))
 
 
 def _sxids(lines: Lines, begins: Begins) -> list[SXid]:

@@ -36,6 +36,11 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("NVRM: GPU2 _kgspRpcRecvPoll: GSP RM heartbeat timed out",), "kernel.xid", Fault.XID),
     (("NVRM: _kgspRpcRecvPoll: GSP RM heartbeat timed out",), "kernel.xid", Fault.XID),
     (("NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out",), "kernel.xid", Fault.XID),
+    # https://github.com/scitix/sichek/issues/51
+    (("NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from"
+      " status @ kernel_channel.c:2874",), "kernel.xid", Fault.RESET_REQUIRED),
+    (("NVRM: GPU1 nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned"
+      " from status @ kernel_channel.c:2874",), "kernel.xid", Fault.RESET_REQUIRED),
     # why it takes no GPU
     ((f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x26:0xffff:1290)",
       f"NVRM: GPU {NOWHERE}: rm_init_adapter failed, device minor number 0"), "kernel.gpu-start",

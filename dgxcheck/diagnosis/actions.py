@@ -76,8 +76,8 @@ def _drained(
     box: Box, component: Component, planned: list[Action], faults: Collection[FaultKind | None], acute: bool
 ) -> list[Action]:
     """With the drain before the first step that disturbs jobs or traffic, and before a change that the reboot after it
-    brings into effect. ``acute``: a failure that is due now, whose drain comes before an inspection too, and before the
-    vendor, and whose load is stopped where it overheats.
+    brings into effect; what only looks comes first. ``acute``: a failure that is due now, which is drained before the
+    vendor too, and whose load is stopped where it overheats.
     """
     at = next((n for n, action in enumerate(planned) if action.scope in _DRAINED), None)
     if acute and at is None:
@@ -85,11 +85,9 @@ def _drained(
     if at is None:
         return planned
     restarts = planned[at].step in ("reboot", "power-cycle")
-    while at and (
-        (acute and planned[at - 1].step == "inspect") or (restarts and _waits_for_a_restart(planned[at - 1]))
-    ):
+    while at and restarts and _waits_for_a_restart(planned[at - 1]):
         at -= 1
-    heated = acute and not _OVERHEATING.isdisjoint(faults) and planned[at].step == "inspect"
+    heated = acute and not _OVERHEATING.isdisjoint(faults) and "inspect" in (action.step for action in planned[:at])
     return [*planned[:at], drain(box), *([stop_load(box, component)] if heated else []), *planned[at:]]
 
 
@@ -175,7 +173,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "reset-gpu":
         return reset(box, reset_domain(box, component), with_switches=is_nvswitch_part(component))
     if step in ("reseat", "replace", "contact-vendor"):
-        return _by_hand(box, component, step, faults)
+        return _by_hand(box, component, step, explained)
     if step == "field-diagnostic":
         names = tuple(gpu.name for gpu in box.topology.gpus)
         commands = (("dcgmi", "diag", "-r", "3"),)
@@ -194,14 +192,19 @@ def _power_cycle(box: Box) -> Code:
     return "power-cycle-tray" if is_tray_of_a_rack(box) else "power-cycle"
 
 
-def _by_hand(box: Box, component: Component, step: Step, faults: Collection[FaultKind | None]) -> Action:
+def _by_hand(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Action:
     """Cables outside and disks can be changed while the machine runs, and those of a port that is down disturb nothing,
     as does a call to the vendor.
     """
+    faults = {finding.judgement.fault for finding in explained}
     if step == "replace":
         instruction = by_hand.replacing(box, component, faults)
     else:
         instruction = (by_hand.reseating if step == "reseat" else by_hand.vendor)(box, component)
+    if "members" in instruction.values:
+        disks = dict.fromkeys(each.subject.name for each in explained if each.subject.kind == "disk")
+        members = tuple(name for name in disks if name != component.name)
+        instruction = replace(instruction, values={**instruction.values, "members": members})
     outside: dict[str, Scope] = {"port": "traffic", "interface": "traffic", "fabric": "traffic", "disk": "device"}
     scope = outside.get(component.kind, "host")
     down = (

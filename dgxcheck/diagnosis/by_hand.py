@@ -131,7 +131,7 @@ def replacing(box: Box, component: Component, faults: Collection[FaultKind | Non
     """What to replace. Data on an array without redundancy can be saved until a disk of it is lost."""
     if component.kind == "disk" and _without_redundancy(box, component.name):
         if {*faults} <= {Fault.DISK_ERRORS}:
-            return Instruction(code="replace-one-disk", values={"name": component.name})
+            return Instruction(code="replace-one-disk", values={"name": component.name, "members": ()})
         return Instruction(code="restore-array", values={"array": component.name})
     return _hardware(box, component, "replace")
 
@@ -164,12 +164,13 @@ def _hardware(box: Box, component: Component, verb: str) -> Instruction:
 
 def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     slot: dict[str, Value] = {"slot": component.slot or ""}
+    name: dict[str, Value] = {"name": component.name}
     if component.kind in _CABLED:
         return "cable", {"name": component.name if component.kind != "fabric" else ""}
     if component.kind == "link" and _ends_at_a_drive(box, component):
         return "drive", {"name": component.bdf or ""}
     if component.kind == "disk":
-        return "disk" if _is_array(box, component.name) else "one-disk", {"name": component.name}
+        return ("disk", {**name, "members": ()}) if _is_array(box, component.name) else ("one-disk", name)
     if (component.kind, component.part) == ("host", "memory"):
         return "dimms", {"position": component.position}
     if component.kind == "hca" or component.part == "missing HCA":

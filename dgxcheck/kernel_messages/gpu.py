@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.kernel_log import ModuleTrouble, NoStart
 from dgxcheck.facts.record import Record
 from dgxcheck.kernel_messages.form import Form, first_match
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.xid.table import from_ampere
 
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}"
 _GPU = rf"(?P<bus>{_ADDRESS})(?:\.[0-7])?"
@@ -70,13 +72,19 @@ SEVERAL_LINES = {
     Form("NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:", context=True): _OF_DRIVER,
 }
 """How messages of several lines begin, and the lines that go on with them."""
-_GSP_SILENT = (
-    Form("NVRM: GPU", r"(?P<gpu>\d{1,2}) _kgsp(?:IsHeartbeatTimedOut|LogRpcTimeout|LogXid119): [*H]"),
-    Form("NVRM: GPU", r"(?P<gpu>\d{1,2}) _kgspRpcRecvPoll: GSP RM heartbeat timed out"),
-    Form("NVRM: _kgspRpcRecvPoll: GSP RM heartbeat timed out"),
-    Form("NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out"),
-)
-"""Beside Xid 119, or without it: the heartbeat of the GPU's system processor stopped."""
+_SILENT, _TO_RESET = (119, ""), (154, "to 0x1 (GPU Reset Required)")
+_UNNUMBERED: Mapping[Form, tuple[int, str]] = {
+    Form("NVRM: GPU", r"(?P<gpu>\d{1,2}) _kgsp(?:IsHeartbeatTimedOut|LogRpcTimeout|LogXid119): [*H]"): _SILENT,
+    Form("NVRM: GPU", r"(?P<gpu>\d{1,2}) _kgspRpcRecvPoll: GSP RM heartbeat timed out"): _SILENT,
+    Form("NVRM: _kgspRpcRecvPoll: GSP RM heartbeat timed out"): _SILENT,
+    Form("NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out"): _SILENT,
+    Form(
+        "Reset required [NV_ERR_RESET_REQUIRED]", before=r"NVRM: (?:GPU(?P<gpu>\d{1,2}) )?nv\w{1,40}: .{1,40}"
+    ): _TO_RESET,
+}
+"""Beside an Xid, or without it, and as which it counts: the heartbeat of the GPU's system processor stopped; a call was
+refused until the GPU is reset (https://github.com/scitix/sichek/issues/51).
+"""
 _REFUSED = Form(
     "NVRM: API mismatch: the client ", r".{0,80}?has (?:the )?version (?P<version>[\w.-]{1,40}?)[,.]?(?:\s|$)"
 )
@@ -180,10 +188,23 @@ def not_started(message: str) -> tuple[str | None, NoStart] | None:
     return next(((_bdf(match), why) for form, why in _NOT_STARTED.items() if (match := form.match(message))), None)
 
 
-def gsp_silent(message: str) -> int | None:
-    """``NVRM: GPU6 _kgspIsHeartbeatTimedOut: Heartbeat timed out, ..``: the driver's number of the GPU, -1 for none."""
-    match = first_match(_GSP_SILENT, message)
-    return int(match.groupdict().get("gpu") or -1) if match is not None else None
+def unnumbered(message: str) -> tuple[int, int, str] | None:
+    """``NVRM: GPU6 _kgspIsHeartbeatTimedOut: Heartbeat timed out, ..``: the driver's number of the GPU, -1 for none,
+    and the Xid as which it counts, with the words of one."""
+    for form, (number, text) in _UNNUMBERED.items():
+        if match := form.match(message):
+            return int(match.groupdict().get("gpu") or -1), number, text
+    return None
+
+
+def is_news(counts_as: int, logged: AbstractSet[int]) -> bool:
+    """Does a line without a number say what none of these Xids says? A reset follows from any error of a GPU."""
+    if counts_as == _SILENT[0]:
+        return logged.isdisjoint((_SILENT[0], 120))
+    known = from_ampere()
+    return not any(
+        number in known and known[number].severity not in ("application", "information") for number in logged
+    )
 
 
 def nvlinks_undetected(message: str) -> bool:

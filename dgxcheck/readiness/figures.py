@@ -11,7 +11,13 @@ from dgxcheck.checks.measurement.collectives import judge_collective, judge_ring
 from dgxcheck.checks.measurement.compute import judge_compute
 from dgxcheck.checks.measurement.expectations import expected_figure
 from dgxcheck.checks.measurement.failures import measured_figures, without_figure
-from dgxcheck.checks.measurement.host_copies import COPIES, FigureRule, judge_device_copy, judge_host_copy
+from dgxcheck.checks.measurement.host_copies import (
+    BY_KERNEL,
+    COPIES,
+    FigureRule,
+    judge_device_copy,
+    judge_host_copy,
+)
 from dgxcheck.checks.measurement.integrity import judge_integrity
 from dgxcheck.checks.measurement.lookup import Figures, gpu_name, is_requested, matrix_order
 from dgxcheck.checks.measurement.p2p_copies import judge_latency, judge_p2p_copy
@@ -20,7 +26,7 @@ from dgxcheck.facts.record import Record
 
 RULES: Mapping[str, FigureRule] = {
     **dict.fromkeys(COPIES, judge_host_copy),
-    **dict.fromkeys(("device-copy", "device-copy-sm"), judge_device_copy),
+    **dict.fromkeys(("device-copy", *BY_KERNEL), judge_device_copy),
     **dict.fromkeys(("memory-integrity", "p2p-integrity"), judge_integrity),
     **dict.fromkeys(("p2p", "p2p-both", "p2p-off", "p2p-off-both"), judge_p2p_copy),
     "latency": judge_latency,

@@ -125,6 +125,14 @@ def test_a_gpu_that_is_slower_than_its_siblings(tmp_path: Path) -> None:
     assert said(measured(tmp_path, {f"device-copy-sm {GPUS[0]}": fact(500)}), MEMORY) == {"GPU0": "skip no-reference"}
 
 
+def test_a_kernel_reads_host_memory_slower_than_it_writes() -> None:
+    """An HGX H100 that is healthy: https://github.com/NVIDIA/nvbandwidth/issues/24"""
+    healthy = {f"{kind} {gpu}": fact(rate) for kind, rate in (("host-to-device-sm", 35.2), ("device-to-host-sm", 52.8))
+               for gpu in range(8)}  # fmt: skip
+    assert said(imported(healthy), HOST) == {}
+    assert said(imported(healthy | {"host-to-device-sm 2": fact(17.3)}), HOST) == {"GPU2": "warn"}
+
+
 GAPS: list[tuple[Json, str]] = [
     ({"skipped": "busy", "detail": "pid 7"}, "skip busy"),
     ({"skipped": "not-configured", "detail": "exclusive"}, "skip not-configured"),

@@ -14,7 +14,7 @@ from sample import BOXES
 from switches import switch_above
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.finding import Status, Subject
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_gpus, links_above, nvlinks_between
 from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Action, Code, first_remedy
@@ -280,15 +280,15 @@ def test_water_cooling_is_no_airflow() -> None:
         assert first_remedy(planned(box, host_part("cooling"), Fault.OVERHEATING)).instruction.code == code
 
 
-def test_a_failure_that_is_due_now_is_drained_before_it_is_inspected() -> None:
+def test_a_failure_that_is_due_now_is_looked_at_then_drained() -> None:
     box = box_of("dgx-1-v100")
     cooling, supply, switch = gpu_part(box, 2, "cooling"), gpu_part(box, 2, "power supply"), host_part("cooling")
     hot = planned(box, cooling, Fault.OVERHEATING)
-    assert steps(hot)[:3] == ["drain", "stop-jobs", "inspect"]
-    assert (hot[1].instruction.code, hot[1].disturbs) == ("stop-load", ("GPU2",))
-    assert planned(box, switch, Fault.OVERHEATING)[1].disturbs == ALL
-    assert steps(planned(box, supply, Fault.POWER_BRAKE))[:2] == ["drain", "inspect"]
-    assert steps(planned(box, host_part("CPUs"), Fault.MACHINE_CHECK))[:2] == ["drain", "inspect"]
+    assert steps(hot)[:3] == ["inspect", "drain", "stop-jobs"]
+    assert (hot[2].instruction.code, hot[2].disturbs) == ("stop-load", ("GPU2",))
+    assert planned(box, switch, Fault.OVERHEATING)[2].disturbs == ALL
+    assert steps(planned(box, supply, Fault.POWER_BRAKE))[:2] == ["inspect", "drain"]
+    assert steps(planned(box, host_part("CPUs"), Fault.MACHINE_CHECK))[:2] == ["inspect", "drain"]
     for component, fault in ((cooling, Fault.OVERHEATING), (supply, Fault.POWER_BRAKE)):
         assert steps(planned(box, component, fault, status=Status.WARN))[0] == "inspect"
     assert steps(planned(box, gpu_part(box, 2, "memory"), Fault.PAGES_MANY))[0] == "watch"
@@ -470,7 +470,13 @@ def test_data_of_an_array_is_lost_only_once_it_failed() -> None:
     box = box_of("dgx-a100")
     array = Component(kind="disk", name="md1")
     assert planned(box, array, Fault.ARRAY_FAILED)[-1].instruction.code == "restore-array"
-    assert planned(box, array, Fault.DISK_ERRORS)[-1].instruction.code == "replace-one-disk"
+    errors = planned(box, array, Fault.DISK_ERRORS)[-1]
+    assert action_text(errors, {}) == (
+        "save its data, then replace the failing disk of md1 (mdadm --detail /dev/md1 shows which) and restore them"
+    )
+    sick = replace(finding(array, Fault.DISK_ERRORS), subject=Subject(kind="disk", name="nvme3n1", bdf=None))
+    named = actions(box, array, [sick], frozenset())[0][-1]
+    assert action_text(named, {}) == "save its data, then replace nvme3n1 of md1 and restore them"
 
 
 def test_nvswitches_are_reset_with_all_gpus_and_fabric_manager_stopped() -> None:

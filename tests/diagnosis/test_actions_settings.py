@@ -69,7 +69,7 @@ def test_one_gpu_without_its_bar1_is_no_matter_of_the_firmware_setup() -> None:
     alone = box_of("dgx-1-v100-bars-unassigned")
     gpu = next(gpu for gpu in alone.topology.gpus if gpu.bdf == "0000:86:00.0")
     acts = planned(alone, device_part(alone, gpu, "BAR1"), Fault.BAR1_SMALL)
-    assert steps(acts) == ["drain", "inspect", "reboot", "power-cycle", "contact-vendor"]
+    assert steps(acts) == ["inspect", "drain", "reboot", "power-cycle", "contact-vendor"]
     equal = box_of("dgx-1-v100")
     assert first_remedy(planned(equal, gpu_part(equal, 0, "BAR1"), Fault.BAR1_SMALL)).instruction.code == "large-bars"
 

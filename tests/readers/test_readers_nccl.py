@@ -109,6 +109,22 @@ def test_without_ranks_the_factor_tells_how_many() -> None:
     assert list(values(one(nccl_tests.read, table + row.format("265.75")))) == ["collective all_reduce many"]
 
 
+ONE_ROW = "  8  2  float  sum  4.43  0.00  0.00  0e+00  0.31  0.03  0.00  0e+00"
+SEVERAL_HOSTS = """\
+# Using devices
+#   Rank  0 Pid 3590428 on host3 device  0 [0x07] NVIDIA A100-SXM4-40GB
+#   Rank  1 Pid 450047 on host4 device  0 [0x07] NVIDIA A100-SXM4-40GB
+"""
+
+
+@pytest.mark.parametrize("text", [SEVERAL_HOSTS, "\n".join([*OLD.splitlines()[:2], *OLD.splitlines()[5:], ONE_ROW])])
+def test_a_list_over_several_hosts_or_of_one_rank_is_known(text: str) -> None:
+    """https://github.com/NVIDIA/nccl-tests/issues/102 hung before its first row."""
+    found = one(nccl_tests.read, text)
+    assert values(found) == {}
+    assert unread([found], text) == []
+
+
 def test_a_part_of_a_list_of_ranks_tells_neither_hosts_nor_places() -> None:
     last = [line for line in OLD.splitlines() if "Rank" in line][-1]
     part = "\n".join(line for line in OLD.splitlines() if "Rank" not in line or line == last)

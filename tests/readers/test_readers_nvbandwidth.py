@@ -115,8 +115,8 @@ EXPECTED = {
     "p2p-both 0 1": 401.2,
     "host-to-device-contended 0": 18.56,
     "host-to-device-contended 1": 18.37,
-    "device-to-host-shared 0": 12.0,
-    "device-to-host-shared 1": 12.1,
+    "device-to-host-shared-sm 0": 12.0,
+    "device-to-host-shared-sm 1": 12.1,
     "latency-host-sm 0": 772.58,
     "latency-host-sm 1": 780.0,
     "latency-sm 0 1": 900.01,
@@ -153,7 +153,7 @@ def test_headings_alone_are_enough() -> None:
     lines = [line for line in TEXT.splitlines() if not line.startswith(("Running", "SUM"))]
     found = values(one(nvbandwidth.read_text, "\n".join(lines)))
     told = {key: value for key, value in EXPECTED.items() if "contended" not in key and "shared" not in key}
-    assert found == told | {"device-to-host 0": 12.0, "device-to-host 1": 12.1}
+    assert found == told | {"device-to-host-sm 0": 12.0, "device-to-host-sm 1": 12.1}
 
 
 def test_the_sum_below_names_a_test_that_lost_its_first_line() -> None:

@@ -194,8 +194,9 @@ CHECKS = (
         " not judged.",
         source="size of /sys/class/block, array_state and degraded of each array, against the profile",
         remedy="find the missing disk or volume (cat /proc/mdstat, the kernel log, the RAID controller's tool such as"
-        " storcli64 /c0/vall show), and reseat or replace the disk; arrays with redundancy are rebuilt; a RAID 0 is"
-        " created again and its data restored from backup",
+        " storcli64 /c0/vall show), and reseat or replace the disk; arrays with redundancy are rebuilt; a RAID 0"
+        " whose disk came back is assembled again (mdadm --assemble), and only one whose disk failed is created again"
+        " and restored from backup",
         judge=_disks,
         blames=_disk,
     ),

@@ -47,6 +47,9 @@ Findings = Judged
 FigureRule = Callable[[Box, Figures, Measurement], Judgement]
 COPIES = {"host-to-device": "device-to-host", "device-to-host": "host-to-device"}
 """Pinned copies, each with its other direction."""
+BY_KERNEL = ("host-to-device-sm", "device-to-host-sm", "device-copy-sm")
+"""A kernel's reads of host memory are slower than its writes on healthy machines, and than a copy engine's
+(https://github.com/NVIDIA/nvbandwidth/issues/24): they are compared with those of other GPUs alone."""
 _ENOUGH = 1 << 30
 """Bytes that are free in a GPU on which everything can be measured: a context takes some hundred MiB."""
 
@@ -70,7 +73,7 @@ def judge_host_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
 
 
 def judge_device_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
-    """Copies within a GPU's memory, by copy engine or by kernel."""
+    """Copies within a GPU's memory, and those that a kernel makes."""
     if (failure := no_figure(box, row)) is not None:
         return failure
     alike = gpus_alike(box, figures, row)
@@ -150,6 +153,7 @@ def _judge_load(box: Box, figures: Figures, row: Measurement) -> Judgement:
 def judge_host(box: Box) -> Findings:
     id = "measure.host-bandwidth"
     rules: dict[str, FigureRule] = {"under-load": _judge_load, **dict.fromkeys(COPIES, judge_host_copy)}
+    rules |= dict.fromkeys(BY_KERNEL[:2], judge_device_copy)
     for at, judgement in per_gpu(box, id, rules, "no copies between host and GPU were measured"):
         yield at, (_without_memory(box, at.bdf) if judgement.reason == "busy" else None) or judgement
 

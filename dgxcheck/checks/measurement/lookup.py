@@ -16,7 +16,9 @@ from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Link, Surveyed, Topology
 
 SINGLE: Mapping[str, tuple[str, ...]] = {
-    "measure.host-bandwidth": ("under-load", "host-to-device", "device-to-host", "host-both"),
+    "measure.host-bandwidth": (
+        "under-load", "host-to-device", "device-to-host", "host-to-device-sm", "device-to-host-sm", "host-both",
+    ),
     "measure.memory-bandwidth": ("device-copy", "device-copy-sm"),
     "measure.memory-integrity": ("memory-integrity",),
     "measure.compute": ("compute",),
@@ -37,6 +39,8 @@ ALL = "all"
 _LABELS = {
     "host-to-device": "host to device",
     "device-to-host": "device to host",
+    "host-to-device-sm": "host to device by a kernel",
+    "device-to-host-sm": "device to host by a kernel",
     "host-both": "host copies both ways at once",
     "device-copy": "copy within GPU memory",
     "device-copy-sm": "copy within GPU memory by a kernel",

@@ -117,6 +117,9 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
             name = _named(below[0], device.bdf if device else None, beside)
             return name if kind == "link" else f"port above {name}"
         return f"{_BEHIND[kind]} {_listed(below)}" if below else component_name(component)
+    disk = worst[0].subject.name if kind == "disk" and worst else component.name
+    if disk != component.name:
+        return f"{disk} of {component.name}"
     if kind in ("board", "nvswitch", "gpu", "hca", "port", "disk", "interface"):
         return _named(component.name, component.bdf, beside, kind)
     return component_name(component).removeprefix("the ")

@@ -103,7 +103,7 @@ SENTENCES: Mapping[Code, str] = {
     "reseat-carrier": "reseat the board or riser that carries {devices}",
     "reseat-adapter": "reseat the adapter{slot} and its riser",
     "reseat-cable": "reseat the cable or transceiver{at}",
-    "reseat-disk": "reseat the missing or failed disk of {name}",
+    "reseat-disk": "reseat {disk}",
     "reseat-drive": "reseat the NVMe drive {name}",
     "reseat-dimms": "reseat the DIMMs{at}",
     "move-cards": "move the cards back to the slots of the reference machine",
@@ -114,8 +114,8 @@ SENTENCES: Mapping[Code, str] = {
     "replace-carrier": "replace the board or riser that carries {devices}",
     "replace-adapter": "replace the adapter{slot}",
     "replace-cable": "replace the cable or transceiver{at}",
-    "replace-disk": "replace the missing or failed disk of {name} and let the array rebuild",
-    "replace-one-disk": "save its data, then replace the disk{at} and restore them",
+    "replace-disk": "replace {disk} and let the array rebuild",
+    "replace-one-disk": "save its data, then replace {disk} and restore them",
     "replace-dimms": "replace the DIMMs{at}",
     "restore-array": "only if the disk does not come back (mdadm --assemble fails): without redundancy its data is"
     " lost; replace the disk, create {array} again and restore from backup",
@@ -157,7 +157,15 @@ def instruction_text(instruction: Instruction, remedy: str = "") -> str:
     words["pods"] = _PODS if values.get("node") else ""
     place = values.get("name") or values.get("position")
     words["at"] = f" at {place}" if place else ""
+    words["disk"] = _disk(place, values.get("members"), str(words.get("members", "")))
     return SENTENCES[instruction.code].format(**{"slot": "", **words, "remedy": remedy})
+
+
+def _disk(name: Value | None, members: Value | None, named: str) -> str:
+    """``the disk at sdb``, ``sdb of md0``; of an array whose errors name no member, how to find it."""
+    if members is None:
+        return f"the disk at {name}"
+    return f"{named} of {name}" if named else f"the failing disk of {name} (mdadm --detail /dev/{name} shows which)"
 
 
 def disturbed(action: Action) -> str:

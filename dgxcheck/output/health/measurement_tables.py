@@ -125,6 +125,8 @@ _SIGN = re.compile(r"(?<=[\w?])[!*](?= |$)|(?<= )[-x](?= |$)", re.MULTILINE)
 OF_A_GPU = {
     "host-to-device": ("from host", "GB/s"),
     "device-to-host": ("to host", "GB/s"),
+    "host-to-device-sm": ("from host by SM", "GB/s"),
+    "device-to-host-sm": ("to host by SM", "GB/s"),
     "host-both": ("both", "GB/s"),
     "device-copy": ("copy", "GB/s"),
     "device-copy-sm": ("copy by SM", "GB/s"),

@@ -133,6 +133,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         facts += _devices(run)  # of a run that was cut, or failed
     _next(run, facts, understood)
     tools = dict.fromkeys(str(fact["tool"]) for _, fact in facts if isinstance(fact, dict))
+    if not tools and (len({rank.host for rank in run.ranks}) > 1 or (len(run.ranks) == 1 and run.rows)):
+        tools = {run.tool: None}  # over several hosts, cut before its rows, or of one rank, which moves no data
     lines_understood = frozenset(understood)
     return tuple(
         Imported(tool=tool, facts=merge_runs(_facts_of_tool(tool, facts)), understood=lines_understood)
@@ -165,6 +167,7 @@ def _next(run: _Run, facts: list[tuple[str, Json]], understood: set[int]) -> _Ru
         if named:
             facts.append((f"measure collective {op or 'unknown'} {named}", _fact(run, rows, op, ranks)))
             facts += _devices(run)
+        if named or ranks == 1:
             understood.update(at for _, at in run.rows)
     return _Run()
 

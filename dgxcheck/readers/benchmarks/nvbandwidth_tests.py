@@ -58,7 +58,7 @@ def case(name: str, part: str = "", version: tuple[int, int] | None = None) -> C
     if match := HOST.fullmatch(name):
         way, both, engine = match.groups()
         what = "copies of all GPUs at once, own share" if "all" in way else "copies"
-        kind = HOST_KINDS[way] + ("-contended" if both else "")
+        kind = HOST_KINDS[way] + ("-contended" if both else "") + ("-sm" if engine == "sm" else "")
         against = ", against copies the other way" if both else ""
         return _case(kind, method=f"{_engine(engine)}, {what}{against}, pinned memory")
     if match := PAIRS.fullmatch(name):
