@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from dgxcheck.facts.host import (
         DeviceNodes,
+        Dimm,
         Host,
         Memlock,
         MemoryController,
@@ -75,6 +76,7 @@ class Snapshot(Record):
     modules: Modules | Missing = _UNASKED
     host: Host | Missing = _UNASKED
     edac: tuple[MemoryController, ...] | Missing = _UNASKED
+    dimms: tuple[Dimm, ...] | Missing = _UNASKED
     network: tuple[NetInterface, ...] | Missing = _UNASKED
     storage: Storage | Missing = _UNASKED
     device_nodes: DeviceNodes | Missing = _UNASKED

@@ -26,6 +26,7 @@ MODULES = {
     "modules": "host.software",
     "host": "host.host",
     "edac": "host.memory",
+    "dimms": "host.memory",
     "network": "host.devices",
     "storage": "host.devices",
     "device_nodes": "host.software",

@@ -81,8 +81,8 @@ def _domain(modes: GpuModes) -> str:
 
 
 def parts(snapshot: Snapshot, settings: Settings) -> tuple[Part, ...]:
-    """GPUs, HCAs and the machine, those with a serial number or GUID; GPUs with what wears out, and its limit."""
-    return (*_machine(snapshot.host), *_gpus(snapshot, settings), *_hcas(snapshot))
+    """GPUs, HCAs, DIMMs and the machine, with a serial number or GUID; GPUs with what wears out, and its limit."""
+    return (*_machine(snapshot.host), *_gpus(snapshot, settings), *_hcas(snapshot), *_dimms(snapshot))
 
 
 def _machine(host: Host | Missing) -> Iterator[Part]:
@@ -119,3 +119,10 @@ def _hcas(snapshot: Snapshot) -> Iterator[Part]:
         guid = hca.node_guid if isinstance(hca.sys_image_guid, Missing) else hca.sys_image_guid
         if hca.is_vf is False and isinstance(hca.bdf, str) and isinstance(guid, str) and guid.strip("0:"):
             yield Part("hca", guid, hca.bdf, "" if isinstance(hca.board_id, Missing) else hca.board_id)
+
+
+def _dimms(snapshot: Snapshot) -> Iterator[Part]:
+    for each in rows(snapshot.dimms):
+        if isinstance(each.serial, str):
+            said = [name for name in (each.maker, each.model) if isinstance(name, str)]
+            yield Part("dimm", each.serial, each.slot, " ".join(said))

@@ -12,6 +12,7 @@ from dgxcheck.assessment.health import assess
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import SMBIOS
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, from_rows, insert, to_rows
 from dgxcheck.source.recording.recorder import RecordingSource
@@ -53,7 +54,7 @@ PRIVILEGES = (
     ),
     Privilege(
         "CAP_DAC_READ_SEARCH", "serial numbers of the firmware",
-        lambda key: key.startswith("text /sys/class/dmi/id/") and key.endswith("serial"),
+        lambda key: key == f"data {SMBIOS}" or (key.startswith("text /sys/class/dmi/id/") and key.endswith("serial")),
     ),
     Privilege(
         "access to /dev/nvidia*", "all that NVML reports (nodes of mode 0600; root, or their group)",

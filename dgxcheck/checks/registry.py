@@ -106,7 +106,7 @@ CHECKS: tuple[Check, ...] = (
 )
 PROBES = (
     "pci", "vpd", "numa", "numa_memory", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac",
-    "network", "storage", "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie",
+    "dimms", "network", "storage", "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie",
     "gpu_memory", "gpu_ecc", "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes",
     "nvlink_rate", "nvlink_errors", "p2p", "measurement", "config_space", "iommu", "memlock", "units", "stated",
     "tool_reports",

@@ -8,6 +8,7 @@ from enum import Enum
 from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import SMBIOS
 
 _UNASKED = Missing(Gap.UNASKED, "/proc/cpuinfo")
 STATED_CONTAINER = "stated container host"
@@ -193,6 +194,18 @@ class MemoryController(Record, where="/sys/devices/system/edac/mc/{name}"):
     )
     uncorrected: int | Missing = nature.counter("uncorrected memory errors", limit=0, file="ue_count")
     size_mb: int | Missing = nature.inventory("memory", "MiB")
+
+
+class Dimm(Record, where=SMBIOS):
+    """A memory slot with something in it, as firmware lists it in SMBIOS, for root only."""
+
+    slot: str = nature.key()
+    """Printed on the board, ``P1-DIMMA2``; with the bank before it where several slots have one name."""
+    bank: str | Missing = nature.place("memory bank")
+    size_mib: int | Missing = nature.inventory("memory", "MiB", better="more")
+    maker: str | Missing = nature.inventory("maker of the memory")
+    model: str | Missing = nature.inventory("part number of the memory")
+    serial: str | Missing = nature.identity("serial number", any="not every maker numbers its memory")
 
 
 class MemlockLimit(Record):

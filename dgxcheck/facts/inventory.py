@@ -15,11 +15,11 @@ class Part(Record, kw_only=False):
     """What can be exchanged or moved to another place."""
 
     kind: str
-    """``gpu``, ``hca``, ``machine``"""
+    """``gpu``, ``hca``, ``dimm``, ``machine``"""
     serial: str
     """That of a GPU's board, without one its UUID; the system image GUID of an HCA."""
     at: str
-    """Bus id; empty for the machine."""
+    """Bus id, or the slot of a DIMM; empty for the machine."""
     model: str = ""
     gauges: Mapping[str, tuple[float, ...]] = {}
     """By name: value, limit, and for a temperature the power draw in W."""

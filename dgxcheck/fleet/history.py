@@ -134,12 +134,14 @@ class _Shortened:
 
     def visit(self, document: Json) -> Visit:
         """Raises NotAResult."""
-        result, _ = result_of(document, self._shared)
+        result, _ = result_of(document, SharedStrings())
         short = [replace(fault, message="", action="", figure="") for fault in result.faults]
         base = self._bases.setdefault(result.group, frozenset(result.passed))
         kept = replace(
             result,
-            passed=_Passed(base, result.passed),
+            passed=base if base == result.passed else _Passed(base, result.passed),
+            skipped=self._shared.one(result.skipped),
+            accepted=self._shared.one(result.accepted),
             faults=tuple(self._faults.setdefault(fault, fault) for fault in short),
             versions=self._versions.setdefault(tuple(sorted(result.versions.items())), result.versions),
         )

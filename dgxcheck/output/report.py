@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dgxcheck.fleet.history import History
     from dgxcheck.fleet.judge import Fleet
     from dgxcheck.fleet.lemons import Lemon
+    from dgxcheck.fleet.node import NodeVerdict
     from dgxcheck.fleet.pairs import JudgedPairs
     from dgxcheck.fleet.part_history import Followed
 
@@ -59,7 +60,7 @@ class HistoryReport(Record, kw_only=False):
     history: History
     lemons: tuple[Lemon, ...]
     followed: tuple[Followed, ...]
-    verdict: str
+    verdict: NodeVerdict
     exit_code: int
     verbose: bool = False
 

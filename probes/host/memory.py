@@ -1,10 +1,13 @@
-"""NUMA nodes, their memory, and its controllers."""
+"""NUMA nodes, their memory, its controllers and modules."""
 
 from __future__ import annotations
 
-from dgxcheck.facts.host import MemoryController, NumaMemory, NumaNode
+from collections import Counter
+
+from dgxcheck.facts import smbios
+from dgxcheck.facts.host import Dimm, MemoryController, NumaMemory, NumaNode
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.sysfs import EDAC, NODES
+from dgxcheck.facts.sysfs import EDAC, NODES, SMBIOS
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, cpulist, decimal, garbled, is_decimal, line, numbered
 
@@ -56,6 +59,35 @@ def _memory_controller(source: Source, name: str) -> MemoryController:
         uncorrected=ask(source, f"{base}/ue_count", decimal),
         size_mb=ask(source, f"{base}/size_mb", decimal),
     )
+
+
+def dimms(source: Source) -> tuple[Dimm, ...] | Missing:
+    """The filled slots of the SMBIOS table, in its order."""
+    if isinstance(table := source.data(SMBIOS), Missing):
+        return table
+    filled = [each for each in smbios.memory_devices(table) if smbios.size_mib(each[0]) != 0]
+    names = [smbios.string(*each, smbios.LOCATOR) for each in filled]
+    counts = Counter(names)
+    return tuple(
+        _dimm(each, name if counts[name] == 1 else f"{smbios.string(*each, smbios.BANK)} {name}".strip())
+        for each, name in zip(filled, names, strict=True)
+    )
+
+
+def _dimm(device: tuple[bytes, tuple[bytes, ...]], slot: str) -> Dimm:
+    size, serial = smbios.size_mib(device[0]), smbios.string(*device, smbios.SERIAL)
+    return Dimm(
+        slot=slot,
+        bank=_string(device, smbios.BANK),
+        size_mib=Missing(Gap.UNSUPPORTED, SMBIOS, "size not known") if size is None else size,
+        maker=_string(device, smbios.MAKER),
+        model=_string(device, smbios.PART_NUMBER),
+        serial=serial if smbios.is_number(serial) else Missing(Gap.UNSUPPORTED, SMBIOS, f"serial number {serial!r}"),
+    )
+
+
+def _string(device: tuple[bytes, tuple[bytes, ...]], at: int) -> str | Missing:
+    return smbios.string(*device, at) or Missing(Gap.ABSENT, SMBIOS, "empty")
 
 
 def mem_total_kb(text: str, where: str) -> int | Missing:

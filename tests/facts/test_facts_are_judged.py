@@ -58,6 +58,8 @@ UNJUDGED = {
     **_all("a display may be connected", "GpuModes.display_mode"),
     **_all("follows the temperature, which is judged", "GpuThermal.fan_percent"),
     **_all("evidence and words for people", "JobDaemon.name", "Setting.path", "Setting.line"),
+    **_all("host.last-run and fleet --history read them; no shipped board has an SMBIOS table", "Dimm.maker",
+           "Dimm.model", "Dimm.serial", "Dimm.size_mib"),
     **_all("driver.fabric and driver.fabric-health read it; no shipped board has it", "Fabric.state"),
 }  # fmt: skip
 

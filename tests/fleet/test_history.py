@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from prometheus_client.parser import text_string_to_metric_families
+from test_report_page import parsed
 from years import BEGIN_S, SLOTS, Year, document
 
 from dgxcheck.cli import main
@@ -171,6 +174,53 @@ def test_a_part_that_takes_its_fault_along_and_one_that_fell_off_the_bus(tmp_pat
     assert found.clean == 25
 
 
+def test_a_module_of_memory_is_followed_and_shown_in_every_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def day(node: str, number: float, serial: str, bad: bool = False, slot: str = "CPU 2 DIMM 30") -> dict[str, Any]:
+        made = a_result(node, number, parts=[part_json(Part("dimm", serial, slot))])
+        error = {"key": f"kernel.memory/{slot}", "status": "fail", "fault": "dimm-errors"}
+        return made | {"found": [{**a_result("a", 0, DRAIN)["found"][0], **error}]} if bad else made
+
+    days = [day(f"n{number}", when, f"s{number}") for number in range(40) for when in range(30)]
+    days += [day("dgx1", when, "<bad>", when > 2) for when in range(5)]
+    days += [day("dgx1", when, "good") for when in range(5, 30)]
+    days += [day("dgx2", when, "<bad>", when > 6) for when in range(5, 8)]
+    folder = written(tmp_path, days)
+    told = {}
+    for form in ("text", "html", "prometheus", "json"):
+        assert main(["fleet", "--history", folder, "--format", form]) == 1
+        told[form] = capsys.readouterr().out
+    assert "DIMM <bad>: dimm-errors at dgx1 CPU 2 DIMM 30" in told["text"]
+    assert "DIMM &lt;bad&gt;: dimm-errors at dgx1 CPU 2 DIMM 30" in told["html"]
+    parsed(told["html"])
+    series = {each.name: [*each.samples] for each in text_string_to_metric_families(told["prometheus"])}
+    (blamed,) = series["dgxcheck_history_blamed"]
+    assert blamed.labels == {"what": "part", "kind": "dimm", "serial": "<bad>", "fault": "dimm-errors", "node": "dgx2",
+                             "at": "CPU 2 DIMM 30"}  # fmt: skip
+    assert {each.labels["node"]: each.value for each in series["dgxcheck_history_incidents"]}["dgx1"] == 1
+    assert series["dgxcheck_history_results"][0].value == len(days)
+
+
+def test_what_is_kept_of_a_result_does_not_grow_with_what_passed(tmp_path: Path) -> None:
+    """Of results that all pass another set of checks, only the difference is kept."""
+
+    def kept(results: int) -> int:
+        for number in range(results):
+            made = a_result("dgx1", number)
+            passed = {f"check{key}/0000:06:00.0": None for key in range(400) if key != number}
+            (tmp_path / f"{number}.json").write_text(json.dumps(made | {"passed": passed}))
+        tracemalloc.start()
+        history = read([str(tmp_path)])
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert history.results == results
+        return peak
+
+    few = kept(20)
+    assert kept(220) - few < 200 * 4096
+
+
 def test_a_serial_number_of_several_boards_is_not_followed(tmp_path: Path) -> None:
     documents = [a_result(f"n{number}", day, DRAIN, parts=gpus("0")) for number in range(2) for day in range(20)]
     history = read([written(tmp_path, documents)])
@@ -206,7 +256,7 @@ def test_limits_ahead() -> None:
         (["--history", "nowhere"], "no such file or folder"),
         (["--history", ".", "more.json"], "more.json: --history takes"),
         (["--history", ".", "--gate"], "--gate: --history takes"),
-        (["--history", ".", "--format", "html"], "--format html: --history takes"),
+        (["--history", ".", "--format", "svg"], "--format svg: --history takes"),
         (["--history", "."], "no result of a machine itself"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, ruled
@@ -15,7 +15,7 @@ from dgxcheck.checks.host.memory import controllers_of, name_of
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import MemoryController
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import EDAC
 from dgxcheck.lazy_pattern import LazyPattern
@@ -75,9 +75,22 @@ def _flood(box: Box, controller: MemoryController, corrected: int) -> str | None
     return flood(box, corrected, known, box.settings.limit("host.edac-corrected"), DAY_S)
 
 
+def slots(box: Box) -> Mapping[str, str]:
+    """Those of the DIMMs of SMBIOS, by the names that the kernel gives them: with and without their bank.
+
+    Linux drivers/edac/ghes_edac.c, drivers/firmware/efi/cper.c; edac-ctl(8), --register-labels.
+    """
+    dimms = rows(box.snapshot.dimms)
+    return {f"{each.bank} {each.slot}": each.slot for each in dimms} | {each.slot: each.slot for each in dimms}
+
+
 def memory_modules(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The DIMMs of the memory controller or slot that a finding names, then those of its socket."""
+    """The DIMMs of the memory controller or slot that a finding names, or that the log names, and of its socket."""
     yield host_part("memory", at.part)
+    known, log = slots(box), box.snapshot.kernel_log
+    events = () if isinstance(log, Missing) else log.host
+    named = dict.fromkeys(known[each.part] for each in events if each.group == at.part and each.part in known)
+    yield from (host_part("memory", slot) for slot in named)
     controller = next((each.mc_name for each in controllers_of(box) if each.name == at.part), at.part)
     socket = _SOCKET.search(controller) if isinstance(controller, str) else None
     if socket is not None:

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules
+from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules, slots
 from dgxcheck.checks.kernel_log.device_log import DAY_S, lines, reach
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -29,9 +29,10 @@ def _by_part(trouble: HostTrouble, rule: MemoryEventRule, nothing: str) -> Calla
     def judge(box: Box) -> Judged:
         log = need(box.snapshot.kernel_log)
         parts: dict[str, list[HostEvent]] = {}
+        known = slots(box)
         for event in log.host:
             if event.trouble == trouble:
-                parts.setdefault(event.group or event.part, []).append(event)
+                parts.setdefault(known.get(event.part, event.group or event.part), []).append(event)
         for name, events in sorted(parts.items()):
             yield replace(HOST, part=name), rule(box, log, events)
         if not parts:

@@ -13,6 +13,7 @@ from dgxcheck.cli.health import exit_code, failing
 from dgxcheck.cli.options import duration, emit, renderer, seconds, writing
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
+from dgxcheck.fleet.node import NodeVerdict
 from dgxcheck.fleet.node_names import Racks, unfolded
 from dgxcheck.fleet.remote import RemoteRun
 from dgxcheck.output.report import FleetReport
@@ -23,7 +24,9 @@ RENDERERS = {
     "svg": "nvlink_racks.picture",
 }  # fmt: skip
 """Function below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
-HISTORY = {"text": "history.text", "json": "history.as_json"}
+HISTORY = {
+    "text": "history.text", "json": "history.as_json", "html": "history.html", "prometheus": "history.prometheus",
+}  # fmt: skip
 """The same of what ``--history`` shows."""
 HELD = 2
 OF_WHERE = ("worker", "program", "fanout", "timeout")
@@ -118,7 +121,7 @@ def command(
                  if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]  # fmt: skip
         if results or given or form not in HISTORY:
             wrong = results[0] if results else f"--{given[0].replace('_', '-')}" if given else f"--format {form}"
-            raise click.UsageError(f"{wrong}: --history takes -v, --fail-on, -o and the formats text and json", ctx)
+            raise click.UsageError(f"{wrong}: --history takes -v, --fail-on, -o and --format {', '.join(HISTORY)}", ctx)
         return _history(history, verbose, fail_on, form, output, color)
     if gate and form != "text":
         raise click.UsageError("--gate has one format, text", ctx)
@@ -171,9 +174,9 @@ def _history(folder: str, verbose: bool, fail_on: str, form: str, output: str | 
         raise BadInput(f"{folder}: no result of a machine itself{why}")
     bad, moved = lemons(history), followed(history.parts)
     found = moved or history.trends or not all(lemon.mended for lemon in bad)
-    verdict = Status.UNKNOWN if history.unread else Status.WARN if found else Status.PASS
-    code = exit_code(verdict, fail_on)
-    report = HistoryReport(history, bad, moved, verdict.value, code, verbose)
+    verdict: NodeVerdict = "unknown" if history.unread else "warn" if found else "pass"
+    code = exit_code(Status(verdict), fail_on)
+    report = HistoryReport(history, bad, moved, verdict, code, verbose)
     emit(renderer(f"fleet.{HISTORY[form]}")(report), output, color, form)
     return code
 

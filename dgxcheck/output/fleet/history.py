@@ -1,10 +1,10 @@
-"""What only time shows of a fleet: as text, and as the document of schema ``dgxcheck/history/1``."""
+"""What only time shows of a fleet: as text, page and metrics, and as the document of schema ``dgxcheck/history/1``."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from dgxcheck import __version__
@@ -13,47 +13,98 @@ from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json
 from dgxcheck.fleet.history import NodeHistory, Spell
-from dgxcheck.fleet.lemons import RATE, Lemon
+from dgxcheck.fleet.lemons import RATE, Lemon, incidents
 from dgxcheck.fleet.part_history import DAY_S, Followed, PartHistory, Place, Stay
 from dgxcheck.fleet.trends import Trend
+from dgxcheck.output.exposition import classic, metric
 from dgxcheck.output.fleet.text import number, section
 from dgxcheck.output.json_values import compact
+from dgxcheck.output.page.blocks import Block, Fold, Page, PageSection, Paragraph
+from dgxcheck.output.page.html import render as page
 from dgxcheck.output.plain_text import lines
 from dgxcheck.output.report import HistoryReport
 
 _MOST = 10
-"""Rows of a section without -v."""
+"""Rows of a section at once."""
 _MOST_SPELLS = 50
 """Of one fault that JSON lists one by one: the last."""
 _LEAST_CHANCE = 1e-6
 """No model of a fleet is good to more."""
-_NAMES = {"gpu": "GPU", "hca": "HCA"}
+_NAMES = {"gpu": "GPU", "hca": "HCA", "dimm": "DIMM"}
 
 
 def text(report: HistoryReport) -> str:
     """The summary line first; sections that have nothing to say are left out."""
-    history, most = report.history, None if report.verbose else _MOST
+    most = None if report.verbose else _MOST
+    found = [row for title, rows in _sections(report) for row in section(title, rows, most)]
+    return lines([f"{report.verdict.upper()}: {_summary(report)}", *found])
+
+
+def html(report: HistoryReport) -> str:
+    """The same as one file; what is beyond the first rows of a section unfolds."""
+    summary = _summary(report)
+    sections = [PageSection(title=title, blocks=(*_blocks(rows),)) for title, rows in _sections(report) if rows]
+    return page(Page(
+        title=counted(len(report.history.nodes), "node"), status=report.verdict.upper(), tone=report.verdict,
+        lead=f"{summary}.", facts=(("Written", f"{_date(time.time())} by dgxcheck {__version__}"),),
+        sections=tuple(sections),
+    ))  # fmt: skip
+
+
+def _blocks(rows: Sequence[str]) -> Iterator[Block]:
+    yield from map(Paragraph, rows[:_MOST])
+    if more := rows[_MOST:]:
+        yield Fold(title=f"{len(more)} more", blocks=tuple(map(Paragraph, more)))
+
+
+def prometheus(report: HistoryReport) -> str:
+    """Incidents of every node, and a series for all that is blamed or will reach its limit."""
+    nodes = report.history.nodes.items()
+    lemons = [({"node": each.node}, int(not each.mended)) for each in report.lemons]
+    blamed = [(
+        {"what": each.what, "kind": each.part.kind, "serial": each.part.serial, "fault": each.word,
+         **dict(zip(("node", "at"), (each.after if each.what == "part" else each.before).place, strict=True))}, 1,
+    ) for each in report.followed]  # fmt: skip
+    ahead = [({"kind": each.part.kind, "serial": each.part.serial, "gauge": each.gauge,
+               **dict(zip(("node", "at"), each.place, strict=True))}, each.reached_s)
+             for each in report.history.trends]  # fmt: skip
+    return classic([
+        metric("history_results", "Results that were read.", [({}, report.history.results)]),
+        metric("history_incidents", "Results with new faults.",
+               [({"node": name}, len(incidents(node))) for name, node in nodes]),
+        metric("history_lemon", "1 a node that fails more often than others, 0 one that did.", lemons),
+        metric("history_blamed", "Parts whose fault moved with them, slots whose fault stayed.", blamed),
+        metric("history_limit_timestamp_seconds", "When a gauge will reach its limit.", ahead),
+    ])  # fmt: skip
+
+
+def _summary(report: HistoryReport) -> str:
+    history = report.history
     first, last = _span(report)
-    bad = [lemon for lemon in report.lemons if not lemon.mended]
-    mended = [lemon for lemon in report.lemons if lemon.mended]
     blamed = {(each.what, each.part.serial if each.what == "part" else each.before.place) for each in report.followed}
     kinds = Counter(what for what, _ in blamed)
-    counts = (len(bad), "lemon", ""), (kinds["part"], "bad part", ""), (kinds["slot"], "bad slot", ""), (
+    bad = sum(not lemon.mended for lemon in report.lemons)
+    counts = (bad, "lemon", ""), (kinds["part"], "bad part", ""), (kinds["slot"], "bad slot", ""), (
         len(history.trends), "limit ahead", "limits ahead")  # fmt: skip
     found = [counted(*count) for count in counts if count[0]]
-    return lines([
-        f"{report.verdict.upper()}: {counted(len(history.nodes), 'node')}, {counted(history.results, 'result')},"
-        f" {_day(first)} to {_day(last)}: {', '.join(found) or 'nothing stands out'}",
-        *section("Nodes that fail more often than others", map(_lemon, bad), most),
-        *section("Nodes that did, and are quiet since", map(_lemon, mended), most),
-        *section("Parts whose fault went along with them",
-                 [_along(each) for each in report.followed if each.what == "part"], most),
-        *section("Slots, boards or cables: the fault stayed when the part was exchanged",
-                 [_stayed(each) for each in report.followed if each.what == "slot"], most),
-        *section("Limits ahead", map(_trend, history.trends), most),
-        *section("Faults that came back", _came_back(history.nodes), most),
-        *section("Not read", [f"{unreadable.where}: {unreadable.why}" for unreadable in history.unread], most),
-    ])  # fmt: skip
+    return (
+        f"{counted(len(history.nodes), 'node')}, {counted(history.results, 'result')}, {_day(first)} to {_day(last)}:"
+        f" {', '.join(found) or 'nothing stands out'}"
+    )
+
+
+def _sections(report: HistoryReport) -> tuple[tuple[str, list[str]], ...]:
+    history = report.history
+    return (
+        ("Nodes that fail more often than others", [_lemon(each) for each in report.lemons if not each.mended]),
+        ("Nodes that did, and are quiet since", [_lemon(each) for each in report.lemons if each.mended]),
+        ("Parts whose fault went along with them", [_along(each) for each in report.followed if each.what == "part"]),
+        ("Slots, boards or cables: the fault stayed when the part was exchanged",
+         [_stayed(each) for each in report.followed if each.what == "slot"]),
+        ("Limits ahead", [*map(_trend, history.trends)]),
+        ("Faults that came back", _came_back(history.nodes)),
+        ("Not read", [f"{unreadable.where}: {unreadable.why}" for unreadable in history.unread]),
+    )  # fmt: skip
 
 
 def _span(report: HistoryReport) -> tuple[float, float]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from dgxcheck.facts import smbios
+from dgxcheck.facts.sysfs import SMBIOS
 from dgxcheck.facts.vital_product_data import PURPOSE, UUID, keywords, read_only
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording import command_line
@@ -124,6 +126,8 @@ class _ByKey:
             texts = dict(keywords(data))
             kept = {name: text if PURPOSE in text else "" for name, text in texts.items()}
             return to_rows(read_only(kept | {UUID: self._identity(texts[UUID])} if UUID in texts else kept))
+        if key == f"data {SMBIOS}" and (table := from_rows(fact)) is not None:
+            return to_rows(smbios.publishable(table, self._identity))
         if key.startswith("data ") and (config := from_rows(fact)) is not None:
             for serial in serial_numbers(config):
                 self._identity(serial)
