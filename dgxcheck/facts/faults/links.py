@@ -144,7 +144,7 @@ class Links:
     MEMLOCK = FaultKind("memlock", "the limit of locked memory is too low for RDMA", "setting",
         about=("host", "memlock limit"))
     BAR1_FULL = FaultKind("bar1-full", "BAR1 has too little free space", "program", steps=("stop-jobs",), source=OWN)
-    ACS = FaultKind("acs", "ACS redirects peer-to-peer traffic to the root complex", "setting")
+    ACS = FaultKind("acs", "ACS is not set as peer-to-peer traffic needs it", "setting")
     IOMMU = FaultKind("iommu", "an IOMMU translates the DMA of GPUs or HCAs", "setting")
     IOMMU_BLOCKED = FaultKind("iommu-blocked", "an IOMMU blocked an access or interrupt that no driver set up",
         "software", warns="watch", steps=("inspect",), source=OWN)
