@@ -374,6 +374,9 @@ CAUSES = {
     "l40s-x8-ecc-off": ("gpu/0000:ba:00.0/ECC mode", "change-setting"),
     "l40s-x8-hot": ("gpu/0000:bb:00.0/cooling", "inspect"),
     "l40s-x8-power-cap": ("gpu/0000:3e:00.0/power limit", "change-setting"),
+    "dgx-b200-nvlsm-bridge-missing": ("slot/missing NVSwitch bridge", "inspect"),
+    "gb200-nvl72-memory-node": ("gpu/0018:01:00.0/memory node", "inspect"),
+    "gb300-nvl72-dma-missing": ("hca/0000:03:00.0/DMA function", "inspect"),
     "l40s-x8-uplink-gen3": ("link/0000:b8:00.0", "power-cycle"),
 }  # fmt: skip
 """By kind, bus id and part; a fault that is not here has no finding that counts."""

@@ -64,6 +64,9 @@ def acs_rules(box: Box) -> Mapping[str, AcsRule]:
         others = _ISOLATED if translated else _DIRECT
         to_end, to_gpu, top = _TRANSLATED if translated else _DIRECT, others, others
     found = dict.fromkeys((*switches, *of_cpu), others)
+    if dma:  # which bits fit a GPU whose DMA function is missing is not known
+        alone = [path[1:-1] for path in gpus.values() if path[1:2] and path[1] not in {root for root, _, _ in forks}]
+        found = {port: rule for port, rule in found.items() if not any(port in above for above in alone)}
     for root, end, gpu in forks:
         found |= {root: top, end: to_end, gpu: to_gpu}
     vera = [bdf for bdf, function in of_cpu.items() if function.device in _VERA and found[bdf] is _ISOLATED]

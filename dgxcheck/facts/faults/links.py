@@ -73,6 +73,9 @@ class Links:
     NVSWITCH_MISSING = FaultKind("nvswitch-missing",
         "fewer NVSwitches than the reference machine has, or than NVLinks lead to", "hardware", steps=NVSWITCH_STEPS,
         source=FM)
+    FUNCTION_MISSING = FaultKind("function-missing",
+        "a PCI function that GPUs or NVSwitches are reached through is missing, while others like it are there",
+        "hardware", steps=("inspect", "reboot", "contact-vendor"), source=OWN)
     NVSWITCH_DRIVER = FaultKind("nvswitch-driver", "no driver is bound to an NVSwitch", "software",
         steps=("inspect", *NVSWITCH_STEPS), source=FM)
     FABRIC_UNHEALTHY = FaultKind("fabric-unhealthy",
