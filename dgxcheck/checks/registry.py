@@ -28,7 +28,7 @@ from dgxcheck.checks.nvlink import errors as nvlink_errors
 from dgxcheck.checks.nvlink import matrix, nvswitches, speed
 from dgxcheck.checks.nvlink import state as nvlink
 from dgxcheck.checks.pcie import aer as pcie_aer
-from dgxcheck.checks.pcie import bar1, control, gpu_link, path, replays
+from dgxcheck.checks.pcie import bar1, companions, control, gpu_link, path, replays
 from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import missing, placement, switches_per_socket
 from dgxcheck.checks.siblings import uniform
@@ -59,6 +59,7 @@ CHECKS: tuple[Check, ...] = (
     *nvlink.CHECKS,
     *nvswitches.CHECKS,
     *bridges.CHECKS,
+    *companions.CHECKS,
     *speed.CHECKS,
     *nvlink_errors.CHECKS,
     *matrix.CHECKS,

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.gpu.clocks import can_lock_clocks
 from dgxcheck.checks.host.virtual_machines import hypervisor
-from dgxcheck.checks.pcie.isolation import reason_to_keep_acs, wants_own_acs
+from dgxcheck.checks.pcie.acs_rules import acs_rules
+from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
 from dgxcheck.components.component import PEER_TRAFFIC, Component
 from dgxcheck.diagnosis.action import Code, Instruction
 from dgxcheck.diagnosis.reset_domain import gpus_of
@@ -138,7 +139,7 @@ def _over_pcie(box: Box, path: Component) -> bool:
 
 def _acs(box: Box, component: Component) -> Setting | None:
     """Clear the redirect bits of one port; no command where virtual machines or an IOMMU may need them."""
-    if component.bdf is None or hypervisor(box) or wants_own_acs(box) or reason_to_keep_acs(box):
+    if component.bdf is None or hypervisor(box) or acs_rules(box) or reason_to_keep_acs(box):
         return None
     return (("setpci", "-s", component.bdf, "ECAP_ACS+0x6.w=0:3c"),), Instruction(code="disable-acs")
 

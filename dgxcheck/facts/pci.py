@@ -215,6 +215,8 @@ class ConfigSpace(Record, where="/sys/bus/pci/devices/{bdf}/config"):
     express: Express | Missing = nature.holder("PCI Express capability")
     acs: Acs | Missing | None = nature.holder("ACS capability")
     """None for a function without the capability."""
+    ats: bool | Missing = nature.capability("ATS capability")
+    """Can it ask the IOMMU for translations and send translated addresses?"""
     control: Control | Missing = nature.holder("control words")
 
 

@@ -37,11 +37,13 @@ MEASURED_KEYS: Mapping[str, NumberRange] = {
 class), bus bandwidth of NCCL collectives by the number of GPUs, of two GPUs without NVLink by their PCI class."""
 BOX_KEYS: Mapping[str, NumberRange] = {
     "gpu.count": NumberRange("GPUs", 1, 64),
+    "gpu.dma": NumberRange("DMA functions", 0, 64),
     "pcie.link_width": NumberRange("lanes", 1, 32),
     "pcie.link_gen": NumberRange("generation", 1, 7),
     "nvlink.links": NumberRange("links per GPU", 0, 64),
     "nvlink.generation": NumberRange("generation", 1, 8),
     "nvlink.switches": NumberRange("NVSwitches", 0, 64),
+    "nvlink.bridges": NumberRange("functions", 0, 64),
     "network.hcas": NumberRange("HCAs", 0, 64),
     "network.rate": NumberRange("Gbit/s", 1, 3200),
     "host.sockets": NumberRange("sockets", 1, 64),

@@ -11,6 +11,7 @@ from dgxcheck.checks.measurement.lookup import P2P
 from dgxcheck.checks.network.port_state import of_the_profile
 from dgxcheck.checks.network.ports import gbit_per_s
 from dgxcheck.checks.nvlink.nvswitches import nvswitches
+from dgxcheck.checks.pcie import companions
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.profiles.library import board_id
@@ -31,6 +32,8 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
     for host_quantity in OF_THE_HOST:
         _put_least(numbers, host_quantity.key, [host_quantity.measure(box)], source)
     _put_least(numbers, "nvlink.switches", [len(nvswitches(box))], source)
+    for key, found in companions.FOUND.items():
+        _put_least(numbers, key, [len(there)] if (there := found(box)) else [], source)
     _put_least(numbers, "host.ethernet", [fastest_ethernet(box)[1]], source)
     _put_least(numbers, "network.rate", map(gbit_per_s, of_the_profile(box)), source)
     for key, values in _measured(box).items():

@@ -38,10 +38,10 @@ def _device(source: Source, bdf: str) -> ConfigSpace:
     where = f"{PCI_DEVICES}/{bdf}/config"
     power_state = ask(source, f"{PCI_DEVICES}/{bdf}/power_state", line)
     if isinstance(config := _config(source, where, power_state), Missing):
-        return ConfigSpace(bdf=bdf, power_state=power_state, express=config, acs=config, control=config)
+        return ConfigSpace(bdf=bdf, power_state=power_state, express=config, acs=config, ats=config, control=config)
     return ConfigSpace(
         bdf=bdf, power_state=power_state, express=express(config, where), acs=acs(config, where),
-        control=control(config, where),
+        ats=_ats(config, where), control=control(config, where),
     )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ _STATUS, _STATUS_CAP_LIST = 0x06, 0x10
 _HEADER_TYPE, _CARDBUS = 0x0E, 2
 _CAPABILITY_LIST, _CARDBUS_CAPABILITY_LIST = 0x34, 0x14
 _FIRST_CAPABILITY, FIRST_EXTENDED = 0x40, 0x100
-_EXPRESS, _ACS = 0x10, 0x000D
+_EXPRESS, _ACS, _ATS = 0x10, 0x000D, 0x000F
 _MOST_EXTENDED = 960  # (4096 - 256) / 4
 
 
@@ -86,17 +86,30 @@ def express(config: bytes, where: str) -> Express | Missing:
 
 def acs(config: bytes, where: str) -> Acs | Missing | None:
     """The ACS extended capability; None where the list ends without one or there can be no list."""
+    at = _extended_at(config, where, _ACS)
+    if at is None or isinstance(at, Missing):
+        return at
+    if at + 8 > len(config):
+        return garbled(f"ACS capability at {at:#x} is cut off", where)
+    return Acs(capability=_word(config, at + 4), control=_word(config, at + 6))
+
+
+def _ats(config: bytes, where: str) -> bool | Missing:
+    at = _extended_at(config, where, _ATS)
+    return at if isinstance(at, Missing) else at is not None
+
+
+def _extended_at(config: bytes, where: str, capability: int) -> int | Missing | None:
+    """Offset of an extended capability; None where the list ends without one or there can be no list."""
     chain = standard(config)
     if _EXPRESS not in chain.offsets:
         return garbled(chain.broken, where) if chain.broken else None
     if len(config) <= FIRST_EXTENDED:
         return Missing(Gap.UNSUPPORTED, where, "no extended configuration space")
     chain = extended(config)
-    if (at := chain.offsets.get(_ACS)) is None:
-        return garbled(chain.broken, where) if chain.broken else None
-    if at + 8 > len(config):
-        return garbled(f"ACS capability at {at:#x} is cut off", where)
-    return Acs(capability=_word(config, at + 4), control=_word(config, at + 6))
+    if (at := chain.offsets.get(capability)) is None and chain.broken:
+        return garbled(chain.broken, where)
+    return at
 
 
 def standard(config: bytes) -> Chain:

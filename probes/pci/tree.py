@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
 from dgxcheck.facts.bdf import is_bdf, is_root_bus
-from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
+from dgxcheck.facts.ids import DATA_DIRECT, DISPLAY, MELLANOX, NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
@@ -92,12 +92,14 @@ class Roles(Record):
     gpus: tuple[str, ...]
     nvswitches: tuple[str, ...]
     hcas: tuple[str, ...]
+    dma: tuple[str, ...]
+    """DMA functions of ConnectX-8."""
     paths: Mapping[str, Path | Missing]
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """GPUs, NVSwitches and HCAs."""
-        return self.gpus + self.nvswitches + self.hcas
+        """GPUs, NVSwitches, HCAs and their DMA functions."""
+        return self.gpus + self.nvswitches + self.hcas + self.dma
 
     @property
     def bridges(self) -> tuple[str, ...]:
@@ -126,21 +128,23 @@ def _roles(source: Source) -> Roles | Missing:
     gpus: list[str] = []
     nvswitches: list[str] = []
     hcas: list[str] = []
+    dma: list[str] = []
     for bdf, code in codes.items():
         if bdf in behind:
             hcas.append(bdf)
         elif isinstance(code, Missing):
             continue
-        elif code >> 16 == DISPLAY and _is_nvidia(source, bdf):
+        elif code >> 16 == DISPLAY and _id(source, bdf, "vendor") == NVIDIA:
             gpus.append(bdf)
-        elif code >> 8 == OTHER_BRIDGE and _is_nvidia(source, bdf):
+        elif code >> 8 == OTHER_BRIDGE and _id(source, bdf, "vendor") == NVIDIA:
             nvswitches.append(bdf)
         elif code >> 8 == _INFINIBAND_CONTROLLER:
             hcas.append(bdf)
-    ends = {bdf: path_of(source, bdf) for bdf in (*gpus, *nvswitches, *hcas)}
-    return Roles(gpus=tuple(gpus), nvswitches=tuple(nvswitches), hcas=tuple(hcas), paths=with_bridges(ends))
+        elif is_dma_controller(code) and _id(source, bdf, "vendor") == MELLANOX:
+            dma += [bdf] if _id(source, bdf, "device") == DATA_DIRECT else []
+    paths = with_bridges({bdf: path_of(source, bdf) for bdf in (*gpus, *nvswitches, *hcas, *dma)})
+    return Roles(gpus=tuple(gpus), nvswitches=tuple(nvswitches), hcas=tuple(hcas), dma=tuple(dma), paths=paths)
 
 
-def _is_nvidia(source: Source, bdf: str) -> bool:
-    vendor = ask(source, f"{PCI_DEVICES}/{bdf}/vendor", hexadecimal)
-    return not isinstance(vendor, Missing) and vendor == NVIDIA
+def _id(source: Source, bdf: str, name: str) -> int | Missing:
+    return ask(source, f"{PCI_DEVICES}/{bdf}/{name}", hexadecimal)

@@ -46,6 +46,7 @@ def machine(box: Box, cpu: tuple[str, int, int] | None = None, payload: int | Mi
                 max_read_request=NO_FILE,
             ),
             acs=None,
+            ats=NO_FILE,
             control=NO_FILE,
         )
         for each in functions

@@ -326,7 +326,7 @@ CAUSES = {
     "dgx-b200-netir-link-down": ("gpu/0000:9d:00.0/NVLink", "reset-gpu"),
     "dgx-b200-recovery-failed": ("gpu/0000:d1:00.0/NVLink", "reset-gpu"),
     "dgx-b200-rlw-fatal": ("gpu/0000:43:00.0/NVLink", "reset-gpu"),
-    "dgx-b300-acs-gpu-port": ("bridge/0000:36:01.0/versions and settings", "change-setting"),
+    "dgx-b300-acs-gpu-port": ("bridge/0000:36:01.0/ACS setting", "change-setting"),
     "dgx-b300-misconfigured": ("gpu/0000:5a:00.0/fabric", "inspect"),
     "dgx-b300-nic-x8": ("link/0000:77:00.0", "power-cycle"),
     "dgx-b300-nvlinks-down": ("gpu/0000:ba:00.0/NVLink", "reset-gpu"),
@@ -345,7 +345,7 @@ CAUSES = {
     "gb200-nvl72-netir-link-down": ("gpu/0009:01:00.0/NVLink", "reset-gpu"),
     "gb200-nvl72-port-down": ("port/0010:01:00.0/1", "reseat"),
     "gb200-nvl72-tray-unregistered": ("host/host/Fabric Manager", "inspect"),
-    "gb300-nvl72-acs-gpu-port": ("bridge/0009:02:01.0/versions and settings", "change-setting"),
+    "gb300-nvl72-acs-gpu-port": ("bridge/0009:02:01.0/ACS setting", "change-setting"),
     "gb300-nvl72-gpu-gen4": ("link/0018:06:00.0", "power-cycle"),
     "gb300-nvl72-nic-x8": ("link/0010:03:00.0", "power-cycle"),
     "gb300-nvl72-nvlinks-down": ("gpu/0019:06:00.0/NVLink", "reset-gpu"),
@@ -375,6 +375,9 @@ CAUSES = {
     "l40s-x8-ecc-off": ("gpu/0000:ba:00.0/ECC mode", "change-setting"),
     "l40s-x8-hot": ("gpu/0000:bb:00.0/cooling", "inspect"),
     "l40s-x8-power-cap": ("gpu/0000:3e:00.0/power limit", "change-setting"),
+    "dgx-b200-nvlsm-bridge-missing": ("slot/missing NVSwitch bridge", "inspect"),
+    "gb200-nvl72-memory-node": ("gpu/0018:01:00.0/memory node", "inspect"),
+    "gb300-nvl72-dma-missing": ("hca/0000:03:00.0/DMA function", "inspect"),
     "l40s-x8-uplink-gen3": ("link/0000:b8:00.0", "power-cycle"),
 }  # fmt: skip
 """By kind, bus id and part; a fault that is not here has no finding that counts."""

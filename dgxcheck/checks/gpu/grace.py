@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.blame import host, part
-from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, per_gpu, per_host
+from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.check import Check, per_gpu, per_host, per_listed_gpu
 from dgxcheck.checks.engine.finding import Evidence, Judgement, answered, judged, skip
 from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import GpuBoard
-from dgxcheck.facts.missing import need
+from dgxcheck.facts.host import Modules
+from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.topology.model import Device
 
 _BALANCING = "/proc/sys/kernel/numa_balancing"
 _NO_GRACE = skip("not-supported", "no GPU here is joined to a Grace CPU")
@@ -22,6 +24,33 @@ def _c2c(box: Box, board: GpuBoard) -> Judgement:
     evidence = (answered({"isC2cEnabled": int(used)}, "nvmlDeviceGetC2cModeInfo", board.bdf),)
     message = f"NVLink-C2C to the CPU is {'in' if used else 'not in'} use"
     return judged(Fault.C2C_DOWN, message, int(used), 1, "", evidence, fails=not used)
+
+
+def _memory_node(box: Box, gpu: Device) -> Judgement:
+    """Drivers of R615 and later keep the memory to themselves unless told otherwise, older ones make it a node."""
+    if not is_coherent(box):
+        return _NO_GRACE
+    if guest(box) is not None:
+        return skip("not-visible", "a guest has the NUMA nodes that its host gives it")
+    node = gpu.gpu_numa_id
+    evidence = [answered(node if isinstance(node, int) else "none", "nvmlDeviceGetNumaNodeId", gpu.bdf)]
+    if isinstance(node, int):
+        memory = next((row.memory_kb for row in rows(box.snapshot.numa_memory) if row.node == node), None)
+        evidence += [Evidence(f"/sys/devices/system/node/node{node}/meminfo", need(memory) if memory else "none")]
+        message = f"its memory is NUMA node {node}{'' if memory else ', which has no memory'}"
+        return judged(Fault.MEMORY_NODE, message, int(bool(memory)), 1, "", tuple(evidence), warns=not memory)
+    if node is None or (isinstance(node, Missing) and node.gap is not Gap.UNSUPPORTED):
+        return need(node) if node is not None else skip("not-supported", "NVML does not list this GPU")
+    modules = box.snapshot.modules
+    params = modules.driver_params if isinstance(modules, Modules) else {}
+    mode = "" if isinstance(params, Missing) else params.get("CoherentGPUMemoryMode", "").strip('"')
+    others = [other for other in box.topology.gpus if isinstance(other.gpu_numa_id, int)]
+    if mode == "driver" or not (others or mode == "numa"):
+        return skip("not-configured", "the driver keeps GPU memory to itself (CoherentGPUMemoryMode)", *evidence)
+    evidence += [Evidence("/proc/driver/nvidia/params", f"CoherentGPUMemoryMode: {mode}")] if mode else []
+    due = f"as that of {others[0].name} is" if others else "as the driver is set to make it"
+    message = f"its memory is no NUMA node, {due}"
+    return judged(Fault.MEMORY_NODE, message, 0, 1, "", tuple(evidence), warns=True)
 
 
 def _balancing(box: Box) -> Judgement:
@@ -40,6 +69,18 @@ CHECKS = (
         remedy="check the links with nvidia-smi c2c -s; reboot; if C2C stays off, call the vendor",
         judge=per_gpu("gpu_board", _c2c),
         blames=part("C2C"),
+    ),
+    Check(
+        id="gpu.memory-node",
+        rule="On Grace machines, warns if the memory of a GPU is no NUMA node, or an empty one, while that of others is"
+        " one, or while the driver is set to make it one. Not judged where the driver keeps GPU memory to itself"
+        " (CDMM, the default from R615 on), nor in virtual machines.",
+        source="nvmlDeviceGetNumaNodeId, /sys/devices/system/node, CoherentGPUMemoryMode of /proc/driver/nvidia/params;"
+        " https://developer.nvidia.com/blog/understanding-memory-management-on-hardware-coherent-platforms/",
+        remedy="search dmesg for memory hot-plug and NVRM lines of this GPU; reboot the drained node; if the node stays"
+        " away, call the vendor",
+        judge=per_listed_gpu(_memory_node),
+        blames=part("memory node"),
     ),
     Check(
         id="host.numa-balancing",

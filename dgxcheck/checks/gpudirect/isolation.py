@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, no_rdma, not_judged, rdma_configured
 from dgxcheck.checks.host.virtual_machines import hypervisor, in_guest
 from dgxcheck.checks.network.hcas import nics
+from dgxcheck.checks.pcie.acs_rules import AcsRule, acs_rules
 from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.checks.pcie.isolation import (
     BOOT_WITH_PASS_THROUGH,
@@ -26,19 +27,17 @@ from dgxcheck.checks.pcie.isolation import (
     passes_through,
     ports_between,
     translated_devices,
-    wants_own_acs,
 )
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Gap, Missing, need
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import Iommu
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device, DevicePair
 from dgxcheck.topology.paths import NEAR
 
-_CONNECTX_8 = "with ConnectX-8 each port needs bits of its own: compare them with rdma_topo check of rdma-core"
 BITS = {0x04: "request redirect", 0x08: "completion redirect", 0x10: "upstream forwarding", 0x20: "egress control"}
 
 
@@ -49,22 +48,28 @@ def acs(box: Box, gpu: Device, nic: Device) -> Precondition:
         return Precondition("ready", skip("not-supported", "their traffic passes through a host bridge in any case"))
     if (hidden := in_guest(box)) is not None:
         return hidden
-    if is_coherent(box):
-        return Precondition("ready", skip("not-supported", "the HCA reaches GPU memory over C2C"))
     ports = {port: port_acs(box, port, [(gpu, nic)]) for port in need(ports_between(box, gpu, nic))}
     redirecting = {port: each.judgement for port, each in ports.items() if each.state == "no"}
     if redirecting:
         first = next(iter(redirecting.values()))
         judgement = replace(first, remedy=disable_acs(box, *redirecting)) if first.remedy else first
-        return Precondition("no", judgement, f"ACS redirects to the root complex at {', '.join(redirecting)}")
+        what = "is set otherwise than needed here" if acs_rules(box) else "redirects to the root complex"
+        return Precondition("no", judgement, f"ACS {what} at {', '.join(redirecting)}")
     unknown = next((each for each in ports.values() if each.state == "?"), None)
     return unknown or Precondition("ready", Judgement(Status.PASS, "no port between them redirects"))
 
 
 @needs_facts
 def port_acs(box: Box, bdf: str, pairs: Sequence[DevicePair]) -> Precondition:
-    """Does this port redirect the traffic of these pairs?"""
+    """Does this port redirect the traffic of these pairs? Where the platform has a rule for it, is it set so?"""
     registers = need(acs_of(box, bdf))
+    rule = acs_rules(box).get(bdf)
+    if (
+        rule is not None
+        and registers is not None
+        and not (rule.is_off and (hypervisor(box) or translated_devices(box)))
+    ):
+        return _ruled(box, bdf, registers.control, rule)
     if registers is None or not registers.control & REDIRECT:
         return Precondition("ready", Judgement(Status.PASS, f"{bdf} does not redirect"))
     bits = ", ".join(name for bit, name in BITS.items() if registers.control & bit)
@@ -75,8 +80,6 @@ def port_acs(box: Box, bdf: str, pairs: Sequence[DevicePair]) -> Precondition:
         return Precondition("no", skip("not-configured", f"{message}; virtual machines need this: {reason}", evidence))
     if translated_devices(box):
         return judged_elsewhere("no", f"{message}; the kernel enables this where an IOMMU translates", "gdr.iommu")
-    if wants_own_acs(box):
-        return Precondition("?", skip("not-supported", f"{message}; {_CONNECTX_8}", evidence))
     if not rdma_configured(box):
         return Precondition("no", skip("not-configured", message, evidence))
     expected = registers.control & ~REDIRECT
@@ -86,12 +89,26 @@ def port_acs(box: Box, bdf: str, pairs: Sequence[DevicePair]) -> Precondition:
     ))  # fmt: skip
 
 
+def _ruled(box: Box, bdf: str, control: int, rule: AcsRule) -> Precondition:
+    expected = rule.applied(control)
+    evidence = Evidence(pci_file(bdf, "config"), f"ACSCtl {control:#06x}")
+    if control == expected:
+        return Precondition("ready", Judgement(Status.PASS, f"{bdf} is set as the platform needs it"))
+    message = f"ACS control {control:07b}, not {rule.bits}; the latter lets {rule.reason}"
+    if rule.is_off and not rdma_configured(box):
+        return Precondition("no", skip("not-configured", message, evidence))
+    return Precondition("no", Judgement(
+        Status.WARN, message, control, expected, evidence=(evidence,), remedy=disable_acs(box, bdf), fault=Fault.ACS
+    ))  # fmt: skip
+
+
 def _acs(box: Box) -> Judged:
-    pairs = near_pairs(box)
-    if (reason := not_judged(box, pairs)) is not None:
+    pairs, rules = near_pairs(box), acs_rules(box)
+    pairs_by_port: dict[str, list[DevicePair]] = {row.bdf: [] for row in rows(box.snapshot.config_space)
+                                                  if row.bdf in rules}  # fmt: skip
+    if (reason := not_judged(box, pairs or bool(rules))) is not None:
         yield HOST, reason
         return
-    pairs_by_port: dict[str, list[DevicePair]] = {}
     for pair in pairs:
         ports = ports_between(box, *pair)
         if isinstance(ports, Missing):
@@ -100,33 +117,37 @@ def _acs(box: Box) -> Judged:
         for port in ports:
             pairs_by_port.setdefault(port, []).append(pair)
     with_acs = {port: its for port, its in pairs_by_port.items() if acs_of(box, port) is not None}
-    yield from _of_ports(box, {port: port_acs(box, port, its) for port, its in with_acs.items()})
+    yield from _of_ports(box, {port: port_acs(box, port, its) for port, its in with_acs.items()}, bool(rules))
 
 
-def _of_ports(box: Box, ports: Mapping[str, Precondition]) -> Judged:
+def _of_ports(box: Box, ports: Mapping[str, Precondition], ruled: bool) -> Judged:
     """Each port that redirects; the host where all do, which is a setting of firmware or kernel."""
-    redirecting = {port: each.judgement for port, each in ports.items() if each.state == "no"}
+    wrong = {port: each.judgement for port, each in ports.items() if each.state == "no"}
     unknown = next((each for each in ports.values() if each.state == "?"), None)
-    if len(redirecting) == len(ports) > 1:
-        yield HOST, _all_ports(box, redirecting)
+    if len(wrong) == len(ports) > 1:
+        yield HOST, _all_ports(box, wrong, ruled)
     else:
-        for port, judgement in redirecting.items():
+        for port, judgement in wrong.items():
             yield bridge(port), judgement
     if unknown is not None:
         yield HOST, unknown.judgement
-    elif not redirecting:
-        evidence = tuple(Evidence(pci_file(port, "config"), "no redirect") for port in list(ports)[:10])
+    elif not wrong:
+        evidence = tuple(Evidence(pci_file(port, "config"), "as wanted") for port in list(ports)[:10])
         message = f"none of {counted(len(ports), 'port')} with ACS between GPUs and the HCAs near them redirects"
+        if ruled:
+            message = f"{counted(len(ports), 'port')} with ACS: each set as GPUs and their HCAs need it here"
         yield HOST, Judgement(Status.PASS, message, 0, 0, "ports", evidence)
 
 
-def _all_ports(box: Box, redirecting: Mapping[str, Judgement]) -> Judgement:
-    number = len(redirecting)
+def _all_ports(box: Box, wrong: Mapping[str, Judgement], ruled: bool) -> Judgement:
+    number = len(wrong)
     message = f"ACS redirects P2P to the root complex at all {number} ports; between GPUs and the HCAs near them"
-    evidence = tuple(each for judgement in redirecting.values() for each in judgement.evidence)[:10]
-    first = next(iter(redirecting.values()))
+    if ruled:
+        message = f"ACS is set otherwise than GPUs and their HCAs need it here at all {number} ports"
+    evidence = tuple(each for judgement in wrong.values() for each in judgement.evidence)[:10]
+    first = next(iter(wrong.values()))
     if first.status is not Status.SKIP:
-        remedy = disable_acs(box, *redirecting)
+        remedy = disable_acs(box, *wrong)
         return Judgement(Status.WARN, message, number, 0, "ports", evidence, remedy=remedy, fault=Fault.ACS)
     if reason := hypervisor(box):
         return skip(first.reason, f"{message}; virtual machines need this: {reason}", *evidence)
@@ -194,9 +215,10 @@ CHECKS = (
         id="gdr.acs",
         rule="Warns if a port below the nearest common bridge of a GPU and an HCA near it (or that bridge, unless it is"
         " a root port) has P2P redirection enabled and a peer memory module is loaded. Where virtual machines run, the"
-        " redirection is required and not judged. Undetermined without root.",
+        " redirection is required and not judged. On Grace, and with a ConnectX-8 beside each GPU, warns if a port has"
+        " not the bits that rdma_topo wants there. Undetermined without root.",
         source="ACS control word of /sys/bus/pci/devices/*/config, mask 0x3c as UCX pull request 11412; NCCL issues"
-        " 214, 606, 2079",
+        " 214, 606, 2079; https://github.com/linux-rdma/rdma-core kernel-boot/rdma_topo",
         remedy="disable ACS in the firmware setup, after IOMMU translation is disabled",
         judge=_acs,
         blames=_blames,

@@ -36,7 +36,7 @@ def no_rdma(box: Box) -> Judgement | None:
     return None if box.topology.gpus else skip("not-supported", "no GPUs")
 
 
-def not_judged(box: Box, pairs: list[tuple[Device, Device]]) -> Judgement | None:
+def not_judged(box: Box, pairs: object) -> Judgement | None:
     """Why no path between a GPU and an HCA near it can be judged; None where one can."""
     hidden = in_guest(box)
     in_virtual_machine = None if hidden is None else hidden.judgement

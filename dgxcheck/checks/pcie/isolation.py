@@ -11,10 +11,10 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.host.virtual_machines import hypervisor_gaps
 from dgxcheck.checks.network.hcas import nics
+from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting, device_part, is_below, nvlinks_between, peer_path
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
 from dgxcheck.facts.sysfs import pci_file
@@ -22,8 +22,6 @@ from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import data_ends, shared_bridges
 
 _GRACE = re.compile(r"\bG[BH][23]00\b")
-_CONNECTX_8 = (0x1023, DATA_DIRECT)
-"""The adapter, and its DMA function below the switch of a GPU (Direct NIC)."""
 PASS_THROUGH = "identity"
 BOOT_WITH_PASS_THROUGH = (
     "boot with iommu=pt (Arm: iommu.passthrough=1); or disable VT-d or AMD-Vi in the firmware setup; the IOMMU then no"
@@ -61,12 +59,6 @@ def is_coherent(box: Box) -> bool:
     nv_grdma_pci_topology_supported() of https://github.com/NVIDIA/open-gpu-kernel-modules (nv-pci.c).
     """
     return any(_GRACE.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
-
-
-def wants_own_acs(box: Box) -> bool:
-    """Has it ConnectX-8 adapters? Ports then need bits of their own, by what is below (rdma_topo of rdma-core)."""
-    functions = box.topology.functions.values()
-    return any(each.vendor == MELLANOX and each.device in _CONNECTX_8 for each in functions)
 
 
 def translated_devices(box: Box) -> list[Device]:
@@ -162,10 +154,11 @@ def disable_acs(box: Box, *ports: str) -> str:
     """The remedy: commands that clear the redirect bits alone; no command where IOMMU or virtual machines may need
     them (setpci(8)).
     """
-    if wants_own_acs(box):
+    if rules := acs_rules(box):
+        wanted = ";".join(f"{rules[port].bits}@{port}" for port in ports if port in rules)
         return (
-            "leave these bits as they are: with ConnectX-8 each port needs bits of its own; compare them with rdma_topo"
-            " check of rdma-core, and set them with the kernel parameter pci=config_acs"
+            f"clear no ACS bits by hand; boot with pci=config_acs={wanted} (Linux 6.11 and newer), better with what"
+            " rdma_topo write-grub-acs of rdma-core prints for all ports; remove scripts that disable ACS at boot"
         )
     if reason := reason_to_keep_acs(box):
         return f"do not disable ACS yet: {reason}; if neither is the case, disable ACS in the firmware setup"

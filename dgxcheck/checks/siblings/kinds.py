@@ -154,13 +154,14 @@ def _bridges(box: Box, rows: Rows) -> Iterator[Sibling]:
     below: dict[str, Counter[Hashable]] = {}
     depth: dict[str, int] = {}
     next_below: dict[str, set[str]] = {}
+    uses = {device.bdf: device.kind for device in box.topology.devices}
     wanted = {bridge for device in box.topology.devices for bridge in _bridges_above(device.path)}
     for function in box.topology.functions.values():
         for upper in _bridges_above(function.path)[-1:]:
             next_below.setdefault(upper, set()).add(function.bdf)
         if not _is_bridge(function) or is_nvswitch(function):
             for level, bridge in enumerate(_bridges_above(function.path)):
-                below.setdefault(bridge, Counter())[_model(function)] += 1
+                below.setdefault(bridge, Counter())[_model(function), uses.get(function.bdf)] += 1
                 depth[bridge] = level
     for bdf in sorted(wanted):
         port = box.topology.functions.get(bdf)

@@ -76,6 +76,9 @@ class Links:
     NVSWITCH_PORT = FaultKind("nvswitch-port",
         "the port of an adapter that leads to NVSwitches is down or counts errors", "hardware", warns="watch",
         steps=("inspect", *NVSWITCH_STEPS), source=FM)
+    FUNCTION_MISSING = FaultKind("function-missing",
+        "a PCI function that GPUs or NVSwitches are reached through is missing, while others like it are there",
+        "hardware", steps=("inspect", "reboot", "contact-vendor"), source=OWN)
     NVSWITCH_DRIVER = FaultKind("nvswitch-driver", "no driver is bound to an NVSwitch", "software",
         steps=("inspect", *NVSWITCH_STEPS), source=FM)
     FABRIC_UNHEALTHY = FaultKind("fabric-unhealthy",
@@ -147,7 +150,7 @@ class Links:
     MEMLOCK = FaultKind("memlock", "the limit of locked memory is too low for RDMA", "setting",
         about=("host", "memlock limit"))
     BAR1_FULL = FaultKind("bar1-full", "BAR1 has too little free space", "program", steps=("stop-jobs",), source=OWN)
-    ACS = FaultKind("acs", "ACS redirects peer-to-peer traffic to the root complex", "setting")
+    ACS = FaultKind("acs", "ACS is not set as peer-to-peer traffic needs it", "setting")
     IOMMU = FaultKind("iommu", "an IOMMU translates the DMA of GPUs or HCAs", "setting")
     IOMMU_BLOCKED = FaultKind("iommu-blocked", "an IOMMU blocked an access or interrupt that no driver set up",
         "software", warns="watch", steps=("inspect",), source=OWN)

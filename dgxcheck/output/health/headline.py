@@ -109,7 +109,7 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
     if kind == "gpus":
         return f"all {len(component.shared_by)} GPUs"
     if part == "subnet manager" or part.startswith("missing"):
-        return f"{part} {component.name}"
+        return f"{part} {component.name}".rstrip()
     if kind in _BEHIND:
         below = component.shared_by or tuple(d.name for d in assessment.topology.below(component.bdf or component.name))
         if len(below) == 1:

@@ -1,0 +1,93 @@
+"""PCI functions that come with GPUs, of which one may be missing: towards a GPU (Direct NIC), towards NVSwitches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.check import Check, per_host
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Subject, judged, skip
+from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.checks.network.hcas import nics
+from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
+from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.topology.model import Device
+
+
+def _dma(box: Box) -> list[str]:
+    functions = box.topology.functions.values()
+    return [each.bdf for each in functions if each.vendor == MELLANOX and each.device == DATA_DIRECT]
+
+
+def _bridges(box: Box) -> list[str]:
+    known = ((row.bdf, row.manages_nvswitches) for row in rows(box.snapshot.vpd))
+    return [bdf for bdf, leads in known if not (isinstance(leads, Missing) and leads.gap is Gap.ABSENT) and need(leads)]
+
+
+FOUND: Mapping[str, Callable[[Box], list[str]]] = {"gpu.dma": _dma, "nvlink.bridges": _bridges}
+"""By the key of the profile: bus ids of those that are there."""
+
+
+def _alone(box: Box) -> list[Device]:
+    """HCAs of the kind that has DMA functions elsewhere, whose own is not there."""
+    having = {nic.function.device for nic in nics(box) if nic.dma is not None and nic.function is not None}
+    return [nic for nic in nics(box) if nic.dma is None and nic.function is not None and nic.function.device in having]
+
+
+def _number(box: Box, key: str, noun: str) -> Judgement:
+    number, gpus = (box.choice.number(each) if box.choice is not None else None for each in (key, "gpu.count"))
+    if number is None or gpus is None or len(box.topology.gpus) != gpus.value:
+        return skip("no-reference", "no reference number of such functions")
+    if guest(box) is not None or in_container(box):
+        return skip("not-visible", "a guest or container sees only the functions assigned to it")
+    need(box.snapshot.pci)
+    present, expected = FOUND[key](box), int(number.value)
+    evidence = Evidence(PCI_DEVICES, ", ".join(present) or "none")
+    if not present:
+        return skip("not-configured", f"none of {expected} {noun} is there", evidence)
+    message = f"{len(present)} of {expected} {noun} found on PCI"
+    if key == "gpu.dma" and (alone := _alone(box)):
+        message += f"; {', '.join(nic.name for nic in alone)} has none"
+    fails = len(present) < expected
+    return judged(Fault.FUNCTION_MISSING, message, len(present), expected, "", (evidence,), fails=fails)
+
+
+def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    alone = _alone(box)
+    if len(alone) == 1:
+        yield Component(kind="hca", name=alone[0].name, bdf=alone[0].bdf, part="DMA function")
+    else:
+        yield Component(kind="slot", name="", part="missing DMA function")
+
+
+def _missing_bridge(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    yield Component(kind="slot", name="", part="missing NVSwitch bridge")
+
+
+CHECKS = (
+    Check(
+        id="network.dma-functions",
+        rule="Fails if some of the DMA functions that ConnectX-8 adapters have beside the GPUs (Direct NIC, 15b3:2100)"
+        " are there, and fewer than in the profile: the traffic of that GPU then goes through the CPU.",
+        source="/sys/bus/pci/devices against the profile's gpu.dma; keyword V3 of vital product data",
+        remedy="compare lspci -d 15b3:2100 and the adapter's settings (mstconfig -d BDF query) with another tray;"
+        " search dmesg for mlx5 and pcieport lines of that PCI domain; reboot the drained tray",
+        judge=per_host(lambda box: _number(box, "gpu.dma", "DMA functions")),
+        blames=_blames,
+    ),
+    Check(
+        id="nvlink.bridges",
+        rule="Fails if some of the ConnectX-7 functions through which the NVLink Subnet Manager reaches the NVSwitches"
+        " (SMDL=SW_MNG) are there, and fewer than in the profile: Fabric Manager then has not all NVSwitches."
+        " Undetermined without root.",
+        source="vital product data of /sys/bus/pci/devices/*/vpd against the profile's nvlink.bridges; NVIDIA Fabric"
+        " Manager guide, NVLink Subnet Manager",
+        remedy="search dmesg for mlx5_core and pcieport lines of that function and the log of Fabric Manager for NVLSM;"
+        " reboot the drained node; if it stays away, call the vendor",
+        judge=per_host(lambda box: _number(box, "nvlink.bridges", "functions towards NVSwitches")),
+        blames=_missing_bridge,
+    ),
+)

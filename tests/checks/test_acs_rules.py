@@ -1,0 +1,76 @@
+"""ACS bits that ``rdma_topo check`` of rdma-core (commit 691953d) wants in the same files of newer machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fabric_box import bad
+from rdma_box import acs, pair
+from test_health_checks import box, changed
+
+from dgxcheck.checks.pcie.acs_rules import acs_rules
+from dgxcheck.facts.record import replace
+
+_GB300 = {
+    **{f"{domain}:{port}": "xx111x1" for domain in ("0000", "0002", "0010", "0012") for port in ("00:00.0", "02:00.0")},
+    **{f"{domain}:00:00.0": "xx111x1" for domain in ("0006", "0016")},
+    **{f"{domain}:{port}": bits for domain in ("0008", "0009", "0018", "0019") for port, bits in (
+        ("00:00.0", "xx111x0"), ("02:00.0", "xx110x1"), ("02:01.0", "xx101x1"), ("05:00.0", "xx111x1"),
+    )},
+}  # fmt: skip
+_GB200 = dict.fromkeys(
+    (
+        f"{domain}:00:00.0"
+        for domain in ["0000", "0002", "0006", "0008", "0009", "0010", "0012", "0016", "0018", "0019"]
+    ),
+    "xx111x1",
+)
+_B300 = {
+    f"0000:{port}": "xx000x0" for root in (0x14, 0x34, 0x54, 0x74, 0x94, 0xB4, 0xD4, 0xF0)
+    for port in (f"{root:02x}:01.0", f"{root + 2:02x}:00.0", f"{root + 2:02x}:01.0", f"{root + 5:02x}:00.0")
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "wanted"), [
+    ("gb300-nvl72", _GB300), ("gb200-nvl72", _GB200), ("gh200", {"0000:00:00.0": "xx111x1", "0009:00:00.0": "xx111x1"}),
+    ("dgx-b300", _B300), ("dgx-h100", {}), ("dgx-b200", {}), ("vm-h100-x8", {}),
+])  # fmt: skip
+def test_each_port_has_the_bits_of_its_place(name: str, wanted: dict[str, str]) -> None:
+    of = box(name)
+    spaces = of.snapshot.config_space
+    assert isinstance(spaces, tuple)
+    with_acs = {row.bdf for row in spaces if row.acs is not None}
+    assert {bdf: rule.bits for bdf, rule in acs_rules(of).items() if bdf in with_acs} == wanted
+    assert bad(of, "gdr") == set()
+
+
+@pytest.mark.parametrize(("name", "port", "control"), [
+    ("gb300-nvl72", "0009:02:00.0", 0x1D), ("gb300-nvl72", "0009:00:00.0", 0x1D), ("gb300-nvl72", "0000:02:00.0", 0),
+    ("gb200-nvl72", "0018:00:00.0", 0), ("gh200", "0009:00:00.0", 0), ("dgx-b300", "0000:16:00.0", 0x01),
+    ("dgx-b300", "0000:14:01.0", 0x1D),
+])  # fmt: skip
+def test_a_wrong_port_is_found(name: str, port: str, control: int, tmp_path: Path) -> None:
+    of = box(changed(tmp_path, acs(port, control, name), name))
+    assert bad(of, "gdr") == {("gdr.acs", port, "warn")}
+
+
+def test_a_script_that_clears_all_is_one_finding(tmp_path: Path) -> None:
+    facts = {key: value for port in _GB200 for key, value in acs(port, 0, "gb200-nvl72").items()}
+    assert bad(box(changed(tmp_path, facts, "gb200-nvl72")), "gdr") == {("gdr.acs", None, "warn")}
+
+
+def test_adapters_with_ats_serve_virtual_machines() -> None:
+    of = box("dgx-b300")
+    spaces = of.snapshot.config_space
+    assert isinstance(spaces, tuple)
+    rows = tuple(replace(row, ats=True) if row.bdf.endswith("7:00.0") else row for row in spaces)
+    rules = acs_rules(replace(of, snapshot=replace(of.snapshot, config_space=rows)))
+    wanted = {"0000:16:00.0": "1x111x1", "0000:16:01.0": "xx111x1", "0000:14:01.0": "xx111x1"}
+    assert {port: rules[port].bits for port in wanted} == wanted
+
+
+def test_a_wrong_port_stops_its_pair_alone() -> None:
+    of = box("gb300-nvl72-acs-gpu-port")
+    assert "0009:02:01.0" in dict(pair(of, "GPU1", "mlx5_0").reasons)["gdr.acs"].summary
+    assert "gdr.acs" not in {check for check, _ in pair(of, "GPU0", "mlx5_1").reasons}
