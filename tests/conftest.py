@@ -22,7 +22,7 @@ from standin import cuda, nvml
 from standin.cuda_binding import Bench
 from wording_rules import broken_rules
 
-for profile, examples in (("quick", 25), ("long", 100)):
+for profile, examples in (("quick", 15), ("long", 100)):
     settings.register_profile(
         profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
