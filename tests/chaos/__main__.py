@@ -14,14 +14,14 @@ from chaos.bench import Bench, compiled
 from chaos.cases import Case, every
 
 
-def run(cases: list[Case], jobs: int) -> dict[Case, list[str]]:
+def run(cases: list[Case], jobs: int, box: str = "dgx-1-v100") -> dict[Case, list[str]]:
     """What does not hold, by case; ``jobs`` machines at once."""
     with tempfile.TemporaryDirectory(prefix="dgxcheck-chaos-") as folder:
         Path(folder).chmod(0o755)
         libraries = compiled(Path(folder))
         free: SimpleQueue[Bench] = SimpleQueue()
         for number in range(jobs):
-            free.put(Bench(Path(folder) / f"bench-{number}", libraries))
+            free.put(Bench(Path(folder) / f"bench-{number}", libraries, box))
 
         def one(case: Case) -> list[str]:
             bench = free.get()
@@ -44,11 +44,12 @@ def main() -> int:
     parser.add_argument("rows", nargs="*", metavar="ROW", help="error, hang, crash, slow, library, symbol, file, ..")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth case alone")
     parser.add_argument("--full", action="store_true", help="every code of every function at every GPU")
+    parser.add_argument("--box", default="dgx-1-v100", metavar="NAME", help="a shipped recording; three of its GPUs")
     parser.add_argument("--jobs", type=int, default=6, metavar="N")
     given = parser.parse_args()
     cases = [case for case in every(given.full) if not given.rows or case.row in given.rows][:: given.every]
     since = time.monotonic()
-    found = run(cases, given.jobs)
+    found = run(cases, given.jobs, given.box)
     ran, failed = Counter(case.row for case in found), Counter(case.row for case, broken in found.items() if broken)
     for row, count in ran.items():
         print(f"{row:<10}{count:>6} runs{failed[row]:>6} failed")

@@ -56,7 +56,7 @@ def compiled(folder: Path) -> Libraries:
 
 
 class Bench:
-    """A DGX-1 with three of its GPUs, files and library of its own, so that several can be at work at once."""
+    """A box, a DGX-1 with three of its GPUs, files and library of its own, so that several can be at work at once."""
 
     def __init__(self, folder: Path, libraries: Libraries, box: str = "dgx-1-v100", gpus: int = GPUS) -> None:
         folder.mkdir(mode=0o755)

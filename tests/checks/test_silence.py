@@ -174,3 +174,10 @@ def test_nvml_lists_a_gpu_that_the_pci_tree_does_not_have(tmp_path: Path) -> Non
     found = findings(tmp_path, {"names /sys/bus/pci/devices": others})
     assert found.get(f"driver.answers/{GPU2}") == "unknown"
     assert findings(tmp_path, {"names /sys/bus/pci/devices": {"missing": "denied"}}).get("driver.answers") == "unknown"
+
+
+@pytest.mark.parametrize("function", ["DriverVersion", "NVMLVersion", "CudaDriverVersion"])
+def test_nvml_that_does_not_tell_its_versions_is_sick(function: str, tmp_path: Path) -> None:
+    key = f"nvml nvmlSystemGet{function}"
+    assert findings(tmp_path, {key: code(999, "garbled")})["driver.library"] == "unknown"
+    assert "driver.library" not in findings(tmp_path, {key: NO_FUNCTION})

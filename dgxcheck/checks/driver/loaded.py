@@ -56,6 +56,12 @@ def _nvml_state(box: Box) -> Judgement:
         nvml = again
     if not isinstance(nvml, Missing):
         version = nvml.driver_version
+        gaps = [each for each in (version, nvml.nvml_version, nvml.cuda_version) if isinstance(each, Missing)]
+        refused = [each for each in gaps if each.code not in (None, NvmlReturn.FUNCTION_NOT_FOUND)]
+        if refused:
+            evidence = tuple(Evidence(each.where, each.reason) for each in refused)
+            message = f"NVML does not report its version: {refused[0].where}: {refused[0]}"
+            return Judgement(Status.UNKNOWN, message, evidence=evidence)
         return Judgement(Status.PASS, f"NVML responds, driver {'unknown' if isinstance(version, Missing) else version}")
     no_error_code = nvml.gap is Gap.GARBLED and nvml.code is None
     held = [gpu for gpu in box.topology.gpus if bound(gpu) == "nvidia"]
@@ -128,8 +134,10 @@ CHECKS = (
         id="driver.library",
         rule="Fails if there are GPUs on PCI and NVML cannot be initialised, or no longer responds at the second"
         " reading, or if a container that has their device nodes may open none; unknown if this user"
-        " may not use it. GPUs that are bound to another driver or are not assigned to this container are not judged.",
-        source="nvmlInit, nvmlDeviceGetCount",
+        " may not use it, or if it does not report its version. GPUs that are bound to another driver or are not"
+        " assigned to this container are not judged.",
+        source="nvmlInit, nvmlDeviceGetCount, nvmlSystemGetDriverVersion, nvmlSystemGetNVMLVersion,"
+        " nvmlSystemGetCudaDriverVersion",
         remedy="check dmesg for NVRM messages; check that the driver is installed and the module nvidia is loaded;"
         " after an upgrade reload the NVIDIA modules or reboot",
         judge=per_host(_nvml_state),
