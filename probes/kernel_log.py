@@ -80,13 +80,19 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         _undetected(of_driver, begins), _without_bars(of[pcie], begins),
     )  # fmt: skip
     errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda each: each.seconds)
+    off_bus = _once(_off_bus(of_driver, begins))
     left_out = [(int(match[1]), match[2]) for _, message in known if (match := _LEFT_OUT.fullmatch(message))]
+    xids = _with_causes(_with_more(_once(_xids(of_driver, begins)), left_out))
+    unnumbered = _unnumbered(xids, of_driver, begins)
     return KernelLog(
         where=where,
         begins=first if mark == _MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),
-        xids=_with_unnumbered(_with_causes(_with_more(_once(_xids(of_driver, begins)), left_out)), of_driver, begins),
+        xids=(*xids, *(xid for xid in unnumbered if xid.number != FALLEN)),
         sxids=_once(_sxids(of_driver, begins)),
-        off_bus=_once(_off_bus(of_driver, begins)),
+        off_bus=off_bus or tuple(
+            OffBus(bdf=xid.bdf, seconds=xid.seconds, xid=False, line=xid.line, past=xid.past)
+            for xid in unnumbered if xid.number == FALLEN
+        ),
         pcie=_errors_with_more(errors, left_out),
         not_started=_once(_not_started(of_driver, begins)),
         refused=tuple(_refused(of_driver, begins)),
@@ -196,8 +202,8 @@ def _with_causes(xids: tuple[Xid, ...]) -> tuple[Xid, ...]:
     return (*ended, *found.values())
 
 
-def _with_unnumbered(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> tuple[Xid, ...]:
-    """With what the driver says without an Xid, where the log has no Xid, of any GPU, that says it.
+def _unnumbered(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> list[Xid]:
+    """What the driver says without an Xid, as one, where the log has no Xid, of any GPU, that says it.
 
     A line without the number of its GPU is of the GPU that alone has an Xid within seconds.
     """
@@ -213,10 +219,9 @@ def _with_unnumbered(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> tup
                 bdf=bdf, number=counts_as, seconds=seconds, pid=None, process="", part="", text=text,
                 line=message, past=past,
             )  # fmt: skip
-    silent = {place for place, counts_as in found if counts_as != RECOVERY}  # as which the reset follows from it
-    kept = {key: xid for key, xid in found.items() if key[1] != RECOVERY or not silent}
-    named = [xid for (place, _), xid in kept.items() if place >= 0]
-    return (*xids, *(named or kept.values()))
+    if any(number != RECOVERY for _, number in found):  # from which the reset follows
+        found = {key: xid for key, xid in found.items() if key[1] != RECOVERY}
+    return [xid for (place, _), xid in found.items() if place >= 0] or [*found.values()]
 
 
 def _sxids(lines: Lines, begins: Begins) -> list[SXid]:

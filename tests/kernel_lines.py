@@ -36,6 +36,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("NVRM: GPU2 _kgspRpcRecvPoll: GSP RM heartbeat timed out",), "kernel.xid", Fault.XID),
     (("NVRM: _kgspRpcRecvPoll: GSP RM heartbeat timed out",), "kernel.xid", Fault.XID),
     (("NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out",), "kernel.xid", Fault.XID),
+    (("NVRM: nvAssertOkFailedNoLog: Assertion failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F) returned"
+      " from rmStatus @ kernel_ce_gv100.c:106",), "kernel.off-bus", Fault.GPU_LOST),
     # https://github.com/scitix/sichek/issues/51
     (("NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from"
       " status @ kernel_channel.c:2874",), "kernel.xid", Fault.RESET_REQUIRED),
@@ -76,6 +78,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("nvidia_uvm: Unknown symbol nvUvmInterfaceDisableAccessCntr (err -2)",), "kernel.gpu-start",
      Fault.MODULE_REFUSED),
     (("nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client",), "kernel.gpu-start",
+     Fault.PEER_MEMORY),
+    (("nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)",), "kernel.gpu-start",
      Fault.PEER_MEMORY),
     # found on an H100, gpud; and on six nodes of B300
     (("NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!",), "kernel.nvlink",

@@ -72,18 +72,19 @@ SEVERAL_LINES = {
     Form("NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:", context=True): _OF_DRIVER,
 }
 """How messages of several lines begin, and the lines that go on with them."""
-_SILENT, _TO_RESET = (119, ""), (154, "to 0x1 (GPU Reset Required)")
+_SILENT, _LOST, _TO_RESET = (119, ""), (79, ""), (154, "to 0x1 (GPU Reset Required)")
+_ASSERTS = r"NVRM: (?:GPU(?P<gpu>\d{1,2}) )?nv\w{1,40}: .{1,40}"
 _UNNUMBERED: Mapping[Form, tuple[int, str]] = {
     Form("NVRM: GPU", r"(?P<gpu>\d{1,2}) _kgsp(?:IsHeartbeatTimedOut|LogRpcTimeout|LogXid119): [*H]"): _SILENT,
     Form("NVRM: GPU", r"(?P<gpu>\d{1,2}) _kgspRpcRecvPoll: GSP RM heartbeat timed out"): _SILENT,
     Form("NVRM: _kgspRpcRecvPoll: GSP RM heartbeat timed out"): _SILENT,
     Form("NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out"): _SILENT,
-    Form(
-        "Reset required [NV_ERR_RESET_REQUIRED]", before=r"NVRM: (?:GPU(?P<gpu>\d{1,2}) )?nv\w{1,40}: .{1,40}"
-    ): _TO_RESET,
+    Form("GPU lost from the bus [NV_ERR_GPU_IS_LOST]", before=_ASSERTS): _LOST,
+    Form("Reset required [NV_ERR_RESET_REQUIRED]", before=_ASSERTS): _TO_RESET,
 }
 """Beside an Xid, or without it, and as which it counts: the heartbeat of the GPU's system processor stopped; a call was
-refused until the GPU is reset (https://github.com/scitix/sichek/issues/51).
+refused because the GPU is lost (https://github.com/NVIDIA/open-gpu-kernel-modules/issues/688), or until it is reset
+(https://github.com/scitix/sichek/issues/51).
 """
 _REFUSED = Form(
     "NVRM: API mismatch: the client ", r".{0,80}?has (?:the )?version (?P<version>[\w.-]{1,40}?)[,.]?(?:\s|$)"
@@ -93,6 +94,7 @@ _MODULE_REFUSED: Mapping[Form, ModuleTrouble] = {
     Form("version magic ", "'[^']{1,160}' should be '", before=_MODULES): "kernel",
     Form(".gnu.linkonce.this_module section size must match", before=f"module {_MODULES}"): "kernel",
     Form("disagrees about version of symbol ", r"\w", before=_MODULES): "kernel",
+    Form("Unknown symbol ", r"\w{1,80} \(err -22", before=_MODULES): "kernel",
     Form("Unknown symbol ", r"\w{1,80} \(err -?\d", before=_MODULES): "symbols",
     Form("Loading of ", "(?:unsigned module|module with (?:unavailable key|unsupported crypto)) is rejected"):
         "signature",
@@ -199,8 +201,8 @@ def unnumbered(message: str) -> tuple[int, int, str] | None:
 
 def is_news(counts_as: int, logged: AbstractSet[int]) -> bool:
     """Does a line without a number say what none of these Xids says? A reset follows from any error of a GPU."""
-    if counts_as == _SILENT[0]:
-        return logged.isdisjoint((_SILENT[0], 120))
+    if counts_as != _TO_RESET[0]:
+        return logged.isdisjoint((counts_as, 120) if counts_as == _SILENT[0] else (counts_as,))
     known = from_ampere()
     return not any(
         number in known and known[number].severity not in ("application", "information") for number in logged

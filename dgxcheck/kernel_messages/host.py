@@ -138,11 +138,13 @@ def _oopses(lines: Lines) -> Iterator[HostEvent]:
 
 
 def _hung(lines: Lines) -> Iterator[HostEvent]:
-    """Tasks and CPUs that hang outside the NVIDIA driver: those in it are ``stuck``."""
+    """Tasks and CPUs that hang outside the NVIDIA driver, with the module they are in: those in it are ``stuck``."""
     open_: HostEvent | None = None
     for seconds, message in lines:
         if open_ is not None and seconds - open_.seconds <= FRAMES_S and _FRAME.match(message):
             open_ = None
+        elif open_ is not None and not open_.group and (at := first_match(_AT, message)):
+            open_ = replace(open_, group=at["module"])
         match = first_match(_STUCK, message) or first_match(_STALLED, message)
         if match is not None:
             if open_ is not None:

@@ -164,7 +164,9 @@ def test_a_gpu_without_memory_for_anything(
 ) -> None:
     """Of memory that nobody holds nothing is known to be well."""
     full: Json = {"skipped": "busy", "detail": "40 MiB free", "code": 2}
-    box = measured(tmp_path, {key: full if GPUS[2] in key else each for key, each in dgx1_p100().items()})
+    facts = {key: full if GPUS[2] in key else each for key, each in dgx1_p100().items()}
+    access: Json = {"value": True, "unit": "", "how": "measured", "method": "x", "tool": "dgxcheck"}
+    box = measured(tmp_path, {**facts, f"access {GPUS[2]} {GPUS[3]}": access})
     memory = tuple(
         replace(row, free=free_mib << 20) if row.bdf == GPUS[2] else row for row in rows(box.snapshot.gpu_memory)
     )

@@ -62,8 +62,10 @@ def test_one_pair_that_asks_for_a_reset_is_a_finding_about_both(tmp_path: Path) 
 
 @pytest.mark.parametrize("code", [3, 4, 999])
 def test_nvlinks_whose_far_ends_no_gpu_tells_are_no_wiring(code: int, tmp_path: Path) -> None:
-    found = bad(tmp_path, answers("GetNvLinkRemotePciInfo", code))
-    assert sum(check == "driver.answers" for check, _, _ in found) == 8
+    facts = answers("GetNvLinkRemotePciInfo", code)
+    assert sum(check == "driver.answers" for check, _, _ in bad(tmp_path, facts)) == 8
+    without_profile = run(replace(box(changed(tmp_path, facts, BOX)), boards={}), CHECKS)
+    assert sum((each.id, each.status.value) == ("driver.answers", "unknown") for each in without_profile) == 8
 
 
 @pytest.mark.parametrize("code", [3, 4, 999])

@@ -36,6 +36,17 @@ def of(bus: str, query: str, value: Json) -> Facts:
     return {f"nvml {function} 0000:{bus}:00.0{f' {arguments}' if arguments else ''}": value}
 
 
+def unlisted(bus: str, *above: str) -> Facts:
+    """A GPU without a driver; those above it move up in NVML's list."""
+    handles = dict(enumerate(above, 7 - len(above)))
+    return {
+        **{f"nvml nvmlDeviceGetHandleByIndex {at}": f"0000:{other}:00.0" for at, other in handles.items()},
+        "nvml nvmlDeviceGetHandleByIndex 7": {"missing": "garbled", "code": 2},
+        "nvml nvmlDeviceGetCount": 7,
+        f"link /sys/bus/pci/devices/0000:{bus}:00.0/driver": {"missing": "absent"},
+    }
+
+
 OFF = "pid=1, GPU has fallen off the bus."
 RESET = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
 REPLACING = {"reseat", "replace"}
@@ -68,6 +79,17 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
     ("pcie-x4", {key: value for bus in ("07", "08", "0e", "0f") for key, value in {
       **of(bus, "nvmlDeviceGetCurrentClocksEventReasons", 0x20), **of(bus, "nvmlDeviceGetTemperature 0", 92)}.items()},
       [], "host/host/cooling", {"inspect"}, {"replace", "reset-gpu"}),
+    ("dgx-h100", {}, ["NVRM: nvAssertOkFailedNoLog: Assertion failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST]"
+      " (0x0000000F) returned from rmStatus @ kernel_ce_gv100.c:106"],  # open-gpu-kernel-modules issue 688
+      "gpu/f[0-9a-f:.]+", {"reboot"}, {"reset-gpu"}),
+    ("dgx-h100", {**unlisted("c3", "d1", "df")}, ["NVRM: The NVIDIA GPU 0000:c3:00.0 (PCI ID: 10de:2330)",
+      "NVRM: installed in this system is not supported by the", "NVRM: NVIDIA 580.105.08 driver release."],
+      "gpu/0000:c3:00.0", {"reboot"}, {"change-setting", "reset-gpu"}),  # NVIDIA/aicr issue 1858: one of eight
+    ("dgx-h100", {}, ["mlx5_core 0000:29:00.0 ens6f0np0: TX timeout detected",  # NVIDIA/NVSentinel issue 1334
+      "watchdog: BUG: soft lockup - CPU#14 stuck for 26s! [swapper/14:0]",
+      "RIP: 0010:mlx5e_poll_ico_cq+0x5c/0x2a0 [mlx5_core]"], "hca/0000:29:00.0", {"inspect"}, {"reset-gpu", "replace"}),
+    ("gb300-nvl72", {}, ["nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)"],
+      "host/host/peer memory module", {"load-module"}, {"reboot"}),  # NVIDIA/gpu-operator issue 2868
 ]  # fmt: skip
 
 

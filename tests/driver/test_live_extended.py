@@ -67,6 +67,7 @@ def test_a_healthy_box_passes_and_its_figures_are_recorded(
 
 @pytest.mark.parametrize(("fault", "check"), thinned([
     ("drop 0 1", "measure.p2p-integrity"),
+    ("oom 0 9", "measure.host-bandwidth"),
     ("mirror 1 0", "measure.p2p-integrity"),
     ("wrong-memory 1 4096", "measure.memory-integrity"),
 ], 3))  # fmt: skip

@@ -138,3 +138,16 @@ def test_health_and_xids_from_nvml_where_the_log_is_closed(
     assert running.end() == 0
     told = [(event["event"], event.get("code")) for event in running.seen if event["event"] in ("finding", "note")]
     assert told == [("note", "kernel log")]
+
+
+def test_events_that_nvml_does_not_tell_are_said_to_be_missed(
+    served: Callable[[str], Box], standin: Path, tmp_path: Path
+) -> None:
+    box = served("dgx-1-v100")
+    environment = box.environment(standin, "error 15 nvmlEventSetWait")
+    running = Running(box.tree, environment, "--state", str(tmp_path / "watch.json"), "--every", "1h")
+    note = running.until(lambda event: event.get("code") == "NVML events")
+    assert note["text"].startswith("Xids are not monitored: ")
+    time.sleep(2.5)
+    assert running.end() == 0
+    assert [event.get("code") for event in running.seen].count("NVML events") == 1

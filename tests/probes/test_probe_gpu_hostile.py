@@ -40,7 +40,7 @@ def check(value: object) -> None:
         for field in fields(value):
             check(getattr(value, field))
     else:
-        assert isinstance(value, (bool, int, str, Missing))
+        assert isinstance(value, (bool, int, float, str, Missing))
         assert value != ""
 
 

@@ -57,6 +57,18 @@ def test_a_driver_that_nvidia_smi_cannot_reach_is_to_blame(tmp_path: Path, capsy
     assert "gpu.count" not in [found["check"] for found in document["findings"] if found["status"] == "unknown"]
 
 
+def test_a_gpu_alone_that_waits_for_the_fabric_waits_for_its_manager(tmp_path: Path) -> None:
+    """https://github.com/siderolabs/extensions/pull/717: without NVLSM it stays so; no reset helps."""
+    file = tmp_path / "smi.txt"
+    file.write_text(
+        "Driver Version                            : 570.133.20\nAttached GPUs                             : 8\n"
+        "GPU 00000000:1B:00.0\n    Product Name                          : NVIDIA B200\n    Fabric\n"
+        "        State                             : In Progress\n        Status                            : N/A\n"
+    )
+    (cause,) = assess(open_source(str(file))).causes
+    assert (cause.component, cause.actions[0].step) == (FABRIC_MANAGER, "inspect")
+
+
 @pytest.mark.parametrize(("name", "together"), [("Tesla V100-SXM2-16GB", True), ("Tesla V100-PCIE-16GB", False)])
 def test_gpus_with_nvlinks_to_unnamed_ends_are_reset_together(
     name: str, together: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]

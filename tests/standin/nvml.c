@@ -636,6 +636,10 @@ int nvmlDeviceRegisterEvents(Device gpu, unsigned long long types, void *set)
 int nvmlEventSetWait_v2(void *set, struct event *out, unsigned timeout_ms)
 {
     static int told;
+    struct call call = HOST("nvmlEventSetWait_v2", "nvmlEventSetWait", NONE);
+    int code = suffer(&call);
+    if (code)
+        return code;
     const char *waiting = getenv("NVML_STANDIN_XID");
     unsigned index, number;
     if (!set || told++ || !waiting || sscanf(waiting, "%u:%u", &index, &number) != 2 || index >= MAX_GPUS) {

@@ -21,7 +21,8 @@ from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.profiles.library import board_id
+from dgxcheck.facts.record import replace
+from dgxcheck.profiles.library import board_id, boards_for
 from dgxcheck.topology.model import Device
 
 Facts = Mapping[str, object]
@@ -73,6 +74,8 @@ _MOST = 10
 
 
 def _answers(box: Box) -> Judged:
+    if not box.boards:  # --profile none expects no numbers; what a model answers is no number
+        box = replace(box, boards=boards_for(None))
     listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
     facts = {gpu.name: facts_of(box.snapshot, gpu.bdf or "") for gpu in listed}
     groups: dict[Mode, Group] = {}

@@ -40,7 +40,7 @@ def _fabric(box: Box) -> Judged:
         yield HOST, unjudged(modes_of) if isinstance(modes_of, Missing) else ruled(_before_hopper, box)
         return
     failed = [judgement for _, judgement in registrations if judgement.status is Status.FAIL]
-    if len(registrations) > 1 and len(failed) == len(registrations):
+    if failed and len(failed) == len(registrations) and (len(failed) > 1 or len(box.topology.gpus) == 1):
         state, evidence = failed[0].measured, tuple(fact for judgement in failed for fact in judgement.evidence)
         message = f"no GPU is registered with the NVSwitch fabric (first GPU: {state})"
         fault = Fault.FABRIC_MANAGER_DOWN

@@ -27,6 +27,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.profiles.library import board_id
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.relations import OFF_BUS
 from dgxcheck.xid.table import REMEDIES
@@ -79,6 +80,11 @@ _REASONS: Mapping[NoStart, _Reason] = {
     ),
 }  # fmt: skip
 """What the driver says of the reason, the most particular first; it says nothing else of most failures."""
+_ALONE = _Reason(
+    fault=Fault.GPU_NOT_STARTED, text=": it takes this one alone of its model for a GPU that it does not support",
+    remedy="",
+)  # fmt: skip
+_OF_A_MODEL = frozenset({"needs-open", "not-open", "unsupported"})
 _LATE = "watch it: if it happens again, cold power cycle, then check the GPU's power cables and seating"
 _MODULES: Mapping[ModuleTrouble, tuple[str, str]] = {
     "signature": (
@@ -156,6 +162,8 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
     reason = _reason(now) if now else _REASONS["bars"]
     if reason is _REASONS["claimed"] and gpu is not None and bound(gpu) not in (None, "nvidia", "nouveau"):
         return None
+    if _OF_A_MODEL & {each.why for each in now} and gpu is not None and _runs_others(box, gpu):
+        reason = _ALONE
     if listed:
         message = f"the driver could not start it at first{reason.text}; NVML lists it now{reach(log)}"
         remedy = _POWER if reason.fault is Fault.GPU_UNPOWERED else _LATE
@@ -171,6 +179,11 @@ def _reason(events: Sequence[NotStarted]) -> _Reason:
     """The most particular one that these say."""
     said = {event.why for event in events}
     return next((reason for why, reason in _REASONS.items() if why in said), _Reason(Fault.GPU_NOT_STARTED, "", ""))
+
+
+def _runs_others(box: Box, gpu: Device) -> bool:
+    """Does NVML list another GPU with the same PCI ids? (https://github.com/NVIDIA/aicr/issues/1858)"""
+    return any(other.index is not None and board_id(other) == board_id(gpu) != "" for other in box.topology.gpus)
 
 
 def _starts(box: Box) -> Judged:
@@ -198,9 +211,9 @@ def _modules(box: Box, log: KernelLog) -> Judged:
     now = [each for each in log.modules if not each.past and (each.module or not loaded)]
     for name in dict.fromkeys(each.module for each in now):
         own = [each for each in now if each.module == name]
-        text, remedy = _MODULES[own[-1].why]
-        message = f"the kernel did not load module {name or 'of the driver'}: {text}{reach(log)}"
         peer = name in _PEER_MEMORY
+        text, remedy = _OTHER_STACK if peer and own[-1].why == "kernel" else _MODULES[own[-1].why]
+        message = f"the kernel did not load module {name or 'of the driver'}: {text}{reach(log)}"
         yield (
             replace(HOST, part=name or "kernel modules"),
             Judgement(
@@ -211,6 +224,11 @@ def _modules(box: Box, log: KernelLog) -> Judged:
 
 
 _PEER_MEMORY = ("nvidia_peermem", "nv_peer_mem")
+_OTHER_STACK = (
+    "it was built against another RDMA stack (ib_core)",
+    "build the driver's modules again beside the RDMA stack that is installed (MLNX_OFED or DOCA first, then the NVIDIA"
+    " driver: dkms status), then modprobe nvidia_peermem",
+)
 _PER_GPU = per_device(
     _start, lambda log: [each.bdf for each in log.not_started if each.bdf is not None], "no failed start logged"
 )

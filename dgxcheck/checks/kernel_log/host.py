@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from dgxcheck.checks.engine.blame import driver, host
+from dgxcheck.checks.engine.blame import component_of, driver, host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
@@ -18,6 +18,8 @@ from dgxcheck.facts.record import replace
 
 _DRIVER = "nvidia"
 """Prefix of the driver's modules: nvidia, nvidia_uvm, nvidia_modeset, nvidia_peermem."""
+_MLX5 = "mlx5"
+"""Prefix of the modules of the HCAs' driver."""
 _SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
 """Prefixes of the names of NVIDIA's services; the kernel truncates names to 15 characters."""
 _BY_LIMIT = "cgroup"
@@ -77,8 +79,13 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 
 def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """A file server that does not respond, for which tasks wait; else the kernel."""
+    """The adapters in whose driver CPUs hang and whose queues stalled (NVIDIA/NVSentinel issue 1334), or a file server
+    that does not respond, for which tasks wait; else the kernel."""
     log = box.snapshot.kernel_log
+    if not isinstance(log, Missing) and any(event.group.startswith(_MLX5) for event in events_of(log, "hung")):
+        stalled = (event.bdf for event in log.hcas if event.trouble == "stalled" and not event.past)
+        for bdf in dict.fromkeys(stalled):
+            yield component_of(box, Subject(kind="hca", name=bdf, bdf=bdf))
     if not isinstance(log, Missing) and any(not event.past for event in events_of(log, "file server")):
         yield host_part("file server")
     yield host_part("kernel")

@@ -164,7 +164,7 @@ def _without_memory(box: Box, bdf: str | None) -> Judgement | None:
     full = [row for row in own if isinstance(row.value, NotMeasured) and row.value.code == OUT_OF_MEMORY]
     processes, memory = box.gpu(bdf).processes, box.gpu(bdf).memory
     held = not isinstance(processes, Missing) and not isinstance(processes.compute, Missing) and processes.compute
-    if not full or held or any(row.number is not None for row in own):
+    if not full or held or any(row.number is not None and row.kind != "access" for row in own):  # which takes none
         return None
     message, facts = f"nothing was measured on it: {full[0].value}", (evidence(full[0]),)
     free = memory if isinstance(memory, Missing) else memory.free

@@ -1,7 +1,8 @@
 """The worker that stays in NVML and waits for its events, where the kernel log is closed to us.
 
 It says ``open`` before and after NVML is opened (a gap where it cannot be), then ``event N`` before and after each
-wait: null where there was none, else the bus id and the Xid (48 for a double-bit ECC error). It ends when stdin does.
+wait: null where there was none, a gap where the driver could not wait, else the bus id and the Xid (48 for a double-bit
+ECC error). It ends when stdin does.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _registered(index: int, events: Any) -> Missing | None:
 
 
 def _next(events: Any) -> Json:
-    """The next event within ``WAIT_MS``; an error other than that there is none is waited for, too."""
+    """The next event within ``WAIT_MS``; an error other than that there is none is said, and waited for, too."""
     found: list[Any] = []
 
     def wait() -> str:
@@ -70,8 +71,9 @@ def _next(events: Any) -> Json:
         return calls.bdf_of(found[0].device)
 
     if isinstance(bdf := calls.answer("nvmlEventSetWait", wait), Missing):
-        if bdf.gap is not Gap.TIMEOUT:
-            time.sleep(WAIT_MS / 1000)
-        return None
+        if bdf.gap is Gap.TIMEOUT:
+            return None
+        time.sleep(WAIT_MS / 1000)
+        return gap_to_json(bdf)
     kind, data = int(found[0].eventType), int(found[0].eventData)
     return {"bdf": bdf, "xid": data if kind == XID else DOUBLE_BIT_XID}
