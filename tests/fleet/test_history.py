@@ -124,7 +124,7 @@ def sisters(nodes: int, seed: int, rate: float, bad: Sequence[float] = ()) -> Hi
 
 def test_a_part_shows_what_the_count_of_its_node_does_not() -> None:
     """Faults every other month on a node, and on three of 100 as many or more at one GPU; by the node's count alone the
-    first would be found in one of four fleets."""
+    first would be found in one of five."""
     found = Counter(each.node for seed in range(20) for each in lemons(sisters(100, seed, 6 / 365, (2, 3, 5))))
     assert found["dgx0"] >= 8
     assert found["dgx1"] + found["dgx2"] >= 38
@@ -290,5 +290,5 @@ def test_hostile_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     (tmp_path / "long.json").write_bytes(b"x" * (RESULT_BYTES + 2))
     assert main(["fleet", "--history", folder]) == 3
     out = capsys.readouterr().out
-    for words in ("2 results", "in the future", "recordings: 1 results", "longer than 8 MiB"):
+    for words in ("2 results", "in the future", "recordings: 1 result:", "longer than 8 MiB"):
         assert words in out
