@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from time import time
 
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.limits import HISTORY_RESULTS
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.fleet.document import NotAResult, SharedStrings, parts_of, result_of
-from dgxcheck.fleet.judge import CLOCK_SKEW_S, Unread, documents
+from dgxcheck.fleet.judge import Unread, documents, refuse_future
 from dgxcheck.fleet.node import LEVELS, LikeMachines, NodeFault, OpenFault, Result, proven
 from dgxcheck.fleet.part_history import DAY_S, PartHistory, PartsOverTime
 from dgxcheck.fleet.trends import Gauges, Trend
@@ -92,7 +93,7 @@ class _Passed(Collection[str]):
 
 def read(specs: Iterable[str], now_s: float | None = None) -> History:
     """All results of files and folders. Raises BadInput for a name of nothing, or for too many results."""
-    latest = (time() if now_s is None else now_s) + CLOCK_SKEW_S
+    now_s = time() if now_s is None else now_s
     shortened, gauges = _Shortened(), Gauges()
     visits: list[Visit] = []
     unread: list[Unread] = []
@@ -104,13 +105,11 @@ def read(specs: Iterable[str], now_s: float | None = None) -> History:
         where, body = document
         try:
             visit = shortened.visit(body)
+            refuse_future(visit.result, now_s)
         except NotAResult as error:
             unread.append(Unread(where, str(error)))
             continue
-        if visit.at_s > latest:
-            node, date = visit.result.node, visit.result.generated_at
-            unread.append(Unread(where, f"{node}: {date} is in the future; check its clock"))
-        elif not visit.result.live:
+        if not visit.result.live:
             recorded += 1
         elif len(visits) < HISTORY_RESULTS:
             visits.append(visit)
@@ -118,7 +117,7 @@ def read(specs: Iterable[str], now_s: float | None = None) -> History:
         else:
             raise BadInput(f"{where}: more than {HISTORY_RESULTS} results; give a shorter time")
     if recorded:
-        unread.append(Unread("recordings", f"{recorded} results do not say when the machine was so"))
+        unread.append(Unread("recordings", f"{counted(recorded, 'result')}: when the machine was so is not known"))
     return history_of(visits, gauges, unread)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from time import gmtime, strftime, time
 from typing import BinaryIO
 
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.limits import FLEET_FILES, FLEET_IDLE_LINES, RESULT_BYTES
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
@@ -22,7 +23,7 @@ from dgxcheck.source.state_file import DATE
 STDIN = "-"
 MAX_AGE_S = 86400.0
 """A result that is older proves nothing: what broke since is not in it."""
-CLOCK_SKEW_S = 300
+_CLOCK_SKEW_S = 300
 """By which clocks of hosts may differ."""
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
 """Files of a folder that can hold results; a file that is named itself may end in anything."""
@@ -191,7 +192,6 @@ def judge(
     """
     wanted = frozenset(expected)
     now_s = time() if now_s is None else now_s
-    oldest, latest = (strftime(DATE, gmtime(max(0, at))) for at in (now_s - max_age_s, now_s + CLOCK_SKEW_S))
     shared, columns = SharedStrings(), FigureColumns()
     results: list[Result] = []
     unread: list[Unread] = []
@@ -202,18 +202,27 @@ def judge(
         where, document = each
         try:
             result, figures = result_of(document, shared)
+            refuse_future(result, now_s)
         except NotAResult as error:
             unread.append(Unread(where, str(error)))
-            continue
-        if result.generated_at > latest:
-            unread.append(Unread(where, f"{result.node}: {result.generated_at} is in the future; check its clock"))
             continue
         if (owner := _called_after(where, wanted)) and not _same_node(owner, result.node):
             unread.append(Unread(where, f"a result of {result.node} in a file of {owner}"))
             continue
         columns.add(len(results), result.group, figures)
         results.append(result)
-    return fleet_of(results, columns, unread, expected, oldest)
+    return fleet_of(results, columns, unread, expected, dated(now_s - max_age_s))
+
+
+def dated(at_s: float) -> str:
+    """As results have it."""
+    return strftime(DATE, gmtime(max(0, at_s)))
+
+
+def refuse_future(result: Result, now_s: float) -> None:
+    """Raises NotAResult for one that cannot have been made yet."""
+    if result.generated_at > dated(now_s + _CLOCK_SKEW_S):
+        raise NotAResult(f"{result.node}: {result.generated_at} is in the future; check its clock")
 
 
 def _called_after(where: str, nodes: Collection[str]) -> str:
@@ -247,8 +256,8 @@ def fleet_of(
     for name, numbers in of_node.items():
         live = [number for number in numbers if results[number].live]
         if live and len(live) < len(numbers):
-            why = "results of recordings do not count beside those of the machine itself"
-            left_out.append(Unread(name, f"{len(numbers) - len(live)} {why}"))
+            recorded = counted(len(numbers) - len(live), "result")
+            left_out.append(Unread(name, f"{recorded} of recordings not counted beside those of the machine itself"))
             of_node[name] = live
     nodes = {name: node_of([results[number] for number in of_node[name]], oldest) for name in sorted(of_node)}
     current = {_figures_of(numbers, results): name for name, numbers in of_node.items()}

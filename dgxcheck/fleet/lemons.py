@@ -2,14 +2,16 @@
 
 An incident is a result in which new faults are found: one broken part has many. Of the incidents of a node and of those
 like it, the node should have the share that its days with results are; the test is the upper tail of that binomial
-distribution. Over all nodes the method of Benjamini and Hochberg bounds the share of wrongly blamed ones. A node that
-is blamed is no measure for others: it is left out and the rest judged again until nothing changes.
+distribution. So it is for the incidents at one place (a bus id) of all such nodes: what fails again and again is mostly
+one part, and stands out there long before the node does. The less likely of both counts, after Bonferroni. Over all
+nodes the method of Benjamini and Hochberg bounds the share of wrongly blamed ones. A node that is blamed is no measure
+for others: it is left out and the rest judged again until nothing changes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import exp, lgamma, log, log1p
 
 from dgxcheck.facts.record import Record
@@ -47,17 +49,28 @@ def incidents(node: NodeHistory) -> list[float]:
     return sorted({spell.first_s for spell in node.spells})
 
 
+_EVERYWHERE = ""
+_Counts = Mapping[str, Counter[str]]
+"""Incidents by node, then by place and everywhere."""
+
+
+def _counts(node: NodeHistory) -> Counter[str]:
+    found = {(spell.first_s, place) for spell in node.spells
+             for place in (_EVERYWHERE, *BUS_ID.findall(spell.fault.key))}  # fmt: skip
+    return Counter(place for _, place in found)
+
+
 def lemons(history: History) -> tuple[Lemon, ...]:
     """The least likely first."""
     groups: dict[tuple[str, str], list[str]] = {}
     for name, node in history.nodes.items():
         groups.setdefault((node.group.profile, node.group.gpus), []).append(name)
-    times = {name: incidents(node) for name, node in history.nodes.items()}
+    counts = {name: _counts(node) for name, node in history.nodes.items()}
     blamed: dict[str, Lemon] = {}
     for _ in range(_ROUNDS):
-        found = [lemon for names in groups.values() for lemon in _of_group(names, times, history.nodes, blamed)]
+        found = [lemon for names in groups.values() for lemon in _of_group(names, counts, history.nodes, blamed)]
         found.sort(key=lambda lemon: (lemon.chance, lemon.node))
-        held = [rank for rank, lemon in enumerate(found, 1) if lemon.chance <= RATE * rank / len(found)]
+        held = [rank for rank, lemon in enumerate(found, 1) if lemon.chance <= RATE * rank / len(history.nodes)]
         before, blamed = blamed, {lemon.node: lemon for lemon in found[: max(held, default=0)]}
         if before.keys() == blamed.keys():
             break
@@ -65,23 +78,29 @@ def lemons(history: History) -> tuple[Lemon, ...]:
 
 
 def _of_group(
-    names: Sequence[str], times: Mapping[str, Sequence[float]], nodes: Mapping[str, NodeHistory],
-    blamed: Collection[str],
-) -> list[Lemon]:  # fmt: skip
+    names: Sequence[str], counts: _Counts, nodes: Mapping[str, NodeHistory], blamed: Collection[str]
+) -> Iterator[Lemon]:
+    """Nodes with enough incidents."""
     sound = [name for name in names if name not in blamed]
-    total, days = sum(len(times[name]) for name in sound), sum(nodes[name].days for name in sound)
-    found = []
+    days, totals = sum(nodes[name].days for name in sound), Counter[str]()
+    for name in sound:
+        totals.update(counts[name])
+    places = len({place for name in names for place in counts[name]} - {_EVERYWHERE})
     for name in names:
-        node, own = nodes[name], times[name]
-        within = name not in blamed
-        others, other_days = total - within * len(own), days - within * node.days
-        chance = _tail(len(own), len(own) + others, node.days / (node.days + other_days)) if other_days else 1.0
-        found.append(Lemon(
-            node=name, incidents=own, expected=others / other_days * node.days if other_days else 0.0,
-            likes=len(sound) - within, days=node.days, chance=chance if len(own) >= LEAST else 1.0,
-            mended=_mended(own, node), place=_mostly(node),
-        ))  # fmt: skip
-    return found
+        node, own, within = nodes[name], counts[name], name not in blamed
+        other_days = days - within * node.days
+        if own[_EVERYWHERE] < LEAST or not other_days:
+            continue
+        share = node.days / (node.days + other_days)
+        others = {place: totals[place] - within * count for place, count in own.items()}
+        chances = {place: _tail(count, count + others[place], share) for place, count in own.items()}
+        tests = [chance * (places if place else 1) for place, chance in chances.items()]
+        most = max(own.keys() - {_EVERYWHERE}, key=lambda place: own[place], default="")
+        yield Lemon(
+            node=name, incidents=incidents(node), expected=others[_EVERYWHERE] / other_days * node.days,
+            likes=len(sound) - within, days=node.days, chance=min(1.0, min(tests) * (2 if places else 1)),
+            mended=_mended(node), place=most if 2 * own[most] > own[_EVERYWHERE] else "",
+        )  # fmt: skip
 
 
 def _tail(least: int, trials: int, share: float) -> float:
@@ -98,16 +117,9 @@ def _tail(least: int, trials: int, share: float) -> float:
     return min(1.0, total)
 
 
-def _mended(times: Sequence[float], node: NodeHistory) -> bool:
-    if not times or any(spell.gone_s is None for spell in node.spells):
+def _mended(node: NodeHistory) -> bool:
+    times = incidents(node)
+    if any(spell.gone_s is None for spell in node.spells):
         return False
     bad, quiet = (times[-1] - node.first_s) / DAY_S + 1, (node.last_s - times[-1]) / DAY_S
     return exp(-len(times) / bad * quiet) < _QUIET
-
-
-def _mostly(node: NodeHistory) -> str:
-    """The bus id of more than half of all incidents."""
-    found = {(spell.first_s, place) for spell in node.spells for place in BUS_ID.findall(spell.fault.key)}
-    places = Counter(place for _, place in found)
-    place, count = places.most_common(1)[0] if places else ("", 0)
-    return place if 2 * count > len(incidents(node)) else ""

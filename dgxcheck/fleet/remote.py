@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from time import time
 from typing import Any
 
 from dgxcheck.facts.limits import RESULT_BYTES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
-from dgxcheck.fleet.judge import Fleet, Unread, fleet_of, parsed
+from dgxcheck.fleet.judge import MAX_AGE_S, Fleet, Unread, dated, fleet_of, parsed, refuse_future
 from dgxcheck.fleet.node import Result
 from dgxcheck.fleet.outliers import FigureColumns
 
@@ -132,6 +133,7 @@ class _Answers:
         if stream == "stdout" and text.startswith(b"{") and len(text) <= RESULT_BYTES:
             try:
                 result, figures = result_of(parsed(text), self._shared)
+                refuse_future(result, time())
             except NotAResult as error:
                 self._why[node] = str(error)
                 return
@@ -159,4 +161,4 @@ class _Answers:
             for node in nodes
             if (why := self._died.get(node) or ("" if node in answered else self._why.get(node, self.unanswered)))
         ]
-        return fleet_of(self._results, self._columns, unread, nodes)
+        return fleet_of(self._results, self._columns, unread, nodes, dated(time() - MAX_AGE_S))

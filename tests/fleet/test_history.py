@@ -100,22 +100,35 @@ def test_a_year_of_five_hundred_nodes() -> None:
     assert parts["slot", True] >= 22
 
 
-def sisters(nodes: int, seed: int, rate: float) -> History:
-    """Nodes that all fail as often, by chance."""
+def sisters(nodes: int, seed: int, rate: float, bad: Sequence[float] = ()) -> History:
+    """Nodes that all fail as often, by chance, at one of their GPUs; the first GPUs of some fail more often still."""
     draw = random.Random(seed)
-    group, fault = (each := result_of(document("a", DRAIN), SharedStrings())[0]).group, each.faults[0]
+    of_slot = [result_of(document("a", (("ecc-uncorrected", slot),)), SharedStrings())[0] for slot in range(8)]
 
-    def spells() -> Iterator[Spell]:
-        when = draw.expovariate(rate)
+    def spells(often: float, slots: int) -> Iterator[Spell]:
+        when = draw.expovariate(often)
         while when < 365:
-            yield Spell(fault=fault, first_s=when * DAY_S, last_s=when * DAY_S, results=1, gone_s=(when + 1) * DAY_S)
-            when += draw.expovariate(rate)
+            at_s, (fault,) = when * DAY_S, of_slot[draw.randrange(slots)].faults
+            yield Spell(fault=fault, first_s=at_s, last_s=at_s, results=1, gone_s=at_s + DAY_S)
+            when += draw.expovariate(often)
 
+    found = {f"dgx{number}": [*spells(rate, 8)] for number in range(nodes)}
+    for name, times in zip(found, bad, strict=False):
+        found[name] += spells(rate * (times - 1), 1)
     return History(
-        nodes={f"dgx{number}": NodeHistory(group=group, first_s=0, last_s=365 * DAY_S, results=365, days=365,
-                                           spells=tuple(spells())) for number in range(nodes)},
+        nodes={name: NodeHistory(group=of_slot[0].group, first_s=0, last_s=365 * DAY_S, results=365, days=365,
+                                 spells=tuple(own)) for name, own in found.items()},
         parts={}, trends=(), unread=(),
     )  # fmt: skip
+
+
+def test_a_part_shows_what_the_count_of_its_node_does_not() -> None:
+    """Faults every other month on a node, and on three of 100 as many or more at one GPU; by the node's count alone the
+    first would be found in one of five."""
+    found = Counter(each.node for seed in range(20) for each in lemons(sisters(100, seed, 6 / 365, (2, 3, 5))))
+    assert found["dgx0"] >= 8
+    assert found["dgx1"] + found["dgx2"] >= 38
+    assert found.total() - sum(found[f"dgx{number}"] for number in range(3)) <= 3
 
 
 def test_of_a_fleet_without_lemons_one_in_twenty_gets_one() -> None:
@@ -277,5 +290,5 @@ def test_hostile_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     (tmp_path / "long.json").write_bytes(b"x" * (RESULT_BYTES + 2))
     assert main(["fleet", "--history", folder]) == 3
     out = capsys.readouterr().out
-    for words in ("2 results", "in the future", "recordings: 1 results", "longer than 8 MiB"):
+    for words in ("2 results", "in the future", "recordings: 1 result:", "longer than 8 MiB"):
         assert words in out

@@ -22,6 +22,8 @@ n3) echo 'ssh: connect to host n3 port 22: Connection refused' >&2; exit 255;;
 n4) exec sleep 60;;
 n5) echo '{"schema": "dgxcheck/topo/1"}';;
 n6) echo Welcome to n6; cat FOLDER/sick.json;;
+n7) sed 's/"generated_at": "..../"generated_at": "2999/' FOLDER/well.json;;
+n8) sed 's/"generated_at": "..../"generated_at": "2020/' FOLDER/well.json;;
 n9) cat FOLDER/well.json; echo 'Connection to n9 closed by remote host.' >&2; exit 255;;
 *) cat FOLDER/well.json;;
 esac
@@ -55,6 +57,17 @@ def test_a_node_that_dies_after_its_result_is_named(program: str, capsys: pytest
     assert [node["name"] for node in document["nodes"]] == ["n1", "n9"]
     why = "printed its result, then exit code 255: Connection to n9 closed by remote host."
     assert document["unread"] == [{"where": "n9", "why": why}]
+
+
+def test_a_node_with_a_wrong_clock_or_an_old_answer_proves_nothing(
+    program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ClusterShell")
+    argv = ["fleet", "-w", "n[7-8]", "--worker", "exec", "--program", program, "--format", "json"]
+    assert main(argv) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert {node["name"]: node["verdict"] for node in document["nodes"]} == {"n8": "unknown"}
+    assert "is in the future; check its clock" in document["unread"][0]["why"]
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_counters_of_the_real_tools(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("kind", ["fat", "planes"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_thousand_systems(kind: Kind, tmp_path: Path) -> None:
     """3 s of CPU and 200 MB, as the command is run."""
     with simulated(Fabric(kind, 1000), tmp_path) as asked:

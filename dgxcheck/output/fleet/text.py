@@ -71,6 +71,7 @@ def render(report: FleetReport) -> str:
         *_verdicts(fleet),
         *section("Faults", [_kind(kind) for kind in fleet.kinds], most),
         *section("Too old to prove anything; the newest results of these nodes", _stale(fleet), most),
+        *section("Of a recording or text, which proves nothing of the machine as it is now", _recorded(fleet), most),
         *section("Found earlier, and not shown to be gone since",
                   [_unproven(*each) for each in unproven(fleet)], most),
         *section("Off the median of the fleet",
@@ -111,6 +112,11 @@ def _stale(fleet: Fleet) -> list[str]:
     """The oldest first."""
     nodes = sorted((node.newest.generated_at, name) for name, node in fleet.nodes.items() if node.stale)
     return [f"{name}: {generated_at}" for generated_at, name in nodes]
+
+
+def _recorded(fleet: Fleet) -> list[str]:
+    names = [name for name, node in fleet.nodes.items() if not node.newest.live]
+    return [folded(names)] if names else []
 
 
 def _kind(kind: KindOfFault) -> str:
