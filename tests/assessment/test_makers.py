@@ -14,7 +14,7 @@ from read_box import box
 
 from dgxcheck.assessment import assess
 from dgxcheck.checks.engine.finding import BAD
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.source.recording.shipped import open_source
 
 KERNEL_LOG, MLPERF = "kernel log", "results of MLPerf"
@@ -92,6 +92,7 @@ def test_boards_of_four_gpus_need_no_nvswitches(
         for link, other in enumerate(others):
             facts[f"nvml nvmlDeviceGetNvLinkRemoteDeviceType {bdf} {link}"] = 0
             known = source.nvml("nvmlDeviceGetPciInfo", other)
+            assert not isinstance(known, Missing)
             facts[f"nvml nvmlDeviceGetNvLinkRemotePciInfo {bdf} {link}"] = known
     path = written(tmp_path, base, named(vendor, product, facts), *gone)
     profile, bad = judged(path)

@@ -43,6 +43,7 @@ _EVERYONE = ("*", "root", "%", "@", "%%")
 _KERNEL_LOG = "kmsg "
 _STATED = "stated "
 _NIC_NAME = "stated nic-name "
+_IMEX_NODES = "text /etc/nvidia-imex/nodes_config.cfg"
 _COMMAND_LINE = "text /proc/cmdline"
 _BUILDER = "text /proc/version"
 # those of distributions stay
@@ -160,6 +161,8 @@ class _ByKey:
             return f"{seconds}{semicolon}{self._said(message)}"
         if _CONFIGURATION.match(key):
             return "\n".join(map(_limits_line, text.split("\n")))
+        if key == _IMEX_NODES:
+            return "".join("node\n" for line in text.splitlines() if line.partition("#")[0].strip())
         if key == _BUILDER:
             return _BUILT_BY.sub("(hidden)", text, count=1)
         if key == _COMMAND_LINE:
