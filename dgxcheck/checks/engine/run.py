@@ -74,12 +74,15 @@ def _findings(box: Box, check: Check) -> list[Finding]:
 def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> Finding:
     bad = judgement.status in BAD
     crosses = check.crossed is not None and judgement.status is not Status.SKIP
+    remedy = judgement.remedy or (judgement.fault.remedy if judgement.fault else "") or check.remedy
+    if bad and subject.bdf is not None:
+        remedy = remedy.replace(" BDF", f" {subject.bdf}")
     return Finding(
         id=check.id,
         subject=subject,
         judgement=judgement,
         source=check.source,
-        remedy=judgement.remedy or (judgement.fault.remedy if judgement.fault else "") or check.remedy,
+        remedy=remedy,
         blames=_distinct(check.blames(box, subject, judgement)) if bad else (),
         shared=check.shared(box, subject, judgement) if bad else None,
         crossed=_distinct(check.crossed(box, subject, judgement)) if crosses and check.crossed is not None else (),
