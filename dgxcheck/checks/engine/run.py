@@ -9,6 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, judgements
 from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
 from dgxcheck.components.component import Component
+from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
@@ -75,8 +76,8 @@ def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> 
     bad = judgement.status in BAD
     crosses = check.crossed is not None and judgement.status is not Status.SKIP
     remedy = judgement.remedy or (judgement.fault.remedy if judgement.fault else "") or check.remedy
-    if bad and subject.bdf is not None:
-        remedy = remedy.replace(" BDF", f" {subject.bdf}")
+    if bad and (device := for_smi(subject.bdf)):
+        remedy = remedy.replace(" BDF", f" {device}")
     return Finding(
         id=check.id,
         subject=subject,
