@@ -41,7 +41,7 @@ def test_nccl_sees_a_direct_nic_twice_once_beside_its_gpu() -> None:
     machine = examine("gb300-nvl72", LAUNCH)
     placed = placements(machine.snapshot, machine.topology)
     system = fromstring(nccl_xml.render(machine.snapshot, machine.topology, placed))
-    beside = {}
+    beside: dict[str, list[str | None]] = {}
     for top in system.findall("cpu/pci"):
         nets = [net.get("name") for net in top.iter("net")]
         beside |= {f"GPU{gpu.get('dev')}": nets for gpu in top.iter("gpu")}
