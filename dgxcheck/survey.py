@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         DeviceNodes,
         Dimm,
         Host,
+        Imex,
         Memlock,
         MemoryController,
         Modules,
@@ -82,6 +83,7 @@ class Snapshot(Record):
     device_nodes: DeviceNodes | Missing = _UNASKED
     memlock: Memlock | Missing = _UNASKED
     units: tuple[Unit, ...] | Missing = _UNASKED
+    imex: Imex | Missing = _UNASKED
     kernel_log: KernelLog | Missing = _UNASKED
     gpu_board: tuple[GpuBoard, ...] | Missing = _UNASKED
     gpu_pcie: tuple[GpuPcie, ...] | Missing = _UNASKED

@@ -32,6 +32,7 @@ MODULES = {
     "device_nodes": "host.software",
     "memlock": "host.memlock",
     "units": "host.software",
+    "imex": "host.software",
     "kernel_log": "kernel_log",
     "gpu": "gpu.identity",
     "nvlink": "gpu.nvlink",

@@ -56,6 +56,8 @@ OF_A_GPU = (
     "geforce-x4-gsp-heartbeat", "geforce-x4-power-cap", "geforce-x4-riser-gen3", "geforce-x4-throttle",
     "geforce-x4-xid-62", "hgx-h100-nvlink-down", "hgx-h100-persistence-off", "hgx-h100-xid-48", "l40s-x8-double-bit",
     "l40s-x8-ecc-off", "l40s-x8-hot", "l40s-x8-power-cap", "l40s-x8-gfw-boot", "gb200-nvl72-memory-node",
+    "dgx-a100-80-xid-95", "dgx-a100-80-power-cap", "dgx-a100-80-gpu-x8", "big-sur-gpu-x8", "big-sur-off-bus",
+    "big-sur-persistence-off",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-xid-before-reload", "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading",
@@ -181,7 +183,8 @@ STAYS = {
          "pcie-x8-uplink-slow"),
         "of figures that all GPUs or HCAs have"),
     **dict.fromkeys(
-        ("dgx-b200-nvlsm-bridge-missing", "gb300-nvl72-dma-missing",
+        ("dgx-b200-nvlsm-bridge-missing", "gb300-nvl72-dma-missing", "gb200-nvl72-imex-down", "big-sur-acs-switch",
+         "big-sur-switch-x8", "dgx-a100-80-hca-gen3",
          "dgx-b200-fabric-in-progress", "dgx-b200-port-200", "gb300-nvl72-dma-x8", "gb300-nvl72-port-400",
          "dgx-b300-port-down", "gh200-remap-failed",
          "dgx-b300-acs-gpu-port", "dgx-b300-nic-x8", "dgx-b300-off-bus", "dgx-b300-port-400", "dgx-b300-uplink-gen3",

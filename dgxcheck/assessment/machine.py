@@ -148,7 +148,8 @@ def topology_of(facts: Snapshot) -> Topology:
     from dgxcheck.topology.build import build
 
     return build(
-        facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa, facts.stated, facts.vpd
+        facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa, facts.stated, facts.vpd,
+        facts.gpu_modes,
     )  # fmt: skip
 
 

@@ -47,9 +47,6 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[str, str | Missing]]:
             yield f"firmware {hca.board_id}", hca.fw_ver
 
 
-_REGISTERED = 3
-
-
 def nvlink_domains(snapshot: Snapshot) -> tuple[str, ...]:
     """``CLUSTER_UUID.CLIQUE`` of the GPUs that are registered with a fabric manager, distinct and in order.
 
@@ -73,11 +70,7 @@ def nvlinks(snapshot: Snapshot) -> Mapping[str, Mapping[str, Json]]:
 
 def _domain(modes: GpuModes) -> str:
     fabric = modes.fabric
-    if not isinstance(fabric, Fabric) or fabric.state != _REGISTERED:
-        return ""
-    if isinstance(fabric.cluster_uuid, Missing) or isinstance(fabric.clique_id, Missing):
-        return ""
-    return f"{fabric.cluster_uuid}.{fabric.clique_id}" if fabric.cluster_uuid.strip("0-") else ""
+    return f"{fabric.domain}.{fabric.clique_id}" if isinstance(fabric, Fabric) and fabric.domain else ""
 
 
 def parts(snapshot: Snapshot, settings: Settings) -> tuple[Part, ...]:

@@ -8,7 +8,7 @@ from dgxcheck.checks.answers import gpus as answers_of_gpus
 from dgxcheck.checks.answers import host as answers_of_the_host
 from dgxcheck.checks.by_nature import last_run, states, unique
 from dgxcheck.checks.consistency import readings
-from dgxcheck.checks.driver import bound, fabric_manager, persistence, versions
+from dgxcheck.checks.driver import bound, fabric_manager, imex, persistence, versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, presence, spare_memory, thermal
@@ -41,6 +41,7 @@ CHECKS: tuple[Check, ...] = (
     *answers_of_gpus.CHECKS,
     *versions.INSTALLATION,
     *fabric_manager.CHECKS,
+    *imex.CHECKS,
     *presence.CHECKS,
     *inventory.CHECKS,
     *ecc.CHECKS,
@@ -109,7 +110,7 @@ PROBES = (
     "pci", "vpd", "numa", "numa_memory", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac",
     "dimms", "network", "storage", "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie",
     "gpu_memory", "gpu_ecc", "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes",
-    "nvlink_rate", "nvlink_errors", "p2p", "measurement", "config_space", "iommu", "memlock", "units", "stated",
+    "nvlink_rate", "nvlink_errors", "p2p", "measurement", "config_space", "iommu", "memlock", "units", "imex", "stated",
     "tool_reports",
 )  # fmt: skip
 """Fields of the snapshot that the checks judge."""

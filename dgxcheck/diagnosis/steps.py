@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere, is_k80
 from dgxcheck.facts.bdf import for_smi
-from dgxcheck.facts.gpu import GpuActivity, GpuModes, GpuProcess
+from dgxcheck.facts.gpu import REGISTERED, Fabric, GpuActivity, GpuModes, GpuProcess
 from dgxcheck.facts.host import Host, Memlock, Modules
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import replace
@@ -202,7 +202,7 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
     whole = joined or not isinstance(box.snapshot.pci, Missing)
     everything = whole and len(gpus) == len(box.topology.gpus)
     ids = () if everything else _chosen(gpus)
-    if has_nvswitches(box) and gpus:
+    if _has_own_fabric(box) and gpus:
         old = any(is_before_ampere(box, gpu) is not False for gpu in gpus)
         all_reset = with_switches or old
         instruction = Instruction(code="reset-all-with-switches" if all_reset else "reset-with-fabric-manager")
@@ -214,6 +214,14 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
         instruction=instruction if ids or everything else Instruction(code="reset-named"),
         disturbs=tuple(gpu.name for gpu in gpus),
     )  # fmt: skip
+
+
+def _has_own_fabric(box: Box) -> bool:
+    """Does Fabric Manager of this machine join its GPUs? NVSwitches of HGX B300 are not seen where the functions that
+    lead to them are not, but the GPUs are registered in a fabric that ends at the machine."""
+    fabrics = [row.fabric for row in rows(box.snapshot.gpu_modes)] if guest(box) is None else []
+    registered = any(isinstance(each, Fabric) and each.state == REGISTERED and not each.domain for each in fabrics)
+    return has_nvswitches(box) or registered
 
 
 def restart(box: Box, component: Component) -> Action:

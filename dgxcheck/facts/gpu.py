@@ -272,6 +272,10 @@ class GpuMemory(Record, where="nvml memory"):
     """Missing throughout before Ampere and while MIG instances are active."""
 
 
+REGISTERED = 3
+"""``NVML_GPU_FABRIC_STATE_COMPLETED``"""
+
+
 class Fabric(Record):
     """A GPU's registration with the fabric manager of an NVSwitch machine (``nvmlGpuFabricInfo_t``)."""
 
@@ -289,6 +293,13 @@ class Fabric(Record):
         "fabric health", differs="driver.fabric-health judges it", by="driver.fabric-health", good=(0, 1)
     )
     """0 not supported, 1 healthy, 2 unhealthy, 3 limited capacity; from R570 on (``nvmlGpuFabricInfo_v3_t``)."""
+
+    @property
+    def domain(self) -> str:
+        """The cluster, if the GPU is registered and the fabric may reach beyond the machine: the UUID of one that ends
+        there (DGX A100, HGX H100) is all zeros."""
+        known = self.state == REGISTERED and isinstance(self.cluster_uuid, str) and isinstance(self.clique_id, int)
+        return str(self.cluster_uuid) if known and str(self.cluster_uuid).strip("0-") else ""
 
 
 class GpuModes(Record, where="nvml modes"):

@@ -163,6 +163,13 @@ class DeviceNodes(Record):
     """``/dev/infiniband/uverbs<number>``"""
 
 
+class Imex(Record, where="/etc/nvidia-imex/nodes_config.cfg"):
+    """NVIDIA's service that shares GPU memory between the nodes of an NVLink domain."""
+
+    nodes: int | Missing = nature.setting("IMEX nodes")
+    """How many are listed; not asked where the unit neither runs nor is enabled."""
+
+
 class NumaNode(Record, where="/sys/devices/system/node/node{node}"):
     """One ``/sys/devices/system/node/nodeN``."""
 

@@ -164,8 +164,8 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         _flag("DeviceGetDisplayMode", "display_mode"),
         _flag("DeviceGetDisplayActive", "display_active"),
         _ask("DeviceGetFieldValues", "recovery_action", RECOVERY_ACTION),
-        _ask("DeviceGetGpuFabricInfo"),
     ),
+    "fabric": (_ask("DeviceGetGpuFabricInfo"),),
     "activity": (
         _ask("DeviceGetUtilizationRates", "gpu_percent memory_percent", members="gpu memory"),
         _ask("DeviceGetComputeRunningProcesses"),

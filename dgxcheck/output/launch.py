@@ -88,7 +88,7 @@ def _gres(
 ) -> Iterator[str]:
     gpus, host = _gpus(snapshot), snapshot.host
     sockets = host.cpu.sockets if isinstance(host, Host) and isinstance(host.cpu, Cpu) else len(cores)
-    if len(cores) != sockets:
+    if isinstance(sockets, int) and len(cores) != sockets:
         yield "# these cores are a part of a socket: slurm.conf needs SlurmdParameters=numa_node_as_socket"
     for placement in placed:
         gpu = gpus.get(placement.gpu.bdf or "")

@@ -23,8 +23,8 @@ _GEN = {1: "2.5 GT/s", 2: "5 GT/s", 3: "8 GT/s", 4: "16 GT/s", 5: "32 GT/s", 6: 
 _GPU_CLASS, _SWITCH_CLASS = "0x030200", "0x068000"
 _NVSWITCHES = "0000:ff:ff.0"
 """A name for NVSwitches that the PCI tree does not show: NCCL takes every target of a switch's class for the same."""
-
-
+_DMA = "_dma"
+"""A Direct NIC is two devices to NCCL, the second at its DMA function (transport/net_ib, ``NCCL_IB_DATA_DIRECT``)."""
 Rails = Mapping[str, tuple[int | None, int | None]]
 """Rail and plane by HCA: what the fabric tells and a machine does not know."""
 
@@ -41,17 +41,24 @@ def render(snapshot: Snapshot, topology: Topology, placed: Sequence[Placement], 
         node = device.numa_node if isinstance(device.numa_node, int) else 0
         if node not in cpus:
             cpus[node] = SubElement(system, "cpu", _cpu(snapshot, node))
-        at = cpus[node]
-        for bdf in _seen_by_nccl(function.path, topology):
-            if bdf not in nodes:
-                nodes[bdf] = SubElement(at, "pci", _pci(topology.functions[bdf]))
-            at = nodes[bdf]
+        at = _place(cpus[node], nodes, function.path, topology)
         if device.kind == "gpu":
             _gpu(at, snapshot, topology, device, placed)
-        else:
-            _nic(at, snapshot, device, (rails or {}).get(device.name, (None, None)))
+            continue
+        way = (rails or {}).get(device.name, (None, None))
+        _nic(at, snapshot, device.name, way)
+        if device.dma is not None and not isinstance(device.dma.path, Missing):
+            _nic(_place(cpus[node], nodes, device.dma.path, topology), snapshot, device.name, way, _DMA)
     indent(system)
     return tostring(system, encoding="unicode") + "\n"
+
+
+def _place(at: Element, nodes: dict[str, Element], path: Sequence[str], topology: Topology) -> Element:
+    for bdf in _seen_by_nccl(path, topology):
+        if bdf not in nodes:
+            nodes[bdf] = SubElement(at, "pci", _pci(topology.functions[bdf]))
+        at = nodes[bdf]
+    return at
 
 
 def _in_order(topology: Topology) -> list[Device]:
@@ -151,15 +158,17 @@ def _class_of(topology: Topology, bdf: str | None) -> str:
     return f"0x{function.class_code:06x}" if function is not None and isinstance(function.class_code, int) else ""
 
 
-def _nic(at: Element, snapshot: Snapshot, hca: Device, way: tuple[int | None, int | None]) -> None:
+def _nic(
+    at: Element, snapshot: Snapshot, hca: str, way: tuple[int | None, int | None], suffix: str = ""
+) -> None:  # fmt: skip
     element = SubElement(at, "nic")
     said = {name: str(number) for name, number in zip(("rail", "plane"), way, strict=True) if number is not None}
     devices = rows(snapshot.ib_ports)
     guids = _guids(snapshot)
     for device in devices:
-        if device.device == hca.name and not isinstance(device.ports, Missing):
+        if device.device == hca and not isinstance(device.ports, Missing):
             for port in device.ports:
-                SubElement(element, "net", _net(port, guids) | said)
+                SubElement(element, "net", _net(port, guids) | {"name": f"{hca}{suffix}"} | said)
 
 
 def _net(port: IbPort, guids: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import bus_order, gpu_at
-from dgxcheck.facts.gpu import Gpu, Nvml
+from dgxcheck.facts.gpu import Gpu, GpuModes, Nvml
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.ids import DATA_DIRECT, DISPLAY, NVIDIA
 from dgxcheck.facts.infiniband import IbDevice
@@ -33,6 +33,7 @@ def build(
     numa: tuple[NumaNode, ...] | Missing,
     stated: NvidiaSmiTopo | Missing = NOTHING_STATED,
     vpd: tuple[Vpd, ...] | Missing = (),
+    modes: tuple[GpuModes, ...] | Missing = (),
 ) -> Topology:
     """The topology of a box from its facts; a fact that could not be read is Missing in the device or link it is of.
 
@@ -77,6 +78,7 @@ def build(
         *notes.unanswered_queries(unanswered),
         *notes.printed_otherwise(gpus, nics),
         *notes.virtual(gpus, by_bdf),
+        *notes.nvlink_domains(gpus, rows(modes)),
     )
     topology = Topology(
         devices=devices,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.gpu import Fabric, GpuModes, Nvml
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, NvmlReturn
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import NOT_LOADABLE, Gap, Missing
@@ -129,6 +129,17 @@ def ancestors(gpus: Sequence[Device], links: Links, pairs: tuple[GpuPair, ...] |
             differing.setdefault((level, link.pci or "nothing"), []).append(f"{link.a}-{link.b}")
     for (level, pci), ends in differing.items():
         yield f"NVML reports common ancestor {level}, the PCI tree shows {pci}: {', '.join(ends)}."
+
+
+def nvlink_domains(gpus: Sequence[Device], modes: Sequence[GpuModes]) -> Iterator[str]:
+    """Domains that may reach beyond the machine: what a tray knows of its rack."""
+    names = {gpu.bdf: gpu.name for gpu in gpus}
+    members: dict[tuple[str, object], list[str]] = {}
+    for row in modes:
+        if isinstance(row.fabric, Fabric) and row.fabric.domain and row.bdf in names:
+            members.setdefault((row.fabric.domain, row.fabric.clique_id), []).append(names[row.bdf])
+    for (domain, clique), those in members.items():
+        yield f"NVLink domain {domain}, clique {clique}: {', '.join(those)}."
 
 
 def printed_otherwise(gpus: Sequence[Device], nics: Sequence[Device]) -> Iterator[str]:

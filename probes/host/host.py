@@ -133,6 +133,10 @@ def _dmi(source: Source) -> Dmi:
     )
 
 
+_NEOVERSE_V2 = ("0x41", "0xd4f")
+"""Implementer and part of Grace's cores, which have one thread each (Neoverse V2 manual, MPIDR_EL1.MT)."""
+
+
 def cpuinfo(text: str, where: str) -> Cpu | Missing:
     """One block of ``name : value`` lines per online CPU; only x86 tells sockets, cores, flags and family."""
     threads = 0
@@ -160,10 +164,11 @@ def cpuinfo(text: str, where: str) -> Cpu | Missing:
             cores.add((socket, value))
     if not threads:
         return garbled(text, where)
+    part = first.get("CPU implementer"), first.get("CPU part")
     return Cpu(
         model=models[0] if models else Missing(Gap.UNSUPPORTED, where, "no model name"),
         sockets=len(sockets) or Missing(Gap.UNSUPPORTED, where, "no physical id"),
-        cores=len(cores) or Missing(Gap.UNSUPPORTED, where, "no core id"),
+        cores=len(cores) or (threads if part == _NEOVERSE_V2 else Missing(Gap.UNSUPPORTED, where, "no core id")),
         threads=threads,
         vendor=first.get("vendor_id") or Missing(Gap.UNSUPPORTED, where, "no vendor_id"),
         family=_number(first, "cpu family", where),

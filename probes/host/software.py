@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import re
 
-from dgxcheck.facts.host import DeviceNode, DeviceNodes, Flavour, MemoryPeer, Module, Modules, NvidiaDriver, Unit
+from dgxcheck.facts.host import (
+    DeviceNode,
+    DeviceNodes,
+    Flavour,
+    Imex,
+    MemoryPeer,
+    Module,
+    Modules,
+    NvidiaDriver,
+    Unit,
+)
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import MEMORY_PEERS
 from dgxcheck.source.protocol import Source
@@ -107,6 +117,20 @@ def _enabled(source: Source, name: str) -> bool | Missing:
         return True
     gaps = [answer for answer in answers if isinstance(answer, Missing) and answer.gap is not Gap.ABSENT]
     return gaps[0] if gaps else False
+
+
+_IMEX, _IMEX_NODES = "nvidia-imex", "/etc/nvidia-imex/nodes_config.cfg"
+
+
+def imex(source: Source) -> Imex:
+    """The nodes in IMEX's list, a name or address per line."""
+    unit = next(unit for unit in units(source) if unit.name == _IMEX)
+    if True not in (unit.running, unit.enabled):
+        return Imex(nodes=Missing(Gap.UNASKED, _IMEX_NODES, f"{_IMEX} neither runs nor is enabled"))
+    listed = source.text(_IMEX_NODES)
+    if isinstance(listed, Missing):
+        return Imex(nodes=listed)
+    return Imex(nodes=sum(bool(line.partition("#")[0].strip()) for line in listed.splitlines()))
 
 
 _VERBS = "/dev/infiniband"

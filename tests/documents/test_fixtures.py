@@ -9,7 +9,9 @@ from itertools import combinations, pairwise
 from checkout import ROOT
 from together import for_each
 
+from dgxcheck.assessment.machine import examine
 from dgxcheck.facts.missing import Missing
+from dgxcheck.profiles.library import select
 from dgxcheck.source.protocol import Json, Source
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import WIRING, survey
@@ -46,6 +48,20 @@ BUS_IDS = {
 }  # fmt: skip
 GENERATION = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, "32.0": 5, "64.0": 6}
 every_box = for_each("box", BOXES)
+
+
+def test_the_table_has_profile_and_number_of_faults_of_each() -> None:
+    lines = (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if ".json` |" in line]
+    bases = Counter(json.loads(path.read_text())["base"] for path in (FOLDER / "faults").iterdir())
+    said = {file.strip("`").removesuffix(".json"): (profile, int(faults)) for file, _, _, profile, faults, _ in rows}
+    assert said == {box.name: (_profile(box.name), bases[box.name]) for box in BOXES}
+
+
+def _profile(name: str) -> str:
+    machine = examine(name, (*WIRING, "host", "gpu_board"))
+    choice = select("auto", machine.snapshot, machine.topology)
+    return choice.profile.name if choice else "-"
 
 
 def committed(box: Box) -> Source:

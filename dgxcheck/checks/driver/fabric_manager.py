@@ -17,7 +17,7 @@ from dgxcheck.components.locate import all_nvlinks, is_nvswitch
 from dgxcheck.facts import fabric_health as health
 from dgxcheck.facts.fabric_health import STATUSES
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import Fabric, GpuModes
+from dgxcheck.facts.gpu import REGISTERED, Fabric, GpuModes
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.record import replace
@@ -145,8 +145,6 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         yield from driver(box, subject, judgement)
 
 
-COMPLETED = 3
-"""``nvmlGpuFabricState_t``"""
 _WARNINGS = {
     "degraded_bandwidth": "bandwidth is degraded", "route_recovery": "a route recovery is in progress",
     "access_timeout_recovery": "a recovery from an access timeout is in progress",
@@ -168,7 +166,7 @@ def _of_gpu(box: Box, gpu: Device) -> Judgement:
     fabric = need(need(box.gpu(gpu).modes).fabric)
     mask = fabric.health_mask if isinstance(fabric.health_mask, int) else None
     summary = fabric.health_summary if isinstance(fabric.health_summary, int) else None
-    if fabric.state != COMPLETED:
+    if fabric.state != REGISTERED:
         return skip("dependency-failed", "not registered with a fabric (driver.fabric)")
     evidence = _evidence(fabric, gpu)
     if mask is None and summary is None:
@@ -221,7 +219,7 @@ def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Ju
 def _registered(box: Box, gpu: Device) -> Fabric | None:
     modes = box.gpu(gpu).modes
     fabric = modes.fabric if isinstance(modes, GpuModes) else None
-    return fabric if isinstance(fabric, Fabric) and fabric.state == COMPLETED else None
+    return fabric if isinstance(fabric, Fabric) and fabric.state == REGISTERED else None
 
 
 def _evidence(fabric: Fabric, gpu: Device) -> Evidence:

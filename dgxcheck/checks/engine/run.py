@@ -9,6 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, judgements
 from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
 from dgxcheck.components.component import Component
+from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
@@ -74,12 +75,15 @@ def _findings(box: Box, check: Check) -> list[Finding]:
 def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> Finding:
     bad = judgement.status in BAD
     crosses = check.crossed is not None and judgement.status is not Status.SKIP
+    remedy = judgement.remedy or (judgement.fault.remedy if judgement.fault else "") or check.remedy
+    if bad and (device := for_smi(subject.bdf)):
+        remedy = remedy.replace(" BDF", f" {device}")
     return Finding(
         id=check.id,
         subject=subject,
         judgement=judgement,
         source=check.source,
-        remedy=judgement.remedy or (judgement.fault.remedy if judgement.fault else "") or check.remedy,
+        remedy=remedy,
         blames=_distinct(check.blames(box, subject, judgement)) if bad else (),
         shared=check.shared(box, subject, judgement) if bad else None,
         crossed=_distinct(check.crossed(box, subject, judgement)) if crosses and check.crossed is not None else (),

@@ -33,7 +33,7 @@ def _memory_node(box: Box, gpu: Device) -> Judgement:
     if guest(box) is not None:
         return skip("not-visible", "a guest has the NUMA nodes that its host gives it")
     node = gpu.gpu_numa_id
-    evidence = [answered(node if isinstance(node, int) else "none", "nvmlDeviceGetNumaNodeId", gpu.bdf)]
+    evidence = [answered(node if isinstance(node, int) else "none", "nvmlDeviceGetNumaNodeId", gpu.bdf or "")]
     if isinstance(node, int):
         memory = next((row.memory_kb for row in rows(box.snapshot.numa_memory) if row.node == node), None)
         evidence += [Evidence(f"/sys/devices/system/node/node{node}/meminfo", need(memory) if memory else "none")]

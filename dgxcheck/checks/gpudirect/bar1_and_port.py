@@ -13,6 +13,7 @@ from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.ports import file_of, gbit_per_s, name_of, port_subject, ports
 from dgxcheck.checks.pcie.bar1 import bars_of, expected_bar1_mib
+from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MIB
 from dgxcheck.facts.infiniband import IbPort
@@ -65,7 +66,12 @@ def bar1(box: Box, gpu: Device) -> Precondition:
     judgement = Judgement(Status.PASS, message, mib, unit="MiB", evidence=(evidence,))
     if isinstance(used, Missing):
         return Precondition("?", judgement, f"how much of BAR1 is in use is unknown: {used.where}: {used}")
-    return Precondition("?" if total is None and expected is None else "ready", judgement)
+    if total is not None or expected is not None:
+        return Precondition("ready", judgement)
+    if is_coherent(box):
+        return Precondition("ready", judgement, f"{message}; the HCA reaches GPU memory over C2C")
+    why = f"{message}; whether it maps all memory is unknown: {memory if isinstance(memory, Missing) else memory.total}"
+    return Precondition("?", judgement, why)
 
 
 def _used(box: Box, gpu: Device) -> int | Missing | None:

@@ -15,6 +15,7 @@ from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.gpu_link import own_hop, port_setting, slow_fault, target_evidence
+from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX
@@ -24,6 +25,8 @@ from dgxcheck.topology.model import Device, PciClass
 from dgxcheck.topology.paths import NEAR, Hop, hops_between, pci_class
 
 _NCCL = "NCCL does not use it by default"
+_SAME_NODE: tuple[PciClass, ...] = ("PHB", "NODE")
+"""Of Grace these are NCCL's P2C (``NCCL_NET_GDR_C2C``; NVIDIA/nccl src/graph/topo.h), and what rdma_topo calls NUMA."""
 _FAR: Mapping[PciClass, str] = {
     "PHB": "path through a host bridge: works, but slower",
     "NODE": "path through two host bridges: works, but slower",
@@ -38,6 +41,11 @@ def path(box: Box, gpu: Device, nic: Device) -> Precondition:
         return Precondition("?", skip("not-visible", link.pci_reason or f"the path to {nic.name} is not known"))
     if link.pci in NEAR:
         return Precondition("ready", Judgement(Status.PASS, f"shares a PCIe switch with {nic.name} ({link.pci})"))
+    if link.pci in _SAME_NODE and is_coherent(box) and not any(
+        box.topology.link(gpu, other).pci in NEAR for other in nics(box)
+    ):
+        message = f"{nic.name} reaches its memory over C2C through their CPU, which NCCL uses by default"
+        return Precondition("ready", Judgement(Status.PASS, message))
     carries = between(box, gpu, nic)
     rates = [f"{total.rate} {way}" for total, way in ((carries.read, "read"), (carries.write, "written"))]
     return Precondition("slow", skip("not-supported", f"{_FAR[link.pci]} ({', '.join(rates)}); {_NCCL}"))

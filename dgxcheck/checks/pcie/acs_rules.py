@@ -31,6 +31,11 @@ class AcsRule(Record):
         """Does it only switch bits off?"""
         return "1" not in self.bits
 
+    @property
+    def is_kernels(self) -> bool:
+        """Is it what the kernel sets where an IOMMU isolates (rdma_topo, kernel_acs_isolated())?"""
+        return self.reason == _ISOLATED.reason
+
     def applied(self, control: int) -> int:
         """The control word with these bits."""
         for place, bit in enumerate(reversed(self.bits)):

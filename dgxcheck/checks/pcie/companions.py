@@ -12,7 +12,7 @@ from dgxcheck.checks.network.hcas import nics
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
-from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.topology.model import Device
 
@@ -23,7 +23,7 @@ def _dma(box: Box) -> list[str]:
 
 
 def _bridges(box: Box) -> list[str]:
-    known = ((row.bdf, row.manages_nvswitches) for row in rows(box.snapshot.vpd))
+    known = ((row.bdf, row.manages_nvswitches) for row in need(box.snapshot.vpd))
     return [bdf for bdf, leads in known if not (isinstance(leads, Missing) and leads.gap is Gap.ABSENT) and need(leads)]
 
 

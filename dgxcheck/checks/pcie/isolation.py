@@ -91,6 +91,7 @@ def reason_to_keep_acs(box: Box) -> str:
     return "" if gap is None else f"whether virtual machines run here is unknown ({gap.where}: {gap})"
 
 
+MOST_NAMED = 4
 REDIRECT = 0x3C
 """Request and completion redirect, upstream forwarding, egress control."""
 
@@ -155,10 +156,14 @@ def disable_acs(box: Box, *ports: str) -> str:
     them (setpci(8)).
     """
     if rules := acs_rules(box):
-        wanted = ";".join(f"{rules[port].bits}@{port}" for port in ports if port in rules)
+        script = "remove what clears or sets ACS bits by hand (setpci at boot)"
+        own = [f"{rules[port].bits}@{port}" for port in ports if port in rules and not rules[port].is_kernels]
+        if not own:
+            return f"{script}, then reboot the drained host: the kernel sets these bits itself"
+        what = "" if len(own) > MOST_NAMED else f", of these ports {';'.join(own)}"
         return (
-            f"clear no ACS bits by hand; boot with pci=config_acs={wanted} (Linux 6.11 and newer), better with what"
-            " rdma_topo write-grub-acs of rdma-core prints for all ports; remove scripts that disable ACS at boot"
+            f"{script}; boot with the pci=config_acs= that rdma_topo write-grub-acs of rdma-core prints{what} (Linux"
+            " 6.11 and newer)"
         )
     if reason := reason_to_keep_acs(box):
         return f"do not disable ACS yet: {reason}; if neither is the case, disable ACS in the firmware setup"

@@ -27,6 +27,7 @@ _ANSWERS = {
 }
 """Module below ``dgxcheck.cli.topo`` and its function that answer each question; imported when it is asked."""
 _PROBES = {
+    "matrix": (*WIRING, "gpu_modes"),
     "p2p": (*WIRING, "p2p"), "tree": (*WIRING, "pci_names"), "numa_memory": (*WIRING, "numa_memory"), "rdma": RDMA,
     "peers": PEERS, "path": (*WIRING, "config_space", "host"),
 }  # fmt: skip

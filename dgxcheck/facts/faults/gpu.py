@@ -165,6 +165,8 @@ class Gpu:
         "hardware", steps=("inspect", *RESET_STEPS), source=NVML)
     IMEX_RECOVERY = FaultKind("imex-recovery", "the driver asks to recover the IMEX domain of the rack", "software",
         fails="next-drain", steps=("restart-service", "contact-vendor"), source=NVML)
+    IMEX_DOWN = FaultKind("imex-down", "nvidia-imex is enabled and does not run", "software",
+        warns="next-maintenance", steps=("inspect",), source=OWN)
     DRAIN_REQUIRED = FaultKind("drain-required", "the driver asks to drain peer-to-peer traffic of the GPU", "hardware",
         fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True, source=NVML)
     MEMORY_SIZE = FaultKind("memory-size", "less memory than the model has", "hardware")

@@ -47,6 +47,7 @@ _KERNEL_LOG = "kmsg "
 _STAMP = re.compile(r"[\d.]{1,32};")
 _STATED = "stated "
 _NIC_NAME = "stated nic-name "
+_IMEX_NODES = "text /etc/nvidia-imex/nodes_config.cfg"
 _COMMAND_LINE = "text /proc/cmdline"
 _BUILDER = "text /proc/version"
 _BUILT_BY = re.compile(rf"\({OF_PERSON}[^\s()]{{1,255}}@[^\s()]{{1,255}}\)")
@@ -165,6 +166,8 @@ class _ByKey:
             return f"{text[:end]}{self._said(text[end:])}"
         if _CONFIGURATION.match(key):
             return "\n".join(map(_limits_line, text.split("\n")))
+        if key == _IMEX_NODES:
+            return "".join("node\n" for line in text.splitlines() if line.partition("#")[0].strip())
         if key == _BUILDER:
             return self._free.formed(_BUILT_BY.sub("(hidden)", text, count=1))
         if key == _COMMAND_LINE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.facts.nvml_quantities import GROUPS
 
-TOPOLOGY = ("system", "identity", "nvlink", "ancestor")
+TOPOLOGY = ("system", "identity", "nvlink", "ancestor", "fabric")
 P2P = (*TOPOLOGY, "p2p")
 PEERS = (*P2P, "modes")
 RDMA = (*TOPOLOGY, "board", "pcie", "memory")

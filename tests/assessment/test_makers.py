@@ -1,0 +1,100 @@
+"""HGX boards in other makers' machines: known by what is below, whatever the firmware calls the machine.
+
+Names are those of the firmware where a kernel log shows them (``Hardware name:``), else those under which the maker's
+submissions to MLPerf or its firmware tools list the machine.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from read_box import box
+
+from dgxcheck.assessment import assess
+from dgxcheck.checks.engine.finding import BAD
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.source.recording.shipped import open_source
+
+KERNEL_LOG, MLPERF = "kernel log", "results of MLPerf"
+MAKERS = (
+    ("Supermicro", "SYS-821GE-TNHR", "hgx-h100", "support matrix of the maker's SAA tool"),
+    ("Supermicro", "AS -8125GS-TNHR", "hgx-h100", "product page; kernel logs have AS - with a blank"),
+    ("Dell Inc.", "PowerEdge XE9680", "hgx-h100", f"{KERNEL_LOG}: Dell Inc. PowerEdge XE9680/0KK0RG"),
+    ("Dell Inc.", "PowerEdge XE9680", "dgx-h200", f"{KERNEL_LOG}: Dell Inc. PowerEdge XE9680/0KK0RG"),
+    ("Dell Inc.", "PowerEdge XE9680L", "dgx-b200", "data sheet: HGX B200 in 4 units"),
+    ("Lenovo", "ThinkSystem SR680a V3", "dgx-h200", "netbox-community/devicetype-library pull request 4186"),
+    ("Lenovo", "ThinkSystem SR685a V3", "dgx-h200", f"{MLPERF}: 8x H200-SXM-141GB"),
+    ("HPE", "HPE Cray XD670", "hgx-h100", "model that HPE's Ansible firmware modules compare with"),
+    ("HPE", "ProLiant Compute DL384 Gen12", "gh200", MLPERF),
+    ("GIGABYTE", "G593-SD0-AAX1-000", "hgx-h100", f"{MLPERF}; model list of the maker"),
+    ("ASUSTeK COMPUTER INC.", "ESC N8-E11", "hgx-h100", f"{KERNEL_LOG}: ESC N8-E11/Z13PN-D32 Series"),
+    ("Quanta Cloud Technology Inc.", "QuantaGrid D74H-7U", "hgx-h100", f"{MLPERF}; maker as in a kernel log"),
+)  # fmt: skip
+FOUR = (
+    (
+        "Dell Inc.",
+        "PowerEdge XE8545",
+        "dgx-a100-80",
+        4,
+        f"{MLPERF}: A100-SXM-80GB",
+    ),
+    ("Lenovo", "ThinkSystem SR675 V3", "hgx-h100", 6, "Redfish model SR675 V3; four H100 SXM5"),
+)
+
+
+def judged(spec: str) -> tuple[str, set[tuple[str, str | None, str]]]:
+    """Profile and bad findings."""
+    of = assess(spec)
+    bad = {(each.id, each.subject.bdf, each.status.value) for each in of.findings if each.status in BAD}
+    return of.choice.profile.name if of.choice is not None else "", bad
+
+
+def named(vendor: str, product: str, facts: dict[str, Json] | None = None) -> dict[str, Json]:
+    dmi = {"sys_vendor": vendor, "product_name": product, "board_vendor": vendor}
+    return {f"text /sys/class/dmi/id/{key}": f"{text}\n" for key, text in dmi.items()} | (facts or {})
+
+
+def written(folder: Path, base: str, facts: dict[str, Json], *gone: str) -> str:
+    path = folder / "box.json"
+    document = {"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "drop": [*gone]}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(("vendor", "product", "base"), [row[:3] for row in MAKERS])
+def test_the_name_of_the_machine_changes_nothing(vendor: str, product: str, base: str, tmp_path: Path) -> None:
+    profile, _ = plain = judged(base)
+    assert judged(written(tmp_path, base, named(vendor, product))) == plain == (profile, set())
+    assert profile or base == "gh200"
+
+
+@pytest.mark.parametrize(("vendor", "product", "base"), [row[:3] for row in MAKERS if row[2] == "hgx-h100"])
+def test_its_nvlinks_and_nvswitches_are_due_in_every_chassis(
+    vendor: str, product: str, base: str, tmp_path: Path
+) -> None:
+    _, bad = judged(written(tmp_path, base, named(vendor, product), "0000:06:00.0"))
+    assert ("nvlink.nvswitches", None, "fail") in bad
+
+
+@pytest.mark.parametrize(("vendor", "product", "base", "links"), [row[:4] for row in FOUR])
+def test_boards_of_four_gpus_need_no_nvswitches(
+    vendor: str, product: str, base: str, links: int, tmp_path: Path
+) -> None:
+    of = box(base)
+    gpus = [str(gpu.bdf) for gpu in of.topology.gpus]
+    stay, gone = gpus[:4], [*gpus[4:], *(f.bdf for f in of.topology.functions.values() if f.class_code == 0x068000)]
+    facts: dict[str, Json] = {"nvml nvmlDeviceGetCount": 4}
+    source = open_source(base)
+    for bdf in stay:
+        others = [other for other in stay if other != bdf for _ in range(links)]
+        for link, other in enumerate(others):
+            facts[f"nvml nvmlDeviceGetNvLinkRemoteDeviceType {bdf} {link}"] = 0
+            known = source.nvml("nvmlDeviceGetPciInfo", other)
+            assert not isinstance(known, Missing)
+            facts[f"nvml nvmlDeviceGetNvLinkRemotePciInfo {bdf} {link}"] = known
+    path = written(tmp_path, base, named(vendor, product, facts), *gone)
+    profile, bad = judged(path)
+    assert profile
+    assert bad == set()
