@@ -12,7 +12,8 @@ from sample import FAULTS, swept
 from seam import run
 
 from dgxcheck.assessment import Request, assess
-from dgxcheck.output.health import as_json, junit, page, text
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.output.health import as_json, junit, overview, page, text
 from dgxcheck.output.health.causes import fru_lines
 from dgxcheck.output.health.headline import LONGEST, headline
 from dgxcheck.output.health.instructions import STEPS
@@ -117,7 +118,18 @@ def test_core_metrics_are_few_and_have_a_verdict_for_each_device(capsys: pytest.
     assert len(out.splitlines()) > 1000
 
 
-def test_the_state_blames_the_suspect_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    out = run(capsys, "health", "--from", "dgx-1-v100-silent-and-lost").out
-    rows = {line.split()[0]: line.split()[2] for line in out.splitlines() if line.startswith("GPU")}
-    assert rows["GPU3"] == "ok"
+@pytest.mark.parametrize(
+    ("name", "blamed"),
+    [
+        ("dgx-1-v100-silent-and-lost", "GPU2 GPU6"),  # of GPU6 something else is unknown
+        ("dgx-1-v100-switch-dead", "GPU@0000:0a:00.0 GPU@0000:0b:00.0 mlx5_1"),  # GPU0 logged that they are gone
+        ("dgx-a100-xid-48-recovery", "GPU1"),  # GPU4 logged an Xid of its traffic
+        ("dgx-1-v100-nvlink-crc", "GPU1 GPU2"),  # counted at one end
+        ("pcie-x8-uplink-slow", "GPU2 GPU3"),  # copies to and from all others are slow
+        ("dgx-2-nvlink-slow", "GPU5"),
+        ("dgx-1-v100-acs-redirect", ""),
+    ],
+)
+def test_the_state_blames_the_suspects_alone(name: str, blamed: str) -> None:
+    states = overview.verdicts(assess(name, Request()))
+    assert [device.name for device, status in states if status is not Status.PASS] == blamed.split()
