@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import Box, mig_enabled
-from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.host import cpu, disks, ethernet, memory
 from dgxcheck.checks.network import hcas, port_state, ports
+from dgxcheck.checks.network.port_link import expected_rate
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.faults import Fault
@@ -81,11 +82,15 @@ def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
             area="host", id="host.ethernet", subject=name, measured=speed, expected=number.value, unit="Gbit/s",
             source=number.source,
         )  # fmt: skip
-    if number := choice.number("network.rate"):
-        for port in port_state.of_the_profile(box):
+    number, first = choice.number("network.rate"), port_state.of_the_profile(box)
+    every = ports.ports(box)
+    listed = [] if isinstance(every, Judgement) or choice.how == "gpus" else every
+    for device, port in listed:
+        if port in first:
+            rate, whose = expected_rate(box, device, port, listed)
             yield Expectation(
                 area="network", id="network.rate", subject=ports.name_of(port), measured=ports.gbit_per_s(port),
-                expected=number.value, unit="Gbit/s", source=number.source,
+                expected=rate or 1, unit="Gbit/s", source=number.source if number else whose.strip(" ()"),
             )  # fmt: skip
 
 
@@ -148,8 +153,13 @@ _OF_A_GPU: Mapping[str, tuple[Area, ...]] = {
     "clock setting": ("gpu",), "power limit": ("gpu",), "MaxPayload": ("pcie",), "versions and settings": (),
 }  # fmt: skip
 """What a part carries; every other part, as the memory, and the device as a whole, carries all."""
-_OF_THE_HOST: Mapping[str, tuple[Area, ...]] = {"Fabric Manager": _ALL, "NVSwitches": ("nvlink",)}
+_OF_THE_HOST: Mapping[str, tuple[Area, ...]] = {
+    "Fabric Manager": _ALL, "container runtime": _ALL, "NVSwitches": ("nvlink",), "cooling": ("gpu",),
+    "power supply": ("gpu",),
+}  # fmt: skip
 """Parts of the host that GPUs cannot do without. While no Fabric Manager runs, CUDA does not start."""
+_OF_SOME = ("cooling", "power supply")
+"""Of the GPUs that show it alone."""
 _AROUND = ("driver", "switch", "host-bridge", "board", "socket")
 """What nothing behind it works without."""
 
@@ -157,12 +167,14 @@ _AROUND = ("driver", "switch", "host-bridge", "board", "socket")
 def out_of_use(box: Box, causes: Sequence[Cause]) -> Mapping[str, frozenset[Area]]:
     """By name of a GPU or port: the areas in which it cannot be used now, because of a cause that fails.
 
-    A driver that does not answer one question may still run programs.
+    A driver that does not answer one question may still run programs; where compute mode forbids it none does, though
+    that may be meant and only warns.
     """
     found: dict[str, frozenset[Area]] = {}
     for cause in causes:
-        if cause.severity is Status.FAIL and Fault.DRIVER_UNRESPONSIVE not in cause.faults:
-            for name in _names(box, cause.component):
+        unusable = cause.severity is Status.FAIL or Fault.COMPUTE_PROHIBITED in cause.faults
+        if unusable and Fault.DRIVER_UNRESPONSIVE not in cause.faults:
+            for name in _names(box, cause):
                 found[name] = found.get(name, frozenset()) | frozenset(_carried(cause.component))
     return found
 
@@ -177,8 +189,13 @@ def _carried(component: Component) -> tuple[Area, ...]:
     return _ALL if component.kind in (*_AROUND, "hca", "port") else ()
 
 
-def _names(box: Box, component: Component) -> Iterator[str]:
+def _names(box: Box, cause: Cause) -> Iterator[str]:
     """Of the GPUs and ports that the component is, is a part of, or carries the traffic of."""
+    component = cause.component
+    if component.kind == "host" and component.part in _OF_SOME:
+        found = {place for key in cause.explains for place in key.split("/")}
+        yield from (gpu.name for gpu in box.topology.gpus if gpu.bdf in found)
+        return
     everything = component.kind in ("driver", "gpus", "host")
     names = {component.name, *component.shared_by}
     for gpu in box.topology.gpus:

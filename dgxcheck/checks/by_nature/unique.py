@@ -142,7 +142,7 @@ CHECKS = (
         " interfaces of a bond an address.",
         source="NVML: UUIDs are globally unique; InfiniBand Architecture Specification, EUI-64; the rows of the nature"
         " identity",
-        remedy="find out which one was cloned or flashed with the other's configuration, and restore its own (HCAs:"
+        remedy="find out which one was flashed as the other; restore its own configuration (HCAs:"
         " flint sg; GPUs: the vendor does it)",
         judge=_unique,
         blames=_blame,

@@ -126,6 +126,7 @@ def ports(box: Box) -> Iterator[Contradiction]:
 def _up(port: IbPort) -> bool:
     return port.phys_state is PhysState.LINK_UP
 
+
 READINGS: tuple[ReadingRule, ...] = (
     bounds.never_above, bounds.told_twice, bounds.ranges, bounds.parts, bounds.spare_rows, contradiction.at_load,
     contradiction.fallen,
@@ -188,7 +189,7 @@ CHECKS = (
         rule="Warns if NVML, the PCI bus, the name, the VBIOS version and the compute capability of a GPU are not those"
         " of one model.",
         source="boards.toml; https://developer.nvidia.com/cuda-gpus; dgxcheck/checks/consistency/identity.py",
-        remedy="find out whether the board was flashed or replaced; ask the vendor for the VBIOS of its part number",
+        remedy="find out whether it was flashed or replaced; ask the vendor for the VBIOS of its part number",
         judge=_per_gpu(IDENTITIES, identity.is_compared, Status.WARN),
         blames=part("versions and settings"),
     ),
@@ -197,7 +198,7 @@ CHECKS = (
         rule="Warns if a PCI function is at another NUMA node than most functions below its root bus, or at other CPUs"
         " than most of its node. A node of -1 says nothing.",
         source="numa_node and local_cpulist of /sys/bus/pci/devices; Linux gives each root bus the node of its bridge",
-        remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC), update it, and look for"
+        remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC); update it; look for"
         " numa= on the kernel command line",
         judge=_places,
         blames=_blame_host,

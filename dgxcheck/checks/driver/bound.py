@@ -32,9 +32,7 @@ _FIRST_WORKING = 0x1000
 _RDMA_MODULES = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}
 _ASLEEP = ("D3hot", "D3cold")
 _BLACKLIST = "blacklist nouveau in /etc/modprobe.d, rebuild the initramfs"
-_OF_SWITCH = (
-    "check the kernel log for nvidia-nvswitch errors and for why the driver does not hold it"
-)
+_OF_SWITCH = "search dmesg for nvidia-nvswitch errors and for why the driver does not hold it"
 
 
 class _Kind(Record, kw_only=False):
@@ -118,7 +116,7 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
     wake = f"wake it (echo on > {pci_file(function.bdf, 'power/control')}), then " if asleep else ""
     remedy = _OF_SWITCH if kind is _SWITCH else (
         f"{wake}modprobe {module}; if it fails, the kernel log says why" if loaded is False else
-        f"{wake}bind it (echo {function.bdf} > /sys/bus/pci/drivers/{module}/bind) and read the kernel log, which says"
+        f"{wake}bind it (echo {function.bdf} > /sys/bus/pci/drivers/{module}/bind); read in the kernel log"
         " why the driver does not take it; look for driverctl, vfio-pci.ids and blacklists that keep it"
     )  # fmt: skip
     others = any(each.driver in kind.drivers for each in box.topology.functions.values() if _same(each, function))

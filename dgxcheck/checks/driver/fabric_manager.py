@@ -153,9 +153,9 @@ _LOG = "read the fabric manager's log (journalctl -u nvidia-fabricmanager, on ra
 _REMEDIES = {
     2: "compare the system GUIDs of the trays (nvidia-smi -q) and call the vendor",
     3: "compare the chassis serial numbers of the trays and call the vendor",
-    4: "assign the GPU to a partition in the fabric manager or NMX-C",
+    4: "assign it to a partition (fabric manager, NMX-C)",
     5: "check its NVLinks (nvidia-smi nvlink -s -i BDF) and the cables or the switch tray",
-    6: "bring the GPU's firmware to the version of the others",
+    6: "give it the others' firmware",
     7: "check that the tray is in its slot of the rack, then call the vendor",
     8: "drain the GPU and reset it",
 }

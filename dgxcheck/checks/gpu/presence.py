@@ -27,7 +27,7 @@ ONLY_NAMED = Missing(Gap.UNRECORDED, "state of the GPU", "the text names it and 
 _RECOVERY = {
     1: ("a GPU reset", Fault.RESET_REQUIRED, ""),
     2: ("a node reboot", Fault.REBOOT_REQUIRED, "drain the node and reboot it"),
-    3: ("draining its peer-to-peer traffic", Fault.DRAIN_REQUIRED, "end the jobs that use P2P with this GPU and start"
+    3: ("draining its peer-to-peer traffic", Fault.DRAIN_REQUIRED, "end jobs that use P2P with it, start"
         " no new ones; nvidia-smi -q shows when no recovery action is required any more"),
     4: ("draining and a GPU reset", Fault.RESET_REQUIRED, ""),
     5: ("a recovery of the IMEX domain", Fault.IMEX_RECOVERY, ""),

@@ -172,8 +172,8 @@ def _compare(box: Box, own: _State, others: list[_State]) -> Judgement:
     usual = median(state.temperature_c for state in alike)
     warm = own.temperature_c >= box.settings.limit("thermal.warm")
     hotter = warm and own.temperature_c - usual > box.settings.limit("thermal.outlier")
-    compared_with = f"{len(alike)} other GPUs in P{own.pstate} at similar power"
-    message = f"{_NAMES[own.sensor]}{own.temperature_c} °C; {compared_with}: median {usual:g} °C"
+    beside = f"{len(alike)} other GPUs in P{own.pstate} at similar power"
+    message = f"{_NAMES[own.sensor]}{own.temperature_c} °C, median {usual:g} °C of {beside}"
     return judged(Fault.HOTTER, message, own.temperature_c, usual, "°C", evidence, warns=hotter, remedy=_ALONE)
 
 

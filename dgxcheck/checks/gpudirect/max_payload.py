@@ -109,7 +109,7 @@ CHECKS = (
         rule="Warns if a GPU, an HCA near it, or a port between them has another MaxPayload than the rest of the path:"
         " larger packets are dropped there as malformed. Undetermined without root.",
         source="Device Control of the PCI Express capability in /sys/bus/pci/devices/*/config",
-        remedy="remove pci=pcie_bus_* from the kernel command line or set pci=pcie_bus_safe; then check the"
+        remedy="remove pci=pcie_bus_* from the kernel command line; or set pci=pcie_bus_safe, then check the"
         " setting in the firmware setup",
         judge=_payload,
         blames=part("MaxPayload"),

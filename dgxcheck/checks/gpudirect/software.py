@@ -202,9 +202,13 @@ def _jobs(box: Box, facts: Memlock, daemon: JobDaemon, hard: int) -> Preconditio
     line = _line_with(facts, hard)
     line = line if line is not None and _is_unit(line) else None
     own = line is not None and not line.path.startswith(_SYSTEM)
-    where = f"in {_place(line)}" if line is not None and own else f"under [Service] by systemctl edit {daemon.unit}"
+    where = (
+        f"set LimitMEMLOCK=infinity in {_place(line)}"
+        if line is not None and own
+        else (f"systemctl edit {daemon.unit}: LimitMEMLOCK=infinity under [Service]")
+    )
     restart = f"systemctl daemon-reload; systemctl restart {daemon.unit}"
-    remedy = f"set LimitMEMLOCK=infinity {where}, then {_RESTART.get(daemon.name, _DRAIN).format(restart)}"
+    remedy = f"{where}, then {_RESTART.get(daemon.name, _DRAIN).format(restart)}"
     return _too_low(message, hard, evidence, line, remedy)
 
 

@@ -62,7 +62,7 @@ CHECKS = (
         rule="Warns about parameters of the kernel that limit CPUs or memory, hide NUMA nodes or PCI configuration"
         " space, or switch off MSI, APIC, ACPI, machine checks or the reports of PCIe errors.",
         source="/proc/cmdline; Linux Documentation/admin-guide/kernel-parameters.txt",
-        remedy="if this was not intended, remove it from the kernel command line (grubby --update-kernel=ALL"
+        remedy="if this was not intended, remove that parameter (grubby --update-kernel=ALL"
         " --remove-args=PARAMETER, or /etc/default/grub and update-grub)",
         judge=per_host(_effects),
         blames=host(COMMAND_LINE),

@@ -200,7 +200,7 @@ NUMA = (
         " if the distances of nodes are no symmetric matrix with 10 on its diagonal, and if a node with CPUs has no"
         " memory. Not judged in virtual machines; a node of -1 is reported by topology.numa.",
         source="ACPI's SRAT and SLIT as in /sys/devices/system/node and numa_node of PCI devices",
-        remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC), update it, and look for"
+        remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC); update it; look for"
         " numa= on the kernel command line; for a node without memory check its DIMMs (dmidecode -t memory)",
         judge=_tables,
         blames=_blame,

@@ -60,8 +60,8 @@ _REASONS: Mapping[NoStart, _Reason] = {
     ),
     "not-open": _Reason(
         Fault.GPU_REFUSED, ": the open kernel modules do not support it",
-        "install the proprietary kernel modules of a release that supports this GPU (.run file:"
-        " --kernel-module-type=proprietary): the open ones begin with Turing; the board is not at fault",
+        "install the proprietary kernel modules (.run file: --kernel-module-type=proprietary); take a release that"
+        " supports this GPU: the open ones begin with Turing; the board is not at fault",
     ),
     "unsupported": _Reason(
         Fault.GPU_REFUSED, ": this driver release does not support it",
@@ -69,8 +69,8 @@ _REASONS: Mapping[NoStart, _Reason] = {
         " release, newer ones a later release; the board is not at fault",
     ),
     "firmware": _Reason(
-        Fault.GPU_REFUSED, ": the image of its GSP firmware is missing",
-        "install the firmware of the same release as the kernel module (/lib/firmware/nvidia/VERSION/gsp_*.bin against"
+        Fault.GPU_REFUSED, ": no image of its GSP firmware",
+        "install the GSP firmware of the module's release (/lib/firmware/nvidia/VERSION/gsp_*.bin against"
         " modinfo -F version nvidia), rebuild the initramfs if it holds the module, then load the driver again",
     ),
     "claimed": _Reason(
@@ -301,7 +301,7 @@ CHECKS = (
         rule="Warns if the driver logged, since it was last loaded, that it could not detect which NVLinks of a GPU are"
         " connected: peer transfers then take PCIe, and programs may hang.",
         source="NVIDIA's open-gpu-kernel-modules, src/nvidia/src/kernel/gpu/nvlink/kernel_nvlink.c",
-        remedy="nvidia-smi nvlink -s of all GPUs; compare them, and their GPU Recovery Action in nvidia-smi -q",
+        remedy="nvidia-smi nvlink -s; compare all GPUs, and their GPU Recovery Action in nvidia-smi -q",
         judge=_nvlinks,
         blames=driver,
         witness="log",

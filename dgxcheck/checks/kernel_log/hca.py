@@ -31,7 +31,7 @@ class _Meaning(Record, kw_only=False):
 _MEANINGS: dict[HcaTrouble, _Meaning] = {
     "not started": _Meaning(
         Status.FAIL, Fault.HCA_NOT_STARTED, "mlx5_core could not start it",
-        "bind this adapter alone to its driver again (echo {bdf} > /sys/bus/pci/drivers/mlx5_core/bind) and read the"
+        "bind this adapter alone to its driver again (echo {bdf} > /sys/bus/pci/drivers/mlx5_core/bind), read the"
         " kernel log; if the fault persists, burn its firmware again after the power cycle",
     ),
     "off bus": _Meaning(

@@ -122,7 +122,9 @@ def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
         or any(abs(xid.seconds - event.seconds) <= _BESIDE_S for xid in log.xids if log.timed)
     ]  # fmt: skip
     names = first_of([*dict.fromkeys(f"{event.part} in {event.group}" for event in bad or events)])
-    message = f"programs crashed in code of NVIDIA {counted(len(bad or events), 'time')}: {names}{reach(log)}"
+    message = (
+        f"{counted(len(bad or events), 'program crash', 'program crashes')} in code of NVIDIA: {names}{reach(log)}"
+    )
     if not bad:
         return Judgement(Status.PASS, message, evidence=lines(log, events))
     return Judgement(Status.WARN, message, len(bad), 0, evidence=lines(log, bad), fault=Fault.PROGRAM_CRASHED)
@@ -140,7 +142,7 @@ CHECKS = (
         rule="Warns if a task was blocked for minutes, or a CPU locked up, in a function of the NVIDIA driver. Tasks"
         " that hang elsewhere are not judged.",
         source="Linux kernel/hung_task.c and kernel/watchdog.c; the stack names the driver's module",
-        remedy="run nvidia-bug-report.sh --safe-mode --extra-system-data; look for an Xid at that time and try"
+        remedy="nvidia-bug-report.sh --safe-mode --extra-system-data; look for an Xid at that time and try"
         " nvidia-smi: where it hangs too, only a reboot helps",
         judge=_of_host(_stuck, "no task hung in the NVIDIA driver", "stuck"),
         blames=driver,

@@ -50,8 +50,8 @@ CHECKS = (
         " not judged. A GPU on which nothing could be measured for lack of memory that no process holds is unknown, and"
         " fails if NVML says that memory is free.",
         source="the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
-        remedy="check PCIe width and generation under load; measure again with process and memory on its"
-        " NUMA node (numactl --cpunodebind=N --membind=N)",
+        remedy="check PCIe width and generation under load; measure again with process and memory"
+        " on its NUMA node (numactl --cpunodebind=N --membind=N)",
         judge=_figures("host_copies.judge_host"),
         blames=_path("gpu_or_driver"),
         crossed=_path("host_copy"),
@@ -66,7 +66,7 @@ CHECKS = (
         " diagonals of p2pBandwidthLatencyTest, warn below {measure.derived} of the median of at least two others of"
         " its model.",
         source="the board's device_copy; cuMemcpyDtoDAsync",
-        remedy="check memory clock and ECC mode, and clock event reasons under load (nvidia-smi -q -d"
+        remedy="check memory clock, ECC mode and clock event reasons under load (nvidia-smi -q -d"
         " CLOCK,ECC,PERFORMANCE -i GPU)",
         judge=_figures("host_copies.judge_memory"),
         blames=_path("gpu_or_driver"),
@@ -142,7 +142,7 @@ CHECKS = (
         " {measure.runs}. A figure that a narrow PCIe link explains is skipped: gdr.link reports the link. Of transfers"
         " from the memory of a GPU, which may be far from the HCA, only the runs are compared.",
         source="ib_write_bw, ib_read_bw, ib_send_bw; Azure's node checks expect 180 of 200 and 380 of 400 Gbit/s",
-        remedy="measure again with another host at the other end, which shows the slow end; pin the test to CPUs of the"
+        remedy="measure again with another host; that shows the slow end; pin the test to CPUs of the"
         " HCA's NUMA node; then compare the port's error counters and check cable and switch port",
         judge=_figures("rdma_ports.judge_hcas"),
         blames=called("measurement.rdma_ports.hca_or_port"),

@@ -189,7 +189,7 @@ def _placement(box: Box) -> Judged:
     for nic in adapters:
         place, classes_text = Subject(kind="hca", name=nic.name, bdf=nic.bdf), reached[nic]
         if nic in wrong_hcas.devices:
-            message = f"to GPUs: {classes_text}; unlike {profile.title}{other(wrong_hcas)}"
+            message = f"misplaced: {classes_text} to GPUs; unlike {profile.title}{other(wrong_hcas)}"
             yield place, Judgement(
                 Status.WARN, message, classes_text, evidence=(evidence[nic],), fault=Fault.MISPLACED
             )  # fmt: skip

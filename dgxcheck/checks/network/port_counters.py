@@ -215,8 +215,8 @@ CHECKS = (
         " time since boot.",
         source="counters and hw_counters of /sys/class/infiniband/*/ports/* (mlx5); error_thresholds of"
         " infiniband-diags; NVSentinel's and DCGM's watches of the same",
-        remedy="compare the counters of the switch port and far end (perfquery;"
-        " on RoCE ethtool -S, PFC and ECN settings): where only this port has them its cable is suspect",
+        remedy="check its switch port and the far end, their counters (perfquery; on RoCE ethtool -S, PFC and ECN"
+        " settings): where only this port has them its cable is suspect",
         judge=per_port_growth(_of_transport, _transport_total),
         witness="counters",
         shared=fabric,

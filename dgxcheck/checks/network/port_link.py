@@ -116,7 +116,7 @@ def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDe
     if state not in UP:
         return skip("dependency-failed", f"port is {state.name} and has no rate (network.port-state)")
     rate = need(port.rate)
-    expected, reference = _expected_rate(box, device, port, listed)
+    expected, reference = expected_rate(box, device, port, listed)
     ethernet = port.link_layer == "Ethernet"  # 10 and 25 Gbit/s need one lane only
     narrow = not ethernet and rate.lanes < LANES and not (rate.lanes == LANES // 2 and rate.speed in SPLIT)
     bad = rate.gbit_per_s < expected or narrow
@@ -126,10 +126,10 @@ def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDe
     return judged(Fault.PORT_SLOW, message, rate.gbit_per_s, expected, "Gbit/s", evidence, warns=bad)
 
 
-def _expected_rate(
-    box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]
-) -> tuple[float, str]:
-    """Gbit/s, and whose rate that is: the profile's for the first port of a card, else that of ports in its place."""
+def expected_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> tuple[float, str]:
+    """Gbit/s, and whose rate that is: the profile's for the first port of a card, else that of ports in its place; 0 if
+    none of these is up.
+    """
     number = box.choice.number("network.rate") if box.choice else None
     if number is not None and is_first(device, port):
         return number.value, " (reference machine)"
@@ -141,7 +141,7 @@ def _expected_rate(
         and each.state in UP
         and isinstance(each.rate, IbRate)
     ]
-    return max(rates), " (ports of the same kind)"
+    return max(rates, default=0.0), " (ports of the same kind)"
 
 
 def sysfs_rate(rate: IbRate) -> str:

@@ -230,7 +230,7 @@ def _nothing_joined(ends: Mapping[str, End]) -> Judgement:
 
 def _both_ends(ends: Mapping[str, End], a: Device, b: Device) -> Judgement:
     own, theirs = links_of_both(ends, a, b)
-    message = f"{a.name} has {counted(own, 'NVLink')} up to {b.name}, {b.name} has {theirs} up to {a.name}"
+    message = f"{a.name} has {counted(own, 'NVLink')} up to {b.name}, which has {theirs} up to it"
     evidence = _peers(ends, a, b)
     fewer, more = sorted((own, theirs))
     return judged(Fault.NVLINK_ONE_SIDED, message, fewer, more, "links", evidence, fails=fewer < more)

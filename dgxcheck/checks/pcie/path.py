@@ -150,7 +150,7 @@ CHECKS = (
         " idle. Reported at the lower end of the link, with the devices that share it.",
         source="current_link_* against max_link_* of both ends of every hop, and the profile's pcie.link_width and"
         " pcie.link_gen; Target Link Speed of Link Control 2",
-        remedy="set slot speed and width to auto in the firmware",
+        remedy="set the slot to auto in the firmware: link speed and width",
         judge=_path,
         blames=_blames,
     ),

@@ -58,7 +58,7 @@ def blocker(box: Box, a: Device, b: Device) -> Blocker:
     elif ports:
         setting = f"ACS of {', '.join(ports)}"
     else:
-        return Blocker("", f"neither ACS nor an IOMMU blocks them: {DRIVER_KEYS}")
+        return Blocker("", f"{DRIVER_KEYS}; neither ACS nor an IOMMU blocks them")
     if reason := hypervisor(box):
         advice = "assign the two GPUs to different virtual machines or to none"
         return Blocker(setting, f"leave {setting} enabled, virtual machines need it ({reason}); {advice}")

@@ -23,8 +23,8 @@ from dgxcheck.topology.model import Device, Surveyed
 from dgxcheck.topology.notes import ANCESTORS
 
 _NUMA_MODE = (
-    "if this was not intended, set the number of NUMA nodes per socket (NPS, SNC, cluster-on-die) in the system"
-    " firmware as in the reference machine; no card is in a wrong slot"
+    "if this was not intended, set NUMA nodes per socket in the firmware (NPS, SNC, cluster-on-die); as in the"
+    " reference machine; no card is in a wrong slot"
 )
 _NUMA_TABLES = (
     "update the system firmware: the NUMA tables contradict the PCI tree; check its NUMA settings and look for"

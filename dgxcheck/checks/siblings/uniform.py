@@ -196,8 +196,8 @@ CHECKS = (
         rule="Warns if an HCA, an active port of one or its network interface differs from most others of the same"
         f" model and use (near a GPU or not; InfiniBand or Ethernet). {_HEED}",
         source=_SOURCE,
-        remedy="bring its firmware and settings to those of the others (mstflint -d BDF query, mstconfig -d BDF query,"
-        " ip link) while no job uses it",
+        remedy="set it up as the others are: firmware and settings, while no job uses it (mstflint -d BDF query,"
+        " mstconfig -d BDF query, ip link)",
         judge=_devices("hca", "port", "interface"),
         blames=_blame,
         last=True,

@@ -47,7 +47,7 @@ class Host:
     OUT_OF_FILES = FaultKind("out-of-files", "the limit of open files of the whole host was reached", "program")
     PROGRAM_CRASHED = FaultKind("program-crashed", "a program failed by itself, or crashed in an NVIDIA library",
         "program", about=("host", "programs"), warns="watch",
-        remedy="look for an Xid at that time, or a message of NCCL; check the program (compute-sanitizer,"
+        remedy="look for an Xid at that time; look for a message of NCCL; check the program (compute-sanitizer,"
         " CUDA_LAUNCH_BLOCKING=1), and that it was built for these GPUs and its libraries fit the driver; suspect a GPU"
         " only if several programs fail on it, and then by its Xids", source="compute-sanitizer manual")
     DISK_ERRORS = FaultKind("disk-errors", "the kernel logged I/O errors of a disk", "hardware",

@@ -14,7 +14,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.wording import against, counted
 from dgxcheck.components.component import Component
-from dgxcheck.diagnosis.action import Action, first_remedy
+from dgxcheck.diagnosis.action import Action, Code, first_remedy
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
 from dgxcheck.output.health.finding_lines import component_name
@@ -23,34 +23,53 @@ from dgxcheck.output.plain_text import visible
 
 LONGEST = 100
 """Characters, without the verdict before it."""
+_GOOD = 80
+"""What is written in full, if the action can be said briefly."""
 _LONGEST_SIGN = 24
 _LEAST_PROBLEM = 24
 _LEAST_ACTION = 12
+_LEAST_WORD = 2
 _NAMED = ("power-cycle", "watch", "check-program", "restart-program", "contact-vendor")
 """Steps whose name says it: their sentences are for who does them."""
+_BRIEFLY: Mapping[Code, str] = {
+    "reload-driver": "reload the driver's modules", "restart-imex": "drain its domain, restart nvidia-imex",
+    "stop-gpu-programs": "stop programs that are not needed", "restart-subnet-manager": "sminfo",
+}  # fmt: skip
+"""Of commands that are long, or that do harm one by one."""
 _ASIDE = re.compile(r" ?\((?![0-9a-f:.]+\))[^()]*\)")
+_BUS_ID = re.compile(r"(?<=\d) \([0-9a-f:.]+\)")
+"""Of a device with a number."""
+_ONE_GPU = re.compile(r" -i [0-9a-f:.]+")
+_CUT = re.compile(r".*(?=, | and )")
 _CONDITION = re.compile(r"^(?:if|unless) this was (?:not )?intended[,:] ")
+_AROUND = ("driver", "switch", "host-bridge", "socket", "fabric", "subnet-manager", "nvswitch", "slot", "host")
 _BEHIND: Mapping[str, str] = {"link": "PCIe link to", "bridge": "switch above", "switch": "switch above",
                               "host-bridge": "host bridge above"}  # fmt: skip
 
 
 def headline(assessment: Assessment, cause: Cause, room: int = LONGEST) -> str:
     """Problem and first action; where there is little room without asides, then with the action in fewer words."""
-    actions = [*dict.fromkeys(_actions(assessment, cause))]
-    for action in actions:
-        what = problem(assessment, cause, action)
-        for line in (f"{what} -> {action}", f"{_ASIDE.sub('', what)} -> {action}"):
-            if len(line) <= room:
-                return line
-    last = actions[-1]
-    return f"{shortened(problem(assessment, cause, last), max(_LEAST_PROBLEM, room - len(last) - 4))} -> {last}"
+    action = _action(cause)
+    told = action_text(action, remedies_of(assessment.findings))
+    actions = [*dict.fromkeys(_texts(action, told, cause.component.kind == "gpus"))]
+    for most in (min(room, _GOOD), room):
+        for text in actions:
+            what = problem(assessment, cause, text)
+            plain = _ASIDE.sub("", what)
+            for each in (what, _BUS_ID.sub("", what), plain, _BUS_ID.sub("", plain))[: 2 if most < room else 4]:
+                if len(f"{each} -> {text}") <= most:
+                    return f"{each} -> {text}"
+    last = min(actions, key=len)
+    last = last if len(last) <= room - _LEAST_PROBLEM - 4 else STEPS[action.step]
+    what = _BUS_ID.sub("", problem(assessment, cause, last))
+    return f"{shortened(what, max(_LEAST_PROBLEM, room - len(last) - 4))} -> {last}"
 
 
 def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
     """``GPU2 (0a:00.0): 88 °C (slowdown at 87 °C), clocks held down``; without a bus id that stands in ``beside``."""
     worst = _worst(assessment, cause)
     if not worst:
-        return visible(_subject(assessment, cause.component, worst, beside))
+        return visible(_subject(assessment, cause.component, worst, beside, ""))
     lead = _lead(cause.component, worst)
     what = _clause(lead.judgement.message)
     for other in worst:
@@ -58,10 +77,15 @@ def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
         if other.subject == lead.subject and other.id != lead.id and len(sign) <= _LONGEST_SIGN and sign not in what:
             what = f"{what}, {sign}"
             break
-    who = _subject(assessment, cause.component, worst, beside).replace("0000:", "")  # as lspci: without its only domain
+    who = _subject(assessment, cause.component, worst, beside, what).replace(
+        "0000:", ""
+    )  # as lspci: without its only domain
     kind, colon, rest = what.partition(": ")
     if colon and who.startswith(kind):  # NVSwitch (c6:00.0): NVSwitch: fatal SXid
         what = rest
+    if who.startswith("PCIe"):
+        what = what.removeprefix("PCIe ")
+    what = _of_all(what, lead, worst, cause.component)
     return visible(what if _names(what, lead, cause.component, who) else f"{who}: {what}")
 
 
@@ -70,7 +94,22 @@ def _names(what: str, lead: Finding, component: Component, who: str) -> bool:
     ends = [each.name for each in (lead.subject, lead.subject.peer) if each is not None]
     if len(ends) > 1 and all(name in what for name in ends):
         return True
-    return not who or what.lower().startswith(who.lower()) or (component.kind == "host" and who.split()[0] in what)
+    return not who or what.lower().startswith(_BUS_ID.sub("", who).lower())
+
+
+def _of_all(what: str, lead: Finding, worst: Sequence[Finding], component: Component) -> str:
+    """What is said of each of several devices behind a part, of all: ``2 GPUs lost, NVML cannot open them``."""
+    kind = lead.subject.kind
+    number = len({each.subject.name for each in worst if (each.id, each.subject.kind) == (lead.id, kind)})
+    if number < 2 or kind not in ("gpu", "hca", "port") or component.kind not in _AROUND or lead.subject.peer:
+        return what
+    what = re.sub(r"\bit\b", "them", what)
+    if component.kind == "host":
+        return what
+    devices = counted(number, kind if kind == "port" else kind.upper())
+    if what.startswith("port is"):
+        return what.replace("port is", f"{devices} are", 1)
+    return f"{devices}{' ' if what.startswith('lost') else ': '}{what}"
 
 
 def _worst(assessment: Assessment, cause: Cause) -> list[Finding]:
@@ -98,18 +137,25 @@ def is_about(finding: Finding, component: Component) -> bool:
     return finding.subject.bdf is not None and finding.subject.bdf in (component.bdf, component.peer_bdf)
 
 
-def _subject(assessment: Assessment, component: Component, worst: Sequence[Finding], beside: str) -> str:
-    """What people call it: of a link, port or switch the devices behind it; of the host the part alone."""
+def _subject(assessment: Assessment, component: Component, worst: Sequence[Finding], beside: str, what: str) -> str:
+    """What people call it: of a link, port or switch the devices behind it; of the host the part alone, if ``what`` is
+    wrong does not say it.
+    """
     kind, part = component.kind, component.part
     if kind in ("nvlink", "path"):
         return f"{'NVLinks' if kind == 'nvlink' else 'P2P'} {component.name.replace(' - ', '-')}"
     if kind == "host":
         devices = _failing(worst)
-        return f"{part or 'host'} of {devices}" if devices else part
+        said = any(word.rstrip("s") in what.lower() for word in part.lower().split() if len(word) > _LEAST_WORD)
+        return devices if said else f"{part or 'host'} of {devices}" if devices else part
     if kind == "gpus":
         return f"all {len(component.shared_by)} GPUs"
-    if part == "subnet manager" or part.startswith("missing"):
+    if kind == "subnet-manager" or (kind == "driver" and len(worst) > 1 and worst[0].subject.kind == "gpu"):
+        return _failing(worst) if len(worst) == 1 else ""
+    if part.startswith("missing"):
         return f"{part} {component.name}".rstrip()
+    if kind == "board" and component.shared_by:
+        return f"board of {_listed(component.shared_by)}"
     if kind in _BEHIND:
         below = component.shared_by or tuple(d.name for d in assessment.topology.below(component.bdf or component.name))
         if len(below) == 1:
@@ -146,6 +192,8 @@ def _named(name: str, bdf: str | None = None, beside: str = "", kind: str = "gpu
     """``GPU5 (85:00.0)``; without the domain 0000."""
     name, _, place = name.partition("@")
     known = shown(bdf) or place
+    if name == bdf and kind == "hca":
+        name = "HCA"
     if kind == "nvswitch" and known:
         name = "NVSwitch"
     if not known or (known in beside and name != "GPU") or known in name:
@@ -153,31 +201,36 @@ def _named(name: str, bdf: str | None = None, beside: str = "", kind: str = "gpu
     return f"{name} ({known.removeprefix('0000:')})"
 
 
-def _actions(assessment: Assessment, cause: Cause) -> Iterator[str]:
-    """What to do first: the command, else what is done by hand; then in fewer words. A service is looked at before it
-    is restarted as everybody knows, so its restart stands here.
-    """
+def _action(cause: Cause) -> Action:
+    """What to do first; of a service, which everybody looks at before it is restarted, the restart."""
     action = first_remedy(cause.actions)
     at = cause.actions.index(action)
     following = cause.actions[at + 1 : at + 2]
     if action.step == "inspect" and following and following[0].step == "restart-service" and following[0].commands:
-        action = following[0]
-    yield from _texts(action, action_text(action, remedies_of(assessment.findings)))
+        return following[0]
+    return action
 
 
-def _texts(action: Action, text: str) -> Iterator[str]:
-    """Longest first: all commands or the first clause, without its aside, what is before its commas, the step."""
+def _texts(action: Action, text: str, every_gpu: bool) -> Iterator[str]:
+    """Longest first: all commands or the first clause, without its aside, what is before its commas."""
+    brief = _BRIEFLY.get(action.instruction.code)
     if action.commands:
-        yield "; ".join(map(shlex.join, action.commands))
-        yield shlex.join(action.commands[0])
-    elif action.step not in _NAMED:
+        whole = "; ".join(map(shlex.join, action.commands))
+        same = {_ONE_GPU.sub("", shlex.join(command)) for command in action.commands}
+        if every_gpu and len(same) == 1 < len(action.commands):
+            yield same.pop()
+        yield whole
+        yield brief or shlex.join(action.commands[0])
+        return
+    if action.step not in _NAMED:
         clause = _CONDITION.sub("", _clause(text))
         clause = clause.partition(f" at {action.instruction.values.get('name')}")[0]
-        yield clause
+        yield brief or clause
         shorter = _ASIDE.sub("", clause).partition(": ")[0]
-        while len(shorter) > _LEAST_ACTION:
+        while len(shorter) > _LEAST_ACTION and not brief:
             yield shorter
-            shorter = shorter.rpartition(", ")[0]
+            shorter = found[0].rstrip(",") if (found := _CUT.match(shorter)) else ""
+        return
     yield STEPS[action.step]
 
 
@@ -189,6 +242,6 @@ def shortened(text: str, room: int) -> str:
     """Without what stands in parentheses, then up to a comma or colon, then to a blank."""
     if len(text) <= room or len(text := _ASIDE.sub("", text)) <= room:
         return text
-    head = text[: room - 2]
-    end = max(head.rfind(", "), head.rfind(": ", 30))
-    return f"{head[: end if end > room // 2 else head.rfind(' ')].rstrip(',: ')} .."
+    said = text.find(": ") + 2  # of the subject nothing is cut
+    end = max(text.rfind(mark, said, room - 1) for mark in (", ", ": "))
+    return f"{text[: end if end > room // 2 else text.rfind(' ', 0, room - 2)].rstrip(',: ')} .."

@@ -62,7 +62,7 @@ SENTENCES: Mapping[Code, str] = {
     "default-power-limit": "set the default limit shown by nvidia-smi -q -d POWER (nvidia-smi -pl)",
     "persistence": "then enable the service nvidia-persistenced so that it holds after a reboot",
     "large-bars": "enable Above 4G Decoding with the largest MMIO range in the system firmware",
-    "pcie-setting": "set slot speed and width to auto in the firmware",
+    "pcie-setting": "set the slot to auto in the firmware: link speed and width",
     "nccl-settings": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in the"
     " job's environment, /etc/nccl.conf and ~/.nccl.conf",
     "nvlink-setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d and remove it (the value in effect:"
@@ -86,7 +86,7 @@ SENTENCES: Mapping[Code, str] = {
     " fail on it",
     "restart-program": "restart the program that was stopped",
     "inspect-airflow": "check fans, filters and inlet air",
-    "inspect-coolant": "check flow and temperature of the coolant at this tray and its leak sensors (BMC), then"
+    "inspect-coolant": "check coolant flow and temperature at this tray, its leak sensors (BMC), then"
     " the rack's coolant distribution unit",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
     "inspect-power": "check power supplies, power cables and feeds",

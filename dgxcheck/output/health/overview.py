@@ -10,6 +10,7 @@ from dgxcheck.checks.engine.device_facts import is_only_named
 from dgxcheck.checks.engine.finding import BAD, Status, Subject
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.placement import is_reference_machine
+from dgxcheck.components.component import Component
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Nvml
@@ -55,21 +56,30 @@ def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[D
 def _states(assessment: Assessment) -> Mapping[str | None, Status]:
     """The worst status by bus id, or by name where that is not known; None for the host. PASS: judged, and good.
 
-    Of what is found between two devices the suspect alone is blamed, where it is one of them.
+    What a cause explains counts at the devices that it is about, wherever it was seen: at both ends of a pair, at those
+    behind a switch, not at a neighbour that saw it.
     """
     worst: dict[str | None, Status] = {}
-    suspects = {key: cause.component for cause in assessment.causes for key in cause.explains}
+    devices = {each.name: each.bdf or each.name for each in assessment.topology.devices}
+    suspects = {key: (cause, _meant(cause.component, devices)) for cause in assessment.causes for key in cause.explains}
     for finding in assessment.findings:
         bad = finding.status in BAD and not finding.acknowledged
         if not bad and finding.status is Status.SKIP:
             continue
-        ends = {_place(end) for end in (finding.subject, finding.subject.peer) if end is not None}
-        suspect = suspects.get(finding.key)
-        blamed = ends & {suspect.bdf, suspect.peer_bdf} - {None} if suspect is not None else ends
-        for place in blamed or ends:
+        places = blamed = {_place(end) for end in (finding.subject, finding.subject.peer) if end is not None}
+        if finding.key in suspects and not places.isdisjoint(devices.values()):
+            cause, meant = suspects[finding.key]
+            blamed = meant if cause.component.kind in ("nvlink", "path") else places & meant or meant
+        for place in blamed or places:
             before, status = worst.get(place, Status.PASS), finding.status if bad else Status.PASS
             worst[place] = min(before, status, key=_WORST.index)
     return worst
+
+
+def _meant(component: Component, devices: Mapping[str, str]) -> set[str | None]:
+    """The GPUs and HCAs that a component is, joins or carries the traffic of."""
+    below = {devices.get(name) for name in component.shared_by}
+    return ({component.bdf, component.peer_bdf} | below) & {*devices.values()}
 
 
 def _place(end: Subject) -> str | None:

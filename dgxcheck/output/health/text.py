@@ -231,13 +231,21 @@ def healthmon(report: HealthReport) -> str:
     return lines([*(columns(rows) if rows else []), "", *closing(findings)])
 
 
+_NOT_PROMISED = ("not-in-level", "not-supported", "not-configured", "no-reference", "no-history")
+
+
 def closing(findings: Sequence[Finding]) -> list[str]:
-    """The last two lines of nvidia-healthmon, for scripts that read them; unknown and skip did not run.
+    """The last two lines of nvidia-healthmon, for scripts that read them. What is unknown did not run, nor what was
+    skipped, unless this level, machine or configuration promises nothing of it.
 
     https://docs.nvidia.com/deploy/healthmon-user-guide/index.html
     """
     seen = counts(findings)
-    silent = seen[Status.UNKNOWN] + seen[Status.SKIP]
+    skipped = [each for each in findings if each.status is Status.SKIP]
+    missing = skipped if len(skipped) == len(findings) else [
+        each for each in skipped if each.judgement.reason not in _NOT_PROMISED
+    ]  # fmt: skip
+    silent = seen[Status.UNKNOWN] + len(missing)
     return [
         f"System Results: {seen[Status.PASS]} success, {seen[Status.FAIL]} errors, {seen[Status.WARN]} warnings,"
         f" {silent} did not run",
