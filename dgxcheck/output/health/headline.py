@@ -205,7 +205,7 @@ def _action(cause: Cause) -> Action:
     """What to do first; of a service, which everybody looks at before it is restarted, the restart."""
     action = first_remedy(cause.actions)
     at = cause.actions.index(action)
-    following = cause.actions[at + 1 : at + 2]
+    following = [action for action in cause.actions[at + 1 :] if action.step != "drain"][:1]
     if action.step == "inspect" and following and following[0].step == "restart-service" and following[0].commands:
         return following[0]
     return action
