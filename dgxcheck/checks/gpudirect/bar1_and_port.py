@@ -65,7 +65,9 @@ def bar1(box: Box, gpu: Device) -> Precondition:
     judgement = Judgement(Status.PASS, message, mib, unit="MiB", evidence=(evidence,))
     if isinstance(used, Missing):
         return Precondition("?", judgement, f"how much of BAR1 is in use is unknown: {used.where}: {used}")
-    return Precondition("?" if total is None and expected is None else "ready", judgement)
+    if total is None and expected is None:
+        return Precondition("?", judgement, f"{message}; whether that maps all of the GPU's memory is unknown")
+    return Precondition("ready", judgement)
 
 
 def _used(box: Box, gpu: Device) -> int | Missing | None:
