@@ -273,7 +273,7 @@ def test_power_violation(before: float, after: float, due: str, tmp_path: Path) 
     ("mask", "before", "after", "due"),
     [
         (0x20, 0, 90, "fail"), (0x48, 0, 90, "fail"), (0x20, 0, 5, "warn"), (0x20, 90, 0, "warn"),
-        (0x88, 0, 90, "warn"), (0x1, 0, 90, "pass"),
+        (0x88, 0, 90, "warn"), (0x1, 0, 90, "warn"), (0x1, 0, 5, "pass"),
     ],
 )  # fmt: skip
 def test_a_slowdown_that_costs_time_fails(mask: int, before: float, after: float, due: str, tmp_path: Path) -> None:

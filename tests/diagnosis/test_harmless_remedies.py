@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.instructions import action_text
 from dgxcheck.xid.relations import recovery_of
-from dgxcheck.xid.table import meaning
+from dgxcheck.xid.table import REMEDIES, meaning
 
 GPU0 = "0000:07:00.0"
 
@@ -146,3 +147,64 @@ def test_modules_that_hold_the_driver_are_unloaded_first() -> None:
 def test_what_newer_xids_are_about(number: int, response: str, about: str) -> None:
     known = meaning(number, None)
     assert (known.response, known.about) == (response, about)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "due"),
+    [(213, 1, Status.WARN), (214, 2, Status.FAIL), (220, 0x509, Status.FAIL), (222, 0x50F, Status.SKIP)],
+)  # fmt: skip
+def test_counters_of_nvlink_5_are_other_fields(field: int, value: int, due: Status, tmp_path: Path) -> None:
+    """Recoveries, and bit error rates of 5e-9 and 5e-15."""
+    key = f"nvml nvmlDeviceGetFieldValues 0000:1b:00.0 3 {field}"
+    found = of(result(tmp_path, "dgx-b200", {key: value}), "nvlink.errors")
+    assert {each.status for each in found if each.subject.bdf == "0000:1b:00.0" and each.subject.part == "3"} == {due}
+
+
+RANKS = """\
+# Using devices
+#   Rank  0 Pid  23455 on  box17 device  0 [0x06] Tesla K80
+#   Rank  1 Pid  23455 on  box17 device  1 [0x07] Tesla K80
+#   Rank  2 Pid  23455 on  box17 device  2 [0x0a] Tesla K80
+#
+#       size         count      type   redop     time   algbw   busbw  error     time   algbw   busbw  error
+   134217728      33554432     float     sum    17200    7.80   10.40  0e+00    17180    7.81   10.42  0e+00
+"""
+
+
+def test_ranks_of_a_run_are_no_inventory(tmp_path: Path) -> None:
+    (tmp_path / "run.txt").write_text(RANKS)
+    found = assess(str(tmp_path / "run.txt"), Request(profile="k80-x8"))
+    assert {each.status for each in of(found, "gpu.count")} <= {Status.SKIP}
+    assert found.causes == ()
+
+
+def test_no_vbios_of_another_board_is_flashed(tmp_path: Path) -> None:
+    found = result(tmp_path, "dgx-a100", {f"nvml nvmlDeviceGetVbiosVersion {GPU0}": "92.00.19.00.0F"})
+    (cause,) = found.causes
+    (bad,) = [each for each in found.findings if each.key in cause.explains]
+    assert "ask the vendor" in bad.remedy
+
+
+def test_the_time_of_the_power_brake_is_counted(tmp_path: Path) -> None:
+    key = "nvml nvmlDeviceGetFieldValues 0000:1b:00.0"
+    document = {
+        "schema": "dgxcheck/overlay/1", "base": "dgx-h100", "facts": {f"{key} 271": 0},
+        "later": [{"at_s": 3600, "facts": {key: {"271": 1_800_000_000_000}}}],
+    }  # fmt: skip
+    (tmp_path / "box.json").write_text(json.dumps(document))
+    found = of(assess(str(tmp_path / "box.json"), Request()), "clock.throttle")
+    assert [each.judgement.fault for each in found if each.status is not Status.PASS] == [Fault.POWER_BRAKE]
+
+
+def test_xid_45_alone_asks_for_fabric_manager_where_there_are_nvswitches() -> None:
+    assert "restart Fabric Manager on a machine with NVSwitches, else check the program" in REMEDIES[
+        meaning(45, None).response
+    ]
+
+
+def test_no_bridge_is_reseated_where_only_the_vendor_may() -> None:
+    for name in ("dgx-b200", "gb200-nvl72", "dgx-h100"):
+        box = box_of(name)
+        acts = planned(box, gpu_part(box, 0, "NVLink"), Fault.XID)
+        assert not {"reseat", "replace"} & {*steps(acts)}
+        assert "bridge" not in " ".join(action_text(each, {}) for each in acts)

@@ -75,7 +75,7 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
     evidence = answered(mask, "nvmlDeviceGetCurrentClocksEventReasons", clocks.bdf)
     bit = slowdown(mask)
     if not bit:
-        return Judgement(Status.PASS, "no slowdown", evidence=(evidence,))
+        return _before(box, clocks.bdf) or Judgement(Status.PASS, "no slowdown", evidence=(evidence,))
     name, fault = HELD_BACK[bit], _FAULTS[bit]
     lasting = _lasting(box, clocks.bdf, bit)
     if lasting is None:
@@ -83,6 +83,15 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
         return Judgement(Status.WARN, message, name, evidence=(evidence,), fault=fault)
     message = f"clocks held down: {name}"
     return Judgement(Status.FAIL, message, name, evidence=(evidence, lasting), fault=fault)
+
+
+def _before(box: Box, bdf: str) -> Judgement | None:
+    """Of a slowdown that is over: by the time that the counters gave it between two readings."""
+    for bit in (BRAKE, THERMAL):
+        if (lost := _lasting(box, bdf, bit)) is not None:
+            message = f"clocks were held down between two readings: {HELD_BACK[bit]}"
+            return Judgement(Status.WARN, message, HELD_BACK[bit], evidence=(lost,), fault=_FAULTS[bit])
+    return None
 
 
 def _lasting(box: Box, bdf: str, bit: int) -> Evidence | None:
@@ -238,8 +247,8 @@ CHECKS = (
         id="clock.throttle",
         rule="Warns if clocks are held down by the power brake (0x80), a hardware slowdown (0x8, 0x40) or a software"
         " thermal slowdown (0x20); fails if two readings within 10 minutes have the same reason, or if more than"
-        " {clock.throttle} of the time between two readings was lost to heat. Idle clocks, the power cap and clocks"
-        " that were set are not faults.",
+        " {clock.throttle} of the time between two readings was lost to heat or the power brake; a slowdown that took"
+        " so much and is over warns. Idle clocks, the power cap and clocks that were set are not faults.",
         source="nvmlClocksEventReasons in nvml.h; nvmlDeviceGetViolationStatus",
         remedy="check temperature, fans and airflow, then power supplies; if the fault persists, run"
         " nvidia-bug-report.sh and call the vendor",

@@ -70,8 +70,7 @@ def bar1(box: Box, gpu: Device) -> Precondition:
         return Precondition("ready", judgement)
     if is_coherent(box):
         return Precondition("ready", judgement, f"{message}; the HCA reaches GPU memory over C2C")
-    why = f"{message}; whether it maps all memory is unknown: {memory if isinstance(memory, Missing) else memory.total}"
-    return Precondition("?", judgement, why)
+    return Precondition("?", judgement, f"{message}; whether that maps all of the GPU's memory is unknown")
 
 
 def _used(box: Box, gpu: Device) -> int | Missing | None:

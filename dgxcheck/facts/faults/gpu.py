@@ -112,7 +112,7 @@ class Gpu:
     COMPUTE_PROHIBITED = FaultKind("compute-prohibited", "compute mode is PROHIBITED", "setting")
     MIG_PENDING = FaultKind("mig-pending", "a MIG mode change waits for a GPU reset", "setting", fails="next-drain")
     C2C_DOWN = FaultKind("c2c-down", "NVLink-C2C between a GPU and its CPU is not in use", "hardware",
-        steps=("reboot", "field-diagnostic", "contact-vendor"), source=DEBUG)
+        steps=("reboot", "field-diagnostic", "contact-vendor"), source=OWN)
     MEMORY_NODE = FaultKind("memory-node", "the memory of a GPU on Grace is not the NUMA node that it should be",
         "software", steps=("inspect", "reboot", "contact-vendor"), source=OWN)
     INFOROM = FaultKind("inforom", "the InfoROM is corrupted or unreadable", "hardware", about=("gpu", "InfoROM"),
