@@ -181,3 +181,9 @@ def test_nvml_that_does_not_tell_its_versions_is_sick(function: str, tmp_path: P
     key = f"nvml nvmlSystemGet{function}"
     assert findings(tmp_path, {key: code(999, "garbled")})["driver.library"] == "unknown"
     assert "driver.library" not in findings(tmp_path, {key: NO_FUNCTION})
+
+
+@pytest.mark.parametrize(("gap", "is_due"), [(code(999, "garbled"), True), (UNSUPPORTED, False)])
+def test_a_board_without_a_part_number_gives_no_other_error(gap: Json, is_due: bool, tmp_path: Path) -> None:
+    found = findings(tmp_path, {f"{NVML}BoardPartNumber {GPU2}": gap})
+    assert (f"driver.answers/{GPU2}" in found) is is_due

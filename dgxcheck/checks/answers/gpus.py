@@ -67,7 +67,7 @@ _VARIES = (
     "bars.", "config_space.acs",  # see pcie.bar1
     "ib_ports.ports.", "infiniband.",  # InfiniBand and Ethernet ports have other files
 )  # fmt: skip
-"""Facts that one device may have and its equal sibling not."""
+"""Facts that one device may have and its equal sibling not; a driver says so, and gives no other error."""
 _ALWAYS = ("gpu.name", "gpu.uuid")
 """What NVML knows of any GPU, by any driver."""
 _MOST = 10
@@ -155,7 +155,9 @@ def _evidence(gaps: Sequence[Missing]) -> tuple[Evidence, ...]:
 
 def _is_silent(path: str, fact: object) -> bool:
     """Is it a gap that no other check reports?"""
-    if not isinstance(fact, Missing) or path.startswith(_VARIES) or fact.code == NvmlReturn.CORRUPTED_INFOROM:
+    if not isinstance(fact, Missing) or fact.code == NvmlReturn.CORRUPTED_INFOROM:
+        return False
+    if path.startswith(_VARIES) and not (fact.gap is Gap.GARBLED and is_driver_query(fact)):
         return False
     return fact.gap in _SILENT or (fact.gap in _REPORTED and not is_driver_query(fact))
 
