@@ -119,14 +119,15 @@ def _cabling(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -> It
     uplinks = uneven(fabric, tiers)
     named = {(adapter.host, adapter.name): adapter.guid for adapter in fabric.adapters.values() if adapter.name}
     homes: dict[Port, Port] = {}
+    hidden = _hidden(fabric)
     for plug, home in intent.homes.items():
         place = places.get(plug[0], {}).get(plug[1])
         end = None if place is None else fabric.far(place)
         if end is not None:
             homes[end] = home
-        else:
+        elif home not in hidden:
             yield _missing(f"{plug[0]} {plug[1]}", home, fabric, plug in named)
-    yield from _unplaced(intent, places)
+    yield from _unplaced(fabric, intent, places)
     homes |= uplinks.homes
     current = {end: place for end in homes if (place := fabric.far(end)) is not None}
     for moves in exchanges(current, {end: home for end, home in homes.items() if end in current}):
@@ -135,13 +136,25 @@ def _cabling(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -> It
     yield from _lacking(uplinks.lacks, fabric, tiers)
 
 
-def _unplaced(intent: Intent, places: Places) -> Iterator[FabricFinding]:
-    """Adapters that most systems have and these have not, nor those beside them: their switch is gone."""
+def _hidden(fabric: Fabric) -> set[Port]:
+    """Where adapters are whose description names no host, also as ``ANY`` of the switch: one of these may be the one
+    that is missed."""
+    ends = [(cable.end, cable.peer) for cable in fabric.cables]
+    ports = {far for pair in ends for near, far in (pair, pair[::-1])
+             if near[0] in fabric.adapters and not fabric.adapters[near[0]].name}  # fmt: skip
+    return ports | {(guid, ANY) for guid, _ in ports}
+
+
+def _unplaced(fabric: Fabric, intent: Intent, places: Places) -> Iterator[FabricFinding]:
+    """Adapters that most systems have and these have not, nor those beside them: their switch is gone.
+
+    Not where as many have no name.
+    """
     for scheme in intent.schemes:
         for name in scheme.adapters if len(scheme.adapters) > 1 else ():
             hosts = [host for host in scheme.systems if name not in places[host] and (host, name) not in intent.homes]
             others = len(scheme.systems) - len(hosts)
-            if hosts and others >= LEAST_SYSTEMS:
+            if len(hosts) > len(fabric.nameless) and others >= LEAST_SYSTEMS:
                 yield FabricFinding(
                     fault=Fault.CABLE_MISSING, status="fail", ends=tuple(f"{host} {name}" for host in hosts), moves=(),
                     message=f"{name} of {first_of(hosts)} is not in the fabric, as it is of"

@@ -122,6 +122,26 @@ def test_an_adapter_at_a_free_port_of_its_own_leaf_is_where_a_technician_put_it(
     assert finding.fault.word == "cable-misplaced"
 
 
+def test_adapters_that_are_called_otherwise_or_by_no_name_are_not_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a public fabric of 119 systems 17 call mlx5_0 what the others call HCA-1, and 69 adapters name their model in
+    place of their host."""
+    text = Fabric("rails", 64).discovered()
+    for host in range(16):
+        text = re.sub(rf"dgx{host:03} mlx5_(\d)", rf"dgx{host:03} HCA-\1", text)
+    for host in range(20, 26):
+        text = text.replace(f"dgx{host:03} mlx5_5", "MT4129 ConnectX7   Mellanox Technologies")
+    (tmp_path / "ib.txt").write_text(text)
+    assert main(["fabric", str(tmp_path / "ib.txt")]) == 0
+    assert "\n6 adapters without a host's name, not judged: MT4129 ConnectX7" in capsys.readouterr().out
+    fabric = Fabric("rails", 64)
+    del fabric.up["dgx040 mlx5_2", 1]
+    text = fabric.discovered().replace("dgx041 mlx5_3", "MT4129 ConnectX7   Mellanox Technologies")
+    (finding,) = judge(fabric_of([read(text)])).findings
+    assert finding.ends == ("dgx040 mlx5_2", "leaf002r2 port 9")
+
+
 def test_cabling_without_a_rule_is_not_judged() -> None:
     fabric = Fabric("fat", 60)
     chance = random.Random(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.capacity import CODED, Leaf, bisection_gbs, leaves_of
 from dgxcheck.fabric.judge import Judged
 from dgxcheck.fleet.node_names import folded
@@ -54,7 +54,11 @@ def told(judged: Judged) -> str:
 
 
 def schemes(judged: Judged) -> Iterator[str]:
-    """What was compared with what."""
+    """What was compared with what, and what could not be."""
+    if nameless := judged.fabric.nameless:
+        names = first_of([*dict.fromkeys(adapter.description for adapter in nameless)])
+        yield (f"{counted(len(nameless), 'adapter')} without a host's name, not judged: {names}; rdma-ndd sets node"
+               " descriptions")  # fmt: skip
     if judged.intent.planned:
         yield f"compared with the plan: {counted(len(judged.intent.homes), 'adapter')}"
         return
