@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 import pytest
 from hypothesis import given
@@ -125,7 +126,27 @@ JSON0 = """{"lldp": [{"interface": [
   "port": [{"id": [{"type": "mac", "value": "02:00:00:00:00:02"}], "descr": [{"value": "swp18"}]}]}]}]}"""
 
 
-@pytest.mark.parametrize("text", [HEADLESS, QUOTED, JSON0], ids=["filtered", "quoted", "json0"])
+def only(kind: str) -> str:
+    """The blocks that --cas-only or --switches-only leaves."""
+    blocks = re.split(r"^(?=CA|Switch)", WHOLE, flags=re.MULTILINE)
+    return "".join(block for block in blocks if block.startswith(kind))
+
+
+WHOLE = """\
+CA: n02 HCA-1:
+      0xb8599f0300000001      4    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   17[  ] "leaf1" ( )
+Switch: 0xb8599f0300000003 leaf1:
+           2    1[  ] ==(                Down/ Polling)==>             [  ] "" ( )
+           2   17[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       4    1[  ] "n02 HCA-1" ( )
+           2   18[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       1    1[  ] "n01 HCA-1" ( )
+CA: n01 HCA-1:
+      0xb8599f0300000002      1    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   18[  ] "leaf1" ( )
+"""
+FORMS = {"filtered": HEADLESS, "quoted": QUOTED, "json0": JSON0, "adapters": only("CA"), "switches": only("Switch"),
+         "cut off": WHOLE.partition("           2   18")[0] + WHOLE[WHOLE.index("CA: n01") :]}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_what_people_keep_of_an_output(text: str) -> None:
     """Lines without the heads of their nodes, a page's indented block, lldpctl's other JSON."""
     built = fabric_of([read(text, "n02")])
