@@ -120,12 +120,16 @@ def _cabling(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -> It
     named = {(adapter.host, adapter.name): adapter.guid for adapter in fabric.adapters.values() if adapter.name}
     homes: dict[Port, Port] = {}
     hidden = _hidden(fabric)
+    usual = {host: scheme.adapters for scheme in intent.schemes for host in scheme.systems}
+    belong = Counter((host, home[0]) for (host, name), home in intent.homes.items() if name in usual[host])
+    here = Counter((host, place[0]) for host, own in places.items() for name, place in own.items()
+                   if intent.homes.get((host, name), place)[0] == place[0])  # fmt: skip
     for plug, home in intent.homes.items():
         place = places.get(plug[0], {}).get(plug[1])
         end = None if place is None else fabric.far(place)
         if end is not None:
             homes[end] = home
-        elif home not in hidden:
+        elif home not in hidden and here[plug[0], home[0]] < belong[plug[0], home[0]]:  # else one of another name is
             yield _missing(f"{plug[0]} {plug[1]}", home, fabric, plug in named)
     yield from _unplaced(fabric, intent, places)
     homes |= uplinks.homes

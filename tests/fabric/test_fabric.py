@@ -142,6 +142,13 @@ def test_adapters_that_are_called_otherwise_or_by_no_name_are_not_missing(
     assert finding.ends == ("dgx040 mlx5_2", "leaf002r2 port 9")
 
 
+def test_a_system_that_counts_its_adapters_from_elsewhere_lacks_none() -> None:
+    """Of 719 systems with HCA-1 and HCA-2 in a public fabric six have HCA-3 and HCA-4 in their places."""
+    text = Fabric("rails", 64).discovered()
+    text = re.sub(r"dgx009 mlx5_([01])", lambda match: f"dgx009 mlx5_{int(match[1]) + 8}", text)
+    assert judge(fabric_of([read(text)])).findings == ()
+
+
 def test_cabling_without_a_rule_is_not_judged() -> None:
     fabric = Fabric("fat", 60)
     chance = random.Random(1)

@@ -94,6 +94,18 @@ def test_speeds_as_they_are_rounded(text: str, name: str) -> None:
     assert speed_of_lane(text) == name
 
 
+def test_a_switch_without_a_lid_and_one_whose_head_is_cut() -> None:
+    """No subnet manager has given LIDs; the links of what cannot be read are of no other switch."""
+    text = """\
+Switch\t41 "S-b8cef60300000001"\t\t# "leaf1" base port 0 lid  lmc 0
+[1](1)\t"H-043f720300000011"[1](43f720300000011) \t\t# "n1 mlx5_0" lid -1 4xHDR
+[2](2)\t"H-043f720300000012"[1](43f720300000012) \t\t# "n2 mlx5_0" lid  4xHDR
+Switch\t41 "S-b8cef603
+[3](3)\t"H-043f720300000013"[1](43f720300000013) \t\t# "n3 mlx5_0" lid 7 4xHDR
+"""
+    assert joined(text) == {"n1 mlx5_0 - leaf1 port 1": "4x HDR", "n2 mlx5_0 - leaf1 port 2": "4x HDR"}
+
+
 LINES = st.sampled_from([*NET_DUMP.splitlines(), "{", '{"lldp": {"interface": 7}}', "dgx1,mlx5_0,leaf,1", "A -> B",
                          'Errors for "x"', "   GUID 0x1 port 1: [SymbolErrorCounter == 99]", "MQM9700 leaf",
                          "   P1 -4x-50G-> HCA dgx1 mlx5_0/P1", "# Port counters: Lid 4 port 17"])  # fmt: skip

@@ -12,7 +12,7 @@ from dgxcheck.fleet.node_names import folded
 from dgxcheck.output.plain_text import columns, lines, visible
 from dgxcheck.output.report import FabricReport
 
-_TIERS = ("leaf", "spine", "core switch")
+_TIERS = (("leaf", "leaves"), ("spine",), ("core switch", "core switches"))
 _MOST = 20
 """Findings without -v."""
 
@@ -41,8 +41,7 @@ def render(report: FabricReport) -> str:
 def sizes(judged: Judged) -> str:
     """``124 systems, 496 adapters, 31 leaves, 16 spines``"""
     tiers = Counter(judged.tiers.of.values())
-    names = [counted(tiers[number], name, "leaves" if name == "leaf" else "") for number, name in enumerate(_TIERS)
-             if tiers[number]]  # fmt: skip
+    names = [counted(tiers[number], *nouns) for number, nouns in enumerate(_TIERS) if tiers[number]]
     systems = len({adapter.host for adapter in judged.fabric.adapters.values() if adapter.host})
     return ", ".join([counted(systems, "system"), counted(len(judged.fabric.adapters), "adapter"), *names])
 
