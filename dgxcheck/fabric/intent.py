@@ -162,6 +162,7 @@ def _homes(
             ports = Counter(
                 places[other][1] + scheme.steps[other, name] for other in places
                 if other != name and (other, name) in scheme.steps
+                and (places[other][0] == home) is (other in fellows.get(name, ()))  # else it is cabled otherwise
             )  # fmt: skip
             homes[name] = home, _majority(ports) or ANY
     return homes | _one_of_two(places, homes, beside) | _own_order(places, homes, scheme)

@@ -149,6 +149,18 @@ def test_a_system_that_counts_its_adapters_from_elsewhere_lacks_none() -> None:
     assert judge(fabric_of([read(text)])).findings == ()
 
 
+def test_a_row_of_systems_that_is_cabled_otherwise_is_no_swap() -> None:
+    """Of 264 systems with four rails in a public fabric six share two leaves, two adapters of each on one."""
+    fabric = Fabric("rails", 64)
+    for host in range(6):
+        for rail in range(8):
+            fabric.up[f"dgx{host:03} mlx5_{rail}", 1] = f"leaf000r{rail // 2}", 40 + 2 * host + (rail + 1) % 2
+    for host in range(6, 16):
+        for rail in range(8):
+            del fabric.up[f"dgx{host:03} mlx5_{rail}", 1]
+    assert [each.message for each in judged(fabric).findings if each.fault.word == "cable-swapped"] == []
+
+
 def test_cabling_without_a_rule_is_not_judged() -> None:
     fabric = Fabric("fat", 60)
     chance = random.Random(1)
