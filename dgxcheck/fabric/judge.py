@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.finding import FabricFinding, Verdict
@@ -266,13 +267,18 @@ def _lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fa
                 action=f"look at these cables of {name}, or at the power of the switches above",
             )  # fmt: skip
             continue
-        for lack in found:
-            upper = fabric.switch(lack.upper)
-            ends = tuple(fabric.shown(port) if port[1] != ANY else upper for port in lack.ports) or (name, upper)
+        by_upper = {lack.upper: [each for each in found if each.upper == lack.upper] for lack in found}
+        for guid, those in by_upper.items():
+            upper = fabric.switch(guid)
+            cables = [tuple(fabric.shown(port) if port[1] != ANY else upper for port in lack.ports) or (name, upper)
+                      for lack in those]  # fmt: skip
+            links, usual = counted(those[0].has, "link"), those[0].usual
+            where = ", ".join(dict.fromkeys(f"from {near} to {far}" for near, far in cables))
             yield FabricFinding(
-                fault=Fault.CABLE_MISSING, status="fail", ends=ends, moves=(),
-                message=f"{name} has {counted(lack.has, 'link')} to {upper}, {lack.usual} at most other switches",
-                action=f"look at the cable from {ends[0]} to {ends[1]}: reseat both ends, then replace it",
+                fault=Fault.CABLE_MISSING, status="fail", ends=tuple(dict.fromkeys(chain(*cables))), moves=(),
+                message=f"{name} has {links} to {upper}, {usual} at most other switches",
+                action=f"look at the {'cables' if len(those) > 1 else 'cable'} {where}: reseat both ends, then replace"
+                f" {'them' if len(those) > 1 else 'it'}",
             )  # fmt: skip
 
 
