@@ -81,10 +81,12 @@ def inferred(places: Places) -> Intent:
 
 
 def _kinds(places: Places) -> list[list[str]]:
-    """Systems whose names differ in numbers alone; those of a name like no other are one kind."""
-    found: dict[str, list[str]] = {}
-    for host in places:
-        found.setdefault(_NUMBER.sub("#", host), []).append(host)
+    """Systems whose names differ in numbers alone, and which call their adapters alike (HCA-1 or mlx5_0, as the driver
+    that set their descriptions does); those of a name like no other are one kind."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for host, adapters in places.items():
+        called = Counter(_NUMBER.sub("#", name) for name in adapters).most_common(1)
+        found.setdefault((_NUMBER.sub("#", host), called[0][0] if called else ""), []).append(host)
     single = [hosts[0] for hosts in found.values() if len(hosts) == 1]
     return [sorted(hosts) for hosts in found.values() if len(hosts) > 1] + ([sorted(single)] if single else [])
 
@@ -160,6 +162,7 @@ def _homes(
             ports = Counter(
                 places[other][1] + scheme.steps[other, name] for other in places
                 if other != name and (other, name) in scheme.steps
+                and (places[other][0] == home) is (other in fellows.get(name, ()))  # else it is cabled otherwise
             )  # fmt: skip
             homes[name] = home, _majority(ports) or ANY
     return homes | _one_of_two(places, homes, beside) | _own_order(places, homes, scheme)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.finding import FabricFinding, Verdict
@@ -119,14 +120,19 @@ def _cabling(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -> It
     uplinks = uneven(fabric, tiers)
     named = {(adapter.host, adapter.name): adapter.guid for adapter in fabric.adapters.values() if adapter.name}
     homes: dict[Port, Port] = {}
+    hidden = _hidden(fabric)
+    usual = {host: scheme.adapters for scheme in intent.schemes for host in scheme.systems}
+    belong = Counter((host, home[0]) for (host, name), home in intent.homes.items() if name in usual[host])
+    here = Counter((host, place[0]) for host, own in places.items() for name, place in own.items()
+                   if intent.homes.get((host, name), place)[0] == place[0])  # fmt: skip
     for plug, home in intent.homes.items():
         place = places.get(plug[0], {}).get(plug[1])
         end = None if place is None else fabric.far(place)
         if end is not None:
             homes[end] = home
-        else:
+        elif home not in hidden and here[plug[0], home[0]] < belong[plug[0], home[0]]:  # else one of another name is
             yield _missing(f"{plug[0]} {plug[1]}", home, fabric, plug in named)
-    yield from _unplaced(intent, places)
+    yield from _unplaced(fabric, intent, places)
     homes |= uplinks.homes
     current = {end: place for end in homes if (place := fabric.far(end)) is not None}
     for moves in exchanges(current, {end: home for end, home in homes.items() if end in current}):
@@ -135,13 +141,25 @@ def _cabling(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -> It
     yield from _lacking(uplinks.lacks, fabric, tiers)
 
 
-def _unplaced(intent: Intent, places: Places) -> Iterator[FabricFinding]:
-    """Adapters that most systems have and these have not, nor those beside them: their switch is gone."""
+def _hidden(fabric: Fabric) -> set[Port]:
+    """Where adapters are whose description names no host, also as ``ANY`` of the switch: one of these may be the one
+    that is missed."""
+    ends = [(cable.end, cable.peer) for cable in fabric.cables]
+    ports = {far for pair in ends for near, far in (pair, pair[::-1])
+             if near[0] in fabric.adapters and not fabric.adapters[near[0]].name}  # fmt: skip
+    return ports | {(guid, ANY) for guid, _ in ports}
+
+
+def _unplaced(fabric: Fabric, intent: Intent, places: Places) -> Iterator[FabricFinding]:
+    """Adapters that most systems have and these have not, nor those beside them: their switch is gone.
+
+    Not where as many have no name.
+    """
     for scheme in intent.schemes:
         for name in scheme.adapters if len(scheme.adapters) > 1 else ():
             hosts = [host for host in scheme.systems if name not in places[host] and (host, name) not in intent.homes]
             others = len(scheme.systems) - len(hosts)
-            if hosts and others >= LEAST_SYSTEMS:
+            if len(hosts) > len(fabric.nameless) and others >= LEAST_SYSTEMS:
                 yield FabricFinding(
                     fault=Fault.CABLE_MISSING, status="fail", ends=tuple(f"{host} {name}" for host in hosts), moves=(),
                     message=f"{name} of {first_of(hosts)} is not in the fabric, as it is of"
@@ -249,13 +267,18 @@ def _lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fa
                 action=f"look at these cables of {name}, or at the power of the switches above",
             )  # fmt: skip
             continue
-        for lack in found:
-            upper = fabric.switch(lack.upper)
-            ends = tuple(fabric.shown(port) if port[1] != ANY else upper for port in lack.ports) or (name, upper)
+        by_upper = {lack.upper: [each for each in found if each.upper == lack.upper] for lack in found}
+        for guid, those in by_upper.items():
+            upper = fabric.switch(guid)
+            cables = [tuple(fabric.shown(port) if port[1] != ANY else upper for port in lack.ports) or (name, upper)
+                      for lack in those]  # fmt: skip
+            links, usual = counted(those[0].has, "link"), those[0].usual
+            where = ", ".join(dict.fromkeys(f"from {near} to {far}" for near, far in cables))
             yield FabricFinding(
-                fault=Fault.CABLE_MISSING, status="fail", ends=ends, moves=(),
-                message=f"{name} has {counted(lack.has, 'link')} to {upper}, {lack.usual} at most other switches",
-                action=f"look at the cable from {ends[0]} to {ends[1]}: reseat both ends, then replace it",
+                fault=Fault.CABLE_MISSING, status="fail", ends=tuple(dict.fromkeys(chain(*cables))), moves=(),
+                message=f"{name} has {links} to {upper}, {usual} at most other switches",
+                action=f"look at the {'cables' if len(those) > 1 else 'cable'} {where}: reseat both ends, then replace"
+                f" {'them' if len(those) > 1 else 'it'}",
             )  # fmt: skip
 
 

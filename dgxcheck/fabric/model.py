@@ -73,6 +73,11 @@ class Fabric(Record):
     errors: Mapping[Port, Errors]
     labels: Mapping[Port, str]
 
+    @property
+    def nameless(self) -> tuple[Adapter, ...]:
+        """Adapters whose description names no host."""
+        return tuple(adapter for adapter in self.adapters.values() if not adapter.name)
+
     def far(self, port: Port) -> Port | None:
         """The other end of the cable in it."""
         cable = self.at.get(port)
@@ -120,7 +125,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
     inside = {guid for guid, names in described.items() if any(_INSIDE in name for name in names)}
     switches = _switches({end.guid: end.description for end in ends.values() if end.kind == "switch"})
     adapters = _adapters([end for end in ends.values() if end.kind == "adapter" and end.guid not in inside])
-    claimed = {port: tuple(peers) for port, peers in joined.items() if len(peers) > 1}
+    claimed = {port: tuple(peers) for port, peers in joined.items() if len(peers) > 1 and port[0] not in inside}
     cables = [
         Cable(a, b, *how)
         for a, peers in joined.items()
@@ -141,7 +146,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
 
 
 def _switches(descriptions: Mapping[str, str]) -> dict[str, Switch]:
-    short = {guid: match["name"] if (match := _SWITCH.fullmatch(text)) else text or guid
+    short = {guid: match["name"] if (match := _SWITCH.fullmatch(text.strip())) else text or guid
              for guid, text in descriptions.items()}  # fmt: skip
     times = Counter(short.values())
     full = Counter(descriptions.values())

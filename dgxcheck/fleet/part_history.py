@@ -98,7 +98,7 @@ class PartsOverTime:
         for fault in faults:
             kind = BY_WORD.get(fault.word)
             if kind is not None and kind.category != "setting" and fault.status != "unknown":
-                for place in BUS_ID.findall(fault.key) or [fault.key.rpartition("/")[2]]:
+                for place in BUS_ID.findall(fault.key) or [fault.key.partition("/")[2]]:
                     serial = self._at.get((node, place), "")
                     if serial and self._stays[serial][-1].place[0] == node:
                         self._stays[serial][-1].sighted(fault.word, at_s)

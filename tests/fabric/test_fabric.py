@@ -122,6 +122,45 @@ def test_an_adapter_at_a_free_port_of_its_own_leaf_is_where_a_technician_put_it(
     assert finding.fault.word == "cable-misplaced"
 
 
+def test_adapters_that_are_called_otherwise_or_by_no_name_are_not_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a public fabric of 119 systems 17 call mlx5_0 what the others call HCA-1, and 69 adapters name their model in
+    place of their host."""
+    text = Fabric("rails", 64).discovered()
+    for host in range(16):
+        text = re.sub(rf"dgx{host:03} mlx5_(\d)", rf"dgx{host:03} HCA-\1", text)
+    for host in range(20, 26):
+        text = text.replace(f"dgx{host:03} mlx5_5", "MT4129 ConnectX7   Mellanox Technologies")
+    (tmp_path / "ib.txt").write_text(text)
+    assert main(["fabric", str(tmp_path / "ib.txt")]) == 0
+    assert "\n6 adapters without a host's name, not judged: MT4129 ConnectX7" in capsys.readouterr().out
+    fabric = Fabric("rails", 64)
+    del fabric.up["dgx040 mlx5_2", 1]
+    text = fabric.discovered().replace("dgx041 mlx5_3", "MT4129 ConnectX7   Mellanox Technologies")
+    (finding,) = judge(fabric_of([read(text)])).findings
+    assert finding.ends == ("dgx040 mlx5_2", "leaf002r2 port 9")
+
+
+def test_a_system_that_counts_its_adapters_from_elsewhere_lacks_none() -> None:
+    """Of 719 systems with HCA-1 and HCA-2 in a public fabric six have HCA-3 and HCA-4 in their places."""
+    text = Fabric("rails", 64).discovered()
+    text = re.sub(r"dgx009 mlx5_([01])", lambda match: f"dgx009 mlx5_{int(match[1]) + 8}", text)
+    assert judge(fabric_of([read(text)])).findings == ()
+
+
+def test_a_row_of_systems_that_is_cabled_otherwise_is_no_swap() -> None:
+    """Of 264 systems with four rails in a public fabric six share two leaves, two adapters of each on one."""
+    fabric = Fabric("rails", 64)
+    for host in range(6):
+        for rail in range(8):
+            fabric.up[f"dgx{host:03} mlx5_{rail}", 1] = f"leaf000r{rail // 2}", 40 + 2 * host + (rail + 1) % 2
+    for host in range(6, 16):
+        for rail in range(8):
+            del fabric.up[f"dgx{host:03} mlx5_{rail}", 1]
+    assert [each.message for each in judged(fabric).findings if each.fault.word == "cable-swapped"] == []
+
+
 def test_cabling_without_a_rule_is_not_judged() -> None:
     fabric = Fabric("fat", 60)
     chance = random.Random(1)

@@ -190,7 +190,7 @@ def test_a_part_that_takes_its_fault_along_and_one_that_fell_off_the_bus(tmp_pat
 def test_a_module_of_memory_is_followed_and_shown_in_every_format(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def day(node: str, number: float, serial: str, bad: bool = False, slot: str = "CPU 2 DIMM 30") -> dict[str, Any]:
+    def day(node: str, number: float, serial: str, bad: bool = False, slot: str = "CPU 2/DIMM 30") -> dict[str, Any]:
         made = a_result(node, number, parts=[part_json(Part("dimm", serial, slot))])
         error = {"key": f"kernel.memory/{slot}", "status": "fail", "fault": "dimm-errors"}
         return made | {"found": [{**a_result("a", 0, DRAIN)["found"][0], **error}]} if bad else made
@@ -204,13 +204,13 @@ def test_a_module_of_memory_is_followed_and_shown_in_every_format(
     for form in ("text", "html", "prometheus", "json"):
         assert main(["fleet", "--history", folder, "--format", form]) == 1
         told[form] = capsys.readouterr().out
-    assert "DIMM <bad>: dimm-errors at dgx1 CPU 2 DIMM 30" in told["text"]
-    assert "DIMM &lt;bad&gt;: dimm-errors at dgx1 CPU 2 DIMM 30" in told["html"]
+    assert "DIMM <bad>: dimm-errors at dgx1 CPU 2/DIMM 30" in told["text"]
+    assert "DIMM &lt;bad&gt;: dimm-errors at dgx1 CPU 2/DIMM 30" in told["html"]
     parsed(told["html"])
     series = {each.name: [*each.samples] for each in text_string_to_metric_families(told["prometheus"])}
     (blamed,) = series["dgxcheck_history_blamed"]
     assert blamed.labels == {"what": "part", "kind": "dimm", "serial": "<bad>", "fault": "dimm-errors", "node": "dgx2",
-                             "at": "CPU 2 DIMM 30"}  # fmt: skip
+                             "at": "CPU 2/DIMM 30"}  # fmt: skip
     assert {each.labels["node"]: each.value for each in series["dgxcheck_history_incidents"]}["dgx1"] == 1
     assert series["dgxcheck_history_results"][0].value == len(days)
 

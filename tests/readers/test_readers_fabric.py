@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 import pytest
 from hypothesis import given
@@ -93,6 +94,18 @@ def test_speeds_as_they_are_rounded(text: str, name: str) -> None:
     assert speed_of_lane(text) == name
 
 
+def test_a_switch_without_a_lid_and_one_whose_head_is_cut() -> None:
+    """No subnet manager has given LIDs; the links of what cannot be read are of no other switch."""
+    text = """\
+Switch\t41 "S-b8cef60300000001"\t\t# "leaf1" base port 0 lid  lmc 0
+[1](1)\t"H-043f720300000011"[1](43f720300000011) \t\t# "n1 mlx5_0" lid -1 4xHDR
+[2](2)\t"H-043f720300000012"[1](43f720300000012) \t\t# "n2 mlx5_0" lid  4xHDR
+Switch\t41 "S-b8cef603
+[3](3)\t"H-043f720300000013"[1](43f720300000013) \t\t# "n3 mlx5_0" lid 7 4xHDR
+"""
+    assert joined(text) == {"n1 mlx5_0 - leaf1 port 1": "4x HDR", "n2 mlx5_0 - leaf1 port 2": "4x HDR"}
+
+
 LINES = st.sampled_from([*NET_DUMP.splitlines(), "{", '{"lldp": {"interface": 7}}', "dgx1,mlx5_0,leaf,1", "A -> B",
                          'Errors for "x"', "   GUID 0x1 port 1: [SymbolErrorCounter == 99]", "MQM9700 leaf",
                          "   P1 -4x-50G-> HCA dgx1 mlx5_0/P1", "# Port counters: Lid 4 port 17"])  # fmt: skip
@@ -125,7 +138,27 @@ JSON0 = """{"lldp": [{"interface": [
   "port": [{"id": [{"type": "mac", "value": "02:00:00:00:00:02"}], "descr": [{"value": "swp18"}]}]}]}]}"""
 
 
-@pytest.mark.parametrize("text", [HEADLESS, QUOTED, JSON0], ids=["filtered", "quoted", "json0"])
+def only(kind: str) -> str:
+    """The blocks that --cas-only or --switches-only leaves."""
+    blocks = re.split(r"^(?=CA|Switch)", WHOLE, flags=re.MULTILINE)
+    return "".join(block for block in blocks if block.startswith(kind))
+
+
+WHOLE = """\
+CA: n02 HCA-1:
+      0xb8599f0300000001      4    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   17[  ] "leaf1" ( )
+Switch: 0xb8599f0300000003 leaf1:
+           2    1[  ] ==(                Down/ Polling)==>             [  ] "" ( )
+           2   17[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       4    1[  ] "n02 HCA-1" ( )
+           2   18[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       1    1[  ] "n01 HCA-1" ( )
+CA: n01 HCA-1:
+      0xb8599f0300000002      1    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   18[  ] "leaf1" ( )
+"""
+FORMS = {"filtered": HEADLESS, "quoted": QUOTED, "json0": JSON0, "adapters": only("CA"), "switches": only("Switch"),
+         "cut off": WHOLE.partition("           2   18")[0] + WHOLE[WHOLE.index("CA: n01") :]}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_what_people_keep_of_an_output(text: str) -> None:
     """Lines without the heads of their nodes, a page's indented block, lldpctl's other JSON."""
     built = fabric_of([read(text, "n02")])

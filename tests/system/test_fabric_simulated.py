@@ -117,9 +117,13 @@ def test_counters_of_the_real_tools(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_thousand_systems(kind: Kind, tmp_path: Path) -> None:
-    """3 s of CPU and 200 MB, as the command is run."""
-    with simulated(Fabric(kind, 1000), tmp_path) as asked:
-        (tmp_path / "p.txt").write_text(asked("ibnetdiscover", "-p"))
+    """3 s of CPU and 200 MB, as the command is run. Spines of these rails have more ports than InfiniBand can count."""
+    fabric = Fabric(kind, 1000)
+    if kind == "rails":
+        (tmp_path / "p.txt").write_text(fabric.discovered())
+    else:
+        with simulated(fabric, tmp_path) as asked:
+            (tmp_path / "p.txt").write_text(asked("ibnetdiscover", "-p"))
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with (tmp_path / "out").open("wb") as out:
         words = [sys.executable, "-m", "dgxcheck", "fabric", "p.txt"]

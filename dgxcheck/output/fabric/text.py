@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.capacity import CODED, Leaf, bisection_gbs, leaves_of
 from dgxcheck.fabric.judge import Judged
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.output.plain_text import columns, lines, visible
 from dgxcheck.output.report import FabricReport
 
-_TIERS = ("leaf", "spine", "core switch")
+_TIERS = (("leaf", "leaves"), ("spine",), ("core switch", "core switches"))
 _MOST = 20
 """Findings without -v."""
 
@@ -41,8 +41,7 @@ def render(report: FabricReport) -> str:
 def sizes(judged: Judged) -> str:
     """``124 systems, 496 adapters, 31 leaves, 16 spines``"""
     tiers = Counter(judged.tiers.of.values())
-    names = [counted(tiers[number], name, "leaves" if name == "leaf" else "") for number, name in enumerate(_TIERS)
-             if tiers[number]]  # fmt: skip
+    names = [counted(tiers[number], *nouns) for number, nouns in enumerate(_TIERS) if tiers[number]]
     systems = len({adapter.host for adapter in judged.fabric.adapters.values() if adapter.host})
     return ", ".join([counted(systems, "system"), counted(len(judged.fabric.adapters), "adapter"), *names])
 
@@ -54,7 +53,11 @@ def told(judged: Judged) -> str:
 
 
 def schemes(judged: Judged) -> Iterator[str]:
-    """What was compared with what."""
+    """What was compared with what, and what could not be."""
+    if nameless := judged.fabric.nameless:
+        names = first_of([*dict.fromkeys(adapter.description for adapter in nameless)])
+        yield (f"{counted(len(nameless), 'adapter')} without a host's name, not judged: {names}; rdma-ndd sets node"
+               " descriptions")  # fmt: skip
     if judged.intent.planned:
         yield f"compared with the plan: {counted(len(judged.intent.homes), 'adapter')}"
         return

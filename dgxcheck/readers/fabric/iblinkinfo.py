@@ -25,7 +25,8 @@ _LINK = LazyPattern(
 
 def links(lines: Iterable[str]) -> Iterator[PortRow]:
     """Both forms. The short one names a port at the other end by LID and description alone: by its own block. Where
-    the heads were filtered out, a switch is known by its LID."""
+    that is not there (--cas-only, --switches-only, the last lines of a page), or its head was filtered out, the node is
+    known by its LID; what an adapter is joined with is a switch then."""
     found: list[tuple[re.Match[str], End]] = []
     kind: EndKind = "adapter"
     head: re.Match[str] | None = None
@@ -43,15 +44,17 @@ def links(lines: Iterable[str]) -> Iterator[PortRow]:
     for match, seen in found:
         end = End("switch" if seen.guid in switches else "adapter", seen.guid, seen.port, seen.description, seen.lid)
         yield PortRow(end, None, int(match["lanes"] or 0), speed_of_lane(match["speed"] or ""))
-    by_place = _by_place([end for _, end in found], switches)
+    by_place = _by_place([end for _, end in found])
+    own = {end.guid for _, end in found}
     for match, end in found:
         if match["peer_port"]:
             kind = "switch" if end.guid in switches else "adapter"
             lid, port, name = int(match["peer_lid"]), int(match["peer_port"]), match["peer"].strip()
-            by_lid = by_place.get((lid, name, port)) or by_place.get((lid, "", port), "")
-            guid = digits(match["peer_guid"]) if match["peer_guid"] else by_lid
+            by_lid = by_place.get((lid, name, port)) or by_place.get((lid, "", port)) or by_place.get((lid, "", 0))
+            guid = digits(match["peer_guid"]) if match["peer_guid"] else f"lid:{lid}" if by_lid is None else by_lid
             if guid:
-                peer = End("switch" if guid in switches else "adapter", guid, port, name, lid)
+                beyond = guid in switches or (guid not in own and kind == "adapter")
+                peer = End("switch" if beyond else "adapter", guid, port, name, lid)
                 yield PortRow(End(kind, end.guid, end.port, end.description, end.lid), peer, int(match["lanes"] or 0),
                               speed_of_lane(match["speed"] or ""))  # fmt: skip
 
@@ -65,9 +68,10 @@ def _switches(found: list[tuple[re.Match[str], End]]) -> frozenset[str]:
                      | {end.guid for _, end in found if end.kind == "switch"})  # fmt: skip
 
 
-def _by_place(ends: list[End], switches: frozenset[str]) -> Mapping[tuple[int, str, int], str]:
-    """GUIDs by LID, description and port; those that two nodes share are left out."""
+def _by_place(ends: list[End]) -> Mapping[tuple[int, str, int], str]:
+    """GUIDs by LID, description and port, and by LID alone; empty for those of two nodes."""
     guids: dict[tuple[int, str, int], set[str]] = {}
     for end in ends:
-        guids.setdefault((end.lid, end.description, end.port), set()).add(end.guid)
-    return {place: min(found) for place, found in guids.items() if len(found) == 1}
+        for place in ((end.lid, end.description, end.port), (end.lid, "", 0)):
+            guids.setdefault(place, set()).add(end.guid)
+    return {place: min(found) if len(found) == 1 else "" for place, found in guids.items()}

@@ -38,7 +38,7 @@ def ports(lines: Iterable[str]) -> Iterator[PortRow]:
 
 _NODE = LazyPattern(
     r"(?P<kind>Switch|Ca|Rt)\s{1,8}\d{1,4}\s{1,8}\"[SHR]-(?P<guid>[0-9a-f]{16})\"\s{1,40}"
-    r"# \"(?P<description>.{0,100}?)\"(?: (?:base|enhanced) port 0 lid (?P<lid>\d{1,5}).{0,40})?",
+    r"# \"(?P<description>.{0,100}?)\"(?: (?:base|enhanced) port 0 lid (?P<lid>[-\d]{0,5}).{0,40})?",
     '"S-', '"H-', '"R-',
     flags=re.ASCII,
 )  # fmt: skip
@@ -46,7 +46,7 @@ _LINK = LazyPattern(
     r"\[(?P<port>\d{1,3})\](?:\[.{0,20}\])?(?:\((?:0x)?(?P<guid>[0-9a-f]{1,16})\))?\s{1,8}"
     r"\"(?P<peer_kind>[SHR])-(?:0x)?(?P<peer_node>[0-9a-f]{16})\"\[(?P<peer_port>\d{1,3})\](?:\[.{0,20}\])?"
     r"(?:\((?:0x)?(?P<peer_guid>[0-9a-f]{1,16})\))?\s{1,40}"
-    r"#(?: lid (?P<lid>\d{1,5}) lmc \d)? \"(?P<peer>.{0,100}?)\" lid (?P<peer_lid>\d{1,5})"
+    r"#(?: lid (?P<lid>[-\d]{0,5}) lmc \d)? \"(?P<peer>.{0,100}?)\" lid (?P<peer_lid>[-\d]{0,5})"
     rf"(?: {_RATE})?.{{0,60}}",
     '"S-', '"H-', '"R-',
     flags=re.ASCII,
@@ -54,20 +54,25 @@ _LINK = LazyPattern(
 
 
 def nodes(lines: Iterable[str]) -> Iterator[PortRow]:
-    """Of the full form: the ports that have a link."""
+    """Of the full form: the ports that have a link. What follows a head that cannot be read is of no node."""
     node: re.Match[str] | None = None
     for line in lines:
-        if found := _NODE.fullmatch(line.rstrip()):
-            node = found
+        if line.startswith(("Switch", "Ca", "Rt")):
+            node = _NODE.fullmatch(line.rstrip())
             continue
         link = _LINK.fullmatch(line.rstrip())
         if link is None or node is None:
             continue
         kind: EndKind = "switch" if node["kind"] == "Switch" else "adapter"
         guid = digits(link["guid"]) if kind == "adapter" and link["guid"] else node["guid"]
-        end = End(kind, guid, int(link["port"]), node["description"], int(node["lid"] or link["lid"] or 0))
+        end = End(kind, guid, int(link["port"]), node["description"], _lid(node["lid"] or link["lid"]))
         peer_kind = _KINDS[link["peer_kind"]]
         peer_guid = digits(link["peer_guid"]) if peer_kind == "adapter" and link["peer_guid"] else link["peer_node"]
-        peer = End(peer_kind, peer_guid, int(link["peer_port"]), link["peer"], int(link["peer_lid"]))
+        peer = End(peer_kind, peer_guid, int(link["peer_port"]), link["peer"], _lid(link["peer_lid"]))
         speed = link["speed"] or ""
         yield PortRow(end, peer, int(link["lanes"] or 0), speed if speed in SPEEDS else "")
+
+
+def _lid(text: str | None) -> int:
+    """0 where no subnet manager has given one."""
+    return int(text) if text and text.isdecimal() else 0
