@@ -172,6 +172,9 @@ def emit(text: str, output: str | None, color: str = "never", form: str = "text"
     """
     text = "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
     text = without_unplaced(text, named=form not in _FOR_PEOPLE)
+    if form == "nvidia-smi" and text.startswith("\t"):  # which underlines the head of its matrix in pipes as well
+        head, _, rest = text[1:].partition("\n")
+        text = f"\t\x1b[4m{head}\x1b[0m\n{rest}"
     if output not in (None, "-"):
         if color == "always" and form == "text":
             from dgxcheck.output.color import colorize
