@@ -163,15 +163,22 @@ def renderer(place: str) -> Callable[[Any], str]:
     return render
 
 
-def emit(text: str, output: str | None, color: str = "never", form: str = "text") -> None:
+_PARAGRAPH = "\n\n"
+
+
+def emit(text: str, output: str | None, color: str = "never", form: str = "text", again: bool = False) -> None:
     """The result, to a file (whole or not at all) or to stdout, coloured where that is wanted.
 
+    ``again``: the first paragraph is what matters, and stands at the end once more where a terminal scrolls it away.
     A ``form`` for programs is neither coloured nor broken into lines that fit a terminal; there, JSON is indented.
 
     Renderers make what is hostile visible where it stands; this is the net below them.
     """
     text = "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
     text = without_unplaced(text, named=form not in _FOR_PEOPLE)
+    if form == "nvidia-smi" and text.startswith("\t"):  # which underlines the head of its matrix in pipes as well
+        head, _, rest = text[1:].partition("\n")
+        text = f"\t\x1b[4m{head}\x1b[0m\n{rest}"
     if output not in (None, "-"):
         if color == "always" and form == "text":
             from dgxcheck.output.color import colorize
@@ -192,6 +199,8 @@ def emit(text: str, output: str | None, color: str = "never", form: str = "text"
             text = indented(text)
         if form == "text" and sys.stdout.isatty():
             text = wrap_sentences(text, terminal_columns())
+            if again and text.count("\n") >= os.get_terminal_size(sys.stdout.fileno()).lines:
+                text += f"\n{text.partition(_PARAGRAPH)[0]}\n"
         if form == "text" and coloured(color):
             from dgxcheck.output.color import colorize
 

@@ -53,7 +53,7 @@ def columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
 def fit_columns(
     head: list[str], body: list[list[str]], optional: list[list[str]], width: int | None
 ) -> tuple[list[str], list[str]]:
-    """A table by columns fitted to ``width``: narrower gaps, then without optional columns, then in blocks of columns.
+    """A table by columns fitted to ``width``: narrower gaps, without optional columns, then all in blocks of columns.
 
     Returns its lines and the heads of the hidden columns. ``head`` is the column of row names, repeated in each block;
     cells are never cut. ``width`` None: no limit.
@@ -66,14 +66,17 @@ def fit_columns(
             if max(map(len, table)) <= width:
                 return table, [column[0] for column in optional[shown_columns:]]
     blocks: list[str] = []
-    start = 0
+    start = more = 0
     while start < len(body):
         end = len(body)
         while end > start + 1 and max(map(len, _rows([head, *body[start:end]], " "))) > width:
             end -= 1
-        blocks += ([""] if blocks else []) + _rows([head, *body[start:end]], " ")
+        more = len(optional) if end == len(body) else 0  # of these the last block has what it has room for
+        while more and max(map(len, _rows([head, *body[start:end], *optional[:more]], " "))) > width:
+            more -= 1
+        blocks += ([""] if blocks else []) + _rows([head, *body[start:end], *optional[:more]], " ")
         start = end
-    return blocks, [column[0] for column in optional]
+    return blocks, [column[0] for column in optional[more:]]
 
 
 def hidden_columns(heads: Sequence[str]) -> list[str]:

@@ -44,6 +44,8 @@ class Device(Record):
     function: PciFunction | None
     dma: PciFunction | None = None
     """The DMA function of a NIC, which stands below the switch of a GPU (Direct NIC)."""
+    numa_nodes: str = ""
+    """Several nodes as an imported matrix prints them: ``0-1``."""
 
 
 def is_printed(name: str) -> bool:

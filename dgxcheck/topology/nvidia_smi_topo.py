@@ -120,13 +120,15 @@ def _with_affinity(stated: NvidiaSmiTopo, name: str, device: Device) -> Device:
 
 def _imported_device(stated: NvidiaSmiTopo, name: str) -> Device:
     is_gpu = _kind(name) == "gpu"
+    node = _node(stated.numa_affinity, name)
     return Device(
         name=name if is_gpu else _nic_name(stated, name),
         kind=_kind(name),
         bdf=None,
         index=int(name[3:]) if is_gpu else None,
         uuid=NO_ID if is_gpu else None,
-        numa_node=_node(stated.numa_affinity, name),
+        numa_node=node,
+        numa_nodes="" if isinstance(node, int) or (nodes := stated.numa_affinity.get(name, "")) == "N/A" else nodes,
         cpu_affinity=_column_text(stated.cpu_affinity, name, "CPU Affinity"),
         gpu_numa_id=_node(stated.gpu_numa_id, name) if is_gpu else None,
         is_vf=None if is_gpu else NO_ID,

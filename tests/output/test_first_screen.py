@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+import pty
 import re
+import struct
+import subprocess
+import sys
+import termios
 
 import pytest
 from judging import judged, printed
-from sample import SAMPLE
+from sample import SAMPLE, swept
 from seam import run
 
 from dgxcheck.output.plain_text import wrapped
@@ -87,3 +95,30 @@ def test_one_line_says_device_and_figure(name: str, line: str, capsys: pytest.Ca
     first = run(capsys, "health", "--from", name, "--format", "nagios").out.partition(" | ")[0]
     assert first == f"DGXCHECK CRITICAL - {line}"
     assert len(first.encode()) <= 80
+
+
+_EIGHT = (
+    "dgx-1-v100", "dgx-1-v100-gpu-x8", "dgx-a100-nvlink-down", "dgx-2-nvswitch-missing", "k80-x8-board-off-bus",
+    "pcie-x8-apart", "dgx-b300-port-down", "gb200-nvl72-hot",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", swept(_EIGHT, ("dgx-1-v100-gpu-x8", "pcie-x8-apart")))
+def test_a_short_terminal_still_shows_verdict_and_first_cause(name: str) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    argv = [sys.executable, "-m", "dgxcheck", "health", "--from", name, "--color", "never"]
+    environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+    with subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # EIO where the terminal has no writer left
+            while more := os.read(ours, 65536):
+                shown += more
+        assert process.wait() in (0, 1, 2)
+    os.close(ours)
+    lines = shown.decode().replace("\r\n", "\n").rstrip("\n").split("\n")
+    assert max(map(len, lines)) <= 80
+    first = lines[: lines.index("")]
+    assert first[0].split()[0] in ("PASS", "WARN", "FAIL")
+    assert len(lines) < 24 or lines[-len(first) :] == first

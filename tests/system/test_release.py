@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -120,6 +122,32 @@ def test_it_runs_as_an_ordinary_user_without_a_home(pyz: Path) -> None:
         assert "NV2" in ran([python, copy, "topo", "--from", "dgx-1-v100"], NOBODY)
         assert ran([python, copy, "list"], NOBODY) == ran([python, str(pyz), "list"])
         assert os.listdir(folder) == [pyz.name]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_the_steps_of_the_image_run(pyz: Path) -> None:
+    """All of the Containerfile on the Python that is here in place of its base, on a host without a GPU."""
+    if program("/usr/bin/python3") not in interpreters():
+        pytest.skip("needs a Python from 3.10 on that all may run")
+    text = (ROOT / "dgxcheck" / "integrations" / "Containerfile").read_text(encoding="utf-8")
+    steps = dict(line.split(" ", 1) for line in text.splitlines() if line[:1].isalpha())
+    assert list(steps) == ["ARG", "FROM", "COPY", "ENV", "USER", "ENTRYPOINT", "CMD"]
+    mode, source, target = re.findall(r"--chmod=(\d+) (\S+) /(\S+)", steps["COPY"])[0]
+    with TemporaryDirectory() as folder:
+        root, place = Path(folder), Path(folder, target)
+        root.chmod(0o755)
+        for made in (place.parent, root / "host/sys/bus/pci/devices", root / "host/proc/sys/kernel", root / "host/dev"):
+            made.mkdir(parents=True)
+        shutil.copy(pyz.with_name(source), place)
+        place.chmod(int(mode, 8))
+        words = [str(place), *json.loads(steps["CMD"])]
+        assert json.loads(steps["ENTRYPOINT"]) == [f"/{target}"]
+        words = [str(root / "host") if word == "/host" else word for word in words]
+        given = {"PATH": "/usr/bin:/bin", **dict(word.split("=", 1) for word in shlex.split(steps["ENV"]))}
+        done = subprocess.run(words, cwd="/", env=given, user=int(steps["USER"].partition(":")[0]), capture_output=True,
+                              text=True, timeout=60, check=False)  # fmt: skip
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.startswith("UNKNOWN  ")
 
 
 def test_an_older_python_is_told_what_is_needed(pyz: Path) -> None:

@@ -67,7 +67,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return health.explain_on_box(about, report.assessment, settings, output, asked.color)
     form = "ticket" if asked.ticket else asked.form
     render = renderer(f"health.{RENDERERS[form]}")
-    emit(render(report), output, asked.color, form)
+    emit(render(report), output, asked.color, form, again=True)
     if debug is not None:
         debug.line({"verdict": report.assessment.verdict.value, "exit_code": report.exit_code})
         if debug.trouble:

@@ -44,7 +44,7 @@ def verdict_line(assessment: Assessment) -> str:
         return visible(f"{head}  {words}{more}")
     others = len(causes) - 1 + len(assessment.diagnosis.unexplained)
     unexplained = bool(assessment.diagnosis.unexplained)
-    more = f" ({counted(others, 'more problem' if unexplained else 'more cause')} below)" if others else ""
+    more = f" ({counted(others, 'more problem' if unexplained else 'more cause')})" if others else ""
     return f"{head}  {headline(assessment, causes[0], LONGEST - len(more))}{more}"
 
 

@@ -87,6 +87,7 @@ _SHAPES = (
     "code,pre{font:13px/1.4 'DejaVu Sans Mono',Menlo,Consolas,monospace;border-radius:3px}"
     "code{padding:1px 4px;overflow-wrap:anywhere}pre{padding:8px 12px;overflow-x:auto;margin:6px 0}"
     ".note,small{font-size:13px}figure{margin:0;overflow-x:auto}figure svg{max-width:100%;height:auto}"
+    "@media screen and (max-width:640px){figure svg{max-width:none;min-width:640px}}"
     ".scroll{overflow-x:auto}.beside{display:inline-block;vertical-align:top;margin-right:28px;max-width:100%}"
     "table{border-collapse:collapse;margin:6px 0}"
     "caption{text-align:left;font-weight:600;padding:6px 0;white-space:nowrap}"
@@ -111,6 +112,7 @@ _PAPER = (
     "@media print{main{max-width:none;padding:0}body{font-size:11px}.note,small,.figures,dl,thead th{font-size:10px}"
     "code,pre{font-size:10px;white-space:pre-wrap}.scroll,pre{overflow:visible}.curve{width:130px}"
     ".problem,figure,tr,.beside{break-inside:avoid}"
+    ":is(.problem details,.scroll+details)::details-content{content-visibility:visible;block-size:auto}"
     "h2{break-after:avoid}.badge,.problem,.gauge,.gauge span,.heat td{print-color-adjust:exact;"
     "-webkit-print-color-adjust:exact}.badge{border:1px solid}}"
 )

@@ -41,8 +41,8 @@ def _bdf(nic: Device) -> str:
 LEGEND = {
     "X": "the device itself",
     "NV#": "joined by # NVLinks",
-    "PIX": "same PCIe switch, or same card",
-    "PXB": "several PCIe switches, no host bridge",
+    "PIX": "at most one PCIe bridge: same switch or card",
+    "PXB": "several PCIe bridges, no host bridge",
     "PHB": "a PCIe host bridge, usually the CPU",
     "NODE": "two host bridges of the same NUMA node",
     "SOC": "the interconnect between NUMA nodes; newer tools print SYS",
@@ -105,7 +105,7 @@ def _tables(
     head = ["", *(names[device.name] for device in topology.devices)]
     affinities = [
         ["CPU Affinity", *(_affinity(device, device.cpu_affinity) for device in topology.devices)],
-        ["NUMA Affinity", *(_affinity(device, device.numa_node) for device in topology.devices)],
+        ["NUMA Affinity", *(_affinity(device, device.numa_nodes or device.numa_node) for device in topology.devices)],
     ]
     if any(isinstance(device.gpu_numa_id, int) for device in topology.devices):
         affinities.append(["GPU NUMA ID", *(shown(device.gpu_numa_id) for device in topology.devices)])

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.plain_text import lines, shown, visible
 from dgxcheck.output.topo.matrix import cell, row_names
 from dgxcheck.topology.model import Device, Topology, is_printed
+from dgxcheck.topology.nvidia_smi_topo import MATRIX
+
+_ALL = 3
+"""Columns beside the matrix."""
+_NO_COLUMN = (Gap.UNRECORDED, MATRIX)
 
 # Labels and order are nvidia-smi's, the words are ours
 _LEGEND = (
@@ -19,17 +27,23 @@ _LEGEND = (
 
 
 def matrix(topology: Topology, pci_only: bool) -> str:
-    """Rows of tab-separated cells; an unknown label is ``?``, an unknown affinity ``N/A``."""
+    """Rows of tab-separated cells; an unknown label is ``?``, an unknown affinity ``N/A``.
+
+    Of an imported matrix the columns that it has.
+    """
+    has_nodes = _printed([gpu.numa_node for gpu in topology.gpus])
+    has_own = _printed([gpu.gpu_numa_id for gpu in topology.gpus])
+    titles = ["CPU Affinity", *(["NUMA Affinity"] if has_nodes else []), *(["GPU NUMA ID"] if has_own else [])]
     names = row_names(topology, numbered_nics=True)
     heads = [names[device.name] for device in topology.devices]
-    rows = ["\t".join(("", *heads, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"))]
+    rows = ["\t".join(("", *heads, *titles))]
     links = topology.matrix()
     for device in topology.devices:
         cells = [
             " X " if other is device else cell(links[device.name, other.name], pci_only, "sys")
             for other in topology.devices
         ]
-        rows.append("\t".join((names[device.name], *cells, *_affinities(device))))
+        rows.append("\t".join((names[device.name], *cells, *_affinities(device, len(titles)))))
     nics = [
         f"  {names[nic.name]}: {visible(nic.name)}"
         for nic in topology.devices
@@ -39,10 +53,20 @@ def matrix(topology: Topology, pci_only: bool) -> str:
     return lines([*rows, *legend, *(["", "NIC Legend:", "", *nics] if nics else [])])
 
 
-def _affinities(device: Device) -> tuple[str, ...]:
-    """CPUs, node, an empty cell, GPU NUMA ID: nvidia-smi puts two tabs before the last one; NIC rows end empty."""
+def _printed(values: Sequence[object]) -> bool:
+    """Is there such a column, as current drivers have it?"""
+    absent = [each for each in values if isinstance(each, Missing) and (each.gap, each.where) == _NO_COLUMN]
+    return not values or len(absent) < len(values)
+
+
+def _affinities(device: Device, titles: int) -> Iterator[str]:
+    """CPUs, nodes, GPU NUMA ID: nvidia-smi puts two tabs before the last one and before N/A; NIC rows end empty."""
     if device.kind != "gpu":
-        return ("", "", "")
-    values = (device.cpu_affinity, device.numa_node, device.gpu_numa_id)
-    cpus, node, own = (value if isinstance(value, str | int) else "N/A" for value in values)
-    return (shown(cpus), shown(node), "", shown(own))
+        yield from [""] * (titles if titles < _ALL else titles + 1)
+        return
+    values = (device.cpu_affinity, device.numa_nodes or device.numa_node, device.gpu_numa_id)
+    for at, value in enumerate(values[:titles]):
+        known = isinstance(value, str | int)
+        if at == _ALL - 1 or (at and not known):
+            yield ""
+        yield shown(value) if known else "N/A"
