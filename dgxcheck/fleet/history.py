@@ -6,9 +6,10 @@ and the serial numbers of its parts are kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from time import time
+from typing import Any, TypeVar
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.inventory import Part
@@ -21,6 +22,8 @@ from dgxcheck.fleet.node import LEVELS, LikeMachines, NodeFault, OpenFault, Resu
 from dgxcheck.fleet.part_history import DAY_S, PartHistory, PartsOverTime
 from dgxcheck.fleet.trends import Gauges, Trend
 
+Kept = TypeVar("Kept", bound=object)
+_NOTHING: Mapping[str, Any] = {}
 _AWAY_DAYS = 2.0
 """A node without a result for longer was away."""
 
@@ -77,7 +80,8 @@ class _Passed(Collection[str]):
 
     __slots__ = ("_base", "_more", "_without")
 
-    def __init__(self, base: frozenset[str], passed: Collection[str]) -> None:
+    def __init__(self, all_of: Collection[str], passed: Collection[str]) -> None:
+        base = frozenset(all_of)
         self._base, self._without, self._more = base, base.difference(passed), frozenset(passed) - base
 
     def __contains__(self, key: object) -> bool:
@@ -125,30 +129,34 @@ class _Shortened:
     """Results without what a history does not need; what many have in common is kept once."""
 
     def __init__(self) -> None:
-        self._shared = SharedStrings()
-        self._bases: dict[LikeMachines, frozenset[str]] = {}
-        self._faults: dict[NodeFault, NodeFault] = {}
-        self._parts: dict[tuple[tuple[str, ...], ...], tuple[Part, ...]] = {}
-        self._versions: dict[tuple[tuple[str, tuple[str, ...]], ...], Mapping[str, tuple[str, ...]]] = {}
+        self._known: dict[Any, Any] = {}
+
+    def _one(self, value: Kept, key: Hashable = None) -> Kept:
+        """The equal value, or that of the same key, which was seen first."""
+        known: Kept = self._known.setdefault((type(value), value if key is None else key), value)
+        return known
 
     def visit(self, document: Json) -> Visit:
         """Raises NotAResult."""
         result, _ = result_of(document, SharedStrings())
-        short = [replace(fault, message="", action="", figure="") for fault in result.faults]
-        base = self._bases.setdefault(result.group, frozenset(result.passed))
+        short = (replace(fault, message="", action="", figure="") for fault in result.faults)
+        base = self._one(result.passed, result.group)
         kept = replace(
             result,
+            node=self._one(result.node),
+            group=self._one(result.group),
             passed=base if base == result.passed else _Passed(base, result.passed),
-            skipped=self._shared.one(result.skipped),
-            accepted=self._shared.one(result.accepted),
-            faults=tuple(self._faults.setdefault(fault, fault) for fault in short),
-            versions=self._versions.setdefault(tuple(sorted(result.versions.items())), result.versions),
-        )
+            skipped=self._one(result.skipped),
+            accepted=self._one(result.accepted),
+            faults=tuple(map(self._one, short)),
+            versions=self._one(result.versions, tuple(sorted(result.versions.items()))),
+            nvlinks=_NOTHING, nvlink_domains=(), devices=_NOTHING, score=None,
+        )  # fmt: skip
         bare = tuple(replace(part, gauges={}) for part in parts_of(document))
-        parts = self._parts.setdefault(tuple((part.kind, part.serial, part.at) for part in bare), bare)
+        parts = self._one(bare, tuple((part.kind, part.serial, part.at) for part in bare))
         date = datetime.fromisoformat(result.generated_at.removesuffix("Z")).replace(tzinfo=timezone.utc)
         boot = document.get("boot_id") if isinstance(document, dict) else None
-        return Visit(at_s=date.timestamp(), result=kept, boot=str(boot or ""), parts=parts)
+        return Visit(at_s=date.timestamp(), result=kept, boot=self._one(str(boot or "")), parts=parts)
 
 
 def history_of(visits: Iterable[Visit], gauges: Gauges | None = None, unread: Sequence[Unread] = ()) -> History:
