@@ -41,7 +41,7 @@ def test_headlines_are_short() -> None:
     ("name", "line"),
     [
         ("pcie-x8-gpu-x8", "GPU5 (85:00.0): PCIe x8 instead of x16 -> cold power cycle"),
-        ("dgx-1-v100-hot", "GPU2: 88 °C (slowdown at 87 °C), clocks held down -> check fans, filters"),
+        ("dgx-1-v100-hot", "GPU2: 88 °C (slowdown at 87 °C), clocks held down -> check fans and inlet air"),
         ("pcie-x8-bridge-off", "switch above GPU6 and GPU7: bus mastering off, no DMA reaches memory -> "),
         ("dgx-a100-fabric-manager-down", "0 of 96 NVLinks up (6 NVSwitches) -> systemctl restart nvidia-fabricmanager"),
         ("dgx-1-v100-brakes-scattered", "GPU0, GPU3, GPU6: clocks held down: power brake -> ipmitool sdr"),

@@ -53,7 +53,7 @@ def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
 
 
 COOLING = (
-    "check fans, filters and inlet air, of liquid-cooled machines pump, coolant level and radiator; compare with the"
+    "check fans and inlet air, of liquid-cooled machines pump, coolant level and radiator; compare with the"
     " other GPUs"
 )
 

@@ -56,7 +56,7 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
     ),
     "temperature": _Meaning(
         Status.WARN, Fault.HCA_OVERHEATING, "its temperature sensors reached their limit",
-        "read the temperature (mget_temp); check fans, filters and inlet air",
+        "read the temperature (mget_temp); check fans and inlet air",
     ),
     "power": _Meaning(
         Status.WARN, Fault.HCA_POWER, "the slot reports insufficient power",

@@ -85,7 +85,7 @@ SENTENCES: Mapping[Code, str] = {
     "check-program": "debug the program that caused it (compute-sanitizer); suspect the GPU only if several programs"
     " fail on it",
     "restart-program": "restart the program that was stopped",
-    "inspect-airflow": "check fans, filters and inlet air",
+    "inspect-airflow": "check fans and inlet air",
     "inspect-coolant": "check coolant flow and temperature at this tray, its leak sensors (BMC), then"
     " the rack's coolant distribution unit",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
