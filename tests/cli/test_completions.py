@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from checkout import ROOT
+from checkout import ROOT, python_script
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 from programs import program
 
@@ -33,7 +32,7 @@ def generated(shell: type[ShellComplete]) -> str:
 def on_path(folder: Path) -> dict[str, str]:
     """An environment in which ``dgxcheck`` is this checkout's entry point."""
     script = folder / "dgxcheck"
-    script.write_text(f"#!{sys.executable}\nfrom dgxcheck.__main__ import run\nrun()\n", encoding="utf-8")
+    script.write_text(python_script("from dgxcheck.__main__ import run\nrun()\n"), encoding="utf-8")
     script.chmod(0o755)
     checkout = str(FOLDER.parent.parent)
     return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": checkout, "HOME": str(folder)}
@@ -93,7 +92,7 @@ def test_bash_completes(words: str, wanted: set[str], tmp_path: Path) -> None:
 
 
 def test_fish_completes(tmp_path: Path) -> None:
-    script = f"source {FOLDER / 'dgxcheck.fish'}; complete --do-complete 'dgxcheck re'"
+    script = f"source '{FOLDER}/dgxcheck.fish'; complete --do-complete 'dgxcheck re'"
     found = said([program("fish"), "--no-config", "-c", script], on_path(tmp_path))
     assert {"record", "recordings"} <= set(found)
     assert "topo" not in found
@@ -103,7 +102,7 @@ def test_zsh_completes(tmp_path: Path) -> None:
     # what is added is caught: completion itself needs a line editor
     script = f"""
         compdef() {{ : }}
-        source {FOLDER / "_dgxcheck"}
+        source '{FOLDER}/_dgxcheck'
         compadd() {{ print -rl -- $completions }}
         _describe() {{ print -rl -- ${{completions_with_descriptions%%:*}} }}
         words=(dgxcheck re) CURRENT=2

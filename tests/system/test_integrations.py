@@ -264,7 +264,7 @@ LINK_COUNTERS = "nvml nvmlDeviceGetNvLinkErrorCounter 0000:0a:00.0"
 def live(box: Box, standin: Path) -> str:
     """A ``dgxcheck`` that asks this machine as if it were here."""
     environment = " ".join(shlex.quote(f"{name}={value}") for name, value in box.environment(standin).items())
-    return f'exec env {environment} {sys.executable} -c {shlex.quote(CHILD)} {box.tree} "$@"'
+    return f'exec env {environment} {shlex.quote(sys.executable)} -c {shlex.quote(CHILD)} {box.tree} "$@"'
 
 
 @pytest.mark.parametrize("counted_before", [True, False])

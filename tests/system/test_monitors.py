@@ -233,8 +233,8 @@ def test_ansible_installs_once_and_reports_a_fault(
     playbook = program("ansible-playbook")
     facts = saying("dgx-1-v100-gpu-lost", capsys, "-q", "--format", "jsonl", "--fail-on", "never")
     stand_in = tmp_path / "dgxcheck"
-    own = f"{sys.executable} -m dgxcheck"
-    stand_in.write_text(f'#!/bin/bash\n[ $1 = health ] || PYTHONPATH={ROOT} exec {own} "$@"\n{facts}\n')
+    own = f"PYTHONPATH='{ROOT}' exec '{sys.executable}' -m dgxcheck"
+    stand_in.write_text(f'#!/bin/bash\n[ $1 = health ] || {own} "$@"\n{facts}\n')
     stand_in.chmod(0o755)
     root, inventory = tmp_path / "root", tmp_path / "inventory"
     root.mkdir()

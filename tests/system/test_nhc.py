@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from checkout import ROOT
+from checkout import ROOT, python_script
 from programs import program
 
 OWN_PATH = '* || PATH="$PATH:/usr/local/bin"\n'
@@ -52,7 +51,7 @@ def nhc(folder: Path, configuration: str, box: str) -> Checked:
     """One run of NHC's check over the lines of a configuration; ``dgxcheck`` speaks of ``box``."""
     command = folder / "dgxcheck"
     code = f"import sys\nfrom dgxcheck.cli import main\nsys.exit(main([*sys.argv[1:], '--from', {box!r}]))\n"
-    command.write_text(f"#!{sys.executable}\n{code}", encoding="utf-8")
+    command.write_text(python_script(code), encoding="utf-8")
     command.chmod(0o755)
     env = {"PYTHONPATH": str(ROOT)}
     words = [program("bash"), "-c", HARNESS]
