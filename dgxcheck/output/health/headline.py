@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.wording import against, counted
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.diagnosis.action import Action, first_remedy
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
@@ -158,10 +158,9 @@ def _actions(assessment: Assessment, cause: Cause) -> Iterator[str]:
     is restarted as everybody knows, so its restart stands here.
     """
     action = first_remedy(cause.actions)
-    at = cause.actions.index(action)
-    following = cause.actions[at + 1 : at + 2]
-    if action.step == "inspect" and following and following[0].step == "restart-service" and following[0].commands:
-        action = following[0]
+    restart = next((each for each in cause.actions if each.step == "restart-service" and each.commands), None)
+    if action.step == "inspect" and cause.component == FABRIC_MANAGER and restart is not None:
+        action = restart
     yield from _texts(action, action_text(action, remedies_of(assessment.findings)))
 
 
