@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.wording import against, counted
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.diagnosis.action import Action, Code, first_remedy
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
@@ -202,13 +202,11 @@ def _named(name: str, bdf: str | None = None, beside: str = "", kind: str = "gpu
 
 
 def _action(cause: Cause) -> Action:
-    """What to do first; of a service, which everybody looks at before it is restarted, the restart."""
+    """What to do first; of Fabric Manager, which everybody looks at before it is restarted, the restart."""
     action = first_remedy(cause.actions)
-    at = cause.actions.index(action)
-    following = [action for action in cause.actions[at + 1 :] if action.step != "drain"][:1]
-    if action.step == "inspect" and following and following[0].step == "restart-service" and following[0].commands:
-        return following[0]
-    return action
+    restart = next((each for each in cause.actions if each.step == "restart-service" and each.commands), None)
+    looks = action.step == "inspect" and cause.component == FABRIC_MANAGER
+    return restart if looks and restart is not None else action
 
 
 def _texts(action: Action, text: str, every_gpu: bool) -> Iterator[str]:
