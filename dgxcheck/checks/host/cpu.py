@@ -194,7 +194,7 @@ CPU_CLOCK = (
         rule="Warns if boost is off, if the limit of a CPU's clock is below its highest clock, and if some CPUs have"
         " another governor than most.",
         source="cpufreq/boost, intel_pstate/no_turbo and cpufreq/policy* of /sys/devices/system/cpu",
-        remedy="if this was not intended, cpupower frequency-set (-u with the highest clock, -g"
+        remedy="if this was not intended, run cpupower frequency-set (-u with the highest clock, -g"
         " with one governor for all CPUs), and enable boost (echo 1 > cpufreq/boost, echo 0 > intel_pstate/no_turbo, or"
         " the firmware's setting)",
         judge=per_host(_limits),
