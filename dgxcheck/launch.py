@@ -122,7 +122,7 @@ def cores_of_nodes(snapshot: Snapshot) -> Mapping[int, range]:
     cpu = host.cpu if isinstance(host, Host) else None
     if not isinstance(cpu, Cpu) or isinstance(cpu.cores, Missing) or isinstance(numa, Missing):
         return {}
-    lists = {each.node: ranges(each.cpulist) for each in numa if isinstance(each.cpulist, str) and each.cpulist}
+    lists = {node.node: ranges(node.cpulist) for node in numa if isinstance(node.cpulist, str) and node.cpulist}
     cpus = {node: runs for node, runs in lists.items() if runs}
     sizes = {sum(map(len, runs)) for runs in cpus.values()}
     if not cpus or len(sizes) != 1 or cpu.cores % len(cpus) or sizes.pop() * len(cpus) != cpu.threads:
@@ -181,7 +181,7 @@ def _visible(placed: Sequence[Placement], visible: str) -> list[Placement]:
     entries = words[:1] if kind == "MIG-" else words
     find = _by_uuid if kind else _by_index
     seen = [each for each in takewhile(bool, (find(placed, word, kind) for word in entries)) if each is not None]
-    if len({each.gpu.bdf for each in seen}) != len(seen):
+    if len({placement.gpu.bdf for placement in seen}) != len(seen):
         raise BadInput(f"{_shown(visible)}: names a GPU twice, which CUDA refuses")
     return seen
 
@@ -202,7 +202,7 @@ def _by_uuid(placed: Sequence[Placement], text: str, kind: str) -> Placement | N
         return None
     uuid = text.removeprefix("MIG-").partition("/")[0]
     found = [each for each in placed if isinstance(each.gpu.uuid, str) and each.gpu.uuid.startswith(uuid)]
-    unread = [each.gpu.name for each in placed if not isinstance(each.gpu.uuid, str)]
+    unread = [placement.gpu.name for placement in placed if not isinstance(placement.gpu.uuid, str)]
     if not uuid.startswith("GPU-") or (unread and (len(found) != 1 or found[0].gpu.uuid != uuid)):
         why = f"the UUID of {unread[0]} is not known" if unread else "of which GPU it is a part is not known"
         raise BadInput(f"{_shown(text)}: {why}; give the index of the GPU")

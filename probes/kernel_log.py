@@ -79,7 +79,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         memory.errors(of[memory]), storage.events(of[storage]), host.events(of[host]), pcie.unplugged(of[pcie]),
         _undetected(of_driver, begins), _without_bars(of[pcie], begins),
     )  # fmt: skip
-    errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda each: each.seconds)
+    errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda error: error.seconds)
     off_bus = _once(_off_bus(of_driver, begins))
     left_out = [(int(match[1]), match[2]) for _, message in known if (match := _LEFT_OUT.fullmatch(message))]
     xids = _with_causes(_with_more(_once(_xids(of_driver, begins)), left_out))
@@ -98,7 +98,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         refused=tuple(_refused(of_driver, begins)),
         modules=tuple(_modules(of_driver, begins)),
         hcas=_once(hca.events(of[hca])),
-        host=_once(sorted(chain(*trouble), key=lambda each: each.seconds)),
+        host=_once(sorted(chain(*trouble), key=lambda event: event.seconds)),
         iommu=tuple(pcie.iommu_faults(of[pcie])),
         earlier=tuple(each for _, message in known if (each := earlier(message)) is not None),
         timed=mark != _NO_TIMES,
@@ -107,7 +107,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
 
 
 def _once(events: Sequence[E]) -> tuple[E, ...]:
-    return tuple({(each.seconds, each.line): each for each in events}.values())
+    return tuple({(xid.seconds, xid.line): xid for xid in events}.values())
 
 
 def _timed(line: str) -> tuple[float, str] | None:

@@ -199,8 +199,8 @@ class Follower:
         new = [each for each in run(box, self._checks) if each.status in _BAD and each.key not in self._known]
         self._known |= {finding.key for finding in new}
         return [
-            {"event": "finding", "gpu": each.subject.bdf, "text": f"{each.id}: {each.judgement.message}",
-             "status": each.status.value} for each in new
+            {"event": "finding", "gpu": finding.subject.bdf, "text": f"{finding.id}: {finding.judgement.message}",
+             "status": finding.status.value} for finding in new
         ]  # fmt: skip
 
     def _name(self, event: Event) -> str:

@@ -54,7 +54,7 @@ def nvlink_domains(snapshot: Snapshot) -> tuple[str, ...]:
     https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html
     """
     modes = rows(snapshot.gpu_modes)
-    return tuple(sorted({domain for each in modes if (domain := _domain(each))}))
+    return tuple(sorted({domain for mode in modes if (domain := _domain(mode))}))
 
 
 def nvlinks(snapshot: Snapshot) -> Mapping[str, Mapping[str, Json]]:
@@ -115,7 +115,7 @@ def _hcas(snapshot: Snapshot) -> Iterator[Part]:
 
 
 def _dimms(snapshot: Snapshot) -> Iterator[Part]:
-    for each in rows(snapshot.dimms):
-        if isinstance(each.serial, str):
-            said = [name for name in (each.maker, each.model) if isinstance(name, str)]
-            yield Part("dimm", each.serial, each.slot, " ".join(said))
+    for dimm in rows(snapshot.dimms):
+        if isinstance(dimm.serial, str):
+            lines = [name for name in (dimm.maker, dimm.model) if isinstance(name, str)]
+            yield Part("dimm", dimm.serial, dimm.slot, " ".join(lines))

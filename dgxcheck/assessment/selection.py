@@ -123,7 +123,7 @@ def findings_of(about: Topic, assessment: Assessment) -> tuple[Finding, ...]:
     if not about.key:
         return found
     word, place = about.word.lower(), about.word.partition("/")[2].lower()
-    if not (meant := tuple(each for each in found if word == each.key.lower() or place in _places(each))):
+    if not (meant := tuple(finding for finding in found if word == finding.key.lower() or place in _places(finding))):
         names = list(dict.fromkeys(f"{each.id}/{each.subject.name}" for each in found if each.subject.kind != "host"))
         some = f"this box has {', '.join(names[:3])}" if names else "the check has no device here"
         raise BadInput(f"no finding {about.word!r}; {did_you_mean(about.word, names, some)}")

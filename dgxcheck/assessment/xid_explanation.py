@@ -78,13 +78,13 @@ def explain_all(gpu: str | None) -> tuple[Explanation, ...]:
     """Every number: of one GPU its Xids; else all Xids, then all SXids. Raises BadInput for an unknown GPU."""
     architecture = None if gpu is None else architecture_of(gpu)[1]
     numbers = sorted(from_ampere().keys() | before_ampere().keys())
-    xids = [each for number in numbers for each in _of_xid(number, architecture)]
+    xids = [explanation for number in numbers for explanation in _of_xid(number, architecture)]
     return (*xids, *map(_of_sxid, sxids().values() if gpu is None else ()))
 
 
 def relations_of(number: int) -> tuple[Relation, ...]:
     """Those in which the number is the effect or one of the causes."""
-    return tuple(each for each in relations() if number == each.effect or number in each.causes)
+    return tuple(relation for relation in relations() if number == relation.effect or number in relation.causes)
 
 
 def _of_xid(number: int, architecture: int | None) -> Iterator[Explanation]:

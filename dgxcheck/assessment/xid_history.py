@@ -56,9 +56,9 @@ def _of_log(log: KernelLog, boot: str, date: str, uuids: dict[str, str]) -> Iter
                 bdf=xid.bdf, number=xid.number, boot=boot, begun_s=xid.begun_s, text=text, date=date,
                 uuid=uuids.get(xid.bdf, ""),
             )  # fmt: skip
-    for each in log.off_bus:
+    for event in log.off_bus:
         yield EarlierXid(
-            bdf=each.bdf, number=OFF_BUS, boot=boot, begun_s=each.begun_s, date=date, uuid=uuids.get(each.bdf, "")
+            bdf=event.bdf, number=OFF_BUS, boot=boot, begun_s=event.begun_s, date=date, uuid=uuids.get(event.bdf, "")
         )
 
 
@@ -66,4 +66,4 @@ def _uuids(facts: Snapshot, seen: Iterable[EarlierXid]) -> dict[str, str]:
     """By bus id: of GPUs that are lost, what they told earlier in this boot."""
     gpus = facts.gpu.gpus if isinstance(facts.gpu, Nvml) else ()
     told = {gpu.bdf: gpu.uuid for gpu in gpus if isinstance(gpu.uuid, str) and _UUID.fullmatch(gpu.uuid)}
-    return {each.bdf: each.uuid for each in seen if each.uuid} | told
+    return {xid.bdf: xid.uuid for xid in seen if xid.uuid} | told

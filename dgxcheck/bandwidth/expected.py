@@ -92,7 +92,7 @@ def through_port(
     path = between(machine, gpu, nic, line)
     ways: tuple[Direction, ...] = ("read", "write")
     totals = [least_of((*path.limits, port), way) for way in ways]
-    slower = Rate(_lower([each.rate.least for each in totals]), _lower([each.rate.most for each in totals]))
+    slower = Rate(_lower([total.rate.least for total in totals]), _lower([total.rate.most for total in totals]))
     return slower, tuple(limit for total in totals if total.rate.most == slower.most for limit in total.limited_by)
 
 

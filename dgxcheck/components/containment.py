@@ -75,7 +75,7 @@ def _bridges(machine: Surveyed, path: tuple[str, ...]) -> Iterator[Component]:
         if hop.device in path[:-1]:
             yield switch_at(machine, hop.device)
             yield link_of(machine, hop)
-    below = tuple(each.name for each in machine.topology.below(path[0]))
+    below = tuple(device.name for device in machine.topology.below(path[0]))
     yield Component(kind="host-bridge", name=path[0], shared_by=below)
 
 

@@ -90,9 +90,9 @@ def urgency_of(findings: Iterable[Finding]) -> Urgency:
     later; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html); one that was not has an Xid of its own.
     """
     every = [*findings]
-    known = [each for each in every if each.judgement.fault is not None]
-    if any(each.judgement.fault is Fault.REMAP_PENDING for each in known):
-        known = [each for each in known if each.judgement.fault is not Fault.ECC_UNCORRECTED]
+    known = [finding for finding in every if finding.judgement.fault is not None]
+    if any(finding.judgement.fault is Fault.REMAP_PENDING for finding in known):
+        known = [finding for finding in known if finding.judgement.fault is not Fault.ECC_UNCORRECTED]
     return min(map(_urgency, known or every), key=ORDER.index, default="now")
 
 

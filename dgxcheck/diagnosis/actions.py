@@ -150,7 +150,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         known = setting(box, component, faults)
         if known is not None:
             return Action(step=step, commands=known[0], instruction=known[1])
-        odd = [each for each in explained if each.judgement.fault is Fault.HCA_FIRMWARE]
+        odd = [finding for finding in explained if finding.judgement.fault is Fault.HCA_FIRMWARE]
         hcas = tuple(each.subject.name for each in odd if each.judgement.measured != each.judgement.expected)
         return replace(finding_remedy, scope="traffic", disturbs=hcas) if hcas else finding_remedy
     if step == "inspect":
@@ -161,7 +161,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
             return replace(finding_remedy, commands=commands)
         return Action(step=step, commands=commands, instruction=instruction)
     if step == "stop-jobs" and Fault.WRONG_DATA in faults:
-        ends = [end for each in explained for end in (each.subject, each.subject.peer) if end is not None]
+        ends = [end for finding in explained for end in (finding.subject, finding.subject.peer) if end is not None]
         names = tuple(dict.fromkeys(end.name for end in ends if end.kind == "gpu"))
         return replace(finding_remedy, scope="jobs", disturbs=names or tuple(gpu.name for gpu in box.topology.gpus))
     if step == "stop-jobs":
@@ -202,7 +202,7 @@ def _by_hand(box: Box, component: Component, step: Step, explained: Sequence[Fin
     else:
         instruction = (by_hand.reseating if step == "reseat" else by_hand.vendor)(box, component)
     if "members" in instruction.values:
-        disks = dict.fromkeys(each.subject.name for each in explained if each.subject.kind == "disk")
+        disks = dict.fromkeys(finding.subject.name for finding in explained if finding.subject.kind == "disk")
         members = tuple(name for name in disks if name != component.name)
         instruction = replace(instruction, values={**instruction.values, "members": members})
     outside: dict[str, Scope] = {"port": "traffic", "interface": "traffic", "fabric": "traffic", "disk": "device"}

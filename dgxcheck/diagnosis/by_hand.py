@@ -217,7 +217,7 @@ def _is_boot_mirror(box: Box, name: str) -> bool:
     product = host.dmi.product_name if isinstance(host, Host) else None
     dgx = isinstance(product, str) and "DGX" in product.upper()
     members = [row.members for row in _arrays(box) if row.name == name and row.level == "raid1"]
-    drives = [drive for each in members if not isinstance(each, Missing) for drive in each]
+    drives = [drive for member in members if not isinstance(member, Missing) for drive in member]
     return dgx and bool(drives) and all(drive.startswith("nvme") for drive in drives)
 
 

@@ -44,13 +44,13 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
         blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
     causes = explain(box, bad, blamed)
     for finding in unread:
-        around = {key for each in finding.blames for key in (each.key, each.whole.key, *containers(box, each))} - {
+        around = {key for blame in finding.blames for key in (blame.key, blame.whole.key, *containers(box, blame))} - {
             HOST.key
         }
         _attribute(finding.key, around, causes, by_device=True)
     paths = candidates(findings, slow)
     for finding in slow:
-        _attribute(finding.key, {each.key for each in paths[finding.key]}, causes)
+        _attribute(finding.key, {path.key for path in paths[finding.key]}, causes)
     explained = {key for keys in causes.values() for key in keys}
     open_paths = {key: paths[key] for key in paths if key not in explained}
     crossed = {key: {each.key for each in path} for key, path in open_paths.items()}
@@ -91,15 +91,15 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
     parts and of NVLinks that end at it.
     """
     dead = {components[0].key for key, components in blamed.items() if components and _is_dead(bad[key])}
-    own: dict[str, set[Key]] = {key: {each.key for each in components} for key, components in blamed.items()}
+    own: dict[str, set[Key]] = {key: {component.key for component in components} for key, components in blamed.items()}
     inside: dict[str, set[Key]] = {
         key: {container for each in _inner(components) for container in containers(box, each)} if dead else set()
         for key, components in blamed.items()
     }
 
     parts: dict[Key, set[Key]] = {}
-    for each in {each for components in blamed.values() for each in components if each.part not in _SET}:
-        parts.setdefault(each.whole.key, set()).add(each.key)
+    for component in {each for components in blamed.values() for each in components if each.part not in _SET}:
+        parts.setdefault(component.whole.key, set()).add(component.key)
 
     def explainers(key: str) -> set[Key]:
         joined = _is_dead(bad[key]) or bad[key].judgement.fault in _WHOLE
@@ -160,7 +160,7 @@ def _cause(
         actions=steps,
         recurrence=recurrence,
         preserve=preserve_evidence(box, component, faults),
-        frus=frus(box, component) if any(each.step in _TO_THE_PART for each in steps) else (),
+        frus=frus(box, component) if any(action.step in _TO_THE_PART for action in steps) else (),
     )
 
 
@@ -177,7 +177,7 @@ def exonerated(findings: Sequence[Finding], slow: Finding) -> set[Key]:
 
     A setting is not exonerated: it need not slow down every pair.
     """
-    good = (each for each in findings if each.status is Status.PASS and not each.subject.part)
+    good = (finding for finding in findings if finding.status is Status.PASS and not finding.subject.part)
     return {
         component.key
         for finding in good
@@ -191,7 +191,7 @@ def candidates(findings: Sequence[Finding], slow: Collection[Finding]) -> Mappin
     """By key of each slow finding: the components on its path that no good figure exonerates."""
     by_traffic = {finding.traffic: exonerated(findings, finding) for finding in slow}
     return {
-        finding.key: [each for each in finding.crossed if each.key not in by_traffic[finding.traffic]]
+        finding.key: [component for component in finding.crossed if component.key not in by_traffic[finding.traffic]]
         for finding in slow
     }
 
@@ -204,7 +204,7 @@ def with_ports(component: Component, explained: Sequence[Finding]) -> Component:
         return component
     events = [event for each in explained if each.subject.bdf == component.bdf for event in each.judgement.events]
     ports = sorted({event.link for event in events if event.kind == "nvswitch" and event.link is not None})
-    gpus = dict.fromkeys(each.subject.name for each in explained if each.subject.kind == "gpu")
+    gpus = dict.fromkeys(finding.subject.name for finding in explained if finding.subject.kind == "gpu")
     return replace(component, position=", ".join(map(str, ports)), shared_by=tuple(gpus))
 
 

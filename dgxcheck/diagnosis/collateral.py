@@ -38,7 +38,7 @@ def collateral(
     followed: dict[str, tuple[Component, ...]] = {}
     for key, keys in leading.items():
         if not _is_among_equals(key, leading):
-            followed[key] = tuple(dict.fromkeys(each for leader in keys for each in blamed.get(leader, ())))
+            followed[key] = tuple(dict.fromkeys(component for leader in keys for component in blamed.get(leader, ())))
     return followed
 
 

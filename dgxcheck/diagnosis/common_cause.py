@@ -89,20 +89,20 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
     host bridge or socket if nothing else below it works; else the power supply, which is all that they share.
     """
     failed = [finding for finding in findings if finding.status is Status.FAIL]
-    for together in _moments([each for each in failed if _times(each, "nvswitch")], "nvswitch"):
+    for together in _moments([finding for finding in failed if _times(finding, "nvswitch")], "nvswitch"):
         yield together, NVSWITCHES
     yield from _through_switches(box, findings)
-    dead = [each for each in failed if each.judgement.fault in DEVICE_DEAD]
-    gone = {each.subject.bdf for each in dead}
-    for together in _moments([each for each in dead if _times(each, "device")], "device"):
-        lost = sorted({each.subject.bdf or "" for each in together})
-        yield [each for each in dead if each.subject.bdf in lost], _shared(box, lost, gone)
+    dead = [finding for finding in failed if finding.judgement.fault in DEVICE_DEAD]
+    gone = {finding.subject.bdf for finding in dead}
+    for together in _moments([finding for finding in dead if _times(finding, "device")], "device"):
+        lost = sorted({finding.subject.bdf or "" for finding in together})
+        yield [finding for finding in dead if finding.subject.bdf in lost], _shared(box, lost, gone)
 
 
 def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
     """NVLink errors of at least three GPUs, and half of them, whose links end at NVSwitches or at unknown devices."""
     bad = [each for each in findings if each.status in (Status.FAIL, Status.WARN) and _times(each, "nvlink")]
-    if len(bad) < _FEWEST or not all(_ends_elsewhere(box, each) for each in bad):
+    if len(bad) < _FEWEST or not all(_ends_elsewhere(box, finding) for finding in bad):
         return
     for together in _moments(bad, "nvlink"):
         several = len(together) >= _FEWEST and 2 * len(together) >= len(box.topology.gpus)
@@ -112,7 +112,7 @@ def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[l
 
 def _nvswitches(finding: Finding) -> set[Key]:
     """NVSwitches among the possible causes of the finding; one that all findings share is to blame."""
-    return {each.key for each in finding.blames if each.kind == "nvswitch"}
+    return {component.key for component in finding.blames if component.kind == "nvswitch"}
 
 
 def _ends_elsewhere(box: Box, finding: Finding) -> bool:
@@ -126,8 +126,8 @@ def _moments(findings: Sequence[Finding], kind: str) -> Iterator[list[Finding]]:
     ordered = sorted(findings, key=lambda finding: min(_times(finding, kind)))
     while ordered:
         begins = min(_times(ordered[0], kind))
-        together = [each for each in ordered if min(_times(each, kind)) - begins <= WINDOW_S]
-        if len({each.subject.bdf for each in together}) > 1:
+        together = [finding for finding in ordered if min(_times(finding, kind)) - begins <= WINDOW_S]
+        if len({finding.subject.bdf for finding in together}) > 1:
             yield together
         ordered = ordered[len(together) :]
 
@@ -137,9 +137,9 @@ def _times(finding: Finding, kind: str) -> list[float]:
 
 
 def _shared(box: Box, lost: Sequence[str], gone: Collection[str | None]) -> Component:
-    wholes = [[each for each in above(box, bdf) if each.kind != "link"] for bdf in lost]
+    wholes = [[component for component in above(box, bdf) if component.kind != "link"] for bdf in lost]
     for whole in wholes[0]:
-        if all(any(each.key == whole.key for each in others) for others in wholes[1:]):
+        if all(any(component.key == whole.key for component in others) for others in wholes[1:]):
             below = [device for device in box.topology.devices if device.name in whole.shared_by]
             if whole.kind in ("board", "switch") or all(device.bdf in gone for device in below):
                 return whole
@@ -165,8 +165,8 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     common: dict[str, list[Component]] = {}
 
     def add(those: Sequence[Finding], component: Component) -> None:
-        for each in those:
-            common.setdefault(each.key, []).append(component)
+        for finding in those:
+            common.setdefault(finding.key, []).append(component)
 
     all_asked = len(box.gpus) == len(box.topology.gpus)
     by_check: dict[str, list[Finding]] = {}
@@ -196,7 +196,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             elif whole.kind != "board":
                 own = {each.key for each in inside}
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
-                add([*inside, *(each for each in others if each.key not in own)], whole)
+                add([*inside, *(other for other in others if other.key not in own)], whole)
         scattered = [each for each in judged if each.status in BAD and _is_environment(each.shared)]
         if (shared := _environment_of_many(box, scattered, len(judged))) is not None:
             add(scattered, shared)
@@ -207,7 +207,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
 
 def _environment_of_many(box: Box, bad: Sequence[Finding], judged: int) -> Component | None:
     """The shared cooling, power supply or fabric, if so many devices are affected that it is the likelier cause."""
-    shared = {each.shared.key: each.shared for each in bad if each.shared is not None}
+    shared = {finding.shared.key: finding.shared for finding in bad if finding.shared is not None}
     if len(shared) != 1:
         return None
     (whole,) = shared.values()
@@ -237,9 +237,9 @@ def _around(box: Box, finding: Finding) -> Iterator[Component]:
     """Of a port its adapter; of a GPU or adapter the switches, host bridge and socket above it."""
     if finding.subject.kind == "port":
         port = Component(kind="port", name=finding.subject.name, bdf=finding.subject.bdf)
-        yield from (each for each in containing(box, port) if each.kind == "hca")
+        yield from (component for component in containing(box, port) if component.kind == "hca")
         return
-    yield from (each for each in above(box, finding.subject.bdf or "") if each.kind != "link")
+    yield from (component for component in above(box, finding.subject.bdf or "") if component.kind != "link")
 
 
 def _can_be_shared(finding: Finding) -> bool:

@@ -52,17 +52,17 @@ class Confidence(Record):
 
 def by_agreement(component: Component, findings: Sequence[Finding]) -> Confidence:
     """By what was read of the component, else by the kinds of evidence about it or what is within it."""
-    known = [each for each in findings if each.judgement.fault is not None] or findings
-    kinds = len({(each.judgement.fault, each.witness) for each in known})
-    if any(_is_read(component, each) for each in known):
+    known = [finding for finding in findings if finding.judgement.fault is not None] or findings
+    kinds = len({(finding.judgement.fault, finding.witness) for finding in known})
+    if any(_is_read(component, finding) for finding in known):
         return Confidence(level="read", reason="itself", kinds=kinds)
-    if all(_is_read_of_each(component, each) for each in known):
+    if all(_is_read_of_each(component, finding) for finding in known):
         return Confidence(level="read", reason="in-all", kinds=kinds)
     affected = {finding.subject.name for finding in findings}
     unaffected = tuple(name for name in component.shared_by if name not in affected)
     if component.kind == "switch" and unaffected:
         return Confidence(level="inferred", reason="some-unaffected", kinds=kinds, beside=unaffected)
-    own = [each for each in known if any(one.key == component.key for one in each.blames)]
+    own = [finding for finding in known if any(one.key == component.key for one in finding.blames)]
     if not own and len(affected) > 1:
         return Confidence(level="inferred", reason="in-common", kinds=kinds)
     if kinds > 1:
@@ -107,16 +107,16 @@ def _is_chosen(finding: Finding) -> bool:
 
 def _others(component: Component, findings: Sequence[Finding]) -> tuple[Component, ...]:
     """What all of the findings can come from as well; a part of the host at another position is the same part."""
-    keys = set.intersection(*({each.key for each in finding.blames} for finding in findings)) - {component.key}
-    others = {each.key: each for each in findings[0].blames if each.key in keys}
-    return tuple(each for each in others.values() if each.kind != "host" or each.part != component.part)
+    keys = set.intersection(*({blame.key for blame in finding.blames} for finding in findings)) - {component.key}
+    others = {blame.key: blame for blame in findings[0].blames if blame.key in keys}
+    return tuple(other for other in others.values() if other.kind != "host" or other.part != component.part)
 
 
 def by_elimination(component: Component, keys: Sequence[str], paths: Mapping[str, Sequence[Component]]) -> Confidence:
     """By what the paths of slow figures have in common, once the components that good figures crossed are left out."""
     if len(keys) == 1:
         return Confidence(level="inferred", reason="eliminated")
-    others = [each for each in paths[keys[0]] if all(each in paths[key] for key in keys) and each != component]
+    others = [path for path in paths[keys[0]] if all(path in paths[key] for key in keys) and path != component]
     if others:
         return Confidence(level="guess", reason="shared-with", among=1 + len(others), others=tuple(others))
     return Confidence(level="inferred", reason="shared")

@@ -117,7 +117,7 @@ def escalation(component: Component, faults: Collection[FaultKind | None]) -> St
     """The steps for a component with these faults, never empty; nothing resets what is dead or absent."""
     if component.kind == "driver" and Fault.GPU_LOST in faults and Fault.GPU_NOT_STARTED not in faults:
         return ("reboot", "power-cycle")  # unloading a driver waits for GPUs that do not answer
-    refused = next((each for each in (Fault.MODULE_REFUSED, Fault.GPU_REFUSED) if each in faults), None)
+    refused = next((fault for fault in (Fault.MODULE_REFUSED, Fault.GPU_REFUSED) if fault in faults), None)
     if component.kind == "driver" and refused is not None:
         return refused.steps  # the kernel or the driver says why: loading it again ends like before
     if {*faults} & (DEVICE_DEAD | DEVICE_ABSENT):

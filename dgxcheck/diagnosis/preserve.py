@@ -49,7 +49,7 @@ def together(commands: Iterable[Preserve]) -> list[Preserve]:
     """Of several causes, each once: where one asks for more of the same program (``--safe-mode``), that is run."""
     every = [*dict.fromkeys(commands)]
     longer = {other.command[:size] for other in every for size in range(1, len(other.command))}
-    return [each for each in every if each.command not in longer]
+    return [preserve for preserve in every if preserve.command not in longer]
 
 
 def _commands(box: Box, component: Component, faults: Collection[FaultKind]) -> Iterator[Preserve]:

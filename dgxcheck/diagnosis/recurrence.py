@@ -68,8 +68,8 @@ def recurrence_of(box: Box, explained: Sequence[Finding]) -> Recurrence | None:
         for number in sorted(_numbers(log, finding.judgement.fault, finding.subject.bdf))
         if number not in _MENDED or not _waits(box, finding.subject.bdf)
     ]
-    tried = [each for each in found if each.reset or each.reboots]
-    return max(tried, key=lambda each: (each.reboots, each.reset), default=None)
+    tried = [recurrence for recurrence in found if recurrence.reset or recurrence.reboots]
+    return max(tried, key=lambda recurrence: (recurrence.reboots, recurrence.reset), default=None)
 
 
 def remaining_steps(steps: Sequence[Step], tried: Recurrence) -> tuple[tuple[Step, ...], Recurrence | None]:
@@ -111,18 +111,18 @@ def _recurrence(box: Box, log: KernelLog, bdf: str, number: int) -> Recurrence:
     host = box.snapshot.host
     this = host.boot_id if isinstance(host, Host) else host
     known = [
-        each
-        for each in log.earlier
-        if each.number == number and escalates(number, each.text) and _is_of(box, each, bdf)
+        xid
+        for xid in log.earlier
+        if xid.number == number and escalates(number, xid.text) and _is_of(box, xid, bdf)
     ]
-    here = [each for each in known if each.boot == this]
-    before = [each for each in known if each.boot != this]
+    here = [xid for xid in known if xid.boot == this]
+    before = [xid for xid in known if xid.boot != this]
     past = any(past and first - seconds <= _WINDOW_S for seconds, _, past in events)
     return Recurrence(
         number=number,
-        reset=past or any(begun_s > each.begun_s for each in here for _, begun_s in now),
-        reboots=max(0, len({each.boot for each in before}) - (not now)),
-        date=max((each.date for each in before), default=""),
+        reset=past or any(begun_s > xid.begun_s for xid in here for _, begun_s in now),
+        reboots=max(0, len({xid.boot for xid in before}) - (not now)),
+        date=max((xid.date for xid in before), default=""),
     )
 
 
@@ -130,9 +130,9 @@ def _events(log: KernelLog, bdf: str, number: int) -> Iterator[tuple[float, floa
     """Of each event: its time, the last start of the GPU before it (both in seconds since boot), and whether the GPU
     was started again since.
     """
-    for each in log.off_bus if number == OFF_BUS else ():
-        if each.bdf == bdf:
-            yield each.seconds, each.begun_s, each.past
+    for event in log.off_bus if number == OFF_BUS else ():
+        if event.bdf == bdf:
+            yield event.seconds, event.begun_s, event.past
     for xid in log.xids:
         if xid.bdf == bdf and xid.number == number and escalates(number, xid.text):
             yield xid.seconds, xid.begun_s, xid.past

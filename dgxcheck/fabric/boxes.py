@@ -132,7 +132,7 @@ def rails(judged: Judged, seats_of_box: Sequence[Seat]) -> dict[str, tuple[int |
 def _scheme(judged: Judged, seats_of_box: Sequence[Seat]) -> Scheme | None:
     """Of the systems that the machine is one of, by GUID, else of the most systems that have its adapters."""
     guids = {seat.guid for seat in seats_of_box}
-    hosts = {each.host for each in judged.fabric.adapters.values() if each.guid in guids and each.host}
+    hosts = {adapter.host for adapter in judged.fabric.adapters.values() if adapter.guid in guids and adapter.host}
     names = {seat.name for seat in seats_of_box}
     fitting = [scheme for scheme in judged.intent.schemes if scheme.blocks and
                (hosts & {*scheme.systems} or (not hosts and {*scheme.adapters} & names))]  # fmt: skip

@@ -170,7 +170,7 @@ def _homes(
 
 def _majority(votes: Counter[Choice]) -> Choice | None:
     """More than half of all."""
-    best = max(votes, key=lambda each: votes[each], default=None)
+    best = max(votes, key=lambda vote: votes[vote], default=None)
     return best if best is not None and 2 * votes[best] > votes.total() else None
 
 

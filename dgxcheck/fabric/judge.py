@@ -267,7 +267,7 @@ def _lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fa
                 action=f"look at these cables of {name}, or at the power of the switches above",
             )  # fmt: skip
             continue
-        by_upper = {lack.upper: [each for each in found if each.upper == lack.upper] for lack in found}
+        by_upper = {lack.upper: [other for other in found if other.upper == lack.upper] for lack in found}
         for guid, those in by_upper.items():
             upper = fabric.switch(guid)
             cables = [tuple(fabric.shown(port) if port[1] != ANY else upper for port in lack.ports) or (name, upper)

@@ -72,8 +72,8 @@ def _said(argv: Sequence[str], timeout_s: float) -> str:
                 raise BadInput(f"{PROGRAM} did not end within {timeout_s:g} s") from None
             raise
     if child.returncode and not out:
-        said = decode(errors).strip().splitlines()
-        raise BadInput(f"{PROGRAM} failed: {said[-1][:200] if said else f'exit {child.returncode}'}")
+        lines = decode(errors).strip().splitlines()
+        raise BadInput(f"{PROGRAM} failed: {lines[-1][:200] if lines else f'exit {child.returncode}'}")
     return decode(out[:FABRIC_BYTES])
 
 

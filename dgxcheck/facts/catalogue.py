@@ -27,4 +27,4 @@ def names(row: Fact) -> tuple[str, str]:
 
 def named(word: str) -> tuple[Fact, ...]:
     """The facts of a name; several records have a memory, a link width ..."""
-    return tuple(row for row in facts() if word.lower() in (each.lower() for each in names(row)))
+    return tuple(row for row in facts() if word.lower() in (name.lower() for name in names(row)))

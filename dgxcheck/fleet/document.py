@@ -70,7 +70,7 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         passed=shared.one(passed),
         skipped=shared.one(_skipped(document, findings, whole)),
         devices=_devices(document),
-        accepted=shared.one(frozenset(str(each.get("key")) for each in findings if each.get("acknowledged"))),
+        accepted=shared.one(frozenset(str(finding.get("key")) for finding in findings if finding.get("acknowledged"))),
     ), figures
 
 
@@ -134,7 +134,7 @@ def _counts(finding: Mapping[str, Json]) -> bool:
 def _causes(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> Mapping[str, _Cause]:
     """Id and first step, by key of the finding."""
     causes = document.get("causes")
-    found = [each for each in causes if isinstance(each, dict)] if isinstance(causes, list) else []
+    found = [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
     if not whole:
         by_id = {str(each.get("id")): _Cause(str(each.get("id")), _step(each)) for each in found}
         named = ((str(finding.get("key")), str(finding.get("cause"))) for finding in findings)

@@ -274,7 +274,7 @@ def fleet_of(
 
 def _figures_of(numbers: Sequence[int], results: Sequence[Result]) -> int:
     """The result whose figures count: the newest that measured, else the newest."""
-    return max(numbers, key=lambda each: (results[each].level == "extended", results[each].generated_at))
+    return max(numbers, key=lambda number: (results[number].level == "extended", results[number].generated_at))
 
 
 def _kinds(nodes: Mapping[str, Node]) -> tuple[KindOfFault, ...]:
@@ -291,7 +291,7 @@ def _kinds(nodes: Mapping[str, Node]) -> tuple[KindOfFault, ...]:
 
 
 def _worst(faults: Iterable[OpenFault]) -> NodeVerdict:
-    return min((each.fault.status for each in faults), key=VERDICTS.index)
+    return min((fault.fault.status for fault in faults), key=VERDICTS.index)
 
 
 def _differences(nodes: Iterable[Node]) -> tuple[VersionDifference, ...]:

@@ -120,7 +120,7 @@ class Node(Record, kw_only=False):
     @property
     def verdict(self) -> NodeVerdict:
         """The worst of the newest result and of what is still open; at least unknown where that result is stale."""
-        words = {self.newest.verdict, *(each.fault.status for each in self.faults)}
+        words = {self.newest.verdict, *(fault.fault.status for fault in self.faults)}
         words |= {"unknown"} if self.stale else set()
         return next(word for word in VERDICTS if word in words)
 
@@ -128,7 +128,7 @@ class Node(Record, kw_only=False):
     def unproven(self) -> tuple[OpenFault, ...]:
         """Faults that the newest result does not report, and has not proven right either."""
         told = {fault.key for fault in self.newest.faults}
-        return tuple(each for each in self.faults if each.fault.key not in told)
+        return tuple(fault for fault in self.faults if fault.fault.key not in told)
 
 
 def node_of(results: Sequence[Result], oldest: str = "") -> Node:

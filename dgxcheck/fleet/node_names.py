@@ -87,7 +87,7 @@ def _names(part: str, shown: str) -> Iterator[str]:
         raise BadInput(f"{shown}: not a list of nodes; write them as dgx[001-016,020]")
     if len(ranges) > NODE_RANGES:
         raise BadInput(f"{shown}: more than {NODE_RANGES} ranges in one name")
-    for numbers in product(*(_numbers(each, shown) for each in ranges)):
+    for numbers in product(*(_numbers(range_, shown) for range_ in ranges)):
         yield "".join(chain.from_iterable(zip(pieces[::2], numbers, strict=True))) + after
 
 

@@ -182,7 +182,7 @@ def _moved_along(parts: Mapping[str, PartHistory], at: _At, rates: _Rates) -> It
 
 def _stayed(parts: Mapping[str, PartHistory], at: _At, rates: _Rates) -> Iterator[Followed]:
     for stays in at.values():
-        ordered = sorted(stays, key=lambda each: each[1].first_s)
+        ordered = sorted(stays, key=lambda stay: stay[1].first_s)
         for (serial, before), (other, after) in pairwise(ordered):
             for word in before.found.keys() & after.found.keys() if serial != other else ():
                 elsewhere = [stay for stay in parts[serial].stays if stay.first_s > before.last_s]

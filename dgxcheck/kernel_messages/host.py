@@ -82,7 +82,7 @@ _NMI = Form("NMI: ", r"(?P<what>PCI system error \(SERR\)|IOCK error)")
 def events(lines: Lines) -> list[HostEvent]:
     """All of these, in the order of the log."""
     found = [*_single(lines), *_stuck(lines), *_oopses(lines), *_hung(lines)]
-    return sorted(found, key=lambda each: each.seconds)
+    return sorted(found, key=lambda event: event.seconds)
 
 
 def _single(lines: Lines) -> Iterator[HostEvent]:

@@ -62,7 +62,7 @@ def errors(lines: Lines) -> list[HostEvent]:
     edac = [event for seconds, message in lines if (event := _edac(seconds, message)) is not None]
     known = [event.seconds for event in edac]
     reported = (block.event for block in _blocks(lines) if block.event is not None)
-    others = [each for each in (*_machine_checks(lines), *reported) if not _near(each.seconds, known)]
+    others = [check for check in (*_machine_checks(lines), *reported) if not _near(check.seconds, known)]
     known += [event.seconds for event in others]
     unnamed = [each for each in _unnamed(lines) if not _near(each.seconds, known)]
     return sorted([*edac, *others, *unnamed], key=lambda each: each.seconds)

@@ -78,13 +78,13 @@ class Measuring:
         repeated = self._now in self._keys and self._done >= total
         left = clock(elapsed / self._done * (total - self._done)) if 0 < self._done < total else "-:--"
         what = "measuring low figures again" if repeated else f"{min(self._done, total)} of {total} measured"
-        told = [f"{bar(self._done / total if total else 1.0)} {what}, {left} left"]
-        told += [f"now   {_words(self._now)}"] if self._now else ["now   starting CUDA"]
+        lines = [f"{bar(self._done / total if total else 1.0)} {what}, {left} left"]
+        lines += [f"now   {_words(self._now)}"] if self._now else ["now   starting CUDA"]
         place = self._keys.index(self._now) + 1 if self._now in self._keys else 0
         if coming := [_words(key) for key in self._keys[place : place + _NEXT]]:
-            told.append(f"next  {', '.join(coming)}")
-        told += host_line(self.host)
-        return fitted([*told, *columns(self._rows())[: max(0, height - len(told) - 1)]], width)
+            lines.append(f"next  {', '.join(coming)}")
+        lines += host_line(self.host)
+        return fitted([*lines, *columns(self._rows())[: max(0, height - len(lines) - 1)]], width)
 
     def _rows(self) -> list[tuple[str, str, str]]:
         rows = [
@@ -143,13 +143,13 @@ class BurningIn:
         """No line longer than ``width``."""
         share = self._elapsed / self._seconds if self._seconds else 1.0
         left = clock(self._seconds - self._elapsed)
-        told = [f"{bar(share)} {clock(self._elapsed)} under load, {left} left; turn {self._now}"]
-        told += [visible(self._worst) or "no problem found so far", *host_line(self.host)]
+        lines = [f"{bar(share)} {clock(self._elapsed)} under load, {left} left; turn {self._now}"]
+        lines += [visible(self._worst) or "no problem found so far", *host_line(self.host)]
         rows = columns([_HEAD, *(self._cells(bdf) for bdf in [*self._last])]) if self._last else []
-        room = max(2, height - len(told) - 1)
+        room = max(2, height - len(lines) - 1)
         shown = rows if len(rows) <= room else [*rows[: room - 1], f"and {len(rows) - room + 1} more GPUs"]
         events = self._events[-max(0, room - len(shown)) :] if room > len(shown) else []
-        return fitted([*told, *shown, *events], width)
+        return fitted([*lines, *shown, *events], width)
 
     def _cells(self, bdf: str) -> tuple[str, ...]:
         row, first = self._last[bdf], self._first[bdf]

@@ -69,10 +69,10 @@ def table(known: Memory, date: str, width: int, height: int) -> str:
 
 def _counted(tallies: Iterable[Tally]) -> list[str]:
     rows = [
-        (level(each.worst.value), each.event.bdf or "-", each.event.kind, each.event.code or "-", str(each.count),
-         each.last)
-        for each in sorted(tallies, key=lambda tally: tally.last, reverse=True)
-        if each.event.kind not in _UNCOUNTED
+        (level(other.worst.value), other.event.bdf or "-", other.event.kind, other.event.code or "-", str(other.count),
+         other.last)
+        for other in sorted(tallies, key=lambda tally: tally.last, reverse=True)
+        if other.event.kind not in _UNCOUNTED
     ]  # fmt: skip
     return columns([("", "device", "event", "code", "count", "last"), *rows]) if rows else []
 

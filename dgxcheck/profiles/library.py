@@ -98,7 +98,7 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
 
 def _is_product(products: Iterable[str], box: Snapshot) -> bool:
     product = box.host.dmi.product_name if isinstance(box.host, Host) else box.host
-    return not isinstance(product, Missing) and any(is_product(product, each) for each in products)
+    return not isinstance(product, Missing) and any(is_product(product, other) for other in products)
 
 
 @cache

@@ -156,7 +156,7 @@ def nvlink_generation(box: Box, gpu: Device) -> int | Missing:
         return rows
     generations = [row.generation for row in rows if row.up is True]
     unknown = [] if generations else [row.up for row in rows]
-    gap = next((each for each in (*generations, *unknown) if isinstance(each, Missing)), None)
+    gap = next((generation for generation in (*generations, *unknown) if isinstance(generation, Missing)), None)
     hidden = hidden_gpus(box) if not generations else None
     lowest = min((number for number in generations if isinstance(number, int)), default=0)
     return gap if gap is not None else lowest if hidden is None else hidden

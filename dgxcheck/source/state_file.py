@@ -92,7 +92,7 @@ def read(path: str) -> Reading | None:
     if not {"boot_id", "driver"} <= texts.keys() or not is_date(texts.get("date", "")):
         raise BadInput(f"{path}: contains no date of its counters; remove the file")
     xids = state.get("xids")
-    known = [each for each in xids if isinstance(each, str) and _SEEN.search(each)] if isinstance(xids, list) else []
+    known = [xid for xid in xids if isinstance(xid, str) and _SEEN.search(xid)] if isinstance(xids, list) else []
     reading = Reading(
         lines=recording(document, path).lines, boot_id=texts["boot_id"], driver=texts["driver"], at_s=float(at_s),
         date=texts["date"], xids=tuple(known)[:MOST_XIDS],
@@ -142,7 +142,7 @@ def recent(xids: Iterable[str], date: str) -> tuple[str, ...]:
     from datetime import datetime, timedelta
 
     since = datetime.fromisoformat(date.removesuffix("Z")) - timedelta(days=EARLIER_DAYS)
-    return tuple(each for each in xids if (seen := _SEEN.search(each)) and seen[1] >= f"{since.isoformat()}Z")
+    return tuple(xid for xid in xids if (seen := _SEEN.search(xid)) and seen[1] >= f"{since.isoformat()}Z")
 
 
 def write(path: str, reading: Reading) -> None:

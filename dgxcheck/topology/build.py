@@ -224,7 +224,7 @@ def _nic(
 def _dma(nic: Vpd, boards: Mapping[str, Vpd], by_bdf: Mapping[str, PciFunction]) -> PciFunction | None:
     """The DMA function of the same adapter, by the UUID in the vital product data of both."""
     same = (by_bdf.get(bdf) for bdf, row in boards.items() if isinstance(nic.uuid, str) and row.uuid == nic.uuid)
-    return next((each for each in same if each is not None and each.device == DATA_DIRECT), None)
+    return next((function for function in same if function is not None and function.device == DATA_DIRECT), None)
 
 
 def _link(a: Device, b: Device, count: Count, numa: tuple[NumaNode, ...] | Missing) -> Link:

@@ -123,13 +123,13 @@ def _pcie(log: KernelLog) -> Iterator[Event]:
 
 
 def _host(log: KernelLog, past: bool) -> Iterator[Event]:
-    for each in log.host:
-        if (past or not each.past) and each.trouble != "no BAR":  # which matters for GPUs alone
-            part = each.part if each.trouble not in _OF_TASKS else ""
+    for event in log.host:
+        if (past or not event.past) and event.trouble != "no BAR":  # which matters for GPUs alone
+            part = event.part if event.trouble not in _OF_TASKS else ""
             yield Event(
-                kind="host", status=_of_host(each), bdf=each.part if each.trouble == "unplugged" else "",
-                code=f"{each.trouble}{f' {part}' if part else ''}"[:80], seconds=each.seconds,
-                text=_cut(f"{each.trouble}: {each.line}"), count=max(1, each.count),
+                kind="host", status=_of_host(event), bdf=event.part if event.trouble == "unplugged" else "",
+                code=f"{event.trouble}{f' {part}' if part else ''}"[:80], seconds=event.seconds,
+                text=_cut(f"{event.trouble}: {event.line}"), count=max(1, event.count),
             )  # fmt: skip
 
 

@@ -110,7 +110,7 @@ class Watch:
         self._workers.watch(poll)
         now = time.monotonic()
         timers = (log.due if log is not None else None, self._dispatcher.save_at, self._judging.due, self._notifier.due)
-        due = min((each for each in timers if each is not None), default=now + LONGEST_S)
+        due = min((timer for timer in timers if timer is not None), default=now + LONGEST_S)
         poll.poll(max(10.0, min(due - now, self._plan.tick_s) * 1000))
 
     def _follow_log(self) -> None:

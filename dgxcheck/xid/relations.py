@@ -125,4 +125,4 @@ def window_s(place: Place) -> float:
 
 def places(effect: int, cause: int) -> tuple[Place, ...]:
     """Where an error of the one number can follow from one of the other; empty where it cannot."""
-    return tuple(each.place for each in relations() if each.effect == effect and cause in each.causes)
+    return tuple(relation.place for relation in relations() if relation.effect == effect and cause in relation.causes)

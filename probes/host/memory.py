@@ -65,7 +65,7 @@ def dimms(source: Source) -> tuple[Dimm, ...] | Missing:
     """The filled slots of the SMBIOS table, in its order."""
     if isinstance(table := source.data(SMBIOS), Missing):
         return table
-    filled = [each for each in smbios.memory_devices(table) if smbios.size_mib(each[0]) != 0]
+    filled = [device for device in smbios.memory_devices(table) if smbios.size_mib(device[0]) != 0]
     names = [smbios.string(*each, smbios.LOCATOR) for each in filled]
     counts = Counter(names)
     return tuple(

@@ -127,8 +127,8 @@ def _faults(before: RecordedSource, after: RecordedSource, told_of: str) -> Iter
     known, bad = ({each.key: each for each in assess(box).findings if _is_of_device(each)} for box in (before, after))
     for key, finding in bad.items():
         if key not in known:
-            ends = [each for each in (finding.subject, finding.subject.peer) if each is not None]
-            at = next((each for each in ends if each.bdf is not None and each.bdf in told_of), ends[0])
+            ends = [subject for subject in (finding.subject, finding.subject.peer) if subject is not None]
+            at = next((subject for subject in ends if subject.bdf is not None and subject.bdf in told_of), ends[0])
             yield at.name if at.kind in ("hca", "port", "host") else _published(at.bdf or at.name, at.kind), finding
 
 
@@ -177,7 +177,7 @@ def _subject(facts: Snapshot, record: Record, keys: Mapping[str, str]) -> str:
     kinds = {row.bdf: row.class_code for row in rows(facts.pci)}
     code = kinds.get(bdf)
     is_gpu = bdf not in kinds or (isinstance(code, int) and code >> 16 == DISPLAY)
-    hca = next((each.name for each in rows(facts.infiniband) if each.bdf == bdf), None)
+    hca = next((device.name for device in rows(facts.infiniband) if device.bdf == bdf), None)
     return hca or _published(bdf, "gpu" if is_gpu else "pci")
 
 

@@ -161,7 +161,7 @@ def _gone(box: Box, before: Kept) -> Iterator[str]:
                 yield owner.partition(" ")[2]
     old, new = (each.get("BlockDevice", {}).get("disks", []) for each in (before, now))
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        yield from (f"disk {each}" for each in (Counter(map(str, old)) - Counter(map(str, new))).elements())
+        yield from (f"disk {element}" for element in (Counter(map(str, old)) - Counter(map(str, new))).elements())
 
 
 def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -71,7 +71,7 @@ def parts(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
 
 def spare_rows(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
     """A row remapper that answers and counts no memory bank at all."""
-    of_banks = [each for each in _readings(box, gpu) if each[1][-1].record is RowHistogram]
+    of_banks = [reading for reading in _readings(box, gpu) if reading[1][-1].record is RowHistogram]
     if of_banks and not any(value for *_, value in of_banks):
         yield Contradiction("the row remapper counts no memory bank", (_evidence(*of_banks[0]),))
 

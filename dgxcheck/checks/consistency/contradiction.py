@@ -52,8 +52,8 @@ def judged(found: Sequence[Contradiction], status: Status = Status.UNKNOWN) -> J
     if not found:
         return Judgement(Status.PASS, "the readings agree", 0, 0, "contradictions")
     more = f"; and {len(found) - _MOST} more" if len(found) > _MOST else ""
-    message = "; ".join(each.text for each in found[:_MOST]) + more
-    evidence = tuple({fact.where: fact for each in found for fact in each.evidence}.values())
+    message = "; ".join(contradiction.text for contradiction in found[:_MOST]) + more
+    evidence = tuple({fact.where: fact for contradiction in found for fact in contradiction.evidence}.values())
     fault = Fault.CONTRADICTION if status is Status.WARN else None
     return Judgement(status, message, len(found), 0, "contradictions", evidence, fault=fault)
 

@@ -82,10 +82,10 @@ def nodes(box: Box) -> Iterator[Contradiction]:
 def places(box: Box) -> Iterator[Contradiction]:
     """NUMA nodes of the functions below one root bus, and CPUs of those at one node: one that differs from most. A node
     of -1 says nothing."""
-    functions = [each for each in box.topology.functions.values() if isinstance(each.path, tuple)]
-    placed = [each for each in functions if isinstance(each.numa_node, int) and each.numa_node >= 0]
+    functions = [function for function in box.topology.functions.values() if isinstance(function.path, tuple)]
+    placed = [function for function in functions if isinstance(function.numa_node, int) and function.numa_node >= 0]
     by_root = _grouped((each.path[0], each.bdf, each.numa_node) for each in placed if isinstance(each.path, tuple))
-    by_node = _grouped((f"NUMA node {each.numa_node}", each.bdf, each.local_cpulist) for each in placed)
+    by_node = _grouped((f"NUMA node {function.numa_node}", function.bdf, function.local_cpulist) for function in placed)
     for groups, name in ((by_root, "numa_node"), (by_node, "local_cpulist")):
         for place, values in groups.items():
             usual, count = Counter(values.values()).most_common(1)[0]
@@ -162,13 +162,13 @@ def _host(box: Box) -> Judged:
 
 
 def _places(box: Box) -> Judged:
-    placed = any(isinstance(each.numa_node, int) for each in box.topology.functions.values())
+    placed = any(isinstance(function.numa_node, int) for function in box.topology.functions.values())
     yield HOST, judged([*places(box)], Status.WARN) if placed else NOTHING_TO_COMPARE
 
 
 def _blame_host(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """The NUMA setting of the firmware, where CPUs and NUMA nodes exclude each other; else the host."""
-    of_numa = any(each.where.endswith(("numa_node", "cpulist")) for each in judgement.evidence)
+    of_numa = any(evidence.where.endswith(("numa_node", "cpulist")) for evidence in judgement.evidence)
     yield host_part(NUMA_SETTING) if of_numa else host_part("")
 
 

@@ -119,7 +119,7 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
         f"{wake}bind it (echo {function.bdf} > /sys/bus/pci/drivers/{module}/bind); read in the kernel log"
         " why the driver does not take it; look for driverctl, vfio-pci.ids and blacklists that keep it"
     )  # fmt: skip
-    others = any(each.driver in kind.drivers for each in box.topology.functions.values() if _same(each, function))
+    others = any(other.driver in kind.drivers for other in box.topology.functions.values() if _same(other, function))
     status = Status.FAIL if kind is _SWITCH or (others and kind is not _DISK) else Status.WARN
     message = f"no driver is bound to {why}{asleep}"
     fault = Fault.MODULE_NOT_LOADED if loaded is False and kind is not _SWITCH else kind.fault
@@ -142,17 +142,17 @@ def _refused(box: Box, function: PciFunction) -> str | None:
     log = box.snapshot.kernel_log
     if isinstance(log, Missing):
         return None
-    if any(each.bdf == function.bdf and not each.past for each in log.not_started):
+    if any(event.bdf == function.bdf and not event.past for event in log.not_started):
         return "kernel.gpu-start"
-    adapters = (each for each in log.hcas if each.trouble == "not started" and not each.past)
-    return "kernel.hca" if any(each.bdf == function.bdf for each in adapters) else None
+    adapters = (event for event in log.hcas if event.trouble == "not started" and not event.past)
+    return "kernel.hca" if any(event.bdf == function.bdf for event in adapters) else None
 
 
 def _loaded(box: Box, module: str) -> bool | None:
     """Is a module loaded? None where that is not known, as of one that may be built into the kernel."""
     modules = box.snapshot.modules
     known = () if isinstance(modules, Missing) else modules.modules
-    return next((each.loaded for each in known if each.name == module and isinstance(each.loaded, bool)), None)
+    return next((other.loaded for other in known if other.name == module and isinstance(other.loaded, bool)), None)
 
 
 def _power_state(box: Box, bdf: str) -> str | Missing | None:
@@ -163,13 +163,13 @@ def _lacks_rdma(box: Box, function: PciFunction) -> bool:
     """Is an InfiniBand adapter not in ``/sys/class/infiniband``? Of Ethernet adapters RDMA may be off."""
     devices, code = box.snapshot.infiniband, function.class_code
     readable = not isinstance(devices, Missing) or devices.gap is Gap.ABSENT
-    listed = {each.bdf for each in rows(devices)}
+    listed = {device.bdf for device in rows(devices)}
     return readable and isinstance(code, int) and code >> 8 == _INFINIBAND and function.bdf not in listed
 
 
 def without_rdma_device(box: Box) -> list[PciFunction]:
     """InfiniBand adapters on PCI that are not in ``/sys/class/infiniband``: they are not missing."""
-    return [each for each in box.topology.functions.values() if is_hca(each) and _lacks_rdma(box, each)]
+    return [function for function in box.topology.functions.values() if is_hca(function) and _lacks_rdma(box, function)]
 
 
 def _without_rdma(box: Box, function: PciFunction, name: str) -> Judgement:

@@ -203,8 +203,8 @@ def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Ju
     """Cluster and clique against those of the other registered GPUs: one alone is in the wrong one."""
     others = [each for other in box.topology.gpus if other is not gpu and (each := _registered(box, other)) is not None]
     for name, own, theirs in (
-        ("cluster", fabric.cluster_uuid, [each.cluster_uuid for each in others]),
-        ("clique", fabric.clique_id, [each.clique_id for each in others]),
+        ("cluster", fabric.cluster_uuid, [other.cluster_uuid for other in others]),
+        ("clique", fabric.clique_id, [other.clique_id for other in others]),
     ):
         known = Counter(each for each in theirs if not isinstance(each, Missing))
         if len(known) == 1 and known.total() > 1 and not isinstance(own, Missing) and own not in known:

@@ -57,9 +57,9 @@ def _nvml_state(box: Box) -> Judgement:
     if not isinstance(nvml, Missing):
         version = nvml.driver_version
         gaps = [each for each in (version, nvml.nvml_version, nvml.cuda_version) if isinstance(each, Missing)]
-        refused = [each for each in gaps if each.code not in (None, NvmlReturn.FUNCTION_NOT_FOUND)]
+        refused = [missing for missing in gaps if missing.code not in (None, NvmlReturn.FUNCTION_NOT_FOUND)]
         if refused:
-            evidence = tuple(Evidence(each.where, each.reason) for each in refused)
+            evidence = tuple(Evidence(missing.where, missing.reason) for missing in refused)
             message = f"NVML does not report its version: {refused[0].where}: {refused[0]}"
             return Judgement(Status.UNKNOWN, message, evidence=evidence)
         return Judgement(Status.PASS, f"NVML responds, driver {'unknown' if isinstance(version, Missing) else version}")

@@ -74,7 +74,7 @@ def _refused(box: Box, version: str) -> list[Refused]:
     """Programs with another version of the library that the loaded module sent away."""
     log = box.snapshot.kernel_log
     refused = () if isinstance(log, Missing) else log.refused
-    return [each for each in refused if not each.past and each.version != version]
+    return [other for other in refused if not other.past and other.version != version]
 
 
 def _blame_versions(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

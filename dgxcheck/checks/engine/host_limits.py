@@ -83,7 +83,7 @@ def nodes_without_memory(box: Box) -> tuple[int, ...]:
     nodes, memory = box.snapshot.numa, box.snapshot.numa_memory
     if isinstance(nodes, Missing) or isinstance(memory, Missing):
         return ()
-    cpus = {each.node for each in nodes if isinstance(each.cpulist, str) and each.cpulist}
+    cpus = {node.node for node in nodes if isinstance(node.cpulist, str) and node.cpulist}
     sizes = {row.node: row.memory_kb for row in memory if isinstance(row.memory_kb, int)}
     return tuple(sorted(node for node, size in sizes.items() if not size and node in cpus and any(sizes.values())))
 

@@ -31,7 +31,7 @@ def deciding(
 ) -> tuple[tuple[str, Precondition], ...]:
     """Those that the verdict of a pair comes from, by its state in ``worst``; none for any other verdict."""
     state = next((state for state, word in worst if word == verdict), None)
-    return tuple(each for each in preconditions if each[1].state == state)
+    return tuple(precondition for precondition in preconditions if precondition[1].state == state)
 
 
 def needs_facts(rule: Callable[P, Precondition]) -> Callable[P, Precondition]:

@@ -101,7 +101,7 @@ def _refused(box: Box, gpu: Device) -> bool:
     """Did the driver log the reason why it does not start it? NVML counts it all the same, and gets no answer."""
     log = box.snapshot.kernel_log
     return not isinstance(log, Missing) and any(
-        each.bdf == gpu.bdf and each.why and not each.past for each in log.not_started
+        event.bdf == gpu.bdf and event.why and not event.past for event in log.not_started
     )
 
 

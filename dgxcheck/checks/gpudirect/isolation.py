@@ -55,7 +55,7 @@ def acs(box: Box, gpu: Device, nic: Device) -> Precondition:
         judgement = replace(first, remedy=disable_acs(box, *redirecting)) if first.remedy else first
         what = "is set otherwise than needed here" if acs_rules(box) else "redirects to the root complex"
         return Precondition("no", judgement, f"ACS {what} at {', '.join(redirecting)}")
-    unknown = next((each for each in ports.values() if each.state == "?"), None)
+    unknown = next((precondition for precondition in ports.values() if precondition.state == "?"), None)
     return unknown or Precondition("ready", Judgement(Status.PASS, "no port between them redirects"))
 
 
@@ -123,7 +123,7 @@ def _acs(box: Box) -> Judged:
 def _of_ports(box: Box, ports: Mapping[str, Precondition], ruled: bool) -> Judged:
     """Each port that redirects; the host where all do, which is a setting of firmware or kernel."""
     wrong = {port: each.judgement for port, each in ports.items() if each.state == "no"}
-    unknown = next((each for each in ports.values() if each.state == "?"), None)
+    unknown = next((precondition for precondition in ports.values() if precondition.state == "?"), None)
     if len(wrong) == len(ports) > 1:
         yield HOST, _all_ports(box, wrong, ruled)
     else:

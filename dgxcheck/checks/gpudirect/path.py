@@ -87,7 +87,7 @@ def _nearest(box: Box, gpu: Device, near: list[Device], others_have_one: bool) -
         names = ", ".join(nic.name for nic in near)
         return Judgement(Status.PASS, f"shares a PCIe switch with {names}", evidence=(Evidence(where, names),))
     paths = [path(box, gpu, nic) for nic in nics(box)]
-    unknown = next((each for each in paths if each.state == "?"), None)
+    unknown = next((precondition for precondition in paths if precondition.state == "?"), None)
     if unknown is not None:
         return unknown.judgement
     if not others_have_one:
@@ -108,7 +108,7 @@ def _without_rdma_device(box: Box, gpu: Device) -> str:
         if each.vendor == MELLANOX and isinstance(each.class_code, int) and each.class_code >> 16 == _NETWORK
         and bdf not in listed
     )  # fmt: skip
-    near = (each.bdf for each in adapters if own and pci_class(own, each, box.snapshot.numa)[0] in NEAR)
+    near = (function.bdf for function in adapters if own and pci_class(own, function, box.snapshot.numa)[0] in NEAR)
     return next(near, "")
 
 

@@ -72,7 +72,7 @@ def _no_dma_buf(box: Box, gpu: Device | None) -> str:
     """What dma-buf lacks; empty where it may be available."""
     boards, modules = need(box.snapshot.gpu_board), need(box.snapshot.modules)
     system, nvml = need(box.snapshot.host), need(box.nvml)
-    bdfs = {each.bdf for each in (box.gpus if gpu is None else (gpu,))}
+    bdfs = {other.bdf for other in (box.gpus if gpu is None else (gpu,))}
     for board in boards:
         capability = board.compute_capability
         if board.bdf in bdfs and not isinstance(capability, Missing) and capability < _TURING:

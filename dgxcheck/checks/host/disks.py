@@ -39,7 +39,7 @@ def _disks(box: Box) -> Judged:
     storage = box.snapshot.storage
     disks = need(need(storage).disks)
     arrays = _arrays(box)
-    judged = [(Subject(kind="disk", name=each.name, bdf=None), ruled(_array, each)) for each in arrays]
+    judged = [(Subject(kind="disk", name=array.name, bdf=None), ruled(_array, array)) for array in arrays]
     reference = expected(box, "host.data")
     if isinstance(reference, Number):
         down = [subject.name for subject, judgement in judged if judgement.status in (Status.WARN, Status.FAIL)]

@@ -31,8 +31,8 @@ def _edac(box: Box) -> Judged:
     elif not controllers:
         yield HOST, skip("not-supported", "no EDAC driver counts memory errors on this machine")
     else:
-        for each in controllers:
-            yield replace(HOST, part=each.name), ruled(_errors, box, each)
+        for controller in controllers:
+            yield replace(HOST, part=controller.name), ruled(_errors, box, controller)
 
 
 def _errors(box: Box, now: MemoryController) -> Judgement:
@@ -70,7 +70,7 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
 
 def _flood(box: Box, controller: MemoryController, corrected: int) -> str | None:
     """In words the time in which so many corrected errors are too many; None where they are not."""
-    others = [each.corrected for each in controllers_of(box) if each.name != controller.name]
+    others = [other.corrected for other in controllers_of(box) if other.name != controller.name]
     known = [count for count in others if not isinstance(count, Missing)]
     return flood(box, corrected, known, box.settings.limit("host.edac-corrected"), DAY_S)
 
@@ -81,7 +81,7 @@ def slots(box: Box) -> Mapping[str, str]:
     Linux drivers/edac/ghes_edac.c, drivers/firmware/efi/cper.c; edac-ctl(8), --register-labels.
     """
     dimms = rows(box.snapshot.dimms)
-    return {f"{each.bank} {each.slot}": each.slot for each in dimms} | {each.slot: each.slot for each in dimms}
+    return {f"{dimm.bank} {dimm.slot}": dimm.slot for dimm in dimms} | {dimm.slot: dimm.slot for dimm in dimms}
 
 
 def memory_modules(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -89,7 +89,7 @@ def memory_modules(box: Box, at: Subject, judgement: Judgement) -> Iterator[Comp
     yield host_part("memory", at.part)
     known, log = slots(box), box.snapshot.kernel_log
     events = () if isinstance(log, Missing) else log.host
-    named = dict.fromkeys(known[each.part] for each in events if each.group == at.part and each.part in known)
+    named = dict.fromkeys(known[event.part] for event in events if event.group == at.part and event.part in known)
     yield from (host_part("memory", slot) for slot in named)
     controller = next((each.mc_name for each in controllers_of(box) if each.name == at.part), at.part)
     socket = _SOCKET.search(controller) if isinstance(controller, str) else None

@@ -23,7 +23,7 @@ def connected(box: Box) -> list[NetInterface] | Missing:
     interfaces = box.snapshot.network
     if isinstance(interfaces, Missing):
         return interfaces
-    return [each for each in interfaces if _physical(box, each) and each.carrier is True]
+    return [interface for interface in interfaces if _physical(box, interface) and interface.carrier is True]
 
 
 def gbit_per_s(interface: NetInterface) -> float | Missing:
@@ -36,7 +36,7 @@ def _ethernet(box: Box) -> Judged:
     interfaces = need(connected(box))
     if not interfaces:
         yield HOST, skip("not-visible", NO_CARRIER)
-    functions = Counter(each.bdf for each in interfaces)
+    functions = Counter(interface.bdf for interface in interfaces)
     for each in interfaces:
         bdf = each.bdf if isinstance(each.bdf, str) else None
         part = each.name if functions[each.bdf] > 1 else ""  # a ConnectX-3 has two ports on one function

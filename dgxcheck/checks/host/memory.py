@@ -74,9 +74,9 @@ def controllers_of(box: Box) -> tuple[MemoryController, ...]:
 
 
 def _sizes(box: Box) -> Iterator[Evidence]:
-    for each in controllers_of(box):
-        if not isinstance(each.size_mb, Missing):
-            yield Evidence(f"{EDAC}/{each.name}/size_mb", each.size_mb)
+    for controller in controllers_of(box):
+        if not isinstance(controller.size_mb, Missing):
+            yield Evidence(f"{EDAC}/{controller.name}/size_mb", controller.size_mb)
 
 
 def _smallest(box: Box) -> str:
@@ -138,7 +138,7 @@ def _fewer_than_sockets(box: Box, nodes: tuple[NumaNode, ...]) -> Wrong:
     sockets = cpu.sockets if isinstance(cpu, Cpu) else None
     if isinstance(sockets, int) and len(nodes) < sockets:
         text = f"{counted(len(nodes), 'NUMA node')} for {counted(sockets, 'socket')}"
-        yield text, Evidence(NODES, [each.node for each in nodes])
+        yield text, Evidence(NODES, [node.node for node in nodes])
 
 
 def _below_one_root(box: Box) -> Wrong:

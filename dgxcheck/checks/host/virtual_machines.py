@@ -15,7 +15,7 @@ from dgxcheck.facts.record import replace
 def loaded(box: Box, *names: str) -> list[str]:
     """Which of these modules the kernel has."""
     modules = box.snapshot.modules
-    return [each.name for each in modules.modules if each.name in names and each.loaded is True] if isinstance(
+    return [module.name for module in modules.modules if module.name in names and module.loaded is True] if isinstance(
         modules, Modules
     ) else []  # fmt: skip
 
@@ -33,9 +33,9 @@ def hypervisor(box: Box) -> str:
     if names := loaded(box, *_OF_VIRTUAL_MACHINES):
         return f"{names[0]} is loaded"
     modules = box.snapshot.modules
-    for each in modules.modules if isinstance(modules, Modules) else ():
-        if each.name in _KVM and isinstance(each.refcnt, int) and each.refcnt > 0:
-            return f"{each.name} is in use"
+    for module in modules.modules if isinstance(modules, Modules) else ():
+        if module.name in _KVM and isinstance(module.refcnt, int) and module.refcnt > 0:
+            return f"{module.name} is in use"
     return ""
 
 
@@ -43,8 +43,8 @@ def hypervisor_gaps(box: Box) -> Iterator[Missing]:
     """Facts that ``hypervisor`` needs and that could not be read; a KVM built into the kernel has no use count."""
     modules = box.snapshot.modules
     yield from (modules,) if isinstance(modules, Missing) else ()
-    for each in () if isinstance(modules, Missing) else modules.modules:
-        for fact in (each.loaded, each.refcnt if each.name in _KVM and each.loaded is True else None):
+    for module in () if isinstance(modules, Missing) else modules.modules:
+        for fact in (module.loaded, module.refcnt if module.name in _KVM and module.loaded is True else None):
             yield from (fact,) if isinstance(fact, Missing) else ()
     for function in box.topology.functions.values():
         yield from (function.driver,) if isinstance(function.driver, Missing) else ()

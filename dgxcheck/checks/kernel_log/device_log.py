@@ -67,7 +67,7 @@ def per_device(rule: EventRule, bdfs: Callable[[KernelLog], Iterable[str]], noth
 
 def _subject(box: Box, bdf: str) -> Subject:
     """A device that is none of the GPUs."""
-    hca = next((each.name for each in box.topology.devices if each.bdf == bdf), None)
+    hca = next((device.name for device in box.topology.devices if device.bdf == bdf), None)
     if is_unplaced(bdf):
         return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf)
     return Subject(kind="hca" if hca else "pci", name=hca or bdf, bdf=bdf)
@@ -118,7 +118,7 @@ def events_of(log: KernelLog, *troubles: HostTrouble) -> list[HostEvent]:
 def earlier_xids(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
     """Xids of earlier boots in the log itself, of one device or of all. Those of a state file are left out: they may be
     of a board that was replaced."""
-    return [each for each in log.earlier if not each.uuid and not each.date and each.bdf == (bdf or each.bdf)]
+    return [xid for xid in log.earlier if not xid.uuid and not xid.date and xid.bdf == (bdf or xid.bdf)]
 
 
 def boots_since(boots: Collection[str]) -> int:

@@ -107,13 +107,13 @@ _MODULES: Mapping[ModuleTrouble, tuple[str, str]] = {
 
 def earlier_falls(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
     """Falls in earlier boots that the log itself holds."""
-    return [each for each in earlier_xids(log, bdf) if each.number == OFF_BUS]
+    return [xid for xid in earlier_xids(log, bdf) if xid.number == OFF_BUS]
 
 
 def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement | None:
-    all_times = [each for each in log.off_bus if each.bdf == bdf]
-    now = [each for each in all_times if not each.past]
-    falls = {each.boot for each in earlier_falls(log, bdf)}
+    all_times = [event for event in log.off_bus if event.bdf == bdf]
+    now = [event for event in all_times if not event.past]
+    falls = {xid.boot for xid in earlier_falls(log, bdf)}
     boots = len(falls)
     since = boots_since(falls)
     if not now and boots >= RECURS:
@@ -128,7 +128,7 @@ def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement |
         return Judgement(Status.PASS, message, evidence=of_earlier_boots(log, earlier_falls(log, bdf)))
     if not now:
         return Judgement(Status.PASS, f"fell off the bus before the driver was last loaded{reach(log)}")
-    how = "Xid 79" if any(each.xid for each in now) else "no Xid"
+    how = "Xid 79" if any(event.xid for event in now) else "no Xid"
     when = "" if isinstance(log.begins, Missing) else f" {now[0].seconds:.0f} s after boot"
     message = f"fell off the bus{when} ({how}){reach(log)}"
     events = happened(now, "device", OFF_BUS)
@@ -136,7 +136,7 @@ def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement |
 
 
 def _fell(log: KernelLog) -> list[str]:
-    return [*(each.bdf for each in log.off_bus), *(each.bdf for each in earlier_falls(log))]
+    return [*(event.bdf for event in log.off_bus), *(xid.bdf for xid in earlier_falls(log))]
 
 
 def _only_unlisted(box: Box) -> Device | None:
@@ -152,17 +152,17 @@ def _silent(box: Box, gpu: Device) -> bool:
 
 def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement | None:
     own = gpu is not None and gpu == _only_unlisted(box)
-    all_times = [each for each in log.not_started if each.bdf == bdf or (own and each.bdf is None)]
-    now = [each for each in all_times if not each.past]
+    all_times = [event for event in log.not_started if event.bdf == bdf or (own and event.bdf is None)]
+    now = [event for event in all_times if not event.past]
     listed = gpu is not None and gpu.index is not None and not _silent(box, gpu)
-    no_bar = [] if listed else [each for each in events_of(log, "no BAR") if each.part == bdf and not each.past]
+    no_bar = [] if listed else [event for event in events_of(log, "no BAR") if event.part == bdf and not event.past]
     if not now and (not no_bar or gpu is None):
         before = f"the driver could not start it before it was last loaded{reach(log)}"
         return Judgement(Status.PASS, before) if all_times else None
     reason = _reason(now) if now else _REASONS["bars"]
     if reason is _REASONS["claimed"] and gpu is not None and bound(gpu) not in (None, "nvidia", "nouveau"):
         return None
-    if _OF_A_MODEL & {each.why for each in now} and gpu is not None and _runs_others(box, gpu):
+    if _OF_A_MODEL & {event.why for event in now} and gpu is not None and _runs_others(box, gpu):
         reason = _ALONE
     if listed:
         message = f"the driver could not start it at first{reason.text}; NVML lists it now{reach(log)}"
@@ -192,8 +192,8 @@ def _starts(box: Box) -> Judged:
     if isinstance(log, Missing):
         return
     yield from _modules(box, log)
-    now = [each for each in log.not_started if each.bdf is None and not each.past]
-    if now and all(each.why == "claimed" for each in now):
+    now = [event for event in log.not_started if event.bdf is None and not event.past]
+    if now and all(event.why == "claimed" for event in now):
         others = {str(bound(gpu)) for gpu in box.topology.gpus} - {"nvidia", "nouveau", "None"}
         now = [] if others else now  # a GPU that was given away on purpose (vfio-pci) is not missed
     if now and _only_unlisted(box) is None:
@@ -208,9 +208,9 @@ def _modules(box: Box, log: KernelLog) -> Judged:
     """A refused signature names no module: it counts where the driver is not loaded."""
     nvml = box.snapshot.gpu
     loaded = not isinstance(nvml, Missing)
-    now = [each for each in log.modules if not each.past and (each.module or not loaded)]
-    for name in dict.fromkeys(each.module for each in now):
-        own = [each for each in now if each.module == name]
+    now = [refused for refused in log.modules if not refused.past and (refused.module or not loaded)]
+    for name in dict.fromkeys(refused.module for refused in now):
+        own = [refused for refused in now if refused.module == name]
         peer = name in _PEER_MEMORY
         text, remedy = _OTHER_STACK if peer and own[-1].why == "kernel" else _MODULES[own[-1].why]
         message = f"the kernel did not load module {name or 'of the driver'}: {text}{reach(log)}"
@@ -230,7 +230,7 @@ _OTHER_STACK = (
     " driver: dkms status), then modprobe nvidia_peermem",
 )
 _PER_GPU = per_device(
-    _start, lambda log: [each.bdf for each in log.not_started if each.bdf is not None], "no failed start logged"
+    _start, lambda log: [event.bdf for event in log.not_started if event.bdf is not None], "no failed start logged"
 )
 
 
@@ -254,7 +254,7 @@ def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     log = box.snapshot.kernel_log
     if judgement.fault is Fault.BAR1_SMALL:
         return host_part("large BARs")
-    codes = {each.code for each in (() if isinstance(log, Missing) else log.not_started)}
+    codes = {event.code for event in (() if isinstance(log, Missing) else log.not_started)}
     return DRIVER if judgement.fault is Fault.GPU_NOT_STARTED and len(codes - {""}) <= 1 else None
 
 

@@ -70,17 +70,17 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
 def _hcas(box: Box) -> Judged:
     log, devices = box.snapshot.kernel_log, hcas(box)
     listed = rows(devices)
-    subjects = {each.bdf: subject(each) for each in listed if isinstance(each.bdf, str)}
+    subjects = {device.bdf: subject(device) for device in listed if isinstance(device.bdf, str)}
     if isinstance(log, Missing):
         yield HOST, unjudged(log) if subjects else _NO_HCAS
         return
-    events = [each for each in log.hcas if each.trouble in _MEANINGS]
-    for bdf in sorted({each.bdf for each in events} - subjects.keys()):
+    events = [event for event in log.hcas if event.trouble in _MEANINGS]
+    for bdf in sorted({event.bdf for event in events} - subjects.keys()):
         subjects[bdf] = Subject(kind="hca", name=bdf, bdf=bdf)
     for bdf, at in subjects.items():
         function = box.topology.functions.get(bdf)
         driver = function.driver if function is not None else None
-        own = [each for each in events if each.bdf == bdf]
+        own = [event for event in events if event.bdf == bdf]
         if isinstance(driver, str) and driver != _DRIVER and not own:
             yield at, skip("not-supported", f"messages of its driver, {driver}, are not read")
         else:
@@ -90,13 +90,13 @@ def _hcas(box: Box) -> Judged:
 
 
 def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
-    now = [each for each in events if not each.past]
-    troubles = [trouble for trouble in _MEANINGS if any(each.trouble == trouble for each in now)]
+    now = [event for event in events if not event.past]
+    troubles = [trouble for trouble in _MEANINGS if any(event.trouble == trouble for event in now)]
     if not troubles:
         return Judgement(Status.PASS, f"no hardware errors logged{reach(log)}")
     worst = _MEANINGS[troubles[0]]
-    about = [each for each in now if each.trouble == troubles[0]]
-    also = [each for each in troubles[1:] if each != "health" or worst.fault not in DEVICE_DEAD]
+    about = [event for event in now if event.trouble == troubles[0]]
+    also = [trouble for trouble in troubles[1:] if trouble != "health" or worst.fault not in DEVICE_DEAD]
     meanings = "; ".join(_MEANINGS[each].text for each in (troubles[0], *also))
     message = f"{meanings}; {about[0].text.rstrip('.')}{reach(log)}"
     return Judgement(
@@ -109,10 +109,10 @@ def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
 def _modules(box: Box) -> Judged:
     log, listed = box.snapshot.kernel_log, ports(box)
     if isinstance(listed, Judgement):
-        adapters = () if isinstance(log, Missing) else {each.bdf for each in log.hcas if each.trouble == "module"}
+        adapters = () if isinstance(log, Missing) else {event.bdf for event in log.hcas if event.trouble == "module"}
         for bdf in sorted(adapters):
             if not isinstance(log, Missing):
-                own = [each for each in log.hcas if each.trouble == "module" and each.bdf == bdf]
+                own = [event for event in log.hcas if event.trouble == "module" and event.bdf == bdf]
                 yield Subject(kind="hca", name=bdf, bdf=bdf), _module(log, own)
         if not adapters:
             yield HOST, listed
@@ -123,18 +123,18 @@ def _modules(box: Box) -> Judged:
     for device, port in listed:
         alone = sum(each.bdf == device.bdf for each, _ in listed) == 1
         events = [
-            each for each in log.hcas
-            if each.trouble == "module" and each.bdf == device.bdf and (alone or each.module == port.port - 1)
+            event for event in log.hcas
+            if event.trouble == "module" and event.bdf == device.bdf and (alone or event.module == port.port - 1)
         ]  # fmt: skip
         yield port_subject(device, port), _module(log, events)
 
 
 def _module(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
-    now = [each for each in events if not each.past]
+    now = [event for event in events if not event.past]
     if not now:
         message = "module or cable was replaced since its last error" if events else "no module errors logged"
         return Judgement(Status.PASS, f"{message}{reach(log)}")
-    texts = ", ".join(dict.fromkeys(each.text for each in now))
+    texts = ", ".join(dict.fromkeys(event.text for event in now))
     return Judgement(
         Status.WARN, f"module or cable: {texts}{reach(log)}", len(now), 0, "lines", lines(log, now),
         fault=Fault.PORT_MODULE,

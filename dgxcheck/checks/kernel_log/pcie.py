@@ -30,25 +30,25 @@ _BLOCKED = (
 )
 
 def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | None:
-    errors = [each for each in log.pcie if each.bdf == bdf]
+    errors = [error for error in log.pcie if error.bdf == bdf]
     if not errors:
         return None
     fatal, nonfatal, corrected = (
-        [each for each in errors if each.severity == severity] for severity in ("fatal", "nonfatal", "corrected")
+        [error for error in errors if error.severity == severity] for severity in ("fatal", "nonfatal", "corrected")
     )
     limit = box.settings.limit("kernel.corrected-pcie")
-    daily = _in_a_day([each.seconds for each in corrected])
+    daily = _in_a_day([error.seconds for error in corrected])
     worst = fatal or nonfatal
-    now = not all(each.past for each in worst)
+    now = not all(error.past for error in worst)
     status = Status.FAIL if fatal and now else Status.WARN if worst or daily > limit else Status.PASS
-    names = Counter(name for each in worst or corrected for name in each.names)
+    names = Counter(name for error in worst or corrected for name in error.names)
     bits = f" ({', '.join(f'{name} {times}' for name, times in names.most_common(3))})" if names else ""
     numbers = [(fatal, "fatal"), (nonfatal, "non-fatal"), (corrected, "corrected")]
-    counts = [(sum(1 + each.more for each in those), severity) for those, severity in numbers if those]
+    counts = [(sum(1 + error.more for error in those), severity) for those, severity in numbers if those]
     totals = ", ".join(f"{count} {severity}" for count, severity in counts)
-    most = "at least" if any(each.more for each in corrected) else "up to"
+    most = "at least" if any(error.more for error in corrected) else "up to"
     rate = f", {most} {daily} a day (limit {limit:g})" if corrected and not worst else ""
-    stuck = "; the kernel could not recover the device" if any(each.unrecovered for each in worst) else ""
+    stuck = "; the kernel could not recover the device" if any(error.unrecovered for error in worst) else ""
     before = "" if not worst or now else " before this boot"
     message = f"PCIe errors logged{before}: {totals}{bits}{rate}{stuck}{reach(log)}"
     measured, expected, unit = (len(worst), 0, "errors") if worst else (daily, limit, "corrected errors")
@@ -167,7 +167,7 @@ CHECKS = (
         remedy="compare with the link's AER counters (aer_dev_* under /sys/bus/pci/devices); cold power cycle at the"
         " next maintenance; if errors continue, reseat the device and the board or riser above it (SXM: the vendor"
         " does)",
-        judge=per_device(_aer, lambda log: [each.bdf for each in log.pcie], "no PCIe errors logged"),
+        judge=per_device(_aer, lambda log: [error.bdf for error in log.pcie], "no PCIe errors logged"),
         blames=_blames,
         witness="log",
     ),

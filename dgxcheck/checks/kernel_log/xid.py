@@ -51,11 +51,11 @@ _PARTS: tuple[Part, ...] = get_args(Part)
 
 
 def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | None:
-    switch = [each for each in log.sxids if each.bdf == bdf]
+    switch = [sxid for sxid in log.sxids if sxid.bdf == bdf]
     if switch:
         return judge_sxids(log, switch)
-    all_times = [each for each in log.xids if each.bdf == bdf and each.number != OFF_BUS]
-    now = [each for each in all_times if not each.past]
+    all_times = [xid for xid in log.xids if xid.bdf == bdf and xid.number != OFF_BUS]
+    now = [xid for xid in all_times if not xid.past]
     earlier = len(all_times) - len(now)
     history = [f"{counted(earlier, 'Xid')} before the last reset or driver load"] if earlier else []
     before = _of_earlier_boots(box, log, bdf)
@@ -65,26 +65,26 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
         message = f"{''.join(history)}{reach(log)}"
         return Judgement(Status.PASS, message, evidence=lines(log, all_times)) if all_times else None
     history += _words_of_boots(box, log, bdf)
-    known = {each.number: meaning(each.number, architecture(box, bdf)) for each in now}
+    known = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in now}
     known |= contained(now, known)
-    applications = [each for each in now if known[each.number].severity == "application" and each.number != _CLEANED_UP]
+    applications = [xid for xid in now if known[xid.number].severity == "application" and xid.number != _CLEANED_UP]
     processes = processes_of(applications)
     many = processes >= box.settings.limit("kernel.xid-processes")
     primary = _primary(now, known, log.timed)
-    judged = [(_status(each, known[each.number], now) if each in primary else Status.PASS, each) for each in now]
+    judged = [(_status(xid, known[xid.number], now) if xid in primary else Status.PASS, xid) for xid in now]
     if many:
-        judged += [(Status.WARN, each) for each in applications]
+        judged += [(Status.WARN, xid) for xid in applications]
     worst = min((status for status, _ in judged), key=_WORST.index)
     reported = [each for status, each in judged if status is worst]
-    first = {each.number for each in reported}
-    numbers = sorted(dict.fromkeys(each.number for each in now), key=lambda number: number not in first)
+    first = {xid.number for xid in reported}
+    numbers = sorted(dict.fromkeys(xid.number for xid in now), key=lambda number: number not in first)
     parts = [f"application Xids of {processes} processes within a day"] if many else []
     parts += [_words(numbers, now, known), *history]
     message = f"{'; '.join(parts)}{reach(log)}"
     if worst is Status.PASS:
         return Judgement(worst, message, len(now), None, "Xids", lines(log, reported))
-    suspect = all(each in applications for each in reported) and fail_here_alone(log, bdf, applications)
-    response, fault = asked_for((known[each.number], each.text) for each in reported)
+    suspect = all(xid in applications for xid in reported) and fail_here_alone(log, bdf, applications)
+    response, fault = asked_for((known[xid.number], xid.text) for xid in reported)
     return Judgement(
         worst, message, len(now), None, "Xids", lines(log, reported),
         fault=Fault.XID_PROGRAMS if suspect else fault, remedy=SUSPECT if suspect else REMEDIES[response],
@@ -93,17 +93,17 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
 
 
 def _earlier(log: KernelLog, bdf: str) -> list[EarlierXid]:
-    return [each for each in earlier_xids(log, bdf) if each.number != OFF_BUS]
+    return [xid for xid in earlier_xids(log, bdf) if xid.number != OFF_BUS]
 
 
 def _words_of_boots(box: Box, log: KernelLog, bdf: str) -> list[str]:
     """``Xid 48 (double-bit ECC error) in 1 earlier boot of this log``, those of hardware first; none without any."""
     every = _earlier(log, bdf)
-    known = {each.number: meaning(each.number, architecture(box, bdf)) for each in every}
-    serious = {each.number for each in every if xid_status(known[each.number], each.text, 1) is not Status.PASS}
+    known = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in every}
+    serious = {xid.number for xid in every if xid_status(known[xid.number], xid.text, 1) is not Status.PASS}
     numbers = sorted(known, key=lambda number: number not in serious)
     words = ", ".join(f"Xid {number} ({known[number].text})" for number in numbers)
-    return [f"{words} in {counted(len({each.boot for each in every}), 'earlier boot')} of this log"] if every else []
+    return [f"{words} in {counted(len({xid.boot for xid in every}), 'earlier boot')} of this log"] if every else []
 
 
 def _of_earlier_boots(box: Box, log: KernelLog, bdf: str) -> Judgement | None:
@@ -114,12 +114,12 @@ def _of_earlier_boots(box: Box, log: KernelLog, bdf: str) -> Judgement | None:
     every = _earlier(log, bdf)
     if not every:
         return None
-    known = {each.number: meaning(each.number, architecture(box, bdf)) for each in every}
-    serious = [each for each in every if xid_status(known[each.number], each.text, 1) is not Status.PASS]
-    boots = len({each.boot for each in every})
+    known = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in every}
+    serious = [xid for xid in every if xid_status(known[xid.number], xid.text, 1) is not Status.PASS]
+    boots = len({xid.boot for xid in every})
     message = f"{', '.join(_words_of_boots(box, log, bdf))}, none since{reach(log)}"
     evidence = of_earlier_boots(log, every)
-    if not serious or boots_since({each.boot for each in serious}):
+    if not serious or boots_since({xid.boot for xid in serious}):
         return Judgement(Status.PASS, message, evidence=evidence)
     return Judgement(Status.WARN, message, boots, 0, "boots", evidence, fault=Fault.XID_NOTICE)
 
@@ -149,10 +149,10 @@ def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, Xi
     """``Xid 48 (double-bit ECC error), Xid 45 (channel removed after another error) 3 times``"""
     times: Counter[int] = Counter()
     links: dict[int, set[int]] = defaultdict(set)
-    for each in events:
-        times[each.number] += 1 + each.more
-        if known[each.number].about == "NVLink" and (link := link_of(each.text)) is not None:
-            links[each.number].add(link)
+    for xid in events:
+        times[xid.number] += 1 + xid.more
+        if known[xid.number].about == "NVLink" and (link := link_of(xid.text)) is not None:
+            links[xid.number].add(link)
     return ", ".join(
         f"Xid {number} ({known[number].text}){f' {times[number]} times' if times[number] > 1 else ''}"
         f"{_of_links(sorted(links[number]))}"
@@ -165,7 +165,7 @@ def _of_links(numbers: Sequence[int]) -> str:
 
 
 def _status(xid: Xid, known: XidEntry, all_now: Sequence[Xid]) -> Status:
-    times = len({each.seconds for each in all_now if each.number == xid.number})
+    times = len({other.seconds for other in all_now if other.number == xid.number})
     return xid_status(known, xid.text, times, xid.ended_channel)
 
 
@@ -204,8 +204,8 @@ def _part(box: Box, bdf: str) -> Part:
 
 
 def _named(log: KernelLog) -> list[str]:
-    before = (each.bdf for each in earlier_xids(log) if each.number != OFF_BUS)
-    return [*(each.bdf for each in log.xids), *(each.bdf for each in log.sxids), *before]
+    before = (xid.bdf for xid in earlier_xids(log) if xid.number != OFF_BUS)
+    return [*(xid.bdf for xid in log.xids), *(sxid.bdf for sxid in log.sxids), *before]
 
 
 def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:

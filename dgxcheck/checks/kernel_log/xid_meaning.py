@@ -127,25 +127,25 @@ def contained(xids: Sequence[Xid], known: Mapping[int, XidEntry]) -> Mapping[int
     known_contained = known.get(_CONTAINED)
     if known_contained is None:
         return {}
-    times = [each.seconds for each in xids if each.number == _CONTAINED]
+    times = [xid.seconds for xid in xids if xid.number == _CONTAINED]
     return {
         number: replace(known[number], severity=known_contained.severity, response=known_contained.response)
         for number in _UNCORRECTABLE & known.keys()
-        if all(any(abs(each.seconds - at) <= WINDOW_S for at in times) for each in xids if each.number == number)
+        if all(any(abs(xid.seconds - at) <= WINDOW_S for at in times) for xid in xids if xid.number == number)
     }
 
 
 def processes_of(xids: Sequence[Xid]) -> int:
     """The most processes that had an Xid within one day; an Xid without a process counts for none."""
-    of_process = [each for each in xids if each.pid]
+    of_process = [xid for xid in xids if xid.pid]
     days = ({x.pid for x in of_process if 0 <= x.seconds - first.seconds < DAY_S} for first in of_process)
     return max(map(len, days), default=0)
 
 
 def fail_here_alone(log: KernelLog, bdf: str, xids: Sequence[Xid]) -> bool:
     """Do programs of several names fail on this GPU and on no other? A single program is probably faulty itself."""
-    here = {each.process for each in xids if each.process}
-    elsewhere = {each.process for each in log.xids if each.bdf != bdf}
+    here = {xid.process for xid in xids if xid.process}
+    elsewhere = {xid.process for xid in log.xids if xid.bdf != bdf}
     return len(here - elsewhere) >= _SEVERAL
 
 
@@ -155,14 +155,14 @@ _WORST = (Status.FAIL, Status.WARN, Status.PASS)
 
 def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
     """Of one NVSwitch."""
-    now = [each for each in all_times if not each.past]
+    now = [sxid for sxid in all_times if not sxid.past]
     if not now:
         history = f"{counted(len(all_times), 'SXid')} before the driver was last loaded"
         return Judgement(Status.PASS, f"{history}{reach(log)}")
     worst = min(map(sxid_status, now), key=_WORST.index)
-    reported = [each for each in now if sxid_status(each) is worst]
-    numbers = ", ".join(f"{number} ({_text(number)})" for number in sorted({each.number for each in reported}))
-    ports = sorted({port for each in reported if (port := link_of(each.line)) is not None})
+    reported = [sxid for sxid in now if sxid_status(sxid) is worst]
+    numbers = ", ".join(f"{number} ({_text(number)})" for number in sorted({sxid.number for sxid in reported}))
+    ports = sorted({port for sxid in reported if (port := link_of(sxid.line)) is not None})
     at = f" at port{'s' * (len(ports) > 1)} {', '.join(map(str, ports))}" if ports else ""
     message = f"NVSwitch: {'fatal ' if worst is Status.FAIL else ''}SXid {numbers}{at}{reach(log)}"
     if worst is Status.PASS:
@@ -171,7 +171,7 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
     return Judgement(
         worst, message, len(now), None, "SXids", lines(log, reported), fault=sxid_fault(response),
         remedy=REMEDIES[response],
-        events=tuple(LogEvent(each.seconds, "nvswitch", each.number, link_of(each.line)) for each in reported),
+        events=tuple(LogEvent(sxid.seconds, "nvswitch", sxid.number, link_of(sxid.line)) for sxid in reported),
     )  # fmt: skip
 
 

@@ -172,7 +172,7 @@ def _held_back(box: Box, more: Mapping[str, Any]) -> Iterator[Problem]:
 def _bandwidth_drift(box: Box, more: Mapping[str, Any]) -> Iterator[Problem]:
     drifts = more.get("drift")
     for kind, ends in drifts.items() if isinstance(drifts, dict) else ():
-        first, last = (_number(each) for each in ends) if isinstance(ends, list) and len(ends) == 2 else (None, None)
+        first, last = (_number(end) for end in ends) if isinstance(ends, list) and len(ends) == 2 else (None, None)
         if kind == "compute" or first is None or last is None or first <= 0:
             continue
         if 100 * (1 - last / first) > box.settings.limit("measure.drift"):

@@ -101,11 +101,11 @@ def gpus_alike(box: Box, figures: Figures, row: Measurement) -> list[Measurement
 
 def _alike_by_tool(box: Box, figures: Figures, row: Measurement) -> list[str]:
     """GPUs of the name that a tool prints; where neither it nor NVML names any, all that have such a figure."""
-    names = {each.a: each.more.get("name") for each in figures.of_kinds("device")}
+    names = {measurement.a: measurement.more.get("name") for measurement in figures.of_kinds("device")}
     listed = () if isinstance(box.nvml, Missing) else box.nvml.gpus
     if not names and any(isinstance(gpu.name, str) for gpu in listed):
         return []
-    measured = (each.a for each in figures.of_kinds(row.kind))
+    measured = (measurement.a for measurement in figures.of_kinds(row.kind))
     return [id for id in measured if id != row.a and names.get(id) == names.get(row.a)]
 
 

@@ -58,13 +58,13 @@ def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
     if isinstance(devices, Missing):
         return devices
     names = _bridge_names(box)
-    return tuple(each for each in devices if each.is_vf is not True and each.name not in names)
+    return tuple(device for device in devices if device.is_vf is not True and device.name not in names)
 
 
 def bridges(box: Box) -> tuple[IbDevice, ...] | Missing:
     """The InfiniBand devices that lead to NVSwitches."""
     devices, names = box.snapshot.infiniband, _bridge_names(box)
-    return devices if isinstance(devices, Missing) else tuple(each for each in devices if each.name in names)
+    return devices if isinstance(devices, Missing) else tuple(device for device in devices if device.name in names)
 
 
 def _bridge_names(box: Box) -> set[str]:
@@ -73,7 +73,7 @@ def _bridge_names(box: Box) -> set[str]:
 
 def nics(box: Box) -> list[Device]:
     """HCAs without virtual functions, as devices of the topology."""
-    return [each for each in box.topology.devices if each.kind == "nic" and each.is_vf is not True]
+    return [device for device in box.topology.devices if device.kind == "nic" and device.is_vf is not True]
 
 
 def subject(device: IbDevice) -> Subject:
@@ -104,14 +104,14 @@ def _listed(box: Box) -> tuple[IbDevice, ...]:
 def in_flash_recovery(box: Box) -> list[PciFunction]:
     """Adapters that run no firmware, by their PCI device ids."""
     functions = box.topology.functions.values()
-    return [each for each in functions if each.vendor == MELLANOX and each.device in RECOVERY]
+    return [function for function in functions if function.vendor == MELLANOX and function.device in RECOVERY]
 
 
 def _not_started(box: Box) -> list[PciFunction]:
     """Adapters without an InfiniBand device whose driver gave up, by the kernel log."""
     log = box.snapshot.kernel_log
-    trouble = {} if isinstance(log, Missing) else {each.bdf: each.trouble for each in log.hcas if not each.past}
-    listed = {each.bdf for each in _listed(box)}
+    trouble = {} if isinstance(log, Missing) else {event.bdf: event.trouble for event in log.hcas if not event.past}
+    listed = {device.bdf for device in _listed(box)}
     functions = box.topology.functions.values()
     return [each for each in functions if trouble.get(each.bdf) == "not started" and each.bdf not in listed]
 
@@ -126,7 +126,7 @@ def _number(box: Box) -> Judgement:
     names = ", ".join(device.name for device in _listed(box)) or "none"
     few = _gpus_short_of_hcas(box)
     on_pci = without_rdma_device(box)
-    not_started = [each for each in _not_started(box) if each not in (*in_flash_recovery(box), *on_pci)]
+    not_started = [function for function in _not_started(box) if function not in (*in_flash_recovery(box), *on_pci)]
     total = (
         f"{present} of {expected:g} HCAs found"
         if present <= expected
@@ -134,7 +134,7 @@ def _number(box: Box) -> Judgement:
     )
     message = f"{total} ({names})"
     if not_started:
-        message += f"; {', '.join(each.bdf for each in not_started)} did not start (kernel.hca)"
+        message += f"; {', '.join(function.bdf for function in not_started)} did not start (kernel.hca)"
     if on_pci:
         message += f"; {', '.join(each.bdf for each in on_pci)} without an RDMA device (driver.bound, kernel.hca)"
     if few:
@@ -149,7 +149,7 @@ def _gpus_short_of_hcas(box: Box) -> list[Device]:
     """GPUs with fewer HCAs behind their switch than any GPU of the reference; none where a device is misplaced."""
     profile = reference(box)
     adapters, gpus = nics(box), box.topology.gpus
-    unknown = any(isinstance(each.path, Missing) for each in (*gpus, *adapters))
+    unknown = any(isinstance(gpu.path, Missing) for gpu in (*gpus, *adapters))
     idle = in_flash_recovery(box) or _not_started(box) or without_rdma_device(box)
     if isinstance(profile, Judgement) or unknown or idle:
         return []

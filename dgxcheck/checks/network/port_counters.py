@@ -60,7 +60,7 @@ def _name(file: str) -> str:
 def _port(snapshot: Snapshot, port: IbPort) -> IbPort | None:
     for device in need(snapshot.ib_ports):
         if device.device == port.device and not isinstance(device.ports, Missing):
-            return next((each for each in device.ports if each.port == port.port), None)
+            return next((other for other in device.ports if other.port == port.port), None)
     return None
 
 
@@ -87,7 +87,7 @@ def grown_of(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, in
             events[file] = more
     if unread and not any(events.values()) and (picked is of_cable or not events or COUNTER_RESET in unread):
         return unread[0]
-    most_first = sorted(events.items(), key=lambda each: (_name(each[0]) != DOWNED, -each[1]))
+    most_first = sorted(events.items(), key=lambda item: (_name(item[0]) != DOWNED, -item[1]))
     return ({file: more for file, more in most_first if more}, new) if events else skip(
         "not-supported", "the port has none of these counters"
     )  # fmt: skip
@@ -170,7 +170,7 @@ def _total(
 ) -> Judgement | None:  # fmt: skip
     """A warning where one of these counters counted more than its limit an hour over all the time since boot."""
     read = {file: count for file, count in _counts(port, picked).items() if isinstance(count, int)}
-    for file, count in sorted(read.items(), key=lambda each: -each[1]):
+    for file, count in sorted(read.items(), key=lambda item: -item[1]):
         allowed, name = limit(_row(file)), _name(file)
         others = None if name == DOWNED else _elsewhere(box, port, file, picked)
         since = flood(box, count, others, allowed, HOUR_S)

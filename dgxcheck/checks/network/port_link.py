@@ -99,9 +99,9 @@ def _usual_ports(box: Box, device: IbDevice) -> int | None:
     """The number of ports that most other HCAs in its role have; None with fewer than two of them."""
     devices, own = hcas(box), role(box, device)
     others = [] if isinstance(devices, Missing) or own is None else [
-        each for each in devices if each is not device and role(box, each) == own
+        other for other in devices if other is not device and role(box, other) == own
     ]  # fmt: skip
-    known = [count for each in others if isinstance(count := _port_count(box, each), int)]
+    known = [count for other in others if isinstance(count := _port_count(box, other), int)]
     usual, count = Counter(known).most_common(1)[0] if known else (0, 0)
     return usual if len(known) > 1 and 2 * count > len(known) else None
 

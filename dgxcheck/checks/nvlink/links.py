@@ -152,7 +152,7 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
     up, down = sum(states.values()), [link for link, state in states.items() if not state]
     if mig_enabled(box, gpu.bdf) or guest(box) is not None:
         return None
-    listed = [known for each in siblings(box, gpu) if (known := states_of(box, each))]
+    listed = [known for device in siblings(box, gpu) if (known := states_of(box, device))]
     if not down:
         return _all_up(box, gpu, up, [len(known) for known in listed], evidence)
     others = [sum(known.values()) for known in listed]

@@ -35,7 +35,7 @@ def _number(box: Box) -> Judgement:
         why = "no reference number of NVSwitches" if present else "no NVSwitch is present"
         return skip("no-reference" if present else "not-supported", why)
     due = max(int(expected or 0), len(present) + len(lost))
-    evidence = (Evidence(PCI_DEVICES, ", ".join(each.bdf for each in present) or "none"),)
+    evidence = (Evidence(PCI_DEVICES, ", ".join(function.bdf for function in present) or "none"),)
     if len(present) >= due:
         return Judgement(
             Status.PASS, counted(len(present), "NVSwitch", "NVSwitches"), len(present), due, "NVSwitches", evidence

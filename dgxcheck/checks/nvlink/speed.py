@@ -122,7 +122,7 @@ def _of_gpu(box: Box, quantity: _Quantity, gpu: Device, subject: Subject, values
 def _usual(box: Box, gpu: Device, values: Values) -> int | None:
     """The value of more than half of the links of all GPUs of the model; None where there is none."""
     family = model_family(box, gpu)
-    alike = {each.bdf for each in box.topology.gpus if each is gpu or model_family(box, each) == family}
+    alike = {other.bdf for other in box.topology.gpus if other is gpu or model_family(box, other) == family}
     known = [value for (bdf, _), value in values.items() if bdf in alike and isinstance(value, int)]
     value, count = Counter(known).most_common(1)[0]
     return value if 2 * count > len(known) > 1 else None

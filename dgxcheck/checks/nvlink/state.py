@@ -92,8 +92,8 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
     message = f"{up} of {counted(expected, 'NVLink')} up"
     if up and by_pairs:
         return Judgement(Status.PASS, f"{message}; judged per pair", up, expected, "links", evidence)
-    others = [each for each in linked(box, ends) if each.bdf != gpu.bdf]
-    one_sided = sum(max(0, theirs - own) for own, theirs in (links_of_both(ends, gpu, each) for each in others))
+    others = [device for device in linked(box, ends) if device.bdf != gpu.bdf]
+    one_sided = sum(max(0, theirs - own) for own, theirs in (links_of_both(ends, gpu, device) for device in others))
     if up + one_sided >= expected or (not by_pairs and not switched(ends) and _lacks_gpus(box)):
         return Judgement(Status.PASS, message, up, expected, "links", evidence)
     if down := [link for link, state in states.items() if not state]:

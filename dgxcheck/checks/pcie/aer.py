@@ -53,9 +53,9 @@ def messages_from(
             was = 0 if before is None or before.root_port is None else getattr(before.root_port, kind)
             if isinstance(now, Missing) or isinstance(was, Missing) or (earlier and before is None) or now <= was:
                 continue
-            own = [each for each in rows if _is_below(topology, each.bdf, row.bdf)]
-            counted = sum(total(getattr(each, kind)) for each in own)
-            counted -= sum(total(getattr(old[each.bdf], kind)) for each in own if each.bdf in old)
+            own = [device for device in rows if _is_below(topology, device.bdf, row.bdf)]
+            counted = sum(total(getattr(device, kind)) for device in own)
+            counted -= sum(total(getattr(old[device.bdf], kind)) for device in own if device.bdf in old)
             if now - was > max(counted, 0):
                 yield row.bdf, (kind, now - was - max(counted, 0))
                 break
@@ -127,7 +127,7 @@ def told(port: AerDevice, kind: str) -> Evidence:
 
 def is_told(judgement: Judgement) -> bool:
     """Is it about messages that a root port received?"""
-    return any("/aer_rootport_" in each.where for each in judgement.evidence)
+    return any("/aer_rootport_" in evidence.where for evidence in judgement.evidence)
 
 
 def _aer(box: Box) -> Judged:

@@ -19,7 +19,7 @@ from dgxcheck.topology.model import Device
 
 def _dma(box: Box) -> list[str]:
     functions = box.topology.functions.values()
-    return [each.bdf for each in functions if each.vendor == MELLANOX and each.device == DATA_DIRECT]
+    return [function.bdf for function in functions if function.vendor == MELLANOX and function.device == DATA_DIRECT]
 
 
 def _bridges(box: Box) -> list[str]:

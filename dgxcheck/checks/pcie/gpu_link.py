@@ -72,7 +72,7 @@ def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
     if isinstance(own, Missing) or isinstance(own.link_width, Missing) or isinstance(own.max_link_width, Missing):
         return None
     width, most = own.link_width, own.max_link_width
-    widths = [each.link_width for each in others if not isinstance(each, Missing)]
+    widths = [pcie.link_width for pcie in others if not isinstance(pcie, Missing)]
     wider = sum(isinstance(each, int) and each > width for each in widths)
     if width >= most or len(widths) < FEWEST or 2 * wider <= len(widths):
         return None
@@ -98,8 +98,8 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     base = f"/sys/bus/pci/devices/{gpu.bdf}"
     evidence = (Evidence(f"{base}/current_link_width", width), Evidence(f"{base}/max_link_width", most))
     message = f"link at x{width}, the GPU supports x{most}"
-    others = [each.function for each in box.topology.gpus if each.bdf != gpu.bdf and each.function is not None]
-    alike = [each.link_width for each in others if (each.class_code, each.max_link_width) == (_3D_CONTROLLER, most)]
+    others = [other.function for other in box.topology.gpus if other.bdf != gpu.bdf and other.function is not None]
+    alike = [other.link_width for other in others if (other.class_code, other.max_link_width) == (_3D_CONTROLLER, most)]
     if function.class_code != _3D_CONTROLLER:
         alike = []
     if len(alike) >= FEWEST and 2 * sum(each == most for each in alike) > len(alike):

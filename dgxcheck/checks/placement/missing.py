@@ -65,7 +65,7 @@ def _place(box: Box, what: DeviceType) -> _Place | None:
         if lacking and len(lacking) < len(gpus):
             # what lacks a device at the other socket is not where the device is missing
             return _below(lacking if near != "SOC" else [gpu for gpu in gpus if gpu not in lacking], near)
-        if what == "GPU" and near in NEAR and wirings and all(each.to_hcas.get(near) for each in wirings):
+        if what == "GPU" and near in NEAR and wirings and all(wiring.to_hcas.get(near) for wiring in wirings):
             alone = [hca for hca in hcas if not _classes(box, hca, what)[near]]
             if alone and len(alone) < len(hcas) and (place := _below(alone, near)) is not None:
                 return place

@@ -97,7 +97,7 @@ def compared(box: Box, kinds: Collection[Kind], only: object = None) -> Comparis
 
 def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[Hashable, ...], list[_Value]]:
     """Values by what devices have in common whose values are compared; first the position on their boards."""
-    dead = {each.subject.bdf for each in box.found if each.judgement.fault in DEVICE_DEAD}
+    dead = {finding.subject.bdf for finding in box.found if finding.judgement.fault in DEVICE_DEAD}
     groups: dict[tuple[Hashable, ...], list[_Value]] = defaultdict(list)
     roles: dict[Hashable, int] = {}
     for sibling in siblings(box, kinds):
@@ -190,7 +190,7 @@ def _has_display(box: Box, gpu: Sibling) -> bool:
 def _reported(box: Box) -> frozenset[str]:
     """Files and queries that are evidence of a bad finding."""
     bad = (found for found in box.found if found.status in BAD)
-    return frozenset(each.where for found in bad for each in found.judgement.evidence)
+    return frozenset(evidence.where for found in bad for evidence in found.judgement.evidence)
 
 
 def _is_reported(box: Box, sibling: Sibling, leaf: Leaf, record: Record, reported: Collection[str]) -> bool:
@@ -198,8 +198,8 @@ def _is_reported(box: Box, sibling: Sibling, leaf: Leaf, record: Record, reporte
         return True
     faults = {fault for field, those in COVERED.items() if is_of(leaf[1], frozenset({field})) for fault in those}
     bdfs = {sibling.subject.bdf, *sibling.below}
-    if any(each.judgement.fault in faults and each.subject.bdf in bdfs for each in box.found):
+    if any(finding.judgement.fault in faults and finding.subject.bdf in bdfs for finding in box.found):
         return True
     parts = {part for field, part in BLAMED.items() if is_of(leaf[1], frozenset({field}))}
-    blamed = (component for each in box.found for component in each.blames)
-    return any(each.part in parts and each.bdf == sibling.subject.bdf for each in blamed)
+    blamed = (component for finding in box.found for component in finding.blames)
+    return any(component.part in parts and component.bdf == sibling.subject.bdf for component in blamed)

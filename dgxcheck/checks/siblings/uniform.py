@@ -73,7 +73,7 @@ def _unread(box: Box, kinds: Collection[Kind], any_compared: bool) -> Judgement 
     """
     gaps = [row for kind in kinds if isinstance(row := getattr(box.snapshot, _FIELDS[kind]), Missing)]
     judged = [unjudged(gap) for gap in gaps]
-    unknown = next((each for each in judged if each.status is Status.UNKNOWN), None)
+    unknown = next((judgement for judgement in judged if judgement.status is Status.UNKNOWN), None)
     if unknown is not None:
         return skip("dependency-failed", "the devices to compare could not be read", *unknown.evidence)
     return judged[0] if judged and not any_compared else None
@@ -120,7 +120,7 @@ def _without_majority(odd: Mapping[Subject, Iterable[Odd]]) -> Judged:
         for each in next(iter(facts.values())):
             holders.setdefault(text(each.rows, each.value), []).append(_name(each.sibling.subject))
         values = first_of([f"{value} ({first_of(names)})" for value, names in holders.items()])
-        names = first_of([*dict.fromkeys(label(each[0].rows) for each in facts.values())])
+        names = first_of([*dict.fromkeys(label(fact[0].rows) for fact in facts.values())])
         message = f"{_plural(kind)} of one kind differ in {names}, and no value has a majority: {values}"
         evidence = tuple(each.evidence for differing in facts.values() for each in differing)
         subject = HOST if kind == "gpu" else replace(HOST, part=kind)

@@ -133,8 +133,8 @@ def command(
     watch = Watch(plan, listening)
     with interruptible(watch.stop):
         watch.run()
-    for each in hook:
-        each.hook.stop()
+    for sink in hook:
+        sink.hook.stop()
     return 0
 
 
@@ -153,8 +153,8 @@ def _replay(path: str, form: str, hook: list[watch_sinks.ProgramSink]) -> int:
     lines = watch_sinks.LineSink(_FORMS["json" if as_json else "text"])
     for reported in replayed(path):
         lines.tell(reported)
-        for each in hook:
-            each.tell(reported)
-    for each in hook:
-        each.hook.finish()
+        for sink in hook:
+            sink.tell(reported)
+    for sink in hook:
+        sink.hook.finish()
     return 0

@@ -43,15 +43,15 @@ def _kinds(comparison: Comparison) -> list[str]:
 def grouped(differences: Iterable[Difference]) -> list[list[Difference]]:
     """Those that many devices have in common together, at the place of the first; the others alone."""
     alike: dict[tuple[str, str], list[Difference]] = {}
-    for each in differences:
-        alike.setdefault((each.kind, each.message), []).append(each)
+    for difference in differences:
+        alike.setdefault((difference.kind, difference.message), []).append(difference)
     return [group for those in alike.values() for group in ([those] if len(those) > FEW else [[one] for one in those])]
 
 
 def device_of(alike: Sequence[Difference]) -> str:
     """``GPU3 0000:0b:00.0``; of many the first."""
     if len(alike) > 1:
-        return first_of([each.device for each in alike])
+        return first_of([difference.device for difference in alike])
     bdf = alike[0].bdf
     return f"{alike[0].device} {bdf}" if bdf and bdf not in alike[0].device else alike[0].device
 

@@ -33,7 +33,7 @@ def render(report: FabricReport) -> str:
             "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "verdict": judged.verdict,
             "summary": {
-                "systems": len({each.host for each in judged.fabric.adapters.values() if each.host}),
+                "systems": len({adapter.host for adapter in judged.fabric.adapters.values() if adapter.host}),
                 "adapters": len(judged.fabric.adapters),
                 "cables": len(judged.fabric.cables),
                 "leaves": tiers[0],

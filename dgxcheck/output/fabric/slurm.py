@@ -66,9 +66,9 @@ def tree(judged: Judged) -> tuple[TreeSwitch, ...]:
         return tuple(found)
     tops = [*above.values()]
     middle = [TreeSwitch(f"pod{number}", (), tuple(names)) for number, names in enumerate(tops)]
-    taken = {*named.values(), *(each.name for each in middle)}
+    taken = {*named.values(), *(switch.name for switch in middle)}
     name = next(name for name in ("core", "root", "top", "fabric-core") if name not in taken)
-    root = TreeSwitch(name, (), tuple(each.name for each in middle) if len(middle) > 1 else tuple(tops[0]))
+    root = TreeSwitch(name, (), tuple(switch.name for switch in middle) if len(middle) > 1 else tuple(tops[0]))
     return (*found, *(middle if len(middle) > 1 else ()), root)
 
 

@@ -60,14 +60,14 @@ def _blocks(rows: Sequence[str]) -> Iterator[Block]:
 def prometheus(report: HistoryReport) -> str:
     """Incidents of every node, and a series for all that is blamed or will reach its limit."""
     nodes = report.history.nodes.items()
-    lemons = [({"node": each.node}, int(not each.mended)) for each in report.lemons]
+    lemons = [({"node": lemon.node}, int(not lemon.mended)) for lemon in report.lemons]
     blamed = [(
         {"what": each.what, "kind": each.part.kind, "serial": each.part.serial, "fault": each.word,
          **dict(zip(("node", "at"), (each.after if each.what == "part" else each.before).place, strict=True))}, 1,
     ) for each in report.followed]  # fmt: skip
-    ahead = [({"kind": each.part.kind, "serial": each.part.serial, "gauge": each.gauge,
-               **dict(zip(("node", "at"), each.place, strict=True))}, each.reached_s)
-             for each in report.history.trends]  # fmt: skip
+    ahead = [({"kind": trend.part.kind, "serial": trend.part.serial, "gauge": trend.gauge,
+               **dict(zip(("node", "at"), trend.place, strict=True))}, trend.reached_s)
+             for trend in report.history.trends]  # fmt: skip
     return classic([
         metric("history_results", "Results that were read.", [({}, report.history.results)]),
         metric("history_incidents", "Results with new faults.",
@@ -96,8 +96,8 @@ def _summary(report: HistoryReport) -> str:
 def _sections(report: HistoryReport) -> tuple[tuple[str, list[str]], ...]:
     history = report.history
     return (
-        ("Nodes that fail more often than others", [_lemon(each) for each in report.lemons if not each.mended]),
-        ("Nodes that did, and are quiet since", [_lemon(each) for each in report.lemons if each.mended]),
+        ("Nodes that fail more often than others", [_lemon(lemon) for lemon in report.lemons if not lemon.mended]),
+        ("Nodes that did, and are quiet since", [_lemon(lemon) for lemon in report.lemons if lemon.mended]),
         ("Parts whose fault went along with them", [_along(each) for each in report.followed if each.what == "part"]),
         ("Slots, boards or cables: the fault stayed when the part was exchanged",
          [_stayed(each) for each in report.followed if each.what == "slot"]),

@@ -94,17 +94,17 @@ def _facts(fleet: Fleet) -> Iterator[tuple[str, str]]:
 def _mosaic(report: FleetReport) -> Mosaic:
     fleet = report.fleet
     groups = tuple((rack, tuple(_tile(fleet, name) for name in names)) for rack, names in report.racks.items())
-    told = [f"{word}: {folded(fleet.with_verdict(word))}" for word in ("fail", "unknown", "warn")
+    lines = [f"{word}: {folded(fleet.with_verdict(word))}" for word in ("fail", "unknown", "warn")
             if fleet.with_verdict(word)]  # fmt: skip
-    told += [f"no result: {folded(fleet.silent)}"] if fleet.silent else []
-    return Mosaic(groups=groups, words=_WORDS, title=text.counts(fleet), text="; ".join(told) or "all nodes pass")
+    lines += [f"no result: {folded(fleet.silent)}"] if fleet.silent else []
+    return Mosaic(groups=groups, words=_WORDS, title=text.counts(fleet), text="; ".join(lines) or "all nodes pass")
 
 
 def _tile(fleet: Fleet, name: str) -> Tile:
     node = fleet.nodes.get(name)
     if node is None:
         return Tile(name, "skip", "no result")
-    checks = dict.fromkeys(each.fault.check for each in node.faults)
+    checks = dict.fromkeys(fault.fault.check for fault in node.faults)
     told = f"{node.verdict}, {', '.join([*checks][:5])}" if checks else node.verdict
     return Tile(name, node.verdict, told)
 

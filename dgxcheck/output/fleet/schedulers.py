@@ -25,11 +25,11 @@ def reason_of(node: Node) -> str:
     """
     if not node.current:
         return drain_reason("unknown", node.newest.level, [])
-    failed = [each for each in node.faults if each.fault.status == "fail"]
-    levels = [each.level for each in failed] or [node.newest.level]
+    failed = [fault for fault in node.faults if fault.fault.status == "fail"]
+    levels = [fault.level for fault in failed] or [node.newest.level]
     items = [
         Item(fault.check, fault.subject, fault.word, fault.figure, fault.cause, fault.step)
-        for fault in (each.fault for each in failed)
+        for fault in (fault.fault for fault in failed)
     ]
     return drain_reason(node.verdict, max(levels, key=LEVELS.index), items)
 

@@ -18,10 +18,10 @@ COMMON = "so many nodes have one reason: look at image, driver, settings and pro
 def counts(fleet: Fleet) -> str:
     """``16 nodes: 1 fail, 15 pass``."""
     found = [(len(fleet.with_verdict(word)), word) for word in VERDICTS]
-    told = [f"{count} {word}" for count, word in found if count]
-    told += [f"{len(fleet.silent)} without a result"] if fleet.silent else []
+    lines = [f"{count} {word}" for count, word in found if count]
+    lines += [f"{len(fleet.silent)} without a result"] if fleet.silent else []
     total = len(fleet.nodes) + len(fleet.silent)
-    return f"{total} node{'s' * (total != 1)}: {', '.join(told) or 'no result'}"
+    return f"{total} node{'s' * (total != 1)}: {', '.join(lines) or 'no result'}"
 
 
 def example(kind: KindOfFault) -> str:
@@ -37,7 +37,7 @@ def first_action(kind: KindOfFault) -> str:
 
 def unproven(fleet: Fleet) -> Iterator[tuple[Node, OpenFault]]:
     """Faults that the newest result of a node neither reports nor shows to be gone."""
-    return ((node, each) for node in fleet.nodes.values() for each in node.unproven)
+    return ((node, fault) for node in fleet.nodes.values() for fault in node.unproven)
 
 
 def off(outlier: Outlier) -> str:
@@ -137,5 +137,5 @@ def _unproven(node: Node, found: OpenFault) -> str:
 
 
 def _difference(difference: VersionDifference) -> str:
-    told = [f"{value or 'none'}: {folded(nodes)} ({len(nodes)})" for value, nodes in difference.nodes.items()]
-    return f"{difference.name}: {'; '.join(told)}"
+    lines = [f"{value or 'none'}: {folded(nodes)} ({len(nodes)})" for value, nodes in difference.nodes.items()]
+    return f"{difference.name}: {'; '.join(lines)}"

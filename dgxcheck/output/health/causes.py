@@ -44,29 +44,29 @@ def as_text(assessment: Assessment, verbose: bool, width: int | None, elsewhere:
     diagnosis, findings = assessment.diagnosis, assessment.findings
     remedies = remedies_of(findings)
     found = {finding.key: finding for finding in findings}
-    told = [wrapped(line, width, 2) for line in save_first(diagnosis.causes, elsewhere)]
-    told += [""] if told else []
+    lines = [wrapped(line, width, 2) for line in save_first(diagnosis.causes, elsewhere)]
+    lines += [""] if lines else []
     number = 1
-    for (severity, time, *said), alike in _alike(diagnosis.causes, remedies, found, verbose):
+    for (severity, time, *lines), alike in _alike(diagnosis.causes, remedies, found, verbose):
         last = number + len(alike) - 1
         which = f"Cause {number}" if last == number else f"Causes {number} to {last}"
         places = [place(cause.component) for cause in alike]
         head = problem(assessment, alike[0]) if last == number else ", ".join(places)
         suspect = [f"suspect: {places[0]}"] if last == number and places[0] not in head else []
-        told.append(wrapped(visible(f"{which} ({severity}, {time}): {head}"), width, 9))
-        told += [wrapped(f"  {visible(line)}", width, 5) for line in (*suspect, *fru_lines(alike), *said)]
-        told += [wrapped(f"  {visible(line)}", width, 7) for line in _support(alike, found, verbose)]
-        told.append("")
+        lines.append(wrapped(visible(f"{which} ({severity}, {time}): {head}"), width, 9))
+        lines += [wrapped(f"  {visible(line)}", width, 5) for line in (*suspect, *fru_lines(alike), *lines)]
+        lines += [wrapped(f"  {visible(line)}", width, 7) for line in _support(alike, found, verbose)]
+        lines.append("")
         number = last + 1
     if len(diagnosis.causes) == 1 and not diagnosis.unexplained:
-        told.append(wrapped("No other problems found in the checks that ran.", width, 2))
-    return told
+        lines.append(wrapped("No other problems found in the checks that ran.", width, 2))
+    return lines
 
 
 def save_first(causes: Sequence[Cause], elsewhere: bool = False) -> list[str]:
     """What to save before the steps that destroy it; a line or none."""
     disturbing = [cause for cause in causes if any(map(_destroys_evidence, cause.actions))]
-    save = [preserve_text(each) for each in together(each for cause in disturbing for each in cause.preserve)]
+    save = [preserve_text(preserve) for preserve in together(each for cause in disturbing for each in cause.preserve)]
     return [visible(f"Save first{' on that host' if elsewhere else ''}: {'; '.join(save)}")] if save else []
 
 

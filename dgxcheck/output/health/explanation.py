@@ -58,16 +58,16 @@ def on_box(
     about: Topic, assessment: Assessment, found: Sequence[Finding], settings: Settings, width: int | None
 ) -> str:  # fmt: skip
     """The rules, every finding in a line, and the worst of them in full."""
-    ids = {each.id for each in found} if about.fault is not None else {check.id for check in about.checks}
+    ids = {finding.id for finding in found} if about.fault is not None else {check.id for check in about.checks}
     told = [f"{about.fault.word} ({about.fault.category}): {about.fault.meaning}", ""] if about.fault else []
     for check in CHECKS:
         if check.id in ids:
             told += [*explained(check, settings).splitlines(), ""]
-    ranked = sorted(found, key=lambda each: _RANK[each.status])
+    ranked = sorted(found, key=lambda finding: _RANK[finding.status])
     in_full = len(ranked) == 1 or bool(ranked and ranked[0].status in BAD)
     told.append(f"On this box, {counted(len(ranked), 'finding')}:" if ranked else "On this box: no such finding")
     if len(ranked) > 1:
-        told += [f"  {sentence(each)}" for each in ranked[:_MOST]]
+        told += [f"  {sentence(finding)}" for finding in ranked[:_MOST]]
         told += [f"  and {len(ranked) - _MOST} more; list them with -v"] if ranked[_MOST:] else []
     told += ["", *_in_full(ranked[0], assessment)] if in_full else []
     told += ["", *provenance.line(assessment.origin)]
@@ -78,22 +78,22 @@ def _in_full(finding: Finding, assessment: Assessment) -> list[str]:
     """Everything about one finding, a member a line."""
     judgement = finding.judgement
     unit = f" {judgement.unit}" if judgement.unit else ""
-    told = [f"{finding.key}: {finding.status.value}", f"  Reading:   {visible(judgement.message)}"]
+    lines = [f"{finding.key}: {finding.status.value}", f"  Reading:   {visible(judgement.message)}"]
     if judgement.measured is not None:
-        told.append(f"  Measured:  {visible(str(judgement.measured))}{unit}")
+        lines.append(f"  Measured:  {visible(str(judgement.measured))}{unit}")
     if judgement.expected is not None:
-        told.append(f"  Limit:     {visible(str(judgement.expected))}{unit}")
+        lines.append(f"  Limit:     {visible(str(judgement.expected))}{unit}")
     if assessment.choice is not None:
         title = assessment.choice.profile.title
-        told.append(f"  Compared:  {visible(f'{assessment.choice.profile.name}, {title}')}")
+        lines.append(f"  Compared:  {visible(f'{assessment.choice.profile.name}, {title}')}")
     if judgement.fault is not None:
-        told.append(f"  Fault:     {judgement.fault.word}: {judgement.fault.meaning}")
+        lines.append(f"  Fault:     {judgement.fault.word}: {judgement.fault.meaning}")
     for number, each in enumerate(judgement.evidence[:_MOST_EVIDENCE]):
-        told.append(f"  {'Evidence:' if not number else '         '}  {visible(f'{each.where} = {each.value}')}")
-    told += _blame(finding, assessment)
+        lines.append(f"  {'Evidence:' if not number else '         '}  {visible(f'{each.where} = {each.value}')}")
+    lines += _blame(finding, assessment)
     if finding.subject.bdf and (place := excerpt(assessment.topology, _names(assessment), finding.subject.bdf)):
-        told += ["  Place:", *(f"    {line}" for line in place)]
-    return told
+        lines += ["  Place:", *(f"    {line}" for line in place)]
+    return lines
 
 
 def _blame(finding: Finding, assessment: Assessment) -> list[str]:
@@ -148,13 +148,13 @@ def _reasons(score: Score) -> list[str]:
     """Why the score is less than the mean of its areas, or none."""
     if score.gpus_uncertain:
         return ["No score: only the GPU model is known, and the number of GPUs is not the reference machine's."]
-    told = []
+    lines = []
     if score.usable_gpus < 1:
-        told.append(f"{score.usable_gpus:.0%} of the GPUs can be used, and the score is no higher.")
+        lines.append(f"{score.usable_gpus:.0%} of the GPUs can be used, and the score is no higher.")
     if score.cap is not None and score.uncapped is not None and score.uncapped > score.cap:
         verdict = next(status.value for status, cap in CAPS.items() if cap == score.cap)
-        told.append(f"The areas give {score.uncapped:g}; with the verdict {verdict} the score is at most {score.cap}.")
-    return told
+        lines.append(f"The areas give {score.uncapped:g}; with the verdict {verdict} the score is at most {score.cap}.")
+    return lines
 
 
 def _alike(each: Expectation) -> tuple[str, str, float]:

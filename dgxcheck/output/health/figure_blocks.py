@@ -52,12 +52,12 @@ def figures(assessment: Assessment) -> Iterator[Block]:
         table = _heat_map(found, kind, title, others)
         if table is not None:
             yield table
-    if any(each.row.how == "simulated" for each in found):
+    if any(figure.row.how == "simulated" for figure in found):
         yield Paragraph("Simulated: no GPU gave these figures.")
 
 
 def _of_gpus(found: Sequence[Figure]) -> Table | None:
-    by = {(each.row.kind, each.a): each for each in found if each.row.kind in OF_A_GPU}
+    by = {(figure.row.kind, figure.a): figure for figure in found if figure.row.kind in OF_A_GPU}
     kinds = [kind for kind in OF_A_GPU if any(kind == known for known, _ in by)]
     names = list(dict.fromkeys(name for _, name in by))
     if not names:
@@ -71,7 +71,7 @@ def _of_gpus(found: Sequence[Figure]) -> Table | None:
 
 
 def _heat_map(found: Sequence[Figure], kind: str, title: str, others: Alike) -> Table | None:
-    cells = {(each.a, each.b): each for each in found if each.row.kind == kind and each.a != each.b}
+    cells = {(figure.a, figure.b): figure for figure in found if figure.row.kind == kind and figure.a != figure.b}
     if not cells:
         return None
     if kind in BOTH_WAYS:

@@ -71,10 +71,10 @@ def subject_name(subject: Subject) -> str:
 
 def unexplained(finding: Finding, width: int | None) -> list[str]:
     """A finding that no cause explains, with its own remedy; of one that could not be judged what would tell more."""
-    told = [wrapped(sentence(finding), width, 6)]
+    lines = [wrapped(sentence(finding), width, 6)]
     if finding.status in (Status.WARN, Status.FAIL) or finding.judgement.remedy:
-        told.append(wrapped(f"  do: {visible(finding.remedy)}", width, 6))
-    return told
+        lines.append(wrapped(f"  do: {visible(finding.remedy)}", width, 6))
+    return lines
 
 
 def noted(findings: Iterable[Finding], width: int | None) -> list[str]:
@@ -84,10 +84,10 @@ def noted(findings: Iterable[Finding], width: int | None) -> list[str]:
         if (finding.status is Status.PASS and finding.witness == "log" and finding.judgement.evidence)
         or (finding.status is Status.SKIP and finding.judgement.reason == "no-history" and finding.judgement.evidence)
     ]  # fmt: skip
-    told = [wrapped(sentence(each).replace(each.status.value.upper(), "note:", 1), width, 6) for each in of_interest]
+    lines = [wrapped(sentence(each).replace(each.status.value.upper(), "note:", 1), width, 6) for each in of_interest]
     return [
-        *told[:_MOST_NOTED],
-        *([f"and {len(told) - _MOST_NOTED} more; list them with -v"] if told[_MOST_NOTED:] else []),
+        *lines[:_MOST_NOTED],
+        *([f"and {len(lines) - _MOST_NOTED} more; list them with -v"] if lines[_MOST_NOTED:] else []),
     ]
 
 
@@ -109,22 +109,22 @@ def by_subject(findings: Iterable[Finding]) -> list[str]:
     for finding in findings:
         if finding.status is not Status.SKIP:
             groups.setdefault(_group(finding.subject), []).append(finding)
-    told: list[str] = []
+    lines: list[str] = []
     for name in sorted(groups, key=lambda name: name != "Host"):
         rows = columns([_cells(finding) for finding in groups[name]])
-        told += [f"{visible(name)}:", *(f"  {row}" for row in rows), ""]
-    return told
+        lines += [f"{visible(name)}:", *(f"  {row}" for row in rows), ""]
+    return lines
 
 
 def skipped(findings: Sequence[Finding]) -> list[str]:
     """Every check that did not run, by reason."""
-    told: list[str] = []
+    lines: list[str] = []
     for reason, text in SKIPPED.items():
         group = [each for each in findings if each.status is Status.SKIP and each.judgement.reason == reason]
         if group:
             rows = columns([_cells(finding, placed=True) for finding in group])
-            told += [f"Did not run, {text}:", *(f"  {row}" for row in rows), ""]
-    return told
+            lines += [f"Did not run, {text}:", *(f"  {row}" for row in rows), ""]
+    return lines
 
 
 def skip_counts(findings: Iterable[Finding]) -> str:
@@ -146,4 +146,4 @@ def _cells(finding: Finding, placed: bool = False) -> tuple[str, ...]:
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Bad findings that count."""
     counting = (finding for finding in findings if finding.status in BAD and not finding.acknowledged)
-    return sorted(counting, key=lambda each: BAD.index(each.status))
+    return sorted(counting, key=lambda finding: BAD.index(finding.status))

@@ -91,7 +91,7 @@ def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
 
 def _names(what: str, lead: Finding, component: Component, who: str) -> bool:
     """Does the message say itself what it is about?"""
-    ends = [each.name for each in (lead.subject, lead.subject.peer) if each is not None]
+    ends = [subject.name for subject in (lead.subject, lead.subject.peer) if subject is not None]
     if len(ends) > 1 and all(name in what for name in ends):
         return True
     return not who or what.lower().startswith(_BUS_ID.sub("", who).lower())
@@ -100,7 +100,7 @@ def _names(what: str, lead: Finding, component: Component, who: str) -> bool:
 def _of_all(what: str, lead: Finding, worst: Sequence[Finding], component: Component) -> str:
     """What is said of each of several devices behind a part, of all: ``2 GPUs lost, NVML cannot open them``."""
     kind = lead.subject.kind
-    number = len({each.subject.name for each in worst if (each.id, each.subject.kind) == (lead.id, kind)})
+    number = len({finding.subject.name for finding in worst if (finding.id, finding.subject.kind) == (lead.id, kind)})
     if number < 2 or kind not in ("gpu", "hca", "port") or component.kind not in _AROUND or lead.subject.peer:
         return what
     what = re.sub(r"\bit\b", "them", what)
@@ -116,13 +116,13 @@ def _worst(assessment: Assessment, cause: Cause) -> list[Finding]:
     """The findings that the cause explains, of the worst status."""
     found = {finding.key: finding for finding in assessment.findings}
     explained = [found[key] for key in cause.explains if key in found]
-    return [each for each in explained if each.status is explained[0].status]
+    return [finding for finding in explained if finding.status is explained[0].status]
 
 
 def _lead(component: Component, worst: Sequence[Finding]) -> Finding:
     """One about the component itself; of those that blame it alike, one with a figure and a limit."""
-    lead = next((each for each in worst if is_about(each, component)), worst[0])
-    alike = [each for each in worst if each.subject == lead.subject and each.blames[:1] == lead.blames[:1]]
+    lead = next((finding for finding in worst if is_about(finding, component)), worst[0])
+    alike = [finding for finding in worst if finding.subject == lead.subject and finding.blames[:1] == lead.blames[:1]]
     measured = lead.judgement.fault is None or lead.judgement.fault.category != "environment" or _figure(lead)
     return lead if measured else next(filter(_figure, alike), lead)
 

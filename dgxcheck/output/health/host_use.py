@@ -20,12 +20,12 @@ def as_text(assessment: Assessment, verbose: bool) -> list[str]:
     """Programs where a GPU was too busy to be loaded, or with ``verbose``; the host's load where there was one."""
     busy = any(finding.judgement.reason == "busy" for finding in assessment.findings)
     listed = assessment.programs if busy or verbose else ()
-    told = ["Programs on GPUs:", *columns([_cells(row) for row in listed[:MOST]])] if listed else []
+    lines = ["Programs on GPUs:", *columns([_cells(row) for row in listed[:MOST]])] if listed else []
     if len(listed) > MOST:
-        told.append(f"  and {len(listed) - MOST} more")
+        lines.append(f"  and {len(listed) - MOST} more")
     if assessment.host_load is not None:
-        told.append(_host(assessment.host_load))
-    return [*told, ""] if told else []
+        lines.append(_host(assessment.host_load))
+    return [*lines, ""] if lines else []
 
 
 def as_json(assessment: Assessment) -> dict[str, Json]:

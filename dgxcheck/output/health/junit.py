@@ -32,7 +32,7 @@ def render(report: HealthReport) -> str:
     remedy = remedies(assessment.diagnosis, assessment.findings)
     causes = {key: cause for cause in assessment.causes for key in cause.explains}
     found = {finding.key: finding for finding in assessment.findings}
-    cases = [_case(each, report.fail_on, _advice(each, causes, found, remedy)) for each in assessment.findings]
+    cases = [_case(finding, report.fail_on, _advice(finding, causes, found, remedy)) for finding in assessment.findings]
     totals = {"tests": len(cases), "failures": _with(cases, "failure"), "errors": _with(cases, "error"),
               "skipped": _with(cases, "skipped")}  # fmt: skip
     numbers = {key: str(value) for key, value in totals.items()} | {"time": f"{assessment.seconds:.3f}"}
@@ -94,7 +94,7 @@ def _case(finding: Finding, fail_on: str, advice: Sequence[str]) -> Element:
 
 def _name(finding: Finding) -> str:
     """``pcie.width GPU2 0000:0a:00.0``: the same in every run."""
-    ends = (" ".join(_words(each)) for each in (finding.subject, finding.subject.peer) if each is not None)
+    ends = (" ".join(_words(subject)) for subject in (finding.subject, finding.subject.peer) if subject is not None)
     return " ".join((finding.id, " - ".join(filter(None, ends)))).rstrip()
 
 

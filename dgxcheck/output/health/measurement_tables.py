@@ -88,9 +88,9 @@ def bars(figures: Sequence[Figure], width: int) -> list[str]:
                 lowest[key] = part, figure
     if not lowest:
         return []
-    told = columns([_words(figure) for _, figure in lowest.values()])
-    room = max(_LEAST, min(_WHOLE, width - max(map(len, told)) - 10))
-    rows = [(line, _bar(*each, room)) for line, each in zip(told, lowest.values(), strict=True)]
+    lines = columns([_words(figure) for _, figure in lowest.values()])
+    room = max(_LEAST, min(_WHOLE, width - max(map(len, lines)) - 10))
+    rows = [(line, _bar(*each, room)) for line, each in zip(lines, lowest.values(), strict=True)]
     return ["Lowest of each kind against its reference:", *columns(rows), ""]
 
 
@@ -149,19 +149,19 @@ BOTH_WAYS = ("p2p-both", "p2p-off-both")
 
 def tables(figures: Sequence[Figure]) -> list[str]:
     """All tables, with an empty line below each; nothing where nothing was measured."""
-    told = _gpus(figures)
+    lines = _gpus(figures)
     denied = {(figure.a, figure.b) for figure in figures if figure.row.kind == "access" and figure.row.value is False}
     for kind, title in OF_A_PAIR.items():
         cells = {(figure.a, figure.b): figure for figure in figures if figure.row.kind == kind}
         if kind in BOTH_WAYS:
             cells = {(b, a): each for (a, b), each in cells.items()} | cells
         if any(a != b for a, b in cells):
-            told += [f"{title}:", *_matrix(cells, denied), "", *shares(cells, WIDTH)]
+            lines += [f"{title}:", *_matrix(cells, denied), "", *shares(cells, WIDTH)]
     others = [_of_all(each) for each in figures if each.row.kind in ("collective", "ring") or is_rdma(each.row.kind)]
-    told += [*others, *([""] if others else [])]
+    lines += [*others, *([""] if others else [])]
     simulated = any(figure.row.how == "simulated" for figure in figures)
     notes = ["Simulated: no GPU gave these figures."] if simulated else []
-    return [*told, *bars(figures, WIDTH), *legend("\n".join(told)), *notes, ""] if told else []
+    return [*lines, *bars(figures, WIDTH), *legend("\n".join(lines)), *notes, ""] if lines else []
 
 
 def legend(table: str) -> list[str]:

@@ -33,8 +33,8 @@ FIRST_LINE = 80
 def render(report: HealthReport) -> str:
     """The verdict and what is to blame in one line of about 80 characters before the performance data."""
     assessment = report.assessment
-    told = [each for status in _TOLD for each in assessment.findings if each.status is status]
-    bad, known = ([each for each in told if each.acknowledged is is_known] for is_known in (False, True))
+    told = [finding for status in _TOLD for finding in assessment.findings if finding.status is status]
+    bad, known = ([finding for finding in told if finding.acknowledged is is_known] for is_known in (False, True))
     seen = counts(assessment.findings)
     counted = (f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
     performance = " ".join((*counted, *_score(assessment), *_measured(assessment)))
@@ -42,7 +42,7 @@ def render(report: HealthReport) -> str:
     explained = {key for cause in assessment.diagnosis.causes for key in cause.explains}
     loose = [_named(finding) for finding in bad if finding.key not in explained]
     first = f"{_first(assessment, loose, seen[Status.PASS])} | {performance}"
-    return lines([first, *(_line(each, remedy[each.key]) for each in (*bad, *known))])
+    return lines([first, *(_line(finding, remedy[finding.key]) for finding in (*bad, *known))])
 
 
 def _score(assessment: Assessment) -> Iterator[str]:

@@ -41,11 +41,11 @@ def glance(assessment: Assessment) -> list[list[list[str]]]:
 def tables(assessment: Assessment, width: int | None) -> list[str]:
     """All tables, with an empty line below each; a column that nothing is known of is left out."""
     states = _states(assessment)
-    told = [wrapped(line, width, 2) for line in (machine(assessment),) if line]
+    lines = [wrapped(line, width, 2) for line in (machine(assessment),) if line]
     for head, devices, facts in _kinds(assessment):
-        told += _table(assessment, head, devices, facts, states, width)
+        lines += _table(assessment, head, devices, facts, states, width)
     host = states.get(None)
-    return [*told, *([f"Host: {_WORDS[host]}", ""] if host in BAD else [])]
+    return [*lines, *([f"Host: {_WORDS[host]}", ""] if host in BAD else [])]
 
 
 def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[DeviceColumn, ...]], ...]:
@@ -60,7 +60,7 @@ def _states(assessment: Assessment) -> Mapping[str | None, Status]:
     behind a switch, not at a neighbour that saw it.
     """
     worst: dict[str | None, Status] = {}
-    devices = {each.name: each.bdf or each.name for each in assessment.topology.devices}
+    devices = {device.name: device.bdf or device.name for device in assessment.topology.devices}
     suspects = {key: (cause, _meant(cause.component, devices)) for cause in assessment.causes for key in cause.explains}
     for finding in assessment.findings:
         bad = finding.status in BAD and not finding.acknowledged
@@ -111,7 +111,7 @@ def _state(assessment: Assessment, device: Device, states: Mapping[str | None, S
 def _is_down(assessment: Assessment, device: Device) -> bool:
     """Is none of an adapter's ports known to be active, by intent or not?"""
     devices = assessment.snapshot.ib_ports
-    ports = () if isinstance(devices, Missing) else [each.ports for each in devices if each.device == device.name]
+    ports = () if isinstance(devices, Missing) else [other.ports for other in devices if other.device == device.name]
     known = [port.state for one in ports if not isinstance(one, Missing) for port in one]
     return bool(ports) and PortState.ACTIVE not in known
 
@@ -241,8 +241,8 @@ def _unsupported(value: object) -> bool:
 def _nearest(assessment: Assessment, device: Device) -> str | Missing:
     """Devices of the other kind below the same PCIe switch."""
     links = assessment.topology.matrix()
-    others = [each for each in assessment.topology.devices if each.kind != device.kind]
-    near = [each.name for each in others if (link := links.get((device.name, each.name))) and link.pci in NEAR]
+    others = [other for other in assessment.topology.devices if other.kind != device.kind]
+    near = [other.name for other in others if (link := links.get((device.name, other.name))) and link.pci in NEAR]
     return ", ".join(near) if near else Missing(Gap.UNSUPPORTED, device.name, "none below the same switch")
 
 
@@ -251,7 +251,7 @@ def _port(assessment: Assessment, device: Device) -> str | Missing:
     devices = assessment.snapshot.ib_ports
     if isinstance(devices, Missing):
         return devices
-    rows = next((each.ports for each in devices if each.device == device.name), None)
+    rows = next((other.ports for other in devices if other.device == device.name), None)
     if rows is None:
         return Missing(Gap.UNSUPPORTED, device.name, "not an InfiniBand device")
     return rows if isinstance(rows, Missing) else "; ".join(map(_one_port, rows))

@@ -168,7 +168,7 @@ def _skipped(assessment: Assessment) -> Iterator[Block]:
         return
     yield Paragraph(f"{counted(len(skipped), 'check')}: {skip_counts(skipped)}.")
     for reason, text in SKIPPED.items():
-        same = [each for each in skipped if each.judgement.reason == reason]
+        same = [finding for finding in skipped if finding.judgement.reason == reason]
         if same:
             rows = tuple(
                 tuple(map(Cell, (each.id, visible(subject_name(each.subject)), visible(each.judgement.message))))

@@ -49,7 +49,7 @@ def families(report: HealthReport) -> list[Family]:
     skipped, and all error counters, which for a DGX A100 are 1,900 series more.
     """
     assessment = report.assessment
-    judged = [each for each in assessment.findings if report.every_metric or each.status in BAD]
+    judged = [finding for finding in assessment.findings if report.every_metric or finding.status in BAD]
     counters = error_counters(assessment)
     gpus = labels_of_gpus(assessment)
     by_status = [({"status": status.value}, count) for status, count in counts(assessment.findings).items()]
@@ -67,7 +67,7 @@ def families(report: HealthReport) -> list[Family]:
         *_acknowledged(assessment.findings, gpus),
         *_causes(assessment.diagnosis),
         *_measured(assessment.findings, gpus),
-        *(each for each in counters if report.every_metric or each.name in _CORE),
+        *(family for family in counters if report.every_metric or family.name in _CORE),
     ]
 
 

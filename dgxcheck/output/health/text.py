@@ -130,9 +130,9 @@ def _brief(report: HealthReport) -> Iterator[str]:
     names = [f"{device.name} {status.value}" for device, status in overview.verdicts(assessment)
              if status is not Status.PASS]  # fmt: skip
     yield wrapped(f"Not ok: {first_of(names, 8)}." if names else "All GPUs and HCAs are ok.", width, 2)
-    told = "\n".join(_problems(report)).split("\n") if worst_first(assessment.findings) else []
-    first = next((at for at, line in enumerate(told) if at and line.startswith(("Cause 2", "Causes "))), len(told))
-    yield from told[: min(first, _BRIEF)]
+    lines = "\n".join(_problems(report)).split("\n") if worst_first(assessment.findings) else []
+    first = next((at for at, line in enumerate(lines) if at and line.startswith(("Cause 2", "Causes "))), len(lines))
+    yield from lines[: min(first, _BRIEF)]
     yield wrapped(score_line(assessment), width, 2)
 
 
@@ -160,22 +160,22 @@ def _problems(report: HealthReport) -> list[str]:
     """Causes with the findings that support them, then the findings without a cause, then what the site accepts."""
     assessment, width = report.assessment, report.width
     elsewhere = assessment.origin.kind == "report"
-    told: list[str] = []
+    lines: list[str] = []
     if assessment.diagnosis.causes:
         from dgxcheck.output.health import causes
 
-        told += causes.as_text(assessment, report.verbose, width, elsewhere)
+        lines += causes.as_text(assessment, report.verbose, width, elsewhere)
     keys = set(assessment.diagnosis.unexplained)
     left = [finding for finding in worst_first(assessment.findings) if finding.key in keys]
     most = len(left) if report.verbose or len(left) <= _MOST_FINDINGS else _MOST_FINDINGS - 1
     for before, finding in zip([None, *left], left[:most], strict=False):
         again = before is not None and finding.status is Status.UNKNOWN and before.remedy == finding.remedy
-        told += unexplained(finding, width)[: 1 if again else None]
-    told += [f"and {len(left) - most} more; list them with -v"] if left[most:] else []
+        lines += unexplained(finding, width)[: 1 if again else None]
+    lines += [f"and {len(left) - most} more; list them with -v"] if left[most:] else []
     for finding in assessment.findings:
-        told += acknowledged(finding, width)
-    told += noted(assessment.findings, width) if elsewhere and not report.verbose else []
-    return [*told, ""] if told else []
+        lines += acknowledged(finding, width)
+    lines += noted(assessment.findings, width) if elsewhere and not report.verbose else []
+    return [*lines, ""] if lines else []
 
 
 def score_line(assessment: Assessment) -> str:
@@ -199,9 +199,9 @@ def score_line(assessment: Assessment) -> str:
 
 def _of_nothing(assessment: Assessment) -> list[str]:
     """Some of many: a configuration may be that of a whole site."""
-    told = [f"{visible(each.device) or 'the host'} of {each.check}" for each in assessment.unmatched]
-    more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
-    return [f"Acknowledged, but not present: {', '.join(told[:_MOST_NAMED])}{more}."] if told else []
+    lines = [f"{visible(each.device) or 'the host'} of {each.check}" for each in assessment.unmatched]
+    more = f" and {len(lines) - _MOST_NAMED} more" if len(lines) > _MOST_NAMED else ""
+    return [f"Acknowledged, but not present: {', '.join(lines[:_MOST_NAMED])}{more}."] if lines else []
 
 
 def _summary(report: HealthReport) -> list[str]:
@@ -227,7 +227,7 @@ _ORDER = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
 def healthmon(report: HealthReport) -> str:
     """A line per finding, the worst first; then healthmon's totals."""
     findings = report.assessment.findings
-    rows = [_cells(finding) for finding in sorted(findings, key=lambda each: _ORDER.index(each.status))]
+    rows = [_cells(finding) for finding in sorted(findings, key=lambda finding: _ORDER.index(finding.status))]
     return lines([*(columns(rows) if rows else []), "", *closing(findings)])
 
 
@@ -241,9 +241,9 @@ def closing(findings: Sequence[Finding]) -> list[str]:
     https://docs.nvidia.com/deploy/healthmon-user-guide/index.html
     """
     seen = counts(findings)
-    skipped = [each for each in findings if each.status is Status.SKIP]
+    skipped = [finding for finding in findings if finding.status is Status.SKIP]
     missing = skipped if len(skipped) == len(findings) else [
-        each for each in skipped if each.judgement.reason not in _NOT_PROMISED
+        finding for finding in skipped if finding.judgement.reason not in _NOT_PROMISED
     ]  # fmt: skip
     silent = seen[Status.UNKNOWN] + len(missing)
     return [

@@ -49,9 +49,9 @@ def _tree(node: TreeNode, above: TreeNode | None, marks: Sequence[Mark]) -> Iter
     if above is not None:
         at = set() if node.hop is None else {link(node.hop.device), link(node.hop.port), box(node.hop.port)}
         marked = [mark for mark in marks if at & {*mark.at}]
-        said = [f"label={_quoted(chr(10).join(link_lines(node.hop)))}"]
-        said += [f"color={_hex(worst(marked) or '')}", f"fontcolor={_hex(worst(marked) or '')}"] if marked else []
-        yield f"{_quoted(above.key)} -> {_quoted(node.key)} [{', '.join(said)}];"
+        lines = [f"label={_quoted(chr(10).join(link_lines(node.hop)))}"]
+        lines += [f"color={_hex(worst(marked) or '')}", f"fontcolor={_hex(worst(marked) or '')}"] if marked else []
+        yield f"{_quoted(above.key)} -> {_quoted(node.key)} [{', '.join(lines)}];"
     for child in node.children:
         yield from _tree(child, node, marks)
 

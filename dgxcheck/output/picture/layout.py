@@ -113,18 +113,18 @@ def _title(title: str, width: float) -> TextBox:
 
 
 def _legend(topology: Topology, rows: Sequence[RowOfTrees], pairs: Sequence[nvlinks.Joint]) -> list[str]:
-    told = []
+    lines = []
     if any(box.kind == "label" for row in rows for box in row.boxes):
-        told.append(
+        lines.append(
             "gen3 x16: generation and lanes of a PCIe link as it is trained now; idle GPUs lower the generation."
         )
     if pairs and nvlinks.is_single(pairs):
-        told.append("Each green line is one NVLink, a dashed one is down.")
+        lines.append("Each green line is one NVLink, a dashed one is down.")
     elif pairs:
-        told.append("A green line with NV# is # NVLinks.")
+        lines.append("A green line with NV# is # NVLinks.")
     if not rows:
-        told.append("No GPUs and no HCAs found.")
-    return told + ([visible(topology.headline)] if topology.headline else [])
+        lines.append("No GPUs and no HCAs found.")
+    return lines + ([visible(topology.headline)] if topology.headline else [])
 
 
 def _captions(marks: Sequence[Mark], notes: Sequence[str], width: float, y: float) -> tuple[list[TextBox], float]:
@@ -213,12 +213,12 @@ def description(
     topology: Topology, panels: Sequence[Panel], to_bar: Mapping[str, int | None], marks: Sequence[Mark]
 ) -> str:  # fmt: skip
     """``NUMA node 0: GPU0, GPU1, mlx5_0. ... NVLinks join 16 pairs of GPUs. FAIL: ...``"""
-    told = [f"{panel.title}: {', '.join(node.name for node in devices_below(panel.children))}." for panel in panels]
+    lines = [f"{panel.title}: {', '.join(node.name for node in devices_below(panel.children))}." for panel in panels]
     gpus = topology.gpus
     joined = sum(bool(topology.link(a, b).nvlinks) for number, a in enumerate(gpus) for b in gpus[number + 1 :])
     if to_bar:
-        told.append(f"NVLinks of {counted(len(to_bar), 'GPU')} lead to NVSwitches.")
+        lines.append(f"NVLinks of {counted(len(to_bar), 'GPU')} lead to NVSwitches.")
     elif joined:
-        told.append(f"NVLinks join {counted(joined, 'pair')} of GPUs.")
-    told += [f"{mark.words}." if not mark.words.endswith(".") else mark.words for mark in marks]
-    return " ".join(told) or "No GPUs and no HCAs."
+        lines.append(f"NVLinks join {counted(joined, 'pair')} of GPUs.")
+    lines += [f"{mark.words}." if not mark.words.endswith(".") else mark.words for mark in marks]
+    return " ".join(lines) or "No GPUs and no HCAs."

@@ -171,8 +171,8 @@ def _name(device: Device, topology: Topology) -> str:
     if device.kind == "gpu":
         return name
     virtual = sum(
-        each.is_vf is True and isinstance(each.path, tuple) and _physical(each, topology) == device.name
-        for each in topology.devices
+        other.is_vf is True and isinstance(other.path, tuple) and _physical(other, topology) == device.name
+        for other in topology.devices
     )
     return f"{name} +{virtual} VF" if virtual else name
 
@@ -196,5 +196,5 @@ def _group(tree: DeviceGroup | Device, key: str, topology: Topology) -> TreeNode
 
 def _key(device: Device, topology: Topology) -> str:
     """The bus id; with the name where several devices share one PCI function (ConnectX-3, multi-plane HCAs)."""
-    same = [each for each in topology.devices if each.bdf == device.bdf]
+    same = [other for other in topology.devices if other.bdf == device.bdf]
     return f"{device.bdf} {device.name}" if device.bdf and len(same) > 1 else device.bdf or device.name

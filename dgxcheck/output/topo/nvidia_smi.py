@@ -55,7 +55,7 @@ def matrix(topology: Topology, pci_only: bool) -> str:
 
 def _printed(values: Sequence[object]) -> bool:
     """Is there such a column, as current drivers have it?"""
-    absent = [each for each in values if isinstance(each, Missing) and (each.gap, each.where) == _NO_COLUMN]
+    absent = [value for value in values if isinstance(value, Missing) and (value.gap, value.where) == _NO_COLUMN]
     return not values or len(absent) < len(values)
 
 

@@ -48,8 +48,8 @@ def excerpt(topology: Topology, names: Mapping[str, str], bdf: str) -> list[str]
     text = [visible(root)]
     text += [f"{'   ' * depth}└─ {_entry(topology, names, hops, part)}" for depth, part in enumerate(way)]
     below = sorted(
-        (each.bdf for each in topology.functions.values() if not isinstance(each.path, Missing)
-         and each.path[:-1] == function.path),
+        (other.bdf for other in topology.functions.values() if not isinstance(other.path, Missing)
+         and other.path[:-1] == function.path),
         key=bus_order,
     )  # fmt: skip
     return text + [f"{'   ' * len(way)}└─ {_entry(topology, names, hops, each)}" for each in below]

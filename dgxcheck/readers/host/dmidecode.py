@@ -31,13 +31,13 @@ FEWEST_CHANNELS = 6
 
 def report(devices: Sequence[Members], reports: Reports) -> None:
     """What the slots hold; different speeds, and the only channel without a DIMM."""
-    dimms = [each for each in devices if each.get("Type", "").startswith("DDR") and _mib(each)]
+    dimms = [device for device in devices if device.get("Type", "").startswith("DDR") and _mib(device)]
     if not dimms:
         return
-    kinds = Counter(f"{_gib(each)} GiB {each['Type']}" for each in dimms)
-    empty = len([each for each in devices if _is_empty(each)])
-    speeds = {each.get("Locator", "?"): speed for each in dimms if (speed := _speed(each)) is not None}
-    rated = {int(match[1]) for each in dimms if (match := _SPEED.fullmatch(each.get("Speed", "")))}
+    kinds = Counter(f"{_gib(dimm)} GiB {dimm['Type']}" for dimm in dimms)
+    empty = len([device for device in devices if _is_empty(device)])
+    speeds = {dimm.get("Locator", "?"): speed for dimm in dimms if (speed := _speed(dimm)) is not None}
+    rated = {int(match[1]) for dimm in dimms if (match := _SPEED.fullmatch(dimm.get("Speed", "")))}
     text = ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
     if len({*speeds.values()}) == 1:
         speed = next(iter(speeds.values()))
@@ -50,8 +50,8 @@ def report(devices: Sequence[Members], reports: Reports) -> None:
         more = f" and {len(odd) - 4} more" if len(odd) > 4 else ""
         text = f"DIMMs run at different speeds: {', '.join(odd[:4])}{more}, the others at {usual} MT/s"
         reports.add(HOST, "memory-speed", "warn", Fault.DIMM_SPEED, text)
-    filled = {channel for each in dimms if (channel := _channel(each))}
-    channels = {channel for each in devices if (channel := _channel(each))}
+    filled = {channel for dimm in dimms if (channel := _channel(dimm))}
+    channels = {channel for device in devices if (channel := _channel(device))}
     without = sorted(channels - filled)
     if len(without) == 1 and len(channels) >= FEWEST_CHANNELS:
         text = f"no DIMM in channel {without[0]}, some in each of the {len(filled)} others"

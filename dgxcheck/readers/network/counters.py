@@ -65,7 +65,7 @@ def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         row = _STATISTIC_ROW.fullmatch(" ".join(bare(raw).split()))
         if row is None or _STATISTIC_COUNTER.sub("", row["rest"]).strip():
             continue
-        counters = {each["name"]: integer(each["count"], MOST) for each in _STATISTIC_COUNTER.finditer(row["rest"])}
+        counters = {match["name"]: integer(match["count"], MOST) for match in _STATISTIC_COUNTER.finditer(row["rest"])}
         base = f"{INFINIBAND}/{row['device']}/ports/{int(row['port'])}/hw_counters"
         facts[f"names {base}"] = [*sorted(counters)]
         facts |= {f"text {base}/{name}": f"{count}\n" for name, count in counters.items() if count is not None}
@@ -157,7 +157,7 @@ def errors_by_guid(lines: Iterable[str]) -> Iterator[tuple[str, int, dict[str, i
 
 def _counts(text: str) -> dict[str, int]:
     found = _PORT_COUNTERS_COUNTER.finditer(text)
-    return {_file_of(each["name"]) or each["name"]: int(each["value"]) for each in found}
+    return {_file_of(match["name"]) or match["name"]: int(match["value"]) for match in found}
 
 
 def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -139,7 +139,7 @@ def _boots(log: Iterable[Message]) -> list[_Boot]:
             boot = _Boot(None if since_boot is not None else date)
             seconds = since_boot if since_boot is not None else seconds
         boot.add(seconds, message)
-    return [each for each in (*boots, boot) if each.last is not None]
+    return [other for other in (*boots, boot) if other.last is not None]
 
 
 def _rows(raw: bytes) -> Iterator[str]:

@@ -66,8 +66,8 @@ class DeviceNames:
                     for match in _LOGGED.finditer(fact):
                         self._learn("net", match["name"] or match["old"])
         self._files = {folder: _ranked(names) for folder, names in folders.items()}
-        told = sorted((name for name in self._chosen if not is_word(name)), key=len, reverse=True)
-        chosen = "|".join(map(re.escape, told)) or "(?!)"
+        lines = sorted((name for name in self._chosen if not is_word(name)), key=len, reverse=True)
+        chosen = "|".join(map(re.escape, lines)) or "(?!)"
         self._within = re.compile(rf"(?<![\w.-])(?:{chosen})(?![\w-]|\.\w)")
 
     def key(self, key: str) -> str:
