@@ -12,9 +12,9 @@ from dgxcheck.checks.driver import bound, fabric_manager, imex, persistence, ver
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, presence, spare_memory, thermal
-from dgxcheck.checks.gpudirect import bar1_and_port, isolation, max_payload, read_request, software
+from dgxcheck.checks.gpudirect import bar1_and_port, isolation, software, transfer_sizes
 from dgxcheck.checks.gpudirect import path as gdr_path
-from dgxcheck.checks.host import command_line, cpu, disks, edac, ethernet, governor, memory, report
+from dgxcheck.checks.host import command_line, cpu, disks, edac, ethernet, memory
 from dgxcheck.checks.kernel_log import gpu as gpu_log
 from dgxcheck.checks.kernel_log import hca as hca_log
 from dgxcheck.checks.kernel_log import host as host_log
@@ -23,18 +23,18 @@ from dgxcheck.checks.kernel_log import pcie as pcie_log
 from dgxcheck.checks.kernel_log import storage as storage_log
 from dgxcheck.checks.kernel_log import xid
 from dgxcheck.checks.measurement import checks as measurement
-from dgxcheck.checks.network import bridges, firmware, hcas, port_counters, port_link, port_state
+from dgxcheck.checks.network import companions, firmware, hcas, port_counters, port_link, port_state
 from dgxcheck.checks.nvlink import errors as nvlink_errors
 from dgxcheck.checks.nvlink import matrix, nvswitches, speed
 from dgxcheck.checks.nvlink import state as nvlink
 from dgxcheck.checks.pcie import aer as pcie_aer
-from dgxcheck.checks.pcie import bar1, companions, control, gpu_link, path, replays
+from dgxcheck.checks.pcie import bar1, control, gpu_link, path, replays
 from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import missing, placement, switches_per_socket
 from dgxcheck.checks.siblings import uniform
 
 CHECKS: tuple[Check, ...] = (
-    *report.CHECKS,
+    *imported_reports.COMPLETE,
     *driver.CHECKS,
     *bound.CHECKS,
     *persistence.CHECKS,
@@ -59,7 +59,6 @@ CHECKS: tuple[Check, ...] = (
     *pcie_aer.CHECKS,
     *nvlink.CHECKS,
     *nvswitches.CHECKS,
-    *bridges.CHECKS,
     *companions.CHECKS,
     *speed.CHECKS,
     *nvlink_errors.CHECKS,
@@ -78,8 +77,7 @@ CHECKS: tuple[Check, ...] = (
     *bar1_and_port.CHECKS,
     *gdr_path.CHECKS,
     *isolation.CHECKS,
-    *max_payload.CHECKS,
-    *read_request.CHECKS,
+    *transfer_sizes.CHECKS,
     *command_line.CHECKS,
     *cpu.CPU,
     *memory.MEMORY,
@@ -89,7 +87,7 @@ CHECKS: tuple[Check, ...] = (
     *disks.CHECKS,
     *missing.CHECKS,
     *ethernet.CHECKS,
-    *governor.CHECKS,
+    *cpu.GOVERNOR,
     *grace.CHECKS,
     *cpu.CPU_CLOCK,
     *xid.CHECKS,

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.measurement.expectations import profile_key
 from dgxcheck.checks.measurement.lookup import P2P
+from dgxcheck.checks.network import companions
 from dgxcheck.checks.network.port_state import of_the_profile
 from dgxcheck.checks.network.ports import gbit_per_s
 from dgxcheck.checks.nvlink.nvswitches import nvswitches
-from dgxcheck.checks.pcie import companions
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.profiles.library import board_id

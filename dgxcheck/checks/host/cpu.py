@@ -1,4 +1,4 @@
-"""The CPUs: their number, their clocks, and the clock source of the kernel."""
+"""The CPUs: their number, their clocks and governor, and the clock source of the kernel."""
 
 from __future__ import annotations
 
@@ -175,6 +175,27 @@ def _clock_source(box: Box) -> Judgement:
     return judged(Fault.CLOCK_SOURCE, message, name, "tsc" if slow else None, evidence=evidence, warns=slow)
 
 
+_CPUFREQ = "/sys/devices/system/cpu/cpu0/cpufreq"
+_SCALING = ("intel_pstate", "amd-pstate", "amd_pstate", "amd-pstate-epp", "amd_pstate_epp")
+"""Drivers whose governors only bias what the CPU decides: https://docs.kernel.org/admin-guide/pm/intel_pstate.html"""
+
+
+def _scaling(box: Box) -> Judgement:
+    facts = need(box.snapshot.host)
+    driver, governor = need(facts.cpufreq_driver), need(facts.cpufreq_governor)
+    evidence = (
+        Evidence(f"{_CPUFREQ}/scaling_driver", driver),
+        Evidence(f"{_CPUFREQ}/scaling_governor", governor),
+    )
+    if driver in _SCALING:
+        return Judgement(Status.PASS, f"governor {governor} of {driver}, which follows the load", evidence=evidence)
+    if driver != "acpi-cpufreq":
+        return skip("not-supported", f"governors of {driver} are not judged", *evidence)
+    status, fault = (Status.PASS, None) if governor == "performance" else (Status.WARN, Fault.GOVERNOR)
+    message = f"governor {governor} of {driver}" + (", expected performance" if fault else "")
+    return Judgement(status, message, governor, "performance", "", evidence, fault=fault)
+
+
 CPU = (
     Check(
         id="host.cpu",
@@ -209,5 +230,17 @@ CPU_CLOCK = (
         " kernel command line; update the system firmware",
         judge=per_host(_clock_source),
         blames=host("clock source"),
+    ),
+)
+GOVERNOR = (
+    Check(
+        id="host.governor",
+        rule="With the driver acpi-cpufreq, warns if the governor is not performance. All governors of intel_pstate and"
+        " amd-pstate follow the load and pass; other drivers are not judged.",
+        source="scaling_driver and scaling_governor of /sys/devices/system/cpu/cpu0/cpufreq",
+        remedy="cpupower frequency-set -g performance; make it permanent (tuned-adm profile throughput-performance, or"
+        " a boot service)",
+        judge=per_host(_scaling),
+        blames=host("CPU frequency governor"),
     ),
 )
