@@ -103,7 +103,8 @@ def test_every_shipped_fault_of_rdma_breaks_a_pair() -> None:
     slow = {"dgx-1-v100-hca-gen1", "dgx-1-v100-read-request", "dgx-a100-read-request-all"}  # slow, but ready
     lost = {"dgx-1-v100-off-bus-at-load", "dgx-1-v100-xid-79"}
     another_box = {
-        "dgx-a100-no-mlx5-ib", "dgx-a100-ports-down", "dgx-b300-acs-gpu-port", "dgx-b300-nic-x8",
+        "dgx-a100-80-hca-gen3", "dgx-a100-no-mlx5-ib", "dgx-a100-ports-down", "dgx-b300-acs-gpu-port",
+        "dgx-b300-nic-x8",
         "gb300-nvl72-acs-gpu-port", "gb300-nvl72-dma-missing", "gb300-nvl72-nic-x8",
         "gh200-hca-x8", "gh200-port-down", "hgx-h100-acs-switch", "hgx-h100-hca-x8",
     }  # fmt: skip
