@@ -28,7 +28,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 ONE_OF_A_KIND = {
     "gpu_pairs": "pairs: p2p.status", "pci_names": "names for people", "slots": "names of slots",
     "modules": "the host has each once", "host": "the host itself", "device_nodes": "driver.device-nodes",
-    "memlock": "limits of daemons", "units": "services", "p2p": "pairs: p2p.status", "kernel_log": "events",
+    "memlock": "limits of daemons", "units": "services", "imex": "nodes of a list", "p2p": "pairs: p2p.status",
+    "kernel_log": "events",
     "measurement": "figures",
     "stated": "what another tool printed",
 }  # fmt: skip

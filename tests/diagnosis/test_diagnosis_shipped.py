@@ -302,7 +302,6 @@ CAUSES = {
     "dgx-a100-service-crashed": ("host/host/programs", "inspect"),
     "dgx-b200-nvlinks-down": ("gpu/0000:52:00.0/NVLink", "reset-gpu"),
     "dgx-b200-fabric-in-progress": ("host/host/Fabric Manager", "inspect"),
-    "dgx-b200-switch-port-down": ("host/host/NVSwitches", "inspect"),
     "dgx-b200-port-200": ("port/0000:4f:00.0/1", "reseat"),
     "dgx-b200-remap-pending": ("gpu/0000:9d:00.0/memory", "reset-gpu"),
     "gb200-nvl72-fabric-degraded": ("gpu/0009:01:00.0/fabric", "inspect"),

@@ -80,7 +80,7 @@ def test_an_error_is_found_at_the_slot_and_its_module_is_a_part(tmp_path: Path) 
     path = Path(logged(tmp_path, (50.0, said.format(1, "CPU 2 DIMM 30")), (60.0, said.format(2, "P1 A1")),
                        (70.0, said.format(1, "elsewhere"))))  # fmt: skip
     made: dict[str, Any] = document(path)
-    made["add"][f"data {SMBIOS}"] = to_rows(TABLE)
+    made.setdefault("facts", {})[f"data {SMBIOS}"] = to_rows(TABLE)
     path.write_text(json.dumps(made))
     machine = box(str(path))
     (check,) = [each for each in CHECKS if each.id == "kernel.memory"]

@@ -58,7 +58,7 @@ def every(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     found = tuple(part for read in READERS for part in read(lines))
     for part in found:
         assert sane(part), part
-        assert part.facts
+        assert part.facts or part.understood
         assert all(0 <= number < len(lines) and lines[number].strip() for number in part.understood)
         for key, fact in part.facts.items():
             assert KEY.fullmatch(key), key

@@ -42,7 +42,7 @@ READ: dict[str, tuple[dict[str, int], int]] = {
     "nccl_dgx1_tartan_nccl-v2_packet": ({"Tartan": 5}, 0),
     "nvbandwidth_6x-a6000_nvbandwidth50": ({"nvbandwidth v0.8": 30}, 0),
     "nvbandwidth_8gpu_readme": ({"nvbandwidth": 72}, 0),
-    "nvbandwidth_gh200_superbench": ({"nvbandwidth v0.6": 13}, 0),
+    "nvbandwidth_gh200_superbench": ({"nvbandwidth v0.6": 19}, 0),
     "nvbandwidth_sm_8x-h100_asymmetry_nvbandwidth24": ({"nvbandwidth": 16}, 0),
     "nvbandwidth_verify-failure_8x-a100_nvbandwidth34": ({"nvbandwidth v0.7": 10}, 0),
     "p2p_6gpu-p2p-slower-than-host_nccl814": ({P2P: 72}, 1),
@@ -91,7 +91,7 @@ FIGURES: dict[str, dict[str, Json]] = {
     # GPU(row) -> GPU(column) of the read test: data goes to the row
     "nvbandwidth_6x-a6000_nvbandwidth50": {"p2p 3 0": 21.95, "p2p 0 3": 21.82},
     "nvbandwidth_8gpu_readme": {"p2p 6 0": 274.89, "p2p 0 6": 276.55, "host-to-device-contended 0": 18.56},
-    "nvbandwidth_sm_8x-h100_asymmetry_nvbandwidth24": {"host-to-device 0": 35.19, "device-to-host 0": 52.77},
+    "nvbandwidth_sm_8x-h100_asymmetry_nvbandwidth24": {"host-to-device-sm 0": 35.19, "device-to-host-sm 0": 52.77},
     "nvbandwidth_verify-failure_8x-a100_nvbandwidth34": {"p2p all": "integrity", "p2p-integrity all": 1},
     "nccl_8x-a100-40gb_allreduce_superbench": {"collective all_reduce 8": 235.26},
     "nccl_16x-a100_2node_ocihpcoke": {"collective all_reduce 16": 189.6},

@@ -210,7 +210,7 @@ GPU 00000000:01:00.0
      "        HW Slowdown : Active\n            HW Thermal Slowdown : Active\n",
      {"clock.throttle": "warn unnamed GPU"}),
     ("Fabric\n    State : Completed\n    Status : Insufficient Resources\n    CliqueId : 0\n"
-     "    ClusterUUID : 00000000-0000-0000-0000-000000000000\n", {"driver.fabric": "fail unnamed GPU"}),
+     "    ClusterUUID : 00000000-0000-0000-0000-000000000000\n", {"driver.fabric": "fail host"}),
 ])  # fmt: skip
 def test_what_is_stated_is_judged(text: str, due: dict[str, str], judged: Any) -> None:
     bad, listed = judged(text)

@@ -77,8 +77,7 @@ CHECKS = (
         " (CDMM, the default from R615 on), nor in virtual machines.",
         source="nvmlDeviceGetNumaNodeId, /sys/devices/system/node, CoherentGPUMemoryMode of /proc/driver/nvidia/params;"
         " https://developer.nvidia.com/blog/understanding-memory-management-on-hardware-coherent-platforms/",
-        remedy="search dmesg for memory hot-plug and NVRM lines of this GPU; reboot the drained node; if the node stays"
-        " away, call the vendor",
+        remedy="search dmesg for memory hot-plug and NVRM lines of this GPU",
         judge=per_listed_gpu(_memory_node),
         blames=part("memory node"),
     ),

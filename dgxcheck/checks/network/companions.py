@@ -1,4 +1,4 @@
-"""Functions that come with GPUs, towards a GPU (Direct NIC) or NVSwitches: is one missing, or its port down?"""
+"""Functions that come with GPUs, towards a GPU (Direct NIC) or NVSwitches: is one missing, do errors grow?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.hcas import bridges, nics
 from dgxcheck.checks.network.port_counters import evidence_of, grown_of, of_cable, of_others
-from dgxcheck.checks.network.ports import UP, file_of, name_of, port_subject, ports
+from dgxcheck.checks.network.ports import port_subject, ports
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.facts.faults import Fault
@@ -82,10 +82,6 @@ def _switch_ports(box: Box) -> Judged:
 
 
 def _port(box: Box, port: IbPort) -> Judgement:
-    if not isinstance(port.state, Missing) and port.state not in UP:
-        message = f"{name_of(port)}, which leads to the NVSwitches, is {port.state.name}"
-        state = Evidence(file_of(port, "state"), port.state.name)
-        return Judgement(Status.FAIL, message, port.state.name, "ACTIVE", "", (state,), fault=Fault.NVSWITCH_PORT)
     if isinstance(box.growth, Judgement):
         return box.growth
     found = [grown_of(box.growth, port, picked) for picked in (of_cable, of_others)]
@@ -114,7 +110,7 @@ CHECKS = (
         " are there, and fewer than in the profile: the traffic of that GPU then goes through the CPU.",
         source="/sys/bus/pci/devices against the profile's gpu.dma; keyword V3 of vital product data",
         remedy="compare lspci -d 15b3:2100 and the adapter's settings (mstconfig -d BDF query) with another tray;"
-        " search dmesg for mlx5 and pcieport lines of that PCI domain; reboot the drained tray",
+        " search dmesg for mlx5 and pcieport lines of that PCI domain",
         judge=per_host(lambda box: _number(box, "gpu.dma", "DMA functions")),
         blames=_blames,
     ),
@@ -125,19 +121,18 @@ CHECKS = (
         " Undetermined without root.",
         source="vital product data of /sys/bus/pci/devices/*/vpd against the profile's nvlink.bridges; NVIDIA Fabric"
         " Manager guide, NVLink Subnet Manager",
-        remedy="search dmesg for mlx5_core and pcieport lines of that function and the log of Fabric Manager for NVLSM;"
-        " reboot the drained node; if it stays away, call the vendor",
+        remedy="search dmesg for mlx5_core and pcieport lines of that function and the log of Fabric Manager for NVLSM",
         judge=per_host(lambda box: _number(box, "nvlink.bridges", "functions towards NVSwitches")),
         blames=_missing_bridge,
     ),
     Check(
         id="nvlink.switch-port",
-        rule="Fails if a port of an adapter that leads to NVSwitches (its vital product data say SW_MNG) is not active."
-        " Warns if an error counter of it grew by 3 or more; what programs and the fabric of a network leave behind is"
-        " not there.",
+        rule="Warns if an error counter of a port of an adapter that leads to NVSwitches (its vital product data say"
+        " SW_MNG) grew by 3 or more; what programs and the fabric of a network leave behind is not there. The state of"
+        " these ports is not judged.",
         source="/sys/class/infiniband/*/ports/*; Fabric Manager user guide, NVLink Subnet Manager",
         remedy="read the NVLink Subnet Manager's log (journalctl -u nvidia-fabricmanager); the link is on the baseboard"
-        " and has no cable: if it stays, open a ticket with nvidia-bug-report.log.gz",
+        " and has no cable",
         judge=_switch_ports,
         blames=_switches,
         witness="counters",

@@ -74,7 +74,7 @@ class Links:
         "fewer NVSwitches than the reference machine has, or than NVLinks lead to", "hardware", steps=NVSWITCH_STEPS,
         source=FM)
     NVSWITCH_PORT = FaultKind("nvswitch-port",
-        "the port of an adapter that leads to NVSwitches is down or counts errors", "hardware", warns="watch",
+        "the port of an adapter that leads to NVSwitches counts errors", "hardware", warns="watch",
         steps=("inspect", *NVSWITCH_STEPS), source=FM)
     FUNCTION_MISSING = FaultKind("function-missing",
         "a PCI function that GPUs or NVSwitches are reached through is missing, while others like it are there",

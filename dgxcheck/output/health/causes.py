@@ -47,14 +47,14 @@ def as_text(assessment: Assessment, verbose: bool, width: int | None, elsewhere:
     lines = [wrapped(line, width, 2) for line in save_first(diagnosis.causes, elsewhere)]
     lines += [""] if lines else []
     number = 1
-    for (severity, time, *lines), alike in _alike(diagnosis.causes, remedies, found, verbose):
+    for (severity, time, *support), alike in _alike(diagnosis.causes, remedies, found, verbose):
         last = number + len(alike) - 1
         which = f"Cause {number}" if last == number else f"Causes {number} to {last}"
         places = [place(cause.component) for cause in alike]
         head = problem(assessment, alike[0]) if last == number else ", ".join(places)
         suspect = [f"suspect: {places[0]}"] if last == number and places[0] not in head else []
         lines.append(wrapped(visible(f"{which} ({severity}, {time}): {head}"), width, 9))
-        lines += [wrapped(f"  {visible(line)}", width, 5) for line in (*suspect, *fru_lines(alike), *lines)]
+        lines += [wrapped(f"  {visible(line)}", width, 5) for line in (*suspect, *fru_lines(alike), *support)]
         lines += [wrapped(f"  {visible(line)}", width, 7) for line in _support(alike, found, verbose)]
         lines.append("")
         number = last + 1
