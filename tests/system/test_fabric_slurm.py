@@ -35,6 +35,7 @@ printf '{"BW_average": %s}\\n' "$rate"
 """
 
 
+@pytest.mark.exhaustive
 def test_the_batch_script_of_pairs_runs_and_its_outputs_blame_the_bad_node(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
