@@ -13,10 +13,10 @@ from textwrap import fill
 from typing import get_args
 
 from dgxcheck.components.component import Kind
-from dgxcheck.diagnosis.action import Code, Scope
+from dgxcheck.diagnosis.action import Code
 from dgxcheck.diagnosis.confidence import Level, Reason
 from dgxcheck.facts.faults import EVERY_FAULT
-from dgxcheck.facts.faults.kind import Step, Urgency
+from dgxcheck.facts.faults.kind import Scope, Step, Urgency
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "man" / "dgxcheck-health.1"

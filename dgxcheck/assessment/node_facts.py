@@ -117,5 +117,5 @@ def _hcas(snapshot: Snapshot) -> Iterator[Part]:
 def _dimms(snapshot: Snapshot) -> Iterator[Part]:
     for dimm in rows(snapshot.dimms):
         if isinstance(dimm.serial, str):
-            lines = [name for name in (dimm.maker, dimm.model) if isinstance(name, str)]
-            yield Part("dimm", dimm.serial, dimm.slot, " ".join(lines))
+            words = [name for name in (dimm.maker, dimm.model) if isinstance(name, str)]
+            yield Part("dimm", dimm.serial, dimm.slot, " ".join(words))

@@ -10,12 +10,9 @@ from typing import Literal
 
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.facts.faults import GPU_DEAD, Fault
-from dgxcheck.facts.faults.kind import OWN, RMA, XIDS, FaultKind, Step, Urgency
+from dgxcheck.facts.faults.kind import OWN, RMA, XIDS, FaultKind, Scope, Step, Urgency
 from dgxcheck.facts.record import Record
 
-Scope = Literal["none", "programs", "jobs", "traffic", "fabric", "device", "host"]
-"""What a step disturbs: jobs on the GPUs named, traffic of the HCAs or ports named, new connections in the fabric, the
-devices named, or everything on the host."""
 Code = Literal[
     "finding-remedy",  # the remedy of the finding ``remedy_of``
     # before anything that disturbs
@@ -26,12 +23,12 @@ Code = Literal[
     "reboot", "power-cycle", "power-cycle-tray",
     "restart-fabric-manager", "restart-imex", "restart-subnet-manager", "reload-driver",
     # settings
-    "command", "take-back-setting", "take-back-or-reset", "default-power-limit", "persistence", "large-bars",
+    "command", "take-back-or-reset", "default-power-limit", "lower-limit", "persistence", "large-bars",
     "pcie-setting", "nccl-settings", "nvlink-setting", "memory-channels", "driver-library",
     "enable-port",
     "disable-acs", "socket-links", "peer-traffic", "peer-through-root",
     # diagnostics
-    "field-diagnostic", "watch-counters", "check-program", "restart-program",
+    "field-diagnostic", "field-diagnostic-cooled", "watch-counters", "check-program", "restart-program",
     # what is looked at
     "inspect-link", "inspect-rack-fabric",
     "inspect-airflow", "inspect-coolant", "inspect-water-cooling", "inspect-power", "inspect-dimms", "inspect-cabling",
@@ -42,8 +39,9 @@ Code = Literal[
     "reseat-drive",
     "replace-card", "replace-dual-gpu-card", "replace-carrier", "replace-adapter", "replace-cable", "replace-disk",
     "replace-one-disk", "replace-dimms", "restore-array", "replace-part",
+    "reassemble-array",
     # what only the vendor does
-    "vendor-gpu-tray", "vendor-water-cooled", "vendor-board", "vendor-missing-device",
+    "vendor-gpu-tray", "vendor-water-cooled", "vendor-board", "vendor-missing-device", "vendor-driver",
 ]  # fmt: skip
 Value = str | int | tuple[str, ...]
 
@@ -134,9 +132,9 @@ SOURCES: Mapping[Code, str] = {
     "restart-subnet-manager": "opensm(8), sminfo(8)",
     "reload-driver": "modprobe(8); NVIDIA driver README: modules and what uses them",
     "command": f"{_SMI}, nvidia-modprobe(1)",
-    "take-back-setting": "nvmlDeviceGetEccMode: current and pending mode",
     "take-back-or-reset": "nvmlDeviceGetMigMode: current and pending mode; NVIDIA MIG user guide",
     "default-power-limit": f"{_SMI}, --power-limit",
+    "lower-limit": f"{_SMI}, --power-limit",
     "persistence": "NVIDIA driver persistence, https://docs.nvidia.com/deploy/driver-persistence/index.html",
     "large-bars": "NVIDIA driver README: Above 4G Decoding; Linux PCI resource assignment",
     "pcie-setting": "server's manual: PCIe slot configuration",
@@ -149,6 +147,7 @@ SOURCES: Mapping[Code, str] = {
     "driver-library": "ldconfig(8); NVIDIA driver README: library and module of one version",
     "enable-port": "NVIDIA MFT user manual: mlxlink --port_state",
     "disable-acs": f"{_ACS}; setpci(8); PCI Express base specification, ACS control register",
+    "field-diagnostic-cooled": "NVIDIA DCGM user guide: dcgmi diag -r 3, which loads every GPU",
     "field-diagnostic": f"NVIDIA DCGM user guide: dcgmi diag -r 3; {_RMA}",
     "watch-counters": f"{OWN}; limits have their sources in dgxcheck health --explain CHECK",
     "check-program": f"{XIDS}: RESTART_APP, CHECK_APP; compute-sanitizer manual",
@@ -181,12 +180,14 @@ SOURCES: Mapping[Code, str] = {
     "replace-disk": "md(4), mdadm(8)",
     "replace-one-disk": "smartctl(8), nvme-smart-log(1); server's manual",
     "replace-dimms": "server's manual: memory",
+    "reassemble-array": "md(4), mdadm(8)",
     "restore-array": "md(4): RAID 0 and linear have no redundancy",
     "replace-part": "server's manual",
     "vendor-gpu-tray": _DGX,
     "vendor-water-cooled": "NVIDIA DGX Station user guide: water cooling",
     "vendor-board": _DGX,
     "vendor-missing-device": _DGX,
+    "vendor-driver": f"{OWN}; nvidia-bug-report.sh",
 }
 """By code, where ``source_of`` knows none that is more particular."""
 

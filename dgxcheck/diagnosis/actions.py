@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis import by_hand
-from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, urgency_of
+from dgxcheck.diagnosis.action import Action, Code, Instruction, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import escalation, for_a_warning, without_reset
 from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
@@ -26,7 +26,7 @@ from dgxcheck.diagnosis.steps import (
     stop_programs,
 )
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
-from dgxcheck.facts.faults.kind import FaultKind, Step, Urgency
+from dgxcheck.facts.faults.kind import FaultKind, Scope, Step, Urgency
 from dgxcheck.facts.record import replace
 
 _DRAINED: tuple[Scope, ...] = ("jobs", "traffic", "host")
@@ -77,8 +77,10 @@ def _drained(
 ) -> list[Action]:
     """With the drain before the first step that disturbs jobs or traffic, and before a change that the reboot after it
     brings into effect; what only looks comes first. ``acute``: a failure that is due now, which is drained before the
-    vendor too, and whose load is stopped where it overheats.
+    vendor too; what overheats then has its load stopped before anybody looks.
     """
+    if acute and not _OVERHEATING.isdisjoint(faults) and planned[0].step == "inspect":
+        return [drain(box), stop_load(box, component), *planned]
     at = next((n for n, action in enumerate(planned) if action.scope in _DRAINED), None)
     if acute and at is None:
         at = next((n for n, action in enumerate(planned) if action.step == "contact-vendor"), None)
@@ -87,16 +89,15 @@ def _drained(
     restarts = planned[at].step in ("reboot", "power-cycle")
     while at and restarts and _waits_for_a_restart(planned[at - 1]):
         at -= 1
-    heated = acute and not _OVERHEATING.isdisjoint(faults) and "inspect" in (action.step for action in planned[:at])
-    return [*planned[:at], drain(box), *([stop_load(box, component)] if heated else []), *planned[at:]]
+    return [*planned[:at], drain(box), *planned[at:]]
 
 
 def _waits_for_a_restart(action: Action) -> bool:
     return action.step == "change-setting" and action.instruction.code in _BEFORE_A_RESTART
 
 
-_SAY_WHY = frozenset({Fault.UNPLUGGED, Fault.MODULE_REFUSED, Fault.GPU_REFUSED})
-"""A device left its slot; the kernel or the driver gives its reason: the rest follows."""
+_SAY_WHY = frozenset({Fault.UNPLUGGED, Fault.MODULE_REFUSED, Fault.GPU_REFUSED, Fault.XID_LINK_OFF})
+"""A device left its slot, software switched a link off; the kernel or the driver gives its reason: the rest follows."""
 
 
 def remedy_finding(component: Component, explained: Sequence[Finding]) -> Finding:
@@ -143,9 +144,12 @@ def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Se
 
 def _action(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Action:
     faults = {finding.judgement.fault for finding in explained}
+    source = remedy_finding(component, explained)
+    scope: Scope = "none" if source.judgement.fault is None else source.judgement.fault.disturbs
     finding_remedy = Action(
-        step=step, instruction=Instruction(code="finding-remedy"), remedy_of=remedy_finding(component, explained).key
-    )
+        step=step, instruction=Instruction(code="finding-remedy"), remedy_of=source.key, scope=scope,
+        disturbs=(component.name,) if scope in ("jobs", "traffic", "device") else (),
+    )  # fmt: skip
     if step == "change-setting":
         known = setting(box, component, faults)
         if known is not None:
@@ -156,7 +160,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "inspect":
         commands, instruction = by_hand.inspection(box, component, faults)
         if component.kind == "subnet-manager":
-            commands = ask_subnet_manager(remedy_finding(component, explained).subject.name)
+            commands = ask_subnet_manager(source.subject.name)
         if instruction is None:
             return replace(finding_remedy, commands=commands)
         return Action(step=step, commands=commands, instruction=instruction)
@@ -167,7 +171,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "stop-jobs":
         return stop_programs(box, component) if gpus_of(box, component) else replace(finding_remedy, scope="programs")
     if step == "restart-service":
-        return restart_imex() if Fault.IMEX_RECOVERY in faults else restart(box, component)
+        return restart_imex(box) if Fault.IMEX_RECOVERY in faults else restart(box, component)
     if step == "load-module":
         return load(box, component) or finding_remedy
     if step == "reset-gpu":
@@ -177,9 +181,10 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "field-diagnostic":
         names = tuple(gpu.name for gpu in box.topology.gpus)
         commands = (("dcgmi", "diag", "-r", "3"),)
+        code: Code = "field-diagnostic" if _OVERHEATING.isdisjoint(faults) else "field-diagnostic-cooled"
         return Action(
-            step=step, commands=commands, instruction=Instruction(code="field-diagnostic"), disturbs=names, scope="jobs"
-        )
+            step=step, commands=commands, instruction=Instruction(code=code), disturbs=names, scope="jobs"
+        )  # fmt: skip
     if step == "reboot":
         return Action(step=step, commands=(("reboot",),), instruction=Instruction(code="reboot"), scope="host")
     if step == "power-cycle":
@@ -197,10 +202,10 @@ def _by_hand(box: Box, component: Component, step: Step, explained: Sequence[Fin
     as does a call to the vendor.
     """
     faults = {finding.judgement.fault for finding in explained}
-    if step == "replace":
-        instruction = by_hand.replacing(box, component, faults)
+    if step == "contact-vendor":
+        instruction = by_hand.vendor(box, component)
     else:
-        instruction = (by_hand.reseating if step == "reseat" else by_hand.vendor)(box, component)
+        instruction = (by_hand.reseating if step == "reseat" else by_hand.replacing)(box, component, faults)
     if "members" in instruction.values:
         disks = dict.fromkeys(finding.subject.name for finding in explained if finding.subject.kind == "disk")
         members = tuple(name for name in disks if name != component.name)
@@ -212,6 +217,8 @@ def _by_hand(box: Box, component: Component, step: Step, explained: Sequence[Fin
     )
     if component.kind == "disk" and step == "contact-vendor":
         scope = "host"  # a boot mirror is changed with the power off
+    elif instruction.code == "reassemble-array":
+        scope = "host"
     elif down or step == "contact-vendor":
         scope = "none"
     disturbs = () if scope in ("host", "none") or component.kind == "fabric" else (component.name,)

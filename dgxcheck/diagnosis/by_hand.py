@@ -120,10 +120,12 @@ def inspection(
     return (_COMMANDS.get(code, ()), Instruction(code=code)) if code is not None else ((), None)
 
 
-def reseating(box: Box, component: Component) -> Instruction:
-    """What to take out and put back, or to move."""
+def reseating(box: Box, component: Component, faults: Collection[FaultKind | None]) -> Instruction:
+    """What to take out and put back, or to move; of an array that does not run, how its disk comes back."""
     moved: dict[tuple[str, str], Code] = {("host", "placement of GPUs"): "move-cards", ("hca", "slot"): "move-adapter"}
     code = moved.get((component.kind, component.part))
+    if Fault.ARRAY_FAILED in faults and _is_array(box, component.name):
+        return Instruction(code="reassemble-array", values={"array": component.name})
     return Instruction(code=code) if code is not None else _hardware(box, component, "reseat")
 
 
@@ -140,8 +142,8 @@ def vendor(box: Box, component: Component) -> Instruction:
     """What to have the vendor repair."""
     of_gpus = has_gpus(box, component) and component.kind not in ("host-bridge", "socket")
     code = _VENDOR.get(form_factor(box, component)) if of_gpus else None
-    missing: Code = "vendor-missing-device" if component.kind == "slot" else "vendor-board"
-    return Instruction(code=code or missing)
+    others: Mapping[str, Code] = {"slot": "vendor-missing-device", "driver": "vendor-driver"}
+    return Instruction(code=code or others.get(component.kind, "vendor-board"))
 
 
 def _hardware(box: Box, component: Component, verb: str) -> Instruction:

@@ -73,7 +73,7 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
         "ECC mode": ("-e", "1"), "compute mode": ("-c", "0"),
     }  # fmt: skip
     if component.part in options:
-        code: Code = "take-back-setting" if not changed_by(box, component)[1] else "command"
+        code: Code = "command" if changed_by(box, component)[1] else "take-back-or-reset"
         return (("nvidia-smi", *ids, *options[component.part]),), Instruction(code=code)
     if component.part == "clock setting":
         return (("nvidia-smi", *ids, _clock_option(box, gpus_of(box, component))),), Instruction(code="command")
@@ -120,7 +120,7 @@ def _power_limit(box: Box, gpus: Collection[Device]) -> Setting | None:
         for row in known
         if isinstance(row.default_limit_mw, int) and row.limit_mw != row.default_limit_mw
     )
-    return (commands, _COMMAND) if commands else None
+    return (commands, Instruction(code="lower-limit")) if commands else None
 
 
 def _device_nodes(box: Box, gpus: Collection[Device]) -> Setting | None:

@@ -151,6 +151,8 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     known = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
     if known & GPU_DEAD and component.kind == "gpu":
         known -= {Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.CONTAINER_RUNTIME}  # follows from it
+    if Fault.XID_LINK_OFF in known:
+        known -= {Fault.NVLINK_DOWN}  # switched off by software, which is no fault of the link
     ordered = sorted(known, key=EVERY_FAULT.index)
     if known and all(fault.alone for fault in known):
         return ordered[0].steps
@@ -162,7 +164,7 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
         return Fault.NVSWITCH.steps
     particular = next((fault.steps for fault in ordered if fault.steps and not fault.alone), None)
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
-    if Fault.WRONG_DATA in known and steps[0] == "change-setting":
+    if Fault.WRONG_DATA in known and (steps[0] == "change-setting" or component.kind in ("nvlink", "path")):
         return ("stop-jobs", *steps)  # what runs meanwhile computes with wrong data
     if not known and Fault.SLOW in faults and steps[0] in _OF_HARDWARE:
         # a figure alone is measured again and compared before anything is disturbed

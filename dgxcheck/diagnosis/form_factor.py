@@ -12,6 +12,7 @@ from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
 from dgxcheck.facts.host import Host
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.profiles.library import board_id, boards_for
 
 FormFactor = Literal["sxm", "water-cooled", "dual-gpu-card", "card", "carrier"]
 """``sxm``: a module on a GPU tray; ``water-cooled``: a card of a DGX Station; ``carrier``: a board or riser without a
@@ -63,8 +64,10 @@ def is_tray_of_a_rack(box: Box) -> bool:
 
 
 def _model(box: Box, component: Component) -> str:
-    """Of the first GPU; where that is lost and reports none, that of all the others, if it is one."""
+    """Of the first GPU; where that is lost and reports none, that of all the others, if it is one, else by PCI id."""
     gpus = gpus_of(box, component)
     known = {name for gpu in box.topology.gpus if (name := model_family(box, gpu)) is not None}
     own = model_family(box, gpus[0]) if gpus else None
-    return own or (known.pop() if len(known) == 1 else "")
+    boards = boards_for(box.choice)
+    by_id = next((boards[name].name for gpu in gpus if (name := board_id(gpu)) in boards), "")
+    return own or (known.pop() if len(known) == 1 else by_id)

@@ -238,11 +238,11 @@ def restart(box: Box, component: Component) -> Action:
     )  # fmt: skip
 
 
-def restart_imex() -> Action:
+def restart_imex(box: Box) -> Action:
     """It ends jobs on all nodes of the NVLink domain."""
     return Action(
-        step="restart-service", commands=(("systemctl", "restart", "nvidia-imex"),), scope="fabric",
-        instruction=Instruction(code="restart-imex"),
+        step="restart-service", commands=(("systemctl", "restart", "nvidia-imex"),), scope="jobs",
+        instruction=Instruction(code="restart-imex"), disturbs=tuple(gpu.name for gpu in box.topology.gpus),
     )  # fmt: skip
 
 

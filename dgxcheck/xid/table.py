@@ -88,9 +88,9 @@ REMEDIES: Mapping[Response, str] = {
     "nvlink-signal": "the signal of this NVLink was bad: drain and reset the GPU; if the Xid comes back, check"
     " connectors and cables of the link (in a rack its cartridge), at both ends",
     "nvlink-off": "software or a user switched this NVLink off: look for what stopped the driver, Fabric Manager or the"
-    " peer at that time; drain and reset the GPU so that the link trains again",
+    " peer at that time; only a reset of the drained GPU trains the link again",
     "vm": "restart the virtual machine",
-    "pcie": "check the GPU's PCIe link (pcie.*, kernel.aer) and its seating",
+    "pcie": "check the GPU's PCIe link (pcie.*, kernel.aer)",
     "cooling": "check the cooling of the system: the NVSwitch can slow its NVLinks down",
     "mechanical": "if no GPU was reset or shut down then, check how the boards and NVLink connectors are seated",
     "contained": "restart the program that was stopped; reset the GPU at the next drain",

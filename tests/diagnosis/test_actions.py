@@ -101,7 +101,8 @@ def test_every_action_can_be_typed_or_read(name: str) -> None:
                     assert set(action.disturbs) <= {device.name for device in box.topology.devices} | {component.name}
                 order = [action.step for action in acts]
                 if "drain" in order:
-                    assert all(action.scope in ("none", "device", "fabric") for action in acts[: order.index("drain")])
+                    before = {action.scope for action in acts[: order.index("drain")]}
+                    assert before <= {"none", "device", "fabric", "programs"}
                 elif order != ["stop-jobs"]:
                     assert all(action.scope not in ("jobs", "traffic", "host") for action in acts)
                 assert acts[-1].step not in PREPARATORY or len(acts) == 1
@@ -284,9 +285,10 @@ def test_a_failure_that_is_due_now_is_looked_at_then_drained() -> None:
     box = box_of("dgx-1-v100")
     cooling, supply, switch = gpu_part(box, 2, "cooling"), gpu_part(box, 2, "power supply"), host_part("cooling")
     hot = planned(box, cooling, Fault.OVERHEATING)
-    assert steps(hot)[:3] == ["inspect", "drain", "stop-jobs"]
-    assert (hot[2].instruction.code, hot[2].disturbs) == ("stop-load", ("GPU2",))
-    assert planned(box, switch, Fault.OVERHEATING)[2].disturbs == ALL
+    assert steps(hot)[:3] == ["drain", "stop-jobs", "inspect"]
+    assert (hot[1].instruction.code, hot[1].disturbs) == ("stop-load", ("GPU2",))
+    assert next(action for action in hot if action.step == "field-diagnostic").instruction.code.endswith("-cooled")
+    assert planned(box, switch, Fault.OVERHEATING)[1].disturbs == ALL
     assert steps(planned(box, supply, Fault.POWER_BRAKE))[:2] == ["inspect", "drain"]
     assert steps(planned(box, host_part("CPUs"), Fault.MACHINE_CHECK))[:2] == ["inspect", "drain"]
     for component, fault in ((cooling, Fault.OVERHEATING), (supply, Fault.POWER_BRAKE)):
@@ -411,7 +413,7 @@ def test_every_code_step_and_urgency_has_its_words() -> None:
         for fault in EVERY_FAULT
         for action in planned(box_of(name), component, fault)
     }
-    elsewhere = {"stop-gpu-clients-and-display", "default-power-limit", "take-back-setting", "reset-all-with-switches",
+    elsewhere = {"stop-gpu-clients-and-display", "default-power-limit", "lower-limit", "reset-all-with-switches",
                  "restore-array", "reset-one", "peer-traffic", "reseat-drive", "reset-named", "power-cycle-tray",
                  "inspect-rack-fabric"}  # fmt: skip
     assert {*SENTENCES} - produced - elsewhere == set()
@@ -437,9 +439,8 @@ def test_actions_are_data_in_json() -> None:
         "action": "reset-gpu", "commands": [["nvidia-smi", "-r", "-i", "0000:89:00.0,0000:8a:00.0"]],
         "instruction": "reset-board", "remedy_of": None, "condition": None, "disturbs": ["GPU6", "GPU7"],
         "scope": "jobs",
-        "text": "nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; both GPUs of the board are reset together; then restart"
-        " the stopped services; if it is refused as in use, turn persistence mode off (nvidia-smi -pm 0, with the same"
-        " -i if any), reset, and turn it on again",
+        "text": "nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; both GPUs of the board are reset together; if it is"
+        " refused as in use, nvidia-smi -pm 0, reset, nvidia-smi -pm 1; then restart the stopped services",
         "source": SOURCES["reset-board"], "urgency": "now",
     }  # fmt: skip
 
@@ -472,11 +473,15 @@ def test_data_of_an_array_is_lost_only_once_it_failed() -> None:
     assert planned(box, array, Fault.ARRAY_FAILED)[-1].instruction.code == "restore-array"
     errors = planned(box, array, Fault.DISK_ERRORS)[-1]
     assert action_text(errors, {}) == (
-        "save its data, then replace the failing disk of md1 (mdadm --detail /dev/md1 shows which) and restore them"
+        "back up now all that is on it, of an array without redundancy all of the array; then stop what uses it,"
+        " replace the failing disk of md1 (mdadm --detail /dev/md1 shows which) and restore the data"
     )
     sick = replace(finding(array, Fault.DISK_ERRORS), subject=Subject(kind="disk", name="nvme3n1", bdf=None))
     named = actions(box, array, [sick], frozenset())[0][-1]
-    assert action_text(named, {}) == "save its data, then replace nvme3n1 of md1 and restore them"
+    assert "replace nvme3n1 of md1 and restore" in action_text(named, {})
+    assert [act.instruction.code for act in planned(box, array, Fault.ARRAY_FAILED)][1:] == [
+        "drain-host", "reassemble-array", "restore-array",
+    ]  # fmt: skip
 
 
 def test_nvswitches_are_reset_with_all_gpus_and_fabric_manager_stopped() -> None:

@@ -27,7 +27,7 @@ def test_an_ecc_mode_is_set_reset_or_taken_back(current: int, pending: int, due:
     assert [name for name in steps(acts) if name not in PREPARATORY] == due
     if due[0] == "change-setting":
         assert acts[0].commands == (("nvidia-smi", "-i", "0000:0a:00.0", "-e", "1"),)
-        assert (acts[0].instruction.code == "take-back-setting") is (len(due) == 1)
+        assert (acts[0].instruction.code == "take-back-or-reset") is (len(due) == 1)
 
 
 def test_a_power_limit_is_set_to_the_default_that_nvml_reports() -> None:

@@ -95,7 +95,7 @@ def test_recovery_actions_of_xid_154(words: str, fault: FaultKind) -> None:
 def test_a_recovery_of_the_imex_domain_ends_jobs_of_the_fabric_and_resets_no_gpu() -> None:
     box = box_of("dgx-a100")
     acts = planned(box, gpu_part(box, 0), Fault.IMEX_RECOVERY)
-    assert step(acts, "restart-service").scope == "fabric"
+    assert step(acts, "restart-service").scope == "jobs"
     assert step(acts, "restart-service").commands == (("systemctl", "restart", "nvidia-imex"),)
     assert "reset-gpu" not in steps(acts)
 

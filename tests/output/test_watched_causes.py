@@ -11,9 +11,9 @@ FURTHER = "if the fault persists", "if it grows", "if it comes back"
 @pytest.mark.parametrize(
     ("recording", "when"),
     [
-        ("pcie-x8-page-double-bit", "if it grows (limit 63 pages): field diagnostic"),
-        ("dgx-a100-bank-without-spare-rows", "if it grows: field diagnostic"),
-        ("pcie-x8-aer-totals", "if it grows: cold power cycle"),
+        ("pcie-x8-page-double-bit", "if it grows (limit 63 pages): drain, field diagnostic"),
+        ("dgx-a100-bank-without-spare-rows", "if it grows: drain, field diagnostic"),
+        ("pcie-x8-aer-totals", "if it grows: drain, cold power cycle"),
         ("dgx-a100-xid-149-nonfatal", "if it comes back: contact the vendor"),
         ("dgx-1-v100-port-down", "if the fault persists: reseat"),
         ("dgx-1-v100-xid-62", "if the fault persists: reboot"),

@@ -76,6 +76,8 @@ def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> 
     bad = judgement.status in BAD
     crosses = check.crossed is not None and judgement.status is not Status.SKIP
     remedy = judgement.remedy or (judgement.fault.remedy if judgement.fault else "") or check.remedy
+    if subject.kind == "interface":
+        remedy = remedy.replace("INTERFACE", subject.name)
     if bad and (device := for_smi(subject.bdf)):
         remedy = remedy.replace(" BDF", f" {device}")
     return Finding(

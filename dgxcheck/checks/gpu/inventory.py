@@ -200,7 +200,7 @@ CHECKS = (
         id="gpu.model",
         rule="Fails if a GPU is of a model that the reference machine does not ship with.",
         source="PCI vendor and device id against the profile",
-        remedy="install a GPU of the machine's model, or name another profile (--profile)",
+        remedy="compare its part number with the machine's order; if it is meant so, name another profile (--profile)",
         judge=_model,
         blames=part("model"),
     ),

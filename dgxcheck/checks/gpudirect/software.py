@@ -256,7 +256,7 @@ CHECKS = (
         source="/sys/module, /sys/module/ib_core/holders, /sys/kernel/mm/memory_peers, as NCCL (src/transport/net_ib)"
         " and UCX; https://docs.nvidia.com/cuda/gpudirect-rdma",
         remedy="reload the module: modprobe -r nvidia_peermem; modprobe nvidia_peermem; if it still does not register,"
-        " install MLNX_OFED or DOCA and then reinstall the driver",
+        " MLNX_OFED or DOCA is missing, or younger than the driver, which is installed after it at a maintenance",
         judge=of_host(peer_memory),
         blames=host("peer memory module"),
     ),

@@ -216,8 +216,8 @@ CPU_CLOCK = (
         " another governor than most.",
         source="cpufreq/boost, intel_pstate/no_turbo and cpufreq/policy* of /sys/devices/system/cpu",
         remedy="if this was not intended, run cpupower frequency-set (-u with the highest clock, -g"
-        " with one governor for all CPUs), and enable boost (echo 1 > cpufreq/boost, echo 0 > intel_pstate/no_turbo, or"
-        " the firmware's setting)",
+        " with one governor for all CPUs), and enable boost (of boost and"
+        " intel_pstate/no_turbo below /sys/devices/system/cpu the one that exists, or the firmware's setting)",
         judge=per_host(_limits),
         blames=host("CPU clock setting"),
     ),
@@ -227,7 +227,7 @@ CPU_CLOCK = (
         " chip set: it found the counter unstable, or a parameter chose it. Not judged in virtual machines.",
         source="current_clocksource of /sys/devices/system/clocksource; Meta GCM checks it",
         remedy="search dmesg for clocksource (Marking clocksource tsc unstable); look for clocksource= and tsc= on the"
-        " kernel command line; update the system firmware",
+        " kernel command line; update the system firmware at the next maintenance",
         judge=per_host(_clock_source),
         blames=host("clock source"),
     ),

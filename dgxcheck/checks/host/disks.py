@@ -27,9 +27,8 @@ _REBUILD = (
     " mdadm --assemble); replace a disk that failed"
 )
 _RESTORE = (
-    "this level has no redundancy: find the missing disk (cat /proc/mdstat, the kernel log) and reseat it; if it"
-    " comes back, mdadm --stop and mdadm --assemble bring the array back with its data; only if the disk failed,"
-    " replace it, create the array again and restore the data from backup"
+    "this level has no redundancy: find the missing disk (cat /proc/mdstat, the kernel log) and save what mdadm"
+    " --examine says of each member; create nothing: its data comes back with the disk"
 )
 _CONTAINER = ("container", "-100")
 """Levels of what only holds the metadata of arrays (Intel VROC); it is always inactive."""
@@ -194,9 +193,9 @@ CHECKS = (
         " not judged.",
         source="size of /sys/class/block, array_state and degraded of each array, against the profile",
         remedy="find the missing disk or volume (cat /proc/mdstat, the kernel log, the RAID controller's tool such as"
-        " storcli64 /c0/vall show), and reseat or replace the disk; arrays with redundancy are rebuilt; a RAID 0"
-        " whose disk came back is assembled again (mdadm --assemble), and only one whose disk failed is created again"
-        " and restored from backup",
+        " storcli64 /c0/vall show); create nothing: with redundancy the array is rebuilt on another disk, and a RAID 0"
+        " whose disk comes back is assembled again (mdadm --assemble; of a controller its foreign configuration is"
+        " imported); only one whose disk failed is restored from backup",
         judge=_disks,
         blames=_disk,
     ),

@@ -79,7 +79,7 @@ CHECKS = (
         rule="Warns if no physical Ethernet interface that has a carrier runs at the reference machine's speed; the"
         " finding is at the fastest of them. A slower interface beside one at full speed is not a fault.",
         source="speed and carrier of /sys/class/net against the profile",
-        remedy="compare ethtool INTERFACE with the switch port (speed and modes), then reseat the cable",
+        remedy="compare ethtool INTERFACE with the switch port: speed and modes of both ends",
         judge=_ethernet,
     ),
 )

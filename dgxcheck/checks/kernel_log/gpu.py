@@ -60,8 +60,9 @@ _REASONS: Mapping[NoStart, _Reason] = {
     ),
     "not-open": _Reason(
         Fault.GPU_REFUSED, ": the open kernel modules do not support it",
-        "install the proprietary kernel modules (.run file: --kernel-module-type=proprietary); take a release that"
-        " supports this GPU: the open ones begin with Turing; the board is not at fault",
+        "install the proprietary kernel modules (as the driver was installed: packages without -open, or a .run file"
+        " with --kernel-module-type=proprietary); take a release that supports this GPU: the open ones begin with"
+        " Turing; the board is not at fault",
     ),
     "unsupported": _Reason(
         Fault.GPU_REFUSED, ": this driver release does not support it",

@@ -41,8 +41,8 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
     ),
     "firmware": _Meaning(
         Status.FAIL, Fault.HCA_UNRESPONSIVE, "firmware stopped responding",
-        "save its state for the vendor (mstdump or mstregdump), then reset it alone (mlxfwreset -d {bdf} reset); once"
-        " it responds compare its firmware with that of the other HCAs",
+        "save its state for the vendor (mstdump {bdf}), then reset it alone (mstfwreset -d {bdf} reset, of MFT"
+        " mlxfwreset); once it responds compare its firmware with that of the other HCAs",
     ),
     "health": _Meaning(
         Status.WARN, Fault.HCA_HEALTH, "its firmware reported an error and goes on",

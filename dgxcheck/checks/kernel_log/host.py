@@ -154,8 +154,8 @@ CHECKS = (
         " if the processor was executing its code, and hardware if a machine check caused the panic.",
         source="Linux Documentation/admin-guide/bug-hunting.rst; kernel/panic.c",
         remedy="save the crash data (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
-        " follow up machine checks or PCIe errors before it; else update or unload the module that the RIP line names,"
-        " and reboot: after an oops the kernel is unreliable",
+        " follow up machine checks or PCIe errors before it, else the module that the RIP line names: after an oops the"
+        " kernel is unreliable",
         judge=_of_host(_panic, "no panic or oops logged", "panic", "oops"),
         blames=_blame_panic,
         witness="log",

@@ -117,8 +117,8 @@ CHECKS = (
         rule="Per CPU and bank, or socket: fails on an uncorrected machine check that is no memory error; warns on one"
         " that was kept from before this boot, and on more than {kernel.machine-checks} corrected ones within a day.",
         source="machine check records of the kernel; Intel SDM volume 3B, machine-check architecture",
-        remedy="decode it with ras-mc-ctl --errors (mcelog, the BMC's event log); update firmware and microcode, check"
-        " CPU temperature and power",
+        remedy="decode it with ras-mc-ctl --errors (mcelog, the BMC's event log); check CPU temperature and"
+        " power; update firmware and microcode at the next maintenance",
         judge=_by_part("machine check", _CPUS, "no machine checks logged"),
         blames=host("CPUs"),
         witness="log",

@@ -149,8 +149,9 @@ CHECKS = (
         " Btrfs), as when it becomes read-only, or that an NFS server does not respond and did not since. Removable"
         " disks are not judged.",
         source="Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs, net/sunrpc/clnt.c",
-        remedy="check for earlier I/O errors of the disk (smartctl -a, nvme smart-log); at the next drain unmount the"
-        " file system and check it (e2fsck -f, xfs_repair, btrfs check), from a rescue system if it is the root",
+        remedy="check for earlier I/O errors of the disk (smartctl -a, nvme smart-log); back the data up; at the"
+        " next drain unmount it and look (e2fsck -n, xfs_repair -n, btrfs check --readonly) before it is repaired, from"
+        " a rescue system if it is the root",
         judge=_file_systems,
         blames=_blame_file_system,
         witness="log",

@@ -171,8 +171,7 @@ CHECKS = (
         " by more than {measure.compute}, and says whether lower clocks explain it and what holds them down. Fails"
         " below {measure.far} of the peak of its model.",
         source="a kernel of fused multiply-adds; nvmlDeviceGetClockInfo and the clocks' event reasons meanwhile",
-        remedy="compare power limit, clocks, temperature and power supply with the other GPUs; if they do"
-        " not explain it, run a field diagnostic (dcgmi diag -r 3)",
+        remedy="compare power limit, clocks, temperature and power supply with the other GPUs",
         judge=_figures("compute.judge_throughput"),
         blames=_path("loaded_gpu"),
         shared=_path("shared_by_loaded_gpus"),

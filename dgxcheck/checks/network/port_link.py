@@ -164,8 +164,8 @@ CHECKS = (
         rule="Warns if the node GUID of a ConnectX or BlueField adapter is all zeros; fails if an HCA"
         " has no port, or fewer than most others of its kind. Virtual functions are not judged.",
         source="node_guid and ports of /sys/class/infiniband/*",
-        remedy="query its firmware (flint -d BDF query, mlxconfig -d BDF query); burn the"
-        " firmware of the others if it differs, then cold power cycle",
+        remedy="query its firmware (mstflint -d BDF query full, mstconfig -d BDF query) and compare version, PSID and"
+        " GUIDs with the others: where the version alone differs, theirs is for it once the host is drained",
         judge=_identity,
     ),
     Check(

@@ -27,8 +27,8 @@ DISABLE_BOTH = (
     "disable IOMMU translation, then ACS of the ports between them, neither of the two where virtual machines run"
 )
 DRIVER_KEYS = (
-    "check the driver's registry keys (RegistryDwords in /proc/driver/nvidia/params and /etc/modprobe.d), then reload"
-    " the driver"
+    "remove from /etc/modprobe.d the registry key that switches P2P off (RegistryDwords, in force:"
+    " /proc/driver/nvidia/params); it works from the next load of the driver"
 )
 
 

@@ -138,7 +138,7 @@ _ADVICE = (
      "compare with the others (lspci -vvv -s BDF), its control words first; look for a script that sets them (setpci,"
      " udev), for pcie_aspm and pci= on the kernel command line, and in the firmware setup"),
     (frozenset((BlockDevice.size_bytes, BlockDevice.rotational, BlockDevice.removable)),
-     "compare it with the others (smartctl -i, hdparm -N); restore its full size before it is used in an array"),
+     "compare it with the others (smartctl -i, hdparm -N, which shows a hidden area); leave it while it holds data"),
 )  # fmt: skip
 """What to do where all facts that differ are of these: lspci(8), hdparm(8)."""
 

@@ -168,7 +168,7 @@ class Gpu:
     IMEX_DOWN = FaultKind("imex-down", "nvidia-imex is enabled and does not run", "software",
         warns="next-maintenance", steps=("inspect",), source=OWN)
     DRAIN_REQUIRED = FaultKind("drain-required", "the driver asks to drain peer-to-peer traffic of the GPU", "hardware",
-        fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True, source=NVML)
+        fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True, disturbs="jobs", source=NVML)
     MEMORY_SIZE = FaultKind("memory-size", "less memory than the model has", "hardware")
     OVERHEATING = FaultKind("overheating", "temperature at or near the slowdown threshold", "environment",
         about=("gpu", "cooling"))

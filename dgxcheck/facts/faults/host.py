@@ -59,7 +59,7 @@ class Host:
         steps=("inspect", "power-cycle", "reseat", "contact-vendor"), alone=True, source=OWN)
     DISK = FaultKind("disk", "a disk is missing or an array is degraded", "hardware")
     ARRAY_FAILED = FaultKind("array-failed", "an array is inactive: its data cannot be read", "hardware",
-        steps=("inspect", "replace"), source="md(4), mdadm(8)")
+        steps=("inspect", "reseat", "replace"), source="md(4), mdadm(8)")
     NUMA_BALANCING = FaultKind("numa-balancing", "the kernel moves pages that GPUs use between NUMA nodes", "setting")
     GOVERNOR = FaultKind("governor", "the CPU frequency governor lowers the clock", "setting")
     # the kernel log
@@ -105,7 +105,7 @@ class Host:
         " scheduler expects (Slurm: slurmd -G, gres.conf; Kubernetes: the log of the pod nvidia-device-plugin)",
         source="Slurm, gres.conf(5); NVIDIA k8s-device-plugin, README")
     CONTAINER_DEVICES = FaultKind("container-devices", "a container may no longer use its GPUs", "software",
-        about=("host", "container runtime"),
+        about=("host", "container runtime"), disturbs="programs",
         remedy="restart the container: it lost access to /dev/nvidia*, which systemctl daemon-reload on the"
         " host causes if systemd manages cgroups; nothing is wrong with driver or GPUs if nvidia-smi works on the"
         " host. To prevent it there: nvidia-ctk system create-dev-char-symlinks --create-all",

@@ -16,6 +16,9 @@ Step = Literal[
 Steps = tuple[Step, ...]
 Urgency = Literal["now", "next-drain", "next-maintenance", "watch"]
 """When a step is due; ``watch``: when it gets worse."""
+Scope = Literal["none", "programs", "jobs", "traffic", "fabric", "device", "host"]
+"""What a step disturbs: jobs on the GPUs named, traffic of the HCAs or ports named, new connections in the fabric, the
+devices named, or everything on the host."""
 About = Literal["", "gpu", "host", "link", "fabric-manager", "subnet-manager"]
 
 RMA_STEPS: Steps = ("field-diagnostic", "replace")
@@ -58,6 +61,8 @@ class FaultKind(Record, kw_only=False):
     """Do the steps hold only where nothing else is wrong with the component?"""
     remedy: str = ""
     """That of a finding whose check knows no better; empty: that of the check."""
+    disturbs: Scope = "none"
+    """What the remedy disturbs, where it does more than look or set."""
     source: str = ""
     """Of steps and remedy."""
 

@@ -99,7 +99,7 @@ class Links:
     HCA_UNLISTED = FaultKind("hca-unlisted", "the driver holds an HCA, and no RDMA device is made of it", "software",
         steps=("inspect", "reboot"), source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, unbind")
     HCA_UNRESPONSIVE = FaultKind("hca-unresponsive", "the firmware of an HCA stopped responding", "hardware",
-        steps=("inspect", *ADAPTER_STEPS), source="NVIDIA MFT user manual")
+        steps=("inspect", *ADAPTER_STEPS), disturbs="traffic", source="NVIDIA MFT user manual")
     HCA_HEALTH = FaultKind("hca-health", "the firmware of an HCA reported an error that it survived", "software",
         warns="watch", steps=("inspect", "contact-vendor"), source=OWN)
     HCA_STALLED = FaultKind("hca-stalled", "a transmit queue of an HCA timed out", "environment", warns="watch",

@@ -141,7 +141,7 @@ def steps(cause: Cause, remedies: Remedies, found: Mapping[str, Finding], verbos
             yield f"{number}. {f'{condition}, ' if condition else ''}{_action(action, remedies, due)}"
             due = action.urgency
     later = [action.step for action, condition in zip(actions, when, strict=True) if condition]
-    rest = [STEPS[step] for step in later if step not in PREPARATORY]
+    rest = [STEPS[step] for step in later if step != "stop-jobs"]
     if rest and not verbose:
         yield f"{condition_of_rest}: {', '.join(rest)} (details: -v)"
 

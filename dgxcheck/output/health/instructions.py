@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Value, first_remedy
+from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, first_remedy
 from dgxcheck.diagnosis.confidence import Confidence, Reason
 from dgxcheck.diagnosis.model import Diagnosis
 from dgxcheck.diagnosis.preserve import Preserve
 from dgxcheck.diagnosis.recurrence import Recurrence
-from dgxcheck.facts.faults.kind import Step, Urgency
+from dgxcheck.facts.faults.kind import Scope, Step, Urgency
 from dgxcheck.output.health.finding_lines import component_name
 from dgxcheck.xid.relations import OFF_BUS
 
@@ -24,10 +24,7 @@ STEPS: Mapping[Step, str] = {
     "power-cycle": "cold power cycle", "reseat": "reseat or recable", "field-diagnostic": "field diagnostic",
     "replace": "replace", "contact-vendor": "contact the vendor",
 }  # fmt: skip
-_HELD = (
-    "if it is refused as in use, turn persistence mode off (nvidia-smi -pm 0, with the same -i if any), reset, and turn"
-    " it on again"
-)
+_THEN = "if it is refused as in use, nvidia-smi -pm 0, reset, nvidia-smi -pm 1; then restart the stopped services"
 SENTENCES: Mapping[Code, str] = {
     "finding-remedy": "{remedy}",
     "drain-host": "take the host out of the scheduler so that no new jobs start",
@@ -36,30 +33,32 @@ SENTENCES: Mapping[Code, str] = {
     "stop-gpu-clients-and-display": "a display runs on the GPU; stop every program listed{also}{pods}",
     "stop-gpu-programs": "stop those programs listed that are not needed",
     "stop-load": "stop the programs listed, so that it cools",
-    "reset-one": f"then restart the stopped services; {_HELD}",
+    "reset-one": _THEN,
     "reset-named": "find the index of this GPU in nvidia-smi, then nvidia-smi -r -i INDEX; restart"
     " the stopped services",
-    "reset-together": f"these GPUs are reset together; then restart the stopped services; {_HELD}",
-    "reset-board": f"both GPUs of the board are reset together; then restart the stopped services; {_HELD}",
-    "reset-with-fabric-manager": f"with Fabric Manager running; then restart the stopped services; {_HELD}",
+    "reset-together": f"these GPUs are reset together; {_THEN}",
+    "reset-board": f"both GPUs of the board are reset together; {_THEN}",
+    "reset-with-fabric-manager": f"with Fabric Manager running; {_THEN}",
     "reset-all-with-switches": "resets all GPUs and NVSwitches; then restart the stopped services",
     "reboot": "",
     "power-cycle": "shut down, remove AC power for a minute, power on",
-    "power-cycle-tray": "this tray alone, through its BMC (the rack's power shelves feed every tray): curl -k"
-    " -u USER:PASS -H 'Content-Type: application/json' -X POST -d '{{\"ResetType\":\"AuxPowerCycleForce\"}}'"
+    "power-cycle-tray": "shut its system down and wait until it is off, for this cuts power; then this tray alone,"
+    " through its BMC (the rack's power shelves feed every tray): curl -k -u USER"
+    " -H 'Content-Type: application/json' -X POST -d '{{\"ResetType\":\"AuxPowerCycleForce\"}}'"
     " https://BMC/redfish/v1/Chassis/BMC_0/Actions/Oem/NvidiaChassis.AuxPowerReset",
     "restart-fabric-manager": "CUDA programs on all GPUs can be aborted; systemctl enable nvidia-fabricmanager makes it"
     " run after a reboot too",
-    "restart-imex": "on all nodes of the domain; it ends the multi-node jobs of the whole NVLink domain, so drain all"
-    " of its nodes first",
+    "restart-imex": "on all nodes of the domain, once all of them are drained: it ends the multi-node jobs of the whole"
+    " NVLink domain",
     "restart-subnet-manager": "ask with sminfo whether a subnet manager answers; if none does, read its log (opensm) on"
     " the host or switch where it runs, then restart it",
     "reload-driver": "then restart the stopped services",
     "command": "",
-    "take-back-setting": "takes the pending change back; needs no reset",
     "take-back-or-reset": "takes the pending change back and needs no reset; if the change was intended, reset the GPU"
     " instead",
-    "default-power-limit": "set the default limit shown by nvidia-smi -q -d POWER (nvidia-smi -pl)",
+    "default-power-limit": "if this was not intended, set the default limit shown by nvidia-smi -q -d POWER"
+    " (nvidia-smi -pl)",
+    "lower-limit": "unless a lower limit was set for power or cooling of the rack; holds until the driver unloads",
     "persistence": "then enable the service nvidia-persistenced so that it holds after a reboot",
     "large-bars": "enable Above 4G Decoding with the largest MMIO range in the system firmware",
     "pcie-setting": "set the slot to auto in the firmware: link speed and width",
@@ -80,7 +79,9 @@ SENTENCES: Mapping[Code, str] = {
     "enable-port": "if a cable is plugged in and the port is to be used",
     "disable-acs": "lasts until the next reboot; to keep it, disable ACS in the system firmware; not on a host that"
     " gives devices to virtual machines",
-    "field-diagnostic": "then the vendor's field diagnostic if DCGM finds nothing",
+    "field-diagnostic": "once no job runs on these GPUs; then the vendor's field diagnostic if DCGM finds nothing",
+    "field-diagnostic-cooled": "only once the cooling is repaired and no job runs, for it heats every GPU; then the"
+    " vendor's field diagnostic if DCGM finds nothing",
     "watch-counters": "nothing to do now; act if it comes back or grows",
     "check-program": "debug the program that caused it (compute-sanitizer); suspect the GPU only if several programs"
     " fail on it",
@@ -104,7 +105,8 @@ SENTENCES: Mapping[Code, str] = {
     "reseat-adapter": "reseat the adapter{slot} and its riser",
     "reseat-cable": "reseat the cable or transceiver{at}",
     "reseat-disk": "reseat {disk}",
-    "reseat-drive": "reseat the NVMe drive {name}",
+    "reseat-drive": "back up its volume, shut down, then reseat the NVMe drive {name}: never pull it from a running"
+    " array",
     "reseat-dimms": "reseat the DIMMs{at}",
     "move-cards": "move the cards back to the slots of the reference machine",
     "move-adapter": "move the adapter to its slot in the reference machine",
@@ -115,14 +117,20 @@ SENTENCES: Mapping[Code, str] = {
     "replace-adapter": "replace the adapter{slot}",
     "replace-cable": "replace the cable or transceiver{at}",
     "replace-disk": "replace {disk} and let the array rebuild",
-    "replace-one-disk": "save its data, then replace {disk} and restore them",
+    "replace-one-disk": "back up now all that is on it, of an array without redundancy all of the array; then stop what"
+    " uses it, replace {disk} and restore the data",
     "replace-dimms": "replace the DIMMs{at}",
-    "restore-array": "only if the disk does not come back (mdadm --assemble fails): without redundancy its data is"
-    " lost; replace the disk, create {array} again and restore from backup",
+    "reassemble-array": "stop what uses it and unmount it; with the power off check cable and seating of the missing"
+    " disk; then mdadm --stop /dev/{array} and mdadm --assemble --scan, and mount it read-only first",
+    "restore-array": "only if the disk stays invisible in another slot too: if it is visible and mdadm --assemble"
+    " refuses it, compare mdadm --examine of all members first, for creating {array} ends what could be saved; without"
+    " redundancy its data is then lost: replace the disk, create {array} again and restore from backup",
     "replace-part": "replace it",
     "vendor-gpu-tray": "GPU tray and modules are serviced by the vendor only",
     "vendor-water-cooled": "the GPUs are water-cooled: reseating, thermal paste and replacement are the vendor's work",
     "vendor-board": "have the vendor diagnose and replace it",
+    "vendor-driver": "send NVIDIA nvidia-bug-report.log.gz and the crash data; a board is replaced only for a machine"
+    " check or PCIe error of its own",
     "vendor-missing-device": "have the vendor find out why the device is missing",
 }
 _PODS = (
