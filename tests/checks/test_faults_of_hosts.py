@@ -178,7 +178,7 @@ def test_without_redundancy_data_are_restored_last(level: str, words: str, tmp_p
     assert words in bad.remedy
     assert ("restore" in bad.remedy) is (level != "raid5")
     if level != "raid5":
-        order = ("reseat", "mdadm --assemble", "only if the disk failed", "restore")
+        order = ("find the missing disk", "mdadm --examine", "create nothing", "only if the disk failed", "restore")
         steps = [bad.remedy.index(step) for step in order]
         assert steps == sorted(steps)
 

@@ -28,7 +28,8 @@ _REBUILD = (
 )
 _RESTORE = (
     "this level has no redundancy: find the missing disk (cat /proc/mdstat, the kernel log) and save what mdadm"
-    " --examine says of each member; create nothing: its data comes back with the disk"
+    " --examine says of each member; create nothing: its data comes back with the disk; only if the disk failed for"
+    " good, restore the data from backup"
 )
 _CONTAINER = ("container", "-100")
 """Levels of what only holds the metadata of arrays (Intel VROC); it is always inactive."""
