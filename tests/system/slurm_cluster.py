@@ -120,7 +120,9 @@ class Cluster(NamedTuple):
         """Ask again until it is so."""
         ends = time.monotonic() + PATIENCE
         while not wanted():
-            assert time.monotonic() < ends, f"{what}: not in time\n{self.states()}\n{self.log()}"
+            if time.monotonic() > ends:
+                queue = self.asked("squeue", "-o", "%i %T %r")
+                pytest.fail(f"{what}: not in time\n{self.states()}\n{queue}{self.log()}")
             time.sleep(0.1)
 
     @contextmanager

@@ -49,7 +49,8 @@ def test_the_batch_script_of_pairs_runs_and_its_outputs_blame_the_bad_node(
             (folder / "bin" / name).write_text(text)
             (folder / "bin" / name).chmod(0o755)
         log = str(folder / "job.log")
-        made.asked("sbatch", "--wait", "--chdir", str(folder), "-o", log, str(script), str(out))
+        job = made.asked("sbatch", "--parsable", "--chdir", str(folder), "-o", log, str(script), str(out)).strip()
+        made.until(lambda: "JobState=COMPLETED" in made.asked("scontrol", "show", "job", job), f"job {job}")
         assert (folder / "job.log").read_text() == ""
     assert len([*out.iterdir()]) == 9
     assert main(["fleet", "pairs", str(out)]) == 2
