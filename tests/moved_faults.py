@@ -189,7 +189,7 @@ STAYS = {
          "dgx-b300-port-down", "gh200-remap-failed",
          "dgx-b300-acs-gpu-port", "dgx-b300-nic-x8", "dgx-b300-off-bus", "dgx-b300-port-400", "dgx-b300-uplink-gen3",
          "dgx-h200-fabric-not-started", "dgx-h200-nvswitch-fatal", "dgx-h200-power-brake", "gb200-nvl72-port-down",
-         "gb200-nvl72-tray-unregistered", "gb300-nvl72-acs-gpu-port", "gb300-nvl72-nic-x8",
+         "gb200-nvl72-tray-unregistered", "gb300-nvl72-acs-gpu-port", "gb300-nvl72-iommu-groups", "gb300-nvl72-nic-x8",
          "geforce-x4-riser-fatal", "gh200-c2c-down", "gh200-double-bit", "gh200-ecc-off", "gh200-hca-x8",
          "gh200-numa-balancing", "gh200-off-bus", "gh200-port-down", "hgx-h100-acs-switch", "hgx-h100-governor",
          "hgx-h100-hca-x8", "hgx-h100-off-bus", "l40s-x8-acs-switch", "l40s-x8-uplink-gen3"),

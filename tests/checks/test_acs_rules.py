@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fabric_box import bad
+from fabric_box import bad, findings
 from rdma_box import acs, pair
 from test_health_checks import box, changed
 
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.pcie.acs_rules import acs_rules
+from dgxcheck.facts.pci import Iommu, IommuGroup
 from dgxcheck.facts.record import replace
 
 _GB300 = {
@@ -74,3 +78,28 @@ def test_a_wrong_port_stops_its_pair_alone() -> None:
     of = box("gb300-nvl72-acs-gpu-port")
     assert "0009:02:01.0" in dict(pair(of, "GPU1", "mlx5_0").reasons)["gdr.acs"].summary
     assert "gdr.acs" not in {check for check, _ in pair(of, "GPU0", "mlx5_1").reasons}
+
+
+def _groups(of: Box, numbers: Callable[[str], int]) -> Box:
+    """Each function in a group of this number."""
+    iommu = of.snapshot.iommu
+    assert isinstance(iommu, Iommu)
+    assert isinstance(iommu.functions, tuple)
+    rows = tuple(replace(row, group=IommuGroup(number=numbers(row.bdf), type="DMA")) for row in iommu.functions)
+    return replace(of, snapshot=replace(of.snapshot, iommu=replace(iommu, functions=rows)))
+
+
+@pytest.mark.parametrize(("name", "numbers", "status"), [
+    # one group for all below a root port, as the kernel makes it of the bits that rdma_topo wants
+    ("gb300-nvl72", lambda bdf: int(bdf[:4], 16), Status.PASS),
+    ("gb300-nvl72", lambda bdf: int(bdf[:4] + bdf[5:7], 16), Status.WARN),
+    ("gb200-nvl72", lambda bdf: int(bdf[:4], 16), Status.PASS),
+    ("gb200-nvl72", lambda bdf: 7, Status.WARN),
+    ("gh200", lambda bdf: int(bdf[:4], 16), Status.PASS),
+    ("dgx-b300", lambda bdf: int(bdf[5], 16), Status.PASS),
+    ("dgx-b300", lambda bdf: int(bdf[5:7], 16), Status.WARN),
+    ("dgx-b200", lambda bdf: int(bdf[5:7], 16), Status.SKIP),
+])  # fmt: skip
+def test_groups_are_as_rdma_topo_wants_them(name: str, numbers: Callable[[str], int], status: Status) -> None:
+    found = {each.status for each in findings(_groups(box(name), numbers)) if each.id == "gdr.iommu-groups"}
+    assert found == {status}

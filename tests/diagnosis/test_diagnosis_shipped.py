@@ -344,6 +344,7 @@ CAUSES = {
     "gb200-nvl72-netir-link-down": ("gpu/0009:01:00.0/NVLink", "inspect"),
     "gb200-nvl72-port-down": ("port/0010:01:00.0/1", "reseat"),
     "gb200-nvl72-tray-unregistered": ("host/host/Fabric Manager", "inspect"),
+    "gb300-nvl72-iommu-groups": ("host/host/ACS setting", "change-setting"),
     "gb300-nvl72-acs-gpu-port": ("bridge/0009:02:01.0/ACS setting", "change-setting"),
     "gb300-nvl72-gpu-gen4": ("link/0018:06:00.0", "power-cycle"),
     "gb300-nvl72-nic-x8": ("link/0010:03:00.0", "power-cycle"),

@@ -7,6 +7,7 @@ translation blocking, request redirect, completion redirect, upstream forwarding
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Literal, NamedTuple
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX, NVIDIA
@@ -17,7 +18,9 @@ from dgxcheck.topology.paths import shared_bridges
 
 _SWITCHES = (0x1979, 0x197B, 0x197C)
 _ADAPTERS = (0x1021, 0x1023, 0x1025)
-_GRACE, _VERA = (0x22B1, 0x22B2, 0x22B8), (0x2F95, 0x2F96)
+_VERA = (0x2F95, 0x2F96)
+_CPUS = (0x22B1, 0x22B2, 0x22B8, *_VERA)
+"""Root ports of Grace and Vera."""
 
 
 class AcsRule(Record):
@@ -50,46 +53,74 @@ _TO_DMA = AcsRule(bits="xx110x1", reason="requests of the DMA function turn to i
 _TO_GPU = AcsRule(bits="xx101x1", reason="completions of the GPU turn to the DMA function within the switch")
 _DMA_ROOT = AcsRule(bits="xx111x0", reason="the kernel put GPU and DMA function into one IOMMU group")
 _TRANSLATED = AcsRule(bits="1x111x1", reason="requests with translated addresses reach the GPU within the switch")
+_RULES = {
+    "direct": (_ISOLATED, _TO_DMA, _TO_GPU, _DMA_ROOT), "inline": (_DIRECT, _DIRECT, _DIRECT, _DIRECT),
+    "translated": (_ISOLATED, _TRANSLATED, _ISOLATED, _ISOLATED), "apart": (_ISOLATED, _TO_DMA, _TO_GPU, _DMA_ROOT),
+}  # fmt: skip
+"""Of the other ports, the port towards the adapter or its DMA function, that towards the GPU, the root port."""
+
+
+class Fork(NamedTuple):
+    """A GPU and an adapter, or its DMA function, below one switch."""
+
+    root: str
+    to_end: str
+    to_gpu: str
+    """Root port and the ports of that switch, by bdf."""
+    end: str
+    gpu: str
+
+
+class Pairing(Record):
+    """How GPUs meet adapters on a machine with rules of its own."""
+
+    kind: Literal["direct", "inline", "translated", "apart"]
+    """By a DMA function; below one switch; there with address translation (ATS) on; each below a root port of Grace."""
+    forks: tuple[Fork, ...]
+
+
+def pairing(box: Box) -> Pairing | None:
+    """None for a machine without rules of its own."""
+    adapters, dma = _of(box, MELLANOX, _ADAPTERS), _of(box, MELLANOX, (DATA_DIRECT,))
+    gpus = {gpu.bdf: gpu.path for gpu in box.topology.gpus if gpu.bdf is not None and isinstance(gpu.path, tuple)}
+    forks = (*_forks(gpus, dma or adapters, _of(box, MELLANOX, _SWITCHES)),)
+    if not dma and any(path[-2:-1] and path[-2] in _of(box, NVIDIA, _CPUS) for path in gpus.values()):
+        return Pairing(kind="apart", forks=())
+    if dma or not forks:
+        return Pairing(kind="direct", forks=forks) if forks else None
+    ats = any(row.ats is True for row in rows(box.snapshot.config_space) if row.bdf in adapters)
+    return Pairing(kind="translated" if ats else "inline", forks=forks)
 
 
 def acs_rules(box: Box) -> Mapping[str, AcsRule]:
     """By the bdf of the port, which may lack the capability; empty for a machine without rules of its own."""
-    adapters, dma = _of(box, MELLANOX, _ADAPTERS), _of(box, MELLANOX, (DATA_DIRECT,))
-    of_cpu, switches = _of(box, NVIDIA, (*_GRACE, *_VERA)), _of(box, MELLANOX, _SWITCHES)
-    gpus = {gpu.bdf: gpu.path for gpu in box.topology.gpus if gpu.bdf is not None and isinstance(gpu.path, tuple)}
-    others, to_end, to_gpu, top = _ISOLATED, _TO_DMA, _TO_GPU, _DMA_ROOT
-    forks = [*_forks(gpus, dma or adapters, switches)]
-    if not dma and any(path[-2:-1] and path[-2] in of_cpu for path in gpus.values()):
-        forks = []
-    elif not forks:
+    if (here := pairing(box)) is None:
         return {}
-    elif not dma:
-        spaces = rows(box.snapshot.config_space)
-        translated = any(row.ats is True for row in spaces if row.bdf in adapters)
-        others = _ISOLATED if translated else _DIRECT
-        to_end, to_gpu, top = _TRANSLATED if translated else _DIRECT, others, others
-    found = dict.fromkeys((*switches, *of_cpu), others)
-    if dma:  # which bits fit a GPU whose DMA function is missing is not known
-        alone = [path[1:-1] for path in gpus.values() if path[1:2] and path[1] not in {root for root, _, _ in forks}]
+    of_cpu = _of(box, NVIDIA, _CPUS)
+    others, to_end, to_gpu, top = _RULES[here.kind]
+    found = dict.fromkeys((*_of(box, MELLANOX, _SWITCHES), *of_cpu), others)
+    if here.kind == "direct":  # which bits fit a GPU whose DMA function is missing is not known
+        roots = {fork.root for fork in here.forks}
+        paths = (gpu.path for gpu in box.topology.gpus if isinstance(gpu.path, tuple))
+        alone = [path[1:-1] for path in paths if path[1:2] and path[1] not in roots]
         found = {port: rule for port, rule in found.items() if not any(port in above for above in alone)}
-    for root, end, gpu in forks:
-        found |= {root: top, end: to_end, gpu: to_gpu}
+    for fork in here.forks:
+        found |= {fork.root: top, fork.to_end: to_end, fork.to_gpu: to_gpu}
     vera = [bdf for bdf, function in of_cpu.items() if function.device in _VERA and found[bdf] is _ISOLATED]
     return found | dict.fromkeys(vera, _VERA_ISOLATED)
 
 
 def _forks(
     gpus: Mapping[str, tuple[str, ...]], ends: Mapping[str, PciFunction], switches: Collection[str]
-) -> Iterator[tuple[str, str, str]]:
-    """Root port and the ports of one switch towards the end and towards a GPU."""
+) -> Iterator[Fork]:
     for end in ends.values():
-        for gpu in gpus.values():
+        for gpu, above in gpus.items():
             path = end.path
-            if isinstance(path, Missing) or path[0] != gpu[0]:
+            if isinstance(path, Missing) or path[0] != above[0]:
                 continue
-            shared = shared_bridges(path, gpu)
+            shared = shared_bridges(path, above)
             if path[shared] in switches:
-                yield path[1], path[1 + shared], gpu[1 + shared]
+                yield Fork(path[1], path[1 + shared], above[1 + shared], end.bdf, gpu)
 
 
 def _of(box: Box, vendor: int, devices: Collection[int]) -> Mapping[str, PciFunction]:
