@@ -14,7 +14,7 @@ from dgxcheck.checks.gpu.presence import LOST
 from dgxcheck.checks.gpudirect import bar1_and_port, isolation, software, transfer_sizes
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.gpudirect.bar1_and_port import bar1, bound_to_driver, port, port_gbs
-from dgxcheck.checks.gpudirect.isolation import acs, iommu
+from dgxcheck.checks.gpudirect.isolation import acs, iommu, iommu_groups
 from dgxcheck.checks.gpudirect.path import link, path
 from dgxcheck.checks.gpudirect.software import memlock, peer_memory, stack
 from dgxcheck.checks.gpudirect.transfer_sizes import payload
@@ -66,6 +66,7 @@ def readiness(box: Box, gpu: Device, nic: Device) -> Readiness:
         ("gdr.bar1", bar1(box, gpu)),
         ("gdr.iommu", iommu(box, [gpu, nic])),
         ("gdr.acs", acs(box, gpu, nic)),
+        ("gdr.iommu-groups", iommu_groups(box, gpu, nic)),
         ("gdr.link", link(box, gpu, nic)),
         ("gdr.max-payload", payload(box, gpu, nic)),
         ("gdr.memlock", memlock(box)),

@@ -105,10 +105,16 @@ def test_every_shipped_fault_of_rdma_breaks_a_pair() -> None:
     another_box = {
         "dgx-a100-80-hca-gen3", "dgx-a100-no-mlx5-ib", "dgx-a100-ports-down", "dgx-b300-acs-gpu-port",
         "dgx-b300-nic-x8",
-        "gb300-nvl72-acs-gpu-port", "gb300-nvl72-dma-missing", "gb300-nvl72-nic-x8",
+        "gb300-nvl72-acs-gpu-port", "gb300-nvl72-dma-missing", "gb300-nvl72-iommu-groups",
+        "gb300-nvl72-nic-x8",
         "gh200-hca-x8", "gh200-port-down", "hgx-h100-acs-switch", "hgx-h100-hca-x8",
     }  # fmt: skip
     assert of_rdma - placed - lost - slow - another_box <= shown
+
+
+def test_a_gpu_apart_from_its_dma_function_is_not_ready() -> None:
+    found = verdicts("gb300-nvl72-iommu-groups")
+    assert (found["GPU0", "mlx5_1"], found["GPU1", "mlx5_0"]) == ("ready", "not ready")
 
 
 def test_what_only_root_sees_is_never_ready() -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, per_host
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.gpudirect.preconditions import near_pairs, no_rdma, not_judged, rdma_configured
+from dgxcheck.checks.gpudirect.preconditions import near_pairs, no_rdma, not_judged, of_host, rdma_configured
 from dgxcheck.checks.host.virtual_machines import hypervisor, in_guest
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.acs_rules import AcsRule, acs_rules, pairing
@@ -231,24 +231,33 @@ def _group_number(box: Box, bdf: str) -> int | None:
     return group.number if isinstance(group, IommuGroup) else None
 
 
-def _iommu_groups(box: Box) -> Judgement:
-    pairs = [*_grouped(box)]
-    if (reason := not_judged(box, True)) is not None:
-        return reason
+@needs_facts
+def iommu_groups(box: Box, gpu: Device, nic: Device) -> Precondition:
+    """Are a GPU and what moves its data for this HCA in the groups that they need?"""
+    ends = (nic.bdf, nic.dma and nic.dma.bdf)
+    return _of_groups(box, [pair for pair in _grouped(box) if pair[0] == gpu.bdf and pair[1] in ends])
+
+
+def _of_groups(box: Box, pairs: Sequence[tuple[str, str, bool]]) -> Precondition:
     groups = {bdf: _group_number(box, bdf) for gpu, end, _ in pairs for bdf in (gpu, end)}
     if all(group is None for group in groups.values()):
-        return skip("not-supported", "no ConnectX-8 beside a GPU and no Grace, or no IOMMU")
+        return Precondition("ready", skip("not-supported", "no ConnectX-8 beside a GPU and no Grace, or no IOMMU"))
     wrong = [(gpu, end, shared) for gpu, end, shared in pairs if (groups[gpu] == groups[end]) is not shared]
     evidence = tuple(Evidence(pci_file(bdf, "iommu_group"), group) for bdf, group in groups.items())[:10]
     if not wrong:
-        return Judgement(Status.PASS, f"{counted(len(pairs), 'pair')} in the groups that they need", evidence=evidence)
+        message = f"{counted(len(pairs), 'pair')} in the groups that they need"
+        return Precondition("ready", Judgement(Status.PASS, message, evidence=evidence))
     names = {gpu.bdf: gpu.name for gpu in box.topology.gpus}
     what = first_of([f"{names[gpu]} and {end}" for gpu, end, _ in wrong])
     found, wanted = ("different IOMMU groups", "in one") if wrong[0][2] else ("one IOMMU group", "apart")
     message = f"{what} are in {found}; GPUDirect RDMA needs them {wanted}"
     if not rdma_configured(box):
-        return skip("not-configured", message, *evidence)
-    return Judgement(Status.WARN, message, evidence=evidence, fault=Fault.ACS)
+        return Precondition("no", skip("not-configured", message, *evidence))
+    return Precondition("no", Judgement(Status.WARN, message, evidence=evidence, fault=Fault.ACS))
+
+
+def _iommu_groups(box: Box) -> Precondition:
+    return in_guest(box) or _of_groups(box, [*_grouped(box)])
 
 
 CHECKS = (
@@ -281,7 +290,7 @@ CHECKS = (
         source="/sys/bus/pci/devices/*/iommu_group; https://github.com/linux-rdma/rdma-core kernel-boot/rdma_topo",
         remedy="compare rdma_topo check of rdma-core: the kernel makes the groups at boot, from the ACS bits that the"
         " kernel parameter pci=config_acs= or the firmware set by then; bits set later with setpci come too late",
-        judge=per_host(_iommu_groups),
+        judge=of_host(needs_facts(_iommu_groups)),
         blames=host("ACS setting"),
     ),
 )
