@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component
+from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis import by_hand
 from dgxcheck.diagnosis.action import Action, Code, Instruction, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
@@ -138,7 +139,7 @@ def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Se
     if step == "reset-gpu":
         yield stop_clients(box, reset_domain(box, component), with_switches=is_nvswitch_part(component))
     if step == "load-module" and load(box, component) is not None:
-        yield stop_clients(box, box.topology.gpus, with_switches=True)
+        yield stop_clients(box, box.topology.gpus, with_switches=has_nvswitches(box))
     yield _action(box, component, step, explained)
 
 

@@ -50,7 +50,7 @@ def services(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> t
     host = box.snapshot.host
     nvsm = ["nvsm"] if isinstance(host, Host) and not isinstance(host.dgx_release, Missing) else []
     old = any(is_before_ampere(box, gpu) is True for gpu in gpus)
-    fabric = ["nvidia-fabricmanager"] if has_nvswitches(box) and (with_switches or old) else []
+    fabric = ["nvidia-fabricmanager"] if with_switches or (has_nvswitches(box) and old) else []
     running = running_units(box)
     if running is not None:
         return tuple(unit for unit in (*_CLIENTS, *fabric) if unit in running)
@@ -195,14 +195,15 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
     """nvidia-smi(1): without ``-i`` all GPUs in one command; ``with_switches``: the NVSwitches too.
 
     A text may show some GPUs of many: without the PCI tree only those that it names are reset, unless NVLinks join
-    GPUs before Ampere, and where it names none there is no command to copy.
+    GPUs before Ampere, and where it names none there is no command to copy but that of NVSwitches, which resets all.
     """
     linked = len(gpus) > 1 and not any(gpu.nvlink_positions in (None, 0) for gpu in gpus)
     joined = linked and all(is_before_ampere(box, gpu) is not False for gpu in gpus)
     whole = joined or not isinstance(box.snapshot.pci, Missing)
     everything = whole and len(gpus) == len(box.topology.gpus)
     ids = () if everything else _chosen(gpus)
-    if _has_own_fabric(box) and gpus:
+    everything |= with_switches and not ids
+    if with_switches or (_has_own_fabric(box) and gpus):
         old = any(is_before_ampere(box, gpu) is not False for gpu in gpus)
         all_reset = with_switches or old
         instruction = Instruction(code="reset-all-with-switches" if all_reset else "reset-with-fabric-manager")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from hand_made import box_of, gpu_part
 from judging import judged
 
+from dgxcheck.cli import main
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.reset_domain import can_reset
@@ -40,3 +42,14 @@ def test_a_silent_gsp_without_a_number_is_of_the_gpu_that_logs_an_xid_beside_it(
     assert cause["component"]["bdf"] == "0000:52:00.0"
     (reset,) = [action for action in cause["actions"] if action["action"] == "reset-gpu"]
     assert reset["disturbs"] == ["GPU2"]
+
+
+def test_a_log_that_names_an_nvswitch_alone_resets_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Form of the line: NVIDIA Fabric Manager guide, appendix D."""
+    log = tmp_path / "dmesg.txt"
+    log.write_text("[12.5] nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 30 sourcetrack timeout error\n")
+    assert main(["health", "--from", str(log)]) == 2
+    text = capsys.readouterr().out
+    assert "reset GPU: nvidia-smi -r; resets all GPUs and NVSwitches" in text
+    assert "nvidia-fabricmanager" in text
+    assert "this GPU" not in text
