@@ -47,7 +47,7 @@ def test_a_silent_gsp_without_a_number_is_of_the_gpu_that_logs_an_xid_beside_it(
 def test_a_log_that_names_an_nvswitch_alone_resets_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Form of the line: NVIDIA Fabric Manager guide, appendix D."""
     log = tmp_path / "dmesg.txt"
-    log.write_text("[12.5] nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 30 sourcetrack timeout error\n")
+    log.write_text("[1.5] nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 30 sourcetrack timeout error\n")
     assert main(["health", "--from", str(log)]) == 2
     text = capsys.readouterr().out
     assert "reset GPU: nvidia-smi -r; resets all GPUs and NVSwitches" in text
