@@ -75,6 +75,25 @@ class Reports:
         return facts
 
 
+class Part(Reports):
+    """What a reader makes of one tool's part of a text, line by line."""
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(tool)
+        self.found: dict[str, Json] = {}
+        """Facts other than results."""
+        self.lines: set[int] = set()
+        """Numbers of those that it understands."""
+        self.beside: set[int] = set()
+        """Of lines that alone are no sign of the tool."""
+
+    def imported(self, more: Mapping[str, Json] | None = None) -> tuple[Imported, ...]:
+        """With ``more`` facts; nothing where it understands no line."""
+        facts = {**self.found, **self.facts(), **(more or {})}
+        understood = frozenset(self.lines | self.beside)
+        return (Imported(tool=self.tool, facts=facts, understood=understood),) if self.lines else ()
+
+
 def add_report(facts: dict[str, Json], key: str, result: Json) -> None:
     """A result beside others on the same topic of the same subject; the same one again is counted."""
     base, number = key, 2
