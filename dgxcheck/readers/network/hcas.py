@@ -13,7 +13,18 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, Part
-from dgxcheck.readers.network.files import NAME, device_files, guid, lid, listed, physical, port_files, rate, state
+from dgxcheck.readers.network.files import (
+    NAME,
+    device_files,
+    guid,
+    lid,
+    listed,
+    physical,
+    port_files,
+    rate,
+    state,
+    worded,
+)
 from dgxcheck.readers.values import bare, bounded
 
 IBSTAT_TOOL = "ibstat"
@@ -25,6 +36,13 @@ _GONE = LazyPattern(
     flags=re.ASCII,
 )
 """A device that is still listed, but whose files cannot be read because its driver released it."""
+_IBSTAT_FILES = (
+    {"CA type": "hca_type", "Firmware version": "fw_ver", "Node GUID": "node_guid",
+     "System image GUID": "sys_image_guid"},
+    {"State": "state", "Physical state": "phys_state", "Link layer": "link_layer", "Base lid": "lid",
+     "SM lid": "sm_lid"},
+)  # fmt: skip
+"""Of a device, and of a port."""
 _IBSTAT_LABELS = frozenset((
     "CA type", "Number of ports", "Firmware version", "Hardware version", "Node GUID", "System image GUID", "State",
     "Physical state", "Rate", "Base lid", "LMC", "SM lid", "Capability mask", "Port GUID", "Link layer",
@@ -49,11 +67,9 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             port = int(match[1])
             ports[device].append(port)
         elif device and colon and label in _IBSTAT_LABELS:
-            part.found |= (
-                _ibstat_of_port(device, port, label, value.strip())
-                if port
-                else _ibstat_of_device(device, label, value.strip())
-            )
+            if file := _IBSTAT_FILES[port > 0].get(label):
+                where = f"{device}/ports/{port}" if port else device
+                part.found |= device_files(where, worded(file, value.strip()))
         else:
             device = device if not line else ""
             continue
@@ -61,29 +77,11 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported(listed(ports)) if ports or part else ()
 
 
-def _ibstat_of_device(device: str, label: str, value: str) -> dict[str, Json]:
-    if not value:
-        return {}
-    files = {
-        "CA type": ("hca_type", value[:200]), "Firmware version": ("fw_ver", value[:200]),
-        "Node GUID": ("node_guid", guid(value)), "System image GUID": ("sys_image_guid", guid(value)),
-    }  # fmt: skip
-    return device_files(device, dict([files[label]])) if label in files else {}
-
-
-def _ibstat_of_port(device: str, port: int, label: str, value: str) -> dict[str, Json]:
-    files = {
-        "State": ("state", state(value)), "Physical state": ("phys_state", physical(value)),
-        "Link layer": ("link_layer", value[:40] or None), "Base lid": ("lid", lid(value)),
-        "SM lid": ("sm_lid", lid(value)),
-    }  # fmt: skip
-    return port_files(device, port, dict([files[label]])) if label in files else {}
-
-
 IBSTATUS_TOOL = "ibstatus"
 _IBSTATUS_HEAD = LazyPattern(rf"Infiniband device '({NAME})' port (\d{{1,3}}) status:", flags=re.IGNORECASE | re.ASCII)
-_RATE = LazyPattern(r"[0-9.]{1,8} Gb/sec \(\d{1,3}X(?: [A-Z0-9]{1,8})?\)", " Gb/sec (", flags=re.ASCII)
-_IBSTATUS_LABELS = ("default gid", "base lid", "sm lid", "state", "phys state", "rate", "link_layer")
+_IBSTATUS_FILES = {"base lid": "lid", "sm lid": "sm_lid", "state": "state", "phys state": "phys_state", "rate": "rate",
+                   "link_layer": "link_layer", "default gid": ""}  # fmt: skip
+"""A gid has no file here."""
 
 
 def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -98,21 +96,14 @@ def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match := _IBSTATUS_HEAD.fullmatch(line):
             device, port = match[1], int(match[2])
             ports.setdefault(device, []).append(port)
-        elif device and label in _IBSTATUS_LABELS:
-            part.found |= port_files(device, port, _files(label, value))
+        elif device and label in _IBSTATUS_FILES:
+            file = _IBSTATUS_FILES[label]
+            part.found |= port_files(device, port, worded(file, value)) if file else {}
         else:
             device = device if not line else ""
             continue
         part.lines.add(number)
     return part.imported(listed(ports)) if ports else ()
-
-
-def _files(label: str, value: str) -> dict[str, str | None]:
-    return {
-        "base lid": {"lid": lid(value)}, "sm lid": {"sm_lid": lid(value)}, "state": {"state": state(value)},
-        "phys state": {"phys_state": physical(value)}, "link_layer": {"link_layer": value[:40] or None},
-        "rate": {"rate": value if _RATE.fullmatch(value) else None},
-    }.get(label, {})  # fmt: skip
 
 
 IBV_DEVINFO_TOOL = "ibv_devinfo"
