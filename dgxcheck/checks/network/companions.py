@@ -135,6 +135,6 @@ CHECKS = (
         " and has no cable",
         judge=_switch_ports,
         blames=_switches,
-        witness="counters",
+        counters=True,
     ),
 )

@@ -208,7 +208,7 @@ CHECKS = (
         " ibcheckerrors",
         remedy="clean, reseat or replace the cable or transceiver, then watch the counters of both ports (perfquery)",
         judge=per_port_growth(_of_link, _link_total),
-        witness="counters",
+        counters=True,
         shared=fabric,
     ),
     Check(
@@ -224,7 +224,7 @@ CHECKS = (
         remedy="check its switch port and the far end, their counters (perfquery; on RoCE ethtool -S, PFC and ECN"
         " settings): where only this port has them its cable is suspect",
         judge=per_port_growth(_of_transport, _transport_total),
-        witness="counters",
+        counters=True,
         shared=fabric,
     ),
 )
