@@ -49,8 +49,7 @@ def links(box: Box) -> dict[str, Hop]:
     if len(box.gpus) == len(box.topology.gpus):
         for function in filter(_keeps_its_speed, box.topology.functions.values()):
             path = rows(function.path)
-            hops = hops_above(path, box.topology.functions)
-            for hop in hops:
+            for hop in hops_above(path, box.topology.functions):
                 if hop.device != function.bdf or _readable(hop):
                     found.setdefault(hop.port, hop)
     return {port: hop for port, hop in found.items() if hop.device not in own and not hop.skip_reason}
