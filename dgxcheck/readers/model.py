@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
@@ -11,14 +12,7 @@ from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.values import bounded
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
-
-    Reader: TypeAlias = "Callable[[tuple[str, ...]], tuple[Imported, ...]]"
-else:
-    Reader = object
+Reader: TypeAlias = "Callable[[tuple[str, ...]], tuple[Imported, ...]]"
 
 
 class Imported(Record):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.output.json_values import members
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.graph import Graph, known_rows, nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import Topology
@@ -23,6 +22,8 @@ def as_json(topology: Topology) -> dict[str, Json]:
     near = nearest(graph, generation) if graph.pairs and not equal else None
     if near is None:
         return {"nvlink_graph": {"equals": equal, "nearest": None}}
+    from dgxcheck.output.json_values import members
+
     pairs: list[Json] = [members(difference, "a b has expected") for difference in near.differences]
     member: Json = {"name": near.reference.name, "missing_gpus": near.missing_gpus, "differences": pairs}
     return {"nvlink_graph": {"equals": equal, "nearest": member}}

@@ -16,6 +16,8 @@ there is none, today's sample is assumed.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, TypeVar
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
@@ -24,12 +26,7 @@ from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported, Part
 from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported, number
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
-
-    V = TypeVar("V")
+V = TypeVar("V")
 
 TWO_PLACES = LazyPattern(r"\d{1,12}\.\d\d", flags=re.ASCII)
 
@@ -100,11 +97,7 @@ def rows(
     return tuple(table_rows)
 
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import TypeAlias
-
-    Table: TypeAlias = "tuple[re.Match[str], Matrix]"
+Table: TypeAlias = "tuple[re.Match[str], Matrix]"
 
 TOOL = "p2pBandwidthLatencyTest"
 HEADING = LazyPattern(
