@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import FrameType
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import FrameType
 
 StepProgress = Callable[[str, int], None]
 """Called with the key of the step that is measured now, and how many steps are done."""

@@ -72,8 +72,7 @@ def _of_service(box: Box, results: list[ToolReport], judgement: Judgement) -> Ju
 
 
 def _all_reports(box: Box) -> tuple[ToolReport, ...]:
-    reports = box.snapshot.tool_reports
-    return rows(reports)
+    return rows(box.snapshot.tool_reports)
 
 
 def _has_no_nvlinks(box: Box, name: str) -> bool:

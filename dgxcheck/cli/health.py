@@ -17,12 +17,12 @@ from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.options import (
     F,
     checks,
-    duration,
     emit,
     explained,
+    flag,
+    option,
     profiles,
     reading,
-    seconds,
     sources,
     width,
     writable,
@@ -36,10 +36,8 @@ from dgxcheck.source.protocol import Source
 FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Status.UNKNOWN, Status.FAIL),
            "fail": (Status.FAIL,), "never": ()}  # fmt: skip
 """Verdicts that the exit code reports, by ``--fail-on``."""
-failing = click.option(
-    "--fail-on", type=click.Choice([*FAILING]), default="warn", show_default=True,
-    help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail.",
-)  # fmt: skip
+failing = option("--fail-on", [*FAILING], "Lowest severity that gives a non-zero exit code; unknown ranks between warn"
+                 " and fail.", default="warn")  # fmt: skip
 RENDERERS = {
     "text": "text.render", "json": "as_json.render", "prometheus": "prometheus.render", "nagios": "nagios.render",
     "junit": "junit.render", "healthmon": "text.healthmon", "jsonl": "jsonl.render", "html": "page.as_html",
@@ -123,56 +121,42 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     _ids("--only", text="Run only these checks: by id (ecc.mode) or subject (ecc)."),
     _ids("--skip", text="Run all checks except these."),
     _ids("--require", text="Checks that must run: one that skips is unknown."),
-    click.option("--explain", metavar="ID|KEY|FAULT|FACT", shell_complete=explained,
-                 help="Explain a check, a finding by its key, a fault word or a fact (power-limit), with what this box"
-                      " has of it; how the score is calculated (score); or what root and capabilities add"
-                      " (privileges)."),
-    click.option("-q", "--quick", is_flag=True, help="Check only the current state: no counter growth, no kernel log."),
-    click.option("-e", "--extended", is_flag=True,
-                 help="Also measure bandwidth, latency and data integrity of every GPU and pair under load."),
-    click.option("--long", is_flag=True, help="With -e: larger copies, and patterns in all free memory."),
-    click.option("--duration", metavar="TIME", callback=duration,
-                 help="Burn in all GPUs for this time (90s, 30m, 1h30m) after the measurements of -e, which it implies."
-                      " The load stops automatically before hardware is at risk."),
-    click.option("--window", type=click.FloatRange(min=0.1, max=86400), metavar="SECONDS", callback=seconds,
-                 help="Read the counters again after this time and check this growth, not that since an earlier run."),
-    click.option("--state", type=click.Path(), metavar="FILE",
-                 help="File for the counters of an earlier run; the default is in the state directory."),
-    click.option("--baseline", metavar="SOURCE", shell_complete=sources,
-                 help="Known-good recording of this box: anything worse warns, missing hardware fails."),
-    click.option("--profile", default="auto", show_default=True, metavar="NAME", shell_complete=profiles,
-                 help="The reference machine: a name from dgxcheck profiles, a .toml file, auto or none."),
-    click.option("--kernel-log", type=click.Path(), metavar="FILE",
-                 help="Check a saved dmesg, journalctl -k or /dev/kmsg instead of the kernel log of the box."),
-    click.option("-c", "--config", metavar="FILE", type=click.Path(),
-                 help="The site's thresholds, severities, cabled ports and pinned versions, in TOML. Default:"
-                      " $DGXCHECK_CONFIG, otherwise /etc/dgxcheck/config.toml."),
-    click.option("-v", "--verbose", is_flag=True, help="List every finding, including pass and skip."),
-    click.option("-L", "--list-gpus", "listed", is_flag=True,
-                 help="List all GPUs, as dgxcheck list does, and exit."),
-    click.option("-H", "--detailed-help", "detailed", is_flag=True, help="Print usage and the rule of every check."),
+    option("--explain", "ID|KEY|FAULT|FACT", "Explain a check, a finding by its key, a fault word or a fact"
+           " (power-limit), with what this box has of it; how the score is calculated (score); or what root and"
+           " capabilities add (privileges).", shell_complete=explained),
+    flag("-q --quick", "Check only the current state: no counter growth, no kernel log."),
+    flag("-e --extended", "Also measure bandwidth, latency and data integrity of every GPU and pair under load."),
+    flag("--long", "With -e: larger copies, and patterns in all free memory."),
+    option("--duration", "TIME", "Burn in all GPUs for this time (90s, 30m, 1h30m) after the measurements of -e, which"
+           " it implies. The load stops automatically before hardware is at risk."),
+    option("--window", ("SECONDS", 0.1, 86400), "Read the counters again after this time and check this growth, not"
+           " that since an earlier run."),
+    option("--state", "FILE", "File for the counters of an earlier run; the default is in the state directory."),
+    option("--baseline", "SOURCE", "Known-good recording of this box: anything worse warns, missing hardware fails.",
+           shell_complete=sources),
+    option("--profile", "NAME", "The reference machine: a name from dgxcheck profiles, a .toml file, auto or none.",
+           default="auto", shell_complete=profiles),
+    option("--kernel-log", "FILE", "Check a saved dmesg, journalctl -k or /dev/kmsg instead of the kernel log of the"
+           " box."),
+    option("-c --config", "FILE", "The site's thresholds, severities, cabled ports and pinned versions, in TOML."
+           " Default: $DGXCHECK_CONFIG, otherwise /etc/dgxcheck/config.toml."),
+    flag("-v --verbose", "List every finding, including pass and skip."),
+    flag("-L --list-gpus listed", "List all GPUs, as dgxcheck list does, and exit."),
+    flag("-H --detailed-help detailed", "Print usage and the rule of every check."),
     click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s"),
-    click.option("-t", "--test-seconds", type=click.FloatRange(min=0, max=3600), default=120, show_default=True,
-                 metavar="SECONDS", callback=seconds,
-                 help="Time limit for one test; 0 means no limit other than --deadline."),
-    click.option("-l", "--log-file", "log_file", type=click.Path(), metavar="FILE", callback=writable,
-                 help="Same as -o, as in nvidia-healthmon. With --duration: append events, one JSON object per line;"
-                      " the report goes to -o or stdout."),
-    click.option("-d", "--debug-log", "debug", type=click.Path(), metavar="FILE",
-                 help="Append every query with its answer to FILE."),
-    click.option("--fail-on", type=click.Choice([*FAILING]), default="warn", show_default=True,
-                 help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail. never: 0,"
-                      " whatever is found; 3 only if dgxcheck could not run."),
-    click.option("--format", "form", metavar="FORMAT", type=click.Choice(list(RENDERERS)), default="text",
-                 show_default=True, help=f"{', '.join(RENDERERS)}."),
-    click.option("--ticket", is_flag=True,
-                 help="Print what a vendor asks for first (--format ticket): part, serial numbers, versions, evidence,"
-                      " what was tried, what to attach."),
-    click.option("--brief", is_flag=True,
-                 help="Text for 24 lines: verdict, devices that are not ok, first cause, score."),
-    click.option("--metrics", type=click.Choice(["core", "all"]), default="core", show_default=True,
-                 help="With --format prometheus or openmetrics: verdicts, causes and main figures, or all checks and"
-                      " error counters too."),
+    option("-t --test-seconds", ("SECONDS", 0, 3600), "Time limit for one test; 0 means no limit other than"
+           " --deadline.", default=120),
+    option("-l --log-file log_file", "FILE", "Same as -o, as in nvidia-healthmon. With --duration: append events, one"
+           " JSON object per line; the report goes to -o or stdout.", callback=writable),
+    option("-d --debug-log debug", "FILE", "Append every query with its answer to FILE."),
+    option("--fail-on", [*FAILING], "Lowest severity that gives a non-zero exit code; unknown ranks between warn and"
+           " fail. never: 0, whatever is found; 3 only if dgxcheck could not run.", default="warn"),
+    option("--format form", [*RENDERERS], f"{', '.join(RENDERERS)}.", default="text", metavar="FORMAT"),
+    flag("--ticket", "Print what a vendor asks for first (--format ticket): part, serial numbers, versions, evidence,"
+         " what was tried, what to attach."),
+    flag("--brief", "Text for 24 lines: verdict, devices that are not ok, first cause, score."),
+    option("--metrics", ["core", "all"], "With --format prometheus or openmetrics: verdicts, causes and main figures,"
+           " or all checks and error counters too.", default="core"),
     reading,
     writing,
 )  # fmt: skip
@@ -180,8 +164,8 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
 
 def options(command: Callable[..., int]) -> Callable[..., int]:
     """All of them, in the order of the help."""
-    for option in reversed(OPTIONS):
-        command = option(command)
+    for each in reversed(OPTIONS):
+        command = each(command)
     return command
 
 

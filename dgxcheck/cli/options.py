@@ -6,7 +6,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,17 +43,34 @@ def seconds(_ctx: click.Context, _option: click.Parameter, value: float | None) 
     return value
 
 
+def flag(names: str, text: str) -> Callable[[F], F]:
+    """An option without a value."""
+    return click.option(*names.split(), is_flag=True, help=text)
+
+
+def option(names: str, kind: list[str] | tuple[Any, ...] | str, text: str, **more: Any) -> Callable[[F], F]:
+    """An option with a value: one of a list of words, or what is called so, of a number with the least and the most."""
+    if isinstance(kind, list):
+        more["type"] = click.Choice(kind)
+    else:
+        name, *limits = (kind,) if isinstance(kind, str) else kind
+        more = {"metavar": name, **_VALUES.get(name, {}), **more}
+        if limits:
+            more["type"] = (click.FloatRange if name == "SECONDS" else click.IntRange)(*limits)
+    return click.option(*names.split(), **{"show_default": bool(more.get("default")), "help": text, **more})
+
+
+_VALUES: Mapping[str, Mapping[str, Any]] = {
+    "FILE": {"type": click.Path()}, "DIR": {"type": click.Path()}, "PROGRAM": {"type": click.Path()},
+    "SECONDS": {"callback": seconds}, "TIME": {"callback": lambda *given: duration(*given)},
+}  # fmt: skip
+"""What values that are called so are."""
+
+
 def deadline(command: F) -> F:
     """``--deadline``: how long the driver may take."""
-    return click.option(
-        "--deadline",
-        type=click.FloatRange(min=1, max=3600),
-        default=DEADLINE_S,
-        show_default=True,
-        metavar="SECONDS",
-        callback=seconds,
-        help="Time limit for all driver queries; what has not answered by then is reported as missing.",
-    )(command)
+    return option("--deadline", ("SECONDS", 1, 3600), "Time limit for all driver queries; what has not answered by"
+                  " then is reported as missing.", default=DEADLINE_S)(command)
 
 
 def _contain(ctx: click.Context, _option: click.Parameter, root: str | None) -> None:
@@ -68,25 +85,12 @@ def _choose_host(ctx: click.Context, _option: click.Parameter, host: str) -> Non
 
 def reading(command: F) -> F:
     """``--from``, ``--host``, ``--root`` and ``--deadline``: which machine is asked, how long its driver may take."""
-    command = click.option(
-        "--root",
-        metavar="DIR",
-        type=click.Path(),
-        expose_value=False,
-        callback=_contain,
-        help="In a container: read the host's files below DIR, where its / is mounted; NVML is asked as usual.",
-    )(command)
-    command = click.option(
-        "--host", metavar="NAME", default="", expose_value=False, callback=_choose_host,
-        help="With --from: of a text that holds output of several hosts, the one to examine.",
-    )(command)  # fmt: skip
-    return click.option(
-        "--from",
-        "spec",
-        metavar="SOURCE",
-        shell_complete=sources,
-        help="Examine a shipped recording, a recording or bug report, or a directory with sys/, not this machine.",
-    )(deadline(command))
+    command = option("--root", "DIR", "In a container: read the host's files below DIR, where its / is mounted; NVML"
+                     " is asked as usual.", expose_value=False, callback=_contain)(command)
+    command = option("--host", "NAME", "With --from: of a text that holds output of several hosts, the one to examine.",
+                     default="", expose_value=False, callback=_choose_host)(command)  # fmt: skip
+    return option("--from spec", "SOURCE", "Examine a shipped recording, a recording or bug report, or a directory"
+                  " with sys/, not this machine.", shell_complete=sources)(deadline(command))
 
 
 def writable(ctx: click.Context, _option: click.Parameter, file: str | None) -> str | None:
@@ -104,13 +108,8 @@ def output_file(command: F) -> F:
 
 def writing(command: F) -> F:
     """``-o`` and ``--color``, of a command whose text has words that are coloured."""
-    command = click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Colour the text; auto uses colour on a terminal unless NO_COLOR is set.",
-    )(command)
+    command = option("--color", ["auto", "always", "never"], "Colour the text; auto uses colour on a terminal unless"
+                     " NO_COLOR is set.", default="auto")(command)
     return output_file(command)
 
 

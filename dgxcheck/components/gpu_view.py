@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dgxcheck.facts.gpu import GpuBoard, Nvml
 from dgxcheck.facts.missing import BadInput, Gap, Missing
@@ -35,6 +35,11 @@ class _Row(Protocol):
 R = TypeVar("R", bound=_Row)
 
 
+def _record(field: str) -> Any:
+    """The GPU's record in that field of the snapshot."""
+    return property(lambda view: view._row(getattr(view._snapshot, field)))
+
+
 class GpuView:
     """Each member is the GPU's record, or the gap that stands for it: of the whole field, else ``unrecorded``."""
 
@@ -50,45 +55,16 @@ class GpuView:
         nvml = self._snapshot.gpu
         return self._row(nvml.gpus if isinstance(nvml, Nvml) else nvml)
 
-    @property
-    def board(self) -> GpuBoard | Missing:
-        return self._row(self._snapshot.gpu_board)
-
-    @property
-    def pcie(self) -> GpuPcie | Missing:
-        return self._row(self._snapshot.gpu_pcie)
-
-    @property
-    def memory(self) -> GpuMemory | Missing:
-        return self._row(self._snapshot.gpu_memory)
-
-    @property
-    def ecc(self) -> GpuEcc | Missing:
-        return self._row(self._snapshot.gpu_ecc)
-
-    @property
-    def counters(self) -> GpuCounters | Missing:
-        return self._row(self._snapshot.gpu_counters)
-
-    @property
-    def clocks(self) -> GpuClocks | Missing:
-        return self._row(self._snapshot.gpu_clocks)
-
-    @property
-    def power(self) -> GpuPower | Missing:
-        return self._row(self._snapshot.gpu_power)
-
-    @property
-    def thermal(self) -> GpuThermal | Missing:
-        return self._row(self._snapshot.gpu_thermal)
-
-    @property
-    def modes(self) -> GpuModes | Missing:
-        return self._row(self._snapshot.gpu_modes)
-
-    @property
-    def processes(self) -> GpuActivity | Missing:
-        return self._row(self._snapshot.gpu_processes)
+    board: GpuBoard | Missing = _record("gpu_board")
+    pcie: GpuPcie | Missing = _record("gpu_pcie")
+    memory: GpuMemory | Missing = _record("gpu_memory")
+    ecc: GpuEcc | Missing = _record("gpu_ecc")
+    counters: GpuCounters | Missing = _record("gpu_counters")
+    clocks: GpuClocks | Missing = _record("gpu_clocks")
+    power: GpuPower | Missing = _record("gpu_power")
+    thermal: GpuThermal | Missing = _record("gpu_thermal")
+    modes: GpuModes | Missing = _record("gpu_modes")
+    processes: GpuActivity | Missing = _record("gpu_processes")
 
     def _row(self, rows: tuple[R, ...] | Missing) -> R | Missing:
         if isinstance(rows, Missing):

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from dgxcheck.facts.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 Level = Literal["quick", "default", "extended"]
 LEVELS: tuple[Level, ...] = ("quick", "default", "extended")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 
+from dgxcheck import __version__
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.facts.record import fields
+from dgxcheck.facts.record import Record, fields
 from dgxcheck.source.protocol import Origin
 
 
@@ -18,6 +20,21 @@ def either(key: str, value: object) -> dict[str, Json]:
     return {key: value if isinstance(value, bool | int | float | str) else None}
 
 
+def members(record: Record, names: str) -> dict[str, Json]:
+    """Fields of a record under their own names; one that may be empty, and is null then, has ``?`` behind its name."""
+    found: dict[str, Json] = {}
+    for word in names.split():
+        name = word.rstrip("?")
+        found[name] = getattr(record, name) or (None if word != name else getattr(record, name))
+    return found
+
+
+def head(schema: str) -> dict[str, Json]:
+    """How a document begins."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"schema": schema, "tool_version": __version__, "generated_at": now}
+
+
 def source(origin: Origin) -> Json:
     """The member ``source``: where the facts come from, without empty members."""
     return {key: value for key in fields(origin) if (value := getattr(origin, key))}
@@ -26,7 +43,7 @@ def source(origin: Origin) -> Json:
 def part(part: Part) -> Json:
     """A member of ``parts``; gauges of 0 are left out, for most counters of a fleet are 0 for years."""
     gauges: dict[str, Json] = {name: [*values] for name, values in part.gauges.items() if values[0]}
-    return {"kind": part.kind, "serial": part.serial, "at": part.at, "model": part.model, "gauges": gauges}
+    return {**members(part, "kind serial at model"), "gauges": gauges}
 
 
 def compact(document: Mapping[str, Json]) -> str:

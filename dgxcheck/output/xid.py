@@ -8,7 +8,7 @@ from dgxcheck import __version__
 from dgxcheck.assessment.xid_explanation import Explanation
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.instructions import STEPS
-from dgxcheck.output.json_values import compact
+from dgxcheck.output.json_values import compact, members
 from dgxcheck.output.plain_text import columns, lines
 from dgxcheck.xid.relations import Place, Relation
 from dgxcheck.xid.table import FIRST_SXID, Severity, sxids
@@ -100,9 +100,8 @@ def render(explained: Sequence[Explanation], relations: Sequence[Relation]) -> s
 
 def _entry(each: Explanation) -> dict[str, Json]:
     return {
-        "kind": each.kind, "number": each.number, "applies_to": each.applies_to, "mnemonic": each.mnemonic,
-        "text": each.text, "severity": each.severity, "about": each.about, "fatality": each.fatality,
-        "action": each.action, "investigation": each.investigation, "products": [*each.products],
-        "causes": [*each.causes], "fault": "" if each.fault is None else each.fault.word, "remedy": each.remedy,
-        "steps": [*each.steps],
+        **members(each, "kind number applies_to mnemonic text severity about fatality action investigation products"
+                        " causes"),
+        "fault": "" if each.fault is None else each.fault.word,
+        **members(each, "remedy steps"),
     }  # fmt: skip

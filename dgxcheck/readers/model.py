@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
@@ -11,14 +12,7 @@ from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.values import bounded
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
-
-    Reader: TypeAlias = "Callable[[tuple[str, ...]], tuple[Imported, ...]]"
-else:
-    Reader = object
+Reader: TypeAlias = "Callable[[tuple[str, ...]], tuple[Imported, ...]]"
 
 
 class Imported(Record):
@@ -73,6 +67,25 @@ class Reports:
             result: Json = {"tool": self.tool, "outcome": outcome, "fault": word, "text": text, "count": count}
             add_report(facts, f"{REPORT}{subject} {self._prefix}-{topic}", result)
         return facts
+
+
+class Part(Reports):
+    """What a reader makes of one tool's part of a text, line by line."""
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(tool)
+        self.found: dict[str, Json] = {}
+        """Facts other than results."""
+        self.lines: set[int] = set()
+        """Numbers of those that it understands."""
+        self.beside: set[int] = set()
+        """Of lines that alone are no sign of the tool."""
+
+    def imported(self, more: Mapping[str, Json] | None = None) -> tuple[Imported, ...]:
+        """With ``more`` facts; nothing where it understands no line."""
+        facts = {**self.found, **self.facts(), **(more or {})}
+        understood = frozenset(self.lines | self.beside)
+        return (Imported(tool=self.tool, facts=facts, understood=understood),) if self.lines else ()
 
 
 def add_report(facts: dict[str, Json], key: str, result: Json) -> None:

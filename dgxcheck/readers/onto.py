@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from dgxcheck.facts.bdf import UNPLACED, as_bdf, is_unplaced, number_of, place_of
 from dgxcheck.facts.ids import NVLINK5_ERRORS, NVLINK_SPEED
@@ -13,12 +14,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import COUNT, INDEX, INIT, OF_LIST, numberless, printed_bdfs
 from dgxcheck.readers.nvidia_smi.nvlink import KIND as NVLINK_ERRORS
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    Numbered: TypeAlias = Sequence[str] | Mapping[int, str]
+Numbered: TypeAlias = Sequence[str] | Mapping[int, str]
 
 NO_INDEXES = ("ring", "collective")
 """Kinds of measurement whose subjects are not GPU indexes."""

@@ -75,7 +75,7 @@ def _assign(box: Rows, reference: Rows, apart: Rows, labels: list[int], bound: i
 FEWEST_GPUS = 3
 
 
-class Reference(Record):
+class Reference(Record, kw_only=False):
     """One NVLink graph, and the machines that have it."""
 
     name: str
@@ -123,72 +123,25 @@ CUBE_MESH = (*FACE, *((a + 4, b + 4) for a, b in FACE), *((a, a + 4) for a in ra
 DOUBLED = {(0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7)}
 
 ALL = (
-    Reference(
-        name="dgx-1-p100",
-        machines="DGX-1 with P100",
-        gpus=8,
-        generation=1,
-        pairs=dict.fromkeys(CUBE_MESH, 1),
-        source="NVIDIA DGX-1 System Architecture white paper (2017); recorded topo -m of a DGX-1 (RSE-Sheffield)",
-    ),
-    Reference(
-        name="dgx-1-v100",
-        machines="DGX-1 with V100, HGX-1 and other cube-mesh boards with 8 V100-SXM2",
-        gpus=8,
-        generation=2,
-        pairs={pair: 2 if pair in DOUBLED else 1 for pair in CUBE_MESH},
-        source="NVIDIA DGX-1 With Tesla V100 white paper (2017); recorded topo -m of a DGX-1 (rapidsai/ucx-py)",
-    ),
-    Reference(
-        name="dgx-station-v100",
-        machines="DGX Station with V100",
-        gpus=4,
-        generation=2,
-        pairs={**_all_pairs(4, 1), (0, 3): 2, (1, 2): 2},
-        source="NVIDIA DGX Station white paper WP-V01: 4 links per GPU, fully connected, hence two disjoint pairs "
-        "doubled; which ones is not published, so any perfect matching is accepted",
-    ),
-    Reference(
-        name="dgx-2",
-        machines="DGX-2, HGX-2",
-        gpus=16,
-        generation=2,
-        pairs=_all_pairs(16, 6),
-        source="recorded topo -m of a DGX-2 (NVIDIA/nccl-tests issue 78); 12 NVSwitches",
-    ),
-    Reference(
-        name="dgx-a100",
-        machines="DGX A100, HGX A100 8-GPU",
-        gpus=8,
-        generation=3,
-        pairs=_all_pairs(8, 12),
-        source="NCCL topology of a DGX A100 (NVIDIA/nccl issue 1505); 6 NVSwitches",
-    ),
-    Reference(
-        name="dgx-h100",
-        machines="DGX H100, DGX H200, HGX H100 and H200 8-GPU",
-        gpus=8,
-        generation=4,
-        pairs=_all_pairs(8, 18),
-        source="recorded topo -m of a DGX H100 (vllm issue 6732); 4 NVSwitches (oracle-quickstart/oci-hpc)",
-    ),
-    Reference(
-        name="dgx-b200",
-        machines="DGX B200, DGX B300, HGX B200 and B300 8-GPU",
-        gpus=8,
-        generation=5,
-        pairs=_all_pairs(8, 18),
-        source="recorded topo -m of eight B200 (sgl-project/sglang issue 26541) and of eight B300",
-    ),
-    Reference(
-        name="gb200-nvl72",
-        machines="compute tray of a GB200 or GB300 NVL72",
-        gpus=4,
-        generation=5,
-        pairs=_all_pairs(4, 18),
-        source="recorded topo -m of a GB200 tray (sgl-project/sglang issue 11208)",
-    ),
-)
+    Reference("dgx-1-p100", "DGX-1 with P100", 8, 1, dict.fromkeys(CUBE_MESH, 1),
+              "NVIDIA DGX-1 System Architecture white paper (2017); recorded topo -m of a DGX-1 (RSE-Sheffield)"),
+    Reference("dgx-1-v100", "DGX-1 with V100, HGX-1 and other cube-mesh boards with 8 V100-SXM2", 8, 2,
+              {pair: 2 if pair in DOUBLED else 1 for pair in CUBE_MESH},
+              "NVIDIA DGX-1 With Tesla V100 white paper (2017); recorded topo -m of a DGX-1 (rapidsai/ucx-py)"),
+    Reference("dgx-station-v100", "DGX Station with V100", 4, 2, {**_all_pairs(4, 1), (0, 3): 2, (1, 2): 2},
+              "NVIDIA DGX Station white paper WP-V01: 4 links per GPU, fully connected, hence two disjoint pairs"
+              " doubled; which ones is not published, so any perfect matching is accepted"),
+    Reference("dgx-2", "DGX-2, HGX-2", 16, 2, _all_pairs(16, 6),
+              "recorded topo -m of a DGX-2 (NVIDIA/nccl-tests issue 78); 12 NVSwitches"),
+    Reference("dgx-a100", "DGX A100, HGX A100 8-GPU", 8, 3, _all_pairs(8, 12),
+              "NCCL topology of a DGX A100 (NVIDIA/nccl issue 1505); 6 NVSwitches"),
+    Reference("dgx-h100", "DGX H100, DGX H200, HGX H100 and H200 8-GPU", 8, 4, _all_pairs(8, 18),
+              "recorded topo -m of a DGX H100 (vllm issue 6732); 4 NVSwitches (oracle-quickstart/oci-hpc)"),
+    Reference("dgx-b200", "DGX B200, DGX B300, HGX B200 and B300 8-GPU", 8, 5, _all_pairs(8, 18),
+              "recorded topo -m of eight B200 (sgl-project/sglang issue 26541) and of eight B300"),
+    Reference("gb200-nvl72", "compute tray of a GB200 or GB300 NVL72", 4, 5, _all_pairs(4, 18),
+              "recorded topo -m of a GB200 tray (sgl-project/sglang issue 11208)"),
+)  # fmt: skip
 
 
 def matches(graph: Graph, generation: int | Missing) -> tuple[Reference, ...]:

@@ -33,8 +33,7 @@ def gpu(source: Source) -> Nvml | Missing:
     """``nvmlSystemGet...`` and the identity of every GPU; missing where NVML cannot be used."""
     if (gap := start(source)) is not None:
         return gap
-    listed = bdfs(source)
-    found = rows(listed)
+    found = rows(bdfs(source))
     return Nvml(
         driver_version=text(source, "nvmlSystemGetDriverVersion"),
         nvml_version=text(source, "nvmlSystemGetNVMLVersion"),

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from kernel_lines import GPU, JUDGED, NOWHERE, UNJUDGED, Lines
 from test_checks_kernel import MLX5, X, logged
-from test_faults_of_hosts import BY_ID, SWITCH, bad_findings
+from test_faults_of_hosts import SWITCH, bad_findings
 from test_health_checks import box
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.kernel_log.xid_meaning import OF_RESPONSE
-from dgxcheck.checks.registry import CHECKS
 from dgxcheck.diagnosis.escalation import escalation
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -29,12 +28,6 @@ def test_the_xids_of_a_gpu_name_its_part(tmp_path: Path) -> None:
         (bad,) = bad_findings(box(logged(tmp_path, (100.0, f"{X}{number}, Fatal"))), "kernel.xid")
         assert bad.blames[0].key == ("gpu", GPU, part)
         assert [each.kind for each in bad.blames[1:]] == (["nvlink"] * 4 if part == "NVLink" else [])
-
-
-def test_only_checks_of_the_kernel_log_have_it_as_witness() -> None:
-    assert {check.id for check in CHECKS if check.witness == "log"} == {
-        id_ for id_ in BY_ID if id_.startswith("kernel.")
-    }
 
 
 def with_log(machine: Box, lines: Lines) -> Box:

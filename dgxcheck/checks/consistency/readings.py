@@ -107,8 +107,7 @@ def _grouped(each: Iterable[tuple[str, str, int | str | Missing]]) -> dict[str, 
 
 def ports(box: Box) -> Iterator[Contradiction]:
     """A port that is active on a link that is not up, or at a rate that its lanes do not have."""
-    devices = rows(box.snapshot.ib_ports)
-    for device in devices:
+    for device in rows(box.snapshot.ib_ports):
         for port in rows(device.ports):
             if port.state is PortState.ACTIVE and isinstance(port.phys_state, PhysState) and not _up(port):
                 path = f"/sys/class/infiniband/{port.device}/ports/{port.port}"

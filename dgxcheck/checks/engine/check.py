@@ -38,9 +38,19 @@ class Check(Record):
     """Of measurements: the components that the data of a figure crossed, the likeliest to be slow first."""
     traffic: Traffic = ""
     """Figures of one kind of traffic exonerate what they crossed for each other."""
-    witness: Witness = "state"
+    counters: bool = False
+    """Do its findings rest on what counters say?"""
     last: bool = False
     """Is it run after the others, with their findings in ``Box.found``?"""
+
+    @property
+    def witness(self) -> Witness:
+        """What its findings rest on."""
+        return "counters" if self.counters else _WITNESSES.get(self.id.partition(".")[0], "state")
+
+
+_WITNESSES: dict[str, Witness] = {"kernel": "log", "measure": "measurement"}
+"""Of the checks of a subject."""
 
 
 GpuRule = Callable[[Box, Any], "Judgement | Missing"]

@@ -41,3 +41,9 @@ def siblings(box: Box, gpu: Device) -> tuple[Device, ...]:
 def has_problem(judgement: Judgement | Missing) -> bool:
     """Does another check warn or fail about this GPU?"""
     return isinstance(judgement, Judgement) and judgement.status in (Status.WARN, Status.FAIL)
+
+
+def model_of(box: Box, bdf: str) -> object:
+    """Vendor and device id of a PCI function; None where it is not known."""
+    function = box.topology.functions.get(bdf)
+    return None if function is None else (function.vendor, function.device)

@@ -285,7 +285,7 @@ CHECKS = (
         " https://github.com/NVIDIA/DCGM/issues/285",
         remedy="compare power limit and power draw with the other GPUs; check power cables and power supplies",
         judge=_violations,
-        witness="counters",
+        counters=True,
         blames=part("power supply"),
         shared=host_if_all("power supply"),
     ),

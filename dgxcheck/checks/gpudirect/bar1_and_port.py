@@ -103,8 +103,7 @@ def port(box: Box, nic: Device) -> Precondition:
 
 def port_gbs(box: Box, nic: Device) -> float | None:
     """GB/s of the fastest port that is up; None where none is known to be up."""
-    listed = _ports_of(box, nic)
-    rates = [gbit_per_s(port) for port in rows(listed)]
+    rates = [gbit_per_s(port) for port in rows(_ports_of(box, nic))]
     return max((rate for rate in rates if isinstance(rate, float)), default=0.0) / 8 or None
 
 
@@ -130,8 +129,7 @@ def _bar1(box: Box) -> Judged:
 
 
 def _port(box: Box) -> Judged:
-    listed = given(no_rdma(box) or ports(box))
-    for device, port in listed:
+    for device, port in given(no_rdma(box) or ports(box)):
         yield port_subject(device, port), _state(port)
 
 

@@ -279,7 +279,6 @@ CHECKS = (
         remedy=REMEDIES["off-bus"],
         judge=per_device(_off_bus, _fell, "did not fall off the bus"),
         blames=gpu_itself,
-        witness="log",
     ),
     Check(
         id="kernel.gpu-start",
@@ -295,7 +294,6 @@ CHECKS = (
         judge=_starts,
         blames=_blames,
         shared=_shared,
-        witness="log",
     ),
     Check(
         id="kernel.nvlink",
@@ -305,6 +303,5 @@ CHECKS = (
         remedy="nvidia-smi nvlink -s; compare all GPUs, and their GPU Recovery Action in nvidia-smi -q",
         judge=_nvlinks,
         blames=driver,
-        witness="log",
     ),
 )

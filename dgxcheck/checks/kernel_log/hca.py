@@ -151,7 +151,6 @@ CHECKS = (
         source="Linux drivers/net/ethernet/mellanox/mlx5/core: main.c, health.c, events.c, en_main.c",
         remedy="read these lines of the kernel log; reset the adapter (mlxfwreset) or cold power cycle",
         judge=_hcas,
-        witness="log",
     ),
     Check(
         id="kernel.port-module",
@@ -161,6 +160,5 @@ CHECKS = (
         remedy="check airflow, then reseat the cable or transceiver; if the fault persists, replace it with one that"
         " the adapter supports",
         judge=_modules,
-        witness="log",
     ),
 )

@@ -146,7 +146,6 @@ CHECKS = (
         " nvidia-smi: where it hangs too, only a reboot helps",
         judge=_of_host(_stuck, "no task hung in the NVIDIA driver", "stuck"),
         blames=driver,
-        witness="log",
     ),
     Check(
         id="kernel.panic",
@@ -158,7 +157,6 @@ CHECKS = (
         " kernel is unreliable",
         judge=_of_host(_panic, "no panic or oops logged", "panic", "oops"),
         blames=_blame_panic,
-        witness="log",
     ),
     Check(
         id="kernel.hung-task",
@@ -169,7 +167,6 @@ CHECKS = (
         " network or a disk; check that, then the host's load",
         judge=_of_host(_hung, "no task or CPU hung elsewhere", "hung"),
         blames=_blame_hung,
-        witness="log",
     ),
     Check(
         id="kernel.out-of-memory",
@@ -181,7 +178,6 @@ CHECKS = (
         " /dev/shm) and limit it, or give jobs less",
         judge=_memory_and_files,
         blames=host("free memory"),
-        witness="log",
     ),
     Check(
         id="kernel.program-crash",
@@ -191,6 +187,5 @@ CHECKS = (
         remedy=Fault.PROGRAM_CRASHED.remedy,
         judge=_of_host(_crashed, "no crash in code of NVIDIA logged", "crashed"),
         blames=host("programs"),
-        witness="log",
     ),
 )

@@ -110,7 +110,6 @@ CHECKS = (
         " maintenance if errors continue",
         judge=_by_part("memory", _MEMORY, "no memory errors logged"),
         blames=memory_modules,
-        witness="log",
     ),
     Check(
         id="kernel.machine-check",
@@ -121,7 +120,6 @@ CHECKS = (
         " power; update firmware and microcode at the next maintenance",
         judge=_by_part("machine check", _CPUS, "no machine checks logged"),
         blames=host("CPUs"),
-        witness="log",
     ),
     Check(
         id="kernel.cpu-throttled",
@@ -130,6 +128,5 @@ CHECKS = (
         remedy="check fans and inlet air; check the CPUs' heat sinks at the next maintenance",
         judge=_throttled,
         blames=host("cooling"),
-        witness="log",
     ),
 )  # fmt: skip

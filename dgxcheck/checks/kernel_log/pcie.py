@@ -169,7 +169,6 @@ CHECKS = (
         " does)",
         judge=per_device(_aer, lambda log: [error.bdf for error in log.pcie], "no PCIe errors logged"),
         blames=_blames,
-        witness="log",
     ),
     Check(
         id="kernel.hot-plug",
@@ -180,7 +179,6 @@ CHECKS = (
         " cables and riser",
         judge=_slots,
         blames=_blame_slot,
-        witness="log",
     ),
     Check(
         id="kernel.iommu-fault",
@@ -192,6 +190,5 @@ CHECKS = (
         " devices that the host passes through; if it persists, update the driver; the board is not at fault",
         judge=_refused,
         blames=host("IOMMU setting"),
-        witness="log",
     ),
 )

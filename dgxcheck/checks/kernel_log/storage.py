@@ -141,7 +141,6 @@ CHECKS = (
         remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane",
         judge=_disks,
         blames=_blame_disk,
-        witness="log",
     ),
     Check(
         id="kernel.file-system",
@@ -154,6 +153,5 @@ CHECKS = (
         " a rescue system if it is the root",
         judge=_file_systems,
         blames=_blame_file_system,
-        witness="log",
     ),
 )

@@ -227,6 +227,5 @@ CHECKS = (
         judge=per_device(_xids, _named, "no Xids logged"),
         blames=_blames,
         shared=_shared,
-        witness="log",
     ),
 )

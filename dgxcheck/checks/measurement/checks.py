@@ -56,7 +56,6 @@ CHECKS = (
         blames=_path("gpu_or_driver"),
         crossed=_path("host_copy"),
         traffic="copies",
-        witness="measurement",
     ),
     Check(
         id="measure.memory-bandwidth",
@@ -72,7 +71,6 @@ CHECKS = (
         blames=_path("gpu_or_driver"),
         crossed=_path("memory_copy"),
         traffic="memory",
-        witness="measurement",
     ),
     Check(
         id="measure.memory-integrity",
@@ -82,7 +80,6 @@ CHECKS = (
         " -r 3); if it fails again, have it replaced",
         judge=_figures("integrity.judge_memory"),
         blames=part("memory"),
-        witness="measurement",
     ),
     Check(
         id="measure.p2p-integrity",
@@ -96,7 +93,6 @@ CHECKS = (
         remedy=f"{UNUSED}: {DISABLE_BOTH}; {BY_PCIE}; over NVLink {BY_NVLINK}",
         judge=_figures("integrity.judge_p2p"),
         blames=_path("pair_or_setting"),
-        witness="measurement",
     ),
     Check(
         id="measure.p2p-bandwidth",
@@ -116,7 +112,6 @@ CHECKS = (
         blames=_path("pair_or_driver"),
         crossed=_path("peer_copy"),
         traffic="copies",
-        witness="measurement",
     ),
     Check(
         id="measure.p2p-latency",
@@ -132,7 +127,6 @@ CHECKS = (
         blames=_path("between_pair"),
         crossed=_path("small_copy"),
         traffic="latency",
-        witness="measurement",
     ),
     Check(
         id="measure.rdma-bandwidth",
@@ -146,7 +140,6 @@ CHECKS = (
         " HCA's NUMA node; then compare the port's error counters and check cable and switch port",
         judge=_figures("rdma_ports.judge_hcas"),
         blames=called("measurement.rdma_ports.hca_or_port"),
-        witness="measurement",
     ),
     Check(
         id="measure.collective",
@@ -163,7 +156,6 @@ CHECKS = (
         blames=_path("nccl_or_nvlinks"),
         crossed=_path("collective"),
         traffic="copies",
-        witness="measurement",
     ),
     Check(
         id="measure.compute",
@@ -175,7 +167,6 @@ CHECKS = (
         judge=_figures("compute.judge_throughput"),
         blames=_path("loaded_gpu"),
         shared=_path("shared_by_loaded_gpus"),
-        witness="measurement",
     ),
     Check(
         id="measure.burn-in",
@@ -191,6 +182,5 @@ CHECKS = (
         judge=_figures("burn_in.judge_burn_in", or_else=False),
         blames=_path("loaded_gpu"),
         shared=_path("shared_by_loaded_gpus"),
-        witness="measurement",
     ),
 )

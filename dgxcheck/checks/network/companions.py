@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.growth import MIN_EVENTS
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.hcas import bridges, nics
-from dgxcheck.checks.network.port_counters import evidence_of, grown_of, of_cable, of_others
+from dgxcheck.checks.network.port_counters import evidence_of, grown_of, of_any
 from dgxcheck.checks.network.ports import port_subject, ports
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES
@@ -84,19 +84,19 @@ def _switch_ports(box: Box) -> Judged:
 def _port(box: Box, port: IbPort) -> Judgement:
     if isinstance(box.growth, Judgement):
         return box.growth
-    found = [grown_of(box.growth, port, picked) for picked in (of_cable, of_others)]
-    events = {file: more for each in found if not isinstance(each, Judgement) for file, more in each[0].items()}
+    grown = grown_of(box.growth, port, of_any)
+    if isinstance(grown, Judgement):
+        return grown
+    events, counts = grown
     many = {file: more for file, more in events.items() if more >= MIN_EVENTS}
-    if not events and (unread := next((each for each in found if isinstance(each, Judgement)), None)) is not None:
-        return unread
     total, how = sum(many.values()), box.growth.how
     if not many:
         return Judgement(Status.PASS, f"no new errors {how}", 0, 0, "errors")
     by_name = ", ".join(f"{file.partition('/')[2]} {more}" for file, more in many.items())
     message = f"{counted(total, 'new error')} {how} on the port to the NVSwitches: {by_name}"
-    counts = next(each[1] for each in found if not isinstance(each, Judgement) and many.keys() & each[1].keys())
-    evidence = evidence_of(port, [file for file in many if file in counts], counts)
-    return Judgement(Status.WARN, message, total, 0, "errors", evidence, fault=Fault.NVSWITCH_PORT)
+    return Judgement(
+        Status.WARN, message, total, 0, "errors", evidence_of(port, many, counts), fault=Fault.NVSWITCH_PORT
+    )
 
 
 def _switches(box: Box, at: object, judgement: Judgement) -> tuple[Component, ...]:
@@ -135,6 +135,6 @@ CHECKS = (
         " and has no cable",
         judge=_switch_ports,
         blames=_switches,
-        witness="counters",
+        counters=True,
     ),
 )

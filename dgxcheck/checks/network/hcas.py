@@ -97,8 +97,7 @@ def count(box: Box) -> int | Missing:
 
 
 def _listed(box: Box) -> tuple[IbDevice, ...]:
-    devices = hcas(box)
-    return rows(devices)
+    return rows(hcas(box))
 
 
 def in_flash_recovery(box: Box) -> list[PciFunction]:

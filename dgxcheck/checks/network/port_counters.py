@@ -37,7 +37,12 @@ def of_cable(row: Fact) -> bool:
 
 
 def of_others(row: Fact) -> bool:
-    return "any" not in row.more and not of_cable(row)
+    return of_any(row) and not of_cable(row)
+
+
+def of_any(row: Fact) -> bool:
+    """Does it count errors?"""
+    return "any" not in row.more
 
 
 def _counts(port: IbPort, picked: Picked) -> Counts:
@@ -69,24 +74,25 @@ def grown_of(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, in
     later, earlier = _port(growth.new, port), _port(growth.old, port)
     if later is None or earlier is None:
         return skip("no-history", "its counters were not read before")
-    for folder in _FOLDERS if picked is of_others else _FOLDERS[:1]:
+    for folder in _FOLDERS:
         if isinstance(gap := getattr(later, folder), Missing) and not _counts(later, picked):
             return unjudged(gap)
     new, old = _counts(later, picked), _counts(earlier, picked)
     if new and not old:
         return skip("no-history", "its counters were not read before")
     events: dict[str, int] = {}
-    unread: list[Judgement] = []
+    unread: dict[str, Judgement] = {}
     for file in [file for file in new if file in old]:
         more, ceiling = counter_growth(old[file], new[file]), _row(file).more.get("ceiling")
         if more is None or isinstance(more, Missing):
-            unread.append(COUNTER_RESET if more is None else unjudged(more))
+            unread[file] = COUNTER_RESET if more is None else unjudged(more)
         elif not more and new[file] == ceiling:
-            unread.append(skip("no-history", f"{_name(file)} is saturated at {ceiling}: growth cannot be seen"))
+            unread[file] = skip("no-history", f"{_name(file)} is saturated at {ceiling}: growth cannot be seen")
         else:
             events[file] = more
-    if unread and not any(events.values()) and (picked is of_cable or not events or COUNTER_RESET in unread):
-        return unread[0]
+    hidden = any(of_cable(_row(file)) or why is COUNTER_RESET for file, why in unread.items())
+    if unread and not any(events.values()) and (hidden or not events):
+        return next(iter(unread.values()))
     most_first = sorted(events.items(), key=lambda item: (_name(item[0]) != DOWNED, -item[1]))
     return ({file: more for file, more in most_first if more}, new) if events else skip(
         "not-supported", "the port has none of these counters"
@@ -202,7 +208,7 @@ CHECKS = (
         " ibcheckerrors",
         remedy="clean, reseat or replace the cable or transceiver, then watch the counters of both ports (perfquery)",
         judge=per_port_growth(_of_link, _link_total),
-        witness="counters",
+        counters=True,
         shared=fabric,
     ),
     Check(
@@ -218,7 +224,7 @@ CHECKS = (
         remedy="check its switch port and the far end, their counters (perfquery; on RoCE ethtool -S, PFC and ECN"
         " settings): where only this port has them its cable is suspect",
         judge=per_port_growth(_of_transport, _transport_total),
-        witness="counters",
+        counters=True,
         shared=fabric,
     ),
 )

@@ -107,8 +107,7 @@ def _role(of: Identity, hca: Identity) -> tuple[Hashable, ...] | None:
     if isinstance(device.bdf, Missing) or isinstance(device.hca_type, Missing):
         return None
     card, _, function = device.bdf.rpartition(".")
-    listed = hcas(box)
-    bdfs = [each.bdf for each in rows(listed) if isinstance(each.bdf, str)]
+    bdfs = [each.bdf for each in rows(hcas(box)) if isinstance(each.bdf, str)]
     functions = sum(bdf.startswith(f"{card}.") for bdf in bdfs)
     pci = box.topology.functions.get(device.bdf)
     board = None if pci is None else tuple(

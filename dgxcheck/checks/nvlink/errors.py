@@ -163,7 +163,7 @@ CHECKS = (
         remedy="check the kernel log for Xid 74; if the counters keep growing, reset the GPU and run the field"
         " diagnostic (dcgmi diag -r 3); then reseat the GPU or the NVLink bridge, on SXM boards by the vendor",
         judge=_errors,
-        witness="counters",
+        counters=True,
         blames=nvlinks,
     ),
 )

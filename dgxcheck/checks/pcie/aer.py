@@ -247,7 +247,7 @@ CHECKS = (
         remedy="cold power cycle; if errors continue, reseat the device below the link (SXM: the vendor does) and check"
         " risers, cables and retimers",
         judge=_aer,
-        witness="counters",
+        counters=True,
         blames=_blames,
     ),
 )

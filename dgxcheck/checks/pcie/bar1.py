@@ -73,17 +73,11 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
     row = need(bars_of(box, gpu))
     resource = pci_file(gpu.bdf, "resource")
     alone = _ALONE if others_have_bar1(box, gpu, largest) else ""
-    if row.bars == ():
-        zeros = (Evidence(resource, 0),)
-        return Judgement(
-            Status.FAIL, "no BAR is assigned", 0, unit="MiB", evidence=zeros, fault=Fault.BAR1_SMALL, remedy=alone
-        )
-    bar = need(row.bar1)
-    if not bar.assigned:
-        address = (Evidence(resource, bar.start),)
-        return Judgement(
-            Status.FAIL, "BAR1 is unassigned", 0, unit="MiB", evidence=address, fault=Fault.BAR1_SMALL, remedy=alone
-        )
+    bar = None if row.bars == () else need(row.bar1)
+    if bar is None or not bar.assigned:
+        message, start = ("no BAR is assigned", 0) if bar is None else ("BAR1 is unassigned", bar.start)
+        facts = (Evidence(resource, start),)
+        return Judgement(Status.FAIL, message, 0, unit="MiB", evidence=facts, fault=Fault.BAR1_SMALL, remedy=alone)
     size = need(bar.size)
     mib = size // MIB
     pcie = box.gpu(gpu).pcie

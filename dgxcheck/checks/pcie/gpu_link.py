@@ -164,17 +164,15 @@ def trained_width(box: Box, hop: Hop, severity: Status) -> Judgement:
 
 
 def _judgement(box: Box, hop: Hop, status: Status, message: str, expected: float) -> Judgement:
-    evidence = tuple(
-        Evidence(pci_file(bdf, "current_link_width"), _width_of(box, bdf)) for bdf in (hop.port, hop.device)
-    )
     fault = None if status is Status.PASS else Fault.LINK_NARROW
+    evidence = both_ends(box, hop, "link_width", "current_link_width")
     return Judgement(status, message, need(hop.width), expected, "lanes", evidence, fault=fault)
 
 
-def _width_of(box: Box, bdf: str) -> int | str:
-    function = box.topology.functions.get(bdf)
-    width = function.link_width if function is not None else "absent"
-    return width.reason if isinstance(width, Missing) else width
+def both_ends(box: Box, hop: Hop, fact: str, file: str) -> tuple[Evidence, ...]:
+    """What the upper and the lower end of a link say."""
+    functions = [(bdf, box.topology.functions.get(bdf)) for bdf in (hop.port, hop.device)]
+    return tuple(Evidence(pci_file(bdf, file), as_evidence(getattr(each, fact, "absent"))) for bdf, each in functions)
 
 
 def target_gen(box: Box, hop: Hop) -> int | None:

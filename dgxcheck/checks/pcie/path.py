@@ -11,9 +11,18 @@ from typing import Literal
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.pcie.gpu_link import bridge, is_outdone, port_setting, slow_fault, target_evidence, trained_width
+from dgxcheck.checks.pcie.gpu_link import (
+    both_ends,
+    bridge,
+    is_outdone,
+    port_setting,
+    slow_fault,
+    target_evidence,
+    trained_width,
+)
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_nvswitch, link_of
 from dgxcheck.facts.faults import Fault
@@ -40,8 +49,7 @@ def links(box: Box) -> dict[str, Hop]:
     if len(box.gpus) == len(box.topology.gpus):
         for function in filter(_keeps_its_speed, box.topology.functions.values()):
             path = rows(function.path)
-            hops = hops_above(path, box.topology.functions)
-            for hop in hops:
+            for hop in hops_above(path, box.topology.functions):
                 if hop.device != function.bdf or _readable(hop):
                     found.setdefault(hop.port, hop)
     return {port: hop for port, hop in found.items() if hop.device not in own and not hop.skip_reason}
@@ -80,10 +88,9 @@ def _trained(box: Box, hop: Hop) -> Judgement:
     fault = slow_fault(box, hop)
     held = ", limited by a setting of the port" if fault is Fault.LINK_LIMITED else ""
     message = f"PCIe gen{hop.gen} instead of gen{hop.max_gen}{held}; link {hop}{shared}"
-    shown = tuple(Evidence(pci_file(bdf, "current_link_speed"), _gen_of(box, bdf)) for bdf in (hop.port, hop.device))
     return Judgement(
         _severity(box, hop, "gen"), message, need(hop.gen), need(hop.max_gen), "generation",
-        (*shown, *target_evidence(box, hop)), fault=fault,
+        (*both_ends(box, hop, "link_gen", "current_link_speed"), *target_evidence(box, hop)), fault=fault,
     )  # fmt: skip
 
 
@@ -95,8 +102,8 @@ def _is_wired_so(box: Box, hop: Hop) -> bool:
         return False
     function = box.topology.functions.get(hop.device)
     code = None if function is None else function.class_code
-    others = [other.width for other in links(box).values() if other != hop and _model(box, other) == _model(box, hop)]
-    return all(width == hop.width for width in others) and (bool(others) or code in _ETHERNET)
+    others = _alike(box, hop)
+    return all(other.width == hop.width for other in others) and (bool(others) or code in _ETHERNET)
 
 
 def _is_above_a_gpu(box: Box, hop: Hop) -> bool:
@@ -111,21 +118,15 @@ def _severity(box: Box, hop: Hop, what: Literal["gen", "width"]) -> Status:
         return Status.WARN
     number = box.choice.number(f"pcie.link_{what}") if box.choice else None
     if number is None:
-        alike = [other for other in links(box).values() if other != hop and _model(box, other) == _model(box, hop)]
-        return Status.FAIL if is_outdone(hop, alike, what) else Status.WARN
+        return Status.FAIL if is_outdone(hop, _alike(box, hop), what) else Status.WARN
     has: int | Missing = getattr(hop, what)
     return Status.FAIL if not isinstance(has, Missing) and has < number.value else Status.WARN
 
 
-def _model(box: Box, hop: Hop) -> object:
-    function = box.topology.functions.get(hop.device)
-    return None if function is None else (function.vendor, function.device)
-
-
-def _gen_of(box: Box, bdf: str) -> int | str:
-    function = box.topology.functions.get(bdf)
-    gen = function.link_gen if function is not None else "absent"
-    return gen.reason if isinstance(gen, Missing) else gen
+def _alike(box: Box, hop: Hop) -> list[Hop]:
+    """Other links that lead to devices of its model."""
+    model = model_of(box, hop.device)
+    return [other for other in links(box).values() if other != hop and model_of(box, other.device) == model]
 
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -103,7 +103,7 @@ CHECKS = (
         remedy="watch the counter; if replays continue, cold power cycle at the next maintenance, then run the field"
         " diagnostic (dcgmi diag -r 3) and reseat the GPU, its tray or riser (SXM: the vendor does)",
         judge=_replay,
-        witness="counters",
+        counters=True,
         blames=own_link,
     ),
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import gpus_hidden
 from dgxcheck.checks.engine.wording import counted
@@ -36,7 +37,7 @@ def _halves(box: Box) -> Judgement | Missing:
     if isinstance(by_socket, Missing):
         return by_socket
     below = {switch: gpus for switches in by_socket.values() for switch, gpus in switches.items()}
-    alike = len({len(gpus) for gpus in below.values()}) == 1 and len({_model(box, switch) for switch in below}) == 1
+    alike = len({len(gpus) for gpus in below.values()}) == 1 and len({model_of(box, switch) for switch in below}) == 1
     numbers = {socket: len(switches) for socket, switches in by_socket.items()}
     if len(numbers) != _TWO or not alike:
         return skip("no-reference", "no two sockets with equal PCIe switches above GPUs")
@@ -81,11 +82,6 @@ def _sharing_a_board(box: Box) -> frozenset[str]:
               if isinstance(row.serial, str) and isinstance(path := paths.get(row.bdf), tuple)}  # fmt: skip
     times = Counter(boards.values())
     return frozenset(bdf for bdf, place in boards.items() if times[place] > 1)
-
-
-def _model(box: Box, switch: str) -> object:
-    function = box.topology.functions.get(switch)
-    return None if function is None else (function.vendor, function.device)
 
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -142,8 +142,7 @@ def _ports(box: Box, device: IbDevice, hca: Sibling) -> Iterator[Sibling]:
 
 
 def _port_rows(box: Box, device: IbDevice) -> Iterable[IbPort]:
-    listed = box.snapshot.ib_ports
-    for row in rows(listed):
+    for row in rows(box.snapshot.ib_ports):
         if row.device == device.name and not isinstance(row.ports, Missing):
             return row.ports
     return ()
@@ -199,8 +198,7 @@ def _disks(box: Box, _: Rows) -> Iterator[Sibling]:
 
 
 def _memory_controllers(box: Box, _: Rows) -> Iterator[Sibling]:
-    listed = box.snapshot.edac
-    for row in rows(listed):
+    for row in rows(box.snapshot.edac):
         yield Sibling(kind="memory-controller", subject=replace(HOST, part=row.name), role="", rows=(row,))
 
 

@@ -11,7 +11,7 @@ import click
 
 from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.cli.options import reading
+from dgxcheck.cli.options import flag, option, reading
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.launch import LOCAL_RANK, VISIBLE, doubt, local_rank, near_cpus, of_rank, placements
 from dgxcheck.output.launch import nccl_ib_hca
@@ -19,15 +19,10 @@ from dgxcheck.output.plain_text import visible
 
 
 @click.command("bind", context_settings={"allow_interspersed_args": False})
-@click.option(
-    "-i",
-    "--gpu",
-    type=click.IntRange(min=0),
-    metavar="RANK",
-    help="Local rank of this process; the default is what torchrun, the MPI or Slurm set.",
-)
-@click.option("--dry-run", is_flag=True, help="Print what would be set, and run nothing.")
-@click.option("--best-effort", is_flag=True, help="Go on where the numbers of the GPUs are not certain.")
+@option("-i --gpu", ("RANK", 0, None), "Local rank of this process; the default is what torchrun, the MPI or Slurm"
+        " set.")  # fmt: skip
+@flag("--dry-run", "Print what would be set, and run nothing.")
+@flag("--best-effort", "Go on where the numbers of the GPUs are not certain.")
 @reading
 @click.argument("program", nargs=-1, required=True)
 @click.pass_context

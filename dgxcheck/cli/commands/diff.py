@@ -8,7 +8,7 @@ import click
 
 from dgxcheck.assessment.compare import compare
 from dgxcheck.assessment.machine import LIVE, LiveMachine
-from dgxcheck.cli.options import deadline, emit, profiles, renderer, sources, writing
+from dgxcheck.cli.options import deadline, emit, option, profiles, renderer, sources, writing
 from dgxcheck.output.report import DiffReport
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def _sides(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 @click.command("diff")
 @click.argument("old", metavar="OLD", shell_complete=_sides)
 @click.argument("new", metavar="NEW", shell_complete=_sides)
-@click.option("--profile", default="auto", show_default=True, metavar="NAME", shell_complete=profiles,
-              help="The reference machine of both sides, as for health.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True)
+@option("--profile", "NAME", "The reference machine of both sides, as for health.",
+        default="auto", shell_complete=profiles)  # fmt: skip
+@option("--format form", [*RENDERERS], "", default="text")
 @deadline
 @writing
 @click.pass_context

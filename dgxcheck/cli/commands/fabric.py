@@ -8,7 +8,7 @@ from click.core import ParameterSource
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli import INCOMPLETE
 from dgxcheck.cli.health import exit_code, failing
-from dgxcheck.cli.options import emit, renderer, seconds, writing
+from dgxcheck.cli.options import emit, flag, option, renderer, writing
 from dgxcheck.fabric import reading
 from dgxcheck.fabric.judge import Judged, judge
 from dgxcheck.fabric.model import fabric_of
@@ -23,30 +23,13 @@ RENDERERS = {
 
 @click.command("fabric")
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
-@click.option(
-    "--plan",
-    metavar="FILE",
-    type=click.Path(),
-    help="How it was meant: a topo file of ibdiagnet, or csv host,adapter,switch,port.",
-)
-@click.option(
-    "--boxes",
-    multiple=True,
-    metavar="SOURCE",
-    help="Recordings of machines of the fabric, or of one like them: where each adapter sits (repeatable).",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(1, 3600),
-    default=60,
-    show_default=True,
-    metavar="SECONDS",
-    callback=seconds,
-    help="Without FILE: time limit for ibnetdiscover.",
-)
-@click.option("-v", "--verbose", is_flag=True, help="List every finding and every leaf.")
+@option("--plan", "FILE", "How it was meant: a topo file of ibdiagnet, or csv host,adapter,switch,port.")
+@option("--boxes", "SOURCE", "Recordings of machines of the fabric, or of one like them: where each adapter sits"
+        " (repeatable).", multiple=True)  # fmt: skip
+@option("--timeout", ("SECONDS", 1, 3600), "Without FILE: time limit for ibnetdiscover.", default=60)
+@flag("-v --verbose", "List every finding and every leaf.")
 @failing
-@click.option("--format", "form", type=click.Choice([*RENDERERS, "nccl-xml"]), default="text", show_default=True)
+@option("--format form", [*RENDERERS, "nccl-xml"], "", default="text")
 @writing
 @click.pass_context
 def command(

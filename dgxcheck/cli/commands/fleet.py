@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.health import exit_code, failing
-from dgxcheck.cli.options import duration, emit, renderer, seconds, writing
+from dgxcheck.cli.options import emit, flag, option, renderer, writing
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.fleet.node import NodeVerdict
@@ -34,73 +34,23 @@ OF_WHERE = ("worker", "program", "fanout", "timeout")
 
 @click.command("fleet")
 @click.argument("results", metavar="RESULT...", nargs=-1)
-@click.option(
-    "-w",
-    "--where",
-    metavar="NODES",
-    help="Run dgxcheck health on these nodes, with the options after --: dgx[001-016], @group.",
-)
-@click.option(
-    "--worker",
-    type=click.Choice(["ssh", "exec"]),
-    default="ssh",
-    show_default=True,
-    help="With -w: how commands are run; exec runs them here, where %h is the node's name.",
-)
-@click.option(
-    "--program",
-    default="dgxcheck",
-    show_default=True,
-    metavar="COMMAND",
-    help="With -w: how dgxcheck is called on the nodes.",
-)
-@click.option(
-    "--fanout",
-    type=click.IntRange(1, 1024),
-    default=64,
-    show_default=True,
-    metavar="NUMBER",
-    help="With -w: nodes at once.",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(1, 86400),
-    default=300,
-    show_default=True,
-    metavar="SECONDS",
-    callback=seconds,
-    help="With -w: time limit for each node.",
-)
-@click.option(
-    "-n",
-    "--nodes",
-    metavar="NODES",
-    help="Nodes that must have a result: dgx[001-016,020] or @group. With --gate: the nodes to return, or all.",
-)
-@click.option(
-    "--gate",
-    is_flag=True,
-    help="May repaired nodes return to service? Exit code 0 if all faults are shown to be gone, else 2.",
-)
-@click.option(
-    "--max-age",
-    default="24h",
-    show_default=True,
-    metavar="TIME",
-    callback=duration,
-    help="Age from which a result proves nothing: its node is unknown, and --gate holds it back.",
-)
-@click.option(
-    "--history",
-    metavar="DIR",
-    type=click.Path(),
-    help="Analyse the results of many days, a folder or file: recurring faults, nodes that fail more often than others,"
-    " parts whose fault moved with them, limits ahead.",
-)
-@click.option("-c", "--config", metavar="FILE", type=click.Path(), help="With --format html: a site file with racks.")
-@click.option("-v", "--verbose", is_flag=True, help="List every row of every section.")
+@option("-w --where", "NODES", "Run dgxcheck health on these nodes, with the options after --: dgx[001-016], @group.")
+@option("--worker", ["ssh", "exec"], "With -w: how commands are run; exec runs them here, where %h is the node's name.",
+        default="ssh")  # fmt: skip
+@option("--program", "COMMAND", "With -w: how dgxcheck is called on the nodes.", default="dgxcheck")
+@option("--fanout", ("NUMBER", 1, 1024), "With -w: nodes at once.", default=64)
+@option("--timeout", ("SECONDS", 1, 86400), "With -w: time limit for each node.", default=300)
+@option("-n --nodes", "NODES", "Nodes that must have a result: dgx[001-016,020] or @group. With --gate: the nodes to"
+        " return, or all.")  # fmt: skip
+@flag("--gate", "May repaired nodes return to service? Exit code 0 if all faults are shown to be gone, else 2.")
+@option("--max-age", "TIME", "Age from which a result proves nothing: its node is unknown, and --gate holds it back.",
+        default="24h")  # fmt: skip
+@option("--history", "DIR", "Analyse the results of many days, a folder or file: recurring faults, nodes that fail"
+        " more often than others, parts whose fault moved with them, limits ahead.")  # fmt: skip
+@option("-c --config", "FILE", "With --format html: a site file with racks.")
+@flag("-v --verbose", "List every row of every section.")
 @failing
-@click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True)
+@option("--format form", [*RENDERERS], "", default="text")
 @writing
 @click.pass_context
 def command(

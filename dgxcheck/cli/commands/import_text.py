@@ -11,7 +11,7 @@ from dgxcheck.assessment.importing.texts import KNOWN, InputText, bundles, named
 from dgxcheck.assessment.importing.unread import nearest
 from dgxcheck.assessment.machine import open_source
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.cli.options import check_writable, emit, save, sources
+from dgxcheck.cli.options import check_writable, emit, flag, option, save, sources
 from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.plain_text import lines, visible
@@ -28,13 +28,11 @@ OF_ONE_BOX = "import only output of one box at one time"
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="TEXT...")
-@click.option("--onto", metavar="SOURCE", shell_complete=sources,
-              help="The box that the texts were made on: a recording, or a directory that contains sys/.")  # fmt: skip
-@click.option("-o", "--output", type=click.Path(), metavar="FILE",
-              help="The recording to write; an existing file is replaced.")  # fmt: skip
-@click.option("--host", default="", metavar="NAME",
-              help="Of texts that hold output of several hosts, the one to take.")  # fmt: skip
-@click.option("--show", is_flag=True, help="List what was recognised, and what was left and why.")
+@option("--onto", "SOURCE", "The box that the texts were made on: a recording, or a directory that contains sys/.",
+        shell_complete=sources)  # fmt: skip
+@option("-o --output", "FILE", "The recording to write; an existing file is replaced.")
+@option("--host", "NAME", "Of texts that hold output of several hosts, the one to take.", default="")
+@flag("--show", "List what was recognised, and what was left and why.")
 def command(files: tuple[str, ...], onto: str | None, output: str | None, host: str, show: bool) -> int:
     """Convert the output of other tools (TEXT, - for stdin) into a recording, for topo and health --from FILE.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dgxcheck.cli import INCOMPLETE
-from dgxcheck.cli.options import emit, output_file
+from dgxcheck.cli.options import emit, flag, option, output_file
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.integrate import COMMAND, INTEGRATIONS, Integration, command_problem, plan, write
 from dgxcheck.output.integrate import contents, listing, report
@@ -14,12 +14,11 @@ from dgxcheck.suggestion import did_you_mean
 
 @click.command("integrate")
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=lambda _ctx, _param, start: _names(start))
-@click.option("--print", "shown", is_flag=True, help="Print the contents of the files.")
-@click.option("--write", "wanted", is_flag=True, help="Write the files; existing files are never replaced.")
-@click.option("--root", type=click.Path(exists=True, file_okay=False), default="/", metavar="DIR",
-              help="Write below DIR, such as the image of a node, instead of /.")  # fmt: skip
-@click.option("--command", "program", default=COMMAND, metavar="PATH", show_default=True,
-              help="The path of dgxcheck that the files contain.")  # fmt: skip
+@flag("--print shown", "Print the contents of the files.")
+@flag("--write wanted", "Write the files; existing files are never replaced.")
+@option("--root", "DIR", "Write below DIR, such as the image of a node, instead of /.",
+        default="/", type=click.Path(exists=True, file_okay=False), show_default=False)  # fmt: skip
+@option("--command program", "PATH", "The path of dgxcheck that the files contain.", default=COMMAND)
 @output_file
 @click.pass_context
 def command(

@@ -6,13 +6,13 @@ import click
 
 from dgxcheck.assessment.gpu_list import gpu_list
 from dgxcheck.assessment.machine import LiveMachine
-from dgxcheck.cli.options import emit, reading, width, writing
+from dgxcheck.cli.options import emit, option, reading, width, writing
 from dgxcheck.output import gpu_list as renderer
 from dgxcheck.output import provenance
 
 
 @click.command("list")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@option("--format form", ["text", "json"], "", default="text")
 @reading
 @writing
 @click.pass_context

@@ -6,7 +6,7 @@ import click
 
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.new_profile import check_name, new_profile
-from dgxcheck.cli.options import emit, output_file, reading
+from dgxcheck.cli.options import emit, option, output_file, reading
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import profile_text
 from dgxcheck.profiles import library
@@ -14,7 +14,7 @@ from dgxcheck.profiles import library
 
 @click.command("profiles")
 @click.argument("name", required=False)
-@click.option("--new", metavar="NAME", help="Write the profile of this box, or of the one given with --from, as TOML.")
+@option("--new", "NAME", "Write the profile of this box, or of the one given with --from, as TOML.")
 @reading
 @output_file
 @click.pass_context

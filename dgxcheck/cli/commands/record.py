@@ -6,17 +6,16 @@ import click
 
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.recording import record
-from dgxcheck.cli.options import check_writable, reading, save, seconds
+from dgxcheck.cli.options import check_writable, flag, option, reading, save
 from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.output.plain_text import visible
 
 
 @click.command("record")
 @click.argument("file", type=click.Path(), metavar="FILE")
-@click.option("--window", type=click.FloatRange(min=0.1, max=86400), metavar="SECONDS", callback=seconds,
-              help="Read the counters again after this time, so that their growth can be checked.")  # fmt: skip
-@click.option("--keep-identity", is_flag=True,
-              help="Keep serial numbers, UUIDs, addresses and names; only you can then read the file.")  # fmt: skip
+@option("--window", ("SECONDS", 0.1, 86400), "Read the counters again after this time, so that their growth can be"
+        " checked.")  # fmt: skip
+@flag("--keep-identity", "Keep serial numbers, UUIDs, addresses and names; only you can then read the file.")
 @reading
 @click.pass_context
 def command(

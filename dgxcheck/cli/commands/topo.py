@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from dgxcheck.assessment.machine import LAUNCH, PEERS, RDMA, WIRING, LiveMachine, examine
-from dgxcheck.cli.options import LightCommand, emit, reading, width, writing
+from dgxcheck.cli.options import LightCommand, emit, flag, option, reading, width, writing
 from dgxcheck.cli.topo.question import Question
 from dgxcheck.cli.topo.whole_box import CAPABILITIES
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Topology
 
-F = TypeVar("F", bound=Callable[..., Any])
 _ANSWERS = {
     **{kind: ("whole_box", kind) for kind in ("matrix", "matrix_pci", "p2p", "tree", "rings", "path", "rdma", "peers")},
     "cpu": ("one_gpu", "gpus_of_cpu"),
@@ -50,10 +48,6 @@ _SPELT = {
 }  # fmt: skip
 
 
-def _flag(*names: str, text: str) -> Callable[[F], F]:
-    return click.option(*names, is_flag=True, help=text)
-
-
 def _two_devices(ctx: click.Context, param: click.Parameter, pair: tuple[str, str] | None) -> tuple[str, str] | None:
     """click takes the next option for the second device, and then has an argument too many."""
     if pair and any(each.startswith("-") for each in pair):
@@ -62,36 +56,30 @@ def _two_devices(ctx: click.Context, param: click.Parameter, pair: tuple[str, st
 
 
 @click.command("topo", cls=LightCommand)
-@_flag("-m", "--matrix", text="Show the matrix of GPUs and NICs; this is the default.")
-@_flag("-mp", "--matrix_pci", text="Show the matrix for PCI paths only, without NVLink.")
-@click.option("-p2p", "--p2pstatus", "p2p", type=click.Choice(list(CAPABILITIES)), metavar="r|w|n|a|p",
-              help="Show the peer-to-peer status: r read, w write, n nvlink, a atomics, p prop.")  # fmt: skip
-@click.option("-c", "--cpu", type=click.IntRange(min=0), metavar="CPU", help="Show the GPUs near this CPU.")
-@click.option("-n", "--nearest_gpus", "level", type=click.IntRange(0, 5), metavar="LEVEL",
-              help="Show the GPUs within LEVEL of one GPU (-i): 0 its board, 1 one PCIe switch, 2 several switches,"
-              " 3 a host bridge, 4 a NUMA node, 5 the whole system.")  # fmt: skip
-@_flag("-p", "--gpu_path", text="Show the most direct path between two GPUs (-i ID,ID).")
-@_flag("-C", "--get-numa-id-of-nearby-cpu", "numa_cpu", text="Show the NUMA node of the CPUs nearest to a GPU (-i).")
-@_flag(
-    "-M", "--get-numa-id-of-nearby-mem", "numa_memory", text="Show the NUMA node of the memory nearest to a GPU (-i)."
-)
-@_flag("-gnid", "--gpu-numa-id", "gpu_numa", text="Show the NUMA node that a GPU's own memory forms (-i).")
-@click.option("-i", "--id", "ids", multiple=True, metavar="ID[,ID]",
-              help="GPUs to query: index, bus id or UUID; may be repeated.")  # fmt: skip
-@_flag("--tree", text="Show host bridges, switches and devices, with the link of each hop.")
-@_flag("--rings", text="Show NVLink rings and the collective bandwidth that they allow.")
-@click.option("--path", nargs=2, metavar="A B", callback=_two_devices,
-              help="Show every hop between two GPUs or NICs, and the expected bandwidth.")  # fmt: skip
-@_flag("--rdma", text="Show GPUDirect RDMA of each GPU and HCA: ready, slow, no or unknown, with the reason.")
-@_flag("--peers", text="Show which GPUs reach each other's memory directly, and what prevents the others.")
-@click.option("--format", "form", type=click.Choice(["text", "nvidia-smi", "json", *_PICTURES, *_LAUNCH]),
-              default="text", show_default=True,
-              help="nvidia-smi prints the tab-separated cells of current drivers; svg draws a picture of the wiring or"
-              " of one path, dot writes it for graphviz; env, gres (Slurm), rankfile (Open MPI) and nccl-xml are for"
-              " launchers, nfd for Kubernetes.")  # fmt: skip
-@_flag("--nvme", text="Show NVMe disks in a picture, too.")
-@click.option("--labels", type=click.Choice(["soc", "sys"]),
-              help="Label in text for the path between NUMA nodes; the default is soc.")  # fmt: skip
+@flag("-m --matrix", "Show the matrix of GPUs and NICs; this is the default.")
+@flag("-mp --matrix_pci", "Show the matrix for PCI paths only, without NVLink.")
+@option("-p2p --p2pstatus p2p", [*CAPABILITIES], "Show the peer-to-peer status: r read, w write, n nvlink, a atomics,"
+        " p prop.", metavar="r|w|n|a|p")  # fmt: skip
+@option("-c --cpu", ("CPU", 0, None), "Show the GPUs near this CPU.")
+@option("-n --nearest_gpus level", ("LEVEL", 0, 5), "Show the GPUs within LEVEL of one GPU (-i): 0 its board, 1 one"
+        " PCIe switch, 2 several switches, 3 a host bridge, 4 a NUMA node, 5 the whole system.")  # fmt: skip
+@flag("-p --gpu_path", "Show the most direct path between two GPUs (-i ID,ID).")
+@flag("-C --get-numa-id-of-nearby-cpu numa_cpu", "Show the NUMA node of the CPUs nearest to a GPU (-i).")
+@flag("-M --get-numa-id-of-nearby-mem numa_memory", "Show the NUMA node of the memory nearest to a GPU (-i).")
+@flag("-gnid --gpu-numa-id gpu_numa", "Show the NUMA node that a GPU's own memory forms (-i).")
+@option("-i --id ids", "ID[,ID]", "GPUs to query: index, bus id or UUID; may be repeated.", multiple=True)
+@flag("--tree", "Show host bridges, switches and devices, with the link of each hop.")
+@flag("--rings", "Show NVLink rings and the collective bandwidth that they allow.")
+@option("--path", "A B", "Show every hop between two GPUs or NICs, and the expected bandwidth.",
+        nargs=2, callback=_two_devices)  # fmt: skip
+@flag("--rdma", "Show GPUDirect RDMA of each GPU and HCA: ready, slow, no or unknown, with the reason.")
+@flag("--peers", "Show which GPUs reach each other's memory directly, and what prevents the others.")
+@option("--format form", ["text", "nvidia-smi", "json", *_PICTURES, *_LAUNCH], "nvidia-smi prints the tab-separated"
+        " cells of current drivers; svg draws a picture of the wiring or of one path, dot writes it for graphviz; env,"
+        " gres (Slurm), rankfile (Open MPI) and nccl-xml are for launchers, nfd for Kubernetes.",
+        default="text")  # fmt: skip
+@flag("--nvme", "Show NVMe disks in a picture, too.")
+@option("--labels", ["soc", "sys"], "Label in text for the path between NUMA nodes; the default is soc.")
 @reading
 @writing
 @click.pass_context

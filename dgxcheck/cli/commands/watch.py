@@ -14,7 +14,7 @@ from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.progress import interruptible
 from dgxcheck.assessment.selection import site_settings
 from dgxcheck.cli import watch_sinks
-from dgxcheck.cli.options import deadline, duration, profiles, seconds, writable
+from dgxcheck.cli.options import deadline, flag, option, profiles, writable
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.profiles.library import by_name
@@ -28,69 +28,20 @@ _FORMS = {"json": json_line, "text": text_line}
 
 
 @click.command("watch")
-@click.option(
-    "--every",
-    default="5m",
-    show_default=True,
-    metavar="TIME",
-    callback=duration,
-    help="Check the health of the box after each such time (90s, 30m, 2h), in a process of its own.",
-)
-@click.option("--no-health", is_flag=True, help="Never check the health; report only events.")
-@click.option(
-    "--counters",
-    type=click.FloatRange(min=1, max=86400),
-    default=30,
-    show_default=True,
-    metavar="SECONDS",
-    callback=seconds,
-    help="Read link states and error counters from sysfs this often.",
-)
-@click.option(
-    "--state",
-    type=click.Path(),
-    metavar="FILE",
-    help="File that survives restarts; the default is watch.json in the state directory.",
-)
-@click.option(
-    "--metrics",
-    type=click.Path(),
-    metavar="FILE",
-    callback=writable,
-    help="Write counts as metrics to FILE, for the textfile collector of node_exporter.",
-)
-@click.option(
-    "--exec",
-    "program",
-    type=click.Path(),
-    metavar="PROGRAM",
-    help="Run PROGRAM for each event, with the event as JSON on stdin.",
-)
-@click.option(
-    "--kernel-log",
-    type=click.Path(),
-    metavar="FILE",
-    help="Print the events of a saved kernel log and exit; nothing is watched.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["auto", "table", "text", "json"]),
-    default="auto",
-    show_default=True,
-    help="A table, or a line per event; auto: a table on a terminal, JSON otherwise.",
-)
-@click.option(
-    "--profile",
-    default="auto",
-    show_default=True,
-    metavar="NAME",
-    shell_complete=profiles,
-    help="The reference machine of the health check, as for dgxcheck health.",
-)
-@click.option(
-    "-c", "--config", metavar="FILE", type=click.Path(), help="The site's configuration, as for dgxcheck health."
-)
+@option("--every", "TIME", "Check the health of the box after each such time (90s, 30m, 2h), in a process of its own.",
+        default="5m")  # fmt: skip
+@flag("--no-health", "Never check the health; report only events.")
+@option("--counters", ("SECONDS", 1, 86400), "Read link states and error counters from sysfs this often.", default=30)
+@option("--state", "FILE", "File that survives restarts; the default is watch.json in the state directory.")
+@option("--metrics", "FILE", "Write counts as metrics to FILE, for the textfile collector of node_exporter.",
+        callback=writable)  # fmt: skip
+@option("--exec program", "PROGRAM", "Run PROGRAM for each event, with the event as JSON on stdin.")
+@option("--kernel-log", "FILE", "Print the events of a saved kernel log and exit; nothing is watched.")
+@option("--format form", ["auto", "table", "text", "json"], "A table, or a line per event; auto: a table on a"
+        " terminal, JSON otherwise.", default="auto")  # fmt: skip
+@option("--profile", "NAME", "The reference machine of the health check, as for dgxcheck health.",
+        default="auto", shell_complete=profiles)  # fmt: skip
+@option("-c --config", "FILE", "The site's configuration, as for dgxcheck health.")
 @deadline
 @click.pass_context
 def command(

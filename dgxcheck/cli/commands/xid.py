@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dgxcheck.assessment.xid_explanation import explain, explain_all, relations_of
-from dgxcheck.cli.options import emit, output_file
+from dgxcheck.cli.options import emit, flag, option, output_file
 from dgxcheck.xid.relations import relations
 from dgxcheck.xid.table import BOARDS, NAMES
 
@@ -27,10 +27,10 @@ class _Number(click.IntRange):
 
 @click.command("xid")
 @click.argument("number", required=False, type=_Number(min=0), metavar="[NUMBER]")
-@click.option("--list", "listed", is_flag=True, help="List every Xid and SXid, a line each.")
-@click.option("--gpu", metavar="NAME", shell_complete=_gpus,
-              help="Board or architecture (v100, h100, ampere); some Xids differ before Ampere.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@flag("--list listed", "List every Xid and SXid, a line each.")
+@option("--gpu", "NAME", "Board or architecture (v100, h100, ampere); some Xids differ before Ampere.",
+        shell_complete=_gpus)  # fmt: skip
+@option("--format form", ["text", "json"], "", default="text")
 @output_file
 @click.pass_context
 def command(

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import time
-
-from dgxcheck import __version__
 from dgxcheck.facts.missing import Json
 from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Outlier
-from dgxcheck.output.json_values import compact
+from dgxcheck.output.json_values import compact, head, members
 from dgxcheck.output.report import FleetReport
 
 
 def render(report: FleetReport) -> str:
     """All nodes, each kind of fault, outliers and versions."""
     fleet = report.fleet
-    unread: list[Json] = [{"where": unreadable.where, "why": unreadable.why} for unreadable in fleet.unread]
     return compact(
         {
-            "schema": "dgxcheck/fleet/1",
-            "tool_version": __version__,
-            "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **head("dgxcheck/fleet/1"),
             "verdict": fleet.verdict,
             "summary": {**_counts(fleet), "exit_code": report.exit_code},
             "silent": [*fleet.silent],
@@ -30,7 +24,7 @@ def render(report: FleetReport) -> str:
             "faults": [_kind(kind) for kind in fleet.kinds],
             "outliers": [_outlier(outlier) for outlier in fleet.outliers],
             "versions": [_difference(difference) for difference in fleet.differences],
-            "unread": unread,
+            "unread": [members(unreadable, "where why") for unreadable in fleet.unread],
         }
     )
 
@@ -43,19 +37,11 @@ def _counts(fleet: Fleet) -> dict[str, Json]:
 def _node(node: Node) -> Json:
     newest = node.newest
     return {
-        "name": node.name,
-        "verdict": node.verdict,
-        "newest": {
-            "verdict": newest.verdict,
-            "level": newest.level,
-            "generated_at": newest.generated_at,
-            "live": newest.live,
-        },
+        **members(node, "name verdict"),
+        "newest": members(newest, "verdict level generated_at live"),
         "stale": node.stale,
         "score": newest.score,
-        "profile": newest.group.profile or None,
-        "gpus": newest.group.gpus,
-        "driver": newest.group.driver or None,
+        **members(newest.group, "profile? gpus driver?"),
         "faults": [_fault(fault) for fault in node.faults],
     }
 
@@ -63,14 +49,10 @@ def _node(node: Node) -> Json:
 def _fault(found: OpenFault) -> Json:
     fault = found.fault
     return {
-        "key": fault.key,
-        "status": fault.status,
+        **members(fault, "key status"),
         "fault": fault.word or None,
-        "subject": fault.subject,
-        "message": fault.message,
-        "action": fault.action or None,
-        "level": found.level,
-        "found_at": found.found_at,
+        **members(fault, "subject message action?"),
+        **members(found, "level found_at"),
     }
 
 
@@ -86,14 +68,7 @@ def _kind(kind: KindOfFault) -> Json:
 
 
 def _outlier(outlier: Outlier) -> Json:
-    return {
-        "node": outlier.node,
-        "key": outlier.key,
-        "value": outlier.value,
-        "median": outlier.median,
-        "nodes": outlier.nodes,
-        "off": round(outlier.off, 4),
-    }
+    return {**members(outlier, "node key value median nodes"), "off": round(outlier.off, 4)}
 
 
 def _difference(difference: VersionDifference) -> Json:

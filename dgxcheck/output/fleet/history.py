@@ -18,7 +18,7 @@ from dgxcheck.fleet.part_history import DAY_S, Followed, PartHistory, Place, Sta
 from dgxcheck.fleet.trends import Trend
 from dgxcheck.output.exposition import classic, metric
 from dgxcheck.output.fleet.text import number, section
-from dgxcheck.output.json_values import compact
+from dgxcheck.output.json_values import compact, head, members
 from dgxcheck.output.page.blocks import Block, Fold, Page, PageSection, Paragraph
 from dgxcheck.output.page.html import render as page
 from dgxcheck.output.plain_text import lines
@@ -203,9 +203,7 @@ def as_json(report: HistoryReport) -> str:
     """All nodes with their faults, all parts with a fault or a move, and what is blamed."""
     history = report.history
     return compact({
-        "schema": "dgxcheck/history/1",
-        "tool_version": __version__,
-        "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **head("dgxcheck/history/1"),
         "verdict": report.verdict,
         "exit_code": report.exit_code,
         "results": history.results,
@@ -229,10 +227,9 @@ def as_json(report: HistoryReport) -> str:
         "trends": [{
             "serial": trend.part.serial, "kind": trend.part.kind, "node": trend.place[0], "at": trend.place[1],
             "gauge": trend.gauge, "first_seen": _date(trend.first_s), "last_seen": _date(trend.last_s),
-            "first": trend.first, "last": trend.last, "limit": trend.limit, "per_day": trend.per_day,
-            "readings": trend.readings, "reached": _date(trend.reached_s),
+            **members(trend, "first last limit per_day readings"), "reached": _date(trend.reached_s),
         } for trend in history.trends],
-        "unread": [{"where": unreadable.where, "why": unreadable.why} for unreadable in history.unread],
+        "unread": [members(unreadable, "where why") for unreadable in history.unread],
     })  # fmt: skip
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
-from dgxcheck import __version__
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.facts.missing import Json
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.pairs import ALL, LEAST_SHARE, Blamed, Plan
 from dgxcheck.output.fleet.text import number, section
-from dgxcheck.output.json_values import compact
+from dgxcheck.output.json_values import compact, head, members
 from dgxcheck.output.plain_text import lines
 from dgxcheck.output.report import PairsReport
 
@@ -151,20 +148,17 @@ def _share(chance: float) -> str:
 
 def as_json(report: PairsReport) -> str:
     judged = report.judged
-    medians: dict[str, Json] = {**judged.medians}
     return compact({
-        "schema": "dgxcheck/pairs/1",
-        "tool_version": __version__,
-        "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **head("dgxcheck/pairs/1"),
         "verdict": report.verdict,
         "exit_code": report.exit_code,
         "nodes": judged.nodes,
         "measurements": judged.tests,
         "rounds": judged.rounds,
-        "medians": medians,
+        "medians": {**judged.medians},
         "blamed": [{
             "what": each.what, "name": each.name, "adapters": [*each.adapters], "share": round(each.share, 4),
             "rounds": each.rounds, "fast_partners": [*each.partners], "chance": each.chance, "note": each.note or None,
         } for each in judged.blamed],
-        "unread": [{"where": unreadable.where, "why": unreadable.why} for unreadable in judged.unread],
+        "unread": [members(unreadable, "where why") for unreadable in judged.unread],
     })  # fmt: skip

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from math import isfinite
 
-from dgxcheck import __version__
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Subject
 from dgxcheck.checks.engine.run import counts
@@ -14,7 +12,7 @@ from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health import host_use
-from dgxcheck.output.json_values import compact, either, source
+from dgxcheck.output.json_values import compact, either, head, members, source
 from dgxcheck.output.report import HealthReport
 from dgxcheck.profiles.model import SelectedProfile
 
@@ -38,9 +36,7 @@ def render(report: HealthReport) -> str:
 
         causes, remedy = as_json(assessment), remedies(diagnosis, assessment.findings)
     whole: dict[str, Json] = {
-        "schema": SCHEMA,
-        "tool_version": __version__,
-        "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **head(SCHEMA),
         **{key: value for name in assessment.host for key, value in either(name, assessment.host[name]).items()},
         "duration_seconds": round(assessment.seconds, 3),
         "source": source(assessment.origin),
@@ -70,12 +66,7 @@ def _score(assessment: Assessment) -> Json:
     if score is None:
         return None
     return {
-        "total": score.total,
-        "coverage": score.coverage,
-        "floor": score.floor,
-        "uncapped": score.uncapped,
-        "measured": score.measured,
-        "cap": score.cap,
+        **members(score, "total coverage floor uncapped measured cap"),
         "usable_gpus": round(score.usable_gpus, 3),
         "level": assessment.level,
         "areas": {str(area): value for area, value in score.areas.items()},
@@ -85,17 +76,13 @@ def _score(assessment: Assessment) -> Json:
 def _finding(finding: Finding, remedy: str) -> Json:
     judgement = finding.judgement
     return {
-        "key": finding.key,
-        "id": finding.id,
+        **members(finding, "key id"),
         "subject": _subject(finding.subject),
         "peer": _subject(finding.subject.peer) if finding.subject.peer else None,
         "status": judgement.status.value,
         "reason": judgement.reason or None,
         "fault": None if judgement.fault is None else judgement.fault.word,
-        "message": judgement.message,
-        "measured": judgement.measured,
-        "expected": judgement.expected,
-        "unit": judgement.unit or None,
+        **members(judgement, "message measured expected unit?"),
         "threshold_source": finding.source,
         "evidence": [{"where": item.where, "value": item.value} for item in judgement.evidence],
         "remedy": remedy,
@@ -116,40 +103,25 @@ def _of_nothing(assessment: Assessment) -> dict[str, Json]:
 
 
 def _acknowledgement(finding: Finding) -> dict[str, Json]:
-    acknowledgement = finding.acknowledgement
-    if acknowledgement is None:
-        return {}
-    return {
-        "acknowledged": {
-            "reason": acknowledgement.reason,
-            "expiry": acknowledgement.expiry,
-            "ceiling": acknowledgement.ceiling,
-            "lapsed": acknowledgement.lapsed or None,
-        }
-    }
+    known = finding.acknowledgement
+    return {} if known is None else {"acknowledged": members(known, "reason expiry ceiling lapsed?")}
 
 
 def _measurement(figure: Figure) -> Json:
     """One figure, with its samples and what they are held to."""
     row = figure.row
     value = row.value
-    samples: list[Json] = [*row.samples]
     return {
-        "kind": row.kind,
-        "a": row.a,
-        "b": row.b or None,
+        **members(row, "kind a b?"),
         "value": value if isinstance(value, int | float) else None,
         **({"reason": value.reason} if isinstance(value, Missing) else {}),
         **({"reason": f"{value.reason}: {value}"} if isinstance(value, NotMeasured) else {}),
-        "unit": row.unit or None,
-        "method": row.method or None,
-        "samples": samples,
+        **members(row, "unit? method? samples"),
         "spread": _spread(row),
         "expected": figure.expected,
         "verdict": None if figure.verdict is None else figure.verdict.value,
-        "source": figure.source or None,
-        "tool": row.tool or None,
-        "how": row.how,
+        **members(figure, "source?"),
+        **members(row, "tool? how"),
     }
 
 

@@ -31,6 +31,7 @@ from dgxcheck.output.health.instructions import (
     recurrence_text,
     remedies_of,
 )
+from dgxcheck.output.json_values import members
 from dgxcheck.output.plain_text import visible, wrapped
 
 _MOST_FINDINGS = 8
@@ -240,18 +241,13 @@ def _action_json(
         "remedy_of": action.remedy_of or None,
         "text": action_text(action, remedies),
         "source": source_of(action, faults, finding),
-        "disturbs": list(action.disturbs),
-        "scope": action.scope,
-        "urgency": action.urgency,
+        **members(action, "disturbs scope urgency"),
     }
 
 
 def _confidence(confidence: Confidence) -> Json:
     return {
-        "level": confidence.level,
-        "reason": confidence.reason,
-        "kinds": confidence.kinds,
-        "among": confidence.among,
+        **members(confidence, "level reason kinds among"),
         "unaffected": list(confidence.beside),
         "others": [_component(component) for component in confidence.others],
         "text": confidence_text(confidence),
@@ -261,8 +257,7 @@ def _confidence(confidence: Confidence) -> Json:
 def _recurrence(recurrence: Recurrence) -> Json:
     return {
         "xid": recurrence.number,
-        "reset": recurrence.reset,
-        "reboots": recurrence.reboots,
+        **members(recurrence, "reset reboots"),
         "last_seen_at": recurrence.date or None,
         "skipped": list(recurrence.skipped),
         "text": recurrence_text(recurrence),
@@ -270,21 +265,12 @@ def _recurrence(recurrence: Recurrence) -> Json:
 
 
 def _fru(unit: Fru) -> Json:
-    return {
-        "name": unit.name, "bdf": shown(unit.bdf), "slot": unit.slot or None, "serial": unit.serial or None,
-        "part_number": unit.part_number or None,
-    }  # fmt: skip
+    return {"name": unit.name, "bdf": shown(unit.bdf), **members(unit, "slot? serial? part_number?")}
 
 
 def _component(component: Component) -> Json:
     return {
-        "kind": component.kind,
-        "name": component.name,
+        **members(component, "kind name"),
         "bdf": shown(component.bdf),
-        "peer_bdf": component.peer_bdf,
-        "part": component.part or None,
-        "position": component.position or None,
-        "slot": component.slot,
-        "serial": component.serial,
-        "shared_by": list(component.shared_by),
+        **members(component, "peer_bdf part? position? slot serial shared_by"),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.output.json_values import either
+from dgxcheck.output.json_values import either, members
 from dgxcheck.output.plain_text import columns, visible
 
 TYPE_CHECKING = False
@@ -58,9 +58,8 @@ def _host(load: HostLoad | Missing) -> str:
 
 
 def _program(program: Program) -> Json:
-    members: dict[str, Json] = {"gpu": program.gpu, "bdf": program.bdf, "pid": program.pid}
-    members |= either("gpu_memory_bytes", program.gpu_memory) | either("name", program.name)
-    return members | either("user", program.user) | either("command", program.command)
+    told = members(program, "gpu bdf pid") | either("gpu_memory_bytes", program.gpu_memory)
+    return told | either("name", program.name) | either("user", program.user) | either("command", program.command)
 
 
 def _load(load: HostLoad | None) -> Json:

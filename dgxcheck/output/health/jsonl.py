@@ -5,10 +5,8 @@ What passed has its key and its figure alone; what did not pass has what an admi
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
-from dgxcheck import __version__
 from dgxcheck.assessment.node_facts import gpu_models, nvlink_domains, nvlinks, parts, versions
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
@@ -20,7 +18,7 @@ from dgxcheck.fleet.node import COMPARED
 from dgxcheck.output.health.finding_lines import component_name, subject_name
 from dgxcheck.output.health.instructions import action_text, remedies, remedies_of
 from dgxcheck.output.health.metrics import number
-from dgxcheck.output.json_values import compact, either, part, source
+from dgxcheck.output.json_values import compact, either, head, members, part, source
 from dgxcheck.output.report import HealthReport
 
 
@@ -30,9 +28,7 @@ def render(report: HealthReport) -> str:
     findings, score = assessment.findings, assessment.score
     return compact(
         {
-            "schema": RESULT,
-            "tool_version": __version__,
-            "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **head(RESULT),
             **{key: value for name in assessment.host for key, value in either(name, assessment.host[name]).items()},
             "source": source(assessment.origin),
             "level": assessment.level,
@@ -82,10 +78,7 @@ def _finding(finding: Finding, cause: str | None, remedy: str) -> Json:
         "status": said.status.value,
         "fault": None if said.fault is None else said.fault.word,
         "subject": subject_name(finding.subject),
-        "message": said.message,
-        "measured": said.measured,
-        "expected": said.expected,
-        "unit": said.unit or None,
+        **members(said, "message measured expected unit?"),
         "cause": cause,
         "action": remedy,
         **({"acknowledged": known.reason} if known is not None and finding.acknowledged else {}),

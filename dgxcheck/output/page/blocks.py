@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, TypeAlias
 
 from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.shapes import Picture
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 Tone = Literal["pass", "warn", "fail", "unknown", "skip"]
 

@@ -5,53 +5,49 @@ from __future__ import annotations
 from dgxcheck import __version__
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.output.json_values import compact, either, source
+from dgxcheck.output.json_values import compact, either, members, source
 from dgxcheck.source.protocol import Origin
 from dgxcheck.topology.model import Device, Link, Topology
 
 SCHEMA = "dgxcheck/topo/1"
 
 
-def document(topology: Topology, origin: Origin, members: dict[str, Json]) -> str:
-    """The whole document; ``members`` are the parts that a command adds (``rings``, ``path``, ``p2p`` ..)."""
+def document(topology: Topology, origin: Origin, added: dict[str, Json]) -> str:
+    """The whole document; ``added`` are the parts that a command adds (``rings``, ``path``, ``p2p`` ..)."""
     whole: dict[str, Json] = {
         "schema": SCHEMA,
         "tool_version": __version__,
         "source": source(origin),
         "devices": [_device(device) for device in topology.devices],
-        "links": [_link(link) for link in topology.links],
+        "links": [of_link(link) for link in topology.links],
         "notes": [*([topology.headline] if topology.headline else []), *topology.notes],
     }
-    return compact(whole | members)
+    return compact(whole | added)
 
 
 def _device(device: Device) -> Json:
-    members: dict[str, Json] = {"name": device.name, "kind": device.kind}
-    members |= either("bdf", device.path if shown(device.bdf) is None else device.bdf)
+    told = members(device, "name kind")
+    told |= either("bdf", device.path if shown(device.bdf) is None else device.bdf)
     if device.kind == "gpu":
-        members |= either("index", device.uuid if device.index is None else device.index) | either("uuid", device.uuid)
+        told |= either("index", device.uuid if device.index is None else device.index) | either("uuid", device.uuid)
     else:
-        members |= either("is_vf", device.is_vf)
-    members |= either("numa_node", device.numa_node) | either("cpu_affinity", device.cpu_affinity)
+        told |= either("is_vf", device.is_vf)
+    told |= either("numa_node", device.numa_node) | either("cpu_affinity", device.cpu_affinity)
     if device.kind == "gpu":
-        members |= either("gpu_numa_id", device.gpu_numa_id) | either("nvlink_positions", device.nvlink_positions)
+        told |= either("gpu_numa_id", device.gpu_numa_id) | either("nvlink_positions", device.nvlink_positions)
     if isinstance(device.path, Missing):
-        members |= either("path", device.path)
+        told |= either("path", device.path)
     else:
-        members["path"] = list(device.path)
+        told["path"] = list(device.path)
     for key in ("link_gen", "link_width", "max_link_gen", "max_link_width"):
-        members |= either(key, device.path if device.function is None else getattr(device.function, key))
-    return members
+        told |= either(key, device.path if device.function is None else getattr(device.function, key))
+    return told
 
 
-def _link(link: Link) -> Json:
+def of_link(link: Link) -> dict[str, Json]:
+    """What joins two devices."""
     return {
-        "a": link.a,
-        "b": link.b,
-        "label": link.label,
-        "pci": link.pci,
-        "pci_reason": link.pci_reason or None,
-        "nvlinks": link.nvlinks,
+        **members(link, "a b label pci pci_reason? nvlinks"),
         "nvlinks_reason": link.nvlink_reason or None,
         "nvlink_generation": link.nvlink_generation,
     }

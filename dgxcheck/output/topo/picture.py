@@ -69,8 +69,7 @@ def path_mark(topology: Topology, a: Device, b: Device, words: str) -> Mark:
         return Mark(
             number=0, tone="way", sign="", tag="", words=words, at=(*ends, pair(a.bdf or a.name, b.bdf or b.name))
         )
-    hops = hops_between(a, b, topology.functions)
-    links = tuple(link(hop.device) for hop in rows(hops))
+    links = tuple(link(hop.device) for hop in rows(hops_between(a, b, topology.functions)))
     return Mark(number=0, tone="way", sign="", tag="", words=words, at=(*ends, *links, *_roots(a, b)))
 
 

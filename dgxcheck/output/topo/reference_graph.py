@@ -22,10 +22,9 @@ def as_json(topology: Topology) -> dict[str, Json]:
     near = nearest(graph, generation) if graph.pairs and not equal else None
     if near is None:
         return {"nvlink_graph": {"equals": equal, "nearest": None}}
-    pairs: list[Json] = [
-        {"a": difference.a, "b": difference.b, "has": difference.has, "expected": difference.expected}
-        for difference in near.differences
-    ]
+    from dgxcheck.output.json_values import members
+
+    pairs: list[Json] = [members(difference, "a b has expected") for difference in near.differences]
     member: Json = {"name": near.reference.name, "missing_gpus": near.missing_gpus, "differences": pairs}
     return {"nvlink_graph": {"equals": equal, "nearest": member}}
 

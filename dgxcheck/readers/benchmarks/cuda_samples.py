@@ -23,7 +23,7 @@ import re
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.model import Imported
+from dgxcheck.readers.model import Imported, Part
 from dgxcheck.readers.values import MOST_GBS, bare, bounded, gpu, imported, integer, number
 
 BANDWIDTH_TOOL = "bandwidthTest"
@@ -180,7 +180,7 @@ SIMPLE_P2P_CHATTER = LazyPattern(
 def read_simple_p2p(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``access``, ``p2p-alternating`` (one copy at a time, to and fro) in GB/s, and ``p2p-integrity`` of both ways."""
     facts: list[tuple[str, Json]] = []
-    understood: set[int] = set()
+    part = Part(SIMPLE_P2P_TOOL)
     pair: tuple[int, int] | None = None
     size = 0
     wrong: list[int] = []
@@ -190,10 +190,10 @@ def read_simple_p2p(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if both := _pair(access[1], access[2]):
                 fact = imported(access[3] == "Yes", "", tool=SIMPLE_P2P_TOOL, line=at, method="cudaDeviceCanAccessPeer")
                 facts.append((f"measure access {both[0]} {both[1]}", fact))
-                understood.add(at)
+                part.lines.add(at)
         elif begun := PAIR.fullmatch(line):
             pair, size, wrong = _pair(begun[1], begun[2]), 0, []
-            understood.add(at)
+            part.lines.add(at)
         elif rate := RATE.fullmatch(line):
             both, value = _pair(rate[1], rate[2]), number(rate[3], MOST_GBS)
             if both and value is not None:
@@ -206,21 +206,21 @@ def read_simple_p2p(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                     method="cudaMemcpy, alternating directions",
                 )
                 facts.append((f"measure p2p-alternating {min(both)} {max(both)}", fact))
-                understood.add(at)
+                part.lines.add(at)
         elif buffers := BUFFERS.fullmatch(line):
             size = int(buffers[1]) * MIB
-            understood.add(at)
+            part.lines.add(at)
         elif error := WRONG.fullmatch(line):
             wrong.append(int(error[1]))
-            understood.add(at)
+            part.lines.add(at)
         elif verdict := VERDICT.fullmatch(line):
             if pair is not None:
                 facts += _integrity(pair, wrong, verdict[1] == "passed", size, at)
-                understood.add(at)
+                part.lines.add(at)
             pair, wrong = None, []
         elif SIMPLE_P2P_CHATTER.fullmatch(line):
-            understood.add(at)
-    return (Imported(tool=SIMPLE_P2P_TOOL, facts=merge_runs(facts), understood=frozenset(understood)),) if facts else ()
+            part.lines.add(at)
+    return part.imported(merge_runs(facts)) if facts else ()
 
 
 def _pair(a: str, b: str) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.typical import median
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.host.cuda import error_of_host
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part, Reports
 from dgxcheck.readers.values import bounded, gpu
 
 BURN_TOOL = "gpu_burn"
@@ -66,8 +66,7 @@ def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated report GPU3 gpu_burn-..`` for every GPU with a line of progress or a verdict."""
     gpus: dict[int, _Gpu] = {}
     names: dict[int, str] = {}
-    understood: set[int] = set()
-    chatter: set[int] = set()
+    part = Part(BURN_TOOL)
     why = ""
     tested = False
     for number, raw in enumerate(bounded(lines)):
@@ -76,26 +75,24 @@ def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         for match in progress:
             _progress(gpus, match)
         if progress:
-            understood.add(number)
+            part.lines.add(number)
         elif _TESTED.fullmatch(line):
             tested = True
-            understood.add(number)
+            part.lines.add(number)
         elif tested and (verdict := _VERDICT.fullmatch(line)) and (index := gpu(verdict["gpu"])) is not None:
             gpus.setdefault(index, _Gpu()).verdict = verdict["verdict"]
-            understood.add(number)
+            part.lines.add(number)
         elif (named := _NAME.fullmatch(line)) and (index := gpu(named["gpu"])) is not None:
             names[index] = named["name"]
         elif failed := _FAILED.fullmatch(line):
             why = why or failed["why"].strip(" :")
-            chatter.add(number)
+            part.beside.add(number)
         elif _BURN_CHATTER.fullmatch(line):
-            chatter.add(number)
-    if not gpus:
-        return ()
+            part.beside.add(number)
     for index, name in names.items():
         if index in gpus:
             gpus[index].name = name
-    return (Imported(tool=BURN_TOOL, facts=_judged(gpus, why).facts(), understood=frozenset(understood | chatter)),)
+    return part.imported(_judged(gpus, why).facts()) if gpus else ()
 
 
 def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
@@ -163,8 +160,7 @@ def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated report GPU3 gpu-fryer-..``: throttled, slower than the others, or neither."""
     rates: dict[int, float] = {}
     throttled: dict[int, FaultKind | None] = {}
-    understood: set[int] = set()
-    chatter: set[int] = set()
+    part = Part(FRYER_TOOL)
     index: int | None = None
     for number, raw in enumerate(bounded(lines)):
         line = raw.strip()
@@ -175,16 +171,13 @@ def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             by_hardware = Fault.HARDWARE_SLOWDOWN if held["hw"] == "true" else None
             throttled[index] = Fault.THERMAL_SLOWDOWN if thermal else by_hardware
         else:
-            chatter |= {number} if _FRYER_CHATTER.fullmatch(line) else set()
+            part.beside |= {number} if _FRYER_CHATTER.fullmatch(line) else set()
             continue
-        understood.add(number)
-    if not rates:
-        return ()
-    reports = Reports(FRYER_TOOL)
+        part.lines.add(number)
     for index, rate in rates.items():
         others = [value for other, value in rates.items() if other != index]
-        _judge(reports, f"GPU{index}", rate, others, throttled.get(index))
-    return (Imported(tool=FRYER_TOOL, facts=reports.facts(), understood=frozenset(understood | chatter)),)
+        _judge(part, f"GPU{index}", rate, others, throttled.get(index))
+    return part.imported() if rates else ()
 
 
 def _judge(reports: Reports, subject: str, rate: float, others: list[float], fault: FaultKind | None) -> None:

@@ -16,20 +16,17 @@ there is none, today's sample is assumed.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, TypeVar
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.model import Imported
+from dgxcheck.readers.model import Imported, Part
 from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported, number
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
-
-    V = TypeVar("V")
+V = TypeVar("V")
 
 TWO_PLACES = LazyPattern(r"\d{1,12}\.\d\d", flags=re.ASCII)
 
@@ -100,11 +97,7 @@ def rows(
     return tuple(table_rows)
 
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import TypeAlias
-
-    Table: TypeAlias = "tuple[re.Match[str], Matrix]"
+Table: TypeAlias = "tuple[re.Match[str], Matrix]"
 
 TOOL = "p2pBandwidthLatencyTest"
 HEADING = LazyPattern(
@@ -135,7 +128,7 @@ def read_p2p_bandwidth_latency(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     the GPU's clock and ``latency-cpu`` (the time that queueing a copy takes), and ``device`` (an index's bus id)."""
     lines = bounded(lines)
     tables = matrices(lines, ("D\\D", "GPU", "CPU"))
-    understood: set[int] = set()
+    part = Part(TOOL)
     facts: list[tuple[str, Json]] = []
     output: list[Table] = []
     heading: re.Match[str] | None = None
@@ -146,31 +139,31 @@ def read_p2p_bandwidth_latency(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if at in tables:
             table = tables[at]
             if at <= until and connectivity:
-                facts += _access(table, understood)
+                facts += _access(table, part.lines)
             elif at <= until and heading is not None and (table.corner == "CPU" or not headed):
                 output.append((heading, table))
             connectivity, headed = False, True
             until = at + len(table.rows) + NEAR
         elif match := HEADING.fullmatch(line):
             if any(match[0] == earlier[0] for earlier, _ in output):
-                facts += _figures(output, understood)
+                facts += _figures(output, part.lines)
                 output = []
             heading, headed, until = match, False, at + NEAR
-            understood.add(at)
+            part.lines.add(at)
         elif line in (CONNECTIVITY, TITLE):
             if line == TITLE:
-                facts += _figures(output, understood)
+                facts += _figures(output, part.lines)
                 output = []
             connectivity, heading, until = line == CONNECTIVITY, None, at + NEAR
-            understood.add(at)
+            part.lines.add(at)
         elif line_facts := _line_facts(line, at):
             facts += line_facts
-            understood.add(at)
+            part.lines.add(at)
         elif line.startswith(CHATTER):
-            understood.add(at)
-    facts += _figures(output, understood)
+            part.lines.add(at)
+    facts += _figures(output, part.lines)
     marked = mark_without_access(merge_runs(facts))
-    return (Imported(tool=TOOL, facts=marked, understood=frozenset(understood)),) if facts else ()
+    return part.imported(marked) if facts else ()
 
 
 def mark_without_access(facts: Mapping[str, Json]) -> dict[str, Json]:

@@ -22,7 +22,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part
 from dgxcheck.readers.network.files import completion
 from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported, integer, number, too_small
 
@@ -150,7 +150,7 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     ran, their sum), and ``..-latency`` in us: the typical time of one direction at the smallest message. A member
     ``memory`` is the GPU whose memory was used, by CUDA's number."""
     facts: list[tuple[str, Json]] = []
-    understood: set[int] = set()
+    part = Part(TOOL)
     run: Run | None = None
     device = ""
     column: Column | None = None
@@ -160,7 +160,7 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     def close() -> None:
         if rows and run is not None and column is not None and device:
             facts.append(_fact(run, device, column, rows))
-            understood.update(at for _, _, at in rows)
+            part.lines.update(at for _, _, at in rows)
             gpus.forget()
         rows.clear()
 
@@ -191,10 +191,10 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             gpus.take(line, at)
         elif not (OF_ITSELF.fullmatch(line) or ((run is not None or column is not None) and CHATTER.fullmatch(line))):
             continue
-        understood.add(at)
+        part.lines.add(at)
     close()
     facts += gpus.facts()
-    return (Imported(tool=TOOL, facts=merge_runs(facts), understood=frozenset(understood)),) if facts else ()
+    return part.imported(merge_runs(facts)) if facts else ()
 
 
 _COMMAND = LazyPattern(r"(?:\S{1,120}/)?ib_(?P<verb>write|read|send)_(?P<what>bw|lat)(?P<options>(?: \S{1,120}){0,40})")
@@ -254,20 +254,18 @@ _FAILURES_CHATTER = LazyPattern(
 
 def read_failures(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Failed transfers of the host; which HCA they are of stands nowhere."""
-    reports = Reports(TOOL)
-    understood: set[int] = set()
-    chatter: set[int] = set()
+    part = Part(TOOL)
     for at, raw in enumerate(bounded(lines)):
         line = bare(raw)
         if match := _STATUS.fullmatch(line):
             ended, text = completion(int(match["code"]))
-            reports.add(HOST, "status", ended.outcome, ended.fault, text)
+            part.add(HOST, "status", ended.outcome, ended.fault, text)
         elif _NO_MEMORY.fullmatch(line):
-            reports.add(HOST, "memory", "fail", Fault.RDMA_ACCESS, "memory cannot be registered with the HCA")
+            part.add(HOST, "memory", "fail", Fault.RDMA_ACCESS, "memory cannot be registered with the HCA")
         elif _FAILURES_CHATTER.fullmatch(line):
-            chatter.add(at)
+            part.beside.add(at)
             continue
         else:
             continue
-        understood.add(at)
-    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood | chatter)),) if reports else ()
+        part.lines.add(at)
+    return part.imported() if part else ()

@@ -16,7 +16,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.benchmarks.p2p_bandwidth_latency import matrices, two_places
 from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.model import Imported
+from dgxcheck.readers.model import Imported, Part
 from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, MOST_US, bare, bounded, imported, integer, number
 
 TOOL = "Tartan"
@@ -42,9 +42,9 @@ def read_tartan(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``p2p``, ``p2p-off``, .. at the largest size and ``latency``, ``latency-off`` at 16 bytes, all ``sizes`` kept;
     ``collective`` and ``collective-latency``."""
     lines = bounded(lines)
-    understood: set[int] = set()
-    facts = [*_sweep(lines, understood), *_csv(lines, understood)]
-    return (Imported(tool=TOOL, facts=merge_runs(facts), understood=frozenset(understood)),) if facts else ()
+    part = Part(TOOL)
+    facts = [*_sweep(lines, part.lines), *_csv(lines, part.lines)]
+    return part.imported(merge_runs(facts)) if facts else ()
 
 
 def _sweep(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json]]:

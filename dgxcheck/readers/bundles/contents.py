@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import TypeAlias
 
 from dgxcheck.facts.limits import (
     ARCHIVE_MEMBERS,
@@ -31,11 +32,7 @@ _HEAD = 8 << 10
 _LINE_COST = 128
 """What a line takes beside its characters, in bytes of memory and in time."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    Inside: TypeAlias = "archives.TarMember | archives.Link | archives.ZipMember | archives.Unreadable"
+Inside: TypeAlias = "archives.TarMember | archives.Link | archives.ZipMember | archives.Unreadable"
 
 
 class Bundle(Record):

@@ -11,7 +11,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.listing import INDEX
-from dgxcheck.readers.model import Form, Imported, recognised
+from dgxcheck.readers.model import Form, Imported, Part, recognised
 from dgxcheck.readers.values import bare, bounded, gpu
 
 DISCOVERY_TOOL = "dcgmi discovery"
@@ -25,8 +25,7 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """NVML's list, where the numbers shown leave none out."""
     lines = bounded(lines)
     found: dict[int, str] = {}
-    facts: dict[str, Json] = {}
-    understood: set[int] = set()
+    part = Part(DISCOVERY_TOOL)
     for cell in cells(lines, 0, len(lines)):
         index = gpu(cell.left)
         texts = [part.strip() for part in cell.parts]
@@ -35,18 +34,16 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         found[index] = bdf
         if name := next((match[1] for text in texts if (match := _NAME.fullmatch(text))), None):
-            facts[f"nvml nvmlDeviceGetName {bdf}"] = name
-        understood.update(cell.lines)
-    if not found:
-        return ()
+            part.found[f"nvml nvmlDeviceGetName {bdf}"] = name
+        part.lines.update(cell.lines)
     if [*sorted(found)] == [*range(len(found))]:
-        facts |= {f"{INDEX} {index}": bdf for index, bdf in sorted(found.items())}
-    frame = {
+        part.found |= {f"{INDEX} {index}": bdf for index, bdf in sorted(found.items())}
+    part.beside = {
         n for n, line in enumerate(lines)
         if _DISCOVERY_COUNT.fullmatch(line.strip()) or _DISCOVERY_HEAD.fullmatch(line.strip())
-        or (is_rule(line) and {n - 1, n + 1} & understood)
+        or (is_rule(line) and {n - 1, n + 1} & part.lines)
     }  # fmt: skip
-    return (Imported(tool=DISCOVERY_TOOL, facts=facts, understood=frozenset(understood | frame)),)
+    return part.imported() if found else ()
 
 
 TOPO_TOOL = "dcgmi topo"
@@ -76,8 +73,7 @@ _NVLINK = LazyPattern(
 
 def read_topo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated label-pci GPUn GPUm`` of the PCI paths that its words tell apart, ``stated label`` of NVLinks."""
-    facts: dict[str, Json] = {}
-    understood: set[int] = set()
+    part = Part(TOPO_TOOL)
     gpu = to = ""
     inside = False
     for number, raw in enumerate(bounded(lines)):
@@ -86,15 +82,15 @@ def read_topo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             inside, gpu, to = True, f"GPU{int(head['gpu'])}" if head["gpu"] else "", ""
         elif inside and (row := _ROW.fullmatch(line)):
             to = f"GPU{int(row['to'])}"
-            facts |= _label(gpu, to, row["how"])
+            part.found |= _label(gpu, to, row["how"])
         elif inside and (more := _MORE.fullmatch(line)):
-            facts |= _label(gpu, to, more["how"])
+            part.found |= _label(gpu, to, more["how"])
         elif not (inside and (_REST.fullmatch(line) or is_rule(line))):
             inside = inside and not line
             continue
-        understood.add(number)
-    frame = {number - 1 for number in understood if number and is_rule(lines[number - 1])}
-    return (Imported(tool=TOPO_TOOL, facts=facts, understood=frozenset(understood | frame)),) if understood else ()
+        part.lines.add(number)
+    part.beside = {number - 1 for number in part.lines if number and is_rule(lines[number - 1])}
+    return part.imported()
 
 
 def _label(gpu: str, to: str, how: str) -> dict[str, Json]:
@@ -133,15 +129,14 @@ def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated nvlink-errors GPUn LINK COUNTER`` as of ``nvidia-smi nvlink -e``."""
-    facts: dict[str, Json] = {}
-    understood: set[int] = set()
+    part = Part(ERRORS)
     name = link = ""
     for number, raw in enumerate(bounded(lines)):
         line = raw.strip()
         if line.startswith(_COUNTS):
             name = link = ""
-            understood.add(number)
-        elif not understood:
+            part.lines.add(number)
+        elif not part.lines:
             continue
         elif match := _OF_GPU.fullmatch(line):
             name = f"GPU{int(match[1])}"
@@ -149,19 +144,17 @@ def _errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             link = str(int(match[1]))
         elif match := _NVLINK_COUNT.fullmatch(line):
             if name and link and match[1] in _COUNTERS and match[2].isdigit():
-                facts[f"stated nvlink-errors {name} {link} {_COUNTERS[match[1]]}"] = int(match[2])
+                part.found[f"stated nvlink-errors {name} {link} {_COUNTERS[match[1]]}"] = int(match[2])
         elif not is_rule(line):
             continue
-        understood.add(number)
-    frame = {number - 1 for number in understood if number and is_rule(lines[number - 1])}
-    return (Imported(tool=ERRORS, facts=facts, understood=frozenset(understood | frame)),) if facts else ()
+        part.lines.add(number)
+    part.beside = {number - 1 for number in part.lines if number and is_rule(lines[number - 1])}
+    return part.imported() if part.found else ()
 
 
 def _states(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated nvlink GPUn LINK`` as ``nvidia-smi nvlink -s`` says it; a GPU of which no link is supported has none."""
-    facts: dict[str, Json] = {}
-    understood: set[int] = set()
-    chatter: set[int] = set()
+    part = Part(NVLINK_TOOL)
     name: str | None = None
     for number, raw in enumerate(bounded(lines)):
         line = bare(raw)
@@ -171,14 +164,14 @@ def _states(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif _SWITCH.fullmatch(line):
             name = ""
         elif name is not None and _STATES.fullmatch(line):
-            facts |= _links(name, line.split()) if name else {}
+            part.found |= _links(name, line.split()) if name else {}
         elif _CHATTER.fullmatch(line) or _FRAME.fullmatch(raw.strip()):
-            chatter.add(number)
+            part.beside.add(number)
             continue
         else:
             continue
-        understood.add(number)
-    return (Imported(tool=NVLINK_TOOL, facts=facts, understood=frozenset(understood | chatter)),) if facts else ()
+        part.lines.add(number)
+    return part.imported() if part.found else ()
 
 
 def _links(name: str, states: list[str]) -> dict[str, Json]:

@@ -16,7 +16,7 @@ from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import DiagCell, cells, is_rule
 from dgxcheck.readers.formats import documents
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part, Reports
 from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
 
 _FORMS = (
@@ -200,16 +200,15 @@ _ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every result of every test."""
     lines = bounded(lines)
-    reports = Reports(TOOL)
-    understood: set[int] = set()
+    part = Part(TOOL)
     for found, where in documents(lines, lambda each: _categories(each) is not None):
         for test in (test for category in _categories(found) or () for test in _objects(category, "tests")):
-            _test(reports, test)
-        understood.update(number for number in where if lines[number].strip())
+            _test(part, test)
+        part.lines.update(number for number in where if lines[number].strip())
     if any(_MEMBER.search(line) for line in lines):
-        rest = ["" if number in understood else line for number, line in enumerate(lines)]
-        understood |= _fragments(reports, rest)
-    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
+        rest = ["" if number in part.lines else line for number, line in enumerate(lines)]
+        part.lines |= _fragments(part, rest)
+    return part.imported()
 
 
 def _categories(found: Mapping[str, Json]) -> list[Json] | None:

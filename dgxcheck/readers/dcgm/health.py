@@ -18,7 +18,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.formats import documents
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part, Reports
 from dgxcheck.readers.values import bounded
 
 HEALTH_TOOL = "dcgmi health"
@@ -179,24 +179,23 @@ def _stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _policy(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    reports = Reports(POLICY)
-    understood: set[int] = set()
+    part = Part(POLICY)
     listening = False
     for number, line in enumerate(lines):
         text = line.strip()
         if _LISTENING.fullmatch(text):
             listening = True
-            understood.add(number)
+            part.lines.add(number)
         elif listening and (event := _EVENT.fullmatch(text)):
             kind = event.lastgroup or ""
             what = f"Xid {event['xid']}" if event["xid"] else event[kind]
-            reports.add(HOST, f"violation-{kind}", "warn", _FAULTS[kind], f"{what} violates the policy")
-            understood.add(number)
+            part.add(HOST, f"violation-{kind}", "warn", _FAULTS[kind], f"{what} violates the policy")
+            part.lines.add(number)
         elif listening and _VALUE.fullmatch(text):
-            understood.add(number)
-    if listening and not reports:
-        reports.add(HOST, "violations", "pass")
-    return (Imported(tool=POLICY, facts=reports.facts(), understood=frozenset(understood)),) if listening else ()
+            part.lines.add(number)
+    if listening and not part:
+        part.add(HOST, "violations", "pass")
+    return part.imported() if listening else ()
 
 
 LOG_TOOL = "dcgm log"
@@ -209,18 +208,15 @@ _LOG_GPU = LazyPattern(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![
 
 def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Errors that name a GPU and a fault; every line of the log counts as understood."""
-    reports = Reports(LOG_TOOL)
-    understood: set[int] = set()
+    part = Part(LOG_TOOL)
     for number, line in enumerate(bounded(lines)):
         text = line.strip()
         match = _LINE.fullmatch(text) if "[" in text[:60] else None
         if match is None:
             continue
-        understood.add(number)
+        part.lines.add(number)
         named = _LOG_GPU.search(match["text"])
         fault = fault_of(match["text"])
         if match["level"] in ("ERROR", "FATAL") and named and fault is not Fault.TEST_FAILED:
-            reports.add(f"GPU{int(named['gpu'])}", fault.word, "warn", fault, match["text"])
-    if not understood:
-        return ()
-    return (Imported(tool=LOG_TOOL, facts=reports.facts(), understood=frozenset(understood)),)
+            part.add(f"GPU{int(named['gpu'])}", fault.word, "warn", fault, match["text"])
+    return part.imported()

@@ -15,7 +15,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part, Reports
 from dgxcheck.readers.values import bounded
 
 TOOL = "preflight"
@@ -29,23 +29,22 @@ Entry = dict[str, Json]
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every test that warned or failed, of the GPU that its text names; failed ones that the text does not show."""
-    reports = Reports(TOOL)
-    understood: set[int] = set()
+    part = Part(TOOL)
     shown = failed = 0
     for entry, where in _entries(bounded(lines)):
         if not str(entry.get("module", "")).startswith("preflight"):
             continue
-        understood |= where
+        part.lines |= where
         if entry.keys() >= _OF_TEST:
-            shown += _add(reports, entry) == "fail"
+            shown += _add(part, entry) == "fail"
         elif entry.keys() >= _OF_SUMMARY:
             failed += _count(entry, "failed")
             if _count(entry, "passed") == _count(entry, "total"):
-                reports.add(HOST, "summary", "pass")
+                part.add(HOST, "summary", "pass")
     if failed > shown:
         text = f"{failed} of its tests failed, of which the text shows {shown}"
-        reports.add(HOST, "summary", "fail", Fault.TEST_FAILED, text)
-    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
+        part.add(HOST, "summary", "fail", Fault.TEST_FAILED, text)
+    return part.imported()
 
 
 def _add(reports: Reports, entry: Entry) -> Outcome:

@@ -26,7 +26,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part, Reports
 from dgxcheck.readers.values import bounded, gpu
 
 COLLECT_ENV_TOOL = "collect_env"
@@ -62,10 +62,8 @@ _REST = LazyPattern(
 
 def read_collect_env(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The driver's version, the model of each GPU, and whether PyTorch can use them."""
-    facts: dict[str, Json] = {}
+    part = Part(COLLECT_ENV_TOOL)
     names: dict[int, str] = {}
-    understood: set[int] = set()
-    rest: set[int] = set()
     begun = listing = False
     available = built = ""
     for number, raw in enumerate(bounded(lines)):
@@ -74,32 +72,29 @@ def read_collect_env(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if not begun or not line:
             listing = False
         elif driver := _DRIVER.fullmatch(line):
-            facts["nvml nvmlSystemGetDriverVersion"] = driver["version"]
-            understood.add(number)
+            part.found["nvml nvmlSystemGetDriverVersion"] = driver["version"]
+            part.lines.add(number)
         elif models := _MODELS.fullmatch(line) or (_MODEL.fullmatch(line) if listing else None):
             listing = True
             index = gpu(models["gpu"] or "")
             if index is not None:
                 names.setdefault(index, models["name"])
-            understood.add(number)
+            part.lines.add(number)
         elif cuda := _CUDA.fullmatch(line):
             available = cuda["answer"]
-            understood.add(number)
+            part.lines.add(number)
         elif made := _BUILT.fullmatch(line):
             built = made["version"]
-            rest.add(number)
+            part.beside.add(number)
         elif _BEGIN.fullmatch(line) or _REST.fullmatch(line):
-            rest.add(number)
+            part.beside.add(number)
             listing = False
-    if not understood:
-        return ()
-    facts |= {f"{INDEX} {index}": unplaced(index) for index in sorted(names)}
-    facts |= {f"nvml nvmlDeviceGetName {unplaced(index)}": name for index, name in names.items()}
-    reports = Reports(COLLECT_ENV_TOOL)
+    part.found |= {f"{INDEX} {index}": unplaced(index) for index in sorted(names)}
+    part.found |= {f"nvml nvmlDeviceGetName {unplaced(index)}": name for index, name in names.items()}
     if available == "False" and names and built[:1].isdigit():
         text = "PyTorch cannot use CUDA although the driver lists GPUs"
-        reports.add(HOST, "cuda", "unknown", Fault.TEST_FAILED, text)
-    return (Imported(tool=COLLECT_ENV_TOOL, facts=facts | reports.facts(), understood=frozenset(understood | rest)),)
+        part.add(HOST, "cuda", "unknown", Fault.TEST_FAILED, text)
+    return part.imported()
 
 
 CUDA_ERRORS_TOOL = "CUDA"
@@ -176,9 +171,7 @@ _OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli")
 
 def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Each error by what it is about: a GPU, the services and driver of the host, or the program itself."""
-    reports = Reports(CUDA_ERRORS_TOOL)
-    understood: set[int] = set()
-    around: set[int] = set()
+    part = Part(CUDA_ERRORS_TOOL)
     for number, line in enumerate(bounded(lines)):
         text = line.strip()
         if not text:
@@ -187,13 +180,11 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if error is not None:
             named = _GPU.search(text)
             subject = HOST if not error.of_gpu else f"GPU{int(named['gpu'])}" if named else nameless(0)
-            reports.add(subject, f"error-{error.number}", error.outcome, error.fault, _spelled(error))
-            understood.add(number)
-        elif _AROUND.fullmatch(text) or (number - 1 in around and _FILE.match(lines[number - 1])):
-            around.add(number)
-    if not understood:
-        return ()
-    return (Imported(tool=CUDA_ERRORS_TOOL, facts=reports.facts(), understood=frozenset(understood | around)),)
+            part.add(subject, f"error-{error.number}", error.outcome, error.fault, _spelled(error))
+            part.lines.add(number)
+        elif _AROUND.fullmatch(text) or (number - 1 in part.beside and _FILE.match(lines[number - 1])):
+            part.beside.add(number)
+    return part.imported()
 
 
 def _error(text: str) -> CudaError | None:

@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import DMI
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part, Reports
 from dgxcheck.readers.values import bounded
 
 Members = Mapping[str, str]
@@ -114,9 +113,8 @@ _CHATTER = LazyPattern(
 
 def read_dmidecode(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Of several tables of one kind (blades, boards) the first counts, as with the kernel."""
-    facts: dict[str, Json] = {}
-    understood: set[int] = set()
-    table = tool = ""
+    part = Part(TOOL)
+    table = ""
     titled = inside = False
     done: set[str] = set()
     slots: list[dict[str, str]] = []
@@ -127,32 +125,31 @@ def read_dmidecode(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             done |= {table} - {""}
             table = ""
         elif version := _VERSION.fullmatch(line):
-            tool = f"{TOOL} {version[1]}"
-            understood.add(number)
+            part.tool = f"{TOOL} {version[1]}"
+            part.lines.add(number)
         elif _HANDLE.fullmatch(line):
             done |= {table} - {""}
             table, titled, inside = "", True, True
-            understood.add(number)
+            part.lines.add(number)
         elif (titled and inside and line[:1] not in " \t") or line in _TABLES:
             done |= {table} - {""}
             table, titled, inside = line, False, True
             slots += [{}] if line == _MEMORY and len(slots) < MOST_SLOTS else []
-            understood.add(number)
+            part.lines.add(number)
         elif inside and line[:1] in " \t":
-            understood.add(number)
+            part.lines.add(number)
             member = _MEMBER.fullmatch(line)
             if member is not None and table == _MEMORY:
                 slots[-1].setdefault(member[1], member[2].strip())
             elif member is not None and table not in done and (table, member[1]) in _FILES:
-                facts.setdefault(f"text {DMI}/{_FILES[table, member[1]]}", f"{member[2].rstrip()}\n")
+                part.found.setdefault(f"text {DMI}/{_FILES[table, member[1]]}", f"{member[2].rstrip()}\n")
         elif _CHATTER.fullmatch(line):
-            understood.add(number)
+            part.lines.add(number)
         else:
             table, inside, titled = "", False, False
     reports = Reports(TOOL)
     report(slots, reports)
-    facts |= reports.facts()
-    return (Imported(tool=tool or TOOL, facts=facts, understood=frozenset(understood)),) if facts else ()
+    return part.imported(reports.facts()) if part.found or reports else ()
 
 
 def _dedented(lines: tuple[str, ...]) -> tuple[str, ...]:

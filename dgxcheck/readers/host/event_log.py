@@ -12,7 +12,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part
 from dgxcheck.readers.values import bounded
 
 TOOL = "ipmitool sel"
@@ -58,25 +58,24 @@ class Event(Record):
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Events that were not deasserted, by sensor and kind, with the date of the last and their number."""
     open_: dict[tuple[str, str], list[Event]] = {}
-    understood: set[int] = set()
+    part = Part(TOOL)
     for number, line in enumerate(bounded(lines)):
         row = _ROW.fullmatch(line.strip())
         if row is None:
             continue
-        understood.add(number)
+        part.lines.add(number)
         key = row["sensor"], row["event"]
         if row["way"] == "Deasserted":
             open_.pop(key, None)
         elif (event := _event(row["sensor"], row["event"], f"{row['date']} {row['time']}")) is not None:
             open_.setdefault(key, []).append(event)
-    reports = Reports(TOOL)
     for events in open_.values():
         last = events[-1]
         text = f"{last.sensor}: {last.words}, last {last.when}" + (f", {len(events)} times" if events[1:] else "")
-        reports.add(HOST, _topic(last.sensor), last.outcome, last.fault, text)
-    if understood and not reports:
-        reports.add(HOST, "events", "pass")
-    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
+        part.add(HOST, _topic(last.sensor), last.outcome, last.fault, text)
+    if part.lines and not part:
+        part.add(HOST, "events", "pass")
+    return part.imported()
 
 
 def _event(sensor: str, words: str, when: str) -> Event | None:

@@ -23,7 +23,7 @@ from dgxcheck.readers import values
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.listing import INDEX
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part, Reports
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GBS, bounded, gpu, imported
 
@@ -54,9 +54,8 @@ _TOTAL = LazyPattern(
 
 def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Results of every test that ran; the text of one that did not succeed says what is wrong."""
-    reports = Reports(HEALTHMON_TOOL)
+    part = Part(HEALTHMON_TOOL)
     order: dict[int, str] = {}
-    understood: set[int] = set()
     subject, test, text = "", "", ""
     total: re.Match[str] | None = None
     for number, raw in enumerate(bounded(lines)):
@@ -77,29 +76,26 @@ def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif _SUM.fullmatch(line):
             test = ""
         elif result := _HEALTHMON_RESULT.fullmatch(line) if test else None:
-            _healthmon_add(reports, subject, test, result["word"], text)
+            _healthmon_add(part, subject, test, result["word"], text)
             test = ""
         elif not test and (one := _TEST.fullmatch(line)):
             test, text = ("", "") if one["word"] else (one["name"], "")
             if one["word"]:
-                _healthmon_add(reports, subject, one["name"], one["word"], "")
+                _healthmon_add(part, subject, one["name"], one["word"], "")
         elif test and line:
             text = f"{text} {line}".strip()
         elif line:
             subject = ""
             continue
-        understood.add(number)
-    if total is not None and not reports:
+        part.lines.add(number)
+    if total is not None and not part:
         counts = {how: int(total[how]) for how in ("fail", "warn", "pass")}
         how: Outcome = "fail" if counts["fail"] else "warn" if counts["warn"] else "pass"
         said = f"errors: {counts['fail']}, warnings: {counts['warn']}; list the tests with nvidia-healthmon -v"
-        reports.add(HOST, "results", how, None if how == "pass" else Fault.TEST_FAILED, "" if how == "pass" else said)
-    if not reports:
-        return ()
-    facts: dict[str, Json] = dict(reports.facts())
+        part.add(HOST, "results", how, None if how == "pass" else Fault.TEST_FAILED, "" if how == "pass" else said)
     if [*sorted(order)] == [*range(len(order))]:
-        facts |= {f"{INDEX} {index}": bdf for index, bdf in sorted(order.items())}
-    return (Imported(tool=HEALTHMON_TOOL, facts=facts, understood=frozenset(understood)),)
+        part.found |= {f"{INDEX} {index}": bdf for index, bdf in sorted(order.items())}
+    return part.imported() if part else ()
 
 
 def _healthmon_add(reports: Reports, subject: str, test: str, word: str, text: str) -> None:
@@ -174,23 +170,18 @@ _PORT = LazyPattern(rf"No IB port (?P<device>{NAME}):(?P<port>\d{{1,2}}) is ACTI
 
 def read_node_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Each check that failed, of the GPU or port that its message names; the kernel log cited in it is read as such."""
-    reports = Reports(NODE_HEALTH_TOOL)
+    part = Part(NODE_HEALTH_TOOL)
     figures: list[tuple[str, Json]] = []
-    understood: set[int] = set()
-    rest: set[int] = set()
     for number, line in enumerate(bounded(lines)):
         if match := _FAILED.fullmatch(line.strip()):
-            _node_health_add(reports, match["check"] or "check", match["text"].rstrip("."))
-            understood.add(number)
+            _node_health_add(part, match["check"] or "check", match["text"].rstrip("."))
+            part.lines.add(number)
         elif found := [*_figures(line.strip(), number)] if "andwidth is" in line or "IB BW" in line else []:
             figures += found
-            understood.add(number)
+            part.lines.add(number)
         elif _OTHER.fullmatch(line.strip()):
-            rest.add(number)
-    if not understood:
-        return ()
-    facts = reports.facts() | merge_runs(figures)
-    return (Imported(tool=NODE_HEALTH_TOOL, facts=facts, understood=frozenset(understood | rest)),)
+            part.beside.add(number)
+    return part.imported(merge_runs(figures))
 
 
 def _figures(line: str, number: int) -> Iterator[tuple[str, Json]]:
@@ -243,30 +234,26 @@ _FIELD_DIAGNOSTIC_OUTCOMES: dict[str, Outcome] = {
 
 def read_field_diagnostic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Results below a line that names the tool; a code of zeros is a pass."""
-    reports = Reports(FIELD_DIAGNOSTIC_TOOL)
-    understood: set[int] = set()
-    begun: set[int] = set()
+    part = Part(FIELD_DIAGNOSTIC_TOOL)
     for number, line in enumerate(bounded(lines)):
         text = line.strip(" \t*#=|")
         if _FIELD_DIAGNOSTIC_BEGIN.fullmatch(text):
-            begun.add(number)
-        elif not begun:
+            part.beside.add(number)
+        elif not part.beside:
             continue
         elif code := _CODE.fullmatch(text):
             if code["code"].strip("0"):
                 detail = f"error code {code['code']}" + (f": {code['text'].strip()}" if code["text"] else "")
-                reports.add(HOST, "result", "fail", fault_of(code["text"] or ""), detail)
+                part.add(HOST, "result", "fail", fault_of(code["text"] or ""), detail)
             else:
-                reports.add(HOST, "result", "pass")
-            understood.add(number)
+                part.add(HOST, "result", "pass")
+            part.lines.add(number)
         elif result := _FIELD_DIAGNOSTIC_RESULT.fullmatch(text):
             outcome = _FIELD_DIAGNOSTIC_OUTCOMES[result["word"].lower()]
             fault, shown = (None, "") if outcome == "pass" else (Fault.TEST_FAILED, f"result {result['word'].upper()}")
-            if outcome != "fail" or not reports.has_fault(Fault.TEST_FAILED):
-                reports.add(HOST, "result", outcome, fault, shown)
-            understood.add(number)
+            if outcome != "fail" or not part.has_fault(Fault.TEST_FAILED):
+                part.add(HOST, "result", outcome, fault, shown)
+            part.lines.add(number)
         elif _REST.fullmatch(text):
-            begun.add(number)
-    if not reports:
-        return ()
-    return (Imported(tool=FIELD_DIAGNOSTIC_TOOL, facts=reports.facts(), understood=frozenset(understood | begun)),)
+            part.beside.add(number)
+    return part.imported() if part else ()

@@ -14,7 +14,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import EDAC
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import formats
-from dgxcheck.readers.model import Form, Imported, recognised
+from dgxcheck.readers.model import Form, Imported, Part, recognised
 from dgxcheck.readers.network.files import NAME, device_files, listed, port_files
 from dgxcheck.readers.values import bounded, number
 
@@ -45,31 +45,27 @@ _MOST = 1e15
 
 def read_node_exporter(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The files of sysfs that the collectors read; numbers are written as the files have them."""
-    facts: dict[str, Json] = {}
+    part = Part(TOOL)
     ports: dict[str, list[int]] = {}
     controllers: set[str] = set()
-    understood: set[int] = set()
     for at, line in enumerate(bounded(lines)):
         text = line.strip()
         if formats.commented(text).startswith(_PREFIX):
-            understood.add(at)
+            part.lines.add(at)
         elif (sample := formats.sample(text)) and sample.name.startswith(_PREFIX):
-            understood.add(at)
+            part.lines.add(at)
             name, labels, value = sample.name, sample.labels, _whole(sample.value)
             if name.startswith("node_infiniband_"):
-                facts |= _infiniband(name.removeprefix("node_infiniband_"), labels, value, ports)
+                part.found |= _infiniband(name.removeprefix("node_infiniband_"), labels, value, ports)
             elif name in _EDAC_FILES and labels.get("controller", "").isdecimal() and value is not None:
                 controllers.add(f"mc{labels['controller']}")
-                facts[f"text {EDAC}/mc{labels['controller']}/{_EDAC_FILES[name]}"] = f"{value}\n"
+                part.found[f"text {EDAC}/mc{labels['controller']}/{_EDAC_FILES[name]}"] = f"{value}\n"
             elif name == "node_dmi_info":
-                facts |= {f"text /sys/class/dmi/id/{_DMI_FILES.get(key, key)}": f"{labels[key]}\n"
+                part.found |= {f"text /sys/class/dmi/id/{_DMI_FILES.get(key, key)}": f"{labels[key]}\n"
                           for key in _DMI if labels.get(key)}  # fmt: skip
-    if not understood:
-        return ()
-    facts |= listed(ports)
     if controllers:
-        facts[f"names {EDAC}"] = [*sorted(controllers)]
-    return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)
+        part.found[f"names {EDAC}"] = [*sorted(controllers)]
+    return part.imported(listed(ports))
 
 
 def _infiniband(

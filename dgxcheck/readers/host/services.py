@@ -21,7 +21,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import NOT_STARTED, Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part, Reports
 from dgxcheck.readers.values import bounded
 from dgxcheck.xid.table import sxids
 
@@ -87,8 +87,7 @@ _FABRIC_MANAGER_BDF = LazyPattern(
 
 def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Errors by what they name; a log of notices alone is a result without a fault."""
-    reports = Reports(FABRIC_MANAGER_TOOL)
-    understood: set[int] = set()
+    part = Part(FABRIC_MANAGER_TOOL)
     unit: list[str] = []
     entries: list[tuple[str, str]] = []
     shown = False
@@ -106,35 +105,31 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             shown = True
         elif shown and (match := _ACTIVE.fullmatch(text)):
             unit.append({"inactive": "Stopp", "active": "Start"}.get(match["state"], f"Failed with {match['why']}"))
-        elif not (understood and (_PAYLOAD.fullmatch(text) or (shown and _ASIDE.fullmatch(text)))):
+        elif not (part.lines and (_PAYLOAD.fullmatch(text) or (shown and _ASIDE.fullmatch(text)))):
             shown = shown and bool(text)
             continue
-        understood.add(number)
+        part.lines.add(number)
     if any(_FORMS[0][0].search(text) for _, text in entries):
-        reports.add(HOST, NONE, "note", None, _NOTHING_TO_DO)  # systemd calls it a failure that it ends at once
+        part.add(HOST, NONE, "note", None, _NOTHING_TO_DO)  # systemd calls it a failure that it ends at once
         unit, entries = [], []
     for level, text in entries:
-        _take(reports, level, text)
+        _take(part, level, text)
     down = Fault.FABRIC_MANAGER_DOWN
     bad = [text for text in unit if text.lower() == "fail" or _STOPPED.search(text)]
-    if bad and not reports.has_fault(down):
+    if bad and not part.has_fault(down):
         text = next((each for each in bad if each.lower() != "fail"), "")
-        reports.add(HOST, "service", "fail", down, f"the service failed: {text}".rstrip(": "))
+        part.add(HOST, "service", "fail", down, f"the service failed: {text}".rstrip(": "))
     last = next((text.lower() for text in reversed(unit) if text.lower() in ("start", "stopp", "fail")), "")
-    if any(text.startswith("Job for ") for text in unit) and not reports.has_fault(down):
+    if any(text.startswith("Job for ") for text in unit) and not part.has_fault(down):
         configured, again = any(_CONFIGURED.search(text) for _, text in entries), last == "start"
         how: Outcome = "fail" if configured and not again else "unknown"
         topic = "service" if again else _NOT_STARTED
-        reports.add(HOST, topic, how, down, "systemctl could not start the service")
-    elif last == "stopp" and not reports.has_fault(down):
-        reports.add(HOST, "service", "unknown", down, "the service was stopped and not started again")
-    if understood and not reports:
-        reports.add(HOST, "log", "pass")
-    return (
-        (Imported(tool=FABRIC_MANAGER_TOOL, facts=reports.facts(), understood=frozenset(understood)),)
-        if understood
-        else ()
-    )
+        part.add(HOST, topic, how, down, "systemctl could not start the service")
+    elif last == "stopp" and not part.has_fault(down):
+        part.add(HOST, "service", "unknown", down, "the service was stopped and not started again")
+    if part.lines and not part:
+        part.add(HOST, "log", "pass")
+    return part.imported()
 
 
 def _take(reports: Reports, level: str, text: str) -> None:
@@ -185,38 +180,34 @@ _OVER = frozenset(("cleared", "resolved", "closed"))
 
 def read_nvsm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every check, component and alert that is not healthy; counts of alerts that the text does not show."""
-    reports = Reports(NVSM_TOOL)
-    understood: set[int] = set()
-    frame: set[int] = set()
+    part = Part(NVSM_TOOL)
     target: list[tuple[str, str]] = []
     path, bad = "", False
     for number, line in enumerate(bounded(lines)):
         text = line.strip().removeprefix("nvsm-> ")
         if text in _HEADINGS or _PLAIN.fullmatch(text) or text.startswith("show "):
-            frame.add(number)
+            part.beside.add(number)
             continue
         if path and (match := _PROPERTY.fullmatch(text)):
             target.append((match["name"].lower(), match["value"].strip(' "')))
         elif match := _TARGET.fullmatch(text):
-            _component(reports, path, dict(target))
+            _component(part, path, dict(target))
             path, target = match["name"], []
         elif (match := _CHECK.fullmatch(text)) and match["word"].lower() in _WORDS:
             name, word = match["name"].strip(), match["word"].lower()
             bad = bad or _WORDS[word] != "pass"
-            _add(reports, f"{name} is {word}", _WORDS[word], name[:40])
+            _add(part, f"{name} is {word}", _WORDS[word], name[:40])
         elif (match := _OVERALL.fullmatch(text)) and match["word"].lower() in _WORDS:
             if not bad:
                 word = match["word"].lower()
-                _add(reports, f"system status is {word}", _WORDS[word], "status")
+                _add(part, f"system status is {word}", _WORDS[word], "status")
         elif match := _GREETING.fullmatch(text):
-            _greeting(reports, int(match["fail"]), int(match["warn"]))
+            _greeting(part, int(match["fail"]), int(match["warn"]))
         elif not _SUMMARY.fullmatch(text):
             continue
-        understood.add(number)
-    _component(reports, path, dict(target))
-    if not reports:
-        return ()
-    return (Imported(tool=NVSM_TOOL, facts=reports.facts(), understood=frozenset(understood | frame)),)
+        part.lines.add(number)
+    _component(part, path, dict(target))
+    return part.imported() if part else ()
 
 
 def _greeting(reports: Reports, critical: int, warnings: int) -> None:

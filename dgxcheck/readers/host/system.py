@@ -9,7 +9,7 @@ from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import NODES
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part, Reports
 from dgxcheck.readers.values import bare, bounded, integer
 
 LSCPU_TOOL = "lscpu"
@@ -32,28 +32,25 @@ _LABELS = LazyPattern(
 
 def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The nodes; their list only where as many are shown as lscpu counts."""
-    facts: dict[str, Json] = {}
+    part = Part(LSCPU_TOOL)
     nodes: list[str] = []
-    understood: set[int] = set()
     count: int | None = None
     for number, raw in enumerate(bounded(lines)):
         member = _MEMBER.fullmatch(bare(raw)) if ":" in raw else None
         if member is None or not _LABELS.fullmatch(member["name"].strip()):
             continue
         name, value = member["name"].strip(), member["value"].strip()
-        understood.add(number)
+        part.lines.add(number)
         if (node := _NODE.fullmatch(name)) and ranges(value) is not None:
             nodes.append(f"node{node['node']}")
-            facts[f"text {NODES}/node{node['node']}/cpulist"] = f"{value}\n"
+            part.found[f"text {NODES}/node{node['node']}/cpulist"] = f"{value}\n"
         elif name == "NUMA node(s)":
             count = integer(value, 1024)
         elif name == "On-line CPU(s) list" and ranges(value):
-            facts["text /sys/devices/system/cpu/online"] = f"{value}\n"
-    if not facts:
-        return ()
+            part.found["text /sys/devices/system/cpu/online"] = f"{value}\n"
     if nodes and count == len(set(nodes)):
-        facts[f"names {NODES}"] = [*dict.fromkeys(nodes)]
-    return (Imported(tool=LSCPU_TOOL, facts=facts, understood=frozenset(understood)),)
+        part.found[f"names {NODES}"] = [*dict.fromkeys(nodes)]
+    return part.imported() if part.found else ()
 
 
 NUMACTL_TOOL = "numactl -H"
@@ -72,9 +69,8 @@ _DISTANCES = LazyPattern(r"(\d{1,4}):((?:\s+\d{1,3}){1,256})", flags=re.ASCII)
 
 def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The nodes; their list is given only where as many are shown as the head says."""
-    facts: dict[str, Json] = {}
+    part = Part(NUMACTL_TOOL)
     nodes: list[str] = []
-    understood: set[int] = set()
     below = False
     said: int | None = None
     for number, raw in enumerate(bounded(lines)):
@@ -83,22 +79,20 @@ def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             said = int(match[1])
         elif match := _CPUS.fullmatch(line):
             nodes.append(f"node{match[1]}")
-            facts[f"text {NODES}/node{match[1]}/cpulist"] = f"{','.join(_ranges(match[2].split()))}\n"
+            part.found[f"text {NODES}/node{match[1]}/cpulist"] = f"{','.join(_ranges(match[2].split()))}\n"
         elif match := _SIZE.fullmatch(line):
             kib = int(match[2]) * 1024
-            facts[f"text {NODES}/node{match[1]}/meminfo"] = f"Node {match[1]} MemTotal: {kib} kB\n"
+            part.found[f"text {NODES}/node{match[1]}/meminfo"] = f"Node {match[1]} MemTotal: {kib} kB\n"
         elif nodes and _TITLES.fullmatch(line):
             below = True
         elif below and (match := _DISTANCES.fullmatch(line)):
-            facts[f"text {NODES}/node{match[1]}/distance"] = f"{' '.join(match[2].split())}\n"
+            part.found[f"text {NODES}/node{match[1]}/distance"] = f"{' '.join(match[2].split())}\n"
         elif not (nodes and _FREE.fullmatch(line)):
             continue
-        understood.add(number)
-    if not nodes:
-        return ()
+        part.lines.add(number)
     if said is None or said == len(set(nodes)):
-        facts[f"names {NODES}"] = [*dict.fromkeys(nodes)]
-    return (Imported(tool=NUMACTL_TOOL, facts=facts, understood=frozenset(understood)),)
+        part.found[f"names {NODES}"] = [*dict.fromkeys(nodes)]
+    return part.imported() if nodes else ()
 
 
 def _ranges(cpus: Sequence[str]) -> list[str]:
@@ -135,15 +129,14 @@ def read_modules(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _all(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    facts: dict[str, Json] = {}
+    part = Part(MODULES_TOOL)
     names: list[str] = []
-    understood: set[int] = set()
     below = False
     for number, line in enumerate(bounded(lines)):
         words = line.split()
         if words == _MODULES_HEAD:
             below = True
-            understood.add(number)
+            part.lines.add(number)
             continue
         name, size, count, *rest = [*words, "", "", ""]
         state = next((word for word in rest if word in _STATES), "")
@@ -151,17 +144,15 @@ def _all(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if not row or not (state or (below and len(words) < 5)):
             below = below and not words
             continue
-        understood.add(number)
+        part.lines.add(number)
         names.append(name)
-        facts[f"text /sys/module/{name}/refcnt"] = f"{count}\n"
+        part.found[f"text /sys/module/{name}/refcnt"] = f"{count}\n"
         if state:
-            facts[f"text /sys/module/{name}/initstate"] = f"{state.lower()}\n"
+            part.found[f"text /sys/module/{name}/initstate"] = f"{state.lower()}\n"
         users = [user for user in rest[0].split(",") if _NAME.fullmatch(user) and user != "-"]
-        facts[f"names /sys/module/{name}/holders"] = [*sorted(users)]
-    if not names:
-        return ()
-    facts["names /sys/module"] = [*sorted(names)]
-    return (Imported(tool=MODULES_TOOL, facts=facts, understood=frozenset(understood)),)
+        part.found[f"names /sys/module/{name}/holders"] = [*sorted(users)]
+    part.found["names /sys/module"] = [*sorted(names)]
+    return part.imported() if names else ()
 
 
 def _some(lines: tuple[str, ...]) -> tuple[Imported, ...]:

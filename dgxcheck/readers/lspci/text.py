@@ -17,7 +17,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.lspci.files import files
 from dgxcheck.readers.lspci.listing import Function, Tree, functions, of_leaf, tree
 from dgxcheck.readers.lspci.registers import link
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part
 from dgxcheck.readers.values import bounded
 
 FRAGMENT_TOOL = "lspci -vv"
@@ -39,15 +39,14 @@ MOST = 64
 
 def unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, ...]:
     """One result for each such device; ``named`` are the lines that belong to a device."""
-    reports = Reports(FRAGMENT_TOOL)
-    understood: set[int] = set()
+    part = Part(FRAGMENT_TOOL)
     for block in [*_blocks(lines, named)][:MOST]:
         texts = [lines[at].strip() for at in block]
         words = link(b"", texts)
         status = next((match for text in texts if (match := _WIDTH.match(text))), None)
         if not words:
             continue
-        understood.update(block)
+        part.lines.update(block)
         if status is None:
             continue
         speed = words.get("current_link_speed", "").partition(" ")[0].removesuffix(".0")
@@ -57,10 +56,8 @@ def unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, ...]
         if narrow:
             of = "more lanes" if most is None else f"x{most}"
             text = f"{text}; it supports {of}, what its slot supports is not shown"
-        reports.add(HOST, "link", "unknown" if narrow else "pass", None, text)
-    if not understood:
-        return ()
-    return (Imported(tool=FRAGMENT_TOOL, facts=reports.facts(), understood=frozenset(understood)),)
+        part.add(HOST, "link", "unknown" if narrow else "pass", None, text)
+    return part.imported()
 
 
 def _blocks(lines: Sequence[str], named: frozenset[int]) -> Iterator[list[int]]:

@@ -20,7 +20,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Part, Reports
 from dgxcheck.readers.nccl.warnings import Gpus, report
 from dgxcheck.readers.values import bounded
 
@@ -204,15 +204,14 @@ _FOUND: dict[str, tuple[Outcome, FaultKind]] = {
 
 def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Processes that are dead or do not respond, ranks with errors, and ranks that are behind."""
-    reports = Reports(RAS_TOOL)
-    understood: set[int] = set()
+    part = Part(RAS_TOOL)
     kind, what, who = "", "", list[str]()
 
     def close() -> None:
         if kind in _FOUND and (what or who):
             more = f" and {len(who) - MOST_NAMED} more" if len(who) > MOST_NAMED else ""
             named = f": {', '.join(who[:MOST_NAMED])}{more}" if who else ""
-            reports.add(HOST, kind.lower(), *_FOUND[kind], f"{_sentence(what)}{named}")
+            part.add(HOST, kind.lower(), *_FOUND[kind], f"{_sentence(what)}{named}")
 
     begun = False
     for number, raw in enumerate(bounded(lines)):
@@ -227,14 +226,12 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif group := _GROUP.fullmatch(line):
             begun = True
             if group["errors"] == "OK":
-                reports.add(HOST, "communicators", "pass")
+                part.add(HOST, "communicators", "pass")
         elif not (line and _RAS_CHATTER.fullmatch(line)):
             continue
-        understood.add(number)
+        part.lines.add(number)
     close()
-    if not begun or not reports:
-        return ()
-    return (Imported(tool=RAS_TOOL, facts=reports.facts(), understood=frozenset(understood)),)
+    return part.imported() if begun and part else ()
 
 
 def _sentence(what: str) -> str:

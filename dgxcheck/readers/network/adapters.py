@@ -8,10 +8,9 @@ from collections import Counter
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import LANE_GBIT
-from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import Imported, Reports
+from dgxcheck.readers.model import Imported, Part, Reports
 from dgxcheck.readers.network.files import NAME, device_files, listed, physical, port_files, rate, state
 from dgxcheck.readers.values import bare, bounded, integer
 
@@ -43,10 +42,8 @@ _RULE = LazyPattern(r"[-=]{3,80}")
 
 def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every port: files if the command line above names its RDMA device, otherwise a result."""
-    facts: dict[str, Json] = {}
+    part = Part(MLXLINK_TOOL)
     ports: dict[str, list[int]] = {}
-    reports = Reports(MLXLINK_TOOL)
-    understood: set[int] = set()
     device, port, inside, in_json = "", 1, False, False
     members: dict[str, str] = {}
 
@@ -54,8 +51,8 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if "State" in members:
             if re.fullmatch(NAME, device):
                 ports.setdefault(device, []).append(port)
-                facts.update(port_files(device, port, _files(members)))
-            _diagnose(reports, re.sub(r"^/dev/mst/|[/:]", "", device) or "HCA", members)
+                part.found.update(port_files(device, port, _files(members)))
+            _diagnose(part, re.sub(r"^/dev/mst/|[/:]", "", device) or "HCA", members)
         members.clear()
 
     for number, raw in enumerate(bounded(lines)):
@@ -77,12 +74,9 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             members.setdefault(member["name"].strip(), member["value"].strip())
         elif not (inside and (_GROUP.fullmatch(line) or _RULE.fullmatch(line))):
             continue
-        understood.add(number)
+        part.lines.add(number)
     close()
-    if not (ports or reports):
-        return ()
-    facts |= reports.facts() | listed(ports)
-    return (Imported(tool=MLXLINK_TOOL, facts=facts, understood=frozenset(understood)),)
+    return part.imported(listed(ports)) if ports or part else ()
 
 
 def _begins(lines: tuple[str, ...]) -> bool:
@@ -131,18 +125,16 @@ _MST_HEAD = LazyPattern(r"(?:MST modules|PCI devices):|-{4,40}|MST PCI(?: config
 
 def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated pci-function NAME`` for every row that names both."""
-    facts: dict[str, Json] = {}
-    understood: set[int] = set()
-    chatter: set[int] = set()
+    part = Part(MST_TOOL)
     for number, raw in enumerate(bounded(lines)):
         line = raw.strip()
         if row := _ROW.fullmatch(line):
             bdf = as_bdf(row["bdf"] if row["bdf"].count(":") == 2 else f"0000:{row['bdf']}")
-            facts |= {f"{PCI_OF} {row['name']}": bdf} if bdf is not None else {}
-            understood.add(number)
+            part.found |= {f"{PCI_OF} {row['name']}": bdf} if bdf is not None else {}
+            part.lines.add(number)
         elif _MST_HEAD.fullmatch(line):
-            chatter.add(number)
-    return (Imported(tool=MST_TOOL, facts=facts, understood=frozenset(understood | chatter)),) if facts else ()
+            part.beside.add(number)
+    return part.imported() if part.found else ()
 
 
 FIRMWARE_TOOL = "flint"
@@ -178,7 +170,7 @@ class Adapter(Record, kw_only=False):
 def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The files of RDMA devices that are named; for other adapters a result that compares those of one board."""
     found: list[Adapter] = []
-    understood: set[int] = set()
+    part = Part(FIRMWARE_TOOL)
     members: dict[str, str] = {}
     name, inside = "", False
 
@@ -202,17 +194,16 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif not (inside and _CHATTER.fullmatch(line)):
             inside = inside and (not line or raw[:1] in " \t-")
             continue
-        understood.add(number)
+        part.lines.add(number)
     close()
     if not found:
         return ()
     devices = {adapter.name: adapter for adapter in found if re.fullmatch(NAME, adapter.name, re.ASCII)}
-    facts: dict[str, Json] = {}
     for device, adapter in devices.items():
-        facts |= device_files(device, {"fw_ver": adapter.version, "board_id": adapter.psid})
-    facts |= listed({device: [] for device in devices})
+        part.found |= device_files(device, {"fw_ver": adapter.version, "board_id": adapter.psid})
+    part.found |= listed({device: [] for device in devices})
     reports = _compared([adapter for adapter in found if adapter.name not in devices])
-    return (Imported(tool=FIRMWARE_TOOL, facts=facts | reports.facts(), understood=frozenset(understood)),)
+    return part.imported(reports.facts())
 
 
 def _compared(adapters: list[Adapter]) -> Reports:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import Imported, Reports
+from dgxcheck.readers.model import Imported, Part, Reports
 from dgxcheck.readers.network.files import NAME, lid, listed, physical, port_files, state
 from dgxcheck.readers.values import bare, bounded, integer
 
@@ -22,9 +22,8 @@ _LINK_ROW = LazyPattern(
 
 def read_link(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """State and lids of every port; with a network interface it is one of RoCE or iWARP, with a subnet InfiniBand."""
-    facts: dict[str, Json] = {}
+    part = Part(LINK_TOOL)
     ports: dict[str, list[int]] = {}
-    understood: set[int] = set()
     for number, raw in enumerate(bounded(lines)):
         match = _LINK_ROW.fullmatch(bare(raw))
         if match is None:
@@ -36,14 +35,12 @@ def read_link(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         device, port = match[1], int(match[2])
         ports.setdefault(device, []).append(port)
         layer = "InfiniBand" if "subnet_prefix" in members else "Ethernet" if "netdev" in members else None
-        facts |= port_files(device, port, {
+        part.found |= port_files(device, port, {
             "state": state(members.get("state", "")), "phys_state": physical(members["physical_state"]),
             "lid": lid(members.get("lid", "")), "sm_lid": lid(members.get("sm_lid", "")), "link_layer": layer,
         })  # fmt: skip
-        understood.add(number)
-    if not ports:
-        return ()
-    return (Imported(tool=LINK_TOOL, facts={**facts, **listed(ports)}, understood=frozenset(understood)),)
+        part.lines.add(number)
+    return part.imported(listed(ports)) if ports else ()
 
 
 STATISTIC_TOOL = "rdma statistic"
@@ -58,22 +55,19 @@ _STATISTIC_COUNTER = LazyPattern(r"(?P<name>[a-z][a-z0-9_]{1,60}) (?P<count>\d{1
 
 def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The counters under their names in sysfs; a row with anything else in it is not read."""
-    facts: dict[str, Json] = {}
+    part = Part(STATISTIC_TOOL)
     ports: dict[str, list[int]] = {}
-    understood: set[int] = set()
     for number, raw in enumerate(bounded(lines)):
         row = _STATISTIC_ROW.fullmatch(" ".join(bare(raw).split()))
         if row is None or _STATISTIC_COUNTER.sub("", row["rest"]).strip():
             continue
         counters = {match["name"]: integer(match["count"], MOST) for match in _STATISTIC_COUNTER.finditer(row["rest"])}
         base = f"{INFINIBAND}/{row['device']}/ports/{int(row['port'])}/hw_counters"
-        facts[f"names {base}"] = [*sorted(counters)]
-        facts |= {f"text {base}/{name}": f"{count}\n" for name, count in counters.items() if count is not None}
+        part.found[f"names {base}"] = [*sorted(counters)]
+        part.found |= {f"text {base}/{name}": f"{count}\n" for name, count in counters.items() if count is not None}
         ports.setdefault(row["device"], []).append(int(row["port"]))
-        understood.add(number)
-    if not ports:
-        return ()
-    return (Imported(tool=STATISTIC_TOOL, facts=facts | listed(ports), understood=frozenset(understood)),)
+        part.lines.add(number)
+    return part.imported(listed(ports)) if ports else ()
 
 
 PORT_COUNTERS_TOOL = "perfquery"
@@ -161,9 +155,7 @@ def _counts(text: str) -> dict[str, int]:
 
 
 def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    facts: dict[str, Json] = {}
-    reports = Reports(PORT_COUNTERS_TOOL)
-    understood: set[int] = set()
+    part = Part(PORT_COUNTERS_TOOL)
     of_port: dict[str, int] | None = None
     key = ""
     found: dict[str, dict[str, int]] = {}
@@ -178,34 +170,29 @@ def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         else:
             of_port = of_port if not line else None
             continue
-        understood.add(number)
+        part.lines.add(number)
     for key, counters in found.items():
         if of_files := {name: count for name, count in counters.items() if name not in _DETAILS}:
-            facts[f"{COUNTERS} {key.replace('/', ' ')}"] = dict(of_files)
-        _note(reports, f"lid{key}", "", counters)
-    facts |= reports.facts()
-    return (Imported(tool=PORT_COUNTERS_TOOL, facts=facts, understood=frozenset(understood)),) if understood else ()
+            part.found[f"{COUNTERS} {key.replace('/', ' ')}"] = dict(of_files)
+        _note(part, f"lid{key}", "", counters)
+    return part.imported()
 
 
 def _ibqueryerrors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    reports = Reports(ERRORS)
-    understood: set[int] = set()
-    rest: set[int] = set()
+    part = Part(ERRORS)
     node = ""
     for number, raw in enumerate(bounded(lines)):
         line = raw.strip().strip("`> ")
         if match := _NODE.fullmatch(line):
             node = match["name"]
-            rest.add(number)
+            part.beside.add(number)
         elif match := _PORT.fullmatch(line):
             if match["port"] != "ALL" or not node:
-                _note(reports, f"{match['guid']}/{match['port']}", node, _counts(match["counters"]))
-            understood.add(number)
+                _note(part, f"{match['guid']}/{match['port']}", node, _counts(match["counters"]))
+            part.lines.add(number)
         elif _REST.fullmatch(line):
-            rest.add(number)
-    if not understood:
-        return ()
-    return (Imported(tool=ERRORS, facts=reports.facts(), understood=frozenset(understood | rest)),)
+            part.beside.add(number)
+    return part.imported()
 
 
 def _file_of(name: str) -> str | None:

@@ -17,7 +17,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Form, Imported, Reports, recognised
+from dgxcheck.readers.model import HOST, Form, Imported, Part, Reports, recognised
 from dgxcheck.readers.network.files import state
 from dgxcheck.readers.values import bare, bounded
 
@@ -39,23 +39,20 @@ def read_iblinkinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     A port that is down is one that nothing is plugged into; how many were meant to be up nobody can tell.
     """
-    reports = Reports(IBLINKINFO_TOOL)
-    understood: set[int] = set()
+    part = Part(IBLINKINFO_TOOL)
     heads: set[int] = set()
     node = ""
     for number, line in enumerate(bounded(lines)):
         link = _LINK.fullmatch(line.strip()) if "==(" in line else None
         if link is not None:
             own = _NODE.search(link["before"])
-            _take(reports, link, own["node"] if own else node)
-            understood.add(number)
+            _take(part, link, own["node"] if own else node)
+            part.lines.add(number)
         elif head := _IBLINKINFO_HEAD.fullmatch(line.strip()):
             node = head["node"]
             heads.add(number)
-    if not understood:
-        return ()
-    near = {head for head in heads if head + 1 in understood or head + 1 in heads}
-    return (Imported(tool=IBLINKINFO_TOOL, facts=reports.facts(), understood=frozenset(understood | near)),)
+    part.beside = {head for head in heads if head + 1 in part.lines or head + 1 in heads}
+    return part.imported()
 
 
 def _take(reports: Reports, link: re.Match[str], node: str) -> None:
@@ -107,33 +104,27 @@ def read_subnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    reports = Reports(SMINFO)
-    understood: set[int] = set()
-    warnings: set[int] = set()
+    part = Part(SMINFO)
     for number, raw in enumerate(bounded(lines)):
         line = bare(raw)
         if answer := _MASTER.fullmatch(line):
             master = answer["state"] == "MASTER"
             text = "" if master else f"the subnet manager that answers is {answer['state']}"
-            reports.add(HOST, "state", "pass" if master else "warn", None if master else Fault.NO_SUBNET_MANAGER, text)
+            part.add(HOST, "state", "pass" if master else "warn", None if master else Fault.NO_SUBNET_MANAGER, text)
         elif _NONE.fullmatch(line):
-            reports.add(HOST, "state", "warn", Fault.NO_SUBNET_MANAGER, "no subnet manager answers")
+            part.add(HOST, "state", "warn", Fault.NO_SUBNET_MANAGER, "no subnet manager answers")
         elif _TIMEOUT.fullmatch(line):
-            warnings.add(number)
+            part.beside.add(number)
             continue
         else:
             continue
-        understood.add(number)
-    if not understood:
-        return ()
-    return (Imported(tool=SMINFO, facts=reports.facts(), understood=frozenset(understood | warnings)),)
+        part.lines.add(number)
+    return part.imported()
 
 
 def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The stages of its summary; where the summary is cut off, the errors and warnings that are logged above it."""
-    reports = Reports(IBDIAGNET)
-    understood: set[int] = set()
-    chatter: set[int] = set()
+    part = Part(IBDIAGNET)
     logged: list[tuple[str, str]] = []
     below = False
     for number, raw in enumerate(bounded(lines)):
@@ -141,21 +132,19 @@ def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if _SUBNET_HEAD.fullmatch(line):
             below = True
         elif below and (stage := _STAGE.fullmatch(line)):
-            _judge(reports, stage["stage"].strip(), int(stage["warnings"]), int(stage["errors"]))
+            _judge(part, stage["stage"].strip(), int(stage["warnings"]), int(stage["errors"]))
         elif row := _LINE.fullmatch(line):
             logged.append((row["kind"], row["text"]))
         else:
-            chatter |= {number} if _CHATTER.fullmatch(line) else set()
+            part.beside |= {number} if _CHATTER.fullmatch(line) else set()
             below = below and bool(line)
             continue
-        understood.add(number)
-    if not reports:
+        part.lines.add(number)
+    if not part:
         begun = any(raw.strip().startswith("-I- ") for raw in lines)
         for kind, text in logged if begun else ():
-            reports.add(HOST, "line", "warn" if kind == "E" else "note", _fault(text) if kind == "E" else None, text)
-    if not reports:
-        return ()
-    return (Imported(tool=IBDIAGNET, facts=reports.facts(), understood=frozenset(understood | chatter)),)
+            part.add(HOST, "line", "warn" if kind == "E" else "note", _fault(text) if kind == "E" else None, text)
+    return part.imported() if part else ()
 
 
 def _judge(reports: Reports, stage: str, warnings: int, errors: int) -> None:
@@ -224,9 +213,7 @@ _FLAPS = 2
 
 def read_carrier(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """An interface that lost its carrier and has none fails; one that lost it and got it again is counted."""
-    reports = Reports(CARRIER_TOOL)
-    understood: set[int] = set()
-    others: set[int] = set()
+    part = Part(CARRIER_TOOL)
     events: dict[str, list[bool]] = {}
     for number, line in enumerate(bounded(lines)):
         text = line.strip()
@@ -234,15 +221,13 @@ def read_carrier(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match is not None:
             up = not match["what"].lower().endswith(("lost", "disconnected", "down"))
             events.setdefault(match["name"], []).append(up)
-            understood.add(number)
+            part.lines.add(number)
         elif _OTHERS.fullmatch(text):
-            others.add(number)
+            part.beside.add(number)
     for name, states in events.items():
         lost = states.count(False)
         if not states[-1]:
-            reports.add(name, "carrier", "fail", Fault.PORT_DOWN, f"its carrier is lost, {lost} times in this log")
+            part.add(name, "carrier", "fail", Fault.PORT_DOWN, f"its carrier is lost, {lost} times in this log")
         elif lost >= _FLAPS:
-            reports.add(name, "carrier", "warn", Fault.PORT_ERRORS, f"its carrier was lost {lost} times and came back")
-    if not understood:
-        return ()
-    return (Imported(tool=CARRIER_TOOL, facts=reports.facts(), understood=frozenset(understood | others)),)
+            part.add(name, "carrier", "warn", Fault.PORT_ERRORS, f"its carrier was lost {lost} times and came back")
+    return part.imported()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -63,6 +63,18 @@ def rate(lanes: int, gbit_per_lane: float) -> str | None:
     """``200 Gb/sec (4X HDR)``; None for a speed that has no name."""
     name = _SPEEDS.get(gbit_per_lane)
     return None if name is None else f"{lanes * gbit_per_lane:g} Gb/sec ({lanes}X {name})"
+
+
+_RATE = LazyPattern(r"[0-9.]{1,8} Gb/sec \(\d{1,3}X(?: [A-Z0-9]{1,8})?\)", " Gb/sec (", flags=re.ASCII)
+_WORDED: Mapping[str, Callable[[str], str | None]] = {
+    "state": state, "phys_state": physical, "lid": lid, "sm_lid": lid, "node_guid": guid, "sys_image_guid": guid,
+    "rate": lambda words: words if _RATE.fullmatch(words) else None,
+}  # fmt: skip
+
+
+def worded(file: str, words: str) -> dict[str, str | None]:
+    """What a tool says, as the file of that name has it; None for what the file never holds."""
+    return {file: _WORDED[file](words) if file in _WORDED else words[:200] or None}
 
 
 def device_files(device: str, files: Mapping[str, str | None]) -> dict[str, Json]:

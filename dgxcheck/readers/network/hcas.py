@@ -12,8 +12,19 @@ import re
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import Imported, Reports
-from dgxcheck.readers.network.files import NAME, device_files, guid, lid, listed, physical, port_files, rate, state
+from dgxcheck.readers.model import Imported, Part
+from dgxcheck.readers.network.files import (
+    NAME,
+    device_files,
+    guid,
+    lid,
+    listed,
+    physical,
+    port_files,
+    rate,
+    state,
+    worded,
+)
 from dgxcheck.readers.values import bare, bounded
 
 IBSTAT_TOOL = "ibstat"
@@ -25,6 +36,13 @@ _GONE = LazyPattern(
     flags=re.ASCII,
 )
 """A device that is still listed, but whose files cannot be read because its driver released it."""
+_IBSTAT_FILES = (
+    {"CA type": "hca_type", "Firmware version": "fw_ver", "Node GUID": "node_guid",
+     "System image GUID": "sys_image_guid"},
+    {"State": "state", "Physical state": "phys_state", "Link layer": "link_layer", "Base lid": "lid",
+     "SM lid": "sm_lid"},
+)  # fmt: skip
+"""Of a device, and of a port."""
 _IBSTAT_LABELS = frozenset((
     "CA type", "Number of ports", "Firmware version", "Hardware version", "Node GUID", "System image GUID", "State",
     "Physical state", "Rate", "Base lid", "LMC", "SM lid", "Capability mask", "Port GUID", "Link layer",
@@ -33,10 +51,8 @@ _IBSTAT_LABELS = frozenset((
 
 def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Rates are left out: ``ibstat`` tells neither lanes nor generation."""
-    facts: dict[str, Json] = {}
-    reports = Reports(IBSTAT_TOOL)
+    part = Part(IBSTAT_TOOL)
     ports: dict[str, list[int]] = {}
-    understood: set[int] = set()
     device = ""
     port = 0
     for number, raw in enumerate(bounded(lines)):
@@ -46,84 +62,48 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             device, port = match[1], 0
             ports.setdefault(device, [])
         elif match := _GONE.fullmatch(line):
-            reports.add(match["device"], "device", "warn", Fault.HCA_NOT_STARTED, match["what"])
+            part.add(match["device"], "device", "warn", Fault.HCA_NOT_STARTED, match["what"])
         elif device and (match := _IBSTAT_PORT.fullmatch(line)):
             port = int(match[1])
             ports[device].append(port)
         elif device and colon and label in _IBSTAT_LABELS:
-            facts |= (
-                _ibstat_of_port(device, port, label, value.strip())
-                if port
-                else _ibstat_of_device(device, label, value.strip())
-            )
+            if file := _IBSTAT_FILES[port > 0].get(label):
+                where = f"{device}/ports/{port}" if port else device
+                part.found |= device_files(where, worded(file, value.strip()))
         else:
             device = device if not line else ""
             continue
-        understood.add(number)
-    if not (ports or reports):
-        return ()
-    return (
-        Imported(
-            tool=IBSTAT_TOOL, facts={**facts, **reports.facts(), **listed(ports)}, understood=frozenset(understood)
-        ),
-    )
-
-
-def _ibstat_of_device(device: str, label: str, value: str) -> dict[str, Json]:
-    if not value:
-        return {}
-    files = {
-        "CA type": ("hca_type", value[:200]), "Firmware version": ("fw_ver", value[:200]),
-        "Node GUID": ("node_guid", guid(value)), "System image GUID": ("sys_image_guid", guid(value)),
-    }  # fmt: skip
-    return device_files(device, dict([files[label]])) if label in files else {}
-
-
-def _ibstat_of_port(device: str, port: int, label: str, value: str) -> dict[str, Json]:
-    files = {
-        "State": ("state", state(value)), "Physical state": ("phys_state", physical(value)),
-        "Link layer": ("link_layer", value[:40] or None), "Base lid": ("lid", lid(value)),
-        "SM lid": ("sm_lid", lid(value)),
-    }  # fmt: skip
-    return port_files(device, port, dict([files[label]])) if label in files else {}
+        part.lines.add(number)
+    return part.imported(listed(ports)) if ports or part else ()
 
 
 IBSTATUS_TOOL = "ibstatus"
 _IBSTATUS_HEAD = LazyPattern(rf"Infiniband device '({NAME})' port (\d{{1,3}}) status:", flags=re.IGNORECASE | re.ASCII)
-_RATE = LazyPattern(r"[0-9.]{1,8} Gb/sec \(\d{1,3}X(?: [A-Z0-9]{1,8})?\)", " Gb/sec (", flags=re.ASCII)
-_IBSTATUS_LABELS = ("default gid", "base lid", "sm lid", "state", "phys state", "rate", "link_layer")
+_IBSTATUS_FILES = {"base lid": "lid", "sm lid": "sm_lid", "state": "state", "phys state": "phys_state", "rate": "rate",
+                   "link_layer": "link_layer", "default gid": ""}  # fmt: skip
+"""A gid has no file here."""
 
 
 def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every port that it lists."""
-    facts: dict[str, Json] = {}
+    part = Part(IBSTATUS_TOOL)
     ports: dict[str, list[int]] = {}
-    understood: set[int] = set()
     device = ""
     port = 0
     for number, raw in enumerate(bounded(lines)):
         line = bare(raw)
-        label, _, value = (part.strip() for part in line.partition(":"))
+        label, _, value = (each.strip() for each in line.partition(":"))
         if match := _IBSTATUS_HEAD.fullmatch(line):
             device, port = match[1], int(match[2])
             ports.setdefault(device, []).append(port)
-        elif device and label in _IBSTATUS_LABELS:
-            facts |= port_files(device, port, _files(label, value))
+        elif device and label in _IBSTATUS_FILES:
+            file = _IBSTATUS_FILES[label]
+            part.found |= port_files(device, port, worded(file, value)) if file else {}
         else:
             device = device if not line else ""
             continue
-        understood.add(number)
-    if not ports:
-        return ()
-    return (Imported(tool=IBSTATUS_TOOL, facts={**facts, **listed(ports)}, understood=frozenset(understood)),)
-
-
-def _files(label: str, value: str) -> dict[str, str | None]:
-    return {
-        "base lid": {"lid": lid(value)}, "sm lid": {"sm_lid": lid(value)}, "state": {"state": state(value)},
-        "phys state": {"phys_state": physical(value)}, "link_layer": {"link_layer": value[:40] or None},
-        "rate": {"rate": value if _RATE.fullmatch(value) else None},
-    }.get(label, {})  # fmt: skip
+        part.lines.add(number)
+    return part.imported(listed(ports)) if ports else ()
 
 
 IBV_DEVINFO_TOOL = "ibv_devinfo"
@@ -149,15 +129,14 @@ def read_ibv_devinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    facts: dict[str, Json] = {}
+    part = Part(IBV_DEVINFO_TOOL)
     ports: dict[str, list[int]] = {}
-    understood: set[int] = set()
     device, port = "", 0
     members: dict[str, str] = {}
 
     def close() -> None:
         if device:
-            facts.update(
+            part.found.update(
                 _ibv_devinfo_of_port(device, port, members) if port else _ibv_devinfo_of_device(device, members)
             )
         members.clear()
@@ -179,11 +158,9 @@ def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 close()
                 device = ""
             continue
-        understood.add(number)
+        part.lines.add(number)
     close()
-    if not ports:
-        return ()
-    return (Imported(tool=IBV_DEVINFO_TOOL, facts={**facts, **listed(ports)}, understood=frozenset(understood)),)
+    return part.imported(listed(ports)) if ports else ()
 
 
 def _ibv_devinfo_of_device(device: str, members: dict[str, str]) -> dict[str, Json]:
@@ -214,9 +191,8 @@ def _ibv_devinfo_of_port(device: str, port: int, members: dict[str, str]) -> dic
 
 def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Two columns below ``device  node GUID`` and its rule: names, and GUIDs of 16 digits."""
-    facts: dict[str, Json] = {}
+    part = Part(LIST)
     names: dict[str, list[int]] = {}
-    understood: set[int] = set()
     below = False
     for number, raw in enumerate(bounded(lines)):
         words = bare(raw).split()
@@ -226,14 +202,12 @@ def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             pass
         elif below and len(words) == 2 and re.fullmatch(NAME, words[0], re.ASCII) and (node := guid(words[1])):
             names[words[0]] = []
-            facts |= device_files(words[0], {"node_guid": node})
+            part.found |= device_files(words[0], {"node_guid": node})
         else:
             below = below and not words
             continue
-        understood.add(number)
-    if not names:
-        return ()
-    return (Imported(tool=LIST, facts={**facts, **listed(names)}, understood=frozenset(understood)),)
+        part.lines.add(number)
+    return part.imported(listed(names)) if names else ()
 
 
 IBDEV2NETDEV_TOOL = "ibdev2netdev"
@@ -251,19 +225,16 @@ def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     An interface that is up has a port that is ACTIVE; one that is down may be unconfigured on a port that is.
     """
-    facts: dict[str, Json] = {}
-    reports = Reports(IBDEV2NETDEV_TOOL)
+    part = Part(IBDEV2NETDEV_TOOL)
     ports: dict[str, list[int]] = {}
-    understood: set[int] = set()
     for number, line in enumerate(bounded(lines)):
         if match := _ROW.fullmatch(" ".join(bare(line).split())) if "==>" in line else None:
             device, port = match["device"], int(match["port"])
             ports.setdefault(device, []).append(port)
             active = "ACTIVE" if match["interface"] == "Up" else ""
-            facts |= port_files(device, port, {"state": state(match["state"] or active)})
+            part.found |= port_files(device, port, {"state": state(match["state"] or active)})
             if match["interface"] == "Down" and not match["state"]:
                 text = f"its network interface {match['name']} is down, which says nothing of the port itself"
-                reports.add(f"{device}/{port}", "interface", "note", None, text)
-            understood.add(number)
-    facts |= reports.facts() | listed(ports)
-    return (Imported(tool=IBDEV2NETDEV_TOOL, facts=facts, understood=frozenset(understood)),) if ports else ()
+                part.add(f"{device}/{port}", "interface", "note", None, text)
+            part.lines.add(number)
+    return part.imported(listed(ports)) if ports else ()

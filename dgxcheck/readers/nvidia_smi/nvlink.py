@@ -9,7 +9,7 @@ from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.layout.lines import is_cut
-from dgxcheck.readers.model import Imported
+from dgxcheck.readers.model import Imported, Part
 from dgxcheck.readers.nvidia_smi.topo import bare
 from dgxcheck.readers.values import bounded, gpu
 
@@ -29,7 +29,7 @@ def read_list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The GPUs of a text by number; one that comes again under another name ends the list."""
     names: dict[int, str] = {}
     uuids: dict[int, str] = {}
-    understood: set[int] = set()
+    part = Part(TOOL)
     for at, line in enumerate(bounded(lines)):
         text = line.strip()[:240]
         match = _LIST_GPU.fullmatch(text) if text.startswith("GPU") else None
@@ -38,18 +38,16 @@ def read_list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if names.get(number, match[2]) != match[2]:
                 break
             names[number] = match[2]
-            understood.add(at)
+            part.lines.add(at)
             if match[3] and _UUID.fullmatch(match[3]):
                 uuids[number] = match[3]
         elif names and text.startswith("MIG ") and _LIST_MIG.fullmatch(text):
-            understood.add(at)
-    if not names:
-        return ()
-    facts: dict[str, Json] = {f"nvml nvmlDeviceGetHandleByIndex {n}": unplaced(n) for n in sorted(names)}
-    facts |= {f"nvml nvmlDeviceGetName {unplaced(n)}": name for n, name in names.items()}
-    facts |= {f"nvml nvmlDeviceGetUUID {unplaced(n)}": uuid for n, uuid in uuids.items()
-              if [*uuids.values()].count(uuid) == 1}  # fmt: skip
-    return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)
+            part.lines.add(at)
+    part.found |= {f"nvml nvmlDeviceGetHandleByIndex {n}": unplaced(n) for n in sorted(names)}
+    part.found |= {f"nvml nvmlDeviceGetName {unplaced(n)}": name for n, name in names.items()}
+    part.found |= {f"nvml nvmlDeviceGetUUID {unplaced(n)}": uuid for n, uuid in uuids.items()
+                   if [*uuids.values()].count(uuid) == 1}  # fmt: skip
+    return part.imported() if names else ()
 
 
 def _is_name(text: str, listed: bool) -> bool:
@@ -154,8 +152,7 @@ _TRAFFIC_5 = LazyPattern(
 
 def read_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated nvlink-errors GPU0 LINK COUNTER`` for the counters of all GPUs in a text."""
-    facts: dict[str, Json] = {}
-    understood: set[int] = set()
+    part = Part("nvidia-smi nvlink -e")
     gpu, at = "", -1
     order = LinkOrder()
     for number, line in enumerate(lines):
@@ -166,18 +163,16 @@ def read_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif is_cut(line):
             order.cut = True
         elif gpu and (match := _COUNT.fullmatch(text)) and order.goes_on(int(match[1])):
-            facts[f"stated {KIND} {gpu} {int(match[1])} {_COUNTERS[match[2]]}"] = int(match[3])
-            understood |= {number, at}
+            part.found[f"stated {KIND} {gpu} {int(match[1])} {_COUNTERS[match[2]]}"] = int(match[3])
+            part.lines |= {number, at}
         elif gpu and (match := _COUNT_5.fullmatch(text)) and order.goes_on(int(match[1])):
             if (name := _NAMES_5.get(match[2])) is not None:
                 field = (NVLINK5_ERRORS | NVLINK5_BER)[name]
-                facts[f"stated {KIND} {gpu} {int(match[1])} {field}"] = _packed(match[3])
-            understood |= {number, at} if name is not None or _TRAFFIC_5.fullmatch(match[2]) else set()
+                part.found[f"stated {KIND} {gpu} {int(match[1])} {field}"] = _packed(match[3])
+            part.lines |= {number, at} if name is not None or _TRAFFIC_5.fullmatch(match[2]) else set()
         elif text:
             gpu = ""
-    if not facts:
-        return ()
-    return (Imported(tool="nvidia-smi nvlink -e", facts=facts, understood=frozenset(understood)),)
+    return part.imported() if part.found else ()
 
 
 def _packed(text: str) -> Json:

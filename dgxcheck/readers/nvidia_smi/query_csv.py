@@ -14,7 +14,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import WITHOUT_NUMBER
-from dgxcheck.readers.model import Imported
+from dgxcheck.readers.model import Imported, Part
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
 from dgxcheck.readers.values import bounded, gpu
 from dgxcheck.readers.values import number as decimal
@@ -251,10 +251,9 @@ _NAMED = {"gpu_name": "Name", "gpu_serial": "Serial", "gpu_uuid": "UUID"}
 def read_pages(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The pages of each GPU by cause; a GPU without retired pages has no row, so its number is not known to be 0."""
     columns: tuple[str, ...] = ()
-    facts: dict[str, Json] = {}
+    part = Part(PAGES_TOOL)
     pages: dict[str, list[Json]] = {}
     gpus: dict[str, str] = {}
-    understood: set[int] = set()
     head: set[int] = set()
     for number, line in enumerate(bounded(lines)):
         text = line.strip()
@@ -270,12 +269,12 @@ def read_pages(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 continue
             for name, question in _NAMED.items():
                 if row.get(name):
-                    facts[f"{_GET}{question} {bdf}"] = row[name]
+                    part.found[f"{_GET}{question} {bdf}"] = row[name]
             page: Json = {"address": int(row["address"], 16)}
             pages.setdefault(f"{_GET}RetiredPages {bdf} {cause}", []).append(page)
-            understood |= head | {number}
-    facts |= {f"{WITHOUT_NUMBER} {bdf}": True for bdf in gpus.values()}
-    return (Imported(tool=PAGES_TOOL, facts={**facts, **pages}, understood=frozenset(understood)),) if pages else ()
+            part.lines |= head | {number}
+    part.found |= {f"{WITHOUT_NUMBER} {bdf}": True for bdf in gpus.values()}
+    return part.imported(pages) if pages else ()
 
 
 def _bdf(row: dict[str, str], gpus: dict[str, str]) -> str | None:

@@ -16,7 +16,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE, WITHOUT_NUMBER
-from dgxcheck.readers.model import Imported, Reports
+from dgxcheck.readers.model import Imported, Part, Reports
 from dgxcheck.readers.nvidia_smi.answers import NO_ANSWER, NOWHERE, Section, imported
 from dgxcheck.readers.nvidia_smi.topo import bare, plain
 from dgxcheck.readers.values import bounded, gpu, number
@@ -77,19 +77,18 @@ _CORRUPTED: Json = {"missing": "garbled", "detail": "nvidia-smi: infoROM is corr
 
 def read_failure(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The first failure of a text; all lines of the same kind are understood."""
-    facts: dict[str, Json] = {}
-    understood: set[int] = set()
+    part = Part(FAILURE_TOOL)
     for at, line in enumerate(lines):
         text = bare(line[:400]).strip().strip('"')
         if found := _facts(text):
-            understood.add(at)
-            if INIT not in facts or INIT not in found:
-                facts |= found
-        elif facts and (more := _MORE.fullmatch(text)):
-            understood.add(at)
-            if more["library"] and isinstance(failed := facts.get(INIT), dict):
-                facts[INIT] = {**failed, "detail": f"{failed['detail']}, library {more['library']}"}
-    return (Imported(tool=FAILURE_TOOL, facts=facts, understood=frozenset(understood)),) if facts else ()
+            part.lines.add(at)
+            if INIT not in part.found or INIT not in found:
+                part.found |= found
+        elif part.found and (more := _MORE.fullmatch(text)):
+            part.lines.add(at)
+            if more["library"] and isinstance(failed := part.found.get(INIT), dict):
+                part.found[INIT] = {**failed, "detail": f"{failed['detail']}, library {more['library']}"}
+    return part.imported() if part.found else ()
 
 
 def _facts(text: str) -> dict[str, Json]:
