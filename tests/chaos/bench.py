@@ -22,6 +22,8 @@ from standin import nvml
 
 from chaos.cases import COMMAND, GPUS, Case
 from chaos.invariants import SLACK_S, broken, processes_of
+from dgxcheck.facts.nvml_quantities import GROUPS
+from dgxcheck.workers.nvml.plan import COUNTERS
 
 _REDIRECTED = {
     "stdout closed": ">&-", "stderr closed": "2>&-", "stdin closed": "<&-", "stdout full": ">/dev/full",
@@ -69,7 +71,7 @@ class Bench:
     def failures(self, case: Case) -> list[str]:
         """Run one case; what does not hold after it. What takes too long is run again: a hang is there every time, a
         machine that is busy with other things is not."""
-        if case.must_not_pass and case.row in ("again", "pair") and not self._answers(case.what.split()[0]):
+        if case.must_not_pass and case.row in ("again", "pair") and not self._answers(case):
             case = case._replace(must_not_pass=False)
         count, _, box = case.what.partition(" of ")
         if case.row == "size" and box:
@@ -90,9 +92,15 @@ class Bench:
         self._box.run.mkdir(mode=0o700)
         return found
 
-    def _answers(self, function: str) -> bool:
-        groups = (group for line, group in self._box.lines.items() if line.split(" ")[:2] == ["nvml", function])
-        facts = [fact for group in groups for fact in group.values()]
+    def _answers(self, case: Case) -> bool:
+        """Has the box a value for the function, with arguments that this row asks?"""
+        function = case.what.split()[0]
+        calls = [call for group in (COUNTERS if case.row == "again" else GROUPS) for call in GROUPS[group]]
+        args = tuple(" ".join(map(str, call.args)) for call in calls if call.function == function) or ("",)
+        facts = (
+            fact for line, group in self._box.lines.items() if line.split(" ")[:2] == ["nvml", function]
+            for key, fact in group.items() if f" {key}".endswith(tuple(f" {each}" if each else "" for each in args))
+        )  # fmt: skip
         return function == "nvmlInit" or not all(isinstance(fact, dict) and "missing" in fact for fact in facts)
 
     @contextmanager
