@@ -63,6 +63,8 @@ def test_a_gpu_does_not_answer_what_its_model_does(served: Served, standin: Path
         ("error 3 nvmlDeviceGetPcieReplayCounter 1", "driver.answers"),
         ("error 4 nvmlDeviceGetTotalEccErrors 1", "driver.answers"),
         (f"value {GPUS + 1} nvmlDeviceGetCount", "gpu.lost"),
+        ("value 0 nvmlDeviceGetNvLinkState 1", "nvlink.state"),
+        ("value 77 nvmlDeviceGetMemoryErrorCounter 1", "consistency.readings"),
     ],
 )
 def test_the_second_reading(served: Served, standin: Path, tmp_path: Path, fault: str, due: str) -> None:
