@@ -1,4 +1,4 @@
-"""Files that the user names: regular ones, read whole within a limit, every refusal one clear line."""
+"""Files that the user names: regular ones, read whole within limits of bytes and time, every refusal one clear line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,38 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, cast
+from time import process_time
+from typing import BinaryIO, TypeVar, cast
 
+from dgxcheck.facts.limits import READ_CPU_S
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.package_files import is_packed, read
 from dgxcheck.rootfs import read_bytes
+
+T = TypeVar("T")
+
+
+class CpuTime:
+    """The CPU time of one input: when it is spent reading ends, what was read is judged, and ``said`` tells of it."""
+
+    def __init__(self, clock: Callable[[], float] = process_time) -> None:
+        self._clock = clock
+        self._until = clock() + READ_CPU_S
+        self.said = ""
+
+    def within(self, items: Iterable[T]) -> Iterator[T]:
+        """The items as long as there is time."""
+        for item in items:
+            if self._clock() > self._until:
+                self.said = f"not read to its end: {READ_CPU_S} s of CPU time are spent"
+                return
+            yield item
+
+    def more(self, seconds: float) -> None:
+        """What was read is worth so much more time."""
+        self._until += seconds
 
 
 def read_input(path: str, most: int, instead: str = "") -> bytes:

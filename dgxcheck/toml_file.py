@@ -35,7 +35,7 @@ def load(path: str) -> dict[str, Any]:
 
 def refuse(path: str, key: str, reason: str) -> NoReturn:
     """A value that is not allowed: BadInput names the file and the key."""
-    raise BadInput(f"{path}: {key}: {reason}")
+    raise BadInput(f"{path}: {key if key.isprintable() else shown(key)}: {reason}")
 
 
 def plain(name: str) -> str:

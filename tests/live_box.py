@@ -116,6 +116,7 @@ def answered(lines: GroupedFacts) -> GroupedFacts:
     """A machine has an answer to everything, in today's words.
 
     What was never recorded it does not have, or its driver cannot tell; NVML's errors are worded by the worker.
+    Its versions every NVML tells.
     """
 
     def fact(line: str, value: Json) -> Json:
@@ -127,7 +128,12 @@ def answered(lines: GroupedFacts) -> GroupedFacts:
             return {"missing": "absent"}
         return {key: fact(line, each) for key, each in value.items()} if line.startswith("/") else value
 
-    return {line: {key: fact(line, value) for key, value in group.items()} for line, group in lines.items()}
+    found = {line: {key: fact(line, value) for key, value in group.items()} for line, group in lines.items()}
+    driver = found.get("nvml nvmlSystemGetDriverVersion", {}).get("")
+    for name, version in (("NVMLVersion", f"10.{driver}"), ("CudaDriverVersion", 10020)):
+        group = found.get(f"nvml nvmlSystemGet{name}", {})
+        group[""] = version if isinstance(group.get("", {}), dict) else group[""]
+    return found
 
 
 def in_words(gap: dict[str, Json]) -> Json:

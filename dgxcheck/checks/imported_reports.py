@@ -155,7 +155,8 @@ COMPLETE = (
     Check(
         id="report.complete",
         rule="Unknown if the bug report, archive or directory that is examined is cut off, damaged or contradicts"
-        " itself: what was not read may hold the fault. No other source has this check.",
+        " itself, or if its CPU time, or that of a text or saved kernel log, was spent: what was not read may hold the"
+        " fault. No other source has this check.",
         source="the end of nvidia-bug-report.log, the last member of a gzip, xz, bzip2 or tar file",
         remedy="copy the file again; if it was made like this, run nvidia-bug-report.sh again, with --safe-mode if it"
         " hangs",

@@ -216,5 +216,7 @@ class KernelLog(Record, nature="event"):
     earlier: tuple[EarlierXid, ...] = ()
     timed: bool = True
     """False where the seconds say nothing but the order of the lines."""
+    cut: str = ""
+    """Of a saved log: why not all of it was read."""
     forgeable: bool = False
     """Rows of syslog, to which any user can write as ``kernel``, and not those of the kernel itself."""

@@ -5,6 +5,9 @@ dgxcheck-recording(5), LIMITS, lists them for users; memory stays below 512 MiB 
 
 from __future__ import annotations
 
+READ_CPU_S = 30
+"""Seconds of CPU time for one text, bug report, kernel log or file of results; the worst that was found takes 5."""
+
 KEY_BYTES = 64 << 10
 """A site key."""
 LEAST_KEY_BYTES = 16
@@ -82,6 +85,8 @@ FLEET_FILES = 200_000
 """Files of a folder of results."""
 FLEET_IDLE_LINES = 100_000
 """Lines of one file of results that hold none, blank ones too: packed newlines unpack to a thousandfold."""
+RESULT_CPU_S = 0.01
+"""What each result adds to the CPU time of its file; one of 0.5 MiB takes so much."""
 HISTORY_RESULTS = 1_000_000
 """Results of ``fleet --history``: 500 nodes, one an hour, for a quarter of a year. Each takes about 0.5 KiB."""
 PAIR_FILES = 400_000

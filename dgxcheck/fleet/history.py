@@ -17,9 +17,10 @@ from dgxcheck.facts.limits import HISTORY_RESULTS
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.fleet.document import NotAResult, SharedStrings, parts_of, result_of
-from dgxcheck.fleet.judge import Unread, documents, refuse_future
+from dgxcheck.fleet.judge import refuse_future
 from dgxcheck.fleet.node import LEVELS, LikeMachines, NodeFault, OpenFault, Result, proven
 from dgxcheck.fleet.part_history import DAY_S, PartHistory, PartsOverTime
+from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.fleet.trends import Gauges, Trend
 
 Kept = TypeVar("Kept", bound=object)

@@ -1,127 +1,23 @@
-"""Results of many machines, read and judged together."""
+"""Results of many machines, judged together."""
 
 from __future__ import annotations
 
-import json
-import os
-import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from time import gmtime, strftime, time
-from typing import BinaryIO
 
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.facts.limits import FLEET_FILES, FLEET_IDLE_LINES, RESULT_BYTES
-from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result, node_of
 from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
-from dgxcheck.input_file import opened
+from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.source.state_file import DATE
 
-STDIN = "-"
 MAX_AGE_S = 86400.0
 """A result that is older proves nothing: what broke since is not in it."""
 _CLOCK_SKEW_S = 300
 """By which clocks of hosts may differ."""
-_ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
-"""Files of a folder that can hold results; a file that is named itself may end in anything."""
-_MOST_LINES = 3
-"""Of a file that are named one by one."""
-
-
-class Unread(Record, kw_only=False):
-    """What holds no result."""
-
-    where: str
-    """The file, and the line in it where it has several."""
-    why: str
-
-
-def documents(specs: Iterable[str]) -> Iterator[tuple[str, Json] | Unread]:
-    """Every document of the named files and folders, with where it stands. Raises BadInput for a name of nothing."""
-    for path in _files(specs):
-        if isinstance(path, Unread):
-            yield path
-            continue
-        try:
-            with opened(None if path == STDIN else path) as stream:
-                yield from _documents(stream, "stdin" if path == STDIN else path)
-        except (OSError, EOFError, zlib.error) as error:
-            yield Unread(path, f"cannot be read: {getattr(error, 'strerror', None) or error}")
-
-
-def _files(specs: Iterable[str]) -> Iterator[str | Unread]:
-    for spec in specs:
-        if os.path.isdir(spec):
-            yield from _below(spec)
-        elif spec == STDIN or os.path.exists(spec):
-            yield spec
-        else:
-            raise BadInput(f"{spec}: no such file or folder; give results of 'dgxcheck health --format jsonl'")
-
-
-def _below(folder: str) -> Iterator[str | Unread]:
-    """The files of a folder and those below it, in order; links to folders are not followed."""
-    count = 0
-    failed: list[OSError] = []
-    for at, folders, names in os.walk(folder, onerror=failed.append):
-        folders.sort()
-        for name in sorted(names):
-            path = os.path.join(at, name)
-            if name.endswith(_ENDINGS) and os.path.isfile(path):
-                count += 1
-                if count > FLEET_FILES:
-                    raise BadInput(f"{folder}: more than {FLEET_FILES} results")
-                yield path
-    yield from (Unread(str(error.filename), f"cannot be read: {error.strerror}") for error in failed)
-
-
-def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unread]:
-    """One per line; a first line that is no whole document begins one that spans the file."""
-    number, found, failed, empty = 0, 0, 0, True
-    for line in iter(lambda: stream.readline(RESULT_BYTES + 1), b""):
-        number += 1
-        if len(line) > RESULT_BYTES:
-            yield Unread(f"{where} line {number}", f"longer than {RESULT_BYTES >> 20} MiB")
-            return
-        if number - found > FLEET_IDLE_LINES:
-            yield Unread(where, f"more than {FLEET_IDLE_LINES} lines hold no result; not read from line {number} on")
-            return
-        if not line.strip():
-            continue
-        empty = False
-        document = parsed(line)
-        if document is None and number == 1:
-            line += stream.read(RESULT_BYTES + 1 - len(line))
-            document = parsed(line) if len(line) <= RESULT_BYTES else None
-        if document is not None:
-            found += 1
-            yield (where if number == 1 else f"{where} line {number}"), document
-            continue
-        failed += 1
-        if failed <= _MOST_LINES:
-            yield Unread(f"{where} line {number}" if number > 1 else where, "not a JSON document")
-    if failed > _MOST_LINES:
-        yield Unread(where, f"{failed - _MOST_LINES} more lines are not JSON documents")
-    if empty:
-        yield Unread(where, "is empty")
-
-
-def parsed(text: bytes) -> Json:
-    """A JSON document; None for what is none."""
-    try:
-        document: Json = json.loads(text, parse_constant=_refused)
-    except (ValueError, RecursionError):
-        return None
-    return document
-
-
-def _refused(word: str) -> None:
-    raise ValueError(word)
-
-
 COMMON_SHARE = 0.1
 """A fault on more than a tenth of the nodes has a common reason: a profile, an image, a driver, a fabric."""
 _COMMON_LEAST = 3

@@ -16,7 +16,7 @@ from dgxcheck.facts.limits import PAIR_BYTES, PAIR_FILES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import median
-from dgxcheck.fleet.judge import Unread
+from dgxcheck.fleet.reading import Unread
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.benchmarks import nccl_tests, perftest
 from dgxcheck.rootfs import decode

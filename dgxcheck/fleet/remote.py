@@ -15,9 +15,10 @@ from dgxcheck.facts.limits import RESULT_BYTES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
-from dgxcheck.fleet.judge import MAX_AGE_S, Fleet, Unread, dated, fleet_of, parsed, refuse_future
+from dgxcheck.fleet.judge import MAX_AGE_S, Fleet, dated, fleet_of, refuse_future
 from dgxcheck.fleet.node import Result
 from dgxcheck.fleet.outliers import FigureColumns
+from dgxcheck.fleet.reading import Unread, parsed
 
 ShowProgress = Callable[[int, int], None]
 """Called with the number of nodes that are done, and of all."""

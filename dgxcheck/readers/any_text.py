@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
+from dgxcheck.input_file import CpuTime
 from dgxcheck.readers.benchmarks import (
     cuda_samples,
     gpu_burn,
@@ -126,11 +127,12 @@ signs occurs, it understands nothing."""
 READERS: tuple[Reader, ...] = tuple(SIGNS)
 
 
-def outputs(layout: Layout) -> Iterator[tuple[str, Imported]]:
+def outputs(layout: Layout, time: CpuTime | None = None) -> Iterator[tuple[str, Imported]]:
     """Host and output of everything recognised; the lines of each host are read separately."""
+    time = time or CpuTime()
     for owner, (numbers, lines) in by_host(layout).items():
         text = "\n".join(lines).lower()
-        for reader, signs in SIGNS.items():
+        for reader, signs in time.within(SIGNS.items()):
             if any(sign in text for sign in signs):
                 yield from ((owner, renumbered(output, numbers)) for output in reader((*lines,)))
 

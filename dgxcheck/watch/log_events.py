@@ -145,9 +145,12 @@ def _cut(text: str) -> str:
 
 def replayed(path: str) -> Iterator[ReportedEvent]:
     """In the order of the log, by its own clock, without dates. BadInput for what is no kernel log."""
-    if isinstance(facts := log_facts(relevant_lines(load(path))), Missing):
+    log = load(path)
+    if isinstance(facts := log_facts(relevant_lines(log)), Missing):
         raise BadInput(f"{path}: {facts}")
     ledger = Ledger()
     for event in log_events(facts, lambda bdf, code: 0):
         yield from ledger.take([event], event.seconds or 0.0, "")
     yield from ledger.repeated(inf, "")
+    if log.cut:
+        raise BadInput(f"{path}: {log.cut}")

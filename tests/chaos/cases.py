@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
-from itertools import cycle
+from collections.abc import Iterable, Iterator
+from itertools import cycle, product
 from typing import NamedTuple
 
 from dgxcheck.facts.nvml_quantities import GROUPS
-from dgxcheck.workers.nvml.plan import HEALTH
+from dgxcheck.workers.nvml.plan import COUNTERS, HEALTH
 
 GPUS = 3
 CODES = (1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 25, 26, 27, 28, 29, 999, -5, 12345)
@@ -18,6 +18,18 @@ SILENT = (15, 999)
 """After these of a function that answers elsewhere no run may pass."""
 VERSIONS = ("nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion", "nvmlSystemGetCudaDriverVersion")
 """After any error of these but that of a library without them (13) no run may pass."""
+SOME_CODES = (3, 4, 13, 15, 16, 999)
+PAIRS = (
+    "nvmlDeviceGetTopologyCommonAncestor", "nvmlDeviceGetP2PStatus", "nvmlDeviceGetNvLinkRemotePciInfo",
+    "nvmlDeviceGetNvLinkRemoteDeviceType",
+)  # fmt: skip
+"""What is asked of pairs of GPUs, and of the two ends of an NVLink."""
+CHANGED = (
+    *(f"nvmlDeviceGet{name} value 0" for name in ("Count", "NvLinkState")),
+    *(f"nvmlDeviceGet{name} value 77" for name in (
+        "Count", "TotalEccErrors", "MemoryErrorCounter", "PcieReplayCounter", "NvLinkErrorCounter")),
+)  # fmt: skip
+"""Second readings that are faults; a mode, a state or a counter that was reset may be another."""
 COMMAND = ("health", "--profile", "none", "--format", "json")
 FILES = (
     "/proc/cpuinfo", "/proc/meminfo", "/proc/cmdline", "/proc/version", "/proc/driver/nvidia/params",
@@ -60,6 +72,7 @@ class Case(NamedTuple):
     content: str = ""
     errno: int = 0
     must_not_pass: bool = False
+    """On a box that answers the function."""
     seconds: float = 8
     """The deadline that is given to the command."""
 
@@ -70,6 +83,8 @@ class Case(NamedTuple):
 def every(full: bool = False) -> Iterator[Case]:
     """All rows; ``full`` is every code of every function at every GPU, which takes hours."""
     yield from _calls(full)
+    yield from _pairs(CODES if full else SOME_CODES)
+    yield from _again(CODES if full else SOME_CODES)
     yield from (Case("library", name) for name in LIBRARIES)
     yield from (Case("symbol", name, f"missing {name}") for name in _functions())
     for path in FILES:
@@ -82,8 +97,24 @@ def every(full: bool = False) -> Iterator[Case]:
     yield from (Case("size", name, seconds=20) for name in SIZES)
 
 
-def _functions() -> tuple[str, ...]:
-    return (*START, *dict.fromkeys(call.function for group in HEALTH for call in GROUPS[group]))
+def _functions(groups: Iterable[str] = HEALTH) -> tuple[str, ...]:
+    return (*START, *dict.fromkeys(call.function for group in groups for call in GROUPS[group]))
+
+
+def _pairs(codes: Iterable[int]) -> Iterator[Case]:
+    """One GPU does not answer, and none does; what is at the end of an NVLink is also told by its bus id."""
+    for function, code, at in product(PAIRS, codes, ("", 1)):
+        yield Case("pair", f"{function} {code} {at}", f"error {code} {function} {at}",
+                   must_not_pass=code in (15, 16) or (code != 13 and function != PAIRS[-1]))  # fmt: skip
+
+
+def _again(codes: Iterable[int]) -> Iterator[Case]:
+    """What answers at first and not when the counters are read again, or with another value then."""
+    errors = [f"error {code}" for code in codes]
+    for function, fault in product(_functions(COUNTERS), (*errors, "hang", "crash", "value 0", "value 77")):
+        at = "" if function in START[:2] else " 1"
+        due = (fault in errors and fault != "error 13") or f"{function} {fault}" in CHANGED
+        yield Case("again", f"{function} {fault}{at}", f"again {fault} {function}{at}", must_not_pass=due)
 
 
 def _calls(full: bool) -> Iterator[Case]:

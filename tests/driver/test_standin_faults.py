@@ -87,3 +87,12 @@ def test_a_misspelt_fault_is_noticed(standin: Path, tmp_path: Path, fault: str) 
     ran = child(nvml.environment(standin, tmp_path / "t", faults=[fault]), "nvmlInit()")
     assert json.loads(ran.stdout) == {"error": 999}
     assert "bad fault" in ran.stderr
+
+
+def test_a_fault_of_the_second_time_and_another_value(standin: Path, tmp_path: Path) -> None:
+    calls = ("nvmlDeviceGetPowerUsage(gpu(0))", "nvmlDeviceGetPowerUsage(gpu(1))", "nvmlDeviceGetPowerUsage(gpu(0))")
+    facts = box(PowerUsage={"": 43210}) | {f"nvml nvmlDeviceGetPowerUsage {B}": {"": 50000}}
+    for fault, due in (("again error 15", {"error": 15}), ("again value 7", 7)):
+        given = [f"{fault} nvmlDeviceGetPowerUsage 0"]
+        assert asked(standin, facts, *calls, faults=given, calls=tmp_path / fault) == [43210, 50000, due]
+    assert asked(standin, facts, calls[0], faults=["value 7 nvmlDeviceGetPowerUsage"]) == [7]

@@ -37,7 +37,13 @@ struct call {
 };
 
 struct answer { const char *question; char *fields; };
-struct fault { enum { HANG, CRASH, ERROR, SLOW, MISSING } kind; double amount; char function[80]; uint64_t gpus; };
+struct fault {
+    enum { HANG, CRASH, ERROR, SLOW, VALUE, MISSING } kind;
+    int again;                  /* from the second time on that the question is asked */
+    double amount;
+    char function[80], text[24];
+    uint64_t gpus;
+};
 
 static struct nvmlDevice_st gpus[MAX_GPUS];
 static struct answer *answers;
@@ -104,10 +110,10 @@ static int load_answers(void)
     return SUCCESS;
 }
 
-/* "hang F [GPUS]; crash F [GPUS]; error CODE F [GPUS]; slow SECONDS F [GPUS]; missing F" */
+/* "[again] hang F [GPUS]; crash F [GPUS]; error CODE F [GPUS]; slow SECONDS F [GPUS]; value N F [GPUS]; missing F" */
 static int load_faults(void)
 {
-    static const char *const kinds[] = {"hang", "crash", "error", "slow", "missing"};
+    static const char *const kinds[] = {"hang", "crash", "error", "slow", "value", "missing"};
     const char *given = getenv("NVML_STANDIN_FAULT");
     char *text = strdup(given ? given : ""), *rest = text;
     fault_count = 0;
@@ -117,12 +123,18 @@ static int load_faults(void)
         int used = 0, fields = 0;
         if (sscanf(one, " %15s%n", kind, &used) < 1)
             continue;           /* an empty entry */
+        if (!strcmp(kind, "again")) {
+            fault.again = 1;
+            one += used;
+            sscanf(one, " %15s%n", kind, &used);
+        }
         while (fault.kind <= MISSING && strcmp(kind, kinds[fault.kind]))
             fault.kind++;
-        if (fault.kind == ERROR || fault.kind == SLOW)
+        if (fault.kind >= ERROR && fault.kind <= VALUE)
             fields = sscanf(one + used, " %lf %79s %127s", &fault.amount, fault.function, list) - 1;
         else
             fields = sscanf(one + used, " %79s %127s", fault.function, list);
+        snprintf(fault.text, sizeof fault.text, "%.0f", fault.amount);
         for (char *gpu = strtok(list, ","); gpu; gpu = strtok(NULL, ","))
             fault.gpus |= UINT64_C(1) << (strtoul(gpu, NULL, 10) % MAX_GPUS);
         if (fault.kind > MISSING || fields < 1 || fault_count == MAX_FAULTS) {
@@ -142,16 +154,34 @@ static int names_symbol(const char *name, const char *symbol)
     return !strncmp(name, symbol, n) && (!symbol[n] || (!strncmp(symbol + n, "_v", 2) && strlen(symbol + n) == 3));
 }
 
-static int suffer(const struct call *call)
+/* Does the log hold this question twice: was it asked before now, in any process? */
+static int asked_before(const char *question)
+{
+    struct stat file;
+    int times = 0;
+    if (log_file < 0 || fstat(log_file, &file) < 0)
+        return 0;
+    char *text = malloc(file.st_size + 1), line[MAX_QUESTION + 1];
+    ssize_t got = pread(log_file, text, file.st_size, 0);
+    text[got > 0 ? got : 0] = 0;
+    int n = snprintf(line, sizeof line, "%s\t", question);
+    for (const char *at = text; (at = strstr(at, line)); at += n)
+        times += at == text || at[-1] == '\n';
+    free(text);
+    return times > 1;
+}
+
+/* What the faults make of a call; another value goes to *fields. */
+static int suffer(const struct call *call, const char *question, char **fields)
 {
     uint64_t taken = call->index;
     for (int i = 0; i < call->devices; i++)
         taken |= UINT64_C(1) << call->device[i]->index;
-    for (const struct fault *fault = faults; fault < faults + fault_count; fault++) {
+    for (struct fault *fault = faults; fault < faults + fault_count; fault++) {
         int meant = !strcmp(fault->function, "*") ? call->devices > 0 : names_symbol(fault->function, call->symbol);
         if (fault->kind != MISSING)     /* an older symbol still serves the function that a newer one lacks */
             meant |= !strcmp(fault->function, call->function);
-        if (!meant || (fault->gpus && !(fault->gpus & taken)))
+        if (!meant || (fault->gpus && !(fault->gpus & taken)) || (fault->again && !asked_before(question)))
             continue;
         switch (fault->kind) {
         case HANG:
@@ -166,6 +196,9 @@ static int suffer(const struct call *call)
             break;
         case ERROR:
             return (int)fault->amount;
+        case VALUE:
+            *fields = fault->text;
+            break;
         case MISSING:
             return FUNCTION_NOT_FOUND;
         }
@@ -193,14 +226,15 @@ static void note(const struct call *call, const char *question)
 }
 
 /* Log the call and let the faults have it. */
-static int enter(const struct call *call, char *question)
+static int enter(const struct call *call, char *question, char **fields)
 {
+    *fields = NULL;
     for (int i = 0; i < call->devices; i++)
         if (call->device[i] < gpus || call->device[i] >= gpus + MAX_GPUS || !call->device[i]->bdf[0])
             return INVALID_ARGUMENT;
     spell_question(call, 0, question);
     note(call, question);
-    return suffer(call);
+    return suffer(call, question, fields);
 }
 
 /* What NVML says where the recording says nothing. */
@@ -215,6 +249,8 @@ static int unanswered(const struct call *call)
 
 static int look_up(const struct call *call, char *question, char **fields)
 {
+    if (*fields)                /* a fault has the answer */
+        return SUCCESS;
     *fields = find(question);
     if (!*fields && call->devices == 2 && !strcmp(call->function, "nvmlDeviceGetTopologyCommonAncestor")) {
         spell_question(call, 1, question);
@@ -228,10 +264,9 @@ static int look_up(const struct call *call, char *question, char **fields)
 static int ask(const struct call *call, char **fields)
 {
     char question[MAX_QUESTION];
-    *fields = NULL;
     if (!users)
         return UNINITIALIZED;
-    int code = enter(call, question);
+    int code = enter(call, question, fields);
     return code ? code : look_up(call, question, fields);
 }
 

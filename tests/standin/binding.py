@@ -59,11 +59,13 @@ def child(environment: Mapping[str, str], *expressions: str, seconds: float = 20
     return subprocess.run(command, env=dict(environment), capture_output=True, text=True, timeout=seconds, check=False)
 
 
-def asked(library: Path, facts: Facts, *expressions: str, faults: Sequence[str] = ()) -> list[Json]:
+def asked(
+    library: Path, facts: Facts, *expressions: str, faults: Sequence[str] = (), calls: Path | None = None
+) -> list[Json]:
     """The answers to the expressions after nvmlInit."""
     table = library.with_name("answers")
     nvml.write_answers(facts, table)
-    ran = child(nvml.environment(library, table, faults=faults), "nvmlInit()", *expressions)
+    ran = child(nvml.environment(library, table, faults=faults, calls=calls), "nvmlInit()", *expressions)
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
     answers: list[Json] = [json.loads(line) for line in ran.stdout.splitlines()]

@@ -22,10 +22,10 @@ static int init(const char *symbol)
     char question[MAX_QUESTION], *fields;
     const char *path = getenv("NVML_STANDIN_CALLS");
     if (log_file < 0 && path)
-        log_file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+        log_file = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     int code = load_faults();
     if (!code)
-        code = enter(&call, question);
+        code = enter(&call, question, &fields);
     if (!code)
         code = users ? SUCCESS : load_answers();
     if (!code)
@@ -40,10 +40,10 @@ int nvmlInit_v2(void) { return init("nvmlInit_v2"); }
 int nvmlShutdown(void)
 {
     struct call call = HOST("nvmlShutdown", "nvmlShutdown", NONE);
-    char question[MAX_QUESTION];
+    char question[MAX_QUESTION], *fields;
     if (!users)
         return UNINITIALIZED;
-    int code = enter(&call, question);
+    int code = enter(&call, question, &fields);
     users -= code == SUCCESS;
     return code;
 }
@@ -83,7 +83,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device *gpu)
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, Device *gpu)
 {
     struct call call = HOST("nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId", NONE);
-    char question[MAX_QUESTION], bdf[32];
+    char question[MAX_QUESTION], bdf[32], *fields;
     unsigned part[4], i = 0;
     if (!users)
         return UNINITIALIZED;
@@ -93,7 +93,7 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, Device *gpu)
     while (i < MAX_GPUS && strcmp(gpus[i].bdf, bdf))
         i++;
     call.index = i < MAX_GPUS ? UINT64_C(1) << i : 0;
-    int code = enter(&call, question);
+    int code = enter(&call, question, &fields);
     if (code)
         return code;
     if (i == MAX_GPUS)
@@ -561,7 +561,7 @@ int nvmlDeviceGetFieldValues(Device gpu, int count, struct field_value *out)
         struct call call = OWN(nvmlDeviceGetFieldValues, gpu,
                                NUMBERS(out[i].scope ? 2 : 1, out[i].field, out[i].scope));
         char question[MAX_QUESTION], *fields;
-        int code = enter(&call, question);
+        int code = enter(&call, question, &fields);
         if (code)
             return code;
         out[i].code = look_up(&call, question, &fields);
@@ -637,7 +637,8 @@ int nvmlEventSetWait_v2(void *set, struct event *out, unsigned timeout_ms)
 {
     static int told;
     struct call call = HOST("nvmlEventSetWait_v2", "nvmlEventSetWait", NONE);
-    int code = suffer(&call);
+    char *fields;
+    int code = suffer(&call, "nvmlEventSetWait", &fields);
     if (code)
         return code;
     const char *waiting = getenv("NVML_STANDIN_XID");

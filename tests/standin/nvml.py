@@ -4,8 +4,10 @@ The library reads the table of ``NVML_STANDIN`` at ``nvmlInit`` and appends ever
 ``NVML_STANDIN_CALLS``. ``NVML_STANDIN_FAULT`` holds faults, separated by ``;``::
 
     hang FUNCTION [GPUS]    crash FUNCTION [GPUS]    error CODE FUNCTION [GPUS]    slow SECONDS FUNCTION [GPUS]
-    missing FUNCTION
+    value NUMBER FUNCTION [GPUS]    missing FUNCTION
 
+and before any of them ``again``: from the second time on that the same question is asked, by whichever process, as the
+log of the calls has it; there must be one.
 FUNCTION is a function of the plan or a symbol (``nvmlDeviceGetTemperature`` is also meant where ``TemperatureV``
 serves it), or ``*``: any call that takes a handle. ``missing`` knows symbols alone, so that an older one can still
 serve. GPUS is a list of indices (``0,3``); ``nvmlDeviceGetHandleByIndex`` counts as a call of the GPU it asks for.

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
+from programs import program
 
 from dgxcheck import __version__
 from dgxcheck.cli import main
@@ -68,7 +69,7 @@ def test_what_is_built_twice_is_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     digests = []
     for number, name in enumerate(("a", "elsewhere/b")):
         copy, out = tmp_path / name, tmp_path / f"dist-{number}"
-        tracked_here = ran(["git", "ls-files", "-z"], ROOT).split("\0")[:-1]
+        tracked_here = ran([program("git"), "ls-files", "-z"], ROOT).split("\0")[:-1]
         for file in tracked_here:
             place = copy / file
             place.parent.mkdir(parents=True, exist_ok=True)

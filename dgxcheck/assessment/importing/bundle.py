@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import process_time
+
 from dgxcheck.assessment.importing.texts import of_host
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.input_file import CpuTime
 from dgxcheck.readers.alarming import alarming
 from dgxcheck.readers.bundles.bug_report import with_hosts
 from dgxcheck.readers.bundles.contents import Bundle, load
@@ -39,28 +43,29 @@ class Opened(Record):
         return tuple(dict.fromkeys((*self.found.nothing, *unknown)))
 
 
-def opened(spec: str, host: str = "") -> Opened:
+def opened(spec: str, host: str = "", clock: Callable[[], float] = process_time) -> Opened:
     """The machine of a bundle; of several hosts that of ``host``. BadInput for what cannot be read, and where it is
     not said which host.
     """
-    bundle = load(spec)
+    time = CpuTime(clock)
+    bundle = load(spec, time)
     labelled = with_hosts(bundle.sections)
     hosts = {section.host for section in labelled} - {""}
     sections = [section for section in of_host(labelled, host) if section.host] if hosts else [*labelled]
     unowned = {section.file for section in labelled if hosts and not section.host}
-    found = outputs(sections)
+    found = outputs(sections, time)
     own = found.outputs if hosts else of_host(found.outputs, host)
     facts, refused = machine_facts(own)
     more = f" and {len(refused) - MOST_NAMED} more" if len(refused) > MOST_NAMED else ""
     contradicting = f"{', '.join(refused[:MOST_NAMED])}{more}: left out, because earlier output contradicts"
-    notes = (*bundle.notes, *([contradicting] if refused else []))
+    notes = tuple(filter(None, (*bundle.notes, contradicting if refused else "", time.said)))
     bundle = replace(bundle, sections=tuple(sections), notes=notes)
     return Opened(bundle=bundle, found=replace(found, outputs=tuple(own)), facts=facts, unowned=tuple(sorted(unowned)))
 
 
-def open_bundle(spec: str, host: str = "") -> RecordedSource:
+def open_bundle(spec: str, host: str = "", clock: Callable[[], float] = process_time) -> RecordedSource:
     """The machine of a bundle; of several hosts that of ``host``."""
-    return as_source(spec, opened(spec, host))
+    return as_source(spec, opened(spec, host, clock))
 
 
 def as_source(spec: str, found: Opened) -> RecordedSource:

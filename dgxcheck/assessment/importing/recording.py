@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from time import process_time
 
 from dgxcheck import __version__
 from dgxcheck.assessment.importing.bundle import Opened, provenance
@@ -74,7 +75,7 @@ def read(
     found: list[Part] = []
     for text in texts:
         begin(text.name)
-        found += [Part(text.name, output, output.host or owner) for owner, output in outputs(text.layout)]
+        found += [Part(text.name, output, output.host or owner) for owner, output in outputs(text.layout, text.time)]
     parts = of_host(found, host)
     names = {text.name: _published(number) for number, text in enumerate(texts)}
     return TextsRead(
@@ -188,12 +189,12 @@ def _provenance(reading: TextsRead, base: BaseBox | None) -> Json:
     return {"kind": "imported", "files": files, **({} if base is None else base.provenance())}
 
 
-def open_text(path: str, host: str = "") -> RecordedSource | None:
+def open_text(path: str, host: str = "", clock: Callable[[], float] = process_time) -> RecordedSource | None:
     """The machine that a text describes, possibly without any facts; None if it holds no tool's output.
 
     BadInput where it holds several hosts and ``host`` names none of them, and where it looks like a tool's output.
     """
-    given = texts((path,))
+    given = texts((path,), clock)
     reading = read(given, host=host)
     selection = [text.selection for text in given if text.selection]
     if not reading.parts:
@@ -211,9 +212,11 @@ def open_text(path: str, host: str = "") -> RecordedSource | None:
     others = {host for text in reading.texts for host in reading.of_others(text.name)}
     whose = f", some of another host ({', '.join(sorted(others)[:SHOWN])})" if others else ""
     refused = len(reading.combined.refused)
-    said = [*selection, *([f"{counted(left, 'line')} not recognised{whose}"] if left else [])]
+    cut = any(text.time.said for text in given)
+    said = [*([] if cut else selection), *([f"{counted(left, 'line')} not recognised{whose}"] if left else [])]
     said += [f"{counted(refused, 'output')} left out because of contradictions"] if refused else []
     unread = f"{', '.join(said)}: see dgxcheck import --show" if said else ""
     alarms = sum(len(alarming(text.lines, reading.unread[text.name])) for text in reading.texts)
-    origin = Origin("report", path, provenance="imported", unread=unread, alarms=alarms)
+    note = "; ".join(selection) if cut else ""
+    origin = Origin("report", path, provenance="imported", note=note, unread=unread, alarms=alarms)
     return RecordedSource(lines, origin, head={"provenance": {"kind": "imported"}}, unheard="not in the text")

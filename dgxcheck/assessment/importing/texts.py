@@ -6,13 +6,14 @@ import codecs
 import os
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from time import process_time
 from typing import Protocol, TypeVar
 
 from dgxcheck.facts.limits import IMPORT_BYTES, IMPORT_LINES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
-from dgxcheck.input_file import read_input, too_large
+from dgxcheck.input_file import CpuTime, read_input, too_large
 from dgxcheck.readers.bundles.sniff import is_bundle
 from dgxcheck.readers.formats import utf16
 from dgxcheck.readers.layout.undo import Layout, undone
@@ -33,28 +34,30 @@ class InputText(Record, kw_only=False):
     """As they stand in the file."""
     layout: Layout
     """As tools printed them."""
+    time: CpuTime
 
     @property
     def selection(self) -> str:
-        """How many of the lines of a long text are read, and which; empty where all are."""
+        """How many of the lines of a long text are read, and which, and whether time was short; empty where all are."""
         read, there = len(self.layout.kept), len(self.lines)
-        return "" if read == there else f"{read} of {there} lines were read, first those that name devices and errors"
+        some = "" if read == there else f"{read} of {there} lines were read, first those that name devices and errors"
+        return "; ".join(filter(None, (some, self.time.said)))
 
 
-def texts(files: tuple[str, ...]) -> list[InputText]:
+def texts(files: tuple[str, ...], clock: Callable[[], float] = process_time) -> list[InputText]:
     """The files in the order given; the same name from two folders gets a number."""
     found: list[InputText] = []
     for file in files:
         raw = _stdin() if file == "-" else read_input(file, IMPORT_BYTES, INSTEAD)
         name = "stdin" if file == "-" else os.path.basename(file).encode(errors="replace").decode()
         again = sum(text.name == name or text.name.startswith(f"{name} (") for text in found)
-        found.append(text_of(f"{name} ({again + 1})" if again else name, lines(raw, file)))
+        found.append(text_of(f"{name} ({again + 1})" if again else name, lines(raw, file), CpuTime(clock)))
     return found
 
 
-def text_of(name: str, lines: tuple[str, ...]) -> InputText:
+def text_of(name: str, lines: tuple[str, ...], time: CpuTime | None = None) -> InputText:
     """A text, and its lines without what stands around outputs."""
-    return InputText(name, lines, undone(lines))
+    return InputText(name, lines, undone(lines), time or CpuTime())
 
 
 def bundles(files: tuple[str, ...]) -> tuple[str, ...]:

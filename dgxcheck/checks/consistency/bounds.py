@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 
 from dgxcheck.checks.consistency.contradiction import Contradiction, Facts, number
 from dgxcheck.checks.consistency.contradiction import reading as read_at
@@ -56,11 +57,11 @@ def ranges(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
 
 def parts(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
     """Parts that are more than their whole."""
-    wholes: dict[tuple[Rows, float], tuple[_Reading, list[_Reading]]] = {}
+    wholes: dict[tuple[int, Rows, float], tuple[_Reading, list[_Reading]]] = {}
     for reading in _readings(box, gpu):
         whole = _beside(reading, -1, reading[1][-1].more.get("part_of"))
         if whole is not None:
-            wholes.setdefault(whole[1:], (whole, []))[1].append(reading)
+            wholes.setdefault((id(whole[0]), *whole[1:]), (whole, []))[1].append(reading)
     for whole, those in wholes.values():
         values = [value for *_, value in those]
         if sum(values) > whole[2] >= max(values):
@@ -91,7 +92,9 @@ def _bounded(box: Box, gpu: Device) -> Iterator[tuple[_Reading, _Reading]]:
 
 
 def _readings(box: Box, gpu: Device) -> tuple[_Reading, ...]:
-    return _readings_of(Identity(box.snapshot), gpu.bdf or "")
+    """Of both times that counters were read."""
+    found = (_readings_of(Identity(snapshot), gpu.bdf or "") for snapshot in box.readings)
+    return tuple(chain.from_iterable(found))
 
 
 @lru_cache(maxsize=64)

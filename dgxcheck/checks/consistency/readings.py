@@ -145,8 +145,9 @@ def _per_gpu(rules: tuple[ReadingRule, ...], is_compared: Callable[[Box, Device]
                 yield box.subject(gpu), unavailable
                 continue
             facts = facts_of(box.snapshot, gpu.bdf or "")
-            found = [contradiction for rule in rules for contradiction in rule(box, gpu, facts)]
-            yield box.subject(gpu), judged(found, status) if found or is_compared(box, gpu) else NOTHING_TO_COMPARE
+            found = {each.text: each for rule in rules for each in rule(box, gpu, facts)}
+            compared = found or is_compared(box, gpu)
+            yield box.subject(gpu), judged([*found.values()], status) if compared else NOTHING_TO_COMPARE
 
     return judge
 

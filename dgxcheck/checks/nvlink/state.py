@@ -23,6 +23,7 @@ from dgxcheck.checks.nvlink.links import (
     ends_of,
     graph_of,
     linked,
+    links_down,
     links_of_both,
     links_up,
     nvlinks,
@@ -33,7 +34,7 @@ from dgxcheck.checks.nvlink.links import (
     without_reference,
 )
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.topology.model import Device, DevicePair
 from dgxcheck.topology.nvlinks import End
 from dgxcheck.topology.reference import Reference
@@ -87,6 +88,10 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
     positions = f"{up} of {counted(view.positions, 'NVLink position')} up"
     if not up and mig_enabled(box, gpu.bdf):
         return skip("not-supported", f"{positions}: MIG mode is on", *evidence)
+    if expected is None and (not up or switched(ends)) and (lost := _went_down(box, gpu)):
+        were = f"link {lost[0]} was" if len(lost) == 1 else f"links {', '.join(map(str, lost))} were"
+        message = f"{positions}; {were} up before"
+        return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.NVLINK_DOWN)
     if expected is None:
         return skip("no-reference", f"{positions}, the number of wired links is not known", *evidence)
     message = f"{up} of {counted(expected, 'NVLink')} up"
@@ -99,6 +104,13 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
     if down := [link for link, state in states.items() if not state]:
         message += f"; {'link' if len(down) == 1 else 'links'} {', '.join(map(str, down))} down"
     return Judgement(severity(box, gpu), message, up, expected, "links", evidence, fault=Fault.NVLINK_DOWN)
+
+
+def _went_down(box: Box, gpu: Device) -> list[int]:
+    """Links that were up at the reading before, of this run or of an earlier one since the same boot."""
+    before = () if isinstance(box.growth, Judgement) else rows(box.growth.old.nvlink)
+    down = links_down(box, gpu)
+    return [row.link for row in before if row.bdf == gpu.bdf and row.up is True and row.link in down]
 
 
 def _evidence(gpu: Device, states: Mapping[int, bool]) -> tuple[Evidence, ...]:
@@ -240,14 +252,14 @@ CHECKS = (
     Check(
         id="nvlink.state",
         rule="Fails if a GPU has no NVLink up, or fewer than the profile expects and no pair can be named: with"
-        " NVSwitches, or without a graph to compare with. A link that is down between two GPUs is reported by"
-        " nvlink.graph, one that is up at one end only by nvlink.symmetry. Unknown without a profile if NVML"
-        " reports no NVLink of a GPU and has some of most others of the model. Of imported text that does not tell"
-        " where the links lead: passes if all that the model has are up; warns if a GPU has fewer up than most"
-        " others of its model, or some down of a model all of whose links are wired on its board (A100 SXM4 to"
-        " B300), fails if it has none up where others have, and is unknown if some are down of the only GPU of"
-        " another model that the text shows. Not judged without a profile otherwise, and on GPUs in MIG mode that"
-        " have no NVLink up.",
+        " NVSwitches, or without a graph to compare with; without a profile if one was up at the reading before. A"
+        " link that is down between two GPUs is reported by nvlink.graph, one that is up at one end only by"
+        " nvlink.symmetry. Unknown without a profile if NVML reports no NVLink of a GPU and has some of most"
+        " others of the model. Of imported text that does not tell where the links lead: passes if all that the"
+        " model has are up; warns if a GPU has fewer up than most others of its model, or some down of a model all"
+        " of whose links are wired on its board (A100 SXM4 to B300), fails if it has none up where others have,"
+        " and is unknown if some are down of the only GPU of another model that the text shows. Not judged without"
+        " a profile otherwise, and on GPUs in MIG mode that have no NVLink up.",
         source="nvmlDeviceGetNvLinkState; the profile's nvlink.links or the degree of its graph",
         remedy="check the kernel log for Xid 74 and, with NVSwitches, the log of the fabric manager (journalctl -u"
         f" nvidia-fabricmanager); {_RETRAIN}",

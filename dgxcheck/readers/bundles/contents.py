@@ -19,7 +19,7 @@ from dgxcheck.facts.limits import (
 )
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.input_file import too_large
+from dgxcheck.input_file import CpuTime, too_large
 from dgxcheck.readers.bundles import archives, bug_report, sections
 from dgxcheck.readers.bundles.sections import KERNEL_LOG, Section, one_file, reader_of
 from dgxcheck.readers.bundles.sniff import is_report, is_supportconfig
@@ -46,10 +46,10 @@ class Bundle(Record):
     """For people: cut, damaged .."""
 
 
-def load(path: str) -> Bundle:
+def load(path: str, time: CpuTime) -> Bundle:
     """BadInput with one line for what cannot be read or is beyond a limit."""
     name = os.path.basename(path.rstrip("/")).encode(errors="replace").decode()
-    reader = _Reader(name)
+    reader = _Reader(name, time)
     try:
         if os.path.isdir(path):
             reader.kind = "directory"
@@ -67,11 +67,12 @@ def load(path: str) -> Bundle:
 class _Reader:
     """Goes through files, archives in files, and outputs in archives."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, time: CpuTime) -> None:
         self.kind = "bug report"
         self.sections: list[Section] = []
         self.notes: list[str] = []
         self._budget = Budget(name)
+        self._time = time
         self._kept = 0
         self._loose = 0
         self._log_rows = LOG_ROWS // 2
@@ -103,7 +104,7 @@ class _Reader:
 
     def _member(self, name: str, read: Callable[[int], bytes], depth: int) -> None:
         stream = Stream(read, self._budget)
-        chunks = stream.chunks()
+        chunks = self._time.within(stream.chunks())
         head = b""
         while len(head) < _HEAD and (chunk := next(chunks, None)) is not None:
             head += chunk

@@ -8,6 +8,7 @@ from dgxcheck.facts.limits import FILE_BYTES
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.input_file import CpuTime
 from dgxcheck.readers import any_text
 from dgxcheck.readers.bundles.bug_report import HEAD
 from dgxcheck.readers.bundles.kernel_logs import kernel_log
@@ -70,10 +71,10 @@ class Loose(Record):
         return Section(title=title, lines=lines, size=len(lines), file=self.section.file, host=self.section.host)
 
 
-def read_loose(section: Section) -> Loose:
+def read_loose(section: Section, time: CpuTime) -> Loose:
     """What every reader finds in a file."""
     layout = undone(section.lines)
-    return Loose(section=section, layout=layout, found=tuple(any_text.outputs(layout)))
+    return Loose(section=section, layout=layout, found=tuple(any_text.outputs(layout, time)))
 
 
 def _dcgmi(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -130,7 +131,7 @@ class Found(Record):
     """The lines of the files with unread ones."""
 
 
-def outputs(sections: Sequence[Section]) -> Found:
+def outputs(sections: Sequence[Section], time: CpuTime) -> Found:
     """Everything that is read, in the order in which facts take precedence: files of the machine before tools."""
     by_reader: dict[str, list[Section]] = {}
     for section in sections:
@@ -138,14 +139,14 @@ def outputs(sections: Sequence[Section]) -> Found:
             continue
         if (section.lines or section.absent or section.title.endswith(_STATUS)) and (name := reader_of(section.title)):
             by_reader.setdefault(name, []).append(section)
-    looked = [read_loose(section) for section in sections if section.loose]
+    looked = [read_loose(section, time) for section in time.within(sections) if section.loose]
     texts = looked
     for name in ("lspci", KERNEL_LOG):
         own = [text for text in texts if text.holds(name)]
         if own and (name in by_reader or len(own) > 1):
             by_reader.setdefault(name, []).extend(part for text in own for part in text.sections(name))
             texts = [text.without(name) if text in own else text for text in texts]
-    found = [*_outputs(by_reader, sections), *(output for text in texts for output in _of_text(text))]
+    found = [*_outputs(by_reader, sections, time), *(output for text in texts for output in _of_text(text))]
     unread = {text.section.file: text.unread for text in looked if text.found and text.unread}
     return Found(
         outputs=tuple(output for output in found if output.found.facts), unread=unread,
@@ -162,10 +163,10 @@ def _of_text(text: Loose) -> list[Output]:
     ]  # fmt: skip
 
 
-def _outputs(by_reader: Mapping[str, list[Section]], sections: Sequence[Section]) -> list[Output]:
+def _outputs(by_reader: Mapping[str, list[Section]], sections: Sequence[Section], time: CpuTime) -> list[Output]:
     found = [_output("files", by_reader.get("files", []), _files(by_reader.get("files", [])))]
     for name, read in _HOST.items():
-        for section in by_reader.get(name, []):
+        for section in time.within(by_reader.get(name, [])):
             found += [_of(section, part) for part in read(section.lines)]
     for section in by_reader.get("uname", []):
         found.append(_output("uname", [section], system.read_uname(section.lines[0])))
@@ -184,7 +185,7 @@ def _outputs(by_reader: Mapping[str, list[Section]], sections: Sequence[Section]
     for section in by_reader.get("nvidia-smi", []):
         if not section.lines:  # nvidia-smi lists the GPUs that have NVLinks, and leaves without a word where none has
             found.append(_output("nvidia-smi nvlink -s", [section], {NO_NVLINKS: True}))
-        found += [_of(section, part) for reader in catalogue.READERS for part in reader(section.lines)]
+        found += [_of(section, part) for reader in time.within(catalogue.READERS) for part in reader(section.lines)]
     return found
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
+from time import process_time
 
 from dgxcheck.facts.limits import LOG_BOOTS, LOG_BYTES, LOG_LINE_CHARACTERS, LOG_LINES, LOG_ROW_BYTES, LOG_ROWS
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.input_file import read_input
+from dgxcheck.input_file import CpuTime, read_input
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.rootfs import decode
 from dgxcheck.source.kernel_log.records import Kept, Lines, messages
@@ -48,6 +49,8 @@ class Times(Record, kw_only=False):
     """Rows of syslog, which the kernel need not have written."""
     part: str = ""
     """Which part of a very long file was read; empty where all of it was."""
+    cut: str = ""
+    """Why what follows was not read."""
 
 
 class _Boot:
@@ -69,15 +72,16 @@ class _Boot:
         self.kept.add(max(0.0, seconds - (self.base or 0.0)), message)
 
 
-def load(path: str) -> Times:
+def load(path: str, clock: Callable[[], float] = process_time) -> Times:
     """A saved log, of a very long one its end; BadInput with one line for whatever is wrong with the file."""
+    time = CpuTime(clock)
     raw = _EMPTY.sub(b"\n\n", read_input(path, LOG_BYTES, "save the log to a file first"))
     rows = raw.count(b"\n")
-    log = times(raw if rows <= LOG_ROWS else raw.split(b"\n", rows - LOG_ROWS)[-1])
+    log = times(raw if rows <= LOG_ROWS else raw.split(b"\n", rows - LOG_ROWS)[-1], time)
     if log is None:
         raise BadInput(f"{path}: not a kernel log; save the output of dmesg or journalctl -k, with timestamps")
     part = "" if rows <= LOG_ROWS else f"the last {LOG_ROWS} of {rows} lines"
-    return replace(log, part=part, forgeable=is_forgeable(decode(raw)))
+    return replace(log, part=part, cut=time.said, forgeable=is_forgeable(decode(raw)))
 
 
 def is_forgeable(text: str) -> bool:
@@ -88,13 +92,14 @@ def is_forgeable(text: str) -> bool:
     return _BY_SYSLOG.search(text) is not None and _BY_JOURNAL.search(text) is None
 
 
-def times(log: str | bytes) -> Times | None:
+def times(log: str | bytes, time: CpuTime | None = None) -> Times | None:
     """The messages of a log's text; None where no line of the last boot has the form of a kernel log's.
 
     The boots before the last are kept apart. The two further lines of a message that has three have its time.
     """
     raw = log if isinstance(log, bytes) else log.encode("utf-8", "replace")
-    parts = _journal(raw) if raw[:LOG_ROW_BYTES].lstrip().startswith(b"{") else _text(raw)
+    rows = _rows(raw) if time is None else time.within(_rows(raw))
+    parts = _journal(rows) if raw[:LOG_ROW_BYTES].lstrip().startswith(b"{") else _text(rows)
     boots: deque[tuple[Lines, float]] = deque(maxlen=LOG_BOOTS + 1)
     last: _Boot | None = None
     for part in parts:
@@ -152,7 +157,7 @@ def _rows(raw: bytes) -> Iterator[str]:
         start = end + 1
 
 
-def _text(raw: bytes) -> Iterator[Iterator[Message]]:
+def _text(rows: Iterable[str]) -> Iterator[Iterator[Message]]:
     """Messages by part; journalctl writes a line between boots."""
     number = 0
 
@@ -161,18 +166,18 @@ def _text(raw: bytes) -> Iterator[Iterator[Message]]:
         number += row.startswith("-- ") and _NEW_BOOT.fullmatch(row) is not None
         return number
 
-    return (parsed(rows) for _, rows in groupby(_rows(raw), part))
+    return (parsed(of_part) for _, of_part in groupby(rows, part))
 
 
-def _journal(raw: bytes) -> Iterator[Iterator[Message]]:
+def _journal(rows: Iterable[str]) -> Iterator[Iterator[Message]]:
     """``journalctl -k -o json`` by boot: an object per line, with the kernel's own time where journald kept it."""
-    return ((message for _, message in part) for _, part in groupby(_entries(raw), lambda entry: entry[0]))
+    return ((message for _, message in part) for _, part in groupby(_entries(rows), lambda entry: entry[0]))
 
 
-def _entries(raw: bytes) -> Iterator[tuple[int, Message]]:
+def _entries(rows: Iterable[str]) -> Iterator[tuple[int, Message]]:
     """The number of the boot, and a message."""
     number, boot = 0, None
-    for row in _rows(raw):
+    for row in rows:
         try:
             entry = json.loads(row) if row.startswith("{") else None
         except (ValueError, RecursionError):

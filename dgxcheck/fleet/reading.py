@@ -1,0 +1,122 @@
+"""Results of many machines out of files and folders, one document after the other, within limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from time import process_time
+from typing import BinaryIO
+
+from dgxcheck.facts.limits import FLEET_FILES, FLEET_IDLE_LINES, HISTORY_RESULTS, RESULT_BYTES, RESULT_CPU_S
+from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.facts.record import Record
+from dgxcheck.fleet.document import HEALTH, RESULT
+from dgxcheck.input_file import CpuTime, opened
+
+STDIN = "-"
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
+"""Files of a folder that can hold results; a file that is named itself may end in anything."""
+_MOST_LINES = 3
+"""Of a file that are named one by one."""
+
+
+class Unread(Record, kw_only=False):
+    """What holds no result."""
+
+    where: str
+    """The file, and the line in it where it has several."""
+    why: str
+
+
+def documents(
+    specs: Iterable[str], clock: Callable[[], float] = process_time
+) -> Iterator[tuple[str, Json] | Unread]:  # fmt: skip
+    """Every document of the named files and folders, with where it stands. Raises BadInput for a name of nothing."""
+    for path in _files(specs):
+        if isinstance(path, Unread):
+            yield path
+            continue
+        try:
+            with opened(None if path == STDIN else path) as stream:
+                yield from _documents(stream, "stdin" if path == STDIN else path, CpuTime(clock))
+        except (OSError, EOFError, zlib.error) as error:
+            yield Unread(path, f"cannot be read: {getattr(error, 'strerror', None) or error}")
+
+
+def _files(specs: Iterable[str]) -> Iterator[str | Unread]:
+    for spec in specs:
+        if os.path.isdir(spec):
+            yield from _below(spec)
+        elif spec == STDIN or os.path.exists(spec):
+            yield spec
+        else:
+            raise BadInput(f"{spec}: no such file or folder; give results of 'dgxcheck health --format jsonl'")
+
+
+def _below(folder: str) -> Iterator[str | Unread]:
+    """The files of a folder and those below it, in order; links to folders are not followed."""
+    count = 0
+    failed: list[OSError] = []
+    for at, folders, names in os.walk(folder, onerror=failed.append):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.join(at, name)
+            if name.endswith(_ENDINGS) and os.path.isfile(path):
+                count += 1
+                if count > FLEET_FILES:
+                    raise BadInput(f"{folder}: more than {FLEET_FILES} results")
+                yield path
+    yield from (Unread(str(error.filename), f"cannot be read: {error.strerror}") for error in failed)
+
+
+def _documents(stream: BinaryIO, where: str, time: CpuTime) -> Iterator[tuple[str, Json] | Unread]:
+    """One per line; a first line that is no whole document begins one that spans the file."""
+    number, found, failed, empty = 0, 0, 0, True
+    for line in time.within(iter(lambda: stream.readline(RESULT_BYTES + 1), b"")):
+        number += 1
+        if len(line) > RESULT_BYTES:
+            yield Unread(f"{where} line {number}", f"longer than {RESULT_BYTES >> 20} MiB")
+            return
+        if number - found > FLEET_IDLE_LINES:
+            yield Unread(where, f"more than {FLEET_IDLE_LINES} lines hold no result; not read from line {number} on")
+            return
+        if found > HISTORY_RESULTS:
+            yield Unread(where, f"more than {HISTORY_RESULTS} results; not read from line {number} on")
+            return
+        if not line.strip():
+            continue
+        empty = False
+        document = parsed(line)
+        if document is None and number == 1:
+            line += stream.read(RESULT_BYTES + 1 - len(line))
+            document = parsed(line) if len(line) <= RESULT_BYTES else None
+        place = where if number == 1 else f"{where} line {number}"
+        if isinstance(document, dict) and document.get("schema") in (RESULT, HEALTH):
+            found += 1
+            time.more(RESULT_CPU_S)
+            yield place, document
+            continue
+        failed += 1
+        if failed <= _MOST_LINES:
+            yield Unread(place, "not a JSON document") if document is None else (place, document)
+    if failed > _MOST_LINES:
+        yield Unread(where, f"{failed - _MOST_LINES} more lines hold no result")
+    if time.said:
+        yield Unread(where, time.said)
+    elif empty:
+        yield Unread(where, "is empty")
+
+
+def parsed(text: bytes) -> Json:
+    """A JSON document; None for what is none."""
+    try:
+        document: Json = json.loads(text, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        return None
+    return document
+
+
+def _refused(word: str) -> None:
+    raise ValueError(word)
