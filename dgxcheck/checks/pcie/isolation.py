@@ -169,8 +169,8 @@ def disable_acs(box: Box, *ports: str) -> str:
         return f"do not disable ACS yet: {reason}; if neither is the case, disable ACS in the firmware setup"
     commands = "; ".join(f"setpci -s {port} ECAP_ACS+0x6.w=0:3c" for port in ports)
     return (
-        f"run at every boot: {commands}; or disable ACS in the firmware setup at a restart; this removes the isolation"
-        " between the devices below, so do not do it if any of them is to be passed to a virtual machine"
+        f"clear the ACS bits at every boot: {commands}; or disable ACS in the firmware setup at a restart; this removes"
+        " the isolation between the devices below, so do not do it if any of them is to be passed to a virtual machine"
     )
 
 
