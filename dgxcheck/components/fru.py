@@ -25,8 +25,9 @@ class Fru(Record):
 
 
 def frus(machine: Surveyed, component: Component) -> tuple[Fru, ...]:
-    """The GPUs or adapters that it is, is a part of or ends at, each board once."""
-    if component.kind in _SHARED or (component.kind == "link" and len(component.shared_by) > 1):
+    """The GPUs or adapters that it is, is a part of or ends at, each board once; none is what supplies it."""
+    of_several = component.kind in _SHARED or (component.kind == "link" and len(component.shared_by) > 1)
+    if of_several or component.part == "power supply":
         return ()
     ends = {component.bdf, component.peer_bdf} - {None}
     names = component.shared_by if component.kind in ("link", "board") else ()

@@ -23,14 +23,16 @@ Code = Literal[
     "reboot", "power-cycle", "power-cycle-tray",
     "restart-fabric-manager", "restart-imex", "restart-subnet-manager", "reload-driver",
     # settings
-    "command", "take-back-or-reset", "default-power-limit", "lower-limit", "persistence", "large-bars",
+    "command", "if-unintended", "take-back-or-reset", "default-power-limit", "lower-limit", "persistence", "large-bars",
     "pcie-setting", "nccl-settings", "nvlink-setting", "memory-channels", "driver-library",
     "enable-port",
     "disable-acs", "socket-links", "peer-traffic", "peer-through-root",
     # diagnostics
-    "field-diagnostic", "field-diagnostic-cooled", "watch-counters", "check-program", "restart-program",
+    "field-diagnostic", "field-diagnostic-cooled", "field-diagnostic-by-load", "watch-counters", "check-program",
+    "restart-program",
     # what is looked at
-    "inspect-link", "inspect-rack-fabric",
+    "inspect-link", "inspect-rack-fabric", "inspect-rack-links", "inspect-missing", "inspect-port",
+    "inspect-driver-versions", "inspect-soldered-memory",
     "inspect-airflow", "inspect-coolant", "inspect-water-cooling", "inspect-power", "inspect-dimms", "inspect-cabling",
     "inspect-far-end",
     # what is taken out
@@ -38,10 +40,11 @@ Code = Literal[
     "reseat-dimms", "move-cards", "move-adapter", "reseat-part",
     "reseat-drive",
     "replace-card", "replace-dual-gpu-card", "replace-carrier", "replace-adapter", "replace-cable", "replace-disk",
-    "replace-one-disk", "replace-dimms", "restore-array", "replace-part",
+    "replace-one-disk", "replace-dimms", "replace-supply", "restore-array", "replace-part",
     "reassemble-array",
     # what only the vendor does
     "vendor-gpu-tray", "vendor-water-cooled", "vendor-board", "vendor-missing-device", "vendor-driver",
+    "vendor-power", "vendor-network-board",
 ]  # fmt: skip
 Value = str | int | tuple[str, ...]
 
@@ -107,13 +110,13 @@ _FM = "NVIDIA Fabric Manager guide (DU-09883)"
 _MANUAL = "server's manual"
 _RMA = f"{RMA}: field diagnostic before an RMA"
 _HV = "https://docs.nvidia.com/health-validation/reference/checks/xid.md: drain before reset_gpu and service_required"
-_DGX = "NVIDIA DGX service manuals: replaceable parts, and those that only the vendor replaces"
+_SERVICE = "the machine's service manual (of NVIDIA for a DGX): parts that only the vendor replaces"
 _MIG = "NVIDIA MIG user guide: nvsm and dcgm are stopped before a reset on DGX"
 _ACS = "NVIDIA NCCL user guide, troubleshooting: PCI Access Control Services"
 _PODS = "https://github.com/NVIDIA/NVSentinel/pull/1243: pods of the GPU Operator, persistence mode"
 SOURCES: Mapping[Code, str] = {
-    "drain-host": _HV,
-    "drain-scheduler": f"{_HV}; scontrol(1), pbsnodes(8B), https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/",
+    "drain-host": f"{OWN}: no job starts on what is about to be disturbed",
+    "drain-scheduler": "scontrol(1), pbsnodes(8B), https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/",
     "stop-gpu-clients": f"{_RESET}: no program may use the GPU; {_MIG}; fuser(1); {_PODS}",
     "stop-gpu-clients-and-display": f"{_RESET}: no program, X server included, may use the GPU; systemctl(1), isolate",
     "stop-gpu-programs": f"{_SMI}, --query-compute-apps",
@@ -131,7 +134,8 @@ SOURCES: Mapping[Code, str] = {
     "restart-imex": "NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN; NVIDIA IMEX service guide",
     "restart-subnet-manager": "opensm(8), sminfo(8)",
     "reload-driver": "modprobe(8); NVIDIA driver README: modules and what uses them",
-    "command": f"{_SMI}, nvidia-modprobe(1)",
+    "command": "nvidia-modprobe(1)",
+    "if-unintended": f"{_SMI}: ECC and compute mode, clocks",
     "take-back-or-reset": "nvmlDeviceGetMigMode: current and pending mode; NVIDIA MIG user guide",
     "default-power-limit": f"{_SMI}, --power-limit",
     "lower-limit": f"{_SMI}, --power-limit",
@@ -149,10 +153,18 @@ SOURCES: Mapping[Code, str] = {
     "disable-acs": f"{_ACS}; setpci(8); PCI Express base specification, ACS control register",
     "field-diagnostic-cooled": "NVIDIA DCGM user guide: dcgmi diag -r 3, which loads every GPU",
     "field-diagnostic": f"NVIDIA DCGM user guide: dcgmi diag -r 3; {_RMA}",
+    "field-diagnostic-by-load": "https://docs.nvidia.com/datacenter/dcgm/latest/reference/command-line-reference/dcgmi/"
+    "dcgmi-diag.html: level 1 alone on GPUs that are not for data centers",
     "watch-counters": f"{OWN}; limits have their sources in dgxcheck health --explain CHECK",
     "check-program": f"{XIDS}: RESTART_APP, CHECK_APP; compute-sanitizer manual",
     "restart-program": f"{XIDS}: Xid 94, RESTART_APP",
     "inspect-rack-fabric": "NVIDIA GB200 NVL72 and NMX-C user guides; NVIDIA IMEX service guide",
+    "inspect-rack-links": "NVIDIA NVOS user manual for NVLink switches: link diagnostics of each port; NMX-C user"
+    " guide",
+    "inspect-missing": "lspci(8); https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html",
+    "inspect-port": "NVIDIA MFT user manual: mlxlink; perfquery(8), ethtool(8)",
+    "inspect-driver-versions": "modinfo(8), ldconfig(8); NVIDIA driver README: library and module of one version",
+    "inspect-soldered-memory": "ipmitool(1), sel; NVIDIA Grace CPU: LPDDR5X on the module",
     "inspect-link": "Linux Documentation/PCI/pcieaer-howto; lspci(8)",
     "inspect-airflow": f"{_MANUAL}: cooling",
     "inspect-coolant": "NVIDIA DGX GB200 user guide: liquid cooling of the compute trays",
@@ -160,7 +172,7 @@ SOURCES: Mapping[Code, str] = {
     "inspect-power": "ipmitool(1), sdr; server's manual: power supplies",
     "inspect-dimms": "dmidecode(8), ipmitool(1); Linux EDAC documentation",
     "inspect-cabling": "ibdiagnet and iblinkinfo(8): speed and width of every link",
-    "inspect-far-end": "sminfo(8): is there a subnet manager in this fabric?",
+    "inspect-far-end": "smpquery(8), direct routes; sminfo(8), which asks the LID that the port knows",
     "reseat-card": f"{OWN}; {_MANUAL}: PCIe cards",
     "reseat-dual-gpu-card": f"{_MANUAL}: PCIe cards; Tesla K80 board specification: two GPUs on one board",
     "reseat-carrier": "server's manual: risers and boards",
@@ -180,13 +192,17 @@ SOURCES: Mapping[Code, str] = {
     "replace-disk": "md(4), mdadm(8)",
     "replace-one-disk": "smartctl(8), nvme-smart-log(1); server's manual",
     "replace-dimms": "server's manual: memory",
+    "replace-supply": f"{_MANUAL}: power supplies",
     "reassemble-array": "md(4), mdadm(8)",
     "restore-array": "md(4): RAID 0 and linear have no redundancy",
     "replace-part": "server's manual",
-    "vendor-gpu-tray": _DGX,
+    "vendor-gpu-tray": _SERVICE,
     "vendor-water-cooled": "NVIDIA DGX Station user guide: water cooling",
-    "vendor-board": _DGX,
-    "vendor-missing-device": _DGX,
+    "vendor-board": _SERVICE,
+    "vendor-missing-device": _SERVICE,
+    "vendor-power": _SERVICE,
+    "vendor-network-board": "NVIDIA DGX H100, B200 and B300 user guides: network modules; GB200 and GB300: compute"
+    " trays",
     "vendor-driver": f"{OWN}; nvidia-bug-report.sh",
 }
 """By code, where ``source_of`` knows none that is more particular."""
@@ -194,13 +210,16 @@ SOURCES: Mapping[Code, str] = {
 
 def source_of(action: Action, faults: Iterable[FaultKind], finding: Finding | None) -> str:
     """What says that this is to be done: of a finding's own remedy the fault's source, else what its check reads; of a
-    reboot NVIDIA's catalogue for what it is about; of a step that a fault's row names the source of that row.
+    drain after an Xid NVIDIA's guide of those, of a reboot for a lost GPU its catalogue; of a step that a fault's row
+    names the source of that row.
     """
     if finding is not None:
         fault = finding.judgement.fault
         return (fault.source if fault is not None else "") or f"{OWN}, by {finding.source}"
     code, known = action.instruction.code, [*faults]
-    if code == "reboot" and not GPU_DEAD.isdisjoint(known):
+    if action.step == "drain" and any(each is Fault.XID or each.source == XIDS for each in known):
+        return f"{_HV}; {SOURCES[code]}" if code == "drain-scheduler" else _HV
+    if code == "reboot" and GPU_DEAD & {*known} == {Fault.GPU_LOST}:
         return f"{XIDS}: Xid 79, RESTART_BM"
     named = (each.source for each in known if action.step in each.steps and each.source not in ("", OWN))
     return next(named, SOURCES[code]) if code in ("reboot", "watch-counters") else SOURCES[code]

@@ -12,7 +12,7 @@ from dgxcheck.diagnosis import by_hand
 from dgxcheck.diagnosis.action import Action, Code, Instruction, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import escalation, for_a_warning, without_reset
-from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
+from dgxcheck.diagnosis.form_factor import has_no_diagnostic, is_tray_of_a_rack
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
 from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part, reset_domain
 from dgxcheck.diagnosis.steps import (
@@ -35,8 +35,12 @@ _ANY_TIME: tuple[Step, ...] = (
     "change-setting", "restart-service", "inspect", "check-program", "restart-program",
 )  # fmt: skip
 """Steps that need not wait for a drain of this host if they disturb nothing on it."""
-_BEFORE_A_RESTART: tuple[Code, ...] = ("finding-remedy", "large-bars", "pcie-setting", "nvlink-setting")
-"""Changes by hand, of the system firmware, the boot loader or a module's options."""
+_BEFORE_A_RESTART: tuple[Code, ...] = ("finding-remedy", "nvlink-setting")
+"""Changes by hand, of the boot loader or a module's options."""
+_IN_FIRMWARE: tuple[Code, ...] = (
+    "large-bars", "pcie-setting", "memory-channels", "socket-links", "peer-through-root",
+)  # fmt: skip
+"""Settings of the system firmware, whose setup is a restart away."""
 _OVERHEATING = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
 _BY_HAND = frozenset({Fault.HOTTER})
 """What is inspected with the machine open."""
@@ -119,12 +123,7 @@ def _urgency(action: Action, due: Urgency) -> Urgency:
 
 
 def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Less a mode that is set already and waits for the reset, and less the reset where a mode is taken back.
-
-    A subnet manager that one port lacks serves the others: it is restarted last.
-    """
-    if component.kind == "subnet-manager" and component.bdf is not None:
-        return tuple(sorted(steps, key=lambda step: step == "restart-service"))
+    """Less a mode that is set already and waits for the reset, and less the reset where a mode is taken back."""
     if component.part == "MIG mode" and setting(box, component, ()) is not None:
         return tuple(step for step in steps if step not in ("reset-gpu", "reboot", "power-cycle"))
     if component.part != "ECC mode":
@@ -154,14 +153,15 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "change-setting":
         known = setting(box, component, faults)
         if known is not None:
-            return Action(step=step, commands=known[0], instruction=known[1])
+            in_firmware: Scope = "host" if known[1].code in _IN_FIRMWARE else "none"
+            return Action(step=step, commands=known[0], instruction=known[1], scope=in_firmware)
         odd = [finding for finding in explained if finding.judgement.fault is Fault.HCA_FIRMWARE]
         hcas = tuple(each.subject.name for each in odd if each.judgement.measured != each.judgement.expected)
         return replace(finding_remedy, scope="traffic", disturbs=hcas) if hcas else finding_remedy
     if step == "inspect":
         commands, instruction = by_hand.inspection(box, component, faults)
         if component.kind == "subnet-manager":
-            commands = ask_subnet_manager(source.subject.name)
+            commands = ask_subnet_manager(box, source.subject.name)
         if instruction is None:
             return replace(finding_remedy, commands=commands)
         return Action(step=step, commands=commands, instruction=instruction)
@@ -183,6 +183,8 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         names = tuple(gpu.name for gpu in box.topology.gpus)
         commands = (("dcgmi", "diag", "-r", "3"),)
         code: Code = "field-diagnostic" if _OVERHEATING.isdisjoint(faults) else "field-diagnostic-cooled"
+        if has_no_diagnostic(box, component):
+            commands, code = (("dgxcheck", "health", "-e", "--long"),), "field-diagnostic-by-load"
         return Action(
             step=step, commands=commands, instruction=Instruction(code=code), disturbs=names, scope="jobs"
         )  # fmt: skip

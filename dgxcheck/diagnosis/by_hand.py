@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.components.component import FABRIC_MANAGER, Component
@@ -15,13 +17,15 @@ from dgxcheck.diagnosis.form_factor import (
     FormFactor,
     form_factor,
     has_fabric_elsewhere,
+    is_dgx,
+    is_on_network_board,
     is_station,
     is_tray_of_a_rack,
 )
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
-from dgxcheck.facts.host import Host, MdArray, Storage
+from dgxcheck.facts.host import MdArray, Storage
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import Device
 
@@ -34,11 +38,20 @@ _INSPECT: Mapping[tuple[str, str], Code] = {
     ("host", "power supply"): "inspect-power",
     ("host", "memory"): "inspect-dimms",
     ("host", "memory bandwidth"): "inspect-dimms",
+    ("slot", "missing GPU"): "inspect-missing",
+    ("slot", "missing HCA"): "inspect-missing",
+    ("port", ""): "inspect-port",
     ("fabric", ""): "inspect-cabling",
     ("subnet-manager", ""): "inspect-far-end",
 }
 _COMMANDS: Mapping[Code, tuple[tuple[str, ...], ...]] = {
     "inspect-dimms": (("dmidecode", "-t", "memory"), ("ipmitool", "sel", "elist")),
+    "inspect-soldered-memory": (("ipmitool", "sel", "elist"),),
+    "inspect-missing": (("lspci", "-tv"),),
+    "inspect-rack-links": (("nvidia-smi", "nvlink", "-s"),),
+    "inspect-driver-versions": (
+        ("cat", "/proc/driver/nvidia/version"), ("modinfo", "-F", "version", "nvidia"), ("ldconfig", "-p"),
+    ),
     "inspect-power": (("ipmitool", "sdr", "type", "Power Supply"),),
 }
 _VENDOR: Mapping[FormFactor, Code] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
@@ -47,6 +60,9 @@ _CARRIERS = ("link", "switch", "bridge")
 _NVME = 0x0108
 """PCI class of non-volatile memory controllers (pci.ids)."""
 _PCIE_ERRORS = frozenset({Fault.AER_UNCORRECTABLE, Fault.AER_LOGGED})
+_OF_CABLES = frozenset({Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fault.PORT_MODULE})
+_NO_LABEL = re.compile(r"(?:mc|socket |node )\d+")
+"""Where several DIMMs are: a memory controller of EDAC, a socket, a NUMA node."""
 _CABLED = ("port", "interface", "fabric")
 _OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs")
 
@@ -63,8 +79,19 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
     """The steps that apply: a GPU's diagnostic for GPUs alone, and the vendor in place of what only a vendor does."""
     if not has_gpus(box, component):
         steps = tuple(step for step in steps if step != "field-diagnostic")
-    elif form_factor(box, component) in VENDOR_ONLY:
+    soldered = (component.kind, component.part) == ("host", "memory") and is_coherent(box)  # LPDDR5X beside a Grace
+    if soldered:
+        return ("inspect", "contact-vendor")
+    if component.part != "power supply" and (
+        (has_gpus(box, component) and form_factor(box, component) in VENDOR_ONLY)
+        or is_on_network_board(box, component)
+        or (component.kind == "disk" and _is_boot_mirror(box, component.name))
+    ):
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
+    if "inspect" not in steps and _leads_to_a_rack(box, component):
+        steps = ("inspect", *steps)
+    if steps[-1:] == ("change-setting",) and component.part == "ACS setting" and acs_rules(box):
+        steps = (*steps, "reboot")
     if "restart-service" in steps and _is_of_a_rack(box, component):
         steps = ("inspect", *(step for step in steps if step not in ("inspect", "restart-service")))
     if "change-setting" in steps[:1] and _by_nvlink(box, component):
@@ -72,15 +99,17 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
     if steps == ("change-setting", "reboot") and component.part == "BAR1":
         gpus = gpus_of(box, component)
         steps = ("inspect", "reboot", "power-cycle", "contact-vendor") if _bars_elsewhere(box, gpus) else steps
-    soldered = (component.kind, component.part) == ("host", "memory") and is_coherent(box)  # LPDDR5X beside a Grace
-    if soldered or (component.kind == "disk" and _is_boot_mirror(box, component.name)):
-        steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
     return steps or ("contact-vendor",)
 
 
 def _is_of_a_rack(box: Box, component: Component) -> bool:
     """Is this a fabric whose manager runs on the switch trays of the rack?"""
     return (component == FABRIC_MANAGER or component.part == "fabric") and has_fabric_elsewhere(box)
+
+
+def _leads_to_a_rack(box: Box, component: Component) -> bool:
+    """Is it NVLinks of a GPU whose other ends are on the switch trays of the rack?"""
+    return (component.part == "NVLink" or component.kind == "nvlink") and has_fabric_elsewhere(box)
 
 
 def _by_nvlink(box: Box, path: Component) -> bool:
@@ -100,8 +129,18 @@ def inspection(
 ) -> tuple[tuple[tuple[str, ...], ...], Instruction | None]:
     """Commands and instruction of the step ``inspect``; None where the finding's remedy says what to look at."""
     code = _INSPECT.get((component.kind, component.part))
+    own = [fault for fault in faults if fault is not None and "inspect" in fault.steps]
     if component.kind == "gpu" and {*faults} == {Fault.HOTTER} and not is_station(box):
         return (), None
+    if Fault.DRIVER_MISMATCH in faults:
+        code = "inspect-driver-versions"
+    elif code == "inspect-dimms" and is_coherent(box):
+        code = "inspect-soldered-memory"
+    elif _leads_to_a_rack(box, component) and not own:
+        code = "inspect-rack-links"
+    elif code == "inspect-port":
+        link = ("mlxlink", "-d", component.bdf or component.name.partition("/")[0], "-m", "-c")
+        return ((link,), Instruction(code=code)) if _OF_CABLES & {*faults} and not own else ((), None)
     if code == "inspect-airflow" and is_station(box):
         code = "inspect-water-cooling"
     elif code == "inspect-airflow" and is_tray_of_a_rack(box):
@@ -135,6 +174,8 @@ def replacing(box: Box, component: Component, faults: Collection[FaultKind | Non
         if {*faults} <= {Fault.DISK_ERRORS}:
             return Instruction(code="replace-one-disk", values={"name": component.name, "members": ()})
         return Instruction(code="restore-array", values={"array": component.name})
+    if component.part == "power supply":
+        return Instruction(code="replace-supply")
     return _hardware(box, component, "replace")
 
 
@@ -142,6 +183,10 @@ def vendor(box: Box, component: Component) -> Instruction:
     """What to have the vendor repair."""
     of_gpus = has_gpus(box, component) and component.kind not in ("host-bridge", "socket")
     code = _VENDOR.get(form_factor(box, component)) if of_gpus else None
+    if component.part == "power supply":
+        code = "vendor-power"
+    elif is_on_network_board(box, component):
+        code = "vendor-network-board"
     others: Mapping[str, Code] = {"slot": "vendor-missing-device", "driver": "vendor-driver"}
     return Instruction(code=code or others.get(component.kind, "vendor-board"))
 
@@ -174,7 +219,7 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     if component.kind == "disk":
         return ("disk", {**name, "members": ()}) if _is_array(box, component.name) else ("one-disk", name)
     if (component.kind, component.part) == ("host", "memory"):
-        return "dimms", {"position": component.position}
+        return "dimms", {"position": "" if _NO_LABEL.fullmatch(component.position) else component.position}
     if component.kind == "hca" or component.part == "missing HCA":
         return "adapter", slot
     gpus = gpus_of(box, component)
@@ -215,12 +260,9 @@ def _is_boot_mirror(box: Box, name: str) -> bool:
 
     DGX-2 and DGX A100 user guides: two M.2 drives in RAID 1 for the operating system; the data drives are RAID 0 or 5.
     """
-    host = box.snapshot.host
-    product = host.dmi.product_name if isinstance(host, Host) else None
-    dgx = isinstance(product, str) and "DGX" in product.upper()
     members = [row.members for row in _arrays(box) if row.name == name and row.level == "raid1"]
     drives = [drive for member in members if not isinstance(member, Missing) for drive in member]
-    return dgx and bool(drives) and all(drive.startswith("nvme") for drive in drives)
+    return is_dgx(box) and bool(drives) and all(drive.startswith("nvme") for drive in drives)
 
 
 def _without_redundancy(box: Box, name: str) -> bool:

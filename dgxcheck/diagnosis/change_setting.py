@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.gpu.clocks import can_lock_clocks
 from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.pcie.acs_rules import acs_rules
@@ -48,7 +48,7 @@ def setting(box: Box, component: Component, faults: Collection[FaultKind | None]
     if component.kind == "socket-interconnect":
         return (), Instruction(code="socket-links")
     if component.kind == "path" and Fault.SLOW in faults and _over_pcie(box, component):
-        return (), Instruction(code="peer-traffic")
+        return (), Instruction(code="peer-traffic", values={"guest": guest(box) or ""})
     if component.part in _BY_HAND:
         return (), Instruction(code=_BY_HAND[component.part])
     return _of_gpus(box, component)
@@ -73,10 +73,10 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
         "ECC mode": ("-e", "1"), "compute mode": ("-c", "0"),
     }  # fmt: skip
     if component.part in options:
-        code: Code = "command" if changed_by(box, component)[1] else "take-back-or-reset"
+        code: Code = "if-unintended" if changed_by(box, component)[1] else "take-back-or-reset"
         return (("nvidia-smi", *ids, *options[component.part]),), Instruction(code=code)
     if component.part == "clock setting":
-        return (("nvidia-smi", *ids, _clock_option(box, gpus_of(box, component))),), Instruction(code="command")
+        return (("nvidia-smi", *ids, _clock_option(box, gpus_of(box, component))),), Instruction(code="if-unintended")
     if component.part == "persistence mode":
         return (("nvidia-smi", *ids, "-pm", "1"),), Instruction(code="persistence")
     if component.part == "MIG mode":
@@ -86,7 +86,7 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
     if component.part == "device node":
         return _device_nodes(box, gpus_of(box, component))
     if component.part == "device nodes":
-        return (("nvidia-modprobe", "-c", "255"), ("nvidia-modprobe", "-u", "-c", "0")), _COMMAND
+        return _shared_nodes(box), _COMMAND
     return None
 
 
@@ -128,6 +128,14 @@ def _device_nodes(box: Box, gpus: Collection[Device]) -> Setting | None:
     minors = {} if isinstance(nvml, Missing) else {row.bdf: row.minor for row in nvml.gpus}
     known = [minor for gpu in gpus if isinstance(minor := minors.get(gpu.bdf or ""), int)]
     return (tuple(("nvidia-modprobe", "-c", str(minor)) for minor in known), _COMMAND) if known else None
+
+
+def _shared_nodes(box: Box) -> Commands:
+    """That of the shared nodes which is missing; both where neither is known to be there."""
+    nodes = box.snapshot.device_nodes
+    known = {} if isinstance(nodes, Missing) else {"control": nodes.control.opens, "uvm": nodes.uvm.opens}
+    control = () if known.get("control") is True else (("nvidia-modprobe", "-c", "255"),)
+    return control if known.get("uvm") is True else (*control, ("nvidia-modprobe", "-u", "-c", "0"))
 
 
 def _over_pcie(box: Box, path: Component) -> bool:

@@ -11,18 +11,20 @@ from collections.abc import Collection, Mapping
 from dgxcheck.components.component import FABRIC_MANAGER, PEER_TRAFFIC, Component, Kind
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, EVERY_FAULT, GPU_DEAD, Fault
-from dgxcheck.facts.faults.kind import HARDWARE_STEPS, LINK_STEPS, NVSWITCH_STEPS, RESET_STEPS, FaultKind, Steps
+from dgxcheck.facts.faults.kind import LINK_STEPS, NVSWITCH_STEPS, RESET_STEPS, RMA_STEPS, FaultKind, Steps
 
 _GPU: Steps = (*RESET_STEPS, *LINK_STEPS)
-_MISSING: Steps = ("power-cycle", "reseat", "contact-vendor")
-_MISSING_SWITCH: Steps = ("power-cycle", "contact-vendor")
+_MISSING: Steps = ("inspect", "reboot", "power-cycle", "reseat", "contact-vendor")
+_COOLING: Steps = ("inspect", *RMA_STEPS)
+_SUPPLY: Steps = ("inspect", "replace", "contact-vendor")
+"""Of the power supply, which is the owner's to replace; the GPU obeys the signal and is not at fault."""
 
 OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpu", ""): _GPU,
     ("gpu", "NVLink"): _GPU,
     ("gpu", "memory"): ("reset-gpu", "reboot", "field-diagnostic", "replace"),
-    ("gpu", "cooling"): ("inspect", *HARDWARE_STEPS),
-    ("gpu", "power supply"): ("inspect", *HARDWARE_STEPS),
+    ("gpu", "cooling"): _COOLING,
+    ("gpu", "power supply"): _SUPPLY,
     ("gpu", "InfoROM"): ("field-diagnostic", "contact-vendor"),
     ("gpu", "fabric"): ("inspect", "reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("gpu", "BAR1"): ("change-setting", "reboot"),
@@ -38,8 +40,8 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("port", "link layer"): ("change-setting", "reboot"),
     ("gpu", "model"): ("inspect", "contact-vendor"),
     ("board", ""): _GPU,
-    ("board", "cooling"): ("inspect", *HARDWARE_STEPS),
-    ("board", "power supply"): ("inspect", *HARDWARE_STEPS),
+    ("board", "cooling"): _COOLING,
+    ("board", "power supply"): _SUPPLY,
     ("link", ""): LINK_STEPS,
     ("switch", ""): LINK_STEPS,
     ("bridge", ""): LINK_STEPS,
@@ -51,14 +53,14 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("socket-interconnect", ""): ("change-setting", "reboot"),
     ("socket", ""): ("inspect", "contact-vendor"),
     ("fabric", ""): ("inspect", "reseat"),
-    ("port", ""): ("reseat", "replace"),
-    ("subnet-manager", ""): ("restart-service", "inspect"),
+    ("port", ""): ("inspect", "reseat", "replace"),
+    ("subnet-manager", ""): ("inspect", "restart-service"),
     ("hca", ""): ("inspect", "reseat", "replace"),
     ("hca", "slot"): ("reseat",),
     ("driver", ""): ("load-module", "reboot"),
     ("slot", "missing GPU"): _MISSING,
     ("slot", "missing HCA"): _MISSING,
-    ("slot", "missing PCIe switch"): _MISSING_SWITCH,
+    ("slot", "missing PCIe switch"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
     ("slot", "missing NVSwitch"): NVSWITCH_STEPS,
     ("disk", ""): ("inspect", "reseat", "replace"),
     ("interface", ""): ("inspect", "reseat"),
@@ -71,9 +73,9 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "programs with another driver library"): ("stop-jobs",),
     ("host", "memory"): ("inspect", "reseat", "replace"),
     ("host", "disks"): ("inspect",),
-    ("host", "memory bandwidth"): ("change-setting", "inspect"),
+    ("host", "memory bandwidth"): ("inspect", "change-setting", "reboot"),
     ("host", "cooling"): ("inspect", "contact-vendor"),
-    ("host", "power supply"): ("inspect", "contact-vendor"),
+    ("host", "power supply"): _SUPPLY,
     (FABRIC_MANAGER.kind, FABRIC_MANAGER.part): ("inspect", "restart-service", "reboot"),
     ("host", "NVSwitches"): ("restart-service", "reset-gpu", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("host", "placement of GPUs"): ("reseat",),
@@ -105,7 +107,7 @@ OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
     ("switch", ""): LINK_STEPS,
     ("host-bridge", ""): ("reboot", "power-cycle", "contact-vendor"),
     ("socket", ""): ("reboot", "power-cycle", "contact-vendor"),
-    ("host", "power supply"): ("inspect", "power-cycle", "contact-vendor"),
+    ("host", "power supply"): ("inspect", "power-cycle", "replace", "contact-vendor"),
 }
 """Of what several devices share that are dead: a restart brings them back, or the vendor is needed."""
 _OF_HARDWARE = ("restart-service", "reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace")

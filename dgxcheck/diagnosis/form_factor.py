@@ -11,6 +11,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
 from dgxcheck.facts.host import Host
+from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.library import board_id, boards_for
 
@@ -23,6 +24,9 @@ _SXM = LazyPattern(r"SXM|HGX|HBM3|\bH200\b|\bG?B[123]00\b|\bGH200\b")
 _RACK = LazyPattern(r"\bG[BH][123]00\b")
 """Boards with a Grace CPU: their NVSwitches are in trays of their own, run by the rack's fabric manager (NMX-C)."""
 _TRAY = LazyPattern(r"\bGB[23]00\b")
+_WITH_ADAPTERS = LazyPattern(r"\bG?B300\b|\bGB200\b")
+_WITH_MODULES = LazyPattern(r"\bH[12]00\b|\bB200\b")
+_NO_DATA_CENTER = LazyPattern(r"GeForce|TITAN|GTX|Quadro|\bRTX\b(?!.*Server)")
 _CARD = LazyPattern(r"PCIe|NVL\b", flags=re.IGNORECASE)
 """nvidia-smi's product names: ``NVIDIA H100 80GB HBM3`` and ``NVIDIA B200`` are modules, ``NVIDIA H100 NVL`` a card."""
 
@@ -48,6 +52,35 @@ def is_station(box: Box) -> bool:
     product = host.dmi.product_name if isinstance(host, Host) else None
     named = isinstance(product, str) and "DGX Station" in product
     return named or any("DGXS" in (model_family(box, gpu) or "") for gpu in box.topology.gpus)
+
+
+def is_dgx(box: Box) -> bool:
+    host = box.snapshot.host
+    product = host.dmi.product_name if isinstance(host, Host) else None
+    return isinstance(product, str) and "DGX" in product.upper()
+
+
+def has_no_diagnostic(box: Box, component: Component) -> bool:
+    """Is it a GPU on which DCGM runs no more than level 1, as on all that are not for data centers?
+
+    https://docs.nvidia.com/datacenter/dcgm/latest/reference/command-line-reference/dcgmi/dcgmi-diag.html
+    """
+    gpus = gpus_of(box, component) or box.topology.gpus
+    return any(_NO_DATA_CENTER.search(model_family(box, gpu) or "") for gpu in gpus)
+
+
+def is_on_network_board(box: Box, component: Component) -> bool:
+    """Is it an adapter, or its link, on a network module, a GPU board or a tray, and no card?
+
+    Four ConnectX-7 are on each network module of a DGX from H100 on; a ConnectX-8 is on the board of its GPU (B300), or
+    on the tray. No service manual that is public has the owner take one out.
+    """
+    models = [model_family(box, gpu) or "" for gpu in box.topology.gpus]
+    if not any(map(_WITH_ADAPTERS.search, models)) and not (is_dgx(box) and any(map(_WITH_MODULES.search, models))):
+        return False
+    function = box.topology.functions.get(component.bdf or "") if component.kind == "link" else None
+    its_link = function is not None and function.vendor == MELLANOX and not gpus_of(box, component)
+    return component.kind == "hca" or component.part == "missing HCA" or its_link
 
 
 def has_fabric_elsewhere(box: Box) -> bool:

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
+from dgxcheck.diagnosis.form_factor import is_dgx
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.record import Record
 from dgxcheck.xid.relations import OFF_BUS
@@ -76,7 +76,7 @@ def _commands(box: Box, component: Component, faults: Collection[FaultKind]) -> 
         yield Preserve(("cat", "/proc/mdstat"), "mdstat.txt")
     if component.kind in _BMC_KINDS or (component.part in _BMC_PARTS and component.kind != "gpu"):
         yield Preserve(("ipmitool", "sel", "elist"), "sel.txt")
-    if _is_dgx(box) and component.kind not in ("disk", "interface"):
+    if is_dgx(box) and component.kind not in ("disk", "interface"):
         yield Preserve(("nvsm", "dump", "health"))
 
 
@@ -84,9 +84,3 @@ def _a_gpu_hangs(box: Box) -> bool:
     """Any of the box, for the report asks them all."""
     log = box.snapshot.kernel_log
     return isinstance(log, KernelLog) and any(xid.number in _GPU_HANGS and not xid.past for xid in log.xids)
-
-
-def _is_dgx(box: Box) -> bool:
-    host = box.snapshot.host
-    name = host.dmi.product_name if isinstance(host, Host) else None
-    return isinstance(name, str) and "DGX" in name

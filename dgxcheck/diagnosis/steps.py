@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.finding import Judgement
+from dgxcheck.checks.network.ports import UP, ports, role
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
@@ -106,10 +108,10 @@ def _name(process: GpuProcess) -> str:
     return process.name.rpartition("/")[2].partition(" ")[0] if isinstance(process.name, str) else ""
 
 
-_OPTIONAL = ("nvidia_fs", "gdrdrv")
-"""GPUDirect Storage and GDRCopy: they hold the driver where they are loaded."""
-_HOLDERS = ("nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
-"""Modules in the order in which they can be unloaded."""
+_HOLDERS = ("nvidia_fs", "gdrdrv", "nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
+"""Modules in the order in which they can be unloaded, GPUDirect Storage and GDRCopy first. modprobe(8) passes over one
+that is not installed.
+"""
 
 
 def drain(box: Box) -> Action:
@@ -247,10 +249,18 @@ def restart_imex(box: Box) -> Action:
     )  # fmt: skip
 
 
-def ask_subnet_manager(port: str) -> tuple[tuple[str, ...], ...]:
-    """sminfo(8) through one port, ``mlx5_1/1``: without ``-C`` it asks through the first port that is up."""
+def ask_subnet_manager(box: Box, port: str) -> tuple[tuple[str, ...], ...]:
+    """What the cable of a port (``mlx5_1/1``) leads to, by a direct route (smpquery(8)); then sminfo(8) through that
+    of a like adapter which knows its subnet manager: a port in INIT has no LID to ask.
+    """
     hca, _, number = port.rpartition("/")
-    return (("sminfo", "-C", hca, "-P", number),) if hca and number.isdecimal() else ()
+    look = ("smpquery", "-C", hca, "-P", number, "-D", "nodedesc", "0,1")
+    listed = ports(box)
+    pairs = [] if isinstance(listed, Judgement) else listed
+    own = {role(box, device) for device, _ in pairs if device.name == hca} - {None}
+    served = (each for device, each in pairs if each.state in UP and each.sm_lid != 0 and role(box, device) in own)
+    ask = [("sminfo", "-C", each.device, "-P", str(each.port)) for each in served][:1]
+    return (*([look] if hca and number.isdecimal() else []), *ask)
 
 
 def load(box: Box, component: Component) -> Action | None:
@@ -265,11 +275,9 @@ def load(box: Box, component: Component) -> Action | None:
     absent = {module.name for module in known if module.loaded is False}
     if "nvidia" in absent:
         return None
-    loaded = {module.name for module in known if module.loaded is True}
-    optional = [name for name in _OPTIONAL if name in loaded]
-    unload = [*optional, *(name for name in _HOLDERS if name not in absent or name == "nvidia")]
-    load = [name for name in ("nvidia", "nvidia_uvm", "nvidia_peermem") if name != "nvidia_peermem" or name in unload]
-    commands = (("modprobe", "-r", *unload), ("modprobe", "-a", *load, *reversed(optional)))
+    unload = [name for name in _HOLDERS if name not in absent]
+    load = dict.fromkeys(("nvidia", "nvidia_uvm", *reversed(unload)))
+    commands = (("modprobe", "-r", *unload), ("modprobe", "-a", *load))
     return Action(
         step="load-module", commands=commands, instruction=Instruction(code="reload-driver"), scope="jobs",
         disturbs=tuple(gpu.name for gpu in box.topology.gpus),

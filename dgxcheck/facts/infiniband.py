@@ -75,6 +75,7 @@ class IbRate(Record):
 
 
 _TRAFFIC = "traffic"
+RECEIVER = "receiver"
 _ENDED = "every queue pair that is torn down flushes its requests"
 _CONGESTION = "congestion control or retransmission at work, not a fault"
 _LINK = "infiniband-diags, error_thresholds: 10"
@@ -99,12 +100,13 @@ COUNTERS: Mapping[str, Any] = {
          "unicast_xmit_packets", "multicast_rcv_packets", "multicast_xmit_packets", "rx_read_requests",
          "rx_write_requests", "rx_atomic_requests", "rx_dct_connect"), nature.counter(any=_TRAFFIC)),
     **dict.fromkeys(
-        ("local_ack_timeout_err", "rnr_nak_retry_err", "out_of_sequence", "packet_seq_err", "implied_nak_seq_err",
+        ("local_ack_timeout_err", "out_of_sequence", "packet_seq_err", "implied_nak_seq_err",
          "roce_adp_retrans", "roce_adp_retrans_to", "rx_icrc_encapsulated"),
         nature.counter(limit="network.transport", blames="path", source=_MLX5)),
     **dict.fromkeys(
         ("roce_slow_restart", "roce_slow_restart_cnps", "roce_slow_restart_trans", "np_cnp_sent",
          "np_ecn_marked_roce_packets", "rp_cnp_handled"), nature.counter(any=_CONGESTION)),
+    "rnr_nak_retry_err": nature.counter(limit="network.transport", blames=RECEIVER, source=_MLX5),
     "rp_cnp_ignored": nature.counter(limit="network.transport", blames="ECN setting", source=_MLX5),
     "duplicate_request": nature.counter(limit="network.fabric", blames="far end", source=_MLX5),
     **dict.fromkeys(
@@ -119,7 +121,7 @@ specification's width ends (``ceiling``)."""
 DOWNED = "link_downed"
 OF_THE_LINK = (DOWNED, *(name for name, row in COUNTERS.items() if row[2].get("blames") == "cable" and name != DOWNED))
 """Counters of this end of the cable; those of congestion, of the far end and port_xmit_wait are no fault of it."""
-OF_THE_PATH = tuple(name for name, row in COUNTERS.items() if row[2].get("blames") == "path")
+OF_THE_PATH = tuple(name for name, row in COUNTERS.items() if row[2].get("blames") in ("path", RECEIVER))
 _UNKNOWN = nature.counter(limit="network.transport", blames="path")
 _HARMLESS = nature.counter(any="traffic, by its name")
 _OF_TRAFFIC = ("bytes", "octets", "data", "packets", "pkts", "frames", "requests", "reqs", "msgs", "wrs", "qps", "sent")

@@ -496,11 +496,11 @@ def test_a_port_that_is_down_carries_no_traffic_to_disturb() -> None:
     box = box_of("dgx-1-v100")
     port = Component(kind="port", name="mlx5_1/1", bdf="0000:0c:00.0")
     down, disabled = planned(box, port, Fault.PORT_DOWN), planned(box, port, Fault.PORT_DISABLED)
-    assert steps(down) == ["reseat", "replace"]
+    assert steps(down) == ["inspect", "reseat", "replace"]
     assert steps(disabled) == ["change-setting", "reseat", "replace"]
     assert {action.scope for action in (*down, *disabled)} == {"none"}
     slow = planned(box, port, Fault.PORT_SLOW)
-    assert (steps(slow)[0], slow[1].scope, slow[1].disturbs) == ("drain", "traffic", ("mlx5_1/1",))
+    assert (steps(slow)[:2], slow[2].scope, slow[2].disturbs) == (["inspect", "drain"], "traffic", ("mlx5_1/1",))
     fabric = Component(kind="fabric", name="InfiniBand fabric")
     assert {action.scope for action in planned(box, fabric, Fault.PORT_DOWN)} == {"none"}
     assert "drain" in steps(planned(box, fabric, Fault.PORT_DOWN, Fault.PORT_SLOW))

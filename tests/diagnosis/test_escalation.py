@@ -52,22 +52,22 @@ def of(kind: Kind, part: str, *faults: FaultKind) -> list[Step]:
         ("gpu", "memory", {Fault.PAGES_EXHAUSTED, Fault.ECC_UNCORRECTED}, ["field-diagnostic", "replace"]),
         ("gpu", "memory", {Fault.ECC_CORRECTED}, ["watch", "field-diagnostic", "replace"]),
         ("gpu", "memory", {Fault.SLOW}, ["inspect", "reset-gpu", "reboot", "field-diagnostic", "replace"]),
-        ("gpu", "cooling", {Fault.OVERHEATING}, ["inspect", "reseat", "field-diagnostic", "replace"]),
+        ("gpu", "cooling", {Fault.OVERHEATING}, ["inspect", "field-diagnostic", "replace"]),
         ("gpu", "ECC mode", {Fault.ECC_OFF}, ["change-setting", "reset-gpu"]),
         ("gpu", "BAR1", {Fault.BAR1_SMALL}, ["change-setting", "reboot"]),
         ("gpu", "BAR1", {Fault.BAR1_FULL}, ["stop-jobs"]),
         ("gpu", "compute mode", {Fault.COMPUTE_PROHIBITED}, ["change-setting"]),
         ("driver", "", {Fault.DRIVER_UNRESPONSIVE}, ["reboot", "power-cycle"]),
-        ("driver", "", {Fault.DRIVER_MISMATCH}, ["load-module", "reboot"]),
+        ("driver", "", {Fault.DRIVER_MISMATCH}, ["inspect", "load-module", "reboot"]),
         ("driver", "", {Fault.LIBRARY_MISSING}, ["change-setting"]),
         ("driver", "", {Fault.NOUVEAU}, ["change-setting", "reboot"]),
         ("driver", "", {Fault.FABRIC_MANAGER_DOWN}, ["inspect", "restart-service", "reboot"]),
         ("link", "", {Fault.LINK_NARROW}, ["power-cycle", "reseat", "field-diagnostic", "replace"]),
         ("link", "", {Fault.LINK_SLOW}, ["change-setting", "power-cycle", "reseat", "field-diagnostic", "replace"]),
-        ("port", "", {Fault.PORT_DOWN}, ["reseat", "replace"]),
+        ("port", "", {Fault.PORT_DOWN}, ["inspect", "reseat", "replace"]),
         ("port", "", {Fault.PORT_DISABLED}, ["change-setting", "reseat", "replace"]),
         ("hca", "", {Fault.HCA_NOT_STARTED}, ["load-module", "power-cycle", "reseat", "replace"]),
-        ("subnet-manager", "", {Fault.NO_SUBNET_MANAGER}, ["restart-service", "inspect"]),
+        ("subnet-manager", "", {Fault.NO_SUBNET_MANAGER}, ["inspect", "restart-service"]),
         ("host", "memlock limit", {Fault.MEMLOCK}, ["change-setting"]),
         ("host", "programs with another driver library", {Fault.CLIENT_MISMATCH}, ["stop-jobs"]),
     ],
@@ -89,6 +89,7 @@ def test_no_fault_leads_to_a_replacement_without_a_diagnostic(key: tuple[Kind, s
         assert set(taken) <= {*get_args(Step)}
         assert taken[0] not in ("replace", "contact-vendor")
         of_gpus = kind in ("gpu", "gpus", "board", "nvlink", "link", "switch") and fault not in NOT_OF_GPUS
+        of_gpus &= part != "power supply"  # the supply is replaced, not the GPU
         if "replace" in taken and of_gpus:
             assert taken.index("field-diagnostic") < taken.index("replace")
 

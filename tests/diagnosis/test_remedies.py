@@ -57,7 +57,7 @@ def no_harm(cause: Cause, document: dict[str, Any], where: str) -> None:
     # nothing of a GPU is replaced before a field diagnostic, nothing at all for a warning but a disk
     if "replace" in steps:
         assert not warns or cause["component"]["kind"] == "disk", where
-        if cause["component"]["kind"] in GPU:
+        if cause["component"]["kind"] in GPU and cause["component"]["part"] != "power supply":
             assert "field-diagnostic" in steps[: steps.index("replace")], where
     # the least disruptive first
     ranks = [LADDER.index(step) for step in steps if step in LADDER and step != "reseat"]
@@ -78,14 +78,13 @@ def test_no_program_leads_to_hardware_by_repetition() -> None:
     assert not [cause["id"] for cause in found if hardware & {action["action"] for action in cause["actions"]}]
 
 
-def test_the_subnet_manager_of_one_port_is_asked_through_it_and_restarted_last() -> None:
-    (cause,) = judged("dgx-1-v100-port-init")[1]["causes"]
+@pytest.mark.parametrize(
+    ("fault", "asks"), [("dgx-1-v100-port-init", "mlx5_0"), ("dgx-1-v100-port-no-sm", "mlx5_0"),
+                        ("dgx-a100-no-subnet-manager", "")],
+)  # fmt: skip
+def test_only_a_port_that_knows_a_subnet_manager_asks_for_it_before_any_restart(fault: str, asks: str) -> None:
+    (cause,) = judged(fault)[1]["causes"]
     inspect, restart = cause["actions"]
-    assert (inspect["action"], inspect["commands"]) == ("inspect", [["sminfo", "-C", "mlx5_1", "-P", "1"]])
-    assert (restart["action"], restart["commands"]) == ("restart-service", [])
-
-
-def test_the_subnet_manager_of_the_fabric_is_restarted_early() -> None:
-    (cause,) = judged("dgx-a100-no-subnet-manager")[1]["causes"]
-    assert cause["actions"][0]["action"] == "restart-service"
-    assert not cause["actions"][0]["commands"]
+    assert [action["action"] for action in (inspect, restart)] == ["inspect", "restart-service"]
+    assert [command[2] for command in inspect["commands"] if command[0] == "sminfo"] == [asks] * bool(asks)
+    assert restart["commands"] == []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+
+import pytest
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "remedies.txt"
 DOES = {
@@ -53,3 +55,105 @@ def test_no_step_is_named_before_its_turn() -> None:
         and not any(condition in text for condition in CONDITIONS)
     ]  # fmt: skip
     assert twice == []
+
+
+Step = tuple[str, str]
+"""What is done, and the whole row."""
+Rule = Callable[[str, Sequence[Step]], bool]
+"""Of the head of a cause, with the faults that print it, and its steps."""
+
+
+def _in_order(*wanted: str) -> Rule:
+    """Those of these steps that a cause has stand in this order."""
+
+    def holds(head: str, steps: Sequence[Step]) -> bool:
+        found = [step for step, _ in steps if step in wanted]
+        return found == sorted(found, key=wanted.index)
+
+    return holds
+
+
+def _first(*allowed: str) -> Rule:
+    return lambda head, steps: steps[0][0] in allowed
+
+
+def _of(step: str, when: str, then: str) -> Rule:
+    """Every row of this step that matches ``when`` matches ``then``."""
+    return lambda head, steps: all(
+        re.search(then, row) for name, row in steps if re.fullmatch(step, name) and re.search(when, row)
+    )
+
+
+def _none(step: str, words: str = "") -> Rule:
+    return lambda head, steps: not any(re.fullmatch(step, name) and re.search(words, row) for name, row in steps)
+
+
+def _restarts_after(words: str) -> Rule:
+    """What these words set needs the reboot that is a later step."""
+    return lambda head, steps: all(
+        "reboot" in [step for step, _ in steps[at + 1 :]] for at, (_, row) in enumerate(steps) if re.search(words, row)
+    )
+
+
+def _loads_all_that_it_unloads(head: str, steps: Sequence[Step]) -> bool:
+    for name, row in steps:
+        if name == "load-module" and (found := re.search(r"modprobe -r ([^;]+); modprobe -a ([^;]+);", row)):
+            unloaded, loaded = found[1].split(), found[2].split()
+            if not {*unloaded} <= {*loaded} or loaded[0] != "nvidia":
+                return False
+    return True
+
+
+RULES: tuple[tuple[str, str, Rule], ...] = (
+    # what it is about, which causes it holds for, the rule
+    ("a subnet manager is asked before it is restarted", "subnet-manager", _first("inspect")),
+    ("no DIMM is taken out without its label", "",
+     _of("reseat|replace", r"\bDIMM", r"DIMM (?:whose label|at (?!mc\d))")),
+    ("no DIMM is sought beside a Grace", r"host memory.*(?:gb[23]00|gh200)", _none(".*", "DIMM")),
+    ("adapters on a board are the vendor's",
+     r"^(?:hca|link|slot missing HCA)\b.*(?:b300|gb[23]00|dgx-h[12]00|dgx-b200)", _none("reseat|replace")),
+    ("config_acs works from a reboot on", "", _restarts_after("config_acs")),
+    ("receivers that are not ready are no cable's fault", "receiver-not-ready", _none("reseat|replace|reboot|drain")),
+    ("an error that a port contained needs action", "aer-logged|aer-uncorrectable",
+     _of("inspect", "no further action", "if the device works; .*DPC")),
+    ("power is not the GPU tray's", "power supply", _none(".*", "GPU tray|dcgmi|reseat")),
+    ("what is missing is looked for, then rebooted", r"^slot missing",
+     _in_order("inspect", "drain", "reboot", "power-cycle", "reseat", "contact-vendor")),
+    ("what is missing is looked for", r"^slot missing (?:GPU|HCA)", _first("inspect")),
+    ("both ends of a rack's NVLink are looked at", r"^gpu NVLink.*gb[23]00", _first("inspect", "watch")),
+    ("DCGM tests no GeForce", "geforce", _none(".*", "^[^|]*dcgmi")),
+    ("a reload is no help with an old module on disk", "driver-mismatch",
+     _of("inspect", "", "modinfo -F version nvidia")),
+    ("versions are compared before a reload", "driver-mismatch", _first("inspect")),
+    ("a reload brings back what it unloaded", "", _loads_all_that_it_unloads),
+    ("only the node that lacks is made", "uvm-node-gone", _none(".*", "-c 255")),
+    ("a desktop that is ended comes back", "",
+     _of(".*", "isolate multi-user.target", "warn .*isolate graphical.target")),
+    ("the firmware's setup is a restart away", "",
+     _of("change-setting", r"firmware setup|in the (?:system )?firmware\b",
+         "disturbs host|at (?:a restart|the next maintenance)|to keep it|or the firmware's setting")),
+    ("a port is looked at before its cable is moved", r"^port: (?!port-disabled)", _first("inspect")),
+    ("heat is no reason to reseat", "cooling", _none("reseat")),
+    ("a setting may be intended", "", _of("change-setting", r"nvidia-smi -i \S+ -(?:e|c|rac|rgc|mig)\b", "intended")),
+    ("a drain's source is about it", r"^(?!.*: .*xid)", _none("drain", "/xid.md")),
+    ("Xid 79 is a lost GPU's", r"^(?!.*gpu-lost)|gpu-not-started|gpu-refused", _none(".*", "Xid 79")),
+    ("each command names its own manual", "", _none(".*", r"nvidia-smi -i .*nvidia-modprobe\(1\)")),
+    ("no page is retired where rows are remapped", "retirement",
+     lambda head, steps: not re.search(r"[abh]100|[bh]200", head)),
+)
+
+
+def _blocks() -> list[tuple[str, list[Step]]]:
+    found = []
+    for block in GOLDEN.read_text().split("\n\n"):
+        head, *rows = block.strip().splitlines() or [""]
+        steps = [(row[4:].split(": ", 1)[0], row[4:]) for row in rows if row.startswith("  - ")]
+        found.append((f"{head} {' '.join(row for row in rows if not row.startswith('  - '))}", steps))
+    return [(head, steps) for head, steps in found if steps]
+
+
+@pytest.mark.parametrize(("rule", "where", "holds"), RULES, ids=[rule for rule, *_ in RULES])
+def test_a_rule_of_printed_remedies(rule: str, where: str, holds: Rule) -> None:
+    meant = [(head, steps) for head, steps in _blocks() if re.search(where, head)]
+    assert meant, f"no shipped fault is one for which {rule}"
+    assert [head for head, steps in meant if not holds(head, steps)] == []

@@ -21,7 +21,10 @@ _NVML_FAULTS = {
     NvmlReturn.DRIVER_NOT_LOADED: Fault.DRIVER_NOT_LOADED,
     NvmlReturn.LIB_RM_VERSION_MISMATCH: Fault.DRIVER_MISMATCH,
 }
-RELOAD = "stop all GPU clients and reload the NVIDIA modules, or reboot; then pin the driver packages"
+RELOAD = (
+    "compare /proc/driver/nvidia/version, modinfo -F version nvidia and the library: where the module on disk is of the"
+    " library's version, stop all GPU clients and reload the NVIDIA modules, or reboot; then pin the driver packages"
+)
 
 
 _RUNTIME = host("container runtime")

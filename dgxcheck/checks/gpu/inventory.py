@@ -191,8 +191,8 @@ CHECKS = (
         " machines, which see only the GPUs assigned to them, or if only the GPUs of the machine are known. Unknown if"
         " no GPU is visible at all and no profile was named.",
         source="GPUs in /sys/bus/pci/devices and nvmlDeviceGetCount against the profile",
-        remedy="check the kernel log for the missing GPU; cold power cycle; if it stays missing, reseat the GPU or its"
-        " tray (SXM: the vendor does) and check the firmware's PCI settings",
+        remedy="check the kernel log for the missing GPU; reboot, then cold power cycle; if it stays missing, reseat"
+        " the GPU or its tray (SXM: the vendor does) and check the firmware's PCI settings",
         judge=per_host(_count_judgement),
         blames=_blame_missing,
     ),

@@ -218,7 +218,7 @@ CHECKS = (
         " not a fault.",
         source="/sys/class/infiniband against the profile's network.hcas",
         remedy="look for the adapter in lspci -d 15b3: and in the kernel log; if it is listed, load its driver"
-        " (modprobe mlx5_ib); if not, cold power cycle, then reseat it",
+        " (modprobe mlx5_ib); if not, reboot, then cold power cycle, then reseat it",
         judge=per_host(_number),
         blames=_missing_hca,
     ),

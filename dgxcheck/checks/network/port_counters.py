@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.ports import fabric, file_of, name_of, per_port_growth, ports
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.infiniband import DOWNED, IbPort, counter_row
+from dgxcheck.facts.infiniband import DOWNED, RECEIVER, IbPort, counter_row
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.nature import Fact
 from dgxcheck.survey import Snapshot
@@ -25,11 +25,23 @@ _FOLDERS = ("counters", "hw_counters")
 _AT_BOOT = 10
 """Times the limit that a total since boot may have: peers that came and went, a fabric that was set up."""
 PROGRAM = "program"
-_OF_PROGRAMS = (
-    "find the program whose work requests fail (rdma statistic qp show link DEVICE/PORT, the jobs' logs); adapter and"
-    " cable need nothing"
-)
-_OF_KEYS = "compare the partition keys of this port with those of its switch port and far end (smpquery pkeys)"
+_PARTICULAR: Mapping[str, tuple[FaultKind, str]] = {
+    PROGRAM: (
+        Fault.PROGRAM_ERROR, "find the program whose work requests fail (rdma statistic qp show link DEVICE/PORT, the"
+        " jobs' logs); adapter and cable need nothing",
+    ),
+    "partition keys": (
+        Fault.TRANSPORT_ERRORS, "compare the partition keys of this port with those of its switch port and far end"
+        " (smpquery pkeys)",
+    ),
+    RECEIVER: (Fault.RECEIVER_NOT_READY, Fault.RECEIVER_NOT_READY.remedy),
+}  # fmt: skip
+"""Fault and remedy where all counters that grew blame the same."""
+
+
+def _blamed(files: Iterable[str]) -> tuple[FaultKind, str]:
+    blamed = {str(_row(file).more.get("blames")) for file in files}
+    return _PARTICULAR.get(blamed.pop() if len(blamed) == 1 else "", (Fault.TRANSPORT_ERRORS, ""))
 
 
 def of_cable(row: Fact) -> bool:
@@ -144,9 +156,7 @@ def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
     by_name = ", ".join(f"{_name(file)} {events[file]}" for file in shown)
     message = f"{by_name} {growth.how} ({limits[worst]:g} an hour{' of each' if len(shown) > 1 else ''} allowed)"
     hourly, evidence = rate(events[worst], growth, HOUR_S), evidence_of(port, events, new)
-    blamed = {str(_row(file).more.get("blames")) for file in bad}
-    fault = Fault.PROGRAM_ERROR if blamed == {PROGRAM} else Fault.TRANSPORT_ERRORS
-    remedy = _OF_PROGRAMS if blamed == {PROGRAM} else _OF_KEYS if blamed == {"partition keys"} else ""
+    fault, remedy = _blamed(bad)
     return judged(
         fault, message, round(hourly, 2), limits[worst], "an hour", evidence, warns=bool(bad), remedy=remedy
     )  # fmt: skip
@@ -154,7 +164,7 @@ def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
 
 def _link_total(box: Box, port: IbPort) -> Judgement | None:
     often, rarely = box.settings.limit("network.errors"), box.settings.limit("network.errors-warn")
-    return _total(box, port, of_cable, lambda row: rarely if row.name == DOWNED else often, Fault.PORT_ERRORS)
+    return _total(box, port, of_cable, lambda row: rarely if row.name == DOWNED else often)
 
 
 def _transport_total(box: Box, port: IbPort) -> Judgement | None:
@@ -166,14 +176,10 @@ def _transport_total(box: Box, port: IbPort) -> Judgement | None:
             _AT_BOOT * box.settings.limit(name)
         )  # fmt: skip
 
-    return _total(
-        box, port, lambda row: of_others(row) and row.more.get("blames") != PROGRAM, limit, Fault.TRANSPORT_ERRORS
-    )
+    return _total(box, port, lambda row: of_others(row) and row.more.get("blames") != PROGRAM, limit)
 
 
-def _total(
-    box: Box, port: IbPort, picked: Picked, limit: Callable[[Fact], float], fault: FaultKind
-) -> Judgement | None:  # fmt: skip
+def _total(box: Box, port: IbPort, picked: Picked, limit: Callable[[Fact], float]) -> Judgement | None:
     """A warning where one of these counters counted more than its limit an hour over all the time since boot."""
     read = {file: count for file, count in _counts(port, picked).items() if isinstance(count, int)}
     for file, count in sorted(read.items(), key=lambda item: -item[1]):
@@ -183,7 +189,8 @@ def _total(
         if since is not None:
             message = f"{name}: {counted(count, 'event')} {since} ({allowed:g} an hour allowed)"
             evidence = (Evidence(file_of(port, file), count),)
-            return Judgement(Status.WARN, message, count, allowed, "an hour", evidence, fault=fault)
+            fault, remedy = (Fault.PORT_ERRORS, "") if of_cable(_row(file)) else _blamed([file])
+            return Judgement(Status.WARN, message, count, allowed, "an hour", evidence, remedy=remedy, fault=fault)
     return None
 
 
@@ -206,7 +213,8 @@ CHECKS = (
         " port_xmit_wait never is.",
         source="counters of /sys/class/infiniband/*/ports/*; widths of the InfiniBand specification; thresholds of"
         " ibcheckerrors",
-        remedy="clean, reseat or replace the cable or transceiver, then watch the counters of both ports (perfquery)",
+        remedy="look at cable or transceiver (mlxlink -m -c) and the counters of both ports (perfquery); then clean,"
+        " reseat or replace what they point at",
         judge=per_port_growth(_of_link, _link_total),
         counters=True,
         shared=fabric,

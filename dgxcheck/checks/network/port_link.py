@@ -174,7 +174,8 @@ CHECKS = (
         " the ports in the same place of cards of its kind; on InfiniBand also if it runs on fewer than 4 lanes (from"
         " HDR on 2, a split cable).",
         source="rate of /sys/class/infiniband/*/ports/*, the profile's network.rate",
-        remedy="clean, reseat or replace the cable; check the speed that the switch port is set to",
+        remedy="check the speed that the switch port is set to, and the cable (mlxlink -m); then clean, reseat or"
+        " replace it",
         judge=per_port(_port_rate),
         shared=fabric,
     ),

@@ -154,7 +154,8 @@ def _fault(port: IbPort) -> FaultKind:
 
 def _remedy(fault: FaultKind, device: IbDevice, port: IbPort) -> str:
     if fault is Fault.NO_SUBNET_MANAGER:
-        manager = f"check that a subnet manager runs, on a node or in a switch (sminfo -C {port.device} -P {port.port})"
+        manager = "check that a subnet manager runs, on a node or in a switch (sminfo through an ACTIVE port of that"
+        " fabric)"
         virtual = port.state in _DOWN and (device.is_vf is True or isinstance(device.is_vf, Missing))
         policy = (
             "; if this is a virtual function, also its state and GUIDs on the host (ip link set DEV vf N state auto)"

@@ -159,18 +159,18 @@ def disable_acs(box: Box, *ports: str) -> str:
         script = "remove what clears or sets ACS bits by hand (setpci at boot)"
         own = [f"{rules[port].bits}@{port}" for port in ports if port in rules and not rules[port].is_kernels]
         if not own:
-            return f"{script}, then reboot the drained host: the kernel sets these bits itself"
-        what = "" if len(own) > MOST_NAMED else f", of these ports {';'.join(own)}"
+            return f"{script}: from the next boot on the kernel sets these bits itself"
+        what = "" if len(own) > MOST_NAMED else f" ({';'.join(own)})"
         return (
-            f"{script}; boot with the pci=config_acs= that rdma_topo write-grub-acs of rdma-core prints{what} (Linux"
-            " 6.11 and newer)"
+            f"{script}; rdma_topo write-grub-acs -n of rdma-core prints the pci=config_acs= to boot with{what}; without"
+            " -n it writes that to /etc/default/grub.d/config-acs.cfg and runs update-grub (Linux 6.11 and newer)"
         )
     if reason := reason_to_keep_acs(box):
         return f"do not disable ACS yet: {reason}; if neither is the case, disable ACS in the firmware setup"
     commands = "; ".join(f"setpci -s {port} ECAP_ACS+0x6.w=0:3c" for port in ports)
     return (
-        f"disable ACS in the firmware; or run at every boot: {commands}; this removes the isolation between the"
-        " devices below, so do not do it if any of them is to be passed to a virtual machine"
+        f"clear the ACS bits at every boot: {commands}; or disable ACS in the firmware setup at a restart; this removes"
+        " the isolation between the devices below, so do not do it if any of them is to be passed to a virtual machine"
     )
 
 

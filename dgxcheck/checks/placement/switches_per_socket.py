@@ -99,7 +99,8 @@ CHECKS = (
         " are not counted. With a reference machine gpu.count reports it.",
         source="the PCI tree, whose halves are alike on servers with GPUs below both sockets",
         remedy="compare with an earlier recording (dgxcheck diff) and the machine's manual; if a switch is missing"
-        " look for its root port in the kernel log and in the firmware setup (slot disabled, bifurcation)",
+        " look for its root port in the kernel log, and at the next maintenance in the firmware setup (slot disabled,"
+        " bifurcation)",
         judge=_switches,
         blames=_blames,
     ),

@@ -132,11 +132,11 @@ _LINK = frozenset((
     GpuPcie.link_width, GpuPcie.max_link_gen, GpuPcie.max_link_width,
 ))  # fmt: skip
 _ADVICE = (
-    (_LINK, "compare LnkCap and LnkSta with the others (lspci -vv -s BDF) and the slot's lane and speed settings in the"
-            " firmware setup; reseat it at the next maintenance if they are the same"),
+    (_LINK, "compare LnkCap and LnkSta with the others (lspci -vv -s BDF), at the next maintenance also the slot's lane"
+            " and speed settings in the firmware setup; reseat it then if they are the same"),
     (frozenset((ConfigSpace.control, ConfigSpace.express)),
      "compare with the others (lspci -vvv -s BDF), its control words first; look for a script that sets them (setpci,"
-     " udev), for pcie_aspm and pci= on the kernel command line, and in the firmware setup"),
+     " udev), for pcie_aspm and pci= on the kernel command line, and at the next maintenance in the firmware setup"),
     (frozenset((BlockDevice.size_bytes, BlockDevice.rotational, BlockDevice.removable)),
      "compare it with the others (smartctl -i, hdparm -N, which shows a hidden area); leave it while it holds data"),
 )  # fmt: skip
@@ -208,7 +208,8 @@ CHECKS = (
         " below, or an NVSwitch, storage controller or network adapter from most others of its model and slot."
         f" {_HEED}",
         source=_SOURCE,
-        remedy="compare it with the others (lspci -vvv -s BDF), then the slot's settings in the firmware setup",
+        remedy="compare it with the others (lspci -vvv -s BDF), and at the next maintenance"
+        " the slot's settings in the firmware setup",
         judge=_devices("bridge", "function"),
         blames=_blame,
         last=True,

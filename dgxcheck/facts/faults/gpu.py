@@ -50,9 +50,9 @@ class Gpu:
     DRIVER_UNRESPONSIVE = FaultKind("driver-unresponsive", "a driver call hung or ended the process that made it",
         "software", steps=("reboot", "power-cycle"), source=DEBUG)
     DRIVER_MISMATCH = FaultKind("driver-mismatch", "driver library and loaded kernel module are of different versions",
-        "software", steps=("load-module", "reboot"),
-        remedy="compare the versions of driver, its library and CUDA (nvidia-smi, cat /proc/driver/nvidia/version),"
-        " in containers those inside too; then reload the driver or update the older one",
+        "software", steps=("inspect", "load-module", "reboot"),
+        remedy="compare the versions of driver, its library and CUDA (cat /proc/driver/nvidia/version, modinfo -F"
+        " version nvidia), in containers those inside too; then reload the driver or update the older one",
         source="modprobe(8); NVIDIA driver README")
     CLIENT_MISMATCH = FaultKind("client-mismatch",
         "the driver refused programs that use another version of its library", "software")
@@ -154,7 +154,7 @@ class Gpu:
         remedy=FIELD_DIAGNOSTIC,
         source=MEMORY)
     RETIREMENT_FAILED = FaultKind("retirement-failed",
-        "the driver logged that a page retirement or row remapping failed", "hardware", steps=RMA_STEPS, source=XIDS)
+        "the driver logged that a page retirement failed", "hardware", steps=RMA_STEPS, source=PAGES)
     ROWS_EXHAUSTED = FaultKind("rows-exhausted", "remapped rows at the limit at which the board is replaced",
         "hardware", steps=RMA_STEPS,
         remedy=FIELD_DIAGNOSTIC,

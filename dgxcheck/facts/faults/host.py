@@ -16,9 +16,9 @@ class Host:
     COMMAND_LINE = FaultKind("command-line", "the kernel command line switches off what a machine with GPUs needs",
         "setting")
     NUMA_TABLES = FaultKind("numa-tables", "the firmware's NUMA tables contradict sockets, memory or PCI tree",
-        "setting")
+        "setting", disturbs="host")
     NUMA_MODE = FaultKind("numa-mode", "NUMA nodes divide the machine differently than in the reference machine",
-        "setting")
+        "setting", disturbs="host")
     NODE_EMPTY = FaultKind("node-empty", "a NUMA node with CPUs has no memory", "setting")
     CLOCK_SOURCE = FaultKind("clock-source", "the kernel does not use the CPU's time stamp counter as its clock",
         "setting")
@@ -118,7 +118,7 @@ class Host:
         remedy="read the lines around it in the log, and the kernel log of the same time", source=OWN)
     PROGRAM_ERROR = FaultKind("program-error",
         "a library refused a call or a setting of a program; the machine is not at fault", "program",
-        about=("host", "results of NCCL"),
+        about=("host", "results of NCCL"), steps=("inspect",), alone=True,
         remedy="check the program, its ranks and its NCCL_ variables; run all_reduce_perf of nccl-tests on the same"
         " GPUs: if that works, the machine is not at fault", source=NCCL)
     COLLECTIVE_TIMEOUT = FaultKind("collective-timeout", "ranks of a program timed out waiting for another rank",

@@ -23,8 +23,7 @@ About = Literal["", "gpu", "host", "link", "fabric-manager", "subnet-manager"]
 
 RMA_STEPS: Steps = ("field-diagnostic", "replace")
 """Nothing is replaced before a field diagnostic (https://docs.nvidia.com/deploy/rma-process/index.html)."""
-HARDWARE_STEPS: Steps = ("reseat", *RMA_STEPS)
-LINK_STEPS: Steps = ("power-cycle", *HARDWARE_STEPS)
+LINK_STEPS: Steps = ("power-cycle", "reseat", *RMA_STEPS)
 ADAPTER_STEPS: Steps = ("power-cycle", "reseat", "replace")
 RESET_STEPS: Steps = ("reset-gpu", "reboot")
 NVSWITCH_STEPS: Steps = ("reboot", "power-cycle", "field-diagnostic", "contact-vendor")

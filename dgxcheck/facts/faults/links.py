@@ -24,7 +24,7 @@ class Links:
     LINK_NARROW = FaultKind("link-narrow", "a PCIe link is trained at fewer lanes than both ends have", "hardware",
         about=("link", ""), steps=LINK_STEPS, source=DEBUG)
     LINK_SLOW = FaultKind("link-slow", "a PCIe link is limited to a lower generation than both ends have", "hardware",
-        steps=("change-setting", *LINK_STEPS), source=DEBUG)
+        steps=("change-setting", *LINK_STEPS), disturbs="host", source=DEBUG)
     LINK_LIMITED = FaultKind("link-limited", "a setting holds a PCIe link below the generation that both ends support",
         "setting", warns="next-maintenance", fails="next-maintenance", steps=("change-setting", "reboot"), source=DEBUG)
     LINK_DEGRADED = FaultKind("link-degraded", "a PCIe link trained below the generation that ends and settings allow",
@@ -38,12 +38,12 @@ class Links:
     AER_UNCORRECTABLE = FaultKind("aer-uncorrectable", "non-fatal or fatal PCIe errors", "hardware",
         steps=("inspect", *LINK_STEPS), alone=True, source="Linux Documentation/PCI/pcieaer-howto")
     SWITCH_MISSING = FaultKind("switch-missing", "fewer PCIe switches above GPUs below one socket than below the other",
-        "hardware", steps=("inspect", "power-cycle", "contact-vendor"), source=OWN)
+        "hardware", steps=("inspect", "reboot", "power-cycle", "contact-vendor"), source=OWN)
     BAR1_SMALL = FaultKind("bar1-small", "BAR1 is smaller than the model's or unassigned", "setting",
         steps=("change-setting", "reboot"), source=README)
     BAR1_MISMATCH = FaultKind("bar1-mismatch", "NVML and the PCI bus report different sizes of BAR1", "setting")
     NUMA_UNKNOWN = FaultKind("numa-unknown", "firmware does not report the NUMA node of a host bridge", "setting",
-        warns="next-maintenance", fails="next-maintenance")
+        warns="next-maintenance", fails="next-maintenance", disturbs="host")
     # NVLink and peer access
     NVLINK_DOWN = FaultKind("nvlink-down", "NVLinks are down", "hardware", about=("gpu", "NVLink"))
     NVLINK_REPORTED = FaultKind("nvlink-reported", "another tool reports NVLinks as down, which nothing else confirms",
@@ -118,17 +118,22 @@ class Links:
     NO_SUBNET_MANAGER = FaultKind("no-subnet-manager", "a port is up but no subnet manager configured it",
         "environment", about=("subnet-manager", ""))
     PORT_SLOW = FaultKind("port-slow", "a port runs below its rate or on fewer lanes", "environment",
-        remedy="ask both ends for the speeds and widths that they support and enable (ibportstate LID PORT query),"
-        " then clean, reseat or replace the cable", source="ibportstate(8)")
+        remedy="ask both ends for the speeds and widths that they support and enable (ibportstate LID PORT query), and"
+        " what the switch port is set to; only then clean, reseat or replace the cable", source="ibportstate(8)")
     LINK_LAYER = FaultKind("link-layer", "a port runs another link layer than the ports of its kind", "setting",
         warns="next-maintenance", fails="next-maintenance")
     HCA_IDENTITY = FaultKind("hca-identity", "an HCA has no GUID, or fewer ports than others of its kind", "hardware",
         steps=("inspect", *ADAPTER_STEPS), source=OWN)
     TRANSPORT_ERRORS = FaultKind("transport-errors", "an HCA retransmits or times out more and more", "environment",
         warns="watch", steps=("inspect", "reseat", "replace"), alone=True, source=OWN)
+    RECEIVER_NOT_READY = FaultKind("receiver-not-ready",
+        "an HCA repeats messages because receivers at the far end had no buffer ready (RNR)", "program", warns="watch",
+        steps=("inspect",), alone=True,
+        remedy="find the receiving programs at the far ends: they stall, or post too few receive buffers; adapter,"
+        " cable and switch need nothing", source="InfiniBand Architecture Specification: RNR NAK")
     PORT_ERRORS = FaultKind("port-errors", "error counters of a port grow", "hardware",
-        remedy="reseat or replace the cable or transceiver (mlxlink -m shows it), then look at its error counters and"
-        " at the port at the other end", source="NVIDIA MFT user manual")
+        remedy="look at cable or transceiver and error counters of both ends (mlxlink -m -c); then clean, reseat or"
+        " replace what they point at", source="NVIDIA MFT user manual")
     PORT_MODULE = FaultKind("port-module", "the cable or transceiver of a port reports a fault", "hardware")
     CABLE_SWAPPED = FaultKind("cable-swapped", "two or more plugs of a fabric are in each other's place", "environment",
         warns="next-maintenance", steps=("reseat",), source=OWN)
@@ -151,9 +156,9 @@ class Links:
         about=("host", "memlock limit"))
     BAR1_FULL = FaultKind("bar1-full", "BAR1 has too little free space", "program", steps=("stop-jobs",), source=OWN)
     ACS = FaultKind("acs", "ACS is not set as peer-to-peer traffic needs it", "setting")
-    IOMMU = FaultKind("iommu", "an IOMMU translates the DMA of GPUs or HCAs", "setting")
+    IOMMU = FaultKind("iommu", "an IOMMU translates the DMA of GPUs or HCAs", "setting", disturbs="host")
     IOMMU_BLOCKED = FaultKind("iommu-blocked", "an IOMMU blocked an access or interrupt that no driver set up",
         "software", warns="watch", steps=("inspect",), source=OWN)
     READ_REQUEST = FaultKind("read-request", "MaxReadReq of an HCA is small", "setting", warns="next-maintenance",
-        fails="next-maintenance")
-    MAX_PAYLOAD = FaultKind("max-payload", "MaxPayload differs along the path", "setting")
+        fails="next-maintenance", disturbs="host")
+    MAX_PAYLOAD = FaultKind("max-payload", "MaxPayload differs along the path", "setting", disturbs="host")

@@ -33,9 +33,11 @@ _NAMED = ("power-cycle", "watch", "check-program", "restart-program", "contact-v
 """Steps whose name says it: their sentences are for who does them."""
 _BRIEFLY: Mapping[Code, str] = {
     "reload-driver": "reload the driver's modules", "restart-imex": "drain its domain, restart nvidia-imex",
-    "stop-gpu-programs": "stop programs that are not needed", "restart-subnet-manager": "sminfo",
+    "stop-gpu-programs": "stop programs that are not needed", "inspect-missing": "lspci -tv, then reboot",
+    "inspect-far-end": "look for its subnet manager", "inspect-rack-links": "look at both ends of the NVLinks",
+    "inspect-driver-versions": "compare versions, then reload the driver",
 }  # fmt: skip
-"""Of commands that are long, or that do harm one by one."""
+"""Of commands that are long, that do harm one by one, or that only look before what is done."""
 _ASIDE = re.compile(r" ?\((?![0-9a-f:.]+\))[^()]*\)")
 _BUS_ID = re.compile(r"(?<=\d) \([0-9a-f:.]+\)")
 """Of a device with a number."""
@@ -212,6 +214,9 @@ def _action(cause: Cause) -> Action:
 def _texts(action: Action, text: str, every_gpu: bool) -> Iterator[str]:
     """Longest first: all commands or the first clause, without its aside, what is before its commas."""
     brief = _BRIEFLY.get(action.instruction.code)
+    if brief and action.step == "inspect":
+        yield brief
+        return
     if action.commands:
         whole = "; ".join(map(shlex.join, action.commands))
         same = {_ONE_GPU.sub("", shlex.join(command)) for command in action.commands}

@@ -30,7 +30,9 @@ SENTENCES: Mapping[Code, str] = {
     "drain-host": "take the host out of the scheduler so that no new jobs start",
     "drain-scheduler": "no new jobs start; running jobs can end",
     "stop-gpu-clients": "stop every program listed{also}{pods}",
-    "stop-gpu-clients-and-display": "a display runs on the GPU; stop every program listed{also}{pods}",
+    "stop-gpu-clients-and-display": "a display runs on the GPU: systemctl isolate ends every graphical"
+    " session, so warn who works there; stop every program listed{also}{pods}; once all is done systemctl"
+    " isolate graphical.target brings the desktop back",
     "stop-gpu-programs": "stop those programs listed that are not needed",
     "stop-load": "stop the programs listed, so that it cools",
     "reset-one": _THEN,
@@ -50,10 +52,11 @@ SENTENCES: Mapping[Code, str] = {
     " run after a reboot too",
     "restart-imex": "on all nodes of the domain, once all of them are drained: it ends the multi-node jobs of the whole"
     " NVLink domain",
-    "restart-subnet-manager": "ask with sminfo whether a subnet manager answers; if none does, read its log (opensm) on"
-    " the host or switch where it runs, then restart it",
+    "restart-subnet-manager": "only if none answered: read its log (opensm) on the host or switch where it runs, then"
+    " restart it",
     "reload-driver": "then restart the stopped services",
     "command": "",
+    "if-unintended": "if this was not intended",
     "take-back-or-reset": "takes the pending change back and needs no reset; if the change was intended, reset the GPU"
     " instead",
     "default-power-limit": "if this was not intended, set the default limit shown by nvidia-smi -q -d POWER"
@@ -69,8 +72,8 @@ SENTENCES: Mapping[Code, str] = {
     "socket-links": "check the socket links (QPI, UPI, xGMI) in the firmware, their speed, width and power management,"
     " and the kernel log for machine checks; measure again with process and memory on the GPU's"
     " NUMA node",
-    "peer-traffic": "check ACS and IOMMU on the path (dgxcheck topo --peers); in a virtual machine pass the PCIe switch"
-    " through too; until it is fixed programs can copy through host memory (NCCL_P2P_DISABLE=1)",
+    "peer-traffic": "check ACS and IOMMU on the path (dgxcheck topo --peers){guest}; until it is fixed programs can"
+    " copy through host memory (NCCL_P2P_DISABLE=1)",
     "peer-through-root": "check ACS and IOMMU (dgxcheck topo --peers) and the PCIe settings in the system firmware;"
     " until it is fixed programs can keep P2P within PCIe switches (NCCL_P2P_LEVEL=PXB)",
     "memory-channels": "check the population of the memory channels, NUMA and power settings in the system firmware",
@@ -82,6 +85,8 @@ SENTENCES: Mapping[Code, str] = {
     "field-diagnostic": "once no job runs on these GPUs; then the vendor's field diagnostic if DCGM finds nothing",
     "field-diagnostic-cooled": "only once the cooling is repaired and no job runs, for it heats every GPU; then the"
     " vendor's field diagnostic if DCGM finds nothing",
+    "field-diagnostic-by-load": "once the cooling is in order and no job runs, for it loads every GPU: DCGM has no"
+    " hardware test for this board; then the diagnostic of its maker",
     "watch-counters": "nothing to do now; act if it comes back or grows",
     "check-program": "debug the program that caused it (compute-sanitizer); suspect the GPU only if several programs"
     " fail on it",
@@ -90,15 +95,28 @@ SENTENCES: Mapping[Code, str] = {
     "inspect-coolant": "check coolant flow and temperature at this tray, its leak sensors (BMC), then"
     " the rack's coolant distribution unit",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
-    "inspect-power": "check power supplies, power cables and feeds",
+    "inspect-power": "check power supplies, power cables, their feeds and the rack's power distribution",
     "inspect-rack-fabric": "the fabric manager of this rack runs on its NVLink switch trays (NMX-C): check its log"
     " there and the partition of this GPU",
-    "inspect-link": "find the error in the kernel log and check for a hot-plug event or reset at that time: an error"
-    " that does not recur needs no further action",
-    "inspect-dimms": "find the DIMM that is missing or has errors",
+    "inspect-link": "find the error in the kernel log and check for a hot-plug event or reset at that time: one that"
+    " does not recur needs no further action if the device works; a port that contained it (DPC) took its link down",
+    "inspect-rack-links": "look at the other end before this tray is blamed: do GPUs of other trays lack links to the"
+    " same NVLink switch tray (dgxcheck fleet); what do NMX-C's log and, on the switch tray, nv show interface"
+    " link-diagnostics say; if the switch tray is at fault, this GPU needs nothing",
+    "inspect-missing": "find the port that has nothing below it, and the kernel log's lines about it (dmesg: PCIe"
+    " errors, no space for a BAR, a link that is down)",
+    "inspect-port": "compare with the switch port: what speed, width and FEC it is set to, and its error counters;"
+    " look at temperature and received power of the module",
+    "inspect-driver-versions": "a reload takes the module that is on disk: it helps only where modinfo shows the"
+    " version of the library (the file that libnvidia-ml.so.1 leads to; in a container that inside); else the driver's"
+    " packages are made whole first, once the host is drained",
+    "inspect-soldered-memory": "read what the BMC logged of the memory, which is soldered beside the CPU",
+    "inspect-dimms": "find the label of the DIMM that is missing or has errors (ras-mc-ctl --errors, the BMC's event"
+    " log)",
     "inspect-cabling": "check the switch that the cables lead to and how they are seated",
-    "inspect-far-end": "if none answers, check where the cable leads: that fabric may have no subnet manager; if one"
-    " answers, read its log and the partitions of this port",
+    "inspect-far-end": "see where the cable leads; ask for the subnet manager (sminfo) from an ACTIVE port of that"
+    " fabric or on the host or switch where it runs, for a port that waits cannot ask; if one answers, read its log"
+    " and the partitions of this port",
     "reseat-card": "reseat the card{slot} and its riser",
     "reseat-dual-gpu-card": "reseat the card{slot} that carries {gpus}, and its riser",
     "reseat-carrier": "reseat the board or riser that carries {devices}",
@@ -107,7 +125,7 @@ SENTENCES: Mapping[Code, str] = {
     "reseat-disk": "reseat {disk}",
     "reseat-drive": "back up its volume, shut down, then reseat the NVMe drive {name}: never pull it from a running"
     " array",
-    "reseat-dimms": "reseat the DIMMs{at}",
+    "reseat-dimms": "reseat the DIMM{at}",
     "move-cards": "move the cards back to the slots of the reference machine",
     "move-adapter": "move the adapter to its slot in the reference machine",
     "reseat-part": "reseat it",
@@ -119,7 +137,8 @@ SENTENCES: Mapping[Code, str] = {
     "replace-disk": "replace {disk} and let the array rebuild",
     "replace-one-disk": "back up now all that is on it, of an array without redundancy all of the array; then stop what"
     " uses it, replace {disk} and restore the data",
-    "replace-dimms": "replace the DIMMs{at}",
+    "replace-dimms": "replace the DIMM{at}",
+    "replace-supply": "replace only a power supply that is reported as failed, one at a time",
     "reassemble-array": "stop what uses it and unmount it; with the power off check cable and seating of the missing"
     " disk; then mdadm --stop /dev/{array} and mdadm --assemble --scan, and mount it read-only first",
     "restore-array": "only if the disk stays invisible in another slot too: if it is visible and mdadm --assemble"
@@ -131,12 +150,16 @@ SENTENCES: Mapping[Code, str] = {
     "vendor-board": "have the vendor diagnose and replace it",
     "vendor-driver": "send NVIDIA nvidia-bug-report.log.gz and the crash data; a board is replaced only for a machine"
     " check or PCIe error of its own",
+    "vendor-power": "have the vendor check power supplies and power distribution board: the GPU obeys their signal",
+    "vendor-network-board": "the adapters are on a network module, GPU board or tray: the vendor takes it out",
     "vendor-missing-device": "have the vendor find out why the device is missing",
 }
 _PODS = (
     "; evict the GPU Operator's pods from the node, too (device plugin, gpu-feature-discovery, dcgm, dcgm-exporter):"
     " kubectl drain leaves them"
 )
+_NO_LABEL = " whose label was found, and no other: if nothing names one, call the vendor"
+_THROUGH = ", and pass the PCIe switch through to this virtual machine too"
 URGENCIES: Mapping[Urgency, str] = {
     "now": "due now", "next-drain": "can wait for the next drain",
     "next-maintenance": "can wait for the next maintenance", "watch": "only if it gets worse",
@@ -164,7 +187,8 @@ def instruction_text(instruction: Instruction, remedy: str = "") -> str:
     words["also"] = f", and those of these services that run: {services}" if services else ""
     words["pods"] = _PODS if values.get("node") else ""
     place = values.get("name") or values.get("position")
-    words["at"] = f" at {place}" if place else ""
+    words["at"] = f" at {place}" if place else _NO_LABEL if "position" in values else ""
+    words["guest"] = _THROUGH if values.get("guest") else ""
     words["disk"] = _disk(place, values.get("members"), str(words.get("members", "")))
     return SENTENCES[instruction.code].format(**{"slot": "", **words, "remedy": remedy})
 
