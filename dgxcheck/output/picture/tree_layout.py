@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.facts.record import Record
-from dgxcheck.output.picture.marks import Mark, box, link, link_lines, node, numbered, worst
+from dgxcheck.output.picture.marks import At, Mark, box, link, link_lines, node, numbered, worst
 from dgxcheck.output.picture.shapes import (
     LINE,
     NORMAL,
@@ -59,7 +59,7 @@ class TreeLayout:
     def __init__(self, marks: Sequence[Mark], whole_bdfs: bool) -> None:
         self.marks = marks
         self._whole = whole_bdfs
-        tagged = any(at[0] == "box" and mark.number for mark in marks for at in mark.at)
+        tagged = any(at[0] in ("box", "ghost") and mark.number for mark in marks for at in mark.at)
         self.device_height = device_height(tagged)
 
     def row(self, panels: Sequence[Panel]) -> RowOfTrees:
@@ -168,7 +168,7 @@ class TreeLayout:
         ]
 
     def _marks_of(self, node: TreeNode) -> list[Mark]:
-        return [mark for mark in self.marks if {box(part) for part in (node.key, *node.parts)} & {*mark.at}]
+        return [mark for mark in self.marks if places(node) & {*mark.at}]
 
     def _tag(self, node: TreeNode) -> str:
         marks = [mark for mark in self._marks_of(node) if mark.number]
@@ -191,11 +191,18 @@ class TreeLayout:
             lines += [TextLine(shortened(tag, room, SMALL, True), SMALL, True, tone)] if tag else []
         hint = ". ".join([f"{node.name} {node.key}".strip(), *(mark.words for mark in marks)])
         kind: BoxKind = "host-bridge" if node.kind == "card" else node.kind
-        return TextBox(kind=kind, rect=rect, lines=tuple(lines), tone=tone, hint=visible(hint), key=node.key)
+        return TextBox(kind=kind, rect=rect, lines=tuple(lines), tone=tone, hint=visible(hint), key=node.key,
+                       gone=node.gone)  # fmt: skip
 
     def _place_name(self, node: TreeNode) -> str:
         """``06:00.0``: as lspci writes it, without the domain where all have the same."""
         return node.bdf if self._whole else node.bdf.partition(":")[2]
+
+
+def places(node: TreeNode) -> set[At]:
+    """Where marks of a node are."""
+    above, _, what = node.key.partition(" ")
+    return {box(node.key), *map(box, node.parts), ("ghost", above, what)}
 
 
 def _is_device(node: TreeNode) -> bool:
