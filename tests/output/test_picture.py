@@ -346,3 +346,15 @@ def test_disks_are_drawn_on_request_only(capsys: pytest.CaptureFixture[str]) -> 
         [box.key for box in picture_of(machine, nvme=asked).boxes if box.kind == "other"] for asked in (False, True)
     ]
     assert [len(each) for each in disks] == [0, 6]
+
+
+@pytest.mark.parametrize(
+    ("fault", "lines", "said"),
+    [("dgx-1-v100-acs-everywhere", 12, "1: gen3 x16"),
+     ("dgx-2-nvswitch-missing", 0, "1: 11 NVSwitches (missing NVSwitch)")],
+)
+def test_a_cause_of_the_host_is_marked_where_it_shows(fault: str, lines: int, said: str) -> None:
+    picture = page.picture_of(assess(fault))
+    assert faults(picture) == []
+    assert sum(line.tone is not None for line in picture.lines) == lines
+    assert said in [line.text for box in picture.boxes for line in box.lines]

@@ -111,6 +111,7 @@ def through_bar(
     if len(each) == 1 and (links := each.pop()) is not None:
         text += f": {counted(links, 'NVLink')} from every GPU"
     text = f"{','.join(str(mark.number) for mark in own)}: {text}" if own else text
+    text += "".join(f" ({mark.tag})" for mark in own if mark.tag.startswith("missing"))
     width = max(right - left, text_width(text, NORMAL, True) + 16)
     rect = Rect(max(left + (right - left - width) / 2, 0), y, width, BAR)
     lines = (TextLine(text, NORMAL, True, tone),)

@@ -90,7 +90,7 @@ class TreeLayout:
     def _column(self, node: TreeNode) -> float:
         gap = 0.0 if node.kind == "card" else GAP
         below = sum(map(self._column, node.children)) + gap * (len(node.children) - 1) if node.children else 0.0
-        label = max((text_width(text, SMALL, True) + 4 for text in link_lines(node.hop)), default=0.0)
+        label = max((text_width(text, SMALL, True) + 4 for text in self._link_lines(node)), default=0.0)
         return max(self._width(node), below, label)
 
     def _width(self, node: TreeNode) -> float:
@@ -150,15 +150,19 @@ class TreeLayout:
         hint = "" if node.hop is None else f"PCIe link {node.hop}: {', '.join(link_lines(node.hop)) or 'not reported'}"
         points = (start, (start[0], bus), (x, bus), (x, y))
         lines.append(Polyline(kind="pcie", points=points, tone=tone, hint=visible(hint), ends=(above.key, node.key)))
-        told = [TextLine(text, SMALL, tone is not None, tone) for text in link_lines(node.hop)]
-        numbers = ",".join(str(mark.number) for mark in marks if mark.number)
-        if numbers:
-            told = [TextLine(f"{numbers}: {told[0].text}" if told else f"{numbers}:", SMALL, True, tone), *told[1:]]
+        told = [TextLine(text, SMALL, tone is not None, tone) for text in self._link_lines(node)]
         if told:
             width = max(text_width(line.text, line.size, line.bold) for line in told) + 4
             height = len(told) * SMALL * LINE + 1
             rect = Rect(x - width / 2, y - 7 - height, width, height)
             boxes.append(TextBox(kind="label", rect=rect, lines=tuple(told), tone=tone, hint=visible(hint)))
+
+    def _link_lines(self, node: TreeNode) -> list[str]:
+        """Generation and lanes, behind the numbers of the marks."""
+        first, *more = link_lines(node.hop) or [""]
+        numbers = ",".join(str(mark.number) for mark in self._marks_of_link(node) if mark.number)
+        first = f"{numbers}: {first}".rstrip() if numbers else first
+        return [first, *more] if first else []
 
     def _marks_of_link(self, node: TreeNode) -> list[Mark]:
         if node.hop is None:
