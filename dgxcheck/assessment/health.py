@@ -89,7 +89,7 @@ def _assessment(
         findings=findings,
         verdict=judged,
         diagnosis=diagnosis,
-        score=score_of(box, judged, diagnosis.causes),
+        score=score_of(box, diagnosis.causes, findings),
         figures=_figures(box),
         host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
         seconds=time.monotonic() - begun,

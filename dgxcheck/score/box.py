@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import Box, mig_enabled
-from dgxcheck.checks.engine.finding import Judgement, Status
+from dgxcheck.checks.engine.finding import Finding, Judgement
 from dgxcheck.checks.host import cpu, disks, ethernet, memory
 from dgxcheck.checks.network import hcas, port_state, ports
 from dgxcheck.checks.network.port_link import expected_rate
-from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.model import Cause
-from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score import gpus
 from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, Score, score
 from dgxcheck.score.gpus import gpus_uncertain, hidden_gpus
+from dgxcheck.score.in_use import left
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.reference import matches
 
@@ -120,15 +119,10 @@ def _graph(box: Box, choice: SelectedProfile) -> int | Missing:
     return 0 if hidden is None else hidden
 
 
-CAPS: Mapping[Status, int] = {Status.FAIL: 95, Status.UNKNOWN: 97, Status.WARN: 99}
-"""The highest score with this verdict: a machine with a fault is not whole, however little of it is missing."""
-
-
-def score_of(box: Box, verdict: Status = Status.PASS, causes: Sequence[Cause] = ()) -> Score | None:
+def score_of(box: Box, causes: Sequence[Cause] = (), findings: Sequence[Finding] = ()) -> Score | None:
     """The score of a box against its reference machine: what can be used of it now; None without a profile.
 
-    What carries a failing cause counts as 0; the verdict caps the score. A box of which some GPUs cannot be used scores
-    no more than the share of those that can.
+    A box of which some GPUs cannot be used scores no more than the share of those that can.
     """
     if box.choice is None:
         return None
@@ -138,80 +132,26 @@ def score_of(box: Box, verdict: Status = Status.PASS, causes: Sequence[Cause] = 
         from dgxcheck.score.figures import expected_figures
 
         measured = (*measured, *expected_figures(box, choice))
-    unusable = out_of_use(box, causes)
-    expectations = tuple(
-        replace(each, measured=0, enough=False) if each.area in unusable.get(each.subject, ()) else each
-        for each in measured
-    )
-    found = score(expectations, CAPS.get(verdict), gpus_uncertain(box), _usable_gpus(box, unusable))
-    return replace(found, measured=score(measured, None, gpus_uncertain(box)).total)
+    usable = left(box, causes, findings)
+    expectations = tuple(_usable(each, usable.get(each.subject, {}).get(each.area, 1.0)) for each in measured)
+    found = score(expectations, gpus_uncertain(box), _usable_gpus(box, usable))
+    return replace(found, measured=score(measured, gpus_uncertain(box)).total)
 
 
-_ALL: tuple[Area, ...] = tuple(WEIGHTS)
-_OF_A_GPU: Mapping[str, tuple[Area, ...]] = {
-    "NVLink": ("nvlink",), "fabric": ("nvlink",), "cooling": ("gpu",), "power supply": ("gpu",),
-    "clock setting": ("gpu",), "power limit": ("gpu",), "MaxPayload": ("pcie",), "versions and settings": (),
-}  # fmt: skip
-"""What a part carries; every other part, as the memory, and the device as a whole, carries all."""
-_OF_THE_HOST: Mapping[str, tuple[Area, ...]] = {
-    "Fabric Manager": _ALL, "container runtime": _ALL, "NVSwitches": ("nvlink",), "cooling": ("gpu",),
-    "power supply": ("gpu",),
-}  # fmt: skip
-"""Parts of the host that GPUs cannot do without. While no Fabric Manager runs, CUDA does not start."""
-_OF_SOME = ("cooling", "power supply")
-"""Of the GPUs that show it alone."""
-_AROUND = ("driver", "switch", "host-bridge", "board", "socket")
-"""What nothing behind it works without."""
+def _usable(each: Expectation, share: float) -> Expectation:
+    """At most this share of what is expected."""
+    if share == 1 or (share > 0 and isinstance(each.measured, Missing)):
+        return each
+    most = share * each.expected
+    had = most if isinstance(each.measured, Missing) or each.enough else min(each.measured, most)
+    return replace(each, measured=had, enough=False)
 
 
-def out_of_use(box: Box, causes: Sequence[Cause]) -> Mapping[str, frozenset[Area]]:
-    """By name of a GPU or port: the areas in which it cannot be used now, because of a cause that fails.
-
-    A driver that does not answer one question may still run programs; where compute mode forbids it none does, though
-    that may be meant and only warns.
-    """
-    found: dict[str, frozenset[Area]] = {}
-    for cause in causes:
-        unusable = cause.severity is Status.FAIL or Fault.COMPUTE_PROHIBITED in cause.faults
-        if unusable and Fault.DRIVER_UNRESPONSIVE not in cause.faults:
-            for name in _names(box, cause):
-                found[name] = found.get(name, frozenset()) | frozenset(_carried(cause.component))
-    return found
-
-
-def _carried(component: Component) -> tuple[Area, ...]:
-    if component.kind == "host":
-        return _OF_THE_HOST.get(component.part, ())
-    if component.kind in ("gpu", "gpus"):
-        return _OF_A_GPU.get(component.part, _ALL)
-    if component.kind == "link":
-        return ("pcie",)
-    return _ALL if component.kind in (*_AROUND, "hca", "port") else ()
-
-
-def _names(box: Box, cause: Cause) -> Iterator[str]:
-    """Of the GPUs and ports that the component is, is a part of, or carries the traffic of."""
-    component = cause.component
-    if component.kind == "host" and component.part in _OF_SOME:
-        found = {place for key in cause.explains for place in key.split("/")}
-        yield from (gpu.name for gpu in box.topology.gpus if gpu.bdf in found)
-        return
-    everything = component.kind in ("driver", "gpus", "host")
-    names = {component.name, *component.shared_by}
-    for gpu in box.topology.gpus:
-        if everything or gpu.name in names or (gpu.bdf is not None and gpu.bdf == component.bdf):
-            yield gpu.name
-    for port in () if everything else port_state.of_the_profile(box):
-        name = ports.name_of(port)
-        if {name, name.partition("/")[0]} & names:
-            yield name
-
-
-def _usable_gpus(box: Box, unusable: Mapping[str, frozenset[Area]]) -> float:
+def _usable_gpus(box: Box, usable: Mapping[str, Mapping[Area, float]]) -> float:
     """The share of the machine's GPUs that can be used; 1 where it is not known how many it has."""
     present = gpus.usable(box)
     absent = gpus.absent_gpus(box)
-    usable = sum(unusable.get(gpu.name, frozenset()) != frozenset(_ALL) for gpu in present)
-    usable += sum(isinstance(each, Missing) for each in absent)
+    running = sum(any(usable.get(gpu.name, {}).get(area, 1.0) for area in WEIGHTS) for gpu in present)
+    running += sum(isinstance(each, Missing) for each in absent)
     everyone = len(present) + len(absent)
-    return usable / everyone if everyone else 1.0
+    return running / everyone if everyone else 1.0

@@ -43,16 +43,12 @@ class Score(Record):
     """The weighted score, and its expectations."""
 
     total: float | None
-    """0 to 100, at most ``cap``; None if less than half of the expectations could be read, there are none, or GPUs may
+    """0 to 100, None if less than half of the expectations could be read, there are none, or GPUs may
     be absent."""
-    uncapped: float | None
-    """The weighted mean of the areas, at most the share of the GPUs that can be used."""
     measured: float | None
     """The weighted mean by the facts alone, whatever the causes: what two runs are compared by."""
     usable_gpus: float
     """0 to 1."""
-    cap: int | None
-    """What the worst finding allows at most; None where it allows all."""
     gpus_uncertain: bool
     """Is the machine known by its GPUs alone, and are they not as many as the reference machine has?"""
     coverage: float
@@ -76,7 +72,7 @@ LEAST_COVERAGE = 0.5
 
 
 def score(
-    expectations: tuple[Expectation, ...], cap: int | None = None, gpus_uncertain: bool = False, usable_gpus: float = 1
+    expectations: tuple[Expectation, ...], gpus_uncertain: bool = False, usable_gpus: float = 1
 ) -> Score:
     """The mean of the areas' mean shares, weighted by ``WEIGHTS`` over the areas that could be read."""
     shares: dict[Area, list[float]] = {}
@@ -92,9 +88,7 @@ def score(
         mean = sum(WEIGHTS[area] * share for area, share in means.items()) / weight
         mean = rounded(100 * min(mean, usable_gpus))
     return Score(
-        total=mean if mean is None or cap is None else min(mean, float(cap)),
-        uncapped=mean,
-        cap=cap,
+        total=mean,
         measured=mean,
         usable_gpus=usable_gpus,
         gpus_uncertain=gpus_uncertain,

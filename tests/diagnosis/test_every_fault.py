@@ -16,14 +16,14 @@ from test_health_faults import (
     an_overlay_says_what_is_to_blame_and_what_skips,
 )
 from test_messages import causes_and_actions_keep_the_rules, messages_keep_the_rules
-from test_score_cap import no_score_is_above_what_the_verdict_allows
+from test_score_causes import nothing_bad_leaves_a_full_score
 from together import holds_for_each
 
 RULES: tuple[Callable[[str], None], ...] = (
     a_fault_is_found_and_nothing_else, an_overlay_says_what_is_to_blame_and_what_skips, a_fault_hides_no_other_gpu,
     a_fault_has_one_cause_at_its_component, the_cause_and_what_to_do, the_items_of_a_fault_can_be_read,
     the_layers_of_a_fault_agree, messages_keep_the_rules, causes_and_actions_keep_the_rules,
-    no_score_is_above_what_the_verdict_allows,
+    nothing_bad_leaves_a_full_score,
 )  # fmt: skip
 
 

@@ -102,7 +102,7 @@ def _read() -> set[tuple[str, str]]:
         with traced(heard):
             topology_of(box.snapshot)
             run(box, CHECKS)
-            score_of(box, judged.verdict)
+            score_of(box, judged.diagnosis.causes, judged.findings)
             compare(side, side)
     return read
 

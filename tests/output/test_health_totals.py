@@ -66,7 +66,7 @@ def test_the_verdict_names_what_ran_and_nothing_else(
         (("dgx-1-v100", "--profile", "none"),
          "Score: none (no reference machine matches; dgxcheck profiles lists them)."),
         (("dgx-1-v100-hot", "--profile", "dgx-1-v100"),
-         "Score: 95 of 100 (the most with this verdict, otherwise 97.5) against dgx-1-v100 (as requested);"
+         "Score: 97.5 of 100 against dgx-1-v100 (as requested);"
          " weakest area: gpu 87.8; coverage 100 %."),
     ],
 )  # fmt: skip

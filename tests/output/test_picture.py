@@ -16,11 +16,13 @@ from programs import program
 from smi_texts import STATION
 from topology_boxes import gpu_at, ib, nic_at, nodes, nvml, tree
 
+from dgxcheck.assessment import Request, assess
 from dgxcheck.assessment.machine import Machine, examine
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.output.health import page
 from dgxcheck.output.picture import dot, layout, svg
-from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, link, node, pair
+from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, ghost, link, node, pair
 from dgxcheck.output.picture.marks import box as at_box
 from dgxcheck.output.picture.shapes import DARK, LIGHT, TONES, Picture
 from dgxcheck.output.topo.picture import wiring_marks
@@ -60,6 +62,56 @@ def tones(picture: Picture) -> list[str | None]:
 @pytest.mark.parametrize("nvme", [False, True])
 def test_nothing_overlaps_or_leaves_the_picture(name: str, nvme: bool) -> None:
     assert faults(picture_of(examine(name), nvme=nvme)) == []
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_a_tall_picture_fits_a_telephone_and_tells_nvlinks_in_words(name: str) -> None:
+    machine = examine(name)
+    picture = layout.drawn(machine.topology, machine.snapshot.numa, "a box", notes=machine.topology.notes,
+                           widest=layout.TALL)  # fmt: skip
+    assert faults(picture) == []
+    assert devices_in(picture) == sorted(device.name for device in machine.topology.devices)
+    assert picture.width <= 2 * layout.TALL
+    assert not picture.arcs
+    told = " ".join(line.text for box in picture.boxes if box.kind == "caption" for line in box.lines)
+    assert (" NV" in told) == bool(picture_of(machine).arcs or "NVSwitches" in picture.description)
+
+
+@pytest.mark.parametrize(
+    ("fault", "above", "kind", "number"),
+    [("dgx-1-v100-gpu-missing", "PCIe switch", "gpu", 1), ("dgx-1-v100-hca-missing", "PCIe switch", "nic", 1),
+     ("k80-x8-board-missing", "host bridge 0000:00", "gpu", 2),
+     ("dgx-station-v100-gpu-missing", "PCIe switch", "gpu", 1)],
+)  # fmt: skip
+def test_what_is_missing_is_a_ghost_at_its_place_and_its_neighbours_stay_plain(
+    fault: str, above: str, kind: str, number: int
+) -> None:
+    picture = page.picture_of(assess(fault, Request(profile="k80-x8" if fault.startswith("k80") else "auto")))
+    assert faults(picture) == []
+    ghosts = [box for box in picture.boxes if box.gone]
+    assert [(box.kind, box.lines[-1].text) for box in ghosts] == [(kind, "1: missing")] * number
+    marked = [box for box in picture.boxes if box.tone and box.kind != "caption"]
+    assert marked == ghosts
+    names = {box.key: box.lines[0].text for box in picture.boxes if box.key}
+    assert {names[line.ends[0]] for line in picture.lines if line.ends[1] in {box.key for box in ghosts}} == {above}
+
+
+def test_a_ghost_is_dashed_in_dot_too() -> None:
+    topology = examine("dgx-1-v100").topology
+    assert "dashed" not in dot.render(topology, nodes(2), "t")
+    assert "dashed" in dot.render(topology, nodes(2), "t", [mark_at(ghost("0000:08:00.0", "GPU", 1))])
+
+
+def test_a_gpu_that_nvml_does_not_list_is_dashed() -> None:
+    picture = picture_of(examine("dgx-1-v100-switch-dead"))
+    assert [box.key for box in picture.boxes if box.gone] == ["0000:0a:00.0", "0000:0b:00.0"]
+
+
+@pytest.mark.parametrize(("box", "joined"), [("dgx-1-v100", 1), ("dgx-station-v100", 0), ("dgx-a100", 5)])
+def test_lines_lead_from_node_to_node(box: str, joined: int) -> None:
+    lines = [line for line in picture_of(examine(box)).lines if line.kind == "socket"]
+    assert len(lines) == joined
+    assert all(a != b for a, b in (line.ends for line in lines))
 
 
 @pytest.mark.exhaustive
@@ -294,3 +346,15 @@ def test_disks_are_drawn_on_request_only(capsys: pytest.CaptureFixture[str]) -> 
         [box.key for box in picture_of(machine, nvme=asked).boxes if box.kind == "other"] for asked in (False, True)
     ]
     assert [len(each) for each in disks] == [0, 6]
+
+
+@pytest.mark.parametrize(
+    ("fault", "lines", "said"),
+    [("dgx-1-v100-acs-everywhere", 12, "1: gen3 x16"),
+     ("dgx-2-nvswitch-missing", 0, "1: 11 NVSwitches (missing NVSwitch)")],
+)
+def test_a_cause_of_the_host_is_marked_where_it_shows(fault: str, lines: int, said: str) -> None:
+    picture = page.picture_of(assess(fault))
+    assert faults(picture) == []
+    assert sum(line.tone is not None for line in picture.lines) == lines
+    assert said in [line.text for box in picture.boxes for line in box.lines]

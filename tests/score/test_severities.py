@@ -43,7 +43,7 @@ def test_worse_faults_score_less() -> None:
             left.append(-float(severity))
             scores.append(score["total"])
     assert len(scores) >= 55
-    assert rank_agreement(left, scores) >= 0.88
+    assert rank_agreement(left, scores) >= 0.92
 
 
 @pytest.mark.of_all_faults
@@ -51,6 +51,6 @@ def test_neither_score_nor_confidence_is_nearly_always_the_same() -> None:
     documents = [judged(fault)[1] for fault in FAULTS]
     totals = Counter(document["score"]["total"] for document in documents if document["score"])
     levels = Counter(cause["confidence"]["level"] for document in documents for cause in document["causes"])
-    assert len(totals) >= 24
-    assert max(totals.values()) <= sum(totals.values()) / 2
+    assert len(totals) >= 55
+    assert max(totals.values()) <= sum(totals.values()) / 6
     assert max(levels.values()) <= sum(levels.values()) / 2

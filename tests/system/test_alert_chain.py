@@ -69,7 +69,7 @@ def test_an_alert_fires_for_a_lost_gpu_and_clears(tmp_path: Path) -> None:
         servers = [first, second]
         until(lambda: "node_textfile_scrape_error 0" in answer(f"http://127.0.0.1:{there}/metrics"),
               "node_exporter reads the file", tmp_path, servers)  # fmt: skip
-        # a fail caps the score: that is no reason of its own to alert
+        # a low score beside a verdict of fail is no alert of its own
         until(lambda: fire("DgxcheckFail", "DgxcheckCause"), "the alerts fire", tmp_path, servers)
         (failing,) = (labels for name, labels in seen if name == "DgxcheckCause")
         assert failing["component"] == "GPU@0000:0a:00.0"

@@ -144,7 +144,7 @@ def _all_ports(box: Box, wrong: Mapping[str, Judgement], ruled: bool) -> Judgeme
     message = f"ACS redirects P2P to the root complex at all {number} ports; between GPUs and the HCAs near them"
     if ruled:
         message = f"ACS is set otherwise than GPUs and their HCAs need it here at all {number} ports"
-    evidence = tuple(each for judgement in wrong.values() for each in judgement.evidence)[:10]
+    evidence = tuple(each for judgement in wrong.values() for each in judgement.evidence)[:40]
     first = next(iter(wrong.values()))
     if first.status is not Status.SKIP:
         remedy = disable_acs(box, *wrong)

@@ -64,7 +64,7 @@ def _described(look: Look) -> str:
 def _picture(comparison: Comparison, look: Look, words: str) -> Picture:
     assert look.side is not None
     topology = look.side.topology
-    title = f"{words}: {title_of(topology, provenance.describe(look.origin))}"
+    title = f"{words}: {title_of(topology, look.origin)}"
     marks = difference_marks(comparison.differences, topology, before=words == "Before")
     return layout.drawn(topology, look.side.snapshot.numa, title, marks)
 

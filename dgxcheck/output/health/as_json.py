@@ -66,7 +66,7 @@ def _score(assessment: Assessment) -> Json:
     if score is None:
         return None
     return {
-        **members(score, "total coverage floor uncapped measured cap"),
+        **members(score, "total coverage floor measured"),
         "usable_gpus": round(score.usable_gpus, 3),
         "level": assessment.level,
         "areas": {str(area): value for area, value in score.areas.items()},

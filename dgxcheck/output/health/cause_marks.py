@@ -9,10 +9,11 @@ from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_nvlinks
 from dgxcheck.diagnosis.model import Cause
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.output.health.causes import fru_lines
 from dgxcheck.output.health.finding_lines import subject_name, worst_first
 from dgxcheck.output.health.headline import problem
-from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, MarkTone, box, link, node, pair
+from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, MarkTone, box, ghost, link, node, pair
 from dgxcheck.output.topo.picture import down_by_pair
 from dgxcheck.topology.model import Topology
 
@@ -23,7 +24,8 @@ _TONES: dict[Status, MarkTone] = {Status.FAIL: "fail", Status.UNKNOWN: "warn", S
 def cause_marks(assessment: Assessment) -> list[Mark]:
     """One for each cause, with its number in the report, then one for each finding that no cause explains.
 
-    A cause that is no part of the picture, such as the cooling of the host, is marked at the devices that it affects.
+    A cause that is no part of the picture, such as the cooling of the host, is marked at the devices that it affects,
+    or at those whose registers show it.
     """
     found = {finding.key: finding for finding in assessment.findings}
     marks = [_mark(assessment, number, cause, found) for number, cause in enumerate(assessment.causes, 1)]
@@ -58,11 +60,18 @@ def at_component(topology: Topology, component: Component, nvswitches: Component
 
 def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Finding]) -> Mark:
     component = cause.component
-    at = tuple(at_component(assessment.topology, component, all_nvlinks(assessment)))
     explained = [found[key] for key in cause.explains if key in found]
+    at: tuple[At, ...] = ()
+    if component.kind == "slot" and component.bdf:
+        what = component.part.removeprefix("missing ")
+        absent = 1 if what == "PCIe switch" else max(map(_absent, explained), default=1)
+        at = tuple(ghost(component.bdf, what, each + 1) for each in range(absent))
+    at = at or tuple(at_component(assessment.topology, component, all_nvlinks(assessment)))
     at = at or tuple(dict.fromkeys(box(finding.subject.bdf) for finding in explained if finding.subject.bdf))
+    at = at or tuple(dict.fromkeys(each for finding in explained for each in _registers(finding)))
     words = "; ".join((problem(assessment, cause), *fru_lines([cause])))
     tag = component.part or _TAGS.get(component.kind) or next((fault.word for fault in cause.faults), "")
+    tag = "missing" if any(each[0] == "ghost" for each in at) else tag
     down = max((down_by_pair(assessment.topology).get(each, 0) for each in at if each[0] == "pair"), default=0)
     return Mark(
         number=number,
@@ -73,6 +82,22 @@ def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Fi
         at=at,
         down=down,
     )
+
+
+def _registers(finding: Finding) -> Iterator[At]:
+    """The functions whose config space is the evidence: ports with ACS, where the host's setting is to blame."""
+    for item in finding.judgement.evidence:
+        bdf, _, file = item.where.removeprefix(f"{PCI_DEVICES}/").partition("/")
+        if file == "config":
+            yield box(bdf)
+
+
+def _absent(finding: Finding) -> int:
+    """How many devices are missing; 1 where the finding counts none."""
+    measured, expected = finding.judgement.measured, finding.judgement.expected
+    if isinstance(measured, int | float) and isinstance(expected, int | float):
+        return max(1, int(expected - measured))
+    return 1
 
 
 def _loose(number: int, finding: Finding) -> Mark:

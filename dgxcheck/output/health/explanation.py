@@ -22,7 +22,6 @@ from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, c
 from dgxcheck.output.plain_text import columns, lines, percent, visible, wrapped
 from dgxcheck.output.topo.tree import excerpt
 from dgxcheck.profiles.model import SelectedProfile
-from dgxcheck.score.box import CAPS
 from dgxcheck.score.expectation import WEIGHTS, Expectation, Score
 from dgxcheck.settings import THRESHOLDS, Settings
 
@@ -151,9 +150,6 @@ def _reasons(score: Score) -> list[str]:
     lines = []
     if score.usable_gpus < 1:
         lines.append(f"{score.usable_gpus:.0%} of the GPUs can be used, and the score is no higher.")
-    if score.cap is not None and score.uncapped is not None and score.uncapped > score.cap:
-        verdict = next(status.value for status, cap in CAPS.items() if cap == score.cap)
-        lines.append(f"The areas give {score.uncapped:g}; with the verdict {verdict} the score is at most {score.cap}.")
     return lines
 
 

@@ -79,11 +79,13 @@ def page_of(report: HealthReport) -> Page:
     )
 
 
-def picture_of(assessment: Assessment) -> Picture:
+def picture_of(assessment: Assessment, widest: float = layout.WIDEST) -> Picture:
     """The wiring, with each cause at its place."""
-    topology = assessment.topology
-    title = title_of(topology, provenance.describe(assessment.origin))
-    return layout.drawn(topology, assessment.snapshot.numa, title, cause_marks(assessment), topology.notes)
+    topology, host = assessment.topology, assessment.host.get("host", "")
+    named = f"host {visible(host)}" if isinstance(host, str) and host else ""
+    title = title_of(topology, assessment.origin, named, overview.machine(assessment))
+    marks = cause_marks(assessment)
+    return layout.drawn(topology, assessment.snapshot.numa, title, marks, topology.notes, widest=widest)
 
 
 def _title(assessment: Assessment) -> str:
@@ -112,7 +114,8 @@ def _score(assessment: Assessment) -> Iterator[Block]:
 
 
 def _drawing(assessment: Assessment) -> Drawing:
-    return Drawing(pictures=(picture_of(assessment),), text=matrix(assessment.topology, False, "soc", None, []))
+    text, tall = matrix(assessment.topology, False, "soc", None, []), picture_of(assessment, layout.TALL)
+    return Drawing(pictures=(picture_of(assessment),), text=text, tall=(tall,))
 
 
 def _devices(assessment: Assessment) -> Iterator[Block]:

@@ -191,10 +191,8 @@ def score_line(assessment: Assessment) -> str:
         return f"Score: none against {against}; {coverage}, at least {percent(LEAST_COVERAGE)} needed."
     low = min(score.areas, key=lambda area: score.areas[area])
     weakest = "" if score.areas[low] == 100 else f"; weakest area: {low} {score.areas[low]:g}"
-    capped = score.uncapped is not None and score.uncapped > score.total
-    why = f" (the most with this verdict, otherwise {score.uncapped:g})" if capped else ""
     usable = f"; {score.usable_gpus:.0%} of the GPUs usable" if score.usable_gpus < 1 else ""
-    return f"Score: {score.total:g} of 100{why} against {against}{usable}{weakest}; {coverage}."
+    return f"Score: {score.total:g} of 100 against {against}{usable}{weakest}; {coverage}."
 
 
 def _of_nothing(assessment: Assessment) -> list[str]:

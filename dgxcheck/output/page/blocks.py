@@ -86,6 +86,8 @@ class Drawing(Record):
 
     pictures: tuple[Picture, ...]
     text: str
+    tall: tuple[Picture, ...] = ()
+    """The same for a narrow screen."""
 
 
 class Tile(Record, kw_only=False):

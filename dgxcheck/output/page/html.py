@@ -83,7 +83,11 @@ def _block(block: Block, drawings: _Drawings) -> Markup:
     if isinstance(block, Bars):
         return _bars(block)
     if isinstance(block, Drawing):
-        return element("figure", Markup(svg.document(block.pictures, drawings.next_name())))
+        by_class = {"wide": block.pictures, "tall": block.tall} if block.tall else {"": block.pictures}
+        return joined(*(
+            element("figure", Markup(svg.document(pictures, drawings.next_name())), class_=name)
+            for name, pictures in by_class.items()
+        ))  # fmt: skip
     if isinstance(block, Mosaic):
         return element("figure", mosaic(block, drawings.next_name()))
     if isinstance(block, Fold):

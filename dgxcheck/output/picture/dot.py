@@ -8,8 +8,9 @@ from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.picture import nvlinks
 from dgxcheck.output.picture.by_class import others
-from dgxcheck.output.picture.marks import Mark, box, link, link_lines, worst
+from dgxcheck.output.picture.marks import Mark, box, ghosts, link, link_lines, worst
 from dgxcheck.output.picture.shapes import LIGHT
+from dgxcheck.output.picture.tree_layout import places
 from dgxcheck.output.picture.wiring import TreeNode, panels
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.topology.model import Topology
@@ -25,7 +26,7 @@ def render(
     told = ["digraph dgxcheck {", f"  label={_quoted(title)}; labelloc=t; forcelabels=true; fontname=Helvetica;",
             "  node [shape=box, style=filled, fillcolor=white, fontname=Helvetica];",
             "  edge [dir=none, fontname=Helvetica, fontsize=10];"]  # fmt: skip
-    for number, panel in enumerate(panels(topology, numa, others(topology, marks, nvme))):
+    for number, panel in enumerate(panels(topology, numa, others(topology, marks, nvme), ghosts(marks))):
         label = "\n".join(filter(None, (panel.title, panel.cpus)))
         told += [f"  subgraph cluster_{number} {{", f"    label={_quoted(label)}; style=filled; color={_hex('panel')};"]
         for node in panel.children:
@@ -37,12 +38,13 @@ def render(
 
 
 def _tree(node: TreeNode, above: TreeNode | None, marks: Sequence[Mark]) -> Iterator[str]:
-    own = [mark for mark in marks if {box(part) for part in (node.key, *node.parts)} & {*mark.at}]
+    own = [mark for mark in marks if places(node) & {*mark.at}]
     fill = {"host-bridge": "bridge"}.get(node.kind, node.kind)
     tone = worst(own)
     numbers = ",".join(str(mark.number) for mark in own if mark.number)
     label = "\n".join(filter(None, (f"{numbers}: {node.name}" if numbers else node.name, node.bdf)))
     members = [f"label={_quoted(label)}", f"shape={_SHAPES.get(node.kind, 'box')}"]
+    members += ['style="filled,dashed"'] if node.gone else []
     members += [f"fillcolor={_hex(fill)}"] if fill in LIGHT else []
     members += [f"color={_hex(tone)}", "penwidth=2.5"] if tone else []
     yield f"{_quoted(node.key)} [{', '.join(members)}];"

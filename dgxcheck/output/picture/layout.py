@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.locate import is_nvswitch
@@ -11,7 +12,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.output.picture import nvlinks
 from dgxcheck.output.picture.by_class import others
-from dgxcheck.output.picture.marks import Mark, MarkTone
+from dgxcheck.output.picture.marks import Mark, MarkTone, ghosts
 from dgxcheck.output.picture.shapes import (
     LINE,
     NORMAL,
@@ -22,7 +23,6 @@ from dgxcheck.output.picture.shapes import (
     TextBox,
     TextLine,
     moved,
-    text_width,
     upside_down,
     wrapped,
 )
@@ -34,48 +34,58 @@ from dgxcheck.topology.model import Topology
 MARGIN = 16.0
 _LEAST = 560.0
 _HEAD = 26.0
+WIDEST, TALL = 1280.0, 380.0
+"""Of one row, where that is possible: wider pictures are unreadable in a page; the same for a telephone."""
 
 
 def drawn(
     topology: Topology, numa: tuple[NumaNode, ...] | Missing, title: str, marks: Sequence[Mark] = (),
-    notes: Sequence[str] = (), nvme: bool = False,
+    notes: Sequence[str] = (), nvme: bool = False, widest: float = WIDEST,
 ) -> Picture:  # fmt: skip
-    """The picture; ``notes`` are sentences below it."""
-    found = panels(topology, numa, others(topology, marks, nvme))
+    """The picture; ``notes`` are sentences below it. Below ``_LEAST`` NVLinks are told in words: it may have many rows.
+
+    The first line of the title is bold.
+    """
+    found = panels(topology, numa, others(topology, marks, nvme), ghosts(marks))
     domains = {device.bdf.partition(":")[0] for device in topology.devices if device.bdf}
     tree = TreeLayout(marks, whole_bdfs=len(domains) > 1)
     to_bar = nvlinks.switched(topology)
     pairs = nvlinks.joints(topology, marks)
+    words = nvlinks.in_words(topology, to_bar, pairs) if widest < _LEAST else []
+    to_bar, pairs = ({}, []) if words else (to_bar, pairs)
     wired = bool(to_bar or pairs)
-    rows = [tree.row(row) for row in in_rows(found, tree, 2 if wired else None)]
+    in_row = in_rows(found, tree, 2 if wired else None, widest)
+    rows = [tree.row(row) for row in in_row]
     between = nvlinks.BAR + 2 * nvlinks.TO_BAR if to_bar else nvlinks.ROOM
     facing = len(rows) == 2 and wired
-    width = max([row.width for row in rows] + [_LEAST, text_width(title, NORMAL + 2, True)])
-    boxes, lines, bottom = _stacked(rows, width, between if facing else BETWEEN, facing)
+    width = max([row.width for row in rows] + [min(_LEAST, widest)])
+    head = _title(title, width)
+    boxes, lines, bottom = _stacked(rows, width, MARGIN + head.rect.h, between if facing else BETWEEN, facing)
+    lines += _between_nodes([panel for row in in_row for panel in row], boxes)
     wires = _wires(topology, boxes, to_bar, pairs, marks, facing)
-    boxes = [_title(title, width), *boxes, *wires.boxes]
+    boxes = [head, *boxes, *wires.boxes]
     deep = [arc.at(0.5)[1] for arc in wires.arcs] + [box.rect.y + box.rect.h for box in wires.boxes]
     width = max([width, *(box.rect.x + box.rect.w - MARGIN for box in boxes)])
     y = max([bottom, *deep]) + BETWEEN
-    below, end = _captions(marks, [*_legend(topology, rows, pairs), *notes], width, y)
+    below, end = _captions(marks, [*words, *_legend(topology, boxes, lines, pairs), *notes], width, y)
     return Picture(
         width=width + 2 * MARGIN,
         height=end + MARGIN,
         boxes=(*boxes, *below),
         lines=(*lines, *wires.lines),
         arcs=tuple(wires.arcs),
-        title=title,
-        description=description(topology, found, to_bar, marks),
+        title=title.partition("\n")[0],
+        description=description(topology, found, nvlinks.switched(topology), marks),
     )
 
 
 def _stacked(
-    rows: Sequence[RowOfTrees], width: float, between: float, facing: bool
+    rows: Sequence[RowOfTrees], width: float, top: float, between: float, facing: bool
 ) -> tuple[list[TextBox], list[Polyline], float]:
     """The rows below each other, the second of two that face each other upside down, and where they end."""
     boxes: list[TextBox] = []
     lines: list[Polyline] = []
-    y = MARGIN + _HEAD
+    y = top
     for number, row in enumerate(rows):
         shapes = upside_down(row.boxes, row.lines, row.height) if facing and number else (row.boxes, row.lines)
         put, links = moved(*shapes, MARGIN + (width - row.width) / 2, y)
@@ -106,23 +116,47 @@ def _wires(
     return nvlinks.Wires(boxes=bar.boxes + arcs.boxes, lines=bar.lines, arcs=arcs.arcs)
 
 
-def _title(title: str, width: float) -> TextBox:
-    return TextBox(
-        kind="title", rect=Rect(MARGIN, MARGIN - 4, width, _HEAD - 4), lines=(TextLine(title, NORMAL + 2, True),)
-    )
-
-
-def _legend(topology: Topology, rows: Sequence[RowOfTrees], pairs: Sequence[nvlinks.Joint]) -> list[str]:
+def _between_nodes(in_order: Sequence[Panel], boxes: Sequence[TextBox]) -> list[Polyline]:
+    """A line from each NUMA node to the next: beside it, or along the left margin to the next row."""
     lines = []
-    if any(box.kind == "label" for row in rows for box in row.boxes):
+    rects = [box.rect for box in boxes if box.kind == "panel"]
+    left = {rect.y: rect.x for rect in reversed(rects)}
+    for (a, here), (b, there) in pairwise(zip(in_order, rects, strict=True)):
+        if a.node is None or b.node is None or a.node == b.node:
+            continue
+        y, below = here.y + here.h / 2, there.y + there.h / 2
+        points: tuple[tuple[float, float], ...] = ((here.x + here.w, y), (there.x, y))
+        if here.y != there.y:
+            points = ((left[here.y], y), (MARGIN / 2, y), (MARGIN / 2, below), (there.x, below))
+        lines.append(Polyline(kind="socket", points=points, hint="Between NUMA nodes", ends=(a.title, b.title)))
+    return lines
+
+
+def _title(title: str, width: float) -> TextBox:
+    head, _, more = title.partition("\n")
+    lines = [TextLine(line, NORMAL + 2, True) for line in wrapped(head, width / 1.2, NORMAL + 2)]
+    lines += [TextLine(line, SMALL) for line in wrapped(more, width, SMALL)] if more else []
+    height = sum(line.size * LINE for line in lines) + 3
+    return TextBox(kind="title", rect=Rect(MARGIN, MARGIN - 4, width, height), lines=tuple(lines))
+
+
+def _legend(
+    topology: Topology, boxes: Sequence[TextBox], wires: Sequence[Polyline], pairs: Sequence[nvlinks.Joint]
+) -> list[str]:
+    lines = []
+    if label := next((box.lines[0].text for box in boxes if box.kind == "label" and box.hint and not box.tone), ""):
         lines.append(
-            "gen3 x16: generation and lanes of a PCIe link as it is trained now; idle GPUs lower the generation."
+            f"{label}: generation and lanes of a PCIe link as it is trained now; idle GPUs lower the generation."
         )
+    if any(line.kind == "socket" for line in wires):
+        lines.append("A thick grey line leads to another NUMA node: SOC, SYS in newer tools.")
+    if any(box.gone for box in boxes):
+        lines.append("A dashed box is a device that is missing, or a GPU that NVML does not list.")
     if pairs and nvlinks.is_single(pairs):
         lines.append("Each green line is one NVLink, a dashed one is down.")
     elif pairs:
         lines.append("A green line with NV# is # NVLinks.")
-    if not rows:
+    if not any(box.kind == "panel" for box in boxes):
         lines.append("No GPUs and no HCAs found.")
     return lines + ([visible(topology.headline)] if topology.headline else [])
 
@@ -148,20 +182,16 @@ def _nvswitches(topology: Topology) -> int:
     return sum(map(is_nvswitch, topology.functions.values()))
 
 
-WIDEST = 1280.0
-"""Of one row, where that is possible: wider pictures are unreadable in a page."""
-
-
-def in_rows(found: Sequence[Panel], tree: TreeLayout, most: int | None) -> list[list[Panel]]:
+def in_rows(found: Sequence[Panel], tree: TreeLayout, most: int | None, widest: float) -> list[list[Panel]]:
     """Panels in order, in as few rows as are not too wide, of about the same width.
 
     ``most`` rows at the most, however wide: where NVLinks join GPUs of all of them.
     """
-    parts = [part for panel in found for part in _parts(panel, tree)]
+    parts = [part for panel in found for part in _parts(panel, tree, widest)]
     widths = [tree.width(panel) for panel in parts]
     if not parts:
         return []
-    limit = WIDEST
+    limit = widest
     while most is not None and len(_filled(widths, limit)) > most:
         limit += 40
     fewest = len(_filled(widths, limit))
@@ -183,19 +213,19 @@ def _filled(widths: Sequence[float], limit: float) -> list[list[int]]:
     return rows
 
 
-def _parts(panel: Panel, tree: TreeLayout) -> list[Panel]:
+def _parts(panel: Panel, tree: TreeLayout, widest: float) -> list[Panel]:
     """A NUMA node too wide for one row in parts, of whole host bridges where it has several."""
     total = tree.width(panel)
     bridge = panel.children[0]
     units = bridge.children if len(panel.children) == 1 else panel.children
-    if total <= WIDEST or len(units) < 2:
+    if total <= widest or len(units) < 2:
         return [panel]
 
     def part(of: Sequence[TreeNode]) -> Panel:
         children = (replace(bridge, children=tuple(of)),) if units is bridge.children else tuple(of)
         return replace(panel, children=children)
 
-    most = total / -(-total // WIDEST) + BETWEEN
+    most = min(total / -(-total // widest) + BETWEEN, widest)
     parts: list[list[TreeNode]] = [[]]
     for unit in units:
         if parts[-1] and tree.width(part([*parts[-1], unit])) > most:

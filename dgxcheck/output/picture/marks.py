@@ -13,8 +13,9 @@ from dgxcheck.topology.paths import Hop
 MarkTone = Literal["fail", "warn", "way", "better"]
 """``way`` is what was asked about, not trouble."""
 _WORST: tuple[MarkTone, ...] = ("fail", "warn", "better", "way")
-At = tuple[Literal["box", "link", "pair", "node", "nvswitches"], str, str]
-"""A bus id or name of a device, switch or host bridge; a link by its lower end; two GPUs; a NUMA node; NVSwitches."""
+At = tuple[Literal["box", "ghost", "link", "pair", "node", "nvswitches"], str, str]
+"""A bus id or name of a device, switch or host bridge; a missing device by what is above it; a link by its lower end;
+two GPUs; a NUMA node; NVSwitches."""
 
 
 class Mark(Record):
@@ -39,6 +40,11 @@ def box(name: str) -> At:
     return "box", name, ""
 
 
+def ghost(above: str, what: str, number: int) -> At:
+    """A missing GPU, HCA or PCIe switch below a switch or root bus; it is drawn where it was."""
+    return "ghost", above, f"{what} {number}"
+
+
 def link(lower: str) -> At:
     return "link", lower, ""
 
@@ -50,6 +56,11 @@ def pair(a: str, b: str) -> At:
 
 def node(number: int) -> At:
     return "node", str(number), ""
+
+
+def ghosts(marks: Sequence[Mark]) -> list[At]:
+    """What is missing, each once."""
+    return [*dict.fromkeys(at for mark in marks for at in mark.at if at[0] == "ghost")]
 
 
 NVSWITCHES: At = ("nvswitches", "", "")

@@ -70,6 +70,20 @@ def switched(topology: Topology) -> dict[str, int | None]:
     return found
 
 
+def in_words(topology: Topology, to_bar: Mapping[str, int | None], pairs: Sequence[Joint]) -> list[str]:
+    """``GPU0: NV1 to GPU1, NV2 to GPU3``, for a picture that has no room for lines."""
+    names = {gpu.bdf or gpu.name: gpu.name for gpu in topology.gpus}
+    links = {known for known in to_bar.values() if known}
+    words = [f"NVSwitches join all GPUs: NV{min(links)} from every GPU."] if len(links) == 1 else []
+    for key, name in names.items():
+        own = [(each.b if each.a == key else each.a, each.up) for each in pairs if key in (each.a, each.b)]
+        if own:
+            words.append(f"{name}: {', '.join(f'NV{up} to {names[other]}' for other, up in own)}")
+        elif key in to_bar and len(links) != 1:
+            words.append(f"{name}: NV{'?' if to_bar[key] is None else to_bar[key]} to the NVSwitches")
+    return words
+
+
 ROOM = 190.0
 """Height of the space for arcs."""
 BAR, TO_BAR = 28.0, 44.0
@@ -97,7 +111,9 @@ def through_bar(
     if len(each) == 1 and (links := each.pop()) is not None:
         text += f": {counted(links, 'NVLink')} from every GPU"
     text = f"{','.join(str(mark.number) for mark in own)}: {text}" if own else text
-    rect = Rect(left, y, max(right - left, text_width(text, NORMAL, True) + 16), BAR)
+    text += "".join(f" ({mark.tag})" for mark in own if mark.tag.startswith("missing"))
+    width = max(right - left, text_width(text, NORMAL, True) + 16)
+    rect = Rect(max(left + (right - left - width) / 2, 0), y, width, BAR)
     lines = (TextLine(text, NORMAL, True, tone),)
     bar = TextBox(kind="bar", rect=rect, lines=lines, tone=tone, hint=text, key="nvswitches")
     drawn = Wires(boxes=[bar], lines=[], arcs=[])
@@ -131,9 +147,9 @@ def arcs(places: Mapping[str, Rect], found: Sequence[Joint], upper: float, lower
         own = [_arc(joint, a, b, spans[number] / widest, upper, lower, single, index, widest)
                for index, (a, b) in enumerate(ends[number])]  # fmt: skip
         drawn.arcs.extend(own)
-        if any(mark.number for mark in joint.marks) or not single:
+        if any(mark.number for mark in joint.marks) or not single or joint.up > 1:
             number_text = ",".join(str(mark.number) for mark in joint.marks if mark.number)
-            count = "" if single else f"NV{joint.up}"
+            count = "" if single and joint.up < 2 else f"NV{joint.up}"
             text = ": ".join(filter(None, (number_text, count)))
             if text:
                 drawn.boxes.append(_free_label(text, own[-1], joint.marks, drawn.boxes))

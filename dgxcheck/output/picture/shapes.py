@@ -109,12 +109,14 @@ class TextBox(Record):
     hint: str = ""
     """What a tooltip and a screen reader say of it."""
     key: str = ""
+    gone: bool = False
+    """Drawn with a dashed outline."""
 
 
 class Polyline(Record):
-    """A link of the PCI tree, or the NVLinks from a GPU to the NVSwitches."""
+    """A link of the PCI tree, the NVLinks from a GPU to the NVSwitches, or what joins two NUMA nodes."""
 
-    kind: Literal["pcie", "nvlink"]
+    kind: Literal["pcie", "nvlink", "socket"]
     points: tuple[tuple[float, float], ...]
     tone: MarkTone | None = None
     hint: str = ""

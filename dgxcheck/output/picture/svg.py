@@ -73,6 +73,7 @@ def _rules(colours: Colours) -> str:
         ".label": f"fill:{c['panel']}",
         ".floating": f"fill:{c['page']}",
         ".pcie": f"fill:none;stroke:{c['edge']};stroke-width:1.3",
+        ".socket": f"fill:none;stroke:{c['edge']};stroke-width:4",
         ".nvlink": f"fill:none;stroke:{c['nvlink']}",
         ".down": "stroke-dasharray:5 4",
     }
@@ -81,6 +82,7 @@ def _rules(colours: Colours) -> str:
         rules[f"rect.{tone}-fill"] = f"fill:{c[f'{tone}-fill']}"
         rules[f"path.{tone}"] = f"stroke:{c[tone]};stroke-width:3"
         rules[f"text.{tone}"] = f"fill:{c[tone]}"
+    rules["rect.gone"] = f"fill:{c['page']};stroke-dasharray:5 4"
     return "".join(f".dgx {name}{{{rule}}}" for name, rule in rules.items())
 
 
@@ -101,6 +103,7 @@ def _box(box: TextBox) -> str:
     classes: str = kind if kind != "label" or in_panel else "floating"
     if box.tone and kind != "label":
         classes += f" {box.tone}" + (f" {box.tone}-fill" if kind != "panel" else "")
+    classes += " gone" if box.gone else ""
     radius = 2 if kind == "label" else 6
     shape = (
         f'<rect class="{classes}" x="{px(rect.x)}" y="{px(rect.y)}" width="{px(rect.w)}" height="{px(rect.h)}"'

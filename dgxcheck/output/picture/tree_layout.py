@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.facts.record import Record
-from dgxcheck.output.picture.marks import Mark, box, link, link_lines, node, numbered, worst
+from dgxcheck.output.picture.marks import At, Mark, box, link, link_lines, node, numbered, worst
 from dgxcheck.output.picture.shapes import (
     LINE,
     NORMAL,
@@ -59,7 +59,7 @@ class TreeLayout:
     def __init__(self, marks: Sequence[Mark], whole_bdfs: bool) -> None:
         self.marks = marks
         self._whole = whole_bdfs
-        tagged = any(at[0] == "box" and mark.number for mark in marks for at in mark.at)
+        tagged = any(at[0] in ("box", "ghost") and mark.number for mark in marks for at in mark.at)
         self.device_height = device_height(tagged)
 
     def row(self, panels: Sequence[Panel]) -> RowOfTrees:
@@ -90,7 +90,7 @@ class TreeLayout:
     def _column(self, node: TreeNode) -> float:
         gap = 0.0 if node.kind == "card" else GAP
         below = sum(map(self._column, node.children)) + gap * (len(node.children) - 1) if node.children else 0.0
-        label = max((text_width(text, SMALL, True) + 4 for text in link_lines(node.hop)), default=0.0)
+        label = max((text_width(text, SMALL, True) + 4 for text in self._link_lines(node)), default=0.0)
         return max(self._width(node), below, label)
 
     def _width(self, node: TreeNode) -> float:
@@ -150,15 +150,19 @@ class TreeLayout:
         hint = "" if node.hop is None else f"PCIe link {node.hop}: {', '.join(link_lines(node.hop)) or 'not reported'}"
         points = (start, (start[0], bus), (x, bus), (x, y))
         lines.append(Polyline(kind="pcie", points=points, tone=tone, hint=visible(hint), ends=(above.key, node.key)))
-        told = [TextLine(text, SMALL, tone is not None, tone) for text in link_lines(node.hop)]
-        numbers = ",".join(str(mark.number) for mark in marks if mark.number)
-        if numbers:
-            told = [TextLine(f"{numbers}: {told[0].text}" if told else f"{numbers}:", SMALL, True, tone), *told[1:]]
+        told = [TextLine(text, SMALL, tone is not None, tone) for text in self._link_lines(node)]
         if told:
             width = max(text_width(line.text, line.size, line.bold) for line in told) + 4
             height = len(told) * SMALL * LINE + 1
             rect = Rect(x - width / 2, y - 7 - height, width, height)
             boxes.append(TextBox(kind="label", rect=rect, lines=tuple(told), tone=tone, hint=visible(hint)))
+
+    def _link_lines(self, node: TreeNode) -> list[str]:
+        """Generation and lanes, behind the numbers of the marks."""
+        first, *more = link_lines(node.hop) or [""]
+        numbers = ",".join(str(mark.number) for mark in self._marks_of_link(node) if mark.number)
+        first = f"{numbers}: {first}".rstrip() if numbers else first
+        return [first, *more] if first else []
 
     def _marks_of_link(self, node: TreeNode) -> list[Mark]:
         if node.hop is None:
@@ -168,7 +172,7 @@ class TreeLayout:
         ]
 
     def _marks_of(self, node: TreeNode) -> list[Mark]:
-        return [mark for mark in self.marks if {box(part) for part in (node.key, *node.parts)} & {*mark.at}]
+        return [mark for mark in self.marks if places(node) & {*mark.at}]
 
     def _tag(self, node: TreeNode) -> str:
         marks = [mark for mark in self._marks_of(node) if mark.number]
@@ -191,11 +195,18 @@ class TreeLayout:
             lines += [TextLine(shortened(tag, room, SMALL, True), SMALL, True, tone)] if tag else []
         hint = ". ".join([f"{node.name} {node.key}".strip(), *(mark.words for mark in marks)])
         kind: BoxKind = "host-bridge" if node.kind == "card" else node.kind
-        return TextBox(kind=kind, rect=rect, lines=tuple(lines), tone=tone, hint=visible(hint), key=node.key)
+        return TextBox(kind=kind, rect=rect, lines=tuple(lines), tone=tone, hint=visible(hint), key=node.key,
+                       gone=node.gone)  # fmt: skip
 
     def _place_name(self, node: TreeNode) -> str:
         """``06:00.0``: as lspci writes it, without the domain where all have the same."""
         return node.bdf if self._whole else node.bdf.partition(":")[2]
+
+
+def places(node: TreeNode) -> set[At]:
+    """Where marks of a node are."""
+    above, _, what = node.key.partition(" ")
+    return {box(node.key), *map(box, node.parts), ("ghost", above, what)}
 
 
 def _is_device(node: TreeNode) -> bool:

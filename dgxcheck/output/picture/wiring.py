@@ -13,8 +13,9 @@ from dgxcheck.facts.bdf import shown as known_bdf
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.output.picture.by_class import DeviceGroup, class_name, groups
+from dgxcheck.output.picture.marks import At
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import Hop, hops_above
@@ -37,6 +38,8 @@ class TreeNode(Record):
     parts: tuple[str, ...] = ()
     """Bus ids of all ports that belong to it."""
     children: tuple[TreeNode, ...] = ()
+    gone: bool = False
+    """Is it missing, or a GPU that NVML does not list while it lists others?"""
 
 
 class Panel(Record):
@@ -49,14 +52,16 @@ class Panel(Record):
     children: tuple[TreeNode, ...]
 
 
-def panels(topology: Topology, numa: tuple[NumaNode, ...] | Missing, also: Collection[str] = ()) -> tuple[Panel, ...]:
+def panels(
+    topology: Topology, numa: tuple[NumaNode, ...] | Missing, also: Collection[str] = (), ghosts: Collection[At] = ()
+) -> tuple[Panel, ...]:
     """One for each NUMA node that has a device, by number; last what is near none that is known.
 
-    ``also`` are bus ids of other functions to show: disks, NVSwitches.
+    ``also`` are bus ids of other functions to show: disks, NVSwitches; ``ghosts`` stand where devices are missing.
     """
     by_node: dict[int | None, list[TreeNode]] = {}
     for number, node in (*_from_paths(topology, also), *_from_classes(topology)):
-        by_node.setdefault(number, []).append(node)
+        by_node.setdefault(number, []).append(_haunted(node, ghosts))
     cpus: dict[int | None, str | Missing] = {}
     for each in rows(numa):
         cpus[each.node] = each.cpulist
@@ -74,6 +79,18 @@ def panels(topology: Topology, numa: tuple[NumaNode, ...] | Missing, also: Colle
     )
 
 
+def _haunted(node: TreeNode, ghosts: Collection[At]) -> TreeNode:
+    """The node with what is missing below it, after what is like it."""
+    children = [_haunted(child, ghosts) for child in node.children]
+    for _, above, what in (each for each in ghosts if each[1] in (node.key, *node.parts)):
+        name = what.rpartition(" ")[0]
+        kinds: Mapping[str, NodeKind] = {"GPU": "gpu", "HCA": "nic"}
+        kind = kinds.get(name, "switch")
+        last = max((number for number, child in enumerate(children, 1) if child.kind == kind), default=len(children))
+        children.insert(last, TreeNode(kind=kind, key=f"{above} {what}", name=name, gone=True))
+    return replace(node, children=tuple(children))
+
+
 def devices_below(nodes: Iterable[TreeNode]) -> Iterable[TreeNode]:
     """GPUs, NICs and disks below these nodes, in order."""
     for node in nodes:
@@ -85,6 +102,8 @@ def devices_below(nodes: Iterable[TreeNode]) -> Iterable[TreeNode]:
 def _from_paths(topology: Topology, also: Collection[str]) -> Iterable[tuple[int | None, TreeNode]]:
     """Host bridges with their NUMA node, by bus."""
     shown: dict[str, list[tuple[tuple[str, ...], NodeKind, str, str, int | Missing]]] = {}
+    listed = any(gpu.index is not None for gpu in topology.gpus)
+    unlisted = {_key(gpu, topology) for gpu in topology.gpus if listed and gpu.index is None}
     for device in topology.devices:
         if device.bdf and isinstance(device.path, tuple) and not _is_folded(device, topology):
             kind: NodeKind = "gpu" if device.kind == "gpu" else "nic"
@@ -100,7 +119,7 @@ def _from_paths(topology: Topology, also: Collection[str]) -> Iterable[tuple[int
     for root in sorted(shown, key=bus_order):
         rows = sorted(shown[root], key=lambda row: [bus_order(part) for part in row[0]])
         nodes = {node for *_, node in rows if isinstance(node, int) and node >= 0}
-        children = _below([(hops_of(row[0], topology.functions), *row[:4]) for row in rows])
+        children = _below([(hops_of(row[0], topology.functions), *row[:4]) for row in rows], unlisted)
         bridge = TreeNode(kind="host-bridge", key=root, name=f"host bridge {root.removeprefix('pci')}", parts=(root,),
                       children=children)  # fmt: skip
         yield (min(nodes) if len(nodes) == 1 else None), bridge
@@ -121,7 +140,7 @@ def hops_of(path: tuple[str, ...], functions: Mapping[str, PciFunction]) -> list
     return found
 
 
-def _below(rows: Sequence[PathToDevice]) -> tuple[TreeNode, ...]:
+def _below(rows: Sequence[PathToDevice], unlisted: Collection[str]) -> tuple[TreeNode, ...]:
     """The nodes of the first level of these rows; those behind one link of several functions as one card."""
     nodes: dict[str, list[PathToDevice]] = {}
     for row in rows:
@@ -135,13 +154,14 @@ def _below(rows: Sequence[PathToDevice]) -> tuple[TreeNode, ...]:
         hop = hops[0][0] if hops else None
         if hop is not None and hop.device != path[-1]:
             parts = tuple({part: None for row in same for part in row[0][0][1]})
-            children = _below([(row[0][1:], *row[1:]) for row in same])
+            children = _below([(row[0][1:], *row[1:]) for row in same], unlisted)
             switch = TreeNode(
                 kind="switch", key=hop.device, name="PCIe switch", hop=hop, parts=parts, children=children
             )
             found.append(switch)
         elif len(same) == 1:
-            found.append(TreeNode(kind=kind, key=key, name=name, hop=hop, bdf=path[-1], parts=(path[-1],)))
+            gone = key in unlisted
+            found.append(TreeNode(kind=kind, key=key, name=name, hop=hop, bdf=path[-1], parts=(path[-1],), gone=gone))
         else:
             functions = tuple(
                 TreeNode(kind=kind, key=key, name=name, bdf=path[-1], parts=(path[-1],))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Sequence
 
 from dgxcheck.assessment.machine import Machine
 from dgxcheck.bandwidth.expected import between
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.output import provenance
 from dgxcheck.output.picture import dot, layout, svg
@@ -15,6 +18,7 @@ from dgxcheck.output.plain_text import visible
 from dgxcheck.output.topo import path
 from dgxcheck.output.topo.matrix import cell
 from dgxcheck.output.topo.tree import hop_text
+from dgxcheck.source.protocol import Origin
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import Hop, hops_above, hops_between, sharers
@@ -91,17 +95,21 @@ def _hops(topology: Topology) -> list[Hop]:
 
 def render(machine: Machine, form: str, marks: Sequence[Mark], nvme: bool) -> str:
     """``form`` is ``svg`` or ``dot``; ``nvme``: NVMe disks too."""
-    title = title_of(machine.topology, provenance.describe(machine.origin))
-    topology, numa = machine.topology, machine.snapshot.numa
+    topology, numa, nvml = machine.topology, machine.snapshot.numa, machine.snapshot.gpu
+    names = [visible(gpu.name) for gpu in nvml.gpus if isinstance(gpu.name, str)] if isinstance(nvml, Nvml) else []
+    models = ", ".join(f"{count} x {name}" for name, count in Counter(names).items())
+    title = title_of(topology, machine.origin, models)
     if form == "dot":
         return dot.render(topology, numa, title, marks, nvme)
     return svg.render([layout.drawn(topology, numa, title, marks, topology.notes, nvme)])
 
 
-def title_of(topology: Topology, where: str) -> str:
-    """``8 GPUs, 4 HCAs: this machine``"""
+def title_of(topology: Topology, origin: Origin, *about: str) -> str:
+    """``8 GPUs, 4 HCAs: this machine``, and a line with what is known about it, and of which day."""
     nics = len(topology.devices) - len(topology.gpus)
-    return f"{counted(len(topology.gpus), 'GPU')}, {counted(nics, 'HCA')}: {where}"
+    day = origin.recorded_at[:10] or (time.strftime("%Y-%m-%d", time.gmtime()) if origin.kind == "live" else "")
+    first = f"{counted(len(topology.gpus), 'GPU')}, {counted(nics, 'HCA')}: {provenance.describe(origin)}"
+    return "\n".join(filter(None, (first, "; ".join(filter(None, (*about, visible(day)))))))
 
 
 def path_mark_of(machine: Machine, a: Device, b: Device, labels: str) -> Mark:
