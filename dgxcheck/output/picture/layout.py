@@ -232,12 +232,15 @@ def _parts(panel: Panel, tree: TreeLayout, widest: float) -> list[Panel]:
         title = panel.title if not again or panel.title.endswith(_AGAIN) else panel.title + _AGAIN
         return replace(panel, title=title, children=children)
 
-    most = min(total / -(-total // widest) + BETWEEN, widest)
-    parts: list[list[TreeNode]] = [[]]
-    for unit in units:
-        if parts[-1] and tree.width(part([*parts[-1], unit])) > most:
-            parts.append([])
-        parts[-1].append(unit)
+    def cut(most: float) -> list[list[TreeNode]]:
+        parts: list[list[TreeNode]] = [[]]
+        for unit in units:
+            if parts[-1] and tree.width(part([*parts[-1], unit])) > most:
+                parts.append([])
+            parts[-1].append(unit)
+        return parts
+
+    parts = min(cut(min(total / -(-total // widest) + BETWEEN, widest)), cut(widest), key=len)
     return [small for of in parts for small in _parts(part(of), tree, widest)]
 
 
