@@ -51,12 +51,12 @@ def columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
 
 
 def fit_columns(
-    head: list[str], body: list[list[str]], optional: list[list[str]], width: int | None
+    head: list[str], body: list[list[str]], optional: list[list[str]], width: int | None, seam: int = 0
 ) -> tuple[list[str], list[str]]:
     """A table by columns fitted to ``width``: narrower gaps, without optional columns, then all in blocks of columns.
 
     Returns its lines and the heads of the hidden columns. ``head`` is the column of row names, repeated in each block;
-    cells are never cut. ``width`` None: no limit.
+    cells are never cut. A block ends before column ``seam``, unless that makes more blocks. ``width`` None: no limit.
     """
     if width is None:
         return _rows([head, *body, *optional], "  "), []
@@ -65,18 +65,34 @@ def fit_columns(
             table = _rows([head, *body, *optional[:shown_columns]], gap)
             if max(map(len, table)) <= width:
                 return table, [column[0] for column in optional[shown_columns:]]
+
+    def room(parts: list[tuple[int, int]]) -> int:
+        """How many of the optional columns the last block takes."""
+        more = len(optional)
+        while more and max(map(len, _rows([head, *body[parts[-1][0] :], *optional[:more]], " "))) > width:
+            more -= 1
+        return more
+
+    ways = [_parted(head, body, width, seam), _parted(head, body, width, 0)]
+    parts = min((way for way in ways if way), key=lambda way: (len(way), -room(way)), default=[(0, 0)])
     blocks: list[str] = []
-    start = more = 0
+    for start, end in parts:
+        last = optional[: room(parts)] if end == len(body) else []
+        blocks += ([""] if blocks else []) + _rows([head, *body[start:end], *last], " ")
+    return blocks, [column[0] for column in optional[room(parts) :]]
+
+
+def _parted(head: list[str], body: list[list[str]], width: int, seam: int) -> list[tuple[int, int]]:
+    """Where blocks that fit begin and end."""
+    found: list[tuple[int, int]] = []
+    start = 0
     while start < len(body):
-        end = len(body)
+        end = seam if start < seam else len(body)
         while end > start + 1 and max(map(len, _rows([head, *body[start:end]], " "))) > width:
             end -= 1
-        more = len(optional) if end == len(body) else 0  # of these the last block has what it has room for
-        while more and max(map(len, _rows([head, *body[start:end], *optional[:more]], " "))) > width:
-            more -= 1
-        blocks += ([""] if blocks else []) + _rows([head, *body[start:end], *optional[:more]], " ")
+        found.append((start, end))
         start = end
-    return blocks, [column[0] for column in optional[more:]]
+    return found
 
 
 def hidden_columns(heads: Sequence[str]) -> list[str]:

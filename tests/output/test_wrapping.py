@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dgxcheck.assessment import examine
 from dgxcheck.output.plain_text import wrap_sentences
+from dgxcheck.output.topo.matrix import matrix
 from dgxcheck.suggestion import did_you_mean
 
 WRAPPED = [
@@ -35,3 +39,20 @@ def test_no_word_is_lost(text: str, width: int) -> None:
 @pytest.mark.parametrize(("word", "hint"), [("lost", "gpu.lost"), ("bar2", "bar1"), ("gpu.lsot", "gpu.lost")])
 def test_a_part_of_a_name_is_a_better_guess_than_a_name_like_it(word: str, hint: str) -> None:
     assert did_you_mean(word, ["host", "gpu.lost", "bar1"], "list them") == f"did you mean {hint}?"
+
+
+@pytest.mark.parametrize(
+    ("box", "width", "heads"),
+    [
+        ("dgx-2", 120, ["GPU0 .. GPU15", "mlx5_0 .. NUMA Affinity"]),
+        ("dgx-2", 90, ["GPU0 .. GPU14", "GPU15 .. mlx5_9", "mlx5_10 .. NUMA Affinity"]),
+        ("dgx-a100", 120, ["GPU0 .. mlx5_9", "mlx5_10 .. NUMA Affinity"]),
+    ],
+)
+def test_a_block_ends_where_the_gpus_end_unless_that_costs_a_block_or_the_affinity(
+    box: str, width: int, heads: list[str]
+) -> None:
+    text = matrix(examine(box).topology, False, "soc", width, []).partition("Legend")[0]
+    assert max(map(len, text.splitlines())) <= width
+    shown = [re.split(r"\s+(?!Affinity)", line.strip()) for line in text.splitlines() if line.startswith("   ")]
+    assert [f"{line[0]} .. {line[-1]}" for line in shown] == heads

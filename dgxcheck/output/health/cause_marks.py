@@ -18,6 +18,8 @@ from dgxcheck.output.topo.picture import down_by_pair
 from dgxcheck.topology.model import Topology
 
 _TAGS = {"link": "PCIe link", "nvlink": "NVLinks", "path": "P2P", "port": "port", "slot": "slot"}
+_NVSWITCHES = ("missing NVSwitch", "missing NVSwitch bridge", "Fabric Manager", "IMEX")
+"""Parts without which they do not work."""
 _TONES: dict[Status, MarkTone] = {Status.FAIL: "fail", Status.UNKNOWN: "warn", Status.WARN: "warn"}
 
 
@@ -38,7 +40,7 @@ def cause_marks(assessment: Assessment) -> list[Mark]:
 
 def at_component(topology: Topology, component: Component, nvswitches: Component) -> Iterator[At]:
     """The parts of the picture that show a component; nothing where it shows none of it."""
-    if component.key == nvswitches.key or component.kind == "nvswitch" or component.part == "missing NVSwitch":
+    if component.key == nvswitches.key or component.kind == "nvswitch" or component.part in _NVSWITCHES:
         yield NVSWITCHES
     elif component.kind in ("nvlink", "path") and component.bdf and component.peer_bdf:
         yield pair(component.bdf, component.peer_bdf)

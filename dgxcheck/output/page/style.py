@@ -112,8 +112,8 @@ _SHAPES = (
 _PAPER = (
     "@media print{main{max-width:none;padding:0}body{font-size:11px}.note,small,.figures,dl,thead th{font-size:10px}"
     "code,pre{font-size:10px;white-space:pre-wrap}.scroll,pre{overflow:visible}.curve{width:130px}"
-    ".problem,figure,tr,.beside{break-inside:avoid}"
+    "figure,tr,li,p,.bars,.beside{break-inside:avoid}"
     ":is(.problem details,.scroll+details)::details-content{content-visibility:visible;block-size:auto}"
-    "h2{break-after:avoid}.badge,.problem,.gauge,.gauge span,.heat td{print-color-adjust:exact;"
+    "h2,h3{break-after:avoid}.badge,.problem,.gauge,.gauge span,.heat td{print-color-adjust:exact;"
     "-webkit-print-color-adjust:exact}.badge{border:1px solid}}"
 )

@@ -214,29 +214,37 @@ def _filled(widths: Sequence[float], limit: float) -> list[list[int]]:
 
 
 def _parts(panel: Panel, tree: TreeLayout, widest: float) -> list[Panel]:
-    """A NUMA node too wide for one row in parts, of whole host bridges where it has several."""
+    """A NUMA node too wide for one row in parts: of whole host bridges, else of what is below one, and so on."""
     total = tree.width(panel)
-    bridge = panel.children[0]
-    units = bridge.children if len(panel.children) == 1 else panel.children
+    path: list[TreeNode] = []
+    units = panel.children
+    while len(units) == 1 and units[0].children:
+        path.append(units[0])
+        units = units[0].children
     if total <= widest or len(units) < 2:
         return [panel]
 
     def part(of: Sequence[TreeNode]) -> Panel:
-        children = (replace(bridge, children=tuple(of)),) if units is bridge.children else tuple(of)
-        return replace(panel, children=children)
+        children, again = tuple(of), of[0] is not units[0]
+        for node in reversed(path):
+            key = f"{node.key} above {of[0].key}" if again else node.key
+            children = (replace(node, key=key, children=children),)
+        title = panel.title if not again or panel.title.endswith(_AGAIN) else panel.title + _AGAIN
+        return replace(panel, title=title, children=children)
 
-    most = min(total / -(-total // widest) + BETWEEN, widest)
-    parts: list[list[TreeNode]] = [[]]
-    for unit in units:
-        if parts[-1] and tree.width(part([*parts[-1], unit])) > most:
-            parts.append([])
-        parts[-1].append(unit)
-    return [_continued(part(of), number) if number else part(of) for number, of in enumerate(parts)]
+    def cut(most: float) -> list[list[TreeNode]]:
+        parts: list[list[TreeNode]] = [[]]
+        for unit in units:
+            if parts[-1] and tree.width(part([*parts[-1], unit])) > most:
+                parts.append([])
+            parts[-1].append(unit)
+        return parts
+
+    parts = min(cut(min(total / -(-total // widest) + BETWEEN, widest)), cut(widest), key=len)
+    return [small for of in parts for small in _parts(part(of), tree, widest)]
 
 
-def _continued(panel: Panel, number: int) -> Panel:
-    children = tuple(replace(child, key=f"{child.key} ({number + 1})") for child in panel.children)
-    return replace(panel, title=f"{panel.title} (continued)", children=children)
+_AGAIN = " (continued)"
 
 
 def description(

@@ -109,7 +109,7 @@ def _tables(
     ]
     if any(isinstance(device.gpu_numa_id, int) for device in topology.devices):
         affinities.append(["GPU NUMA ID", *(shown(device.gpu_numa_id) for device in topology.devices)])
-    return fit_columns(head, peers, affinities, width)
+    return fit_columns(head, peers, affinities, width, len(topology.gpus))
 
 
 def _peer_column(
