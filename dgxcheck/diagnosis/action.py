@@ -217,7 +217,7 @@ def source_of(action: Action, faults: Iterable[FaultKind], finding: Finding | No
         fault = finding.judgement.fault
         return (fault.source if fault is not None else "") or f"{OWN}, by {finding.source}"
     code, known = action.instruction.code, [*faults]
-    if action.step == "drain" and any(each is Fault.XID or each.source == XIDS for each in known):
+    if action.step == "drain" and any(each in (Fault.XID, Fault.GPU_LOST) or each.source == XIDS for each in known):
         return f"{_HV}; {SOURCES[code]}" if code == "drain-scheduler" else _HV
     if code == "reboot" and GPU_DEAD & {*known} == {Fault.GPU_LOST}:
         return f"{XIDS}: Xid 79, RESTART_BM"

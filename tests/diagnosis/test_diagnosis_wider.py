@@ -88,7 +88,7 @@ def test_ports_that_all_lack_a_subnet_manager_lack_the_same(tmp_path: Path) -> N
     path = tmp_path / "init.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     (cause,) = health(str(path))["causes"]
-    assert (cause["component"]["kind"], cause["action"]["action"]) == ("subnet-manager", "restart-service")
+    assert (cause["component"]["kind"], cause["action"]["action"]) == ("subnet-manager", "inspect")
     assert len(cause["explains"]) == 4
 
 

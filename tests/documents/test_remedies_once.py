@@ -135,7 +135,7 @@ RULES: tuple[tuple[str, str, Rule], ...] = (
     ("a port is looked at before its cable is moved", r"^port: (?!port-disabled)", _first("inspect")),
     ("heat is no reason to reseat", "cooling", _none("reseat")),
     ("a setting may be intended", "", _of("change-setting", r"nvidia-smi -i \S+ -(?:e|c|rac|rgc|mig)\b", "intended")),
-    ("a drain's source is about it", r"^(?!.*: .*xid)", _none("drain", "/xid.md")),
+    ("a drain's source is about it", r"^(?!.*: .*(?:xid|gpu-lost))", _none("drain", "/xid.md")),
     ("Xid 79 is a lost GPU's", r"^(?!.*gpu-lost)|gpu-not-started|gpu-refused", _none(".*", "Xid 79")),
     ("each command names its own manual", "", _none(".*", r"nvidia-smi -i .*nvidia-modprobe\(1\)")),
     ("no page is retired where rows are remapped", "retirement",
