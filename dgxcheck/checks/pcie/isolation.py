@@ -163,7 +163,8 @@ def disable_acs(box: Box, *ports: str) -> str:
         what = "" if len(own) > MOST_NAMED else f" ({';'.join(own)})"
         return (
             f"{script}; rdma_topo write-grub-acs -n of rdma-core prints the pci=config_acs= to boot with{what}; without"
-            " -n it writes that to /etc/default/grub.d/config-acs.cfg and runs update-grub (Linux 6.11 and newer)"
+            " -n it writes that to /etc/default/grub.d/config-acs.cfg and runs update-grub (Linux 6.11 and newer; for"
+            " more than one port 6.15, or a stable kernel with its fix of that parameter)"
         )
     if reason := reason_to_keep_acs(box):
         return f"do not disable ACS yet: {reason}; if neither is the case, disable ACS in the firmware setup"
