@@ -132,7 +132,7 @@ def test_a_condition_of_gke_and_a_line_of_gpud_name_the_xid() -> None:
         "host Kubernetes-xidcriticalerror": ("warn", "ecc-uncorrected", 1)
     }
     said = "XID 79(GPU has fallen off the bus) detected on PCI:0000:5d:00"
-    lost = ("warn", "gpu-lost", 1)
+    lost = ("fail", "gpu-lost", 1)
     assert found(one(schedulers.read_health_events, said)) == {"0000:5d:00.0 health-monitor-xid": lost}
     beside = f"{said}\nNVRM: Xid (PCI:0000:5d:00): 79, pid=1, GPU has fallen off the bus."
     assert found(one(schedulers.read_health_events, beside)) == {"host health-monitor-conditions": ("pass", "", 1)}
@@ -143,7 +143,7 @@ def test_a_condition_of_gke_and_a_line_of_gpud_name_the_xid() -> None:
 
 def test_conditions_and_events_of_kubernetes() -> None:
     assert found(one(schedulers.read_kubernetes, DESCRIBE)) == {
-        "GPU3 Kubernetes-gpuxiderror": ("warn", "gpu-lost", 1), "host Kubernetes-conditions": ("pass", "", 3),
+        "GPU3 Kubernetes-gpuxiderror": ("fail", "gpu-lost", 1), "host Kubernetes-conditions": ("pass", "", 3),
     }  # fmt: skip
     assert found(one(schedulers.read_kubernetes, EVENTS)) == {
         "host Kubernetes-nodenotready": ("note", "", 1),

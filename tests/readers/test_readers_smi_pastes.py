@@ -75,6 +75,17 @@ def test_a_gpu_that_tells_not_even_its_name_does_not_respond() -> None:
     assert fact(dead, f"Temperature {unplaced(5)} 0") == 29
 
 
+def test_a_gpu_of_which_only_the_name_is_known_does_not_respond() -> None:
+    silent = NEW.replace("28C    P0            N/A /", "ERR!   ERR!         ERR! /")
+    answer = fact(silent, f"Temperature {A} 0")
+    assert isinstance(answer, dict)
+    assert answer["missing"] == "lost"
+    partly = NEW.replace("28C    P0            N/A /", "28C    P0           ERR! /")
+    answer = fact(partly, f"PowerUsage {A}")
+    assert isinstance(answer, dict)
+    assert answer["missing"] == "garbled"
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 120))
 def test_a_table_cut_on_the_right_says_nothing_else(width: int) -> None:

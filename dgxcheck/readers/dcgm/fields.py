@@ -125,11 +125,13 @@ def report(reports: Reports, gpu: Gpu) -> None:
 
 
 def of_xid(number: int, model: str = "") -> tuple[Outcome, FaultKind | None]:
-    """What an Xid that a tool names stands for: a note where programs cause it."""
+    """What an Xid that a tool names stands for: a note where programs cause it. A GPU off the bus stays so until a
+    reboot, which ends what the tools remember; another may be of long ago."""
     entry = meaning(number, _architecture(model))
     if entry.severity in ("application", "information"):
         return "note", None
-    return "warn", _OF_RESPONSE.get(entry.response, Fault.XID)
+    fault = _OF_RESPONSE.get(entry.response, Fault.XID)
+    return "fail" if fault is Fault.GPU_LOST else "warn", fault
 
 
 def _word(path: str, value: float) -> str | None:

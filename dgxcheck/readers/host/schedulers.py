@@ -217,7 +217,10 @@ def _imported(tool: str, said: Iterator[Said]) -> tuple[Imported, ...]:
             continue
         named = _GPU.search(each.text)
         subject = each.gpu or (f"GPU{int(named['gpu'])}" if named else HOST)
-        reports.add(subject, each.topic, *_judged(each.text), each.text)
+        outcome, fault = _judged(each.text)
+        if tool == SLURM and outcome == "fail":  # what a person wrote stands after the repair too
+            outcome = "warn"
+        reports.add(subject, each.topic, outcome, fault, each.text)
     return tuple(
         Imported(tool=tool, facts=reports.facts(), understood=frozenset(understood), host=node.partition(".")[0])
         for node, (reports, understood) in by_node.items()
