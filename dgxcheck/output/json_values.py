@@ -25,7 +25,8 @@ def members(record: Record, names: str) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for word in names.split():
         name = word.rstrip("?")
-        found[name] = getattr(record, name) or (None if word != name else getattr(record, name))
+        value = getattr(record, name)
+        found[name] = None if word != name and not value else [*value] if isinstance(value, tuple) else value
     return found
 
 
