@@ -37,8 +37,13 @@ def link_of(text: str) -> int | None:
 
 def recovery_of(text: str) -> Recovery:
     """Of an Xid 154: ``GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)``."""
+    return _RECOVERIES.get(recovery_words(text), "other")
+
+
+def recovery_words(text: str) -> str:
+    """``node reboot required``; empty for none that nvml.h names."""
     named = _TO.search(text)
-    return "other" if named is None else _RECOVERIES.get(named[1].lower(), "other")
+    return named[1].lower() if named and named[1].lower() in _RECOVERIES else ""
 
 
 WINDOW_S = 10.0

@@ -83,12 +83,12 @@ REMEDIES: Mapping[Response, str] = {
     "nvlink": "see nvlink.errors and nvidia-smi nvlink -e for the links at both ends; drain and reset the GPU; if the"
     " Xid comes back, run the vendor's field diagnostic: the GPU, its peer or what joins them can be at fault",
     "reset": "drain and reset the GPU; if the Xid comes back, call the vendor with the file of nvidia-bug-report.sh",
-    "nvlink-peer": "NVIDIA's table says that the device at the other end of this NVLink caused it: look for its own"
-    " Xids or SXids first; drain and reset this GPU so that the link trains again",
+    "nvlink-peer": "look at the other end of this NVLink, for Xids or SXids of its own: by NVIDIA's table the device"
+    " there caused it; drain and reset this GPU so that the link trains again",
     "nvlink-signal": "the signal of this NVLink was bad: drain and reset the GPU; if the Xid comes back, check"
     " connectors and cables of the link (in a rack its cartridge), at both ends",
-    "nvlink-off": "software or a user switched this NVLink off: look for what stopped the driver, Fabric Manager or the"
-    " peer at that time; only a reset of the drained GPU trains the link again",
+    "nvlink-off": "look for what stopped the driver, Fabric Manager or the peer at that time: software or a user"
+    " switched this NVLink off; only a reset of the drained GPU trains the link again",
     "vm": "restart the virtual machine",
     "pcie": "check the GPU's PCIe link (pcie.*, kernel.aer)",
     "cooling": "check the cooling of the system: the NVSwitch can slow its NVLinks down",

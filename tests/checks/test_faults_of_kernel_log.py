@@ -219,6 +219,15 @@ RESPONSES = {
 }
 
 
+@pytest.mark.parametrize(("asked", "words"), [
+    ("0x2 (Node Reboot Required)", "node reboot required"), ("0x4 (Drain and Reset)", "drain and reset"),
+    ("0x9 (something new)", "GPU recovery action changed"),
+])  # fmt: skip
+def test_a_message_says_what_the_driver_asks_for(asked: str, words: str, tmp_path: Path) -> None:
+    (bad,) = bad_findings(box(logged(tmp_path, (100.0, f"{X}{TO} {asked}"))), "kernel.xid")
+    assert bad.judgement.message.startswith(f"Xid 154 ({words})")
+
+
 @pytest.mark.parametrize("text", RESPONSES)
 def test_the_fault_and_the_part_follow_from_what_nvidia_asks_for(text: str, tmp_path: Path) -> None:
     fault, key = RESPONSES[text]

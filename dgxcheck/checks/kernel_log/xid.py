@@ -39,7 +39,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, Xid
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, OFF_BUS, WINDOW_S, link_of, places
+from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, OFF_BUS, WINDOW_S, link_of, places, recovery_words
 from dgxcheck.xid.table import REMEDIES, Part, Severity, XidEntry, meaning
 
 _WORST = (Status.FAIL, Status.WARN, Status.PASS)
@@ -149,12 +149,15 @@ def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, Xi
     """``Xid 48 (double-bit ECC error), Xid 45 (channel removed after another error) 3 times``"""
     times: Counter[int] = Counter()
     links: dict[int, set[int]] = defaultdict(set)
+    texts = {number: known[number].text for number in numbers}
     for xid in events:
         times[xid.number] += 1 + xid.more
+        if xid.number == ANNOUNCES_RECOVERY and (asked := recovery_words(xid.text)):
+            texts[xid.number] = asked
         if known[xid.number].about == "NVLink" and (link := link_of(xid.text)) is not None:
             links[xid.number].add(link)
     return ", ".join(
-        f"Xid {number} ({known[number].text}){f' {times[number]} times' if times[number] > 1 else ''}"
+        f"Xid {number} ({texts[number]}){f' {times[number]} times' if times[number] > 1 else ''}"
         f"{_of_links(sorted(links[number]))}"
         for number in numbers
     )
