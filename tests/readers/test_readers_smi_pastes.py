@@ -76,14 +76,14 @@ def test_a_gpu_that_tells_not_even_its_name_does_not_respond() -> None:
 
 
 def test_a_gpu_of_which_only_the_name_is_known_does_not_respond() -> None:
-    silent = NEW.replace("28C    P0            N/A /", "ERR!   ERR!         ERR! /")
-    answer = fact(silent, f"Temperature {A} 0")
-    assert isinstance(answer, dict)
-    assert answer["missing"] == "lost"
-    partly = NEW.replace("28C    P0            N/A /", "28C    P0           ERR! /")
-    answer = fact(partly, f"PowerUsage {A}")
-    assert isinstance(answer, dict)
-    assert answer["missing"] == "garbled"
+    row = "| N/A   28C    P0            N/A /  700W  |      55MiB / 143771MiB |     N/A      Default |"
+    begin = "| ERR!  ERR!  ERR!          ERR! /  ERR! |"
+    silent = NEW.replace(row, f"{begin}      ERR! / ERR!       |     ERR!     ERR!    |")
+    partly = NEW.replace(row, f"{begin}      55MiB / 143771MiB |     N/A      Default |")
+    for text, gap in ((silent, "lost"), (partly, "garbled")):
+        answer = fact(text, f"Temperature {A} 0")
+        assert isinstance(answer, dict)
+        assert answer["missing"] == gap
 
 
 @settings(max_examples=60, deadline=None)
