@@ -88,7 +88,8 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         or (component.kind == "disk" and _is_boot_mirror(box, component.name))
     ):
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
-    if "inspect" not in steps and _leads_to_a_rack(box, component):
+    blames_the_tray = not {"replace", "contact-vendor"}.isdisjoint(steps)
+    if blames_the_tray and "inspect" not in steps and _leads_to_a_rack(box, component):
         steps = ("inspect", *steps)
     if steps[-1:] == ("change-setting",) and component.part == "ACS setting" and acs_rules(box):
         steps = (*steps, "reboot")

@@ -57,6 +57,10 @@ def counted(outcomes: Iterable[str]) -> str:
     return ", ".join(f"{number} {what}" for what, number in Counter(outcomes).most_common())
 
 
+FEW = {"geforce-x4": 200, "gh200": 80, "vgpu-l40s": 25}
+"""Facts that are judged on boxes with little in them."""
+
+
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.exhaustive) for name in BOXES]
 )
@@ -68,4 +72,4 @@ def test_any_one_fact(name: str) -> None:
     judged = [each for _, each in seen if each in ("found", "unseen")]
     assert {change.fact for change in unseen} <= UNSEEN.keys(), [(each.fact, each.how, each.device) for each in unseen]
     assert len(unseen) < MOST_UNSEEN * len(judged)
-    assert len(judged) > 300
+    assert len(judged) > FEW.get(name, 300)

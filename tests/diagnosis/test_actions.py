@@ -95,7 +95,8 @@ def test_every_action_can_be_typed_or_read(name: str) -> None:
                     assert not [arg for argv in action.commands for arg in argv if NO_ARGUMENT.search(arg)]
                     text = action_text(action, {action.remedy_of: "the remedy"})
                     assert text == text.strip()
-                    assert not re.search(r"[{}]|  |;$|; ;|\bNone\b|\(\)", text)
+                    plain = re.sub(r"""'\{"\w+":"\w+"\}'""", "BODY", text)  # the body of a request
+                    assert not re.search(r"[{}]|  |;$|; ;|\bNone\b|\(\)", plain)
                     assert bool(disturbed(action)) is (action.scope != "none")
                     assert (action.instruction.code == "finding-remedy") is bool(action.remedy_of)
                     assert set(action.disturbs) <= {device.name for device in box.topology.devices} | {component.name}

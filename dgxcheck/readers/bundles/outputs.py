@@ -258,7 +258,8 @@ def _ends_of_links(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, 
     status = any(key.startswith(f"{_STATE} ") for key in facts)
     for bdf in gpus:
         listed = [link for link in range(_MOST_LINKS) if f"{_STATE} {bdf} {link}" in facts]
-        if not listed and status:
+        answers = isinstance(facts.get(f"nvml nvmlDeviceGetName {bdf}", ""), str)  # else its links are not known
+        if not listed and status and answers:
             ends[f"{_STATE} {bdf} 0"] = _NO_NVLINK
         if listed and listed[-1] == len(listed) - 1 and len(listed) < _MOST_LINKS:
             ends[f"{_STATE} {bdf} {len(listed)}"] = _INVALID

@@ -40,8 +40,10 @@ _UNMISTAKABLE = (
     rf"|(?P<guid>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})|(?P<mac>{_MAC})|{_HEX}{{32}})){_BEHIND}"
 )
 """Forms that no version has, no bus id, no address of a BAR and no mask of CPUs."""
-_TELLING_HOST = re.compile(r"(?!pci[\da-f]{4}\Z)(?=.*[a-z])(?=.*\d)[\w-]{4,63}", re.IGNORECASE)
-"""A name that no product has for a word of its own."""
+_TELLING_HOST = re.compile(
+    r"(?!(?:pci[\da-f]{4}|(?:[abhlpv]|g[bh])\d{2,3}s?)\Z)(?=.*[a-z])(?=.*\d)[\w-]{4,63}", re.IGNORECASE
+)
+"""A name that no product has for a word of its own, as GPUs have (GH200)."""
 _REGISTERS = LazyPattern(
     r"(?:mce: )?(?:\{\d{1,10}\})?\[Hardware Error\]: |mce: |EDAC |Memory failure: ",
     "[Hardware Error]: ", "mce: ", "EDAC ", "Memory failure: ",
