@@ -40,9 +40,11 @@ GAPS: dict[str, dict[str, Json]] = {
     "garbled": {"missing": "garbled", "detail": "NVML 999: unknown error", "code": 999},
 }
 RANK = {Status.PASS: 0, Status.WARN: 1, Status.FAIL: 2}
-UNKNOWABLE = ("nvmlDeviceGetViolationStatus", "nvmlDeviceGetGpuFabricInfo")
-"""No published dump says which boards answer the first, and an A100 need not answer the second: where no sibling does,
-nobody knows that they must."""
+UNKNOWABLE = ("nvmlDeviceGetViolationStatus", "nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetNumaNodeId")
+"""No published dump says which boards answer the first, an A100 need not answer the second, and with CDMM a Grace's GPU
+has no NUMA node: where no sibling does, nobody knows that they must."""
+AMBIGUOUS = {("dgx-a100-container-shut", "nvmlInit")}
+"""A container that may open no device node, and whose NVML finds nothing, may have been given no GPU."""
 LISTING = ("nvml nvmlInit", "nvml nvmlDeviceGetCount", "nvml nvmlDeviceGetHandleByIndex")
 Key = tuple[str, str]
 """Line and entry of an NVML answer."""
@@ -105,7 +107,7 @@ def removals(name: str) -> Iterator[tuple[str, list[Key]]]:
     text = json.dumps([document.get(member) for member in ("facts", "add", "later")])
     own = [bdf for bdf in gpus(name) if bdf in text]
     for function, of_it in functions(name).items():
-        if function in text and function not in UNKNOWABLE:
+        if function in text and function not in UNKNOWABLE and (name, function) not in AMBIGUOUS:
             yield f"{function} of all", of_it
             yield from ((f"{function} of {bdf}", [key for key in of_it if bdf in key[0].split()]) for bdf in own[:1])
     for bdf in own[:1]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.checks.answers.capability import is_answered
+from dgxcheck.checks.answers.capability import GEFORCE, is_answered
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
@@ -171,13 +171,14 @@ def _is_due(path: str, own: Facts, alike: Sequence[Group], model: tuple[str, int
 
 def _documented(box: Box, gpu: Device, own: Facts) -> tuple[str, int, bool] | None:
     """Model, driver branch (0 where it is not known) and whether ECC is on, of a GPU whose answers are documented."""
-    board = box.board(gpu)
-    if board is None or not box.board_id(gpu) or guest(box) is not None or own.get("gpu_modes.mig") is True:
+    board, family = box.board(gpu), model_family(box, gpu) or ""
+    name = board.name if board is not None and box.board_id(gpu) else family if GEFORCE[0] in family else ""
+    if not name or guest(box) is not None or own.get("gpu_modes.mig") is True:
         return None
     version = box.snapshot.gpu.driver_version if isinstance(box.snapshot.gpu, Nvml) else ""
     number = version.partition(".")[0] if isinstance(version, str) else ""
     branch = int(number) if number.isdecimal() and number.isascii() and len(number) < 5 else 0
-    return board.name, branch, own.get("gpu_memory.ecc") is not False
+    return name, branch, own.get("gpu_memory.ecc") is not False
 
 
 def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, object]:
