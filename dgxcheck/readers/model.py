@@ -69,7 +69,7 @@ class Reports:
         return facts
 
 
-class Part(Reports):
+class ToolPart(Reports):
     """What a reader makes of one tool's part of a text, line by line."""
 
     def __init__(self, tool: str) -> None:

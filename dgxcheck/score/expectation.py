@@ -43,8 +43,7 @@ class Score(Record):
     """The weighted score, and its expectations."""
 
     total: float | None
-    """0 to 100, None if less than half of the expectations could be read, there are none, or GPUs may
-    be absent."""
+    """0 to 100; None if less than half of the expectations could be read, there are none, or GPUs may be absent."""
     measured: float | None
     """The weighted mean by the facts alone, whatever the causes: what two runs are compared by."""
     usable_gpus: float

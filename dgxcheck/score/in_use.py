@@ -40,9 +40,9 @@ _OF_A_KIND: Mapping[str, tuple[Area, ...]] = {
 _CAPABILITIES = (
     "lanes", "generation", "GB/s", "MB/s", "Gbit/s", "TFLOP/s", "MHz", "W", "GiB", "TB", "cores", "links",
 )  # fmt: skip
-"""Units of which more is better: what was measured of what was expected is left."""
+"""Units of figures of which more is better: the share that is left is measured / expected."""
 _WARNED = 0.95
-"""Left by a warning that measures nothing: it works, and is not as it should be."""
+"""Share left where a warning has no such figure: the part works, but not as it should. Chosen, not measured."""
 
 
 def left(box: Box, causes: Sequence[Cause], findings: Sequence[Finding]) -> Mapping[str, Mapping[Area, float]]:

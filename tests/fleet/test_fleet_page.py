@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from many import fleet, result
-from test_picture import contrast
+from test_picture_formats import contrast
 from test_report_page import EVIL, HTML, parsed
 
 from dgxcheck.cli import main

@@ -11,7 +11,7 @@ import html5lib
 import pytest
 from markdown_it import MarkdownIt
 from measured_box import GPUS, dgx1_p100, fact, overlay
-from test_picture import contrast
+from test_picture_formats import contrast
 
 from dgxcheck.assessment.health import assess
 from dgxcheck.checks.engine.finding import BAD

@@ -11,7 +11,7 @@ from dgxcheck.readers.dcgm import fields, preflight
 from dgxcheck.readers.dcgm.fields import NAMES, TAGS
 from dgxcheck.readers.host import node_exporter
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi import catalogue, table
+from dgxcheck.readers.nvidia_smi import catalogue, dmon
 
 
 def _answers(found: Imported, bdf: str) -> dict[str, Json]:
@@ -42,7 +42,7 @@ DMON = """\
 
 
 def test_the_hottest_sample_of_each_gpu_counts() -> None:
-    found = one(table.read_dmon, DMON)
+    found = one(dmon.read_dmon, DMON)
     assert unread([found], DMON) == []
     first, second = _answers(found, unplaced(0)), _answers(found, unplaced(1))
     assert (first["Temperature 0"], first["PowerUsage"], first["ClockInfo 1"]) == (61, 290_000, 1530)
@@ -53,7 +53,7 @@ def test_the_hottest_sample_of_each_gpu_counts() -> None:
 
 def test_time_and_missing_values() -> None:
     text = "#Time        gpu    pwr  gtemp\n#HH:MM:SS    Idx      W      C\n 10:11:12      3      -     41\n"
-    found = one(table.read_dmon, text)
+    found = one(dmon.read_dmon, text)
     assert unread([found], text) == []
     assert _answers(found, unplaced(3)) == {"Temperature 0": 41}
 

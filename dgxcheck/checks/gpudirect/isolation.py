@@ -239,9 +239,11 @@ def iommu_groups(box: Box, gpu: Device, nic: Device) -> Precondition:
 
 
 def _of_groups(box: Box, pairs: Sequence[tuple[str, str, bool]]) -> Precondition:
+    if not pairs:
+        return Precondition("ready", skip("not-supported", "no ConnectX-8 beside a GPU, and no Grace"))
     groups = {bdf: _group_number(box, bdf) for gpu, end, _ in pairs for bdf in (gpu, end)}
     if all(group is None for group in groups.values()):
-        return Precondition("ready", skip("not-supported", "no ConnectX-8 beside a GPU and no Grace, or no IOMMU"))
+        return Precondition("ready", skip("not-configured", "no IOMMU groups GPUs and adapters"))
     wrong = [(gpu, end, shared) for gpu, end, shared in pairs if (groups[gpu] == groups[end]) is not shared]
     evidence = tuple(Evidence(pci_file(bdf, "iommu_group"), group) for bdf, group in groups.items())[:10]
     if not wrong:

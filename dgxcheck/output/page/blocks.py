@@ -18,7 +18,7 @@ class Cell(Record, kw_only=False):
     note: str = ""
     """A second line: a percentage, a reason."""
     share: float | None = None
-    """Of what was expected, 1 for all of it: the colour in a heat map."""
+    """Measured value divided by the expected one: it sets the colour of the cell in a heat map."""
     curve: tuple[tuple[float, float], ...] = ()
     """Points over time, drawn in place of the text, which says the same in figures."""
     spread: Spread | None = None

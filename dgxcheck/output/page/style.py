@@ -1,4 +1,4 @@
-"""How an HTML report looks: colours of the pictures, heat by share of what was expected; paper is light."""
+"""How an HTML report looks: colours of the pictures, heat maps by measured / expected; paper is light."""
 
 from __future__ import annotations
 

@@ -42,9 +42,10 @@ def drawn(
     topology: Topology, numa: tuple[NumaNode, ...] | Missing, title: str, marks: Sequence[Mark] = (),
     notes: Sequence[str] = (), nvme: bool = False, widest: float = WIDEST,
 ) -> Picture:  # fmt: skip
-    """The picture; ``notes`` are sentences below it. Below ``_LEAST`` NVLinks are told in words: it may have many rows.
+    """The wiring as a picture, at most ``widest`` wide where that is possible.
 
-    The first line of the title is bold.
+    The first line of ``title`` is bold; ``notes`` are sentences below the picture. A picture narrower than ``_LEAST``
+    names the NVLinks in a list instead of drawing lines, as its devices stand in many rows.
     """
     found = panels(topology, numa, others(topology, marks, nvme), ghosts(marks))
     domains = {device.bdf.partition(":")[0] for device in topology.devices if device.bdf}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 
 from dgxcheck.assessment.machine import Machine
+from dgxcheck.assessment.node_facts import gpu_models
 from dgxcheck.bandwidth.expected import between
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.output import provenance
 from dgxcheck.output.picture import dot, layout, svg
@@ -95,9 +94,8 @@ def _hops(topology: Topology) -> list[Hop]:
 
 def render(machine: Machine, form: str, marks: Sequence[Mark], nvme: bool) -> str:
     """``form`` is ``svg`` or ``dot``; ``nvme``: NVMe disks too."""
-    topology, numa, nvml = machine.topology, machine.snapshot.numa, machine.snapshot.gpu
-    names = [visible(gpu.name) for gpu in nvml.gpus if isinstance(gpu.name, str)] if isinstance(nvml, Nvml) else []
-    models = ", ".join(f"{count} x {name}" for name, count in Counter(names).items())
+    topology, numa = machine.topology, machine.snapshot.numa
+    models = ", ".join(f"{count} x {visible(name)}" for name, count in gpu_models(machine.snapshot).items())
     title = title_of(topology, machine.origin, models)
     if form == "dot":
         return dot.render(topology, numa, title, marks, nvme)

@@ -23,7 +23,7 @@ import re
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.model import Imported, Part
+from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.values import MOST_GBS, bare, bounded, gpu, imported, integer, number
 
 BANDWIDTH_TOOL = "bandwidthTest"
@@ -180,7 +180,7 @@ SIMPLE_P2P_CHATTER = LazyPattern(
 def read_simple_p2p(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``access``, ``p2p-alternating`` (one copy at a time, to and fro) in GB/s, and ``p2p-integrity`` of both ways."""
     facts: list[tuple[str, Json]] = []
-    part = Part(SIMPLE_P2P_TOOL)
+    part = ToolPart(SIMPLE_P2P_TOOL)
     pair: tuple[int, int] | None = None
     size = 0
     wrong: list[int] = []

@@ -17,7 +17,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.typical import median
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.host.cuda import error_of_host
-from dgxcheck.readers.model import HOST, Imported, Part, Reports
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import bounded, gpu
 
 BURN_TOOL = "gpu_burn"
@@ -66,7 +66,7 @@ def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated report GPU3 gpu_burn-..`` for every GPU with a line of progress or a verdict."""
     gpus: dict[int, _Gpu] = {}
     names: dict[int, str] = {}
-    part = Part(BURN_TOOL)
+    part = ToolPart(BURN_TOOL)
     why = ""
     tested = False
     for number, raw in enumerate(bounded(lines)):
@@ -160,7 +160,7 @@ def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated report GPU3 gpu-fryer-..``: throttled, slower than the others, or neither."""
     rates: dict[int, float] = {}
     throttled: dict[int, FaultKind | None] = {}
-    part = Part(FRYER_TOOL)
+    part = ToolPart(FRYER_TOOL)
     index: int | None = None
     for number, raw in enumerate(bounded(lines)):
         line = raw.strip()

@@ -23,7 +23,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.model import Imported, Part
+from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported, number
 
 V = TypeVar("V")
@@ -128,7 +128,7 @@ def read_p2p_bandwidth_latency(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     the GPU's clock and ``latency-cpu`` (the time that queueing a copy takes), and ``device`` (an index's bus id)."""
     lines = bounded(lines)
     tables = matrices(lines, ("D\\D", "GPU", "CPU"))
-    part = Part(TOOL)
+    part = ToolPart(TOOL)
     facts: list[tuple[str, Json]] = []
     output: list[Table] = []
     heading: re.Match[str] | None = None

@@ -22,7 +22,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.model import HOST, Imported, Part
+from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.network.files import completion
 from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported, integer, number, too_small
 
@@ -150,7 +150,7 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     ran, their sum), and ``..-latency`` in us: the typical time of one direction at the smallest message. A member
     ``memory`` is the GPU whose memory was used, by CUDA's number."""
     facts: list[tuple[str, Json]] = []
-    part = Part(TOOL)
+    part = ToolPart(TOOL)
     run: Run | None = None
     device = ""
     column: Column | None = None
@@ -254,7 +254,7 @@ _FAILURES_CHATTER = LazyPattern(
 
 def read_failures(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Failed transfers of the host; which HCA they are of stands nowhere."""
-    part = Part(TOOL)
+    part = ToolPart(TOOL)
     for at, raw in enumerate(bounded(lines)):
         line = bare(raw)
         if match := _STATUS.fullmatch(line):

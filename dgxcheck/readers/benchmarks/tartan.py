@@ -16,7 +16,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.benchmarks.p2p_bandwidth_latency import matrices, two_places
 from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.model import Imported, Part
+from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, MOST_US, bare, bounded, imported, integer, number
 
 TOOL = "Tartan"
@@ -42,7 +42,7 @@ def read_tartan(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``p2p``, ``p2p-off``, .. at the largest size and ``latency``, ``latency-off`` at 16 bytes, all ``sizes`` kept;
     ``collective`` and ``collective-latency``."""
     lines = bounded(lines)
-    part = Part(TOOL)
+    part = ToolPart(TOOL)
     facts = [*_sweep(lines, part.lines), *_csv(lines, part.lines)]
     return part.imported(merge_runs(facts)) if facts else ()
 

@@ -11,7 +11,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.listing import INDEX
-from dgxcheck.readers.model import Form, Imported, Part, recognised
+from dgxcheck.readers.model import Form, Imported, ToolPart, recognised
 from dgxcheck.readers.values import bare, bounded, gpu
 
 DISCOVERY_TOOL = "dcgmi discovery"
@@ -25,7 +25,7 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """NVML's list, where the numbers shown leave none out."""
     lines = bounded(lines)
     found: dict[int, str] = {}
-    part = Part(DISCOVERY_TOOL)
+    part = ToolPart(DISCOVERY_TOOL)
     for cell in cells(lines, 0, len(lines)):
         index = gpu(cell.left)
         texts = [part.strip() for part in cell.parts]
@@ -73,7 +73,7 @@ _NVLINK = LazyPattern(
 
 def read_topo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated label-pci GPUn GPUm`` of the PCI paths that its words tell apart, ``stated label`` of NVLinks."""
-    part = Part(TOPO_TOOL)
+    part = ToolPart(TOPO_TOOL)
     gpu = to = ""
     inside = False
     for number, raw in enumerate(bounded(lines)):
@@ -129,7 +129,7 @@ def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated nvlink-errors GPUn LINK COUNTER`` as of ``nvidia-smi nvlink -e``."""
-    part = Part(ERRORS)
+    part = ToolPart(ERRORS)
     name = link = ""
     for number, raw in enumerate(bounded(lines)):
         line = raw.strip()
@@ -154,7 +154,7 @@ def _errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _states(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated nvlink GPUn LINK`` as ``nvidia-smi nvlink -s`` says it; a GPU of which no link is supported has none."""
-    part = Part(NVLINK_TOOL)
+    part = ToolPart(NVLINK_TOOL)
     name: str | None = None
     for number, raw in enumerate(bounded(lines)):
         line = bare(raw)

@@ -16,7 +16,7 @@ from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import DiagCell, cells, is_rule
 from dgxcheck.readers.formats import documents
-from dgxcheck.readers.model import HOST, Imported, Part, Reports
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
 
 _FORMS = (
@@ -200,7 +200,7 @@ _ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every result of every test."""
     lines = bounded(lines)
-    part = Part(TOOL)
+    part = ToolPart(TOOL)
     for found, where in documents(lines, lambda each: _categories(each) is not None):
         for test in (test for category in _categories(found) or () for test in _objects(category, "tests")):
             _test(part, test)

@@ -18,7 +18,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.formats import documents
-from dgxcheck.readers.model import HOST, Imported, Part, Reports
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import bounded
 
 HEALTH_TOOL = "dcgmi health"
@@ -179,7 +179,7 @@ def _stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _policy(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = Part(POLICY)
+    part = ToolPart(POLICY)
     listening = False
     for number, line in enumerate(lines):
         text = line.strip()
@@ -208,7 +208,7 @@ _LOG_GPU = LazyPattern(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![
 
 def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Errors that name a GPU and a fault; every line of the log counts as understood."""
-    part = Part(LOG_TOOL)
+    part = ToolPart(LOG_TOOL)
     for number, line in enumerate(bounded(lines)):
         text = line.strip()
         match = _LINE.fullmatch(text) if "[" in text[:60] else None

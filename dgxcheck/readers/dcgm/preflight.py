@@ -15,7 +15,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
-from dgxcheck.readers.model import HOST, Imported, Part, Reports
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import bounded
 
 TOOL = "preflight"
@@ -29,7 +29,7 @@ Entry = dict[str, Json]
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every test that warned or failed, of the GPU that its text names; failed ones that the text does not show."""
-    part = Part(TOOL)
+    part = ToolPart(TOOL)
     shown = failed = 0
     for entry, where in _entries(bounded(lines)):
         if not str(entry.get("module", "")).startswith("preflight"):

@@ -26,7 +26,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX
-from dgxcheck.readers.model import HOST, Imported, Part, Reports
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import bounded, gpu
 
 COLLECT_ENV_TOOL = "collect_env"
@@ -62,7 +62,7 @@ _REST = LazyPattern(
 
 def read_collect_env(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The driver's version, the model of each GPU, and whether PyTorch can use them."""
-    part = Part(COLLECT_ENV_TOOL)
+    part = ToolPart(COLLECT_ENV_TOOL)
     names: dict[int, str] = {}
     begun = listing = False
     available = built = ""
@@ -171,7 +171,7 @@ _OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli")
 
 def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Each error by what it is about: a GPU, the services and driver of the host, or the program itself."""
-    part = Part(CUDA_ERRORS_TOOL)
+    part = ToolPart(CUDA_ERRORS_TOOL)
     for number, line in enumerate(bounded(lines)):
         text = line.strip()
         if not text:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.sysfs import DMI
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Imported, Part, Reports
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import bounded
 
 Members = Mapping[str, str]
@@ -113,7 +113,7 @@ _CHATTER = LazyPattern(
 
 def read_dmidecode(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Of several tables of one kind (blades, boards) the first counts, as with the kernel."""
-    part = Part(TOOL)
+    part = ToolPart(TOOL)
     table = ""
     titled = inside = False
     done: set[str] = set()

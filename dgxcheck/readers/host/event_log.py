@@ -12,7 +12,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Imported, Part
+from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded
 
 TOOL = "ipmitool sel"
@@ -58,7 +58,7 @@ class Event(Record):
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Events that were not deasserted, by sensor and kind, with the date of the last and their number."""
     open_: dict[tuple[str, str], list[Event]] = {}
-    part = Part(TOOL)
+    part = ToolPart(TOOL)
     for number, line in enumerate(bounded(lines)):
         row = _ROW.fullmatch(line.strip())
         if row is None:

@@ -23,7 +23,7 @@ from dgxcheck.readers import values
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.listing import INDEX
-from dgxcheck.readers.model import HOST, Imported, Part, Reports
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GBS, bounded, gpu, imported
 
@@ -54,7 +54,7 @@ _TOTAL = LazyPattern(
 
 def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Results of every test that ran; the text of one that did not succeed says what is wrong."""
-    part = Part(HEALTHMON_TOOL)
+    part = ToolPart(HEALTHMON_TOOL)
     order: dict[int, str] = {}
     subject, test, text = "", "", ""
     total: re.Match[str] | None = None
@@ -170,7 +170,7 @@ _PORT = LazyPattern(rf"No IB port (?P<device>{NAME}):(?P<port>\d{{1,2}}) is ACTI
 
 def read_node_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Each check that failed, of the GPU or port that its message names; the kernel log cited in it is read as such."""
-    part = Part(NODE_HEALTH_TOOL)
+    part = ToolPart(NODE_HEALTH_TOOL)
     figures: list[tuple[str, Json]] = []
     for number, line in enumerate(bounded(lines)):
         if match := _FAILED.fullmatch(line.strip()):
@@ -234,7 +234,7 @@ _FIELD_DIAGNOSTIC_OUTCOMES: dict[str, Outcome] = {
 
 def read_field_diagnostic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Results below a line that names the tool; a code of zeros is a pass."""
-    part = Part(FIELD_DIAGNOSTIC_TOOL)
+    part = ToolPart(FIELD_DIAGNOSTIC_TOOL)
     for number, line in enumerate(bounded(lines)):
         text = line.strip(" \t*#=|")
         if _FIELD_DIAGNOSTIC_BEGIN.fullmatch(text):

@@ -14,7 +14,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import EDAC
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import formats
-from dgxcheck.readers.model import Form, Imported, Part, recognised
+from dgxcheck.readers.model import Form, Imported, ToolPart, recognised
 from dgxcheck.readers.network.files import NAME, device_files, listed, port_files
 from dgxcheck.readers.values import bounded, number
 
@@ -45,7 +45,7 @@ _MOST = 1e15
 
 def read_node_exporter(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The files of sysfs that the collectors read; numbers are written as the files have them."""
-    part = Part(TOOL)
+    part = ToolPart(TOOL)
     ports: dict[str, list[int]] = {}
     controllers: set[str] = set()
     for at, line in enumerate(bounded(lines)):

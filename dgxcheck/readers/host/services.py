@@ -21,7 +21,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import NOT_STARTED, Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
-from dgxcheck.readers.model import HOST, Imported, Part, Reports
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import bounded
 from dgxcheck.xid.table import sxids
 
@@ -87,7 +87,7 @@ _FABRIC_MANAGER_BDF = LazyPattern(
 
 def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Errors by what they name; a log of notices alone is a result without a fault."""
-    part = Part(FABRIC_MANAGER_TOOL)
+    part = ToolPart(FABRIC_MANAGER_TOOL)
     unit: list[str] = []
     entries: list[tuple[str, str]] = []
     shown = False
@@ -180,7 +180,7 @@ _OVER = frozenset(("cleared", "resolved", "closed"))
 
 def read_nvsm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every check, component and alert that is not healthy; counts of alerts that the text does not show."""
-    part = Part(NVSM_TOOL)
+    part = ToolPart(NVSM_TOOL)
     target: list[tuple[str, str]] = []
     path, bad = "", False
     for number, line in enumerate(bounded(lines)):

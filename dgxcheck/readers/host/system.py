@@ -9,7 +9,7 @@ from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import NODES
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Imported, Part, Reports
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import bare, bounded, integer
 
 LSCPU_TOOL = "lscpu"
@@ -32,7 +32,7 @@ _LABELS = LazyPattern(
 
 def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The nodes; their list only where as many are shown as lscpu counts."""
-    part = Part(LSCPU_TOOL)
+    part = ToolPart(LSCPU_TOOL)
     nodes: list[str] = []
     count: int | None = None
     for number, raw in enumerate(bounded(lines)):
@@ -69,7 +69,7 @@ _DISTANCES = LazyPattern(r"(\d{1,4}):((?:\s+\d{1,3}){1,256})", flags=re.ASCII)
 
 def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The nodes; their list is given only where as many are shown as the head says."""
-    part = Part(NUMACTL_TOOL)
+    part = ToolPart(NUMACTL_TOOL)
     nodes: list[str] = []
     below = False
     said: int | None = None
@@ -129,7 +129,7 @@ def read_modules(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _all(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = Part(MODULES_TOOL)
+    part = ToolPart(MODULES_TOOL)
     names: list[str] = []
     below = False
     for number, line in enumerate(bounded(lines)):

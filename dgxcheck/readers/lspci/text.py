@@ -17,7 +17,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.lspci.files import files
 from dgxcheck.readers.lspci.listing import Function, Tree, functions, of_leaf, tree
 from dgxcheck.readers.lspci.registers import link
-from dgxcheck.readers.model import HOST, Imported, Part
+from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded
 
 FRAGMENT_TOOL = "lspci -vv"
@@ -39,7 +39,7 @@ MOST = 64
 
 def unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, ...]:
     """One result for each such device; ``named`` are the lines that belong to a device."""
-    part = Part(FRAGMENT_TOOL)
+    part = ToolPart(FRAGMENT_TOOL)
     for block in [*_blocks(lines, named)][:MOST]:
         texts = [lines[at].strip() for at in block]
         words = link(b"", texts)

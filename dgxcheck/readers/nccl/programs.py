@@ -20,7 +20,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Imported, Part, Reports
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.nccl.warnings import Gpus, report
 from dgxcheck.readers.values import bounded
 
@@ -204,7 +204,7 @@ _FOUND: dict[str, tuple[Outcome, FaultKind]] = {
 
 def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Processes that are dead or do not respond, ranks with errors, and ranks that are behind."""
-    part = Part(RAS_TOOL)
+    part = ToolPart(RAS_TOOL)
     kind, what, who = "", "", list[str]()
 
     def close() -> None:

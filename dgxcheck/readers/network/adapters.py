@@ -10,7 +10,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import Imported, Part, Reports
+from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, device_files, listed, physical, port_files, rate, state
 from dgxcheck.readers.values import bare, bounded, integer
 
@@ -42,7 +42,7 @@ _RULE = LazyPattern(r"[-=]{3,80}")
 
 def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every port: files if the command line above names its RDMA device, otherwise a result."""
-    part = Part(MLXLINK_TOOL)
+    part = ToolPart(MLXLINK_TOOL)
     ports: dict[str, list[int]] = {}
     device, port, inside, in_json = "", 1, False, False
     members: dict[str, str] = {}
@@ -125,7 +125,7 @@ _MST_HEAD = LazyPattern(r"(?:MST modules|PCI devices):|-{4,40}|MST PCI(?: config
 
 def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated pci-function NAME`` for every row that names both."""
-    part = Part(MST_TOOL)
+    part = ToolPart(MST_TOOL)
     for number, raw in enumerate(bounded(lines)):
         line = raw.strip()
         if row := _ROW.fullmatch(line):
@@ -170,7 +170,7 @@ class Adapter(Record, kw_only=False):
 def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The files of RDMA devices that are named; for other adapters a result that compares those of one board."""
     found: list[Adapter] = []
-    part = Part(FIRMWARE_TOOL)
+    part = ToolPart(FIRMWARE_TOOL)
     members: dict[str, str] = {}
     name, inside = "", False
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import Imported, Part, Reports
+from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, lid, listed, physical, port_files, state
 from dgxcheck.readers.values import bare, bounded, integer
 
@@ -22,7 +22,7 @@ _LINK_ROW = LazyPattern(
 
 def read_link(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """State and lids of every port; with a network interface it is one of RoCE or iWARP, with a subnet InfiniBand."""
-    part = Part(LINK_TOOL)
+    part = ToolPart(LINK_TOOL)
     ports: dict[str, list[int]] = {}
     for number, raw in enumerate(bounded(lines)):
         match = _LINK_ROW.fullmatch(bare(raw))
@@ -55,7 +55,7 @@ _STATISTIC_COUNTER = LazyPattern(r"(?P<name>[a-z][a-z0-9_]{1,60}) (?P<count>\d{1
 
 def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The counters under their names in sysfs; a row with anything else in it is not read."""
-    part = Part(STATISTIC_TOOL)
+    part = ToolPart(STATISTIC_TOOL)
     ports: dict[str, list[int]] = {}
     for number, raw in enumerate(bounded(lines)):
         row = _STATISTIC_ROW.fullmatch(" ".join(bare(raw).split()))
@@ -155,7 +155,7 @@ def _counts(text: str) -> dict[str, int]:
 
 
 def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = Part(PORT_COUNTERS_TOOL)
+    part = ToolPart(PORT_COUNTERS_TOOL)
     of_port: dict[str, int] | None = None
     key = ""
     found: dict[str, dict[str, int]] = {}
@@ -179,7 +179,7 @@ def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _ibqueryerrors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = Part(ERRORS)
+    part = ToolPart(ERRORS)
     node = ""
     for number, raw in enumerate(bounded(lines)):
         line = raw.strip().strip("`> ")

@@ -17,7 +17,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Form, Imported, Part, Reports, recognised
+from dgxcheck.readers.model import HOST, Form, Imported, Reports, ToolPart, recognised
 from dgxcheck.readers.network.files import state
 from dgxcheck.readers.values import bare, bounded
 
@@ -39,7 +39,7 @@ def read_iblinkinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     A port that is down is one that nothing is plugged into; how many were meant to be up nobody can tell.
     """
-    part = Part(IBLINKINFO_TOOL)
+    part = ToolPart(IBLINKINFO_TOOL)
     heads: set[int] = set()
     node = ""
     for number, line in enumerate(bounded(lines)):
@@ -104,7 +104,7 @@ def read_subnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = Part(SMINFO)
+    part = ToolPart(SMINFO)
     for number, raw in enumerate(bounded(lines)):
         line = bare(raw)
         if answer := _MASTER.fullmatch(line):
@@ -124,7 +124,7 @@ def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The stages of its summary; where the summary is cut off, the errors and warnings that are logged above it."""
-    part = Part(IBDIAGNET)
+    part = ToolPart(IBDIAGNET)
     logged: list[tuple[str, str]] = []
     below = False
     for number, raw in enumerate(bounded(lines)):
@@ -213,7 +213,7 @@ _FLAPS = 2
 
 def read_carrier(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """An interface that lost its carrier and has none fails; one that lost it and got it again is counted."""
-    part = Part(CARRIER_TOOL)
+    part = ToolPart(CARRIER_TOOL)
     events: dict[str, list[bool]] = {}
     for number, line in enumerate(bounded(lines)):
         text = line.strip()

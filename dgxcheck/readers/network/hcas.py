@@ -12,7 +12,7 @@ import re
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import Imported, Part
+from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.network.files import (
     NAME,
     device_files,
@@ -51,7 +51,7 @@ _IBSTAT_LABELS = frozenset((
 
 def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Rates are left out: ``ibstat`` tells neither lanes nor generation."""
-    part = Part(IBSTAT_TOOL)
+    part = ToolPart(IBSTAT_TOOL)
     ports: dict[str, list[int]] = {}
     device = ""
     port = 0
@@ -86,7 +86,7 @@ _IBSTATUS_FILES = {"base lid": "lid", "sm lid": "sm_lid", "state": "state", "phy
 
 def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every port that it lists."""
-    part = Part(IBSTATUS_TOOL)
+    part = ToolPart(IBSTATUS_TOOL)
     ports: dict[str, list[int]] = {}
     device = ""
     port = 0
@@ -129,7 +129,7 @@ def read_ibv_devinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = Part(IBV_DEVINFO_TOOL)
+    part = ToolPart(IBV_DEVINFO_TOOL)
     ports: dict[str, list[int]] = {}
     device, port = "", 0
     members: dict[str, str] = {}
@@ -191,7 +191,7 @@ def _ibv_devinfo_of_port(device: str, port: int, members: dict[str, str]) -> dic
 
 def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Two columns below ``device  node GUID`` and its rule: names, and GUIDs of 16 digits."""
-    part = Part(LIST)
+    part = ToolPart(LIST)
     names: dict[str, list[int]] = {}
     below = False
     for number, raw in enumerate(bounded(lines)):
@@ -225,7 +225,7 @@ def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     An interface that is up has a port that is ACTIVE; one that is down may be unconfigured on a port that is.
     """
-    part = Part(IBDEV2NETDEV_TOOL)
+    part = ToolPart(IBDEV2NETDEV_TOOL)
     ports: dict[str, list[int]] = {}
     for number, line in enumerate(bounded(lines)):
         if match := _ROW.fullmatch(" ".join(bare(line).split())) if "==>" in line else None:

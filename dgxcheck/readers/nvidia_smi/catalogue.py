@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Form, Imported, Reader, recognised
-from dgxcheck.readers.nvidia_smi import nvlink, query, query_csv, table, topo
+from dgxcheck.readers.nvidia_smi import dmon, nvlink, query, query_csv, table, topo
 
 _NEVER = LazyPattern(r"(?!)")
 _PAIR = LazyPattern(r"\d{2,5}(?: MHz)?, ?\d{2,5}(?: MHz)?")
@@ -87,7 +87,7 @@ SIGNS: Mapping[Reader, tuple[str, ...]] = {
     ),
     query_csv.read_pages: ("retired_pages", "--query-retired-pages"),
     nvlink.read_list: ("gpu ",),
-    table.read_dmon: ("#",),
+    dmon.read_dmon: ("#",),
     read_known: ("",),
 }  # fmt: skip
 """Errors first, and those with more fields before the plain table; what must occur in a text: see ``any_text``."""

@@ -9,7 +9,7 @@ from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.layout.lines import is_cut
-from dgxcheck.readers.model import Imported, Part
+from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.nvidia_smi.topo import bare
 from dgxcheck.readers.values import bounded, gpu
 
@@ -29,7 +29,7 @@ def read_list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The GPUs of a text by number; one that comes again under another name ends the list."""
     names: dict[int, str] = {}
     uuids: dict[int, str] = {}
-    part = Part(TOOL)
+    part = ToolPart(TOOL)
     for at, line in enumerate(bounded(lines)):
         text = line.strip()[:240]
         match = _LIST_GPU.fullmatch(text) if text.startswith("GPU") else None
@@ -152,7 +152,7 @@ _TRAFFIC_5 = LazyPattern(
 
 def read_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated nvlink-errors GPU0 LINK COUNTER`` for the counters of all GPUs in a text."""
-    part = Part("nvidia-smi nvlink -e")
+    part = ToolPart("nvidia-smi nvlink -e")
     gpu, at = "", -1
     order = LinkOrder()
     for number, line in enumerate(lines):

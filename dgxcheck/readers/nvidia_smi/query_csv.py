@@ -14,7 +14,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import WITHOUT_NUMBER
-from dgxcheck.readers.model import Imported, Part
+from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
 from dgxcheck.readers.values import bounded, gpu
 from dgxcheck.readers.values import number as decimal
@@ -251,7 +251,7 @@ _NAMED = {"gpu_name": "Name", "gpu_serial": "Serial", "gpu_uuid": "UUID"}
 def read_pages(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The pages of each GPU by cause; a GPU without retired pages has no row, so its number is not known to be 0."""
     columns: tuple[str, ...] = ()
-    part = Part(PAGES_TOOL)
+    part = ToolPart(PAGES_TOOL)
     pages: dict[str, list[Json]] = {}
     gpus: dict[str, str] = {}
     head: set[int] = set()

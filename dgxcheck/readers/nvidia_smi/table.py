@@ -1,4 +1,4 @@
-"""The table that nvidia-smi without options prints, what it says where it reaches no driver, and ``dmon``.
+"""The table that nvidia-smi without options prints, and what it says where it reaches no driver.
 
 The table that ``nvidia-smi`` without options prints, of every driver: two or three rows for each GPU.
 
@@ -9,17 +9,16 @@ bar is cut. Long names are cut by nvidia-smi itself (``Tesla V100-SXM2...``): su
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.bdf import as_bdf, unplaced
-from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE, WITHOUT_NUMBER
-from dgxcheck.readers.model import Imported, Part, Reports
+from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.nvidia_smi.answers import NO_ANSWER, NOWHERE, Section, imported
 from dgxcheck.readers.nvidia_smi.topo import bare, plain
-from dgxcheck.readers.values import bounded, gpu, number
+from dgxcheck.readers.values import bounded, gpu
 
 FAILURE_TOOL = "nvidia-smi"
 _INIT = (
@@ -77,7 +76,7 @@ _CORRUPTED: Json = {"missing": "garbled", "detail": "nvidia-smi: infoROM is corr
 
 def read_failure(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The first failure of a text; all lines of the same kind are understood."""
-    part = Part(FAILURE_TOOL)
+    part = ToolPart(FAILURE_TOOL)
     for at, line in enumerate(lines):
         text = bare(line[:400]).strip().strip('"')
         if found := _facts(text):
@@ -249,64 +248,3 @@ def _next(cells: Sequence[str], row: int) -> Iterator[tuple[str, str]]:
         yield "fb memory usage/used", memory["used"]
     if len(whole) > 2 and (mode := _MODE.fullmatch(whole[2])):
         yield "compute mode", mode["mode"]
-
-
-DMON_TOOL = "nvidia-smi dmon"
-_DMON_HEAD = LazyPattern(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}(?P<columns>(?:[a-z0-9]{1,12} {0,12}){1,32})", "gpu ")
-_UNITS = LazyPattern(r"# {0,4}(?:YYYYMMDD +)?(?:HH:MM:SS +)?Idx {1,12}[\w%#/ -]{1,200}", "Idx ")
-_ROW = LazyPattern(r"(?:\d{8} {1,8})?(?:\d\d:\d\d:\d\d {1,8})?(?P<gpu>\d{1,3})(?P<cells>(?: {1,16}[\d.-]{1,12}){1,32})")
-_FIELDS: Mapping[str, str] = {
-    "pwr": "power readings/power draw", "temp": "temperature/gpu current temp",
-    "gtemp": "temperature/gpu current temp", "mtemp": "temperature/memory current temp", "mclk": "clocks/memory",
-    "pclk": "clocks/sm", "sbecc": "ecc errors/aggregate/single bit/total",
-    "dbecc": "ecc errors/aggregate/double bit/total", "pci": "pci/replays since reset",
-}  # fmt: skip
-"""nvidia-smi(1): ECC errors are "aggregated", ``pci`` are replays."""
-_HEAT = ("gtemp", "temp")
-_HELD_DOWN = "tviol"
-"""Clocks below the wanted ones because of temperature, as a flag."""
-_MOST = 1e6
-
-
-def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """All samples of a text as one output; columns of utilization and memory are not used."""
-    columns: tuple[str, ...] = ()
-    hottest: dict[int, dict[str, float]] = {}
-    reports = Reports(DMON_TOOL)
-    understood: set[int] = set()
-    begun: set[int] = set()
-    for at, line in enumerate(bounded(lines)):
-        text = line.strip()[:400]
-        if head := _DMON_HEAD.fullmatch(text):
-            columns = tuple(head["columns"].split())
-            begun = {at} if "type" not in columns else set()
-            columns = () if "type" in columns else columns
-        elif not columns or not text:
-            continue
-        elif _UNITS.fullmatch(text):
-            begun.add(at)
-        elif (row := _ROW.fullmatch(text)) and len(cells := row["cells"].split()) == len(columns):
-            index = gpu(row["gpu"])
-            if index is not None:
-                values = {name: value for name, cell in zip(columns, cells, strict=True)
-                          if (value := number(cell, _MOST)) is not None}  # fmt: skip
-                before = hottest.setdefault(index, values)
-                hottest[index] = max(before, values, key=_heat)
-                if values.get(_HELD_DOWN):
-                    reports.add(f"GPU{index}", "tviol", "warn", Fault.THERMAL_SLOWDOWN, "thermal violation (tviol)")
-                understood |= begun | {at}
-        else:
-            columns = ()
-    if not hottest:
-        return ()
-    gpus = [Section(NOWHERE, {**_fields(values), "": ""}, index) for index, values in sorted(hottest.items())]
-    output = imported(DMON_TOOL, gpus, {}, frozenset(understood))
-    return (Imported(tool=DMON_TOOL, facts={**output.facts, **reports.facts()}, understood=output.understood),)
-
-
-def _heat(values: Mapping[str, float]) -> float:
-    return max((values.get(name, 0.0) for name in _HEAT), default=0.0)
-
-
-def _fields(values: Mapping[str, float]) -> dict[str, str]:
-    return {_FIELDS[name]: f"{value:g}" for name, value in values.items() if name in _FIELDS}
