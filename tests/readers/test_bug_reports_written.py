@@ -30,7 +30,12 @@ def judged(spec: str) -> Assessment:
 
 
 def bad(assessment: Assessment) -> set[tuple[str, str]]:
-    return {(finding.id, finding.subject.bdf or "") for finding in assessment.findings if finding.status.value in BAD}
+    """What is not in order; what cannot be told of a GPU that fails is no alarm of its own."""
+    failed = {finding.subject.bdf for finding in assessment.findings if finding.status.value == "fail"} - {None}
+    return {
+        (finding.id, finding.subject.bdf or "") for finding in assessment.findings
+        if finding.status.value in BAD and (finding.status.value != "unknown" or finding.subject.bdf not in failed)
+    }  # fmt: skip
 
 
 def causes(assessment: Assessment) -> list[tuple[Any, ...]]:
