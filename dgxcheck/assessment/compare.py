@@ -131,10 +131,10 @@ def namespace(source: Source) -> str:
     """What the source's identities are comparable with."""
     if not isinstance(source, RecordedSource):
         return KEPT
-    said, key = source.head.get("identities"), source.head.get("identity_key")
-    if said == "pseudonyms":
+    identities, key = source.head.get("identities"), source.head.get("identity_key")
+    if identities == "pseudonyms":
         return key if isinstance(key, str) else ""
-    return said if isinstance(said, str) else ""
+    return identities if isinstance(identities, str) else ""
 
 
 def _health_report(spec: str) -> HealthSummary | None:

@@ -65,5 +65,5 @@ def _of_log(log: KernelLog, boot: str, date: str, uuids: dict[str, str]) -> Iter
 def _uuids(facts: Snapshot, seen: Iterable[EarlierXid]) -> dict[str, str]:
     """By bus id: of GPUs that are lost, what they told earlier in this boot."""
     gpus = facts.gpu.gpus if isinstance(facts.gpu, Nvml) else ()
-    told = {gpu.bdf: gpu.uuid for gpu in gpus if isinstance(gpu.uuid, str) and _UUID.fullmatch(gpu.uuid)}
-    return {xid.bdf: xid.uuid for xid in seen if xid.uuid} | told
+    uuids = {gpu.bdf: gpu.uuid for gpu in gpus if isinstance(gpu.uuid, str) and _UUID.fullmatch(gpu.uuid)}
+    return {xid.bdf: xid.uuid for xid in seen if xid.uuid} | uuids

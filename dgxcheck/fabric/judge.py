@@ -100,14 +100,14 @@ def _islands(fabric: Fabric, tiers: Tiers, intent: Intent, places: Places) -> It
         for name, place in adapters.items():
             switch = intent.homes.get((host, name), place)[0]
             systems.setdefault(_kind(host, name), {}).setdefault(tiers.island[switch], []).append(host)
-    told: set[frozenset[str]] = set()
+    reported: set[frozenset[str]] = set()
     for (_, name), islands in systems.items():
         largest = max(islands.values(), key=len)
         for island, hosts in islands.items():
             switches = sorted(fabric.switch(guid) for guid, number in tiers.island.items() if number == island)
-            if hosts is largest or frozenset(switches) in told:
+            if hosts is largest or frozenset(switches) in reported:
                 continue
-            told.add(frozenset(switches))
+            reported.add(frozenset(switches))
             yield FabricFinding(
                 fault=Fault.SUBNET_SPLIT, status="fail", ends=(*switches,), moves=(),
                 message=f"{first_of(switches)} with {name} of {first_of(sorted(hosts))}: no link to the switches of"
@@ -324,13 +324,13 @@ def _slow(fabric: Fabric, cable: Cable, usual: str) -> FabricFinding:
 def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
     """Counters of the link itself: those of congestion are no fault of a cable. A cable is named once."""
     limit = Settings().limit("network.errors")
-    told: set[frozenset[Port]] = set()
+    reported: set[frozenset[Port]] = set()
     for port, counts in fabric.errors.items():
         bad = {name: count for name, count in counts.items() if name in OF_THE_LINK and count > limit}
         far = fabric.far(port)
-        if not bad or far is None or frozenset((port, far)) in told:
+        if not bad or far is None or frozenset((port, far)) in reported:
             continue
-        told.add(frozenset((port, far)))
+        reported.add(frozenset((port, far)))
         ends = fabric.shown(port), fabric.shown(far)
         there = fabric.errors.get(far, {})
         beyond = {name: count for name, count in there.items() if name in OF_THE_LINK and count > limit}

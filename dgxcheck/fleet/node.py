@@ -122,8 +122,8 @@ class Node(Record, kw_only=False):
     @property
     def unproven(self) -> tuple[OpenFault, ...]:
         """Faults that the newest result does not report, and has not proven right either."""
-        told = {fault.key for fault in self.newest.faults}
-        return tuple(fault for fault in self.faults if fault.fault.key not in told)
+        newest_keys = {fault.key for fault in self.newest.faults}
+        return tuple(fault for fault in self.faults if fault.fault.key not in newest_keys)
 
 
 def node_of(results: Sequence[Result], oldest: str = "") -> Node:
@@ -173,6 +173,6 @@ def proven(found: OpenFault, result: Result) -> bool:
         return False
     if found.fault.key in result.passed:
         return True
-    told = any(fault.check == found.fault.check for fault in result.faults)
+    seen_again = any(fault.check == found.fault.check for fault in result.faults)
     ran = any(key.partition("/")[0] == found.fault.check for key in result.passed)
-    return ran and not told and found.fault.check not in result.skipped
+    return ran and not seen_again and found.fault.check not in result.skipped

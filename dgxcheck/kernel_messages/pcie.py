@@ -133,17 +133,17 @@ def unplugged(lines: Lines) -> Iterator[HostEvent]:
     for seconds, message in lines:
         if (match := first_match(_SLOT, message)) is not None and is_bdf(match["port"]):
             slots.setdefault((match["port"], match["slot"]), []).append((seconds, message, match["what"]))
-    for (port, slot), said in slots.items():
-        last = [number for number, (_, _, what) in enumerate(said) if what in _GONE]
+    for (port, slot), messages in slots.items():
+        last = [number for number, (_, _, what) in enumerate(messages) if what in _GONE]
         if not last:
             continue
         first = last[-1]
-        while first and said[first - 1][2] in _GONE:
+        while first and messages[first - 1][2] in _GONE:
             first -= 1
-        if first and said[first - 1][2] not in (*_GONE, *_BACK):
+        if first and messages[first - 1][2] not in (*_GONE, *_BACK):
             continue
-        seconds, line, _ = said[first]
-        back = any(what in _BACK for _, _, what in said[last[-1] :])
+        seconds, line, _ = messages[first]
+        back = any(what in _BACK for _, _, what in messages[last[-1] :])
         yield HostEvent(
             trouble="unplugged", part=port, group=slot, corrected=None, seconds=seconds, line=line, past=back
         )

@@ -74,15 +74,15 @@ def _seen_by_nccl(path: Sequence[str], topology: Topology) -> list[str]:
 
 
 def _cpu(snapshot: Snapshot, node: int) -> dict[str, str]:
-    said = {"numaid": str(node)}
+    attributes = {"numaid": str(node)}
     for each in rows(snapshot.numa):
         if each.node == node and isinstance(each.cpulist, str) and (runs := ranges(each.cpulist)):
-            said["affinity"] = _mask(runs)
+            attributes["affinity"] = _mask(runs)
     cpu = snapshot.host.cpu if isinstance(snapshot.host, Host) else None
     if isinstance(cpu, Cpu) and isinstance(cpu.vendor, str) and not isinstance(cpu.family, Missing):
-        said |= {"arch": "x86_64", "vendor": cpu.vendor, "familyid": str(cpu.family)}
-        said |= {} if isinstance(cpu.model_number, Missing) else {"modelid": str(cpu.model_number)}
-    return said
+        attributes |= {"arch": "x86_64", "vendor": cpu.vendor, "familyid": str(cpu.family)}
+        attributes |= {} if isinstance(cpu.model_number, Missing) else {"modelid": str(cpu.model_number)}
+    return attributes
 
 
 def _mask(runs: Sequence[range]) -> str:
@@ -97,11 +97,11 @@ def _pci(function: PciFunction) -> dict[str, str]:
         "class": (function.class_code, 6), "vendor": (function.vendor, 4), "device": (function.device, 4),
         "subsystem_vendor": (function.subsystem_vendor, 4), "subsystem_device": (function.subsystem_device, 4),
     }  # fmt: skip
-    said = {"busid": function.bdf}
-    said |= {name: f"0x{value:0{width}x}" for name, (value, width) in ids.items() if isinstance(value, int)}
+    attributes = {"busid": function.bdf}
+    attributes |= {name: f"0x{value:0{width}x}" for name, (value, width) in ids.items() if isinstance(value, int)}
     gen, width = function.max_link_gen, function.max_link_width
-    said |= {"link_speed": _GEN[gen]} if isinstance(gen, int) and gen in _GEN else {}
-    return said | ({"link_width": str(width)} if isinstance(width, int) else {})
+    attributes |= {"link_speed": _GEN[gen]} if isinstance(gen, int) and gen in _GEN else {}
+    return attributes | ({"link_width": str(width)} if isinstance(width, int) else {})
 
 
 def _gpu(at: Element, snapshot: Snapshot, topology: Topology, gpu: Device, placed: Sequence[Placement]) -> None:
@@ -112,8 +112,8 @@ def _gpu(at: Element, snapshot: Snapshot, topology: Topology, gpu: Device, place
     boards = rows(snapshot.gpu_board)
     sm = next(_capability(boards, gpu), "")
     dev = gpu.index if isinstance(gpu.index, int) else rank
-    said = {"dev": str(dev), "rank": str(rank)} | ({"sm": sm} if sm else {})
-    element = SubElement(at, "gpu", said)
+    attributes = {"dev": str(dev), "rank": str(rank)} | ({"sm": sm} if sm else {})
+    element = SubElement(at, "gpu", attributes)
     for target, count, kind in _nvlinks(snapshot, topology, gpu):
         SubElement(element, "nvlink", {"target": target, "count": str(count), "tclass": kind})
 
@@ -162,19 +162,19 @@ def _nic(
     at: Element, snapshot: Snapshot, hca: str, way: tuple[int | None, int | None], suffix: str = ""
 ) -> None:  # fmt: skip
     element = SubElement(at, "nic")
-    said = {name: str(number) for name, number in zip(("rail", "plane"), way, strict=True) if number is not None}
+    attributes = {name: str(number) for name, number in zip(("rail", "plane"), way, strict=True) if number is not None}
     devices = rows(snapshot.ib_ports)
     guids = _guids(snapshot)
     for device in devices:
         if device.device == hca and not isinstance(device.ports, Missing):
             for port in device.ports:
-                SubElement(element, "net", _net(port, guids) | {"name": f"{hca}{suffix}"} | said)
+                SubElement(element, "net", _net(port, guids) | {"name": f"{hca}{suffix}"} | attributes)
 
 
 def _net(port: IbPort, guids: Mapping[str, str]) -> dict[str, str]:
-    said = {"name": port.device, "port": str(port.port)}
-    said |= {} if isinstance(port.rate, Missing) else {"speed": str(round(port.rate.gbit_per_s * 1000))}
-    return said | ({"guid": guids[port.device]} if port.device in guids else {})
+    attributes = {"name": port.device, "port": str(port.port)}
+    attributes |= {} if isinstance(port.rate, Missing) else {"speed": str(round(port.rate.gbit_per_s * 1000))}
+    return attributes | ({"guid": guids[port.device]} if port.device in guids else {})
 
 
 def _guids(snapshot: Snapshot) -> Mapping[str, str]:

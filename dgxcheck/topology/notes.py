@@ -101,12 +101,12 @@ def nvlink_ends(
 
     What NVML was not asked, a ``stated`` matrix may tell.
     """
-    told = Gap.UNRECORDED if not isinstance(stated, Missing) and stated.labels else None
+    reason = Gap.UNRECORDED if not isinstance(stated, Missing) and stated.labels else None
     if isinstance(nvlinks, Missing):
         return
     for gpu in gpus:
         view = ends[gpu.name]
-        if view.gap is not None and gpu.index is not None and view.gap.gap is not told:
+        if view.gap is not None and gpu.index is not None and view.gap.gap is not reason:
             yield f"Some NVLinks of {gpu.name} are unknown ({_why(view.gap)})."
         for peer, links in sorted(view.elsewhere.items()):
             count = f"{links} NVLink{'' if links == 1 else 's'}"

@@ -107,13 +107,13 @@ def _kind(name: str) -> Literal["gpu", "nic"]:
 
 def _with_affinity(stated: NvidiaSmiTopo, name: str, device: Device) -> Device:
     """A device of the box with what the matrix tells of its place and the box does not."""
-    told = {
+    affinity = {
         "cpu_affinity": _column_text(stated.cpu_affinity, name, "CPU Affinity"),
         "numa_node": _node(stated.numa_affinity, name),
         "gpu_numa_id": _node(stated.gpu_numa_id, name),
     }
     return replace(device, **{
-        field: fact for field, fact in told.items()
+        field: fact for field, fact in affinity.items()
         if not isinstance(fact, Missing) and isinstance(getattr(device, field), Missing)
     })  # fmt: skip
 

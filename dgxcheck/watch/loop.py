@@ -81,11 +81,11 @@ class Watch:
     def _turn(self) -> None:
         self._follow_log()
         self._see_devices()
-        for said in self._workers.take():
-            if isinstance(said, Answer):
-                self._take(said)
+        for answer in self._workers.take():
+            if isinstance(answer, Answer):
+                self._take(answer)
             else:
-                self._dispatcher.note(children.NAMES[said.module], said.text, Status.UNKNOWN)
+                self._dispatcher.note(children.NAMES[answer.module], answer.text, Status.UNKNOWN)
         if self._caught_up:
             self._start_workers()
         self._dispatcher.turn()
@@ -152,22 +152,22 @@ class Watch:
             self._workers.start(children.NVML_EVENTS, {}, children.OPENING_S)
         self._judging.turn()
 
-    def _take(self, said: Answer) -> None:
+    def _take(self, answer: Answer) -> None:
         memory = self._dispatcher.memory
-        if said.module == children.COUNTERS:
-            events = changes(memory.readings, said.value, self._logged)
-            memory.readings = merged(memory.readings, said.value)
+        if answer.module == children.COUNTERS:
+            events = changes(memory.readings, answer.value, self._logged)
+            memory.readings = merged(memory.readings, answer.value)
             self._logged.clear()
             self._dispatcher.changed()
             self._dispatcher.tell(events)
-        elif said.module == children.JUDGEMENT:
-            self._judging.take(said.value)
-        elif isinstance(said.value, dict) and "xid" in said.value:
-            bdf, number = str(said.value["bdf"]), int(said.value["xid"])
+        elif answer.module == children.JUDGEMENT:
+            self._judging.take(answer.value)
+        elif isinstance(answer.value, dict) and "xid" in answer.value:
+            bdf, number = str(answer.value["bdf"]), int(answer.value["xid"])
             if self._dispatcher.tell([xid_event(bdf, number, "", self._times(bdf, str(number)) + 1)]) is Status.FAIL:
                 self._judging.soon()
-        elif isinstance(said.value, dict):
-            why = said.value.get("detail") or said.value.get("missing")
+        elif isinstance(answer.value, dict):
+            why = answer.value.get("detail") or answer.value.get("missing")
             self._dispatcher.note("NVML events", f"Xids are not monitored: {why}", Status.UNKNOWN)
 
     def _times(self, bdf: str, code: str) -> int:

@@ -54,8 +54,8 @@ class BaseBox(Record):
         """What the provenance of the import says of this box."""
         if self.kind == REPORT:
             return {}
-        said = self.head.get("provenance")
-        groups = said.get("groups") if isinstance(said, dict) else None
+        provenance_before = self.head.get("provenance")
+        groups = provenance_before.get("groups") if isinstance(provenance_before, dict) else None
         found: dict[str, Json] = {"onto": {"name": self.name, "kind": self.kind}}
         return found | ({"groups": groups} if groups is not None else {})
 
@@ -111,10 +111,10 @@ def stated(imported: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, J
             if name in old and not is_of(of, _MOVING) and not _agree(of, old[name], value):
                 words = " ".join((label(of), *(f"of link {keys[key]}" for key in keys if key == "link")))
                 texts = (text(of, each) for each in (old[name], value))
-                told = "{} is {} on the box, {} in the imported output".format(words, *texts)
+                comparison = "{} is {} on the box, {} in the imported output".format(words, *texts)
                 topic, subject = label(of).lower().replace(" ", "-"), _subject(after, now, keys)
                 if subject not in faulty:
-                    reports.add(subject, topic, "warn", Fault.CONTRADICTION, told)
+                    reports.add(subject, topic, "warn", Fault.CONTRADICTION, comparison)
     return reports.facts()
 
 

@@ -181,8 +181,8 @@ def _recording(
 def _provenance(reading: TextsRead, base: BaseBox | None) -> Json:
     files: list[Json] = []
     if reading.bundle is not None:
-        said = provenance(reading.bundle)["files"]
-        files += said if isinstance(said, list) else []
+        files_read = provenance(reading.bundle)["files"]
+        files += files_read if isinstance(files_read, list) else []
     for number, text in enumerate(reading.texts):
         tools: list[Json] = [*dict.fromkeys(part.found.tool for part in reading.used if part.file == text.name)]
         files.append({"file": _published(number), "tools": tools, "unread": len(reading.unread[text.name])})
@@ -213,9 +213,9 @@ def open_text(path: str, host: str = "", clock: Callable[[], float] = process_ti
     whose = f", some of another host ({', '.join(sorted(others)[:SHOWN])})" if others else ""
     refused = len(reading.combined.refused)
     cut = any(text.time.said for text in given)
-    said = [*([] if cut else selection), *([f"{counted(left, 'line')} not recognised{whose}"] if left else [])]
-    said += [f"{counted(refused, 'output')} left out because of contradictions"] if refused else []
-    unread = f"{', '.join(said)}: see dgxcheck import --show" if said else ""
+    notes = [*([] if cut else selection), *([f"{counted(left, 'line')} not recognised{whose}"] if left else [])]
+    notes += [f"{counted(refused, 'output')} left out because of contradictions"] if refused else []
+    unread = f"{', '.join(notes)}: see dgxcheck import --show" if notes else ""
     alarms = sum(len(alarming(text.lines, reading.unread[text.name])) for text in reading.texts)
     note = "; ".join(selection) if cut else ""
     origin = Origin("report", path, provenance="imported", note=note, unread=unread, alarms=alarms)

@@ -121,16 +121,16 @@ def _alike(own: Mode, other: Mode) -> bool:
 def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgement:
     silent = {path: gap for path, gap in own.items() if isinstance(gap, Missing) and _is_silent(path, gap)}
     model = _documented(box, gpu, own)
-    due: dict[str, object] = {path: gap for path, gap in silent.items() if _is_due(path, own, alike, model)}
-    due |= _not_on_pci(box, gpu)
+    required: dict[str, object] = {path: gap for path, gap in silent.items() if _is_due(path, own, alike, model)}
+    required |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
-    if not due and not gone:
+    if not required and not gone:
         known = "its model and " if box.board(gpu) is not None and box.board_id(gpu) else ""
         if not known and sum(len(group.members) for group in alike) < 2:
             return skip("no-reference", "its model is not known, and there is no other GPU of it")
         return Judgement(Status.PASS, f"answers what {known}the other GPUs of its model answer")
-    gaps = [gap for gap in {**due, **gone}.values() if isinstance(gap, Missing)]
-    since = "" if due else " at the second reading"
+    gaps = [gap for gap in {**required, **gone}.values() if isinstance(gap, Missing)]
+    since = "" if required else " at the second reading"
     queries = counted(len(gaps), "query", "queries")
     message = f"no answer to {queries} that this GPU must answer{since}, first {gaps[0].where}: {gaps[0]}"
     return Judgement(Status.UNKNOWN, message, len(gaps), 0, "queries", _evidence(gaps))

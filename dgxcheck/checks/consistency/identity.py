@@ -76,10 +76,10 @@ def far_ends(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
     for link in [link for link in rows(box.snapshot.nvlink) if link.bdf == gpu.bdf]:
         function = box.topology.functions.get(link.remote_bdf) if isinstance(link.remote_bdf, str) else None
         if function is not None and isinstance(link.remote_type, int) and link.remote_type != _UNKNOWN_END:
-            due = _GPU_END if function.bdf in gpus else _SWITCH_END if is_nvswitch(function) else link.remote_type
-            if link.remote_type != due:
+            wanted = _GPU_END if function.bdf in gpus else _SWITCH_END if is_nvswitch(function) else link.remote_type
+            if link.remote_type != wanted:
                 asked = question("nvmlDeviceGetNvLinkRemoteDeviceType", link.bdf, link.link)
-                text = f"NVLink {link.link} leads to {function.bdf}, of type {due}, and calls it {link.remote_type}"
+                text = f"NVLink {link.link} leads to {function.bdf}, of type {wanted}, and calls it {link.remote_type}"
                 yield Contradiction(text, (Evidence(asked, link.remote_type),))
 
 

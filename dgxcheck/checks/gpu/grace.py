@@ -48,8 +48,8 @@ def _memory_node(box: Box, gpu: Device) -> Judgement:
     if mode == "driver" or not (others or mode == "numa"):
         return skip("not-configured", "the driver keeps GPU memory to itself (CoherentGPUMemoryMode)", *evidence)
     evidence += [Evidence("/proc/driver/nvidia/params", f"CoherentGPUMemoryMode: {mode}")] if mode else []
-    due = f"as that of {others[0].name} is" if others else "as the driver is set to make it"
-    message = f"its memory is no NUMA node, {due}"
+    expected = f"as that of {others[0].name} is" if others else "as the driver is set to make it"
+    message = f"its memory is no NUMA node, {expected}"
     return judged(Fault.MEMORY_NODE, message, 0, 1, "", tuple(evidence), warns=True)
 
 

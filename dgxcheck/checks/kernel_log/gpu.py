@@ -178,8 +178,8 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
 
 def _reason(events: Sequence[NotStarted]) -> _Reason:
     """The most particular one that these say."""
-    said = {event.why for event in events}
-    return next((reason for why, reason in _REASONS.items() if why in said), _Reason(Fault.GPU_NOT_STARTED, "", ""))
+    reasons = {event.why for event in events}
+    return next((reason for why, reason in _REASONS.items() if why in reasons), _Reason(Fault.GPU_NOT_STARTED, "", ""))
 
 
 def _runs_others(box: Box, gpu: Device) -> bool:

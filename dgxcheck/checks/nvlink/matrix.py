@@ -68,7 +68,7 @@ def _against(stated: NvidiaSmiTopo, own: Mapping[IdPair, tuple[str, str]]) -> Ju
     differing = {tuple(sorted(pair)): labels for pair, labels in own.items() if labels[0] != labels[1]}
     if not differing:
         return Judgement(Status.PASS, "the imported matrix shows what the box reports", 0, 0, "pairs")
-    shown = [f"{a}-{b} {said}, not {is_own}" for (a, b), (said, is_own) in sorted(differing.items())]
+    shown = [f"{a}-{b} {printed}, not {is_own}" for (a, b), (printed, is_own) in sorted(differing.items())]
     more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
     message = f"the imported matrix differs from what the box reports: {', '.join(shown[:SHOWN])}{more}"
     evidence = (Evidence(WHERE, ", ".join(shown[:SHOWN])),)

@@ -34,16 +34,16 @@ def _number(box: Box) -> Judgement:
     if expected is None and not lost:
         why = "no reference number of NVSwitches" if present else "no NVSwitch is present"
         return skip("no-reference" if present else "not-supported", why)
-    due = max(int(expected or 0), len(present) + len(lost))
+    wanted = max(int(expected or 0), len(present) + len(lost))
     evidence = (Evidence(PCI_DEVICES, ", ".join(function.bdf for function in present) or "none"),)
-    if len(present) >= due:
+    if len(present) >= wanted:
         return Judgement(
-            Status.PASS, counted(len(present), "NVSwitch", "NVSwitches"), len(present), due, "NVSwitches", evidence
+            Status.PASS, counted(len(present), "NVSwitch", "NVSwitches"), len(present), wanted, "NVSwitches", evidence
         )
-    message = f"{len(present)} of {counted(due, 'NVSwitch', 'NVSwitches')} found on PCI"
+    message = f"{len(present)} of {counted(wanted, 'NVSwitch', 'NVSwitches')} found on PCI"
     if lost:
         message += f"; NVLinks lead to {', '.join(lost)}, which {'is' if len(lost) == 1 else 'are'} not there"
-    return Judgement(Status.FAIL, message, len(present), due, "NVSwitches", evidence, fault=Fault.NVSWITCH_MISSING)
+    return Judgement(Status.FAIL, message, len(present), wanted, "NVSwitches", evidence, fault=Fault.NVSWITCH_MISSING)
 
 
 def _expected(box: Box) -> int | float | None:

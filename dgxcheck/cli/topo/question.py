@@ -51,8 +51,8 @@ class Question(Record, kw_only=False):
     def notes(self) -> str:
         """What the matrix says below its legend, for the questions that show no matrix."""
         headline = [self.topology.headline] if self.topology.headline else []
-        said = [*map(visible, (*headline, *self.topology.notes)), *provenance.line(self.machine.origin)]
-        return lines(["", *said]) if said else ""
+        remarks = [*map(visible, (*headline, *self.topology.notes)), *provenance.line(self.machine.origin)]
+        return lines(["", *remarks]) if remarks else ""
 
 
 def exactly(topology: Topology, ids: str, count: int, option: str) -> tuple[Device, ...]:

@@ -71,12 +71,12 @@ def _title(fleet: Fleet) -> str:
 
 
 def _lead(fleet: Fleet) -> str:
-    told = f"{text.counts(fleet)}."
+    lead = f"{text.counts(fleet)}."
     if not fleet.kinds:
-        return f"{told} No problems found in the checks that ran."
+        return f"{lead} No problems found in the checks that ran."
     worst = fleet.kinds[0]
     action = text.first_action(worst)
-    return f"{told} Worst: {worst.check} on {counted(len(worst.nodes), 'node')}{f'; do: {action}' if action else ''}"
+    return f"{lead} Worst: {worst.check} on {counted(len(worst.nodes), 'node')}{f'; do: {action}' if action else ''}"
 
 
 def _facts(fleet: Fleet) -> Iterator[tuple[str, str]]:
@@ -105,8 +105,8 @@ def _tile(fleet: Fleet, name: str) -> Tile:
     if node is None:
         return Tile(name, "skip", "no result")
     checks = dict.fromkeys(fault.fault.check for fault in node.faults)
-    told = f"{node.verdict}, {', '.join([*checks][:5])}" if checks else node.verdict
-    return Tile(name, node.verdict, told)
+    summary = f"{node.verdict}, {', '.join([*checks][:5])}" if checks else node.verdict
+    return Tile(name, node.verdict, summary)
 
 
 def _unread(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
@@ -129,10 +129,10 @@ def _kinds(kinds: Sequence[KindOfFault]) -> Iterator[Block]:
 
 def _problem(kind: KindOfFault) -> ProblemBlock:
     count = len(kind.nodes)
-    said = text.example(kind)
+    words = text.example(kind)
     blocks = [
         Paragraph(f"{counted(count, 'node')}: {folded(kind.nodes)}"),
-        Paragraph(said if count == 1 else f"For example {said}"),
+        Paragraph(words if count == 1 else f"For example {words}"),
     ]
     if kind.common:
         blocks.append(Paragraph(f"{text.COMMON[0].upper()}{text.COMMON[1:]}."))
@@ -168,8 +168,8 @@ def _figure(figure: FleetFigure) -> tuple[Cell, ...]:
         f"{each.node} {text.number(each.value)} ({100 * each.off:+.0f} %)" for each in figure.outliers[:_MOST_NODES]
     ]
     nodes += [f"and {len(figure.outliers) - _MOST_NODES} more"] if figure.outliers[_MOST_NODES:] else []
-    told = f"{low} to {high}, median {middle} of {sum(figure.counts)} nodes"
-    return Cell(figure.key), Cell(told, note=group, spread=drawn), Cell(", ".join(nodes))
+    figures = f"{low} to {high}, median {middle} of {sum(figure.counts)} nodes"
+    return Cell(figure.key), Cell(figures, note=group, spread=drawn), Cell(", ".join(nodes))
 
 
 def _versions(fleet: Fleet) -> Iterator[Block]:
@@ -188,10 +188,10 @@ def _scores(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
 
 def _rows(head: tuple[str, ...], rows: Iterable[tuple[Cell, ...]]) -> list[Block]:
     """A table; what is beyond its first rows unfolds."""
-    told = tuple(rows)
-    if not told:
+    cells = tuple(rows)
+    if not cells:
         return []
-    first: list[Block] = [Table(head=head, rows=told[:_MOST_ROWS])]
-    if more := told[_MOST_ROWS:]:
+    first: list[Block] = [Table(head=head, rows=cells[:_MOST_ROWS])]
+    if more := cells[_MOST_ROWS:]:
         first.append(Fold(title=f"{len(more)} more", blocks=(Table(head=head, rows=more),)))
     return first

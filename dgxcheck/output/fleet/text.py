@@ -122,10 +122,10 @@ def _recorded(fleet: Fleet) -> list[str]:
 def _kind(kind: KindOfFault) -> str:
     one = len(kind.nodes) == 1
     what = example(kind)
-    told = what if one else f"for example {what}"
+    words = what if one else f"for example {what}"
     action = first_action(kind)
     do = f"; {COMMON}" if kind.common else f"; do: {action}" if action else ""
-    return f"{kind.status} {kind.check} {folded(kind.nodes)} ({len(kind.nodes)}): {told}{do}"
+    return f"{kind.status} {kind.check} {folded(kind.nodes)} ({len(kind.nodes)}): {words}{do}"
 
 
 def _unproven(node: Node, found: OpenFault) -> str:

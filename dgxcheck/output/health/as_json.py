@@ -98,8 +98,8 @@ def _acknowledged(assessment: Assessment) -> dict[str, Json]:
 
 def _of_nothing(assessment: Assessment) -> dict[str, Json]:
     """Left out where every acknowledgement names what is here."""
-    told: list[Json] = [{"check": each.check, "device": each.device or None} for each in assessment.unmatched]
-    return {"acknowledged_but_not_here": told} if told else {}
+    rows: list[Json] = [{"check": each.check, "device": each.device or None} for each in assessment.unmatched]
+    return {"acknowledged_but_not_here": rows} if rows else {}
 
 
 def _acknowledgement(finding: Finding) -> dict[str, Json]:

@@ -32,11 +32,11 @@ DEFAULTS = Settings()
 
 def explained(check: Check, settings: Settings) -> str:
     """What ``--explain`` prints."""
-    told = [check.id, f"  Rule:   {rule(check, settings)}", f"  Source: {check.source}"]
+    text_lines = [check.id, f"  Rule:   {rule(check, settings)}", f"  Source: {check.source}"]
     for name in _NUMBER.findall(check.rule):
         at_site = f"{settings.path}; default {_number(name, DEFAULTS)}" if name in settings.thresholds else ""
-        told.append(f"  {name}: {_number(name, settings)} ({at_site or THRESHOLDS[name].source})")
-    return lines([*told, f"  Remedy: {check.remedy}."])
+        text_lines.append(f"  {name}: {_number(name, settings)} ({at_site or THRESHOLDS[name].source})")
+    return lines([*text_lines, f"  Remedy: {check.remedy}."])
 
 
 def rule(check: Check, settings: Settings) -> str:
@@ -58,19 +58,19 @@ def on_box(
 ) -> str:  # fmt: skip
     """The rules, every finding in a line, and the worst of them in full."""
     ids = {finding.id for finding in found} if about.fault is not None else {check.id for check in about.checks}
-    told = [f"{about.fault.word} ({about.fault.category}): {about.fault.meaning}", ""] if about.fault else []
+    text_lines = [f"{about.fault.word} ({about.fault.category}): {about.fault.meaning}", ""] if about.fault else []
     for check in CHECKS:
         if check.id in ids:
-            told += [*explained(check, settings).splitlines(), ""]
+            text_lines += [*explained(check, settings).splitlines(), ""]
     ranked = sorted(found, key=lambda finding: _RANK[finding.status])
     in_full = len(ranked) == 1 or bool(ranked and ranked[0].status in BAD)
-    told.append(f"On this box, {counted(len(ranked), 'finding')}:" if ranked else "On this box: no such finding")
+    text_lines.append(f"On this box, {counted(len(ranked), 'finding')}:" if ranked else "On this box: no such finding")
     if len(ranked) > 1:
-        told += [f"  {sentence(finding)}" for finding in ranked[:_MOST]]
-        told += [f"  and {len(ranked) - _MOST} more; list them with -v"] if ranked[_MOST:] else []
-    told += ["", *_in_full(ranked[0], assessment)] if in_full else []
-    told += ["", *provenance.line(assessment.origin)]
-    return lines(wrapped(line, width, 20 if "─" in line else 11) for line in told)
+        text_lines += [f"  {sentence(finding)}" for finding in ranked[:_MOST]]
+        text_lines += [f"  and {len(ranked) - _MOST} more; list them with -v"] if ranked[_MOST:] else []
+    text_lines += ["", *_in_full(ranked[0], assessment)] if in_full else []
+    text_lines += ["", *provenance.line(assessment.origin)]
+    return lines(wrapped(line, width, 20 if "─" in line else 11) for line in text_lines)
 
 
 def _in_full(finding: Finding, assessment: Assessment) -> list[str]:
@@ -131,16 +131,16 @@ def score_text(score: Score | None, choice: SelectedProfile | None, level: str) 
     """A line per area with its weight, below it one per expectation; equal ones of several GPUs stand together."""
     if score is None or choice is None:
         return lines(["Score: none (no reference machine matches; select one with --profile)."])
-    told: list[tuple[str, ...]] = [("", "", "share", "measured", "expected", "of", "source")]
+    table: list[tuple[str, ...]] = [("", "", "share", "measured", "expected", "of", "source")]
     for area, weight in WEIGHTS.items():
         parts = [expectation for expectation in score.expectations if expectation.area == area]
         if parts:
             mean = f"{score.areas[area]:g}" if area in score.areas else "-"
-            told.append((area, f"weight {weight}", mean, "", "", "", ""))
-        told += [_cells([*same]) for _, same in groupby(sorted(parts, key=lambda each: each.id), key=_alike)]
+            table.append((area, f"weight {weight}", mean, "", "", "", ""))
+        table += [_cells([*same]) for _, same in groupby(sorted(parts, key=lambda each: each.id), key=_alike)]
     total = "none" if score.total is None else f"{score.total:g}"
     head = f"{visible(choice.profile.title)}, level {level}: score {total}, coverage {percent(score.coverage)}"
-    return lines([head, *_reasons(score), "", *columns(told)])
+    return lines([head, *_reasons(score), "", *columns(table)])
 
 
 def _reasons(score: Score) -> list[str]:

@@ -36,13 +36,13 @@ _MOST = 24
 
 def explained(rows: Collection[Fact], assessment: Assessment, settings: Settings) -> str:
     """A paragraph per fact, then its values with the devices that have them."""
-    told: list[str] = []
+    text_lines: list[str] = []
     for row in rows:
-        told.append(f"{label((row,))} ({names(row)[1]}): {row.nature}")
-        told += [*(f"  {line}" for line in _of_row(row, settings)), ""]
+        text_lines.append(f"{label((row,))} ({names(row)[1]}): {row.nature}")
+        text_lines += [*(f"  {line}" for line in _of_row(row, settings)), ""]
     values = [*_values(rows, assessment)]
-    told += ["On this box:" if values else "On this box: no such fact", *(f"  {line}" for line in values[:_MOST])]
-    return lines([*told, *([f"  and {len(values) - _MOST} more values"] if values[_MOST:] else [])])
+    text_lines += ["On this box:" if values else "On this box: no such fact", *(f"  {line}" for line in values[:_MOST])]
+    return lines([*text_lines, *([f"  and {len(values) - _MOST} more values"] if values[_MOST:] else [])])
 
 
 def _of_row(row: Fact, settings: Settings) -> Iterator[str]:

@@ -52,8 +52,8 @@ _BEHIND: Mapping[str, str] = {"link": "PCIe link to", "bridge": "switch above", 
 def headline(assessment: Assessment, cause: Cause, room: int = LONGEST) -> str:
     """Problem and first action; where there is little room without asides, then with the action in fewer words."""
     action = _action(cause)
-    told = action_text(action, remedies_of(assessment.findings))
-    actions = [*dict.fromkeys(_texts(action, told, cause.component.kind == "gpus"))]
+    command = action_text(action, remedies_of(assessment.findings))
+    actions = [*dict.fromkeys(_texts(action, command, cause.component.kind == "gpus"))]
     for most in (min(room, _GOOD), room):
         for text in actions:
             what = problem(assessment, cause, text)
@@ -148,8 +148,8 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
         return f"{'NVLinks' if kind == 'nvlink' else 'P2P'} {component.name.replace(' - ', '-')}"
     if kind == "host":
         devices = _failing(worst)
-        said = any(word.rstrip("s") in what.lower() for word in part.lower().split() if len(word) > _LEAST_WORD)
-        return devices if said else f"{part or 'host'} of {devices}" if devices else part
+        is_named = any(word.rstrip("s") in what.lower() for word in part.lower().split() if len(word) > _LEAST_WORD)
+        return devices if is_named else f"{part or 'host'} of {devices}" if devices else part
     if kind == "gpus":
         return f"all {len(component.shared_by)} GPUs"
     if kind == "subnet-manager" or (kind == "driver" and len(worst) > 1 and worst[0].subject.kind == "gpu"):
@@ -245,6 +245,6 @@ def shortened(text: str, room: int) -> str:
     """Without what stands in parentheses, then up to a comma or colon, then to a blank."""
     if len(text) <= room or len(text := _ASIDE.sub("", text)) <= room:
         return text
-    said = text.find(": ") + 2  # of the subject nothing is cut
-    end = max(text.rfind(mark, said, room - 1) for mark in (", ", ": "))
+    begin = text.find(": ") + 2  # of the subject nothing is cut
+    end = max(text.rfind(mark, begin, room - 1) for mark in (", ", ": "))
     return f"{text[: end if end > room // 2 else text.rfind(' ', 0, room - 2)].rstrip(',: ')} .."

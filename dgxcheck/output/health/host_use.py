@@ -31,8 +31,8 @@ def as_text(assessment: Assessment, verbose: bool) -> list[str]:
 def as_json(assessment: Assessment) -> dict[str, Json]:
     """``programs`` and ``host_load``."""
     load = assessment.host_load
-    told = either("host_load", load) if isinstance(load, Missing) else {"host_load": _load(load)}
-    return {"programs": [_program(program) for program in assessment.programs], **told}
+    load_members = either("host_load", load) if isinstance(load, Missing) else {"host_load": _load(load)}
+    return {"programs": [_program(program) for program in assessment.programs], **load_members}
 
 
 def _cells(program: Program) -> list[str]:
@@ -58,8 +58,8 @@ def _host(load: HostLoad | Missing) -> str:
 
 
 def _program(program: Program) -> Json:
-    told = members(program, "gpu bdf pid") | either("gpu_memory_bytes", program.gpu_memory)
-    return told | either("name", program.name) | either("user", program.user) | either("command", program.command)
+    json = members(program, "gpu bdf pid") | either("gpu_memory_bytes", program.gpu_memory)
+    return json | either("name", program.name) | either("user", program.user) | either("command", program.command)
 
 
 def _load(load: HostLoad | None) -> Json:

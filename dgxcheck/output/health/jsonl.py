@@ -67,18 +67,18 @@ def _found(assessment: Assessment) -> list[Json]:
     """What did not pass, the worst first."""
     blamed = {key: cause.component.id for cause in assessment.causes for key in cause.explains}
     remedy = remedies(assessment.diagnosis, assessment.findings)
-    told = [finding for status in BAD for finding in assessment.findings if finding.status is status]
-    return [_finding(finding, blamed.get(finding.key), remedy[finding.key]) for finding in told]
+    problems = [finding for status in BAD for finding in assessment.findings if finding.status is status]
+    return [_finding(finding, blamed.get(finding.key), remedy[finding.key]) for finding in problems]
 
 
 def _finding(finding: Finding, cause: str | None, remedy: str) -> Json:
-    said, known = finding.judgement, finding.acknowledgement
+    judged, known = finding.judgement, finding.acknowledgement
     return {
         "key": finding.key,
-        "status": said.status.value,
-        "fault": None if said.fault is None else said.fault.word,
+        "status": judged.status.value,
+        "fault": None if judged.fault is None else judged.fault.word,
         "subject": subject_name(finding.subject),
-        **members(said, "message measured expected unit?"),
+        **members(judged, "message measured expected unit?"),
         "cause": cause,
         "action": remedy,
         **({"acknowledged": known.reason} if known is not None and finding.acknowledged else {}),

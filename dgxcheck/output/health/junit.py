@@ -109,8 +109,8 @@ def _told(finding: Finding, advice: Sequence[str]) -> list[str]:
     judgement = finding.judgement
     lines = [f"{finding.status.value}: {judgement.message}"]
     if judgement.measured is not None:
-        due = "" if judgement.expected is None else f", expected {judgement.expected} {judgement.unit}".rstrip()
-        lines.append(f"measured {judgement.measured} {judgement.unit}".rstrip() + due)
+        expectation = "" if judgement.expected is None else f", expected {judgement.expected} {judgement.unit}".rstrip()
+        lines.append(f"measured {judgement.measured} {judgement.unit}".rstrip() + expectation)
     lines += [f"{item.where}: {item.value}" for item in judgement.evidence]
     if (known := finding.acknowledgement) is not None:
         lapsed = f"; lapsed: {known.lapsed}" if known.lapsed else ""

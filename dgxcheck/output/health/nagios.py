@@ -33,8 +33,8 @@ FIRST_LINE = 80
 def render(report: HealthReport) -> str:
     """The verdict and what is to blame in one line of about 80 characters before the performance data."""
     assessment = report.assessment
-    told = [finding for status in _TOLD for finding in assessment.findings if finding.status is status]
-    bad, known = ([finding for finding in told if finding.acknowledged is is_known] for is_known in (False, True))
+    problems = [finding for status in _TOLD for finding in assessment.findings if finding.status is status]
+    bad, known = ([finding for finding in problems if finding.acknowledged is is_known] for is_known in (False, True))
     seen = counts(assessment.findings)
     counted = (f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
     performance = " ".join((*counted, *_score(assessment), *_measured(assessment)))

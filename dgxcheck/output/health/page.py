@@ -195,11 +195,11 @@ def problems(assessment: Assessment) -> Iterator[Block]:
     for number, finding in enumerate(
         (each for each in worst_first(assessment.findings) if each.key in loose), len(assessment.causes) + 1
     ):
-        told: list[Block] = [Paragraph(sentence(finding), TONES[finding.status])]
+        paragraphs: list[Block] = [Paragraph(sentence(finding), TONES[finding.status])]
         advised = finding.status is not Status.UNKNOWN or finding.judgement.remedy
-        told += [Paragraph(f"Do: {visible(finding.remedy)}")] if advised else []
+        paragraphs += [Paragraph(f"Do: {visible(finding.remedy)}")] if advised else []
         yield ProblemBlock(title=f"{number}. {visible(subject_name(finding.subject))}", tone=TONES[finding.status],
-                      blocks=tuple(told))  # fmt: skip
+                      blocks=tuple(paragraphs))  # fmt: skip
     for finding in assessment.findings:
         known = finding.acknowledgement
         if known is not None and finding.acknowledged:

@@ -31,14 +31,14 @@ def render(report: HealthReport) -> str:
     causes = [cause for cause in assessment.causes if cause.severity is not Status.UNKNOWN]
     if not causes:
         return lines([f"No ticket: no cause was found ({assessment.verdict.value})."])
-    told = [f"Machine: {overview.machine(assessment) or _UNKNOWN}"]
-    told += [f"{name}: {_text(value)}" for name, value in _versions(assessment)]
-    told += provenance.line(assessment.origin)
+    text_lines = [f"Machine: {overview.machine(assessment) or _UNKNOWN}"]
+    text_lines += [f"{name}: {_text(value)}" for name, value in _versions(assessment)]
+    text_lines += provenance.line(assessment.origin)
     for number, cause in enumerate(causes, 1):
-        told += ["", *_case(assessment, number, cause)]
+        text_lines += ["", *_case(assessment, number, cause)]
     attached = [line.replace("Save first", "To attach (save it before the steps above)") for line in save_first(causes)]
-    told += ["", *attached] if attached else []
-    return lines(wrapped(visible(line), report.width, 2) for line in told)
+    text_lines += ["", *attached] if attached else []
+    return lines(wrapped(visible(line), report.width, 2) for line in text_lines)
 
 
 def _versions(assessment: Assessment) -> Iterator[tuple[str, object]]:

@@ -150,9 +150,9 @@ def _legend(drawn: Mosaic, tiles: Sequence[Tile]) -> tuple[str, float]:
     for tone, word in drawn.words:
         count = sum(tile.tone == tone for tile in tiles)
         if count:
-            told = f"{word}: {count}"
-            parts.append(f"{_square(tone, x, 2, 14)}{_mark(tone, x, 2, 14)}{_written(told, x + 20, 13.5, _LABEL)}")
-            x += 20 + text_width(told, _LABEL) + 22
+            text = f"{word}: {count}"
+            parts.append(f"{_square(tone, x, 2, 14)}{_mark(tone, x, 2, 14)}{_written(text, x + 20, 13.5, _LABEL)}")
+            x += 20 + text_width(text, _LABEL) + 22
     return "".join(parts), 26.0
 
 

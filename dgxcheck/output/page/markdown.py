@@ -14,11 +14,11 @@ _ACTIVE = re.compile(r"([\\`*_\[\]<|~&]|^[#>+=-]|^[0-9]+(?=[.)] ))")
 
 def render(page: Page) -> str:
     """Headings, lists, tables, and code blocks for what is typed and for the matrix."""
-    told = [f"# {escaped(page.status)}: {escaped(page.title)}", "", escaped(page.lead), ""]
-    told += [f"- {escaped(name)}: {escaped(value)}" for name, value in page.facts]
+    text_lines = [f"# {escaped(page.status)}: {escaped(page.title)}", "", escaped(page.lead), ""]
+    text_lines += [f"- {escaped(name)}: {escaped(value)}" for name, value in page.facts]
     for section in page.sections:
-        told += ["", f"## {escaped(section.title)}", *_blocks(section.blocks, 3)]
-    return lines(told)
+        text_lines += ["", f"## {escaped(section.title)}", *_blocks(section.blocks, 3)]
+    return lines(text_lines)
 
 
 def _blocks(blocks: Iterable[Block], level: int) -> Iterator[str]:

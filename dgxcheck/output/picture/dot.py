@@ -23,18 +23,18 @@ def render(
     nvme: bool = False,
 ) -> str:  # fmt: skip
     """A directed graph from the host bridges down, a cluster for each NUMA node, NVLinks without direction."""
-    told = ["digraph dgxcheck {", f"  label={_quoted(title)}; labelloc=t; forcelabels=true; fontname=Helvetica;",
+    dot = ["digraph dgxcheck {", f"  label={_quoted(title)}; labelloc=t; forcelabels=true; fontname=Helvetica;",
             "  node [shape=box, style=filled, fillcolor=white, fontname=Helvetica];",
             "  edge [dir=none, fontname=Helvetica, fontsize=10];"]  # fmt: skip
     for number, panel in enumerate(panels(topology, numa, others(topology, marks, nvme), ghosts(marks))):
         label = "\n".join(filter(None, (panel.title, panel.cpus)))
-        told += [f"  subgraph cluster_{number} {{", f"    label={_quoted(label)}; style=filled; color={_hex('panel')};"]
+        dot += [f"  subgraph cluster_{number} {{", f"    label={_quoted(label)}; style=filled; color={_hex('panel')};"]
         for node in panel.children:
-            told += [f"    {line}" for line in _tree(node, None, marks)]
-        told.append("  }")
-    told += [f"  {line}" for line in _nvlinks(topology, marks)]
-    told += [f"  // {visible(mark.words)}" for mark in marks]
-    return lines([*told, "}"])
+            dot += [f"    {line}" for line in _tree(node, None, marks)]
+        dot.append("  }")
+    dot += [f"  {line}" for line in _nvlinks(topology, marks)]
+    dot += [f"  // {visible(mark.words)}" for mark in marks]
+    return lines([*dot, "}"])
 
 
 def _tree(node: TreeNode, above: TreeNode | None, marks: Sequence[Mark]) -> Iterator[str]:

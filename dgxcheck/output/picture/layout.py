@@ -171,9 +171,9 @@ def _captions(marks: Sequence[Mark], notes: Sequence[str], width: float, y: floa
         boxes.append((wrapped(text, width, NORMAL), NORMAL, mark.tone))
     boxes += [(wrapped(visible(note), width, SMALL), SMALL, None) for note in notes]
     shapes = []
-    for told, size, tone in boxes:
-        height = len(told) * size * LINE + 3
-        lines = tuple(TextLine(line, size, False, tone) for line in told)
+    for caption, size, tone in boxes:
+        height = len(caption) * size * LINE + 3
+        lines = tuple(TextLine(line, size, False, tone) for line in caption)
         shapes.append(TextBox(kind="caption", rect=Rect(MARGIN, y, width, height), lines=lines, tone=tone))
         y += height
     return shapes, y

@@ -26,22 +26,22 @@ def document(topology: Topology, origin: Origin, added: dict[str, Json]) -> str:
 
 
 def _device(device: Device) -> Json:
-    told = members(device, "name kind")
-    told |= either("bdf", device.path if shown(device.bdf) is None else device.bdf)
+    json = members(device, "name kind")
+    json |= either("bdf", device.path if shown(device.bdf) is None else device.bdf)
     if device.kind == "gpu":
-        told |= either("index", device.uuid if device.index is None else device.index) | either("uuid", device.uuid)
+        json |= either("index", device.uuid if device.index is None else device.index) | either("uuid", device.uuid)
     else:
-        told |= either("is_vf", device.is_vf)
-    told |= either("numa_node", device.numa_node) | either("cpu_affinity", device.cpu_affinity)
+        json |= either("is_vf", device.is_vf)
+    json |= either("numa_node", device.numa_node) | either("cpu_affinity", device.cpu_affinity)
     if device.kind == "gpu":
-        told |= either("gpu_numa_id", device.gpu_numa_id) | either("nvlink_positions", device.nvlink_positions)
+        json |= either("gpu_numa_id", device.gpu_numa_id) | either("nvlink_positions", device.nvlink_positions)
     if isinstance(device.path, Missing):
-        told |= either("path", device.path)
+        json |= either("path", device.path)
     else:
-        told["path"] = list(device.path)
+        json["path"] = list(device.path)
     for key in ("link_gen", "link_width", "max_link_gen", "max_link_width"):
-        told |= either(key, device.path if device.function is None else getattr(device.function, key))
-    return told
+        json |= either(key, device.path if device.function is None else getattr(device.function, key))
+    return json
 
 
 def of_link(link: Link) -> dict[str, Json]:

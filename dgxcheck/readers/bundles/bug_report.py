@@ -213,9 +213,9 @@ def _names(known: Mapping[str, str]) -> dict[str, str]:
         for rest, name in pairs:
             rests.setdefault(rest, set()).add(name)
     counted = Counter(name for pairs in splits.values() for name in {name for _, name in pairs})
-    told = {name for pairs in splits.values() for rest, name in pairs
+    shared = {name for pairs in splits.values() for rest, name in pairs
             if len(rests[rest]) > 1 and (_is_tool(rest) or counted[name] > 1)}  # fmt: skip
-    own = {file: [name for _, name in pairs if name in told] for file, pairs in splits.items()}
+    own = {file: [name for _, name in pairs if name in shared] for file, pairs in splits.items()}
     return {file: max(names, key=lambda name: (counted[name], len(name))) for file, names in own.items() if names}
 
 

@@ -91,8 +91,8 @@ def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if total is not None and not part:
         counts = {how: int(total[how]) for how in ("fail", "warn", "pass")}
         how: Outcome = "fail" if counts["fail"] else "warn" if counts["warn"] else "pass"
-        said = f"errors: {counts['fail']}, warnings: {counts['warn']}; list the tests with nvidia-healthmon -v"
-        part.add(HOST, "results", how, None if how == "pass" else Fault.TEST_FAILED, "" if how == "pass" else said)
+        counted = f"errors: {counts['fail']}, warnings: {counts['warn']}; list the tests with nvidia-healthmon -v"
+        part.add(HOST, "results", how, None if how == "pass" else Fault.TEST_FAILED, "" if how == "pass" else counted)
     if [*sorted(order)] == [*range(len(order))]:
         part.found |= {f"{INDEX} {index}": bdf for index, bdf in sorted(order.items())}
     return part.imported() if part else ()

@@ -72,11 +72,11 @@ def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(NUMACTL_TOOL)
     nodes: list[str] = []
     below = False
-    said: int | None = None
+    total: int | None = None
     for number, raw in enumerate(bounded(lines)):
         line = bare(raw)
         if match := _NUMACTL_HEAD.fullmatch(line):
-            said = int(match[1])
+            total = int(match[1])
         elif match := _CPUS.fullmatch(line):
             nodes.append(f"node{match[1]}")
             part.found[f"text {NODES}/node{match[1]}/cpulist"] = f"{','.join(_ranges(match[2].split()))}\n"
@@ -90,7 +90,7 @@ def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif not (nodes and _FREE.fullmatch(line)):
             continue
         part.lines.add(number)
-    if said is None or said == len(set(nodes)):
+    if total is None or total == len(set(nodes)):
         part.found[f"names {NODES}"] = [*dict.fromkeys(nodes)]
     return part.imported() if nodes else ()
 

@@ -91,8 +91,8 @@ def is_prose(line: str) -> bool:
     sentence = known >= PROSE_FEWEST and 10 * known >= (5 if comment else 6) * len(words)
     if (comment and sentence) or _URL.search(text) or (text.endswith(":") and words and ":" not in text[:-1]):
         return True
-    told = sentence or (not text.isascii() and len(_CJK.findall(text)) >= PROSE_FEWEST)
-    return told and not _TECHNICAL.search(text)
+    is_sentence = sentence or (not text.isascii() and len(_CJK.findall(text)) >= PROSE_FEWEST)
+    return is_sentence and not _TECHNICAL.search(text)
 
 
 _EDGES = "|+"

@@ -153,13 +153,13 @@ class Channels:
         direct = {frozenset(pair) for pair in self._direct}
         used = {graph.kind(*pair) for pair in self._direct}
         why = ", ".join(f"{name} is set to {settings[name]}" for name in _DISABLED if name in settings)
-        told: set[frozenset[str]] = set()
+        reported: set[frozenset[str]] = set()
         for a, b in self._shared:
             pair = frozenset((a, b))
             kind = graph.kind(a, b)
-            if pair in direct or pair in told:
+            if pair in direct or pair in reported:
                 continue
-            told.add(pair)
+            reported.add(pair)
             if kind == "NVL" or (not kind and _READS not in settings and self._reads(a) > 1 < self._reads(b)):
                 because = "although NVLinks join them"
             elif kind in ("PIX", "PXB") and kind in used:

@@ -230,12 +230,12 @@ def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         hosts.setdefault(line.host, _Host()).take(line)
     versions = {at: version for at, line in enumerate(lines) if (version := version_in(line))} if every else {}
     tool = f"{TOOL} {[*versions.values()][-1]}" if versions else TOOL
-    told = {name: facts for name, host in hosts.items() if (facts := host.facts(tool))}
-    nobodys = every.union(versions) - {number for name in told for number in hosts[name].numbers}
+    by_host = {name: facts for name, host in hosts.items() if (facts := host.facts(tool))}
+    nobodys = every.union(versions) - {number for name in by_host for number in hosts[name].numbers}
     return tuple(
         Imported(tool=tool, facts=facts, understood=frozenset(hosts[name].numbers | nobodys),
                  host=name if len(hosts) > 1 else "")
-        for name, facts in told.items()
+        for name, facts in by_host.items()
     )  # fmt: skip
 
 

@@ -153,9 +153,9 @@ class _Reader:
         """Keep the GPU that is open; a piece without a GPU's line only where it tells enough."""
         if self._open is not None:
             fields: Fields = self._open.fields
-            told = len(dict(answers(fields)))
-            telling = told and any(path.startswith(tuple(f"{group}/" for group in _TELLING)) for path in fields)
-            if self._open.bdf != NOWHERE or told >= FEWEST or telling:
+            answered = len(dict(answers(fields)))
+            telling = answered and any(path.startswith(tuple(f"{group}/" for group in _TELLING)) for path in fields)
+            if self._open.bdf != NOWHERE or answered >= FEWEST or telling:
                 self._gpus.append(self._open)
                 self._understood |= self._pending
         self._open = None

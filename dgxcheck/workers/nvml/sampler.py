@@ -67,13 +67,13 @@ class NvmlSampler:
     def sample(self, bdf: str) -> dict[str, Any]:
         """A look, with volatile ECC errors (``dbe``, ``sbe``), ``replays``, ``margin`` (C); is it ``lost``?"""
         counted = {name: self._number(bdf, function, args, factor) for name, function, args, factor in _COUNTED}
-        said = self._ask(bdf, "nvmlDeviceGetTemperature", 0)
-        lost = isinstance(said, Missing) and said.gap is Gap.LOST
+        temperature = self._ask(bdf, "nvmlDeviceGetTemperature", 0)
+        lost = isinstance(temperature, Missing) and temperature.gap is Gap.LOST
         return {**self.look(bdf), **counted, "lost": lost}
 
     def _busy(self, bdf: str, own: Collection[int]) -> str:
-        said = self._ask(bdf, "nvmlDeviceGetComputeRunningProcesses")
-        processes = [each for each in said if each["pid"] not in own] if isinstance(said, list) else []
+        answer = self._ask(bdf, "nvmlDeviceGetComputeRunningProcesses")
+        processes = [each for each in answer if each["pid"] not in own] if isinstance(answer, list) else []
         if processes:
             return f"{len(processes)} compute process{'es' if len(processes) > 1 else ''}"
         used = self._ask(bdf, "nvmlDeviceGetUtilizationRates")
@@ -81,8 +81,8 @@ class NvmlSampler:
         return f"its memory is {percent} % utilised" if isinstance(percent, int) and percent > IDLE_PERCENT else ""
 
     def _number(self, bdf: str, function: str, args: tuple[int, ...], factor: float) -> float | None:
-        said = self._ask(bdf, function, *args)
-        return said * factor if isinstance(said, int) else None
+        answer = self._ask(bdf, function, *args)
+        return answer * factor if isinstance(answer, int) else None
 
     def _ask(self, bdf: str, function: str, *args: int) -> Any:
         if bdf not in self._handles:

@@ -184,8 +184,8 @@ class NvmlStage:
 
     def _units_from(self, unit: Unit) -> list[Unit]:
         """The unit in which the first child got into trouble, and all that would have come after it."""
-        told = self.answers.get(COUNT, "0")
-        count = int(told) if told.isdecimal() else 0
+        answer = self.answers.get(COUNT, "0")
+        count = int(answer) if answer.isdecimal() else 0
         units: list[Unit] = ["system", *range(count if count <= MOST_GPUS else 0), "pairs"]
         return units[units.index(unit) :] if unit in units else units
 
