@@ -93,8 +93,8 @@ def compute_ports(snapshot: Snapshot, topology: Topology) -> Mapping[str, tuple[
 
 def _class(topology: Topology, hca: Device) -> str:
     """The best way to any GPU; empty where none is known."""
-    known = {link.pci for gpu in topology.gpus if (link := topology.link(gpu, hca)).pci}
-    return next((each for each in PCI_CLASSES if each in known), "")
+    linked = {link.pci for gpu in topology.gpus if (link := topology.link(gpu, hca)).pci}
+    return next((each for each in PCI_CLASSES if each in linked), "")
 
 
 def _up(snapshot: Snapshot, name: str) -> Iterator[IbPort]:

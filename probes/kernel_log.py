@@ -68,11 +68,11 @@ def kernel_log(source: Source) -> KernelLog | Missing:
 
 def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     """Lines as ``Source.kernel_log`` gives them; equal ones of one time count once, but for PCIe errors."""
-    known = [each for each in map(_timed, lines) if each is not None]
-    if not known:
+    with_time = [each for each in map(_timed, lines) if each is not None]
+    if not with_time:
         return Missing(Gap.GARBLED, where, "no line of it has a time")
-    first, mark = known[0]
-    of = by_subject(known)
+    first, mark = with_time[0]
+    of = by_subject(with_time)
     of_driver = of[gpu]
     begins = _begins(of_driver)
     trouble = (
@@ -81,7 +81,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     )  # fmt: skip
     errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda error: error.seconds)
     off_bus = _once(_off_bus(of_driver, begins))
-    left_out = [(int(match[1]), match[2]) for _, message in known if (match := _LEFT_OUT.fullmatch(message))]
+    left_out = [(int(match[1]), match[2]) for _, message in with_time if (match := _LEFT_OUT.fullmatch(message))]
     xids = _with_causes(_with_more(_once(_xids(of_driver, begins)), left_out))
     unnumbered = _unnumbered(xids, of_driver, begins)
     return KernelLog(
@@ -100,9 +100,9 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         hcas=_once(hca.events(of[hca])),
         host=_once(sorted(chain(*trouble), key=lambda event: event.seconds)),
         iommu=tuple(pcie.iommu_faults(of[pcie])),
-        earlier=tuple(each for _, message in known if (each := earlier(message)) is not None),
+        earlier=tuple(each for _, message in with_time if (each := earlier(message)) is not None),
         timed=mark != _NO_TIMES,
-        forgeable=any(message == _FORGEABLE for _, message in known),
+        forgeable=any(message == _FORGEABLE for _, message in with_time),
     )
 
 

@@ -97,13 +97,13 @@ def _report(words: list[str], fact: Json) -> ToolReport | None:
     if outcome is None or not isinstance(fact, dict) or len(words) < 4:
         return None
     count, word, text = fact.get("count"), _text(fact, "fault")[:_MOST_TEXT], _text(fact, "text")[:_MOST_TEXT]
-    known = not word or word in BY_WORD
+    is_word = not word or word in BY_WORD
     return ToolReport(
         subject=words[2],
         tool=_text(fact, "tool")[:_MOST_TEXT],
         topic=" ".join(words[3:]),
         outcome=outcome,
-        fault=BY_WORD.get(word) if known else Fault.TEST_FAILED,
-        text=text if known else f"unknown fault {word}: {text}"[:_MOST_TEXT],
+        fault=BY_WORD.get(word) if is_word else Fault.TEST_FAILED,
+        text=text if is_word else f"unknown fault {word}: {text}"[:_MOST_TEXT],
         count=count if isinstance(count, int) and 0 < count < 10**9 else 1,
     )

@@ -115,6 +115,6 @@ def _one(topology: Topology, devices: Sequence[Device], word: str, kind: str) ->
     for lost in topology.gaps:
         if word.isdecimal() and lost.where == f"nvmlDeviceGetHandleByIndex {int(word[:9])}":
             raise BadInput(f"GPU {word} cannot be accessed: {lost}; 'dgxcheck topo' shows what is known about it")
-    known = ", ".join(f"{found.name} ({found.bdf})" if found.bdf else found.name for found in devices)
-    hint = f"give the index, name, bus id or UUID of one of {known}" if known else f"the machine has no {kind}s"
+    choices = ", ".join(f"{found.name} ({found.bdf})" if found.bdf else found.name for found in devices)
+    hint = f"give the index, name, bus id or UUID of one of {choices}" if choices else f"the machine has no {kind}s"
     raise BadInput(f"no {kind} {word!r}; {hint}")

@@ -187,10 +187,10 @@ def _with_last_run(box: Box, source: Source, request: Request, only_devices: boo
     """The live machine against what an earlier run left of it: its devices, else its counters and values too."""
     from dgxcheck.assessment import last_run
 
-    facts, known = box.snapshot, box.settings.acknowledged
+    facts, acknowledgements = box.snapshot, box.settings.acknowledged
     present = last_run.Present(
-        counts=last_run.counts(facts, box.topology), accepted=last_run.is_accepted(known, INVENTORY),
-        changes_accepted=last_run.is_accepted(known, LAST_RUN),
+        counts=last_run.counts(facts, box.topology), accepted=last_run.is_accepted(acknowledgements, INVENTORY),
+        changes_accepted=last_run.is_accepted(acknowledgements, LAST_RUN),
     )  # fmt: skip
     if only_devices:
         return replace(box, inventory=last_run.inventory(facts, request.state), present=present.counts)

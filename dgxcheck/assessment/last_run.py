@@ -82,9 +82,9 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     place = path or state_file.default_path()
     old, trouble = _earlier(place, asked=path is not None)
     inventories, mark = {} if old is None else dict(old.inventories), host_mark(facts)
-    known = inventories.pop(mark, {})
+    kept_counts = inventories.pop(mark, {})
     if mark and present.counts:  # the host that was seen last comes last: the first go where there are too many
-        inventories[mark] = updated(known, present.counts, date, present.accepted)
+        inventories[mark] = updated(kept_counts, present.counts, date, present.accepted)
     values = remembered_values(None if old is None else old.kept, facts, mark, date, present.changes_accepted)
     before = old.kept if old is not None and old.kept is not None and old.kept.mark == mark else None
     xids = remembered(() if old is None else old.xids, facts, date)
@@ -98,10 +98,10 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     if not same or old is None:
         why = "no earlier run" if old is None else "no earlier run with this driver since the last boot"
         growth = skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")
-        return LastRun(growth=growth, inventory=known, kept=before, trouble=trouble)
+        return LastRun(growth=growth, inventory=kept_counts, kept=before, trouble=trouble)
     counters = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
     growth_since = Growth(old=counters, new=new, seconds=at_s - old.at_s, how=f"since {old.date}")
-    return LastRun(growth=growth_since, inventory=known, kept=before, trouble=trouble)
+    return LastRun(growth=growth_since, inventory=kept_counts, kept=before, trouble=trouble)
 
 
 def inventory(facts: Snapshot, path: str | None) -> Mapping[str, Count]:
@@ -165,11 +165,11 @@ def counts(facts: Snapshot, topology: Topology) -> dict[str, int]:
     return found
 
 
-def updated(known: Mapping[str, Count], present: Mapping[str, int], date: str, accepted: bool) -> dict[str, Count]:
+def updated(old: Mapping[str, Count], present: Mapping[str, int], date: str, accepted: bool) -> dict[str, Count]:
     """What the next run is to expect: the most there was, or what there is where the site ``accepted`` that."""
-    found = dict(known)
+    found = dict(old)
     for kind, number in present.items():
-        if accepted or kind not in known or number >= known[kind].number:
+        if accepted or kind not in old or number >= old[kind].number:
             found[kind] = Count(number, date[:10])
     return found
 
@@ -197,6 +197,6 @@ def _days(since: str, until: str) -> float:
     return (ended - began).total_seconds() / DAY_S
 
 
-def is_accepted(known: Sequence[Acknowledgement], check: str) -> bool:
+def is_accepted(acknowledgements: Sequence[Acknowledgement], check: str) -> bool:
     """Does the site acknowledge that devices were removed, or what has changed?"""
-    return any(entry.check == check and entry.expiry >= today() for entry in known)
+    return any(entry.check == check and entry.expiry >= today() for entry in acknowledgements)

@@ -41,9 +41,9 @@ def selected(request: Request) -> tuple[list[Check], set[str]]:
 def named(words: Iterable[str]) -> list[Check]:
     """Checks by id or by subject, in the order of the catalogue; each word may list several, with commas between."""
     wanted = {word.strip() for each in words for word in each.split(",")}
-    known = {check.id for check in CHECKS} | {check.id.partition(".")[0] for check in CHECKS}
-    if unknown := sorted(wanted - known):
-        hint = did_you_mean(unknown[0], known, "list the checks with 'dgxcheck health -H'")
+    names = {check.id for check in CHECKS} | {check.id.partition(".")[0] for check in CHECKS}
+    if unknown := sorted(wanted - names):
+        hint = did_you_mean(unknown[0], names, "list the checks with 'dgxcheck health -H'")
         raise BadInput(f"no check {unknown[0]!r}; {hint}")
     return [check for check in CHECKS if wanted & {check.id, check.id.partition(".")[0]}]
 

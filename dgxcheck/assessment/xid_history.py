@@ -35,13 +35,13 @@ def remembered(old: Iterable[str], facts: Snapshot, date: str) -> tuple[str, ...
 
     A saved log is that of another time or machine; nothing is kept of it.
     """
-    known = [*read(old, date)]
+    xids = [*read(old, date)]
     log, host = facts.kernel_log, facts.host
     boot = host.boot_id if isinstance(host, Host) else ""
     if isinstance(log, KernelLog) and log.where == DEVICE and isinstance(boot, str) and _BOOT.fullmatch(boot):
-        known += _of_log(log, boot, date, _uuids(facts, [seen for seen in known if seen.boot == boot]))
+        xids += _of_log(log, boot, date, _uuids(facts, [seen for seen in xids if seen.boot == boot]))
     first: dict[tuple[str, int, str], EarlierXid] = {}
-    for seen in known:
+    for seen in xids:
         key = (seen.uuid or seen.bdf, seen.number, seen.boot)
         first[key] = replace(first[key], begun_s=min(first[key].begun_s, seen.begun_s)) if key in first else seen
     newest = sorted(first.values(), key=lambda seen: seen.date)[-state_file.MOST_XIDS :]

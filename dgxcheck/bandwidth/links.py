@@ -190,8 +190,8 @@ def narrowest(hops: Iterable[Hop], line: LineRate = as_supported) -> tuple[Hop, 
     rates = [(hop, line(hop)) for hop in physical(hops)]
     if (gap := next((rate for _, rate in rates if isinstance(rate, Missing)), None)) is not None:
         return gap
-    known = [(hop, rate) for hop, rate in rates if not isinstance(rate, Missing)]
-    return min(known, key=lambda each: each[1], default=None)
+    readable = [(hop, rate) for hop, rate in rates if not isinstance(rate, Missing)]
+    return min(readable, key=lambda each: each[1], default=None)
 
 
 def payload_of(hops: Iterable[Hop], spaces: Sequence[ConfigSpace] | Missing) -> int | Missing:

@@ -76,17 +76,17 @@ def least_of(limits: Iterable[Limit], direction: Direction) -> Total:
     """The lowest bounds; ``least`` is Missing as soon as one part's is, ``most`` if all are."""
     limits = tuple(limits)
     rates = [(limit, limit.rate(direction)) for limit in limits]
-    known = [(limit, rate.most) for limit, rate in rates if not isinstance(rate.most, Missing)]
+    limited = [(limit, rate.most) for limit, rate in rates if not isinstance(rate.most, Missing)]
     lows = [rate.least for _, rate in rates if not isinstance(rate.least, Missing)]
     gaps = [(limit, rate.least) for limit, rate in rates if isinstance(rate.least, Missing)]
-    most = min((gbs for _, gbs in known if not isinf(gbs)), default=None)
+    most = min((gbs for _, gbs in limited if not isinf(gbs)), default=None)
     least: float | Missing = gaps[0][1] if gaps else min(lows)
     top: float | Missing = most if most is not None else next(r.most for _, r in rates if isinstance(r.most, Missing))
     if not isinstance(least, Missing) and not isinstance(top, Missing):
         least = min(least, top)
     return Total(
         rate=Rate(least, top),
-        limited_by=tuple(limit for limit, gbs in known if gbs == most),
+        limited_by=tuple(limit for limit, gbs in limited if gbs == most),
         unknown=tuple(limit for limit, _ in gaps),
     )
 

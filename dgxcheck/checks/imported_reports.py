@@ -47,8 +47,8 @@ def _reports(box: Box) -> Judged:
             if fault is Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
                 judgement = _of_service(box, of_fault, judgement)
             about = _subject(box, subject, fault.word if fault else "")
-            known = judgement.remedy or (fault is not None and fault.remedy)
-            of_network = about.kind in ("hca", "port") and not (refuted or known)
+            has_remedy = judgement.remedy or (fault is not None and fault.remedy)
+            of_network = about.kind in ("hca", "port") and not (refuted or has_remedy)
             yield about, replace(judgement, remedy=_OF_NETWORK) if of_network else judgement
         good = [result for result in results if result.outcome == "pass"]
         if good and not bad:

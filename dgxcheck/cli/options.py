@@ -130,8 +130,8 @@ def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     from dgxcheck.profiles import library
 
     names = (*library.names(), "auto", "none")
-    known = (CompletionItem(name) for name in names if name.startswith(incomplete))
-    return [CompletionItem(incomplete, type="file"), *known]
+    items = (CompletionItem(name) for name in names if name.startswith(incomplete))
+    return [CompletionItem(incomplete, type="file"), *items]
 
 
 def checks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -41,7 +41,7 @@ class LineSink:
         except OSError as error:
             raise BadInput(f"stdout: cannot be written: {error.strerror}") from None
 
-    def show(self, known: Memory) -> None:
+    def show(self, memory: Memory) -> None:
         return
 
 
@@ -54,12 +54,12 @@ class TableSink:
     def tell(self, reported: ReportedEvent) -> None:
         self._due = 0.0
 
-    def show(self, known: Memory) -> None:
+    def show(self, memory: Memory) -> None:
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + TABLE_S
         size = shutil.get_terminal_size()
-        sys.stdout.write(f"{_HOME}{watch.table(known, now()[1], size.columns, size.lines)}{_CLEAR_BELOW}")
+        sys.stdout.write(f"{_HOME}{watch.table(memory, now()[1], size.columns, size.lines)}{_CLEAR_BELOW}")
         sys.stdout.flush()
 
 
@@ -78,7 +78,7 @@ class JournalSink:
             sys.stdout.write(f"{json_line(reported)}\n")
             sys.stdout.flush()
 
-    def show(self, known: Memory) -> None:
+    def show(self, memory: Memory) -> None:
         return
 
 
@@ -93,14 +93,14 @@ class MetricsSink:
     def tell(self, reported: ReportedEvent) -> None:
         self._due = min(self._due, time.monotonic() + 1.0)
 
-    def show(self, known: Memory) -> None:
+    def show(self, memory: Memory) -> None:
         from dgxcheck.cli.options import save
 
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + METRICS_S
         try:
-            save(self._file, watch.metrics(known), 0o644, exactly=True)
+            save(self._file, watch.metrics(memory), 0o644, exactly=True)
             self._trouble = ""
         except BadInput as error:
             if str(error) != self._trouble:
@@ -118,7 +118,7 @@ class ProgramSink:
     def tell(self, reported: ReportedEvent) -> None:
         self.hook.give(json_line(reported))
 
-    def show(self, known: Memory) -> None:
+    def show(self, memory: Memory) -> None:
         self.hook.turn()
         dropped = f"{self.hook.dropped} events were not given to the program" if self.hook.dropped else ""
         trouble = self.hook.trouble or dropped

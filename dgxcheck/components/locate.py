@@ -150,10 +150,10 @@ def far_ends(machine: Surveyed, gpu: Device) -> Mapping[int, str]:
     """
     rows = _rows(machine)
     own = [row for row in rows if row.bdf == gpu.bdf]
-    known = {row.link: row.remote_bdf for row in own if isinstance(row.remote_bdf, str)}
-    unknown = [row.link for row in own if row.link not in known and row.up is False]
-    lacking = _lacking(machine, rows, gpu, Counter(known.values())) if unknown else []
-    return known | (dict.fromkeys(unknown, lacking[0]) if len(lacking) == 1 else {})
+    remotes = {row.link: row.remote_bdf for row in own if isinstance(row.remote_bdf, str)}
+    unknown = [row.link for row in own if row.link not in remotes and row.up is False]
+    lacking = _lacking(machine, rows, gpu, Counter(remotes.values())) if unknown else []
+    return remotes | (dict.fromkeys(unknown, lacking[0]) if len(lacking) == 1 else {})
 
 
 def missing_nvswitches(machine: Surveyed) -> tuple[str, ...]:
@@ -161,13 +161,13 @@ def missing_nvswitches(machine: Surveyed) -> tuple[str, ...]:
 
     NVSwitches that another host manages, or from Blackwell on, are never on PCI; a CPU can be the peer of a link too.
     """
-    known = {gpu.bdf for gpu in machine.topology.gpus} | {*machine.topology.functions}
+    present = {gpu.bdf for gpu in machine.topology.gpus} | {*machine.topology.functions}
     ends = {
         row.remote_bdf
         for row in _rows(machine)
         if row.up is True and isinstance(row.remote_bdf, str) and (row.remote_type == SWITCH or _untold(row))
     }
-    return tuple(sorted(ends - known)) if has_nvswitches(machine) else ()
+    return tuple(sorted(ends - present)) if has_nvswitches(machine) else ()
 
 
 def _untold(row: NvLink) -> bool:

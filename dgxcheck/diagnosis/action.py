@@ -91,10 +91,10 @@ def urgency_of(findings: Iterable[Finding]) -> Urgency:
     later; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html); one that was not has an Xid of its own.
     """
     every = [*findings]
-    known = [finding for finding in every if finding.judgement.fault is not None]
-    if any(finding.judgement.fault is Fault.REMAP_PENDING for finding in known):
-        known = [finding for finding in known if finding.judgement.fault is not Fault.ECC_UNCORRECTED]
-    return min(map(_urgency, known or every), key=ORDER.index, default="now")
+    with_fault = [finding for finding in every if finding.judgement.fault is not None]
+    if any(finding.judgement.fault is Fault.REMAP_PENDING for finding in with_fault):
+        with_fault = [finding for finding in with_fault if finding.judgement.fault is not Fault.ECC_UNCORRECTED]
+    return min(map(_urgency, with_fault or every), key=ORDER.index, default="now")
 
 
 def _urgency(finding: Finding) -> Urgency:
@@ -216,10 +216,10 @@ def source_of(action: Action, faults: Iterable[FaultKind], finding: Finding | No
     if finding is not None:
         fault = finding.judgement.fault
         return (fault.source if fault is not None else "") or f"{OWN}, by {finding.source}"
-    code, known = action.instruction.code, [*faults]
-    if action.step == "drain" and any(each in (Fault.XID, Fault.GPU_LOST) or each.source == XIDS for each in known):
+    code, reported = action.instruction.code, [*faults]
+    if action.step == "drain" and any(each in (Fault.XID, Fault.GPU_LOST) or each.source == XIDS for each in reported):
         return f"{_HV}; {SOURCES[code]}" if code == "drain-scheduler" else _HV
-    if code == "reboot" and GPU_DEAD & {*known} == {Fault.GPU_LOST}:
+    if code == "reboot" and GPU_DEAD & {*reported} == {Fault.GPU_LOST}:
         return f"{XIDS}: Xid 79, RESTART_BM"
-    named = (each.source for each in known if action.step in each.steps and each.source not in ("", OWN))
+    named = (each.source for each in reported if action.step in each.steps and each.source not in ("", OWN))
     return next(named, SOURCES[code]) if code in ("reboot", "watch-counters") else SOURCES[code]

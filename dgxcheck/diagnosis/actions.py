@@ -151,10 +151,10 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         disturbs=(component.name,) if scope in ("jobs", "traffic", "device") else (),
     )  # fmt: skip
     if step == "change-setting":
-        known = setting(box, component, faults)
-        if known is not None:
-            in_firmware: Scope = "host" if known[1].code in _IN_FIRMWARE else "none"
-            return Action(step=step, commands=known[0], instruction=known[1], scope=in_firmware)
+        change = setting(box, component, faults)
+        if change is not None:
+            in_firmware: Scope = "host" if change[1].code in _IN_FIRMWARE else "none"
+            return Action(step=step, commands=change[0], instruction=change[1], scope=in_firmware)
         odd = [finding for finding in explained if finding.judgement.fault is Fault.HCA_FIRMWARE]
         hcas = tuple(each.subject.name for each in odd if each.judgement.measured != each.judgement.expected)
         return replace(finding_remedy, scope="traffic", disturbs=hcas) if hcas else finding_remedy

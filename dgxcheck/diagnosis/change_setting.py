@@ -60,9 +60,9 @@ def changed_by(box: Box, component: Component) -> tuple[bool, bool]:
     gpus = gpus_of(box, component)
     if component.part == "ECC mode":
         rows = [box.gpu(gpu).memory for gpu in gpus]
-        known = [row for row in rows if isinstance(row, GpuMemory)]
-        to_set = any(row.ecc_pending is not True for row in known) or not known
-        return to_set, any(row.ecc is not True for row in known) or not known
+        readable = [row for row in rows if isinstance(row, GpuMemory)]
+        to_set = any(row.ecc_pending is not True for row in readable) or not readable
+        return to_set, any(row.ecc is not True for row in readable) or not readable
     return True, True
 
 
@@ -94,9 +94,9 @@ def _clock_option(box: Box, gpus: Collection[Device]) -> str:
     """``-rac`` takes application clocks back; where these are at their default, ``-rgc`` locked ones, from Volta on."""
     rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).clocks, GpuClocks)]
     at_default = [row.application == row.default_application for row in rows]
-    known = [not isinstance(row.application.graphics, Missing) for row in rows]
+    settable = [not isinstance(row.application.graphics, Missing) for row in rows]
     lockable = [can_lock_clocks(box, row.bdf) for row in rows]
-    return "-rgc" if rows and all(at_default) and all(known) and all(lockable) else "-rac"
+    return "-rgc" if rows and all(at_default) and all(settable) and all(lockable) else "-rac"
 
 
 def _mig(box: Box, gpus: Collection[Device]) -> Setting | None:
@@ -112,12 +112,12 @@ def _mig(box: Box, gpus: Collection[Device]) -> Setting | None:
 def _power_limit(box: Box, gpus: Collection[Device]) -> Setting | None:
     """The default limit, in W, of every GPU that has another one; None where all have it."""
     rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).power, GpuPower)]
-    known = [row for row in rows if isinstance(row.default_limit_mw, int)]
-    if not known:
+    readable = [row for row in rows if isinstance(row.default_limit_mw, int)]
+    if not readable:
         return (), Instruction(code="default-power-limit")
     commands = tuple(
         ("nvidia-smi", "-i", for_smi(row.bdf), "-pl", f"{row.default_limit_mw / 1000:g}")
-        for row in known
+        for row in readable
         if isinstance(row.default_limit_mw, int) and row.limit_mw != row.default_limit_mw
     )
     return (commands, Instruction(code="lower-limit")) if commands else None
@@ -126,16 +126,16 @@ def _power_limit(box: Box, gpus: Collection[Device]) -> Setting | None:
 def _device_nodes(box: Box, gpus: Collection[Device]) -> Setting | None:
     nvml = box.nvml
     minors = {} if isinstance(nvml, Missing) else {row.bdf: row.minor for row in nvml.gpus}
-    known = [minor for gpu in gpus if isinstance(minor := minors.get(gpu.bdf or ""), int)]
-    return (tuple(("nvidia-modprobe", "-c", str(minor)) for minor in known), _COMMAND) if known else None
+    numbers = [minor for gpu in gpus if isinstance(minor := minors.get(gpu.bdf or ""), int)]
+    return (tuple(("nvidia-modprobe", "-c", str(minor)) for minor in numbers), _COMMAND) if numbers else None
 
 
 def _shared_nodes(box: Box) -> Commands:
     """That of the shared nodes which is missing; both where neither is known to be there."""
     nodes = box.snapshot.device_nodes
-    known = {} if isinstance(nodes, Missing) else {"control": nodes.control.opens, "uvm": nodes.uvm.opens}
-    control = () if known.get("control") is True else (("nvidia-modprobe", "-c", "255"),)
-    return control if known.get("uvm") is True else (*control, ("nvidia-modprobe", "-u", "-c", "0"))
+    open_by = {} if isinstance(nodes, Missing) else {"control": nodes.control.opens, "uvm": nodes.uvm.opens}
+    control = () if open_by.get("control") is True else (("nvidia-modprobe", "-c", "255"),)
+    return control if open_by.get("uvm") is True else (*control, ("nvidia-modprobe", "-u", "-c", "0"))
 
 
 def _over_pcie(box: Box, path: Component) -> bool:

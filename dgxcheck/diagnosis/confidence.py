@@ -52,17 +52,17 @@ class Confidence(Record):
 
 def by_agreement(component: Component, findings: Sequence[Finding]) -> Confidence:
     """By what was read of the component, else by the kinds of evidence about it or what is within it."""
-    known = [finding for finding in findings if finding.judgement.fault is not None] or findings
-    kinds = len({(finding.judgement.fault, finding.witness) for finding in known})
-    if any(_is_read(component, finding) for finding in known):
+    with_fault = [finding for finding in findings if finding.judgement.fault is not None] or findings
+    kinds = len({(finding.judgement.fault, finding.witness) for finding in with_fault})
+    if any(_is_read(component, finding) for finding in with_fault):
         return Confidence(level="read", reason="itself", kinds=kinds)
-    if all(_is_read_of_each(component, finding) for finding in known):
+    if all(_is_read_of_each(component, finding) for finding in with_fault):
         return Confidence(level="read", reason="in-all", kinds=kinds)
     affected = {finding.subject.name for finding in findings}
     unaffected = tuple(name for name in component.shared_by if name not in affected)
     if component.kind == "switch" and unaffected:
         return Confidence(level="inferred", reason="some-unaffected", kinds=kinds, beside=unaffected)
-    own = [finding for finding in known if any(one.key == component.key for one in finding.blames)]
+    own = [finding for finding in with_fault if any(one.key == component.key for one in finding.blames)]
     if not own and len(affected) > 1:
         return Confidence(level="inferred", reason="in-common", kinds=kinds)
     if kinds > 1:

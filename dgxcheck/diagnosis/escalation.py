@@ -150,25 +150,25 @@ def for_a_warning(component: Component, steps: Steps, watched: bool) -> Steps:
 
 
 def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
-    known = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
-    if known & GPU_DEAD and component.kind == "gpu":
-        known -= {Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.CONTAINER_RUNTIME}  # follows from it
-    if Fault.XID_LINK_OFF in known:
-        known -= {Fault.NVLINK_DOWN}  # switched off by software, which is no fault of the link
-    ordered = sorted(known, key=EVERY_FAULT.index)
-    if known and all(fault.alone for fault in known):
+    causing = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
+    if causing & GPU_DEAD and component.kind == "gpu":
+        causing -= {Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.CONTAINER_RUNTIME}  # follows from it
+    if Fault.XID_LINK_OFF in causing:
+        causing -= {Fault.NVLINK_DOWN}  # switched off by software, which is no fault of the link
+    ordered = sorted(causing, key=EVERY_FAULT.index)
+    if causing and all(fault.alone for fault in causing):
         return ordered[0].steps
-    if Fault.UNPLUGGED in known:  # a device that left its slot: no reboot brings a card back that is out of it
+    if Fault.UNPLUGGED in causing:  # a device that left its slot: no reboot brings a card back that is out of it
         return Fault.UNPLUGGED.steps
-    if component.kind == "driver" and known == {Fault.DISAGREEMENT}:
+    if component.kind == "driver" and causing == {Fault.DISAGREEMENT}:
         return ("inspect",)
-    if component.part == NVSWITCHES.part and Fault.XID in known:
+    if component.part == NVSWITCHES.part and Fault.XID in causing:
         return Fault.NVSWITCH.steps
     particular = next((fault.steps for fault in ordered if fault.steps and not fault.alone), None)
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
-    if Fault.WRONG_DATA in known and (steps[0] == "change-setting" or component.kind in ("nvlink", "path")):
+    if Fault.WRONG_DATA in causing and (steps[0] == "change-setting" or component.kind in ("nvlink", "path")):
         return ("stop-jobs", *steps)  # what runs meanwhile computes with wrong data
-    if not known and Fault.SLOW in faults and steps[0] in _OF_HARDWARE:
+    if not causing and Fault.SLOW in faults and steps[0] in _OF_HARDWARE:
         # a figure alone is measured again and compared before anything is disturbed
         return ("inspect", *(step for step in steps if step != "inspect"))
     return steps

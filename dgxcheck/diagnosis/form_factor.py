@@ -99,8 +99,8 @@ def is_tray_of_a_rack(box: Box) -> bool:
 def _model(box: Box, component: Component) -> str:
     """Of the first GPU; where that is lost and reports none, that of all the others, if it is one, else by PCI id."""
     gpus = gpus_of(box, component)
-    known = {name for gpu in box.topology.gpus if (name := model_family(box, gpu)) is not None}
+    models = {name for gpu in box.topology.gpus if (name := model_family(box, gpu)) is not None}
     own = model_family(box, gpus[0]) if gpus else None
     boards = boards_for(box.choice)
     by_id = next((boards[name].name for gpu in gpus if (name := board_id(gpu)) in boards), "")
-    return own or (known.pop() if len(known) == 1 else by_id)
+    return own or (models.pop() if len(models) == 1 else by_id)

@@ -113,13 +113,13 @@ def _recurrence(box: Box, log: KernelLog, bdf: str, number: int) -> Recurrence:
     first = min((seconds for seconds, _ in now), default=0.0)
     host = box.snapshot.host
     this = host.boot_id if isinstance(host, Host) else host
-    known = [
+    answered = [
         xid
         for xid in log.earlier
         if xid.number == number and escalates(number, xid.text) and _is_of(box, xid, bdf)
     ]
-    here = [xid for xid in known if xid.boot == this]
-    before = [xid for xid in known if xid.boot != this]
+    here = [xid for xid in answered if xid.boot == this]
+    before = [xid for xid in answered if xid.boot != this]
     past = any(past and first - seconds <= _WINDOW_S for seconds, _, past in events)
     return Recurrence(
         number=number,

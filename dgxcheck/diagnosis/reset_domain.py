@@ -31,8 +31,8 @@ def is_before_ampere(box: Box, gpu: Device) -> bool | None:
         return own
     model = None if gpu.function is None else gpu.function.device
     alike = [other for other in box.topology.gpus if other.function is not None and other.function.device == model]
-    known = {_before_ampere(box, other) for other in alike or box.topology.gpus} - {None}
-    return known.pop() if len(known) == 1 else None
+    answers = {_before_ampere(box, other) for other in alike or box.topology.gpus} - {None}
+    return answers.pop() if len(answers) == 1 else None
 
 
 def reset_domain(box: Box, component: Component) -> tuple[Device, ...]:

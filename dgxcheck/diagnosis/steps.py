@@ -76,8 +76,8 @@ def device_nodes(box: Box, gpus: Sequence[Device]) -> tuple[str, ...]:
     """``/dev/nvidia<minor>`` of those GPUs whose minor is known."""
     nvml = box.nvml
     minors = {} if isinstance(nvml, Missing) else {row.bdf: row.minor for row in nvml.gpus}
-    known = (minors.get(gpu.bdf or "") for gpu in gpus)
-    return tuple(f"/dev/nvidia{minor}" for minor in known if isinstance(minor, int))
+    numbers = (minors.get(gpu.bdf or "") for gpu in gpus)
+    return tuple(f"/dev/nvidia{minor}" for minor in numbers if isinstance(minor, int))
 
 
 def drives_a_display(box: Box, gpus: Sequence[Device]) -> bool:
@@ -155,11 +155,11 @@ def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool = False) 
     """All that keeps these GPUs open; ``with_switches``: and the NVSwitches."""
     nodes = device_nodes(box, gpus) or ("/dev/nvidiactl",)
     display, evict = drives_a_display(box, gpus), _evict(box)
-    to_stop, known = services(box, gpus, with_switches), running_units(box) is not None
+    to_stop, units_read = services(box, gpus, with_switches), running_units(box) is not None
     commands = [*evict]
     commands += [("systemctl", "isolate", "multi-user.target")] if display else []
-    commands += [("systemctl", "stop", *to_stop)] if known and to_stop else []
-    values: dict[str, Value] = {} if known else {"services": to_stop}
+    commands += [("systemctl", "stop", *to_stop)] if units_read and to_stop else []
+    values: dict[str, Value] = {} if units_read else {"services": to_stop}
     values |= {"node": _node(box)} if evict else {}
     return Action(
         step="stop-jobs", commands=(*commands, ("fuser", "-v", *nodes)), scope="jobs",
@@ -271,8 +271,8 @@ def load(box: Box, component: Component) -> Action | None:
     if component.kind != "driver":
         return None
     modules = box.snapshot.modules
-    known = modules.modules if isinstance(modules, Modules) else ()
-    absent = {module.name for module in known if module.loaded is False}
+    names = modules.modules if isinstance(modules, Modules) else ()
+    absent = {module.name for module in names if module.loaded is False}
     if "nvidia" in absent:
         return None
     unload = [name for name in _HOLDERS if name not in absent]

@@ -90,9 +90,9 @@ def without_unplaced(text: str, named: bool) -> str:
     parts, end = [], 0
     while (at := text.find(_NUMBERED, end)) >= 0:
         bdf = text[at : at + len(UNPLACED)]
-        known = not is_unplaced(bdf)
-        parts += [text[end:at], text[at : at + 1] if known else _named(bdf) if named else "-"]
-        end = at + (1 if known else len(bdf))
+        is_placed = not is_unplaced(bdf)
+        parts += [text[end:at], text[at : at + 1] if is_placed else _named(bdf) if named else "-"]
+        end = at + (1 if is_placed else len(bdf))
     return "".join([*parts, text[end:]])
 
 

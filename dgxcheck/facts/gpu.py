@@ -298,8 +298,8 @@ class Fabric(Record):
     def domain(self) -> str:
         """The cluster, if the GPU is registered and the fabric may reach beyond the machine: the UUID of one that ends
         there (DGX A100, HGX H100) is all zeros."""
-        known = self.state == REGISTERED and isinstance(self.cluster_uuid, str) and isinstance(self.clique_id, int)
-        return str(self.cluster_uuid) if known and str(self.cluster_uuid).strip("0-") else ""
+        registered = self.state == REGISTERED and isinstance(self.cluster_uuid, str) and isinstance(self.clique_id, int)
+        return str(self.cluster_uuid) if registered and str(self.cluster_uuid).strip("0-") else ""
 
 
 class GpuModes(Record, where="nvml modes"):

@@ -131,8 +131,8 @@ _OF_TRAFFIC = ("bytes", "octets", "data", "packets", "pkts", "frames", "requests
 @cache
 def counter_row(name: str) -> nature.Fact:
     """The row of a port's counter; one that nobody has declared harmless is judged."""
-    if (known := nature.by_name(COUNTERS, name)) is not None:
-        return known
+    if (fact := nature.by_name(COUNTERS, name)) is not None:
+        return fact
     row: Any = _HARMLESS if name.rpartition("_")[2] in _OF_TRAFFIC else _UNKNOWN
     return nature.Fact(IbPort, name, row)
 

@@ -152,11 +152,11 @@ def row(field: object) -> Fact:
 
 def rows_of(record: type[Any]) -> Mapping[str, Fact]:
     """The rows of a record by field; of one that holds an event none has more than that nature."""
-    if (known := _ROWS.get(record)) is None:
+    if (facts := _ROWS.get(record)) is None:
         event = ["event", (), {}] if record._nature else None
         named = {name: record._rows.get(name, event) for name in record.__slots__}
-        known = _ROWS[record] = {name: Fact(record, name, row) for name, row in named.items() if row is not None}
-    return known
+        facts = _ROWS[record] = {name: Fact(record, name, row) for name, row in named.items() if row is not None}
+    return facts
 
 
 def by_name(table: Mapping[str, Any], name: str) -> Fact | None:

@@ -209,9 +209,9 @@ class _Fields(dict):  # type: ignore[type-arg]
 
 
 def _query(group: str, fact: str, field: Fact) -> tuple[str, tuple[int, ...]]:
-    known = _queries(group)
+    queries = _queries(group)
     asked = f"nvml{field.more['asked']}" if "asked" in field.more else f"{field.record.__name__}.{fact}"
-    return known.get(fact) or known.get(field.name) or (asked, ())
+    return queries.get(fact) or queries.get(field.name) or (asked, ())
 
 
 @cache

@@ -88,12 +88,12 @@ def _date(document: Mapping[str, Json]) -> str:
     raise NotAResult("'generated_at' is no date like 2026-11-20T12:00:00Z")
 
 
-def _word(document: Mapping[str, Json], name: str, known: tuple[Word, ...]) -> Word:
+def _word(document: Mapping[str, Json], name: str, words: tuple[Word, ...]) -> Word:
     value = document.get(name)
-    for word in known:
+    for word in words:
         if value == word:
             return word
-    raise NotAResult(f"{name!r} is none of {', '.join(known)}")
+    raise NotAResult(f"{name!r} is none of {', '.join(words)}")
 
 
 def _list(document: Mapping[str, Json], name: str) -> list[dict[str, Json]]:
@@ -126,9 +126,9 @@ def _is_figure(value: object) -> TypeGuard[int | float]:
 
 
 def _counts(finding: Mapping[str, Json]) -> bool:
-    known = finding.get("acknowledged")
-    lapsed = isinstance(known, dict) and bool(known.get("lapsed"))
-    return finding.get("status") in ("warn", "unknown", "fail") and (not known or lapsed)
+    count = finding.get("acknowledged")
+    lapsed = isinstance(count, dict) and bool(count.get("lapsed"))
+    return finding.get("status") in ("warn", "unknown", "fail") and (not count or lapsed)
 
 
 def _causes(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> Mapping[str, _Cause]:

@@ -134,8 +134,8 @@ class _Shortened:
 
     def _one(self, value: Kept, key: Hashable = None) -> Kept:
         """The equal value, or that of the same key, which was seen first."""
-        known: Kept = self._known.setdefault((type(value), value if key is None else key), value)
-        return known
+        kept: Kept = self._known.setdefault((type(value), value if key is None else key), value)
+        return kept
 
     def visit(self, document: Json) -> Visit:
         """Raises NotAResult."""
@@ -167,12 +167,12 @@ def history_of(visits: Iterable[Visit], gauges: Gauges | None = None, unread: Se
     for visit in sorted(visits, key=lambda visit: (visit.at_s, LEVELS.index(visit.result.level))):
         nodes.setdefault(visit.result.node, _Node(visit)).add(visit)
         parts.add(visit.at_s, visit.result.node, visit.parts, visit.result.faults)
-    known, doubtful = parts.histories()
+    part_histories, doubtful = parts.histories()
     why = "at several nodes at the same time; not followed"
     return History(
         nodes={name: nodes[name].history() for name in sorted(nodes)},
-        parts=known,
-        trends=() if gauges is None else gauges.trends(known),
+        parts=part_histories,
+        trends=() if gauges is None else gauges.trends(part_histories),
         unread=(*unread, *(Unread(f"serial number {serial}", why) for serial in doubtful)),
     )
 

@@ -203,9 +203,9 @@ def is_news(counts_as: int, logged: AbstractSet[int]) -> bool:
     """Does a line without a number say what none of these Xids says? A reset follows from any error of a GPU."""
     if counts_as != _TO_RESET[0]:
         return logged.isdisjoint((counts_as, 120) if counts_as == _SILENT[0] else (counts_as,))
-    known = from_ampere()
+    newest = from_ampere()
     return not any(
-        number in known and known[number].severity not in ("application", "information") for number in logged
+        number in newest and newest[number].severity not in ("application", "information") for number in logged
     )
 
 

@@ -60,11 +60,11 @@ _SEVERITIES: Mapping[str, Severity] = {"corrected": "corrected", "recoverable": 
 def errors(lines: Lines) -> list[HostEvent]:
     """Each error of memory, CPUs or what else firmware reports once, in the order of the log."""
     edac = [event for seconds, message in lines if (event := _edac(seconds, message)) is not None]
-    known = [event.seconds for event in edac]
+    times = [event.seconds for event in edac]
     reported = (block.event for block in _blocks(lines) if block.event is not None)
-    others = [check for check in (*_machine_checks(lines), *reported) if not _near(check.seconds, known)]
-    known += [event.seconds for event in others]
-    unnamed = [each for each in _unnamed(lines) if not _near(each.seconds, known)]
+    others = [check for check in (*_machine_checks(lines), *reported) if not _near(check.seconds, times)]
+    times += [event.seconds for event in others]
+    unnamed = [each for each in _unnamed(lines) if not _near(each.seconds, times)]
     return sorted([*edac, *others, *unnamed], key=lambda each: each.seconds)
 
 
@@ -73,8 +73,8 @@ def pcie_errors(lines: Lines) -> list[PcieError]:
     return [error for block in _blocks(lines) for error in block.pcie]
 
 
-def _near(seconds: float, known: Sequence[float]) -> bool:
-    return any(abs(seconds - other) <= SAME_S for other in known)
+def _near(seconds: float, times: Sequence[float]) -> bool:
+    return any(abs(seconds - other) <= SAME_S for other in times)
 
 
 def _edac(seconds: float, message: str) -> HostEvent | None:

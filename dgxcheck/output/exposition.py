@@ -93,10 +93,10 @@ def _escaped(value: str) -> str:
 
 def bus_id(bdf: str | None) -> str:
     """As NVML and dcgm-exporter spell it: ``00000000:0A:00.0``; empty where it is not known."""
-    known = shown(bdf)
-    if not known:
+    text = shown(bdf)
+    if not text:
         return ""
-    domain, _, rest = known.partition(":")
+    domain, _, rest = text.partition(":")
     return f"{int(domain, 16):08X}:{rest.upper()}"
 
 

@@ -79,8 +79,8 @@ def gres(snapshot: Snapshot, topology: Topology, placed: Sequence[Placement], co
 def has_nodes_and_cores(snapshot: Snapshot, placed: Sequence[Placement], cores: Mapping[int, range]) -> bool:
     """Has every GPU its device node and its cores?"""
     gpus = _gpus(snapshot)
-    known = {bdf for bdf, gpu in gpus.items() if not isinstance(gpu.minor, Missing)}
-    return bool(placed) and all(placement.gpu.bdf in known and placement.numa_node in cores for placement in placed)
+    minors = {bdf for bdf, gpu in gpus.items() if not isinstance(gpu.minor, Missing)}
+    return bool(placed) and all(placement.gpu.bdf in minors and placement.numa_node in cores for placement in placed)
 
 
 def _gres(
@@ -116,8 +116,8 @@ def _type(gpu: Gpu) -> list[str]:
 def _links(topology: Topology, each: Placement, placed: Sequence[Placement]) -> list[int]:
     """Empty without NVLinks, and where a number is not known."""
     found = [-1 if other is each else topology.link(each.gpu, other.gpu).nvlinks for other in placed]
-    known = [number for number in found if number is not None]
-    return known if len(known) == len(found) and max(known) > 0 else []
+    numbers = [number for number in found if number is not None]
+    return numbers if len(numbers) == len(found) and max(numbers) > 0 else []
 
 
 # in full: with the feature gate DisableAutoPrefix nfd-master drops names without a namespace

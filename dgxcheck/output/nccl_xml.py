@@ -63,8 +63,8 @@ def _place(at: Element, nodes: dict[str, Element], path: Sequence[str], topology
 
 def _in_order(topology: Topology) -> list[Device]:
     """By node, then bus id."""
-    known = [device for device in topology.devices if device.bdf and device.is_vf is not True]
-    return sorted(known, key=lambda device: (device.numa_node if isinstance(device.numa_node, int) else 0, device.bdf))
+    placed = [device for device in topology.devices if device.bdf and device.is_vf is not True]
+    return sorted(placed, key=lambda device: (device.numa_node if isinstance(device.numa_node, int) else 0, device.bdf))
 
 
 def _seen_by_nccl(path: Sequence[str], topology: Topology) -> list[str]:

@@ -159,11 +159,11 @@ class BurningIn:
         reasons = ", ".join(name for bit, name in BITS.items() if mask & bit)
         new = {word: grown(first, row, name) for name, word in _ERRORS.items()}
         errors = ", ".join(f"{number} {word}" for word, number in new.items() if number)
-        known = any(number is not None for number in new.values())
+        answered = any(number is not None for number in new.values())
         return (
             bdf, _number(row.get("power_w"), "W"), _number(row.get("temperature"), "°C"),
             _number(row.get("sm_clock"), "MHz"), reasons or ("-" if row.get("reasons") is not None else "?"),
-            errors or ("-" if known else "?"),
+            errors or ("-" if answered else "?"),
         )  # fmt: skip
 
 

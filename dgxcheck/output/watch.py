@@ -49,19 +49,19 @@ _LEAST_EVENTS = 5
 _UNCOUNTED = ("finding", "cleared", "verdict", "note")
 
 
-def table(known: Memory, date: str, width: int, height: int) -> str:
+def table(memory: Memory, date: str, width: int, height: int) -> str:
     """As many lines as the terminal has, none longer than it is wide."""
-    verdict = known.judged.verdict or "not judged yet"
-    lost = f"; {known.lost} log records lost" if known.lost else ""
+    verdict = memory.judged.verdict or "not judged yet"
+    lost = f"; {memory.lost} log records lost" if memory.lost else ""
     head = [f"dgxcheck watch  {date}  verdict: {verdict}{lost}", ""]
-    counted = _counted(known.ledger.tallies.values())
-    bad = [f"{level(each.status)} {key}: {each.text}" for key, each in known.judged.findings.items()]
+    counted = _counted(memory.ledger.tallies.values())
+    bad = [f"{level(each.status)} {key}: {each.text}" for key, each in memory.judged.findings.items()]
     room = max(0, height - len(head) - _LEAST_EVENTS - 4)
     body = [*_block("Counts", counted, room), *_block("Findings", bad, max(0, room - len(counted)))]
     left = max(1, height - len(head) - len(body) - 3)
     events = [
         f"{str(each.get('at'))[11:19]} {level(str(each.get('status')))} {each.get('bdf') or '-'}  {each.get('text')}"
-        for each in list(known.ledger.recent)[-left:]
+        for each in list(memory.ledger.recent)[-left:]
     ]
     body += ["Last events", *(events or ["  none"])]
     return lines(_cut(visible(each), width) for each in [*head, *body][: max(1, height - 1)])
@@ -89,22 +89,22 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"
 
 
-def metrics(known: Memory) -> str:
+def metrics(memory: Memory) -> str:
     """Counts by device, kind and code, and the last judgement."""
     counted = [
         ({"pci_bus_id": bus_id(bdf), "event": kind, "code": code}, tally.count)
-        for (bdf, kind, code), tally in known.ledger.tallies.items()
+        for (bdf, kind, code), tally in memory.ledger.tallies.items()
         if kind not in ("finding", "cleared", "verdict", "note")
     ]
-    verdict: list[Series] = [({}, STATES[known.judged.verdict])] if known.judged.verdict else []
+    verdict: list[Series] = [({}, STATES[memory.judged.verdict])] if memory.judged.verdict else []
     bad: dict[str, int] = dict.fromkeys(("warn", "unknown", "fail"), 0)
-    for finding in known.judged.findings.values():
+    for finding in memory.judged.findings.values():
         bad[finding.status] = bad.get(finding.status, 0) + 1
     return classic(
         [
             metric("watch_timestamp_seconds", "When the watch last wrote this.", [({}, round(time.time(), 3))]),
             metric("watch_events_total", "Events by device, kind and code (number of an Xid).", counted),
-            metric("watch_lost_records_total", "Kernel log records overwritten unread.", [({}, known.lost)]),
+            metric("watch_lost_records_total", "Kernel log records overwritten unread.", [({}, memory.lost)]),
             metric("watch_verdict", f"Of the last judgement: {VERDICT_VALUES}.", verdict),
             metric("watch_findings", "Bad findings of it.", [({"status": name}, n) for name, n in bad.items()]),
         ]

@@ -178,8 +178,8 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None, one_b
 
 def _same_gpus(answers: Mapping[str, Json], earlier: Mapping[str, Json]) -> bool:
     """Do two dumps that differ show the same GPUs? Bus ids and names are alike in all nodes of a cluster."""
-    known = any(key.startswith(_OWN) and key in earlier for key in answers)
-    return known and _are_readings(key for key, fact in answers.items() if earlier.get(key, fact) != fact)
+    answered_before = any(key.startswith(_OWN) and key in earlier for key in answers)
+    return answered_before and _are_readings(key for key, fact in answers.items() if earlier.get(key, fact) != fact)
 
 
 def _are_readings(keys: Iterable[str]) -> bool:

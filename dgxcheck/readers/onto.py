@@ -54,13 +54,13 @@ def mismatch(facts: Mapping[str, Json], gpus: Numbered, whole: bool = True) -> s
         count = "1 GPU" if len(indexes) == 1 else f"{len(indexes)} GPUs"
         return f"the matrix has {count} (up to GPU{indexes[-1]}), the box has {len(table)}"
     places = _places(facts, table)
-    known = {*table.values(), *numberless(facts)}
+    bdfs = {*table.values(), *numberless(facts)}
     for key in facts:
         if not key.startswith(_WITH_SUBJECTS):
             continue
         kind, *words = key.split()
         of_gpu = kind == "nvml" and words[1:] and ":" in words[1] and f"{kind} {words[0]}" != INDEX
-        if of_gpu and places.get(words[1], words[1]) not in known:
+        if of_gpu and places.get(words[1], words[1]) not in bdfs:
             if (number := number_of(words[1])) is not None:
                 return f"GPU {number} does not exist; the last GPU of the box is GPU {last}"
             what = "a GPU without a bus id" if place_of(words[1]) is not None else f"GPU {words[1]}"

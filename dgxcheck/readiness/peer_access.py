@@ -47,10 +47,10 @@ class Peering(Record):
 
 def peerings(box: Box) -> tuple[Peering, ...] | Judgement:
     """Every pair of GPUs whose P2P status is known; a skip where there is no pair or no P2P status."""
-    if isinstance(known := statuses(box), Judgement):
-        return known
+    if isinstance(answers := statuses(box), Judgement):
+        return answers
     measured = {check.id: _by_pair(box, check) for check, _ in _MEASURED}
-    return tuple(_peering(box, *pair, known[pair], measured) for pair in combinations(box.gpus, 2) if pair in known)
+    return tuple(_peering(box, *pair, answers[pair], measured) for pair in combinations(box.gpus, 2) if pair in answers)
 
 
 def _by_pair(box: Box, check: Check) -> Mapping[IdPair, Judgement]:

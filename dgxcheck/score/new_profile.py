@@ -78,9 +78,9 @@ def _copies(box: Box, bdfs: list[str | None]) -> list[float]:
 def _put_least(numbers: dict[str, Number], key: str, values: Iterable[int | float | Missing], source: str) -> None:
     """Set the lowest value, if all are known and it is positive."""
     readings = [*values]
-    known = [value for value in readings if not isinstance(value, Missing)]
-    if known and len(known) == len(readings) and min(known) > 0:
-        least = min(known)
+    readable = [value for value in readings if not isinstance(value, Missing)]
+    if readable and len(readable) == len(readings) and min(readable) > 0:
+        least = min(readable)
         numbers[key] = Number(int(least) if least == int(least) else round(least, 3), source)
 
 

@@ -166,8 +166,8 @@ class DirectorySource:
 
     def _follow(self, path: str) -> str:
         """The path with every link in it followed, relative to the tree's root."""
-        if (known := self._real.get(path)) is not None:
-            return known
+        if (resolved := self._real.get(path)) is not None:
+            return resolved
         head, tail = split_path(path)
         real = self._step(self._follow(head), _possible(tail), path)
         self._real[path] = real
@@ -213,10 +213,10 @@ class DirectorySource:
 def _possible(name: str) -> str:
     """A name that a file can have; ENOENT for others, as for those that no file has."""
     try:
-        known = b"\0" not in os.fsencode(name)
+        possible = b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:
-        known = False
-    if not known:
+        possible = False
+    if not possible:
         raise OSError(errno.ENOENT, "no such file", name)
     return name
 

@@ -92,10 +92,10 @@ def read(path: str) -> Reading | None:
     if not {"boot_id", "driver"} <= texts.keys() or not is_date(texts.get("date", "")):
         raise BadInput(f"{path}: contains no date of its counters; remove the file")
     xids = state.get("xids")
-    known = [xid for xid in xids if isinstance(xid, str) and _SEEN.search(xid)] if isinstance(xids, list) else []
+    valid = [xid for xid in xids if isinstance(xid, str) and _SEEN.search(xid)] if isinstance(xids, list) else []
     reading = Reading(
         lines=recording(document, path).lines, boot_id=texts["boot_id"], driver=texts["driver"], at_s=float(at_s),
-        date=texts["date"], xids=tuple(known)[:MOST_XIDS],
+        date=texts["date"], xids=tuple(valid)[:MOST_XIDS],
         inventories=_inventories(state.get("inventory")), kept=_kept(state.get("kept")),
     )  # fmt: skip
     return replace(reading, damaged=_lost(state, _state(reading)))

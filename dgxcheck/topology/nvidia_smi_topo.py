@@ -44,11 +44,11 @@ def add_imported(topology: Topology, stated: NvidiaSmiTopo, unlisted_kinds: Coll
         elif not topology.functions or _kind(name) in unlisted_kinds:
             devices_by_name[name] = _imported_device(stated, name)
     nameless = [name for name, device in devices_by_name.items() if is_printed(device.name)]
-    known = {device.name: device for device in devices_by_name.values()}
-    repeated = [device for device in topology.devices if nameless and _may_be_listed(device, known)]
+    by_name = {device.name: device for device in devices_by_name.values()}
+    repeated = [device for device in topology.devices if nameless and _may_be_listed(device, by_name)]
     all_devices = [
-        *(known.get(device.name, device) for device in topology.devices if device not in repeated),
-        *(device for name, device in known.items() if topology.device(name) is None),
+        *(by_name.get(device.name, device) for device in topology.devices if device not in repeated),
+        *(device for name, device in by_name.items() if topology.device(name) is None),
     ]
     nics = [] if topology.functions else [device.name for device in devices_by_name.values() if device.kind == "nic"]
     places = {name: at for at, name in enumerate(nics)}
@@ -84,9 +84,9 @@ def add_imported(topology: Topology, stated: NvidiaSmiTopo, unlisted_kinds: Coll
     )
 
 
-def _may_be_listed(device: Device, known: Mapping[str, Device]) -> bool:
+def _may_be_listed(device: Device, by_name: Mapping[str, Device]) -> bool:
     """Is this a NIC known by name alone, which may be any of those that the matrix does not name?"""
-    return device.kind == "nic" and device.function is None and device.name not in known
+    return device.kind == "nic" and device.function is None and device.name not in by_name
 
 
 def _cells(labels: Labels, devices_by_name: Mapping[str, Device]) -> Cells:

@@ -24,7 +24,7 @@ class Sink(Protocol):
     def tell(self, reported: ReportedEvent) -> None:
         """One event that is news."""
 
-    def show(self, known: Memory) -> None:
+    def show(self, memory: Memory) -> None:
         """All that is known, once per turn of the loop."""
 
 

@@ -65,5 +65,5 @@ def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
 def _persistence(rows: tuple[GpuModes, ...] | Missing) -> Json:
     """False if any GPU has it off; null where that is not known."""
     modes = [] if isinstance(rows, Missing) else [row.persistence for row in rows]
-    known = [mode for mode in modes if isinstance(mode, bool)]
-    return None if not known else all(known)
+    answered = [mode for mode in modes if isinstance(mode, bool)]
+    return None if not answered else all(answered)

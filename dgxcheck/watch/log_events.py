@@ -53,10 +53,10 @@ def log_events(log: KernelLog, seen: Seen, past: bool = True) -> list[Event]:
 
 def xid_event(bdf: str, number: int, more: str, times: int, seconds: float | None = None) -> Event:
     """``more`` is what its line says after the number, ``times`` how often this GPU had it by now."""
-    known = meaning(number, None)
-    text = f"Xid {number} ({known.text}){f': {more}' if more else ''}"
+    entry = meaning(number, None)
+    text = f"Xid {number} ({entry.text}){f': {more}' if more else ''}"
     return Event(
-        kind="xid", status=xid_status(known, more, times), bdf=bdf, code=str(number), text=_cut(text), seconds=seconds
+        kind="xid", status=xid_status(entry, more, times), bdf=bdf, code=str(number), text=_cut(text), seconds=seconds
     )
 
 

@@ -137,8 +137,8 @@ class Watch:
         self._dispatcher.note("kernel log", f"kernel log not readable: {why}; Xids come from NVML", Status.UNKNOWN)
 
     def _see_devices(self) -> None:
-        known = watched(self._dispatcher.memory.readings)
-        if self._dispatcher.tell([hot_plug(change, known) for change in self._plug.changes()]) is not Status.PASS:
+        devices = watched(self._dispatcher.memory.readings)
+        if self._dispatcher.tell([hot_plug(change, devices) for change in self._plug.changes()]) is not Status.PASS:
             self._judging.soon()
         if self._plug.trouble and self._plug.lost:
             trouble, self._plug = self._plug.trouble, HotPlug(SUBSYSTEMS, "kernel")

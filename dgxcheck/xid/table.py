@@ -128,9 +128,9 @@ def architecture_of(name: str) -> tuple[str, int]:
     Product names (``NVIDIA A100-SXM4-80GB``) are searched for a board. Raises BadInput for a name that is neither.
     """
     for word in re.split(r"[^a-z0-9]+", name.lower()):
-        known = BOARDS.get(word, word)
-        if known in NAMES:
-            return known, NAMES[known]
+        architecture = BOARDS.get(word, word)
+        if architecture in NAMES:
+            return architecture, NAMES[architecture]
     hint = did_you_mean(name.lower(), (*BOARDS, *NAMES), f"give a board or architecture: {', '.join(NAMES)}")
     raise BadInput(f"--gpu {name}: unknown GPU; {hint}")
 

@@ -59,11 +59,11 @@ def _remote(source: Source, bdf: str, link: int) -> str | Missing:
     if isinstance(info := fields(source, "nvmlDeviceGetNvLinkRemotePciInfo", bdf, link), Missing):
         return info
     where = question("nvmlDeviceGetNvLinkRemotePciInfo", bdf, link)
-    seen = [known for name in ("busId", "busIdLegacy") if (known := as_bdf(info.get(name))) is not None]
+    seen = [far for name in ("busId", "busIdLegacy") if (far := as_bdf(info.get(name))) is not None]
     if not seen:
         return garbled(f"{where} busId", info.get("busId"))
     # zeros: the driver knows that something is there, not what (a peer outside of this virtual machine)
-    peer = next((known for known in seen if known != "0000:00:00.0"), None)
+    peer = next((far for far in seen if far != "0000:00:00.0"), None)
     return peer or Missing(Gap.UNSUPPORTED, where, "the driver names no peer")
 
 

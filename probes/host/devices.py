@@ -28,8 +28,8 @@ def storage(source: Source) -> Storage:
 
 def whole_devices(names: tuple[str, ...]) -> tuple[str, ...]:
     """Names that are no partition of another (``sda1`` of ``sda``, ``nvme0n1p1`` of ``nvme0n1``) and can be a disk."""
-    known = frozenset(names)
-    return tuple(name for name in names if not name.startswith(_NO_DISK) and not _is_partition(name, known))
+    present = frozenset(names)
+    return tuple(name for name in names if not name.startswith(_NO_DISK) and not _is_partition(name, present))
 
 
 def size_bytes(text: str, where: str) -> int | Missing:
@@ -38,12 +38,12 @@ def size_bytes(text: str, where: str) -> int | Missing:
     return sectors if isinstance(sectors, Missing) else sectors * _SECTOR
 
 
-def _is_partition(name: str, known: frozenset[str]) -> bool:
+def _is_partition(name: str, present: frozenset[str]) -> bool:
     stem = name.rstrip("0123456789")
     if stem == name:
         return False
     parent = stem[:-1] if stem.endswith("p") else ""
-    return (parent in known and parent[-1:].isdigit()) or stem in known
+    return (parent in present and parent[-1:].isdigit()) or stem in present
 
 
 def _disk(source: Source, name: str) -> BlockDevice:

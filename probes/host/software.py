@@ -64,8 +64,8 @@ def _module(source: Source, name: str, loaded: frozenset[str] | Missing) -> Modu
     base = f"{_MODULES}/{name}"
     if isinstance(loaded, Missing) or name not in loaded:
         gap = loaded if isinstance(loaded, Missing) else Missing(Gap.ABSENT, base, "not loaded")
-        known = loaded if isinstance(loaded, Missing) else False
-        return Module(name=name, loaded=known, version=gap, refcnt=gap, state=gap)
+        is_loaded = loaded if isinstance(loaded, Missing) else False
+        return Module(name=name, loaded=is_loaded, version=gap, refcnt=gap, state=gap)
     return Module(
         name=name,
         loaded=True,
@@ -148,9 +148,9 @@ def device_nodes(source: Source) -> DeviceNodes:
 
 def _gpus(source: Source) -> tuple[DeviceNode, ...] | Missing:
     """The driver gives out minor numbers from 0 (``nvidia_frontend.c``)."""
-    if isinstance(known := roles(source), Missing):
-        return known
-    return tuple(_node(source, f"/dev/nvidia{minor}") for minor in range(len(known.gpus)))
+    if isinstance(found := roles(source), Missing):
+        return found
+    return tuple(_node(source, f"/dev/nvidia{minor}") for minor in range(len(found.gpus)))
 
 
 def _verbs(source: Source) -> tuple[DeviceNode, ...] | Missing:

@@ -42,10 +42,10 @@ _SHORT = {
 
 def aer(source: Source) -> tuple[AerDevice, ...] | Missing:
     """``aer_dev_*`` of every device and bridge, ``aer_rootport_total_err_*`` of bridges on a root bus."""
-    if isinstance(known := roles(source), Missing):
-        return known
-    ports = set(_root_ports(known))
-    return tuple(_device(source, bdf, bdf in ports) for bdf in (*known.devices, *known.bridges))
+    if isinstance(found := roles(source), Missing):
+        return found
+    ports = set(_root_ports(found))
+    return tuple(_device(source, bdf, bdf in ports) for bdf in (*found.devices, *found.bridges))
 
 
 def errors(text: str, where: str) -> AerErrors | Missing:
@@ -73,8 +73,8 @@ def _counted(text: str) -> tuple[dict[str, int], int | None, str]:
     return counts, total, ""
 
 
-def _root_ports(known: Roles) -> tuple[str, ...]:
-    paths = ((bdf, known.paths[bdf]) for bdf in known.bridges)
+def _root_ports(found: Roles) -> tuple[str, ...]:
+    paths = ((bdf, found.paths[bdf]) for bdf in found.bridges)
     return tuple(bdf for bdf, path in paths if not isinstance(path, Missing) and len(path) == 2)
 
 

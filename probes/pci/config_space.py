@@ -18,9 +18,9 @@ _ASLEEP = ("D3hot", "D3cold")
 
 def config_space(source: Source) -> tuple[ConfigSpace, ...] | Missing:
     """``/sys/bus/pci/devices/<bdf>/config``, not of a sleeping device: reading would wake it, or hang."""
-    if isinstance(known := roles(source), Missing):
-        return known
-    return tuple(_device(source, bdf) for bdf in (*known.devices, *known.bridges))
+    if isinstance(found := roles(source), Missing):
+        return found
+    return tuple(_device(source, bdf) for bdf in (*found.devices, *found.bridges))
 
 
 def usable(config: bytes, where: str) -> bytes | Missing:

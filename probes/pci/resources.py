@@ -15,9 +15,9 @@ _IO, _MEMORY, _PREFETCH, _MEM_64, _UNSET = 0x100, 0x200, 0x2000, 0x100000, 0x200
 
 def bars(source: Source) -> tuple[PciBars, ...] | Missing:
     """``/sys/bus/pci/devices/<bdf>/resource`` of every GPU, NVSwitch and HCA."""
-    if isinstance(known := roles(source), Missing):
-        return known
-    return tuple(_device(source, bdf) for bdf in known.devices)
+    if isinstance(found := roles(source), Missing):
+        return found
+    return tuple(_device(source, bdf) for bdf in found.devices)
 
 
 def _device(source: Source, bdf: str) -> PciBars:
@@ -83,9 +83,9 @@ def group_number(target: str, where: str) -> int | Missing:
 
 
 def _functions(source: Source) -> tuple[IommuFunction, ...] | Missing:
-    if isinstance(known := roles(source), Missing):
-        return known
-    bdfs = (*known.devices, *known.bridges)
+    if isinstance(found := roles(source), Missing):
+        return found
+    bdfs = (*found.devices, *found.bridges)
     numbers = {bdf: _number(source, f"{PCI_DEVICES}/{bdf}/iommu_group") for bdf in bdfs}
     groups = {
         number: IommuGroup(number=number, type=ask(source, f"{_GROUPS}/{number}/type", line))

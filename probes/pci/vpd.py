@@ -21,13 +21,13 @@ def vpd(source: Source) -> tuple[Vpd, ...] | Missing:
     """``/sys/bus/pci/devices/<bdf>/vpd``, for root only; of machines with GPUs for computing and no NVSwitch on PCI."""
     if isinstance(codes := class_codes(source), Missing):
         return codes
-    known = {bdf: code for bdf, code in codes.items() if isinstance(code, int)}
-    if _ACCELERATOR not in {code >> 8 for code in known.values()}:
+    readable = {bdf: code for bdf, code in codes.items() if isinstance(code, int)}
+    if _ACCELERATOR not in {code >> 8 for code in readable.values()}:
         return ()
-    bridges = (bdf for bdf, code in known.items() if code >> 8 == OTHER_BRIDGE)
+    bridges = (bdf for bdf, code in readable.items() if code >> 8 == OTHER_BRIDGE)
     if any(_id(source, bdf, "vendor") == 0x10DE for bdf in bridges):
         return ()
-    adapters = [bdf for bdf, code in known.items() if (code >> 16 == 0x02 or is_dma_controller(code))]
+    adapters = [bdf for bdf, code in readable.items() if (code >> 16 == 0x02 or is_dma_controller(code))]
     return tuple(_device(source, bdf) for bdf in adapters if _id(source, bdf, "vendor") == MELLANOX
                  and _id(source, bdf, "device") in _ASKED)  # fmt: skip
 
@@ -40,11 +40,11 @@ def _device(source: Source, bdf: str) -> Vpd:
     where = f"{PCI_DEVICES}/{bdf}/vpd"
     if isinstance(answer := source.data(where), Missing):
         return Vpd(bdf=bdf, uuid=answer, manages_nvswitches=answer)
-    if not (known := dict(keywords(answer))):
+    if not (found := dict(keywords(answer))):
         garbled = Missing(Gap.GARBLED, where, f"{len(answer)} bytes without keywords")
         return Vpd(bdf=bdf, uuid=garbled, manages_nvswitches=garbled)
     return Vpd(
         bdf=bdf,
-        uuid=known.get(UUID) or Missing(Gap.ABSENT, where, f"no keyword {UUID}"),
-        manages_nvswitches=any(_MANAGES in text for text in known.values()),
+        uuid=found.get(UUID) or Missing(Gap.ABSENT, where, f"no keyword {UUID}"),
+        manages_nvswitches=any(_MANAGES in text for text in found.values()),
     )

@@ -124,9 +124,9 @@ def _faults(before: RecordedSource, after: RecordedSource, told_of: str) -> Iter
     """
     from dgxcheck.assessment.health import assess
 
-    known, bad = ({each.key: each for each in assess(box).findings if _is_of_device(each)} for box in (before, after))
+    earlier, bad = ({each.key: each for each in assess(box).findings if _is_of_device(each)} for box in (before, after))
     for key, finding in bad.items():
-        if key not in known:
+        if key not in earlier:
             ends = [subject for subject in (finding.subject, finding.subject.peer) if subject is not None]
             at = next((subject for subject in ends if subject.bdf is not None and subject.bdf in told_of), ends[0])
             yield at.name if at.kind in ("hca", "port", "host") else _published(at.bdf or at.name, at.kind), finding

@@ -125,10 +125,10 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgem
     required |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
     if not required and not gone:
-        known = "its model and " if box.board(gpu) is not None and box.board_id(gpu) else ""
-        if not known and sum(len(group.members) for group in alike) < 2:
+        what = "its model and " if box.board(gpu) is not None and box.board_id(gpu) else ""
+        if not what and sum(len(group.members) for group in alike) < 2:
             return skip("no-reference", "its model is not known, and there is no other GPU of it")
-        return Judgement(Status.PASS, f"answers what {known}the other GPUs of its model answer")
+        return Judgement(Status.PASS, f"answers what {what}the other GPUs of its model answer")
     gaps = [gap for gap in {**required, **gone}.values() if isinstance(gap, Missing)]
     since = "" if required else " at the second reading"
     queries = counted(len(gaps), "query", "queries")

@@ -156,8 +156,8 @@ def _gone(box: Box, before: Kept) -> Iterator[str]:
     if not isinstance(box.snapshot.pci, Missing):
         for owner, values in before.items():
             code = values.get("PciFunction.class_code")
-            known = isinstance(code, int) and code >> 16 not in (DISPLAY, _NETWORK)
-            if known and owner.startswith("PciFunction ") and owner not in now:
+            is_other = isinstance(code, int) and code >> 16 not in (DISPLAY, _NETWORK)
+            if is_other and owner.startswith("PciFunction ") and owner not in now:
                 yield owner.partition(" ")[2]
     old, new = (each.get("BlockDevice", {}).get("disks", []) for each in (before, now))
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):

@@ -34,14 +34,14 @@ _Owner = tuple[str, tuple[str, ...], Record, Rows, Value]
 def duplicates(identities: Iterable[list[_Owner]]) -> Iterator[list[_Owner]]:
     """The devices that share an identity, of the owners of each."""
     for owners in identities:
-        known = {owner: each for each in owners if (owner := (_card(each), str(each[4]).lower()))}
-        counts = Counter(value for _, value in known)
+        by_card = {owner: each for each in owners if (owner := (_card(each), str(each[4]).lower()))}
+        counts = Counter(value for _, value in by_card)
         may_share = any("shared" in row.more for row in owners[0][3])
         pairs = [value for value, count in counts.items() if count > 1]
         alone = sum(count == 1 for count in counts.values())
         if pairs and (not may_share or (len(pairs) == 1 and counts[pairs[0]] == 2 and alone >= _LEAST_OTHERS)):
             for value in pairs:
-                yield [each for (_, own), each in known.items() if own == value]
+                yield [each for (_, own), each in by_card.items() if own == value]
 
 
 def _identities(box: Box) -> Mapping[str, list[_Owner]]:

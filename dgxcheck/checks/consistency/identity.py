@@ -56,9 +56,9 @@ def model(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     if board is not None and _architecture(board.name) not in (None, named):
         id_ = Evidence(pci_file(gpu.bdf, "device"), board.id)
         yield Contradiction(f"NVML names it {name}, its PCI id is that of {board.name}", (own, id_))
-    known = number(facts, "gpu_board.architecture")
-    if known is not None and known in VBIOS and known != named:
-        text = f"NVML names it {name}, and its architecture is {known:g}, not {named}"
+    architecture = number(facts, "gpu_board.architecture")
+    if architecture is not None and architecture in VBIOS and architecture != named:
+        text = f"NVML names it {name}, and its architecture is {architecture:g}, not {named}"
         yield Contradiction(text, (own, reading(box, gpu, "gpu_board.architecture")))
     vbios = facts.get("gpu.vbios")
     if isinstance(vbios, str) and vbios.partition(".")[0] not in VBIOS[named]:

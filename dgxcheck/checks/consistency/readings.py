@@ -41,12 +41,12 @@ def memory(box: Box) -> Iterator[Contradiction]:
     if not isinstance(host, Host) or isinstance(host.memory_kb, Missing) or isinstance(controllers, Missing):
         return
     sizes = [row.size_mb for row in controllers]
-    known = [size for size in sizes if not isinstance(size, Missing)]
-    if not known or len(known) < len(sizes) or guest(box) is not None or host_limits.in_container(box):
+    readable = [size for size in sizes if not isinstance(size, Missing)]
+    if not readable or len(readable) < len(sizes) or guest(box) is not None or host_limits.in_container(box):
         return
     if any(name in MEMORY_PARAMETERS for name, _ in command_line(box)):
         return
-    kernel, dimms = host.memory_kb // _KB_IN_MB, sum(known)
+    kernel, dimms = host.memory_kb // _KB_IN_MB, sum(readable)
     lowest = dimms * (1 - box.settings.limit("consistency.memory") / 100)
     if not lowest <= kernel <= dimms:
         evidence = (Evidence("/proc/meminfo", f"MemTotal: {host.memory_kb} kB"), *map(_size, controllers))

@@ -151,8 +151,8 @@ def _refused(box: Box, function: PciFunction) -> str | None:
 def _loaded(box: Box, module: str) -> bool | None:
     """Is a module loaded? None where that is not known, as of one that may be built into the kernel."""
     modules = box.snapshot.modules
-    known = () if isinstance(modules, Missing) else modules.modules
-    return next((other.loaded for other in known if other.name == module and isinstance(other.loaded, bool)), None)
+    loaded = () if isinstance(modules, Missing) else modules.modules
+    return next((other.loaded for other in loaded if other.name == module and isinstance(other.loaded, bool)), None)
 
 
 def _power_state(box: Box, bdf: str) -> str | Missing | None:

@@ -104,8 +104,8 @@ def reported(box: Box) -> bool:
 
 def down(box: Box) -> bool:
     """Are there NVSwitches and not one NVLink up? Then driver.fabric alone reports it."""
-    known = _with_state(box, rows(box.snapshot.nvlink))
-    return bool(_nvswitches(box)) and bool(known) and not any(link.up for link in known)
+    with_state = _with_state(box, rows(box.snapshot.nvlink))
+    return bool(_nvswitches(box)) and bool(with_state) and not any(link.up for link in with_state)
 
 
 def _nvswitches(box: Box) -> int:
@@ -206,9 +206,9 @@ def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Ju
         ("cluster", fabric.cluster_uuid, [other.cluster_uuid for other in others]),
         ("clique", fabric.clique_id, [other.clique_id for other in others]),
     ):
-        known = Counter(each for each in theirs if not isinstance(each, Missing))
-        if len(known) == 1 and known.total() > 1 and not isinstance(own, Missing) and own not in known:
-            usual = next(iter(known))
+        counts = Counter(each for each in theirs if not isinstance(each, Missing))
+        if len(counts) == 1 and counts.total() > 1 and not isinstance(own, Missing) and own not in counts:
+            usual = next(iter(counts))
             message = f"{name} {own} of the fabric, {usual} on all other GPUs"
             return Judgement(Status.WARN, message, own, usual, evidence=(evidence,), fault=Fault.FABRIC_MISCONFIGURED)
     if not any(isinstance(each, int) and each for each in (fabric.health_mask, fabric.health_summary)):

@@ -21,16 +21,16 @@ def today() -> str:
     return time.strftime("%Y-%m-%d", time.gmtime())
 
 
-def acknowledged(findings: Iterable[Finding], known: Sequence[Acknowledgement], date: str) -> tuple[Finding, ...]:
+def acknowledged(findings: Iterable[Finding], entries: Sequence[Acknowledgement], date: str) -> tuple[Finding, ...]:
     """The findings; each that warns or fails with the acknowledgement that matches it.
 
     A lapsed acknowledgement stays with the finding, with the reason why it lapsed; the finding counts again.
     """
-    return tuple(_with_entry(finding, known, date) if finding.status in _BAD else finding for finding in findings)
+    return tuple(_with_entry(finding, entries, date) if finding.status in _BAD else finding for finding in findings)
 
 
-def _with_entry(finding: Finding, known: Sequence[Acknowledgement], date: str) -> Finding:
-    matching = [replace(entry, lapsed=_lapsed(entry, finding, date)) for entry in known if _matches(entry, finding)]
+def _with_entry(finding: Finding, entries: Sequence[Acknowledgement], date: str) -> Finding:
+    matching = [replace(entry, lapsed=_lapsed(entry, finding, date)) for entry in entries if _matches(entry, finding)]
     valid = [entry for entry in matching if not entry.lapsed]
     return replace(finding, acknowledgement=(valid or matching)[0]) if matching else finding
 
@@ -44,16 +44,16 @@ def _matches(entry: Acknowledgement, finding: Finding) -> bool:
     return any(_plain(entry.device) in _names(end) for end in (finding.subject, finding.subject.peer) if end)
 
 
-def unmatched(findings: Collection[Finding], known: Sequence[Acknowledgement], box: Box) -> tuple[Acknowledgement, ...]:
+def unmatched(findings: Collection[Finding], given: Sequence[Acknowledgement], box: Box) -> tuple[Acknowledgement, ...]:
     """Entries that match nothing although their check ran: no such device, or none named for a check of devices."""
-    if not known:
+    if not given:
         return ()
     ran = {finding.id for finding in findings}
     of_host = {finding.id for finding in findings if finding.subject.kind == "host"}
     subjects = [end for finding in findings for end in (finding.subject, finding.subject.peer) if end]
     present = {name for subject in (*subjects, *map(box.subject, box.topology.gpus)) for name in _names(subject)}
     present |= {_plain(name) for name in _devices(box)}
-    return tuple(entry for entry in known if entry.check in ran
+    return tuple(entry for entry in given if entry.check in ran
                  and (_plain(entry.device) not in present if entry.device else entry.check not in of_host))  # fmt: skip
 
 

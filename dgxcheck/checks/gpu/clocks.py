@@ -208,9 +208,9 @@ def highest(box: Box, clocks: GpuClocks) -> Judgement:
 
 def _model_clocks(board: Board) -> Iterator[tuple[int, str, int | float]]:
     for number, kind in _KINDS:
-        known = board.numbers.get(f"max_{kind}_clock")
-        if known is not None:
-            yield number, kind, known.value
+        limit = board.numbers.get(f"max_{kind}_clock")
+        if limit is not None:
+            yield number, kind, limit.value
 
 
 def _violations(box: Box) -> Judged:

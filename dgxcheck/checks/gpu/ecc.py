@@ -118,9 +118,9 @@ def _sram(_: Box, ecc: GpuEcc) -> Judgement:
         "parity": ecc.sram.parity, "SEC-DED": ecc.sram.secded, "in L2": ecc.sram.l2, "in SMs": ecc.sram.sm,
         "in PCIe": ecc.sram.pcie, "in microcontrollers": ecc.sram.mcu, "elsewhere": ecc.sram.other,
     }  # fmt: skip
-    known = ", ".join(f"{count} {where}" for where, count in counts.items() if isinstance(count, int) and count)
+    details = ", ".join(f"{count} {where}" for where, count in counts.items() if isinstance(count, int) and count)
     message = f"RMA threshold for uncorrected SRAM errors {'' if exceeded else 'not '}reached"
-    message += f" ({known})" if known else ""
+    message += f" ({details})" if details else ""
     return judged(Fault.SRAM_EXCEEDED, message, exceeded, False, evidence=evidence, fails=exceeded)
 
 

@@ -120,8 +120,8 @@ def _lost_handles(box: Box) -> list[Missing]:
 
 def _refused_handles(nvml: Nvml | Missing) -> list[Missing]:
     """Why NVML opened no GPU for an index that it counts, other than that the GPU is lost or the driver hangs."""
-    known = (Gap.LOST, Gap.TIMEOUT, Gap.UNRECORDED, Gap.UNASKED)
-    return [] if isinstance(nvml, Missing) else [gap for gap in nvml.lost if gap.gap not in known]
+    reported_elsewhere = (Gap.LOST, Gap.TIMEOUT, Gap.UNRECORDED, Gap.UNASKED)
+    return [] if isinstance(nvml, Missing) else [gap for gap in nvml.lost if gap.gap not in reported_elsewhere]
 
 
 def _not_opened(gap: Missing) -> Judgement:

@@ -156,12 +156,12 @@ def _lowered(policies: Sequence[CpuPolicy]) -> Iterator[tuple[str, Evidence]]:
 
 def _governors(policies: Sequence[CpuPolicy]) -> Iterator[tuple[str, Evidence]]:
     """A governor that differs from that of most CPUs; what most have is host.governor's."""
-    known = {policy.name: policy.governor for policy in policies if isinstance(policy.governor, str)}
-    if len({*known.values()}) > 1:
-        usual, _ = Counter(known.values()).most_common(1)[0]
-        odd = {name: governor for name, governor in known.items() if governor != usual}
+    governors = {policy.name: policy.governor for policy in policies if isinstance(policy.governor, str)}
+    if len({*governors.values()}) > 1:
+        usual, _ = Counter(governors.values()).most_common(1)[0]
+        odd = {name: governor for name, governor in governors.items() if governor != usual}
         words = ", ".join(dict.fromkeys(odd.values()))
-        text = f"{first_of([*odd])} with governor {words}, {counted(len(known) - len(odd), 'other')} with {usual}"
+        text = f"{first_of([*odd])} with governor {words}, {counted(len(governors) - len(odd), 'other')} with {usual}"
         yield text, Evidence(f"{_POLICIES}/*/scaling_governor", {**odd})
 
 

@@ -71,8 +71,8 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
 def _flood(box: Box, controller: MemoryController, corrected: int) -> str | None:
     """In words the time in which so many corrected errors are too many; None where they are not."""
     others = [other.corrected for other in controllers_of(box) if other.name != controller.name]
-    known = [count for count in others if not isinstance(count, Missing)]
-    return flood(box, corrected, known, box.settings.limit("host.edac-corrected"), DAY_S)
+    readable = [count for count in others if not isinstance(count, Missing)]
+    return flood(box, corrected, readable, box.settings.limit("host.edac-corrected"), DAY_S)
 
 
 def slots(box: Box) -> Mapping[str, str]:
@@ -87,9 +87,9 @@ def slots(box: Box) -> Mapping[str, str]:
 def memory_modules(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The DIMMs of the memory controller or slot that a finding names, or that the log names, and of its socket."""
     yield host_part("memory", at.part)
-    known, log = slots(box), box.snapshot.kernel_log
+    dimms, log = slots(box), box.snapshot.kernel_log
     events = () if isinstance(log, Missing) else log.host
-    named = dict.fromkeys(known[event.part] for event in events if event.group == at.part and event.part in known)
+    named = dict.fromkeys(dimms[event.part] for event in events if event.group == at.part and event.part in dimms)
     yield from (host_part("memory", slot) for slot in named)
     controller = next((each.mc_name for each in controllers_of(box) if each.name == at.part), at.part)
     socket = _SOCKET.search(controller) if isinstance(controller, str) else None

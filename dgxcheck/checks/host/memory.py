@@ -91,8 +91,8 @@ def _smallest(box: Box) -> str:
 
 def name_of(controller: MemoryController) -> str:
     """``mc1 (Broadwell SrcID#0_Ha#1)``"""
-    known = controller.mc_name
-    return controller.name if isinstance(known, Missing) else f"{controller.name} ({known})"
+    driver = controller.mc_name
+    return controller.name if isinstance(driver, Missing) else f"{controller.name} ({driver})"
 
 
 def _blame_missing(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -151,9 +151,9 @@ def _below_one_root(box: Box) -> Wrong:
 
 def _distances(rows: tuple[NumaMemory, ...]) -> Wrong:
     """A matrix with 10 on its diagonal, more elsewhere, and the same in both directions."""
-    known = {row.node: row.distances for row in rows if not isinstance(row.distances, Missing)}
+    by_node = {row.node: row.distances for row in rows if not isinstance(row.distances, Missing)}
     nodes = [row.node for row in rows]
-    for node, distances in known.items():
+    for node, distances in by_node.items():
         where = Evidence(f"{NODES}/node{node}/distance", " ".join(map(str, distances)))
         if len(distances) != len(rows):
             yield f"node {node} has {counted(len(distances), 'distance')} for {counted(len(rows), 'node')}", where
@@ -161,12 +161,12 @@ def _distances(rows: tuple[NumaMemory, ...]) -> Wrong:
         own, others = distances[nodes.index(node)], [d for n, d in zip(nodes, distances, strict=False) if n != node]
         if own != _SELF or any(other <= own for other in others):
             yield f"distances of node {node} from itself {own}, from others {_list(others)}", where
-    if len(known) == len(rows):
+    if len(by_node) == len(rows):
         for (a, one), (b, other) in combinations(enumerate(nodes), 2):
-            there, back = known[one][b], known[other][a]
+            there, back = by_node[one][b], by_node[other][a]
             if there != back:
                 text = f"distance of nodes {one} and {other}: {there} one way, {back} the other"
-                yield text, Evidence(f"{NODES}/node{one}/distance", " ".join(map(str, known[one])))
+                yield text, Evidence(f"{NODES}/node{one}/distance", " ".join(map(str, by_node[one])))
 
 
 def _list(numbers: list[int]) -> str:

@@ -29,10 +29,10 @@ def _by_part(trouble: HostTrouble, rule: MemoryEventRule, nothing: str) -> Calla
     def judge(box: Box) -> Judged:
         log = need(box.snapshot.kernel_log)
         parts: dict[str, list[HostEvent]] = {}
-        known = slots(box)
+        dimms = slots(box)
         for event in log.host:
             if event.trouble == trouble:
-                parts.setdefault(known.get(event.part, event.group or event.part), []).append(event)
+                parts.setdefault(dimms.get(event.part, event.group or event.part), []).append(event)
         for name, events in sorted(parts.items()):
             yield replace(HOST, part=name), rule(box, log, events)
         if not parts:

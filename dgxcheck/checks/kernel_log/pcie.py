@@ -110,8 +110,8 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     log = box.snapshot.kernel_log
     for gpu in () if isinstance(log, Missing) else log.off_bus:
         if any(abs(gpu.seconds - event.seconds) <= WINDOW_S for event in judgement.events):
-            known = box.topology.device(gpu.bdf)
-            yield Component(kind="gpu", name=gpu_at(gpu.bdf) if known is None else known.name, bdf=gpu.bdf)
+            placed = box.topology.device(gpu.bdf)
+            yield Component(kind="gpu", name=gpu_at(gpu.bdf) if placed is None else placed.name, bdf=gpu.bdf)
     for place in (missing(box, "GPU"), missing(box, "HCA")):
         if place.bdf is not None:
             yield place

@@ -28,8 +28,8 @@ def _disks(box: Box) -> Judged:
     events = events_of(log, "disk", "array")
     names = [event.part if event.trouble == "disk" else event.group for event in events]
     found: dict[str, list[HostEvent]] = {}
-    known = (*names, *sorted(disks or ()))
-    for event, name in zip(events, (_of_controller(name, known) for name in names), strict=True):
+    disk_names = (*names, *sorted(disks or ()))
+    for event, name in zip(events, (_of_controller(name, disk_names) for name in names), strict=True):
         if disks is None or _is_own(name, disks) or event.trouble == "array":
             found.setdefault(name, []).append(event)
     for name, events in sorted(found.items()):

@@ -65,13 +65,13 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
         message = f"{''.join(history)}{reach(log)}"
         return Judgement(Status.PASS, message, evidence=lines(log, all_times)) if all_times else None
     history += _words_of_boots(box, log, bdf)
-    known = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in now}
-    known |= contained(now, known)
-    applications = [xid for xid in now if known[xid.number].severity == "application" and xid.number != _CLEANED_UP]
+    entries = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in now}
+    entries |= contained(now, entries)
+    applications = [xid for xid in now if entries[xid.number].severity == "application" and xid.number != _CLEANED_UP]
     processes = processes_of(applications)
     many = processes >= box.settings.limit("kernel.xid-processes")
-    primary = _primary(now, known, log.timed)
-    judged = [(_status(xid, known[xid.number], now) if xid in primary else Status.PASS, xid) for xid in now]
+    primary = _primary(now, entries, log.timed)
+    judged = [(_status(xid, entries[xid.number], now) if xid in primary else Status.PASS, xid) for xid in now]
     if many:
         judged += [(Status.WARN, xid) for xid in applications]
     worst = min((status for status, _ in judged), key=_WORST.index)
@@ -79,16 +79,16 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     first = {xid.number for xid in reported}
     numbers = sorted(dict.fromkeys(xid.number for xid in now), key=lambda number: number not in first)
     parts = [f"application Xids of {processes} processes within a day"] if many else []
-    parts += [_words(numbers, now, known), *history]
+    parts += [_words(numbers, now, entries), *history]
     message = f"{'; '.join(parts)}{reach(log)}"
     if worst is Status.PASS:
         return Judgement(worst, message, len(now), None, "Xids", lines(log, reported))
     suspect = all(xid in applications for xid in reported) and fail_here_alone(log, bdf, applications)
-    response, fault = asked_for((known[xid.number], xid.text) for xid in reported)
+    response, fault = asked_for((entries[xid.number], xid.text) for xid in reported)
     return Judgement(
         worst, message, len(now), None, "Xids", lines(log, reported),
         fault=Fault.XID_PROGRAMS if suspect else fault, remedy=SUSPECT if suspect else REMEDIES[response],
-        events=tuple(_event(each, known[each.number]) for status, each in judged if status is not Status.PASS),
+        events=tuple(_event(each, entries[each.number]) for status, each in judged if status is not Status.PASS),
     )  # fmt: skip
 
 
@@ -99,10 +99,10 @@ def _earlier(log: KernelLog, bdf: str) -> list[EarlierXid]:
 def _words_of_boots(box: Box, log: KernelLog, bdf: str) -> list[str]:
     """``Xid 48 (double-bit ECC error) in 1 earlier boot of this log``, those of hardware first; none without any."""
     every = _earlier(log, bdf)
-    known = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in every}
-    serious = {xid.number for xid in every if xid_status(known[xid.number], xid.text, 1) is not Status.PASS}
-    numbers = sorted(known, key=lambda number: number not in serious)
-    words = ", ".join(f"Xid {number} ({known[number].text})" for number in numbers)
+    entries = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in every}
+    serious = {xid.number for xid in every if xid_status(entries[xid.number], xid.text, 1) is not Status.PASS}
+    numbers = sorted(entries, key=lambda number: number not in serious)
+    words = ", ".join(f"Xid {number} ({entries[number].text})" for number in numbers)
     return [f"{words} in {counted(len({xid.boot for xid in every}), 'earlier boot')} of this log"] if every else []
 
 
@@ -114,8 +114,8 @@ def _of_earlier_boots(box: Box, log: KernelLog, bdf: str) -> Judgement | None:
     every = _earlier(log, bdf)
     if not every:
         return None
-    known = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in every}
-    serious = [xid for xid in every if xid_status(known[xid.number], xid.text, 1) is not Status.PASS]
+    entries = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in every}
+    serious = [xid for xid in every if xid_status(entries[xid.number], xid.text, 1) is not Status.PASS]
     boots = len({xid.boot for xid in every})
     message = f"{', '.join(_words_of_boots(box, log, bdf))}, none since{reach(log)}"
     evidence = of_earlier_boots(log, every)
@@ -124,20 +124,20 @@ def _of_earlier_boots(box: Box, log: KernelLog, bdf: str) -> Judgement | None:
     return Judgement(Status.WARN, message, boots, 0, "boots", evidence, fault=Fault.XID_NOTICE)
 
 
-def _event(xid: Xid, known: XidEntry) -> LogEvent:
+def _event(xid: Xid, entry: XidEntry) -> LogEvent:
     """When an Xid was logged, and the NVLink that it names: ``NVLink: fatal error detected on link 2(0x10000, ..``."""
-    if known.about != "NVLink":
+    if entry.about != "NVLink":
         return LogEvent(xid.seconds, number=xid.number)
     return LogEvent(xid.seconds, "nvlink", xid.number, link_of(xid.text))
 
 
-def _primary(xids: Sequence[Xid], known: Mapping[int, XidEntry], timed: bool) -> list[Xid]:
+def _primary(xids: Sequence[Xid], entries: Mapping[int, XidEntry], timed: bool) -> list[Xid]:
     """Those of one GPU without the NVLink errors that follow from the failure of the GPU itself."""
     within = WINDOW_S if timed else inf
     return [
         xid
         for xid in xids
-        if known[xid.number].about != "NVLink"
+        if entries[xid.number].about != "NVLink"
         or not any(
             "same-gpu" in places(xid.number, other.number) and abs(xid.seconds - other.seconds) <= within
             for other in xids
@@ -145,16 +145,16 @@ def _primary(xids: Sequence[Xid], known: Mapping[int, XidEntry], timed: bool) ->
     ]
 
 
-def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, XidEntry]) -> str:
+def _words(numbers: Sequence[int], events: Sequence[Xid], entries: Mapping[int, XidEntry]) -> str:
     """``Xid 48 (double-bit ECC error), Xid 45 (channel removed after another error) 3 times``"""
     times: Counter[int] = Counter()
     links: dict[int, set[int]] = defaultdict(set)
-    texts = {number: known[number].text for number in numbers}
+    texts = {number: entries[number].text for number in numbers}
     for xid in events:
         times[xid.number] += 1 + xid.more
         if xid.number == ANNOUNCES_RECOVERY and (asked := recovery_words(xid.text)):
             texts[xid.number] = asked
-        if known[xid.number].about == "NVLink" and (link := link_of(xid.text)) is not None:
+        if entries[xid.number].about == "NVLink" and (link := link_of(xid.text)) is not None:
             links[xid.number].add(link)
     return ", ".join(
         f"Xid {number} ({texts[number]}){f' {times[number]} times' if times[number] > 1 else ''}"
@@ -167,9 +167,9 @@ def _of_links(numbers: Sequence[int]) -> str:
     return f" at link{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}" if numbers else ""
 
 
-def _status(xid: Xid, known: XidEntry, all_now: Sequence[Xid]) -> Status:
+def _status(xid: Xid, entry: XidEntry, all_now: Sequence[Xid]) -> Status:
     times = len({other.seconds for other in all_now if other.number == xid.number})
-    return xid_status(known, xid.text, times, xid.ended_channel)
+    return xid_status(entry, xid.text, times, xid.ended_channel)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -186,8 +186,8 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         yield from own_link(box, at, judgement)
         return
     named = {event.link for event in judgement.events if event.kind == "nvlink"}
-    known = {link for link in named if link is not None} | links_down(box, gpu)
-    far = [*far_nvlinks(box, gpu, None if None in named else known)] if part == "NVLink" else []
+    links = {link for link in named if link is not None} | links_down(box, gpu)
+    far = [*far_nvlinks(box, gpu, None if None in named else links)] if part == "NVLink" else []
     here = device_part(box, gpu, part)
     yield from (*far, here) if judgement.fault in (Fault.XID_PEER, Fault.XID_SIGNAL) else (here, *far)
 
@@ -197,9 +197,9 @@ def _part(box: Box, bdf: str) -> Part:
     log = box.snapshot.kernel_log
     xids, timed = ((), True) if isinstance(log, Missing) else (log.xids, log.timed)
     own = [xid for xid in xids if xid.bdf == bdf and not xid.past]
-    known = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in own}
+    table = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in own}
     entries = [
-        known[number] for number in {xid.number for xid in _primary(own, known, timed)} - {OFF_BUS, ANNOUNCES_RECOVERY}
+        table[number] for number in {xid.number for xid in _primary(own, table, timed)} - {OFF_BUS, ANNOUNCES_RECOVERY}
     ]
     worst = min((_SEVERITIES.index(entry.severity) for entry in entries), default=0)
     parts = {entry.about for entry in entries if _SEVERITIES.index(entry.severity) == worst}

@@ -52,8 +52,8 @@ _OF_AN_END: frozenset[Response] = frozenset({"nvlink-peer", "nvlink-signal", "nv
 
 def response_of(entry: XidEntry, text: str) -> Response:
     """What to do first about one Xid: of NVLink 5 as the words of its line say; one that is not fatal is watched."""
-    if (known := decoded(entry.number, text)) is not None:
-        return known[0]
+    if (decoded_response := decoded(entry.number, text)) is not None:
+        return decoded_response[0]
     return "watch" if entry.severity == "text" and _NOT_FATAL.search(text) else entry.response
 
 
@@ -90,24 +90,24 @@ def _fault(response: Response, pairs: Sequence[tuple[XidEntry, str]]) -> FaultKi
     return OF_RESPONSE.get(response, Fault.XID)
 
 
-def xid_status(known: XidEntry, text: str, times: int, ended_channel: bool = False) -> Status:
+def xid_status(entry: XidEntry, text: str, times: int, ended_channel: bool = False) -> Status:
     """``text`` is what its line says after the number, ``times`` how often it was logged by now.
 
     An Xid that ended a program's channel was fatal, whatever its own line says.
     """
-    if known.severity in ("application", "information"):
+    if entry.severity in ("application", "information"):
         return Status.PASS
-    if known.severity == "repeated":
+    if entry.severity == "repeated":
         return Status.FAIL if times > 1 else Status.WARN
-    if known.number == ANNOUNCES_RECOVERY:
+    if entry.number == ANNOUNCES_RECOVERY:
         recovery = recovery_of(text)
         return Status.PASS if recovery == "none" else Status.WARN if recovery == "drain-p2p" else Status.FAIL
-    words = decoded(known.number, text)
+    words = decoded(entry.number, text)
     if words is not None and words[1]:  # no action is due, whatever the line calls it
         return Status.PASS if words[0] == "none" else Status.WARN
-    if known.severity == "text":
+    if entry.severity == "text":
         return Status.FAIL if ended_channel or FATAL.search(text) else Status.WARN
-    return Status.FAIL if known.severity == "fail" else Status.WARN
+    return Status.FAIL if entry.severity == "fail" else Status.WARN
 
 
 SUSPECT = (
@@ -121,18 +121,18 @@ _SEVERAL = 3
 """So many programs are unlikely to be faulty each."""
 
 
-def contained(xids: Sequence[Xid], known: Mapping[int, XidEntry]) -> Mapping[int, XidEntry]:
+def contained(xids: Sequence[Xid], entries: Mapping[int, XidEntry]) -> Mapping[int, XidEntry]:
     """Memory errors that stopped one program alone, as each has an Xid 94 beside it: they ask for what that asks for.
 
     https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html, error containment
     """
-    known_contained = known.get(_CONTAINED)
+    known_contained = entries.get(_CONTAINED)
     if known_contained is None:
         return {}
     times = [xid.seconds for xid in xids if xid.number == _CONTAINED]
     return {
-        number: replace(known[number], severity=known_contained.severity, response=known_contained.response)
-        for number in _UNCORRECTABLE & known.keys()
+        number: replace(entries[number], severity=known_contained.severity, response=known_contained.response)
+        for number in _UNCORRECTABLE & entries.keys()
         if all(any(abs(xid.seconds - at) <= WINDOW_S for at in times) for xid in xids if xid.number == number)
     }
 
@@ -185,22 +185,22 @@ def sxid_fault(response: Response) -> FaultKind:
 
 def sxid_status(sxid: SXid) -> Status:
     """By what the line says, and where it does not say, or says non-fatal, by the guide's table."""
-    known = sxids().get(sxid.number)
-    if sxid.fatal or (sxid.fatal is None and known is not None and known.severity == "fail"):
+    entry = sxids().get(sxid.number)
+    if sxid.fatal or (sxid.fatal is None and entry is not None and entry.severity == "fail"):
         return Status.FAIL
-    return Status.PASS if known is not None and known.severity == "information" else Status.WARN
+    return Status.PASS if entry is not None and entry.severity == "information" else Status.WARN
 
 
 def _response(sxid: SXid) -> Response:
     """What the table asks for; of an error that is not fatal here no reset, and of a fatal one at least that."""
-    known = sxids().get(sxid.number)
-    response = "report" if known is None or known.response == "none" else known.response
+    entry = sxids().get(sxid.number)
+    response = "report" if entry is None or entry.response == "none" else entry.response
     if sxid.fatal:
         return "fabric-reset" if response == "report" else response
     resets = response in ("fabric-reset", "fabric-reboot")
-    return "report" if resets and (sxid.fatal is False or known is None or known.fatality == "non-fatal") else response
+    return "report" if resets and (sxid.fatal is False or entry is None or entry.fatality == "non-fatal") else response
 
 
 def _text(number: int) -> str:
-    known = sxids().get(number)
-    return known.text if known is not None else "not in NVIDIA's guide"
+    entry = sxids().get(number)
+    return entry.text if entry is not None else "not in NVIDIA's guide"

@@ -193,9 +193,9 @@ def _derived(box: Box, row: Measurement, line: LineRate) -> float | None:
 def _reduced(box: Box, row: Measurement, expected: float, gbs: float) -> float | None:
     """The reference machine's figure with a link that has ``gbs`` of the line rate that its links have."""
     numbers = [box.choice.number(key) for key in ("pcie.link_gen", "pcie.link_width")] if box.choice else []
-    known = [int(number.value) for number in numbers if number is not None]
-    if len(known) == 2:
-        full = pcie_gbs(*known)
+    numbers_given = [int(number.value) for number in numbers if number is not None]
+    if len(numbers_given) == 2:
+        full = pcie_gbs(*numbers_given)
     else:
         slowest = narrowest(hop for hop in _hops(box, row) if not isinstance(hop.max_gbs, Missing))
         full = gbs if slowest is None or isinstance(slowest, Missing) else slowest[1]

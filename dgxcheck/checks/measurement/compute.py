@@ -136,8 +136,8 @@ def _highest(box: Box, gpu: Device) -> int | None:
 def _clock(row: Measurement) -> float | None:
     """MHz"""
     clock = row.more.get("clock_mhz")
-    known = isinstance(clock, int | float) and not isinstance(clock, bool) and 0 < clock < 1e6
-    return float(clock) if known and isinstance(clock, int | float) else None
+    is_valid = isinstance(clock, int | float) and not isinstance(clock, bool) and 0 < clock < 1e6
+    return float(clock) if is_valid and isinstance(clock, int | float) else None
 
 
 def _at_clock(row: Measurement) -> str:

@@ -77,8 +77,8 @@ def _first(row: Measurement) -> str:
 def _checked(row: Measurement) -> str:
     """``64 MiB``; empty where it is not known."""
     checked = row.more.get("checked")
-    known = isinstance(checked, int) and not isinstance(checked, bool) and 0 < checked < 1 << 60
-    return f"{checked / MIB:g} MiB" if known and isinstance(checked, int) else ""
+    is_valid = isinstance(checked, int) and not isinstance(checked, bool) and 0 < checked < 1 << 60
+    return f"{checked / MIB:g} MiB" if is_valid and isinstance(checked, int) else ""
 
 
 def judge_memory(box: Box) -> Judged:

@@ -62,8 +62,8 @@ def _path_gbs(box: Box, nic: Device, line: LineRate, least: bool = True) -> floa
     """GB/s that the way between HCA and memory carries at the least, or at the most, in the slower direction."""
     path = to_host(box, nic, line)
     bounds = [total.rate.least if least else total.rate.most for total in (path.read, path.write)]
-    known = [bound for bound in bounds if not isinstance(bound, Missing)]
-    return min(known) if len(known) == len(bounds) else None
+    readable = [bound for bound in bounds if not isinstance(bound, Missing)]
+    return min(readable) if len(readable) == len(bounds) else None
 
 
 def _rate_of(box: Box, row: Measurement) -> float | None:

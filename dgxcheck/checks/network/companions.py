@@ -29,8 +29,8 @@ def _dma(box: Box) -> list[str]:
 
 
 def _bridges(box: Box) -> list[str]:
-    known = ((row.bdf, row.manages_nvswitches) for row in need(box.snapshot.vpd))
-    return [bdf for bdf, leads in known if not (isinstance(leads, Missing) and leads.gap is Gap.ABSENT) and need(leads)]
+    parts = ((row.bdf, row.manages_nvswitches) for row in need(box.snapshot.vpd))
+    return [bdf for bdf, leads in parts if not (isinstance(leads, Missing) and leads.gap is Gap.ABSENT) and need(leads)]
 
 
 FOUND: Mapping[str, Callable[[Box], list[str]]] = {"gpu.dma": _dma, "nvlink.bridges": _bridges}

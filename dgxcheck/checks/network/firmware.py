@@ -42,10 +42,10 @@ def _firmware(box: Box) -> Judged:
 def _newest(device: IbDevice, devices: Sequence[IbDevice]) -> tuple[str, list[IbDevice]] | None:
     """The newest firmware among HCAs of the same model and board_id (PSID), and those that run another."""
     same = [other for other in devices if _model(other) == _model(device)]
-    known = [other.fw_ver for other in same if isinstance(other.fw_ver, str) and _NUMBERS.fullmatch(other.fw_ver)]
-    if not known:
+    versions = [other.fw_ver for other in same if isinstance(other.fw_ver, str) and _NUMBERS.fullmatch(other.fw_ver)]
+    if not versions:
         return None
-    newest = max(known, key=lambda version: [int(number) for number in version.split(".")])
+    newest = max(versions, key=lambda version: [int(number) for number in version.split(".")])
     return newest, [other for other in same if isinstance(other.fw_ver, str) and other.fw_ver != newest]
 
 
@@ -55,12 +55,12 @@ def _model(device: IbDevice) -> tuple[str | None, ...]:
 
 def _burn(version: str, devices: Sequence[IbDevice]) -> str:
     """What to type for each device, by its name where its bus id is not known; an image is made for one PSID."""
-    known = [(device.name, device.bdf if isinstance(device.bdf, str) else device.name) for device in devices]
+    burned = [(device.name, device.bdf if isinstance(device.bdf, str) else device.name) for device in devices]
     checked = [device.name for device in devices if isinstance(device.board_id, Missing)]
     first = "compare the PSIDs (mstflint -d BDF query), then " if checked else ""
-    burn = "; ".join(f"mstflint -d {bdf} -i IMAGE burn" for _, bdf in known)
-    reset = "; ".join(f"mlxfwreset -d {bdf} reset" for _, bdf in known)
-    names = ", ".join(name for name, _ in known)
+    burn = "; ".join(f"mstflint -d {bdf} -i IMAGE burn" for _, bdf in burned)
+    reset = "; ".join(f"mlxfwreset -d {bdf} reset" for _, bdf in burned)
+    names = ", ".join(name for name, _ in burned)
     return f"{first}burn {version} on {names} ({burn}), while no job uses these adapters, then reset them ({reset})"
 
 

@@ -101,9 +101,9 @@ def _usual_ports(box: Box, device: IbDevice) -> int | None:
     others = [] if isinstance(devices, Missing) or own is None else [
         other for other in devices if other is not device and role(box, other) == own
     ]  # fmt: skip
-    known = [count for other in others if isinstance(count := _port_count(box, other), int)]
-    usual, count = Counter(known).most_common(1)[0] if known else (0, 0)
-    return usual if len(known) > 1 and 2 * count > len(known) else None
+    counts = [count for other in others if isinstance(count := _port_count(box, other), int)]
+    usual, count = Counter(counts).most_common(1)[0] if counts else (0, 0)
+    return usual if len(counts) > 1 and 2 * count > len(counts) else None
 
 
 LANES = 4

@@ -185,8 +185,8 @@ def _without_subnet_manager(box: Box) -> bool:
     listed = ports(box)
     every = [] if isinstance(listed, Judgement) else [port for _, port in listed]
     linked = [port for port in every if port.link_layer == "InfiniBand" and port.state not in _DOWN]
-    known = [port for port in linked if isinstance(port.state, PortState)]
-    lacking = [port for port in known if port.state not in UP or port.sm_lid == 0]
+    with_state = [port for port in linked if isinstance(port.state, PortState)]
+    lacking = [port for port in with_state if port.state not in UP or port.sm_lid == 0]
     return len(lacking) > 1 and 2 * len(lacking) > len(linked)
 
 

@@ -152,10 +152,10 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
     up, down = sum(states.values()), [link for link, state in states.items() if not state]
     if mig_enabled(box, gpu.bdf) or guest(box) is not None:
         return None
-    listed = [known for device in siblings(box, gpu) if (known := states_of(box, device))]
+    listed = [link_states for device in siblings(box, gpu) if (link_states := states_of(box, device))]
     if not down:
-        return _all_up(box, gpu, up, [len(known) for known in listed], evidence)
-    others = [sum(known.values()) for known in listed]
+        return _all_up(box, gpu, up, [len(link_states) for link_states in listed], evidence)
+    others = [sum(link_states.values()) for link_states in listed]
     links = f"{'link' if len(down) == 1 else 'links'} {', '.join(map(str, down))} down"
     more = [other for other in others if other > up]
     if 2 * len(more) > len(others):

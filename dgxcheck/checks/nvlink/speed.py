@@ -87,26 +87,26 @@ def _judge(quantity: _Quantity) -> Callable[[Box], Judged]:
 def _of_gpu(box: Box, quantity: _Quantity, gpu: Device, subject: Subject, values: Values) -> Judged:
     """One finding for the GPU; where only some of its links are below, one for each of these."""
     own = {link: value for (bdf, link), value in values.items() if bdf == gpu.bdf}
-    known = {link: value for link, value in own.items() if isinstance(value, int)}
-    if not known:
+    own_rates = {link: value for link, value in own.items() if isinstance(value, int)}
+    if not own_rates:
         gap = next((value for value in own.values() if isinstance(value, Missing)), None)
         yield subject, skip("not-supported", "this GPU has no NVLink up") if gap is None else unjudged(gap)
         return
     expected, usual = quantity.reference(box, gpu), _usual(box, gpu, values)
     due = max(expected or 0, usual or 0)
-    below = {link: value for link, value in known.items() if value < TOLERANCE * due}
-    one = next(iter(known))
-    good = f"{counted(len(known), 'NVLink')} at {quantity.text(known[one])}"
+    below = {link: value for link, value in own_rates.items() if value < TOLERANCE * due}
+    one = next(iter(own_rates))
+    good = f"{counted(len(own_rates), 'NVLink')} at {quantity.text(own_rates[one])}"
     if not below:
         if expected is None and usual is None:
             yield subject, skip("no-reference", f"{good}: none is on record for this model")
             return
-        evidence = _evidence(quantity, gpu, {one: known[one]})
-        yield subject, Judgement(Status.PASS, good, known[one], due, quantity.unit, evidence)
+        evidence = _evidence(quantity, gpu, {one: own_rates[one]})
+        yield subject, Judgement(Status.PASS, good, own_rates[one], due, quantity.unit, evidence)
         return
-    whole = len(below) == len(known)
+    whole = len(below) == len(own_rates)
     for link, value in [*below.items()][: 1 if whole else None]:
-        named = "all NVLinks" if whole and len(known) > 1 else f"link {link}"
+        named = "all NVLinks" if whole and len(own_rates) > 1 else f"link {link}"
         alone = usual is not None and value < TOLERANCE * usual
         whose = "for this machine" if quantity is _GENERATION else "for this model"
         wanted = f"{quantity.text(due)} on the other links" if alone else f"{quantity.text(due)} expected {whose}"
@@ -123,9 +123,9 @@ def _usual(box: Box, gpu: Device, values: Values) -> int | None:
     """The value of more than half of the links of all GPUs of the model; None where there is none."""
     family = model_family(box, gpu)
     alike = {other.bdf for other in box.topology.gpus if other is gpu or model_family(box, other) == family}
-    known = [value for (bdf, _), value in values.items() if bdf in alike and isinstance(value, int)]
-    value, count = Counter(known).most_common(1)[0]
-    return value if 2 * count > len(known) > 1 else None
+    readable = [value for (bdf, _), value in values.items() if bdf in alike and isinstance(value, int)]
+    value, count = Counter(readable).most_common(1)[0]
+    return value if 2 * count > len(readable) > 1 else None
 
 
 def _severity(box: Box) -> Status:

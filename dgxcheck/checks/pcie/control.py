@@ -42,12 +42,12 @@ def _in_use(box: Box) -> set[str]:
 
     Not of virtual functions, whose memory space bit is always 0, nor of GPUs that NVML does not list.
     """
-    known = {row.bdf for row in rows(box.snapshot.config_space)}
+    read = {row.bdf for row in rows(box.snapshot.config_space)}
     left_out = {device.bdf for device in box.topology.devices if device.is_vf is not False and device.kind == "nic"}
     left_out |= {gpu.bdf for gpu in box.topology.gpus if gpu.index is None or gpu not in box.gpus}
     ends = [
         function for function in box.topology.functions.values()
-        if function.bdf in known - left_out and (is_nvswitch(function) or box.topology.device(function.bdf) is not None)
+        if function.bdf in read - left_out and (is_nvswitch(function) or box.topology.device(function.bdf) is not None)
         and isinstance(function.driver, str) and function.driver not in PASSED_ON
     ]  # fmt: skip
     paths = [function.path for function in ends if not isinstance(function.path, Missing)]

@@ -240,8 +240,8 @@ def _supported(box: Box, gpu: Device, pcie: GpuPcie) -> int | Missing:
     maxima = [pcie.max_link_gen]
     if not isinstance(hop, Judgement) and not hop.skip_reason:
         maxima.append(hop.max_gen)
-    known = [gen for gen in maxima if not isinstance(gen, Missing)]
-    return min(known) if known else maxima[0]
+    readable = [gen for gen in maxima if not isinstance(gen, Missing)]
+    return min(readable) if readable else maxima[0]
 
 
 def _is_loaded(box: Box, gpu: Device) -> bool:

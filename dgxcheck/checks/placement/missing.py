@@ -133,8 +133,8 @@ def _of_kind(box: Box, kind: _Kind) -> Judgement:
     evidence = (Evidence(f"state file, {was.date}", was.number), Evidence("this run", now))
     if now >= was.number - _tolerance(box, kind, was.number):
         return Judgement(Status.PASS, f"{_many(kind, now)} as on {was.date}", now, was.number, kind.unit, evidence)
-    known = box.choice if box.choice is not None and box.choice.how != "gpus" else None
-    reference = known.number(kind.key) if known is not None else None
+    profile = box.choice if box.choice is not None and box.choice.how != "gpus" else None
+    reference = profile.number(kind.key) if profile is not None else None
     if reference is not None and kind.name in ("GPU", "HCA") and now < reference.value:
         return skip("dependency-failed", f"fewer {kind.unit} than the reference machine: see {kind.key}", *evidence)
     message = f"{_many(kind, now)}, was {was.number} on {was.date}"

@@ -175,12 +175,12 @@ def _bridges(box: Box, rows: Rows) -> Iterator[Sibling]:
 
 def _functions(box: Box, rows: Rows) -> Iterator[Sibling]:
     """NVSwitches, DMA functions of HCAs, and adapters for storage and network that are no HCAs."""
-    known = {device.bdf for device in box.topology.devices}
+    bdfs = {device.bdf for device in box.topology.devices}
     for function in box.topology.functions.values():
         code = function.class_code
         base = code >> 16 if isinstance(code, int) else None
         dma = function.vendor == MELLANOX and function.device == DATA_DIRECT
-        if function.bdf not in known and (base in (STORAGE, NETWORK) or is_nvswitch(function) or dma):
+        if function.bdf not in bdfs and (base in (STORAGE, NETWORK) or is_nvswitch(function) or dma):
             place = _place(box, function.path)
             subject, own = _pci(function.bdf), rows.get((function.bdf, None), ())
             yield Sibling(kind="function", subject=subject, role=_model(function), place=place, rows=own)

@@ -54,11 +54,11 @@ def command(
 
 
 def _named(name: str) -> Integration:
-    known = {integration.name: integration for integration in INTEGRATIONS}
-    if name not in known:
-        valid = f"valid names: {', '.join(known)}"
-        raise BadInput(f"{name}: no such integration; {did_you_mean(name, known, valid)}")
-    return known[name]
+    by_name = {integration.name: integration for integration in INTEGRATIONS}
+    if name not in by_name:
+        valid = f"valid names: {', '.join(by_name)}"
+        raise BadInput(f"{name}: no such integration; {did_you_mean(name, by_name, valid)}")
+    return by_name[name]
 
 
 def _names(incomplete: str) -> list[str]:

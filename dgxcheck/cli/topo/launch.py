@@ -24,5 +24,5 @@ def whole(asked: Question) -> Answer:
         from dgxcheck.output import nccl_xml
 
         return nccl_xml.render(snapshot, topology, placed), whole_box and not topology.headline
-    known = not any(isinstance(fact, Missing) for each in placed for fact in (each.cpulist, each.numa_node))
-    return launch.env(placed), whole_box and known
+    is_complete = not any(isinstance(fact, Missing) for each in placed for fact in (each.cpulist, each.numa_node))
+    return launch.env(placed), whole_box and is_complete

@@ -19,9 +19,9 @@ GpuFact = str | int | Missing | None
 def gpus_of_cpu(asked: Question) -> Answer:
     """``-c CPU``; a CPU that no NUMA node has is a typing error."""
     lists = [node.cpulist for node in asked.snapshot.numa] if not isinstance(asked.snapshot.numa, Missing) else []
-    known = [cpulist for cpulist in lists if isinstance(cpulist, str)]
-    if known and len(known) == len(lists) and not any(topo_queries.holds(cpus, asked.value) for cpus in known):
-        raise BadInput(f"no CPU {asked.value}; the CPUs of the machine are {', '.join(cpus for cpus in known if cpus)}")
+    cores = [cpulist for cpulist in lists if isinstance(cpulist, str)]
+    if cores and len(cores) == len(lists) and not any(topo_queries.holds(cpus, asked.value) for cpus in cores):
+        raise BadInput(f"no CPU {asked.value}; the CPUs of the machine are {', '.join(cpus for cpus in cores if cpus)}")
     found, unknown = topo_queries.gpus_of_cpu(asked.topology, asked.value)
     return _names(asked, "gpus_near_cpu", f"GPUs near CPU {asked.value}", found, unknown)
 
@@ -53,8 +53,8 @@ def gpu_path(asked: Question) -> Answer:
         "nvlinks": link.nvlinks,
         "nvlinks_reason": link.nvlink_reason or None,
     }
-    known = link.label != "?" and link.nvlinks is not None
-    return asked.either(lambda: f"{text}\n{asked.notes()}", lambda: {"gpu_path": members}), known
+    complete = link.label != "?" and link.nvlinks is not None
+    return asked.either(lambda: f"{text}\n{asked.notes()}", lambda: {"gpu_path": members}), complete
 
 
 def near_cpus(asked: Question) -> Answer:

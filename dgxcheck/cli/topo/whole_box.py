@@ -105,8 +105,8 @@ def _smi(asked: Question, pci_only: bool) -> str:
 
 def _paths_known(topology: Topology) -> bool:
     affinities = (value for gpu in topology.gpus for value in (gpu.cpu_affinity, gpu.numa_node))
-    known = not topology.gaps and not any(isinstance(value, Missing) for value in affinities)
-    return known and all(link.pci for link in topology.links)
+    complete = not topology.gaps and not any(isinstance(value, Missing) for value in affinities)
+    return complete and all(link.pci for link in topology.links)
 
 
 def peers(asked: Question) -> Answer:
@@ -136,8 +136,8 @@ def rdma(asked: Question) -> Answer:
     if isinstance(pairs := rdma_of(asked.machine), Judgement):
         text = topo_rdma.not_judged(pairs)
         hcas = asked.snapshot.infiniband
-        known = not topology.gaps and not (isinstance(hcas, Missing) and hcas.gap is not Gap.ABSENT)
-        return asked.either(lambda: text + asked.notes(), lambda: {"rdma": []}), known
+        is_complete = not topology.gaps and not (isinstance(hcas, Missing) and hcas.gap is not Gap.ABSENT)
+        return asked.either(lambda: text + asked.notes(), lambda: {"rdma": []}), is_complete
     complete = not topology.gaps and all(pair.verdict != "cannot tell" for pair in pairs)
     return asked.either(
         lambda: topo_rdma.text(topology, pairs, asked.width) + asked.notes(), lambda: topo_rdma.as_json(pairs)

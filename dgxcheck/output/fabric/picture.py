@@ -64,13 +64,13 @@ def drawn(judged: Judged) -> Picture:
 def _marks(judged: Judged) -> Mapping[str, list[int]]:
     """Numbers of findings, from 1, by the name of each switch and system that they name."""
     names = sorted({switch.name for switch in judged.fabric.switches.values()} | {*judged.places}, key=len)
-    known = {*names}
+    nodes_drawn = {*names}
     found: dict[str, list[int]] = {}
     for number, finding in enumerate(judged.findings[:_MOST], 1):
         for end in finding.ends:
             words = end.split()
-            name = end if end in known else next((" ".join(words[:n]) for n in range(len(words), 0, -1)
-                                                  if " ".join(words[:n]) in known), "")  # fmt: skip
+            name = end if end in nodes_drawn else next((" ".join(words[:n]) for n in range(len(words), 0, -1)
+                                                  if " ".join(words[:n]) in nodes_drawn), "")  # fmt: skip
             if name and number not in found.setdefault(name, []):
                 found[name].append(number)
     return found

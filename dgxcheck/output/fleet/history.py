@@ -191,10 +191,10 @@ def _by_key(node: NodeHistory) -> dict[str, list[Spell]]:
 
 def _returns(spells: Sequence[Spell]) -> str:
     """After what it was gone, and for how long; the last of them."""
-    known = [(spell, after) for spell, after in pairwise(spells) if spell.after and spell.gone_s]
-    if not known:
+    ended = [(spell, after) for spell, after in pairwise(spells) if spell.after and spell.gone_s]
+    if not ended:
         return ""
-    spell, after = known[-1]
+    spell, after = ended[-1]
     days = max(0.0, (after.first_s - (spell.gone_s or 0)) / DAY_S)
     return f"; came back {days:.0f} d after: {', '.join(spell.after)}"
 

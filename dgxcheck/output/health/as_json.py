@@ -92,8 +92,8 @@ def _finding(finding: Finding, remedy: str) -> Json:
 
 def _acknowledged(assessment: Assessment) -> dict[str, Json]:
     """How many findings do not count; left out where there is none."""
-    known = sum(finding.acknowledged for finding in assessment.findings)
-    return {"acknowledged": known} if known else {}
+    count = sum(finding.acknowledged for finding in assessment.findings)
+    return {"acknowledged": count} if count else {}
 
 
 def _of_nothing(assessment: Assessment) -> dict[str, Json]:
@@ -103,8 +103,8 @@ def _of_nothing(assessment: Assessment) -> dict[str, Json]:
 
 
 def _acknowledgement(finding: Finding) -> dict[str, Json]:
-    known = finding.acknowledgement
-    return {} if known is None else {"acknowledged": members(known, "reason expiry ceiling lapsed?")}
+    entry = finding.acknowledgement
+    return {} if entry is None else {"acknowledged": members(entry, "reason expiry ceiling lapsed?")}
 
 
 def _measurement(figure: Figure) -> Json:

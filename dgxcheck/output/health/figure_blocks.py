@@ -58,7 +58,7 @@ def figures(assessment: Assessment) -> Iterator[Block]:
 
 def _of_gpus(found: Sequence[Figure]) -> Table | None:
     by = {(figure.row.kind, figure.a): figure for figure in found if figure.row.kind in OF_A_GPU}
-    kinds = [kind for kind in OF_A_GPU if any(kind == known for known, _ in by)]
+    kinds = [kind for kind in OF_A_GPU if any(kind == measured for measured, _ in by)]
     names = list(dict.fromkeys(name for _, name in by))
     if not names:
         return None

@@ -193,14 +193,14 @@ def _listed(names: Sequence[str]) -> str:
 def _named(name: str, bdf: str | None = None, beside: str = "", kind: str = "gpu") -> str:
     """``GPU5 (85:00.0)``; without the domain 0000."""
     name, _, place = name.partition("@")
-    known = shown(bdf) or place
+    where = shown(bdf) or place
     if name == bdf and kind == "hca":
         name = "HCA"
-    if kind == "nvswitch" and known:
+    if kind == "nvswitch" and where:
         name = "NVSwitch"
-    if not known or (known in beside and name != "GPU") or known in name:
+    if not where or (where in beside and name != "GPU") or where in name:
         return name
-    return f"{name} ({known.removeprefix('0000:')})"
+    return f"{name} ({where.removeprefix('0000:')})"
 
 
 def _action(cause: Cause) -> Action:

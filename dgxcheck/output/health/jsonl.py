@@ -72,7 +72,7 @@ def _found(assessment: Assessment) -> list[Json]:
 
 
 def _finding(finding: Finding, cause: str | None, remedy: str) -> Json:
-    judged, known = finding.judgement, finding.acknowledgement
+    judged, entry = finding.judgement, finding.acknowledgement
     return {
         "key": finding.key,
         "status": judged.status.value,
@@ -81,7 +81,7 @@ def _finding(finding: Finding, cause: str | None, remedy: str) -> Json:
         **members(judged, "message measured expected unit?"),
         "cause": cause,
         "action": remedy,
-        **({"acknowledged": known.reason} if known is not None and finding.acknowledged else {}),
+        **({"acknowledged": entry.reason} if entry is not None and finding.acknowledged else {}),
     }
 
 

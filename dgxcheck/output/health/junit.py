@@ -112,9 +112,9 @@ def _told(finding: Finding, advice: Sequence[str]) -> list[str]:
         expectation = "" if judgement.expected is None else f", expected {judgement.expected} {judgement.unit}".rstrip()
         lines.append(f"measured {judgement.measured} {judgement.unit}".rstrip() + expectation)
     lines += [f"{item.where}: {item.value}" for item in judgement.evidence]
-    if (known := finding.acknowledgement) is not None:
-        lapsed = f"; lapsed: {known.lapsed}" if known.lapsed else ""
-        lines += [f"acknowledged until {known.expiry}: {visible(known.reason)}{lapsed}"]
+    if (entry := finding.acknowledgement) is not None:
+        lapsed = f"; lapsed: {entry.lapsed}" if entry.lapsed else ""
+        lines += [f"acknowledged until {entry.expiry}: {visible(entry.reason)}{lapsed}"]
     return [*map(visible, (*lines, *advice))]
 
 

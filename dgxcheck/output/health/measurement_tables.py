@@ -69,11 +69,11 @@ def gpu_names(cells: FiguresByPair) -> list[str]:
 
 def shares(cells: FiguresByPair, width: int) -> list[str]:
     """The share of each pair, where one is low; else nothing, for a matrix of 100 % says nothing."""
-    known = {pair: part for pair, figure in cells.items() if pair[0] != pair[1] and (part := share(figure)) is not None}
-    if not known or min(known.values()) >= LOW:
+    parts = {pair: part for pair, figure in cells.items() if pair[0] != pair[1] and (part := share(figure)) is not None}
+    if not parts or min(parts.values()) >= LOW:
         return []
     found = gpu_names(cells)
-    body = [right([visible(b), *(percent_of(known[a, b]) if (a, b) in known else "-" for a in found)]) for b in found]
+    body = [right([visible(b), *(percent_of(parts[a, b]) if (a, b) in parts else "-" for a in found)]) for b in found]
     return ["  of what each path should carry:", *fit_columns(["", *map(visible, found)], body, [], width)[0], ""]
 
 

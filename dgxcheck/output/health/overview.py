@@ -112,8 +112,8 @@ def _is_down(assessment: Assessment, device: Device) -> bool:
     """Is none of an adapter's ports known to be active, by intent or not?"""
     devices = assessment.snapshot.ib_ports
     ports = () if isinstance(devices, Missing) else [other.ports for other in devices if other.device == device.name]
-    known = [port.state for one in ports if not isinstance(one, Missing) for port in one]
-    return bool(ports) and PortState.ACTIVE not in known
+    states = [port.state for one in ports if not isinstance(one, Missing) for port in one]
+    return bool(ports) and PortState.ACTIVE not in states
 
 
 def _table(

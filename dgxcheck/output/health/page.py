@@ -201,9 +201,9 @@ def problems(assessment: Assessment) -> Iterator[Block]:
         yield ProblemBlock(title=f"{number}. {visible(subject_name(finding.subject))}", tone=TONES[finding.status],
                       blocks=tuple(paragraphs))  # fmt: skip
     for finding in assessment.findings:
-        known = finding.acknowledgement
-        if known is not None and finding.acknowledged:
-            text = f"{sentence(finding)} (acknowledged until {known.expiry}: {visible(known.reason)})"
+        entry = finding.acknowledgement
+        if entry is not None and finding.acknowledged:
+            text = f"{sentence(finding)} (acknowledged until {entry.expiry}: {visible(entry.reason)})"
             yield Paragraph(text, "skip")
     if not any(each.status in BAD and not each.acknowledged for each in assessment.findings):
         yield Paragraph(f"No problems found in the checks that ran: {what_ran(assessment)}.")

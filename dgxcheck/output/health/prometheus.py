@@ -88,8 +88,8 @@ def _gpus(assessment: Assessment) -> Iterator[Series]:
     if not isinstance(nvml, Missing):
         for gpu in nvml.gpus:
             more = {"model": gpu.name, "driver_version": nvml.driver_version, "vbios": gpu.vbios}
-            known = {key: "" if isinstance(value, Missing) else value for key, value in more.items()}
-            yield {**labels.get(gpu.bdf, {}), **known}, 1
+            texts = {key: "" if isinstance(value, Missing) else value for key, value in more.items()}
+            yield {**labels.get(gpu.bdf, {}), **texts}, 1
 
 
 def _score(assessment: Assessment) -> list[Family]:
@@ -112,10 +112,10 @@ def _statuses(findings: Iterable[Finding], gpus: _Gpus) -> Iterator[Series]:
 
 def _acknowledged(findings: Iterable[Finding], gpus: _Gpus) -> list[Family]:
     """Findings whose status stands, but which do not count in the verdict; no sample where there is none."""
-    known = [
+    accepted = [
         ({"check": finding.id, **subject_labels(finding, gpus)}, 1) for finding in findings if finding.acknowledged
     ]
-    return [metric("check_acknowledged", "1 where the site's configuration acknowledges it.", known)]
+    return [metric("check_acknowledged", "1 where the site's configuration acknowledges it.", accepted)]
 
 
 def _causes(found: Diagnosis) -> list[Family]:
@@ -210,9 +210,9 @@ def _ports(listed: Iterable[IbDevicePorts]) -> Iterator[Series]:
         for port in rows(device.ports):
             labels = {"device": device.device, "port": str(port.port)}
             for names, counters in ((OF_THE_LINK, port.counters), (OF_THE_PATH, port.hw_counters)):
-                known = {} if isinstance(counters, Missing) else counters
+                readings = {} if isinstance(counters, Missing) else counters
                 for name in names:
-                    if (number := known.get(name)) is not None and not isinstance(number, Missing):
+                    if (number := readings.get(name)) is not None and not isinstance(number, Missing):
                         yield {**labels, "counter": name}, number
 
 

@@ -205,11 +205,11 @@ def _of_nothing(assessment: Assessment) -> list[str]:
 def _summary(report: HealthReport) -> list[str]:
     """Score, what ran, what did not, and where the facts come from."""
     assessment = report.assessment
-    known = sum(finding.acknowledged for finding in assessment.findings)
+    accepted = sum(finding.acknowledged for finding in assessment.findings)
     silent = skip_counts(assessment.findings)
     more = "" if report.verbose else "; list them with -v"
     return [
-        *([f"Acknowledged: {counted(known, 'finding')}, not counted."] if known else []),
+        *([f"Acknowledged: {counted(accepted, 'finding')}, not counted."] if accepted else []),
         *_of_nothing(assessment),
         score_line(assessment),
         f"{what_ran(assessment)}.",

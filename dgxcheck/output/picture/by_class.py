@@ -41,8 +41,8 @@ def groups(topology: Topology, devices: Sequence[Device]) -> Iterator[tuple[int 
     near.add("PHB")
     loose: dict[int | None, list[DeviceGroup | Device]] = {}
     for same in _joined(trees, lambda a, b: _is_within(topology, a, b, near)):
-        known = {device.numa_node for tree in same for device in _devices(tree) if isinstance(device.numa_node, int)}
-        node = known.pop() if len(known) == 1 else None
+        nodes = {device.numa_node for tree in same for device in _devices(tree) if isinstance(device.numa_node, int)}
+        node = nodes.pop() if len(nodes) == 1 else None
         if any(_is_within(topology, a, b, {"PHB"}) for a, b in combinations(same, 2)):
             yield node, DeviceGroup(kind="host-bridge", name="host bridge", members=tuple(same))
         else:

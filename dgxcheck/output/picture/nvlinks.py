@@ -124,26 +124,26 @@ def through_bar(
         x = _middle(gpu)
         start, end = (gpu.y + gpu.h, y) if gpu.y < y else (gpu.y, y + BAR)
         at_pair = [mark for mark in marks if any(at[0] == "pair" and key in at for at in mark.at)]
-        known = "?" if links is None else str(links)
+        count = "?" if links is None else str(links)
         drawn.lines.append(
             Polyline(kind="nvlink", points=((x, start), (x, end)), tone=worst(at_pair), down=not links,
-                 hint=f"NVLinks up to the NVSwitches: {known}", ends=(key, bar.key))
+                 hint=f"NVLinks up to the NVSwitches: {count}", ends=(key, bar.key))
         )  # fmt: skip
         number = ",".join(str(mark.number) for mark in at_pair if mark.number)
-        text = f"{number}: NV{known}" if number else f"NV{known}"
+        text = f"{number}: NV{count}" if number else f"NV{count}"
         drawn.boxes.append(_label(text, x, (start + end) / 2, at_pair))
     return drawn
 
 
 def arcs(places: Mapping[str, Rect], found: Sequence[Joint], upper: float, lower: float) -> Wires:
     """Arcs in the space between the heights ``upper`` and ``lower``; GPUs that stand below ``lower`` bend upwards."""
-    known = [joint for joint in found if joint.a in places and joint.b in places]
-    single = is_single(known)
+    placed = [joint for joint in found if joint.a in places and joint.b in places]
+    single = is_single(placed)
     drawn = Wires(boxes=[], lines=[], arcs=[])
-    ends = _ends(places, known, single)
-    spans = [abs(_middle(places[joint.a]) - _middle(places[joint.b])) for joint in known]
+    ends = _ends(places, placed, single)
+    spans = [abs(_middle(places[joint.a]) - _middle(places[joint.b])) for joint in placed]
     widest = max([*spans, 1.0])
-    for number, joint in sorted(enumerate(known), key=lambda item: spans[item[0]]):
+    for number, joint in sorted(enumerate(placed), key=lambda item: spans[item[0]]):
         own = [_arc(joint, a, b, spans[number] / widest, upper, lower, single, index, widest)
                for index, (a, b) in enumerate(ends[number])]  # fmt: skip
         drawn.arcs.extend(own)
@@ -156,10 +156,10 @@ def arcs(places: Mapping[str, Rect], found: Sequence[Joint], upper: float, lower
     return drawn
 
 
-def _ends(places: Mapping[str, Rect], known: Sequence[Joint], single: bool) -> list[list[tuple[Point, Point]]]:
+def _ends(places: Mapping[str, Rect], placed: Sequence[Joint], single: bool) -> list[list[tuple[Point, Point]]]:
     """Where each NVLink of each pair begins and ends: spread over the edge of its GPUs so that few arcs cross."""
     slots: dict[str, list[tuple[tuple[int, float, float], int, int]]] = {}
-    for number, joint in enumerate(known):
+    for number, joint in enumerate(placed):
         for line in range(_count(joint, single)):
             for key, other in ((joint.a, joint.b), (joint.b, joint.a)):
                 here, there = places[key], places[other]
@@ -180,7 +180,7 @@ def _ends(places: Mapping[str, Rect], known: Sequence[Joint], single: bool) -> l
 
     return [
         [(end(joint.a, number, line), end(joint.b, number, line)) for line in range(_count(joint, single))]
-        for number, joint in enumerate(known)
+        for number, joint in enumerate(placed)
     ]
 
 

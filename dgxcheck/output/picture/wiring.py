@@ -72,7 +72,7 @@ def panels(
         Panel(
             node=number,
             title=UNKNOWN_NODE if number is None else f"NUMA node {number}",
-            cpus=f"CPUs {visible(known)}" if isinstance(known := cpus.get(number), str) and known else "",
+            cpus=f"CPUs {visible(cpu_list)}" if isinstance(cpu_list := cpus.get(number), str) and cpu_list else "",
             children=tuple(nodes),
         )
         for number, nodes in sorted(by_node.items(), key=lambda item: (item[0] is None, item[0] or 0))

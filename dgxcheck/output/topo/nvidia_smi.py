@@ -66,7 +66,7 @@ def _affinities(device: Device, titles: int) -> Iterator[str]:
         return
     values = (device.cpu_affinity, device.numa_nodes or device.numa_node, device.gpu_numa_id)
     for at, value in enumerate(values[:titles]):
-        known = isinstance(value, str | int)
-        if at == _ALL - 1 or (at and not known):
+        is_read = isinstance(value, str | int)
+        if at == _ALL - 1 or (at and not is_read):
             yield ""
-        yield shown(value) if known else "N/A"
+        yield shown(value) if is_read else "N/A"

@@ -214,10 +214,10 @@ def zip_members(blocks: Blocks) -> Iterator[ZipMember | Unreadable]:
         _, flags, method, _, _, _, packed, _, of_name, of_extra = _HEADER.unpack(header)
         name = blocks.read(of_name).decode("utf-8" if flags & _UTF8 else "cp437", "replace").replace("\\", "/")
         size = _size(packed, blocks.read(of_extra))
-        known = not flags & _SIZE_FOLLOWS
-        if flags & _ENCRYPTED or method not in (_STORED, _DEFLATED) or (method == _STORED and not known):
+        size_first = not flags & _SIZE_FOLLOWS
+        if flags & _ENCRYPTED or method not in (_STORED, _DEFLATED) or (method == _STORED and not size_first):
             yield Unreadable(name, "is encrypted" if flags & _ENCRYPTED else "is packed in a way that is not supported")
-            if not known:
+            if not size_first:
                 return  # nothing says where it ends
             ZipMember(name, blocks, size).skip()
             continue
@@ -227,7 +227,7 @@ def zip_members(blocks: Blocks) -> Iterator[ZipMember | Unreadable]:
         member.skip()
         if member.cut:
             return
-        if not known:
+        if not size_first:
             _past_descriptor(blocks)
 
 

@@ -146,8 +146,8 @@ _REPORT = "nvidia-bug-report"
 
 def with_hosts(sections: Sequence[Section]) -> tuple[Section, ...]:
     """Each section with its host; without any where all are of one machine."""
-    known = {section.file: _what(section) for section in sections if _is_output(section)}
-    owners = _reports(sections) | _names(known) | _folders(known, sections)
+    outputs = {section.file: _what(section) for section in sections if _is_output(section)}
+    owners = _reports(sections) | _names(outputs) | _folders(outputs, sections)
     if len(set(owners.values())) < 2:
         return tuple(sections)
     return tuple(
@@ -186,10 +186,10 @@ def _hosts(lines: Iterable[str]) -> Iterator[str]:
             yield str(host).strip().partition(".")[0]
 
 
-def _folders(known: Mapping[str, str], sections: Sequence[Section]) -> dict[str, str]:
+def _folders(outputs: Mapping[str, str], sections: Sequence[Section]) -> dict[str, str]:
     """The first folder in which the paths of files of one name differ; all that is below it has the same owner."""
     alike: dict[tuple[int, str], list[list[str]]] = {}
-    for file in known:
+    for file in outputs:
         *folders, base = file.split("/")
         alike.setdefault((len(folders), base), []).append(folders)
     places: dict[int, set[str]] = {}
@@ -205,9 +205,9 @@ def _folders(known: Mapping[str, str], sections: Sequence[Section]) -> dict[str,
     return {file: _stem(path[at]) for file, path in every.items() if path[at + 1 :] and path[at] in own}
 
 
-def _names(known: Mapping[str, str]) -> dict[str, str]:
+def _names(outputs: Mapping[str, str]) -> dict[str, str]:
     """The part of a file's name that stands beside several names of outputs, or beside that of a tool that is known."""
-    splits = {file: [*_splits(what)] for file, what in known.items()}
+    splits = {file: [*_splits(what)] for file, what in outputs.items()}
     rests: dict[str, set[str]] = {}
     for pairs in splits.values():
         for rest, name in pairs:

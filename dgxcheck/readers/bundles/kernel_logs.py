@@ -61,15 +61,15 @@ def kernel_log(sections: Sequence[Section]) -> tuple[str, ...]:
         newest = last if last is not None else Times(lines=(by_file or [[]])[-1], begins=None)
         boots = earlier if last is not None else (earlier or by_file[:-1])
         return relevant_lines(Times(lines=newest.lines, begins=newest.begins, earlier=tuple(boots)))
-    known = {(round(seconds, _DIGITS), message) for seconds, message in dmesg.lines}
+    printed = {(round(seconds, _DIGITS), message) for seconds, message in dmesg.lines}
     before: Lines = []
     boots_of_files: list[Lines] = []
     events = {message for _, message in dmesg.lines if not message.startswith(_LOADS)}
     dated = [log.times.lines for log in others if log.boot == 0 and log.times.begins is None]
     for log in others:
         for boot in (*log.times.earlier, log.times.lines) if log.boot is None else ():
-            if any((round(seconds, _DIGITS), message) in known for seconds, message in boot):
-                before += [line for line in boot if (round(line[0], _DIGITS), line[1]) not in known]
+            if any((round(seconds, _DIGITS), message) in printed for seconds, message in boot):
+                before += [line for line in boot if (round(line[0], _DIGITS), line[1]) not in printed]
             elif boot is log.times.lines and log.dated and any(message in events for _, message in boot):
                 dated.append(boot)  # the log ends with the boot that is running
             else:

@@ -201,5 +201,5 @@ def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _is_other(found: Mapping[str, Json]) -> bool:
     body = found.get("body")
-    known = isinstance(body, dict) and any(name in body for name in _READ_ELSEWHERE)
-    return found.keys() == {"body", "header"} and isinstance(body, dict) and not known
+    is_other = isinstance(body, dict) and any(name in body for name in _READ_ELSEWHERE)
+    return found.keys() == {"body", "header"} and isinstance(body, dict) and not is_other

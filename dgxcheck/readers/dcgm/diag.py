@@ -148,10 +148,10 @@ def _explain(
         of_test = _ALONE.get(message["kind"], "pass") if named and fault is not Fault.TEST_FAILED else "pass"
     if message["kind"] == "Info" or of_test == "pass":
         return []
-    of_test, known = judged(of_test, text)
+    of_test, found = judged(of_test, text)
     ran = " did not run" if of_test == "unknown" else ""
     for subject in subjects:
-        reports.add(subject, _topic(test), of_test, known, f"test {test}{ran}: {text}" if test else text)
+        reports.add(subject, _topic(test), of_test, found, f"test {test}{ran}: {text}" if test else text)
     return subjects
 
 
@@ -240,10 +240,10 @@ def _test(reports: Reports, test: dict[str, Json]) -> None:
             if outcome == "pass":
                 reports.add(subject, topic, outcome)
             for text in messages or ([""] if outcome != "pass" else []):
-                known, fault = judged(outcome, text)
-                ran = " did not run" if known == "unknown" else ""
+                word, fault = judged(outcome, text)
+                ran = " did not run" if word == "unknown" else ""
                 shown = f"test {name}{ran}: {text}" if text else f"test {name} ended with {outcome}"
-                reports.add(subject, topic, known, fault, shown)
+                reports.add(subject, topic, word, fault, shown)
 
 
 def _subjects(result: Mapping[str, Json]) -> list[str]:

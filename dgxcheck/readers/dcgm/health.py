@@ -153,7 +153,7 @@ def _stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     reports = Reports(STATS)
     understood: set[int] = set()
     subject = HOST
-    known = False
+    is_stats = False
     heads = {n: match["gpu"] for n, line in enumerate(lines) if (match := _STATS_GPU.fullmatch(line.strip()))}
     for cell in cells(lines, 0, len(lines)):
         above = [number for number in heads if number < cell.lines[0]]
@@ -161,7 +161,7 @@ def _stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if not _ROWS.fullmatch(cell.left):
             continue
         understood.update(cell.lines)
-        known = known or cell.left.rstrip(" *") in _FIRST
+        is_stats = is_stats or cell.left.rstrip(" *") in _FIRST
         fault, words = _ERRORS.get(cell.left, (None, ""))
         if words and cell.right.isdecimal():
             count = int(cell.right)
@@ -170,7 +170,7 @@ def _stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 reports.add(subject, topic, "warn", fault, f"{words} during a job: {count}")
             else:
                 reports.add(subject, topic, "pass")
-    if not known or not understood:
+    if not is_stats or not understood:
         return ()
     first, last = min({*understood, *heads}), max(understood)
     frame = {n for n in range(max(first - 2, 0), min(last + 2, len(lines)))

@@ -30,7 +30,7 @@ def switches(lines: Iterable[str]) -> Iterator[PortRow]:
             if columns[1].isdecimal() and len(columns[1]) < 5:
                 rows.append((switch, columns))
     labels = {(digits(switch["guid"]), columns[0]): int(columns[1]) for switch, columns in rows}
-    known = {digits(switch["guid"]) for switch, _ in rows}
+    guids = {digits(switch["guid"]) for switch, _ in rows}
     for switch, columns in rows:
         label, port, guid, far = columns[0], int(columns[1]), columns[9], columns[10]
         end = End("switch", digits(switch["guid"]), port, switch["description"], int(switch["lid"]),
@@ -38,10 +38,10 @@ def switches(lines: Iterable[str]) -> Iterator[PortRow]:
         peer = None
         if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", guid) and int(guid, 16):
             there = digits(guid)
-            other = labels.get((there, far), 0 if there in known else 1)
+            other = labels.get((there, far), 0 if there in guids else 1)
             number = int(far) if far.isdecimal() and len(far) < 5 else other
             name = columns[12].strip().strip('"').strip()
-            peer = End("switch" if there in known else "adapter", there, number, name,
+            peer = End("switch" if there in guids else "adapter", there, number, name,
                        int(columns[11]) if columns[11].isdecimal() else 0)  # fmt: skip
         lanes = _LANES.fullmatch(columns[5])
         yield PortRow(end, peer if peer is None or peer.port else None, int(lanes[1]) if lanes else 0,

@@ -82,8 +82,8 @@ def _infiniband(
         return device_files(device, {file: text or None for file, text in names.items()})
     if value is None or not port.isdecimal() or len(port) > 2:
         return {}
-    if int(port) not in (known := ports.setdefault(device, [])):
-        known.append(int(port))
+    if int(port) not in (numbers := ports.setdefault(device, [])):
+        numbers.append(int(port))
     file, words = _IDS.get(metric, ("", {}))
     if value in words:
         return port_files(device, int(port), {file: f"{value}: {words[value]}"})

@@ -148,10 +148,10 @@ def _take(reports: Reports, level: str, text: str) -> None:
 def _of_sxid(text: str) -> tuple[Outcome, FaultKind | None]:
     """By the table of the guide; of one that is not in it as of those that ask for no action."""
     match = _SXID.search(text)
-    known = sxids().get(int(match["number"])) if match else None
-    if known is not None and known.severity == "information":
+    entry = sxids().get(int(match["number"])) if match else None
+    if entry is not None and entry.severity == "information":
         return "pass", None
-    asks = known is not None and known.response in ("cooling", "mechanical")
+    asks = entry is not None and entry.response in ("cooling", "mechanical")
     return "warn", Fault.NVSWITCH_NOTICE if asks else Fault.NVSWITCH_WATCHED
 
 

@@ -100,8 +100,8 @@ class Months:
         """``Apr`` of ``april``, ``Nov`` of ``11月``; only the order of lines and the time between them counts."""
         if digits := re.match(r"\d{1,2}", word):
             return _MONTHS[(int(digits[0]) - 1) % 12]
-        known = next((month for month in _MONTHS if word[:3].title() == month), None)
-        return known or _MONTHS[self._seen.setdefault(word, len(self._seen)) % 12]
+        month_name = next((month for month in _MONTHS if word[:3].title() == month), None)
+        return month_name or _MONTHS[self._seen.setdefault(word, len(self._seen)) % 12]
 
 
 def known_row(text: str, months: Months) -> str | None:

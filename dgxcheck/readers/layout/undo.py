@@ -47,8 +47,8 @@ ROUNDS = 12
 def _each(change: Callable[[str], T], lines: Iterable[str]) -> list[T]:
     """What a function makes of each line, computed once for equal ones: most of a long text comes again."""
     lines = [*lines]
-    known = {line: change(line) for line in {*lines}}
-    return [known[line] for line in lines]
+    changed = {line: change(line) for line in {*lines}}
+    return [changed[line] for line in lines]
 
 
 def undone(lines: tuple[str, ...]) -> Layout:

@@ -64,9 +64,9 @@ class Graph:
         for bdf in self._gpus:
             yield from gpu_function(bdf).items()
         for (a, b), kind in self._pairs.items():
-            known = kind in ("SYS", "PXB")
+            is_path = kind in ("SYS", "PXB")
             gap: Json = {"missing": "unrecorded", "detail": f"NCCL's log says {kind}, which may be another class here"}
-            yield f"stated label-pci {a} {b}", kind if known else gap
+            yield f"stated label-pci {a} {b}", kind if is_path else gap
 
     def _gpu(self, match: re.Match[str]) -> str | None:
         bdf = bdf_of(match["bus"])

@@ -125,5 +125,5 @@ COMPLETIONS = {
 
 def completion(code: int) -> tuple[Completion, str]:
     """What a status stands for, and the sentence for people."""
-    known = COMPLETIONS.get(code) or Completion("see ibv_wc_status", _FAILED)
-    return known, f"a transfer ended with status {code} ({known.words})"
+    status = COMPLETIONS.get(code) or Completion("see ibv_wc_status", _FAILED)
+    return status, f"a transfer ended with status {code} ({status.words})"

@@ -105,8 +105,8 @@ def _merged(gpus: Sequence[Section]) -> list[Section]:
         if bdf == NOWHERE:
             bdf = nameless(unnamed) if gpu.index is None else unplaced(gpu.index)
             unnamed += gpu.index is None
-        known = found.get(bdf)
-        found[bdf] = Section(bdf, gpu.fields, known.index if known is not None and gpu.index is None else gpu.index)
+        earlier = found.get(bdf)
+        found[bdf] = Section(bdf, gpu.fields, earlier.index if earlier is not None and gpu.index is None else gpu.index)
     return [*found.values()]
 
 

@@ -181,11 +181,11 @@ class _Reader:
             self._row = 1
             self._understood |= {number, *self._above}
         elif cells and self._gpus and self._row and (fields := [*_next(cells, self._row)]):
-            known = self._gpus[-1].fields
+            last = self._gpus[-1].fields
             # state, temperature, power and memory alike: the driver answers nothing but the name, which it keeps
             dead = len(fields) > 7 and all(value == ERR for _, value in fields[1:])
-            dead |= known.get("product name") == ERR or NO_ANSWER in known.values()
-            known.update((path, NO_ANSWER if dead and value == ERR else value) for path, value in fields[1:])
+            dead |= last.get("product name") == ERR or NO_ANSWER in last.values()
+            last.update((path, NO_ANSWER if dead and value == ERR else value) for path, value in fields[1:])
             self._row += 1
             self._understood.add(number)
         elif _CLOCK.fullmatch(text) or _COMMAND.search(text):

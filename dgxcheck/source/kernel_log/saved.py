@@ -108,8 +108,8 @@ def times(log: str | bytes, time: CpuTime | None = None) -> Times | None:
         last = of_part[-1] if of_part else None
     if last is None:
         return None
-    known: set[tuple[float, str]] = set()
-    earlier = [_new(lines, base, known) for lines, base in reversed(boots)]
+    seen: set[tuple[float, str]] = set()
+    earlier = [_new(lines, base, seen) for lines, base in reversed(boots)]
     begins = last.begins
     if begins is not None and last.kept.complete_s is not None:
         begins = max(begins, last.kept.complete_s)
@@ -120,10 +120,10 @@ def _of_driver(boot: _Boot) -> Lines:
     return [line for line in boot.kept.lines() if line[1].startswith(_OF_DRIVER)][-LOG_LINES:]
 
 
-def _new(lines: Lines, base: float, known: set[tuple[float, str]]) -> Lines:
+def _new(lines: Lines, base: float, seen: set[tuple[float, str]]) -> Lines:
     """Those that are not known yet: a file to which dmesg was written twice has one boot."""
-    new = [(seconds, message) for seconds, message in lines if (round(seconds + base, 3), message) not in known]
-    known.update((round(seconds + base, 3), message) for seconds, message in new)
+    new = [(seconds, message) for seconds, message in lines if (round(seconds + base, 3), message) not in seen]
+    seen.update((round(seconds + base, 3), message) for seconds, message in new)
     return new
 
 

@@ -140,8 +140,8 @@ class FreeText:
         """A line of a machine check; None for any other."""
         if _REGISTERS.match(text) is None:
             return None
-        known = _PPIN.sub(lambda match: match["before"] + self._pseudonyms.identity(match["number"], known=True), text)
-        return self._in_registers.sub(self._match, known)
+        kept = _PPIN.sub(lambda match: match["before"] + self._pseudonyms.identity(match["number"], known=True), text)
+        return self._in_registers.sub(self._match, kept)
 
     def description(self, text: str) -> str:
         """``node_desc``: names of adapters and pseudonyms stay; an admin may have written anything else there."""

@@ -102,8 +102,8 @@ def flatten(lines: GroupedFacts) -> dict[str, Json]:
 
 def numbered(lines: dict[str, Json]) -> tuple[str, ...] | None:
     """The lines of the kernel log in their order; None where one has no number or is no text."""
-    known = {int(key): text for key, text in lines.items() if key.isascii() and key.isdecimal() and len(key) < 7}
-    texts = tuple(text for _, text in sorted(known.items()) if isinstance(text, str))
+    by_number = {int(key): text for key, text in lines.items() if key.isascii() and key.isdecimal() and len(key) < 7}
+    texts = tuple(text for _, text in sorted(by_number.items()) if isinstance(text, str))
     return texts if len(texts) == len(lines) else None
 
 

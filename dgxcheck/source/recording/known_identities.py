@@ -134,9 +134,9 @@ def _plain(text: str) -> str:
     return text.translate(_OTHERS).lower()
 
 
-def _without(data: bytes, known: Iterable[tuple[bytes, bytes]]) -> bytes:
+def _without(data: bytes, pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Bytes in which identities stand as bytes of either order, or as letters."""
-    for old, new in known:
+    for old, new in pairs:
         data = data.replace(old, new)
     return data
 

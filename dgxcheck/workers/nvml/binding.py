@@ -207,8 +207,8 @@ def _fabric(handle: Any) -> Any:
         getattr(pynvml, function)(handle, byref(info))
         raw = bytes(info.clusterUuid).hex()
         uuid = "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:]))
-        known = {"state": info.state, "status": info.status, "cliqueId": info.cliqueId, "clusterUuid": uuid}
-        return known | {name: getattr(info, name) for name in ("healthMask", "healthSummary") if hasattr(info, name)}
+        answers = {"state": info.state, "status": info.status, "cliqueId": info.cliqueId, "clusterUuid": uuid}
+        return answers | {name: getattr(info, name) for name in ("healthMask", "healthSummary") if hasattr(info, name)}
 
     return _newest(
         lambda: ask("nvmlDeviceGetGpuFabricInfoV", pynvml.c_nvmlGpuFabricInfo_v3_t),

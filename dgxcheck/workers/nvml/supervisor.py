@@ -86,15 +86,15 @@ class NvmlStage:
         self._finished = True
 
     def _start(self, units: list[Unit] | None) -> None:
-        known, avoid = self._known_answers(units), sorted(self._suspects)
-        plan = {"groups": self.groups, "units": units, "known": known, "avoid": avoid}
+        answers, avoid = self._known_answers(units), sorted(self._suspects)
+        plan = {"groups": self.groups, "units": units, "known": answers, "avoid": avoid}
         self._units_of[self._supervisor.start(Kind(MODULE, self._silence), json.dumps(plan))] = units
 
     def _known_answers(self, units: list[Unit] | None) -> dict[str, Json]:
         """The answers that a child for these units has to know; all would be half a megabyte on a large box."""
         wanted = {"system", *(units or ())}
-        known = (key for key in self.answers if key.startswith((COUNT, HANDLE)) or self._unit_of(key) in wanted)
-        return {key: json.loads(self.answers[key]) for key in known}
+        keys = (key for key in self.answers if key.startswith((COUNT, HANDLE)) or self._unit_of(key) in wanted)
+        return {key: json.loads(self.answers[key]) for key in keys}
 
     def _silence(self, worker: Worker) -> float:
         starting = not worker.spoke or worker.pending == INIT

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Session:
     """Asks a question unless its answer is known, and tells both over stdout: ``key``, then ``key TAB value``."""
 
-    def __init__(self, known: dict[str, Any]) -> None:
-        self.known = known
+    def __init__(self, answers: dict[str, Any]) -> None:
+        self.known = answers
         self._unsent = ""
 
     def ask(self, key: str, call: Callable[[], Any]) -> Any:
