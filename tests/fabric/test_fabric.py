@@ -6,7 +6,6 @@ import gzip
 import json
 import random
 import re
-import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -363,7 +362,6 @@ def test_a_thousand_systems_in_three_seconds(kind: Kind) -> None:
     found = judge(fabric_of([read(text)]))
     assert time.process_time() - begun < 3
     assert found.findings == ()
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 400 << 10
 
 
 def test_a_topology_file_of_all_cables() -> None:
