@@ -18,8 +18,9 @@ from dgxcheck.assessment.machine import Machine, examine
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.health import page
+from dgxcheck.output.health.cause_marks import cause_marks
 from dgxcheck.output.picture import dot, layout
-from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, ghost, link, node, pair
+from dgxcheck.output.picture.marks import HOST, NVSWITCHES, At, Mark, ghost, link, node, of_host, pair
 from dgxcheck.output.picture.marks import box as at_box
 from dgxcheck.output.picture.shapes import Picture
 from dgxcheck.output.topo.picture import wiring_marks
@@ -78,7 +79,7 @@ def test_a_tall_picture_fits_a_telephone_and_tells_nvlinks_in_words(name: str) -
     ("fault", "above", "kind", "number"),
     [("dgx-1-v100-gpu-missing", "PCIe switch", "gpu", 1), ("dgx-1-v100-hca-missing", "PCIe switch", "nic", 1),
      ("k80-x8-board-missing", "host bridge 0000:00", "gpu", 2),
-     ("dgx-station-v100-gpu-missing", "PCIe switch", "gpu", 1)],
+     ("dgx-station-v100-gpu-missing", "PCIe switch", "gpu", 1), ("pcie-x8-gpu-unplugged", "PCIe switch", "gpu", 1)],
 )  # fmt: skip
 def test_what_is_missing_is_a_ghost_at_its_place_and_its_neighbours_stay_plain(
     fault: str, above: str, kind: str, number: int
@@ -91,6 +92,35 @@ def test_what_is_missing_is_a_ghost_at_its_place_and_its_neighbours_stay_plain(
     assert marked == ghosts
     names = {box.key: box.lines[0].text for box in picture.boxes if box.key}
     assert {names[line.ends[0]] for line in picture.lines if line.ends[1] in {box.key for box in ghosts}} == {above}
+
+
+def test_a_missing_switch_is_a_ghost_below_the_host_bridge_of_its_socket() -> None:
+    picture = page.picture_of(assess("pcie-x8-switch-missing"))
+    assert [(box.kind, box.lines[0].text, box.key) for box in picture.boxes if box.gone] == [
+        ("switch", "1: PCIe switch", "pci0000:80 PCIe switch 1")
+    ]
+
+
+@pytest.mark.parametrize("name", ["k80-x8-dimm-flood", "dgx-a100-off-bus-and-governor"])
+def test_a_cause_of_the_host_alone_stands_at_the_title_in_every_format(name: str) -> None:
+    assessment = assess(name)
+    told = of_host(marks := cause_marks(assessment))
+    assert told in ("host: 1 memory", "host: 2 CPU frequency governor")
+    title = page.picture_of(assessment).boxes[0]
+    assert [line.text for line in title.lines if line.tone == "warn"] == [told]
+    assert told in dot.render(assessment.topology, nodes(2), "t", marks)
+
+
+@pytest.mark.parametrize("name", ["dgx-1-p100", "dgx-1-v100"])
+def test_nvlinks_of_a_cube_mesh_between_sockets_are_straight_and_the_others_leave_them_alone(name: str) -> None:
+    picture = picture_of(examine(name))
+    top, bottom = sorted({arc.start[1] for arc in picture.arcs} | {arc.end[1] for arc in picture.arcs})
+    between = [arc for arc in picture.arcs if arc.start[1] != arc.end[1]]
+    assert {arc.start[0] - arc.end[0] for arc in between} == {0}
+    middle = (top + bottom) / 2
+    own = [arc for arc in picture.arcs if arc not in between]
+    assert own
+    assert all((arc.at(0.5)[1] < middle) == (arc.start[1] < middle) for arc in own)
 
 
 def test_a_ghost_is_dashed_in_dot_too() -> None:
@@ -113,8 +143,14 @@ def test_lines_lead_from_node_to_node(box: str, joined: int) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", FAULTS)
-def test_nothing_overlaps_in_any_overlay(name: str) -> None:
+def test_nothing_overlaps_in_any_overlay_and_every_cause_has_a_place(name: str) -> None:
     assert faults(picture_of(examine(name))) == []
+    assessment = assess(name)
+    marks = cause_marks(assessment)
+    texts = [line.text for box in page.picture_of(assessment).boxes if box.kind != "caption" for line in box.lines]
+    numbers = {number for text in texts for number in text.partition(":")[0].split(",")}
+    assert {str(mark.number) for mark in marks if HOST not in mark.at} <= numbers
+    assert not of_host(marks) or any(text.startswith("host: ") for text in texts)
 
 
 @pytest.mark.parametrize("name", BOXES)

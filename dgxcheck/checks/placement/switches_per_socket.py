@@ -86,9 +86,12 @@ def _sharing_a_board(box: Box) -> frozenset[str]:
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     by_socket = _by_socket(box)
-    numbers = {} if isinstance(by_socket, Missing) else {each: len(switches) for each, switches in by_socket.items()}
-    name = f"below socket {min(numbers, key=numbers.__getitem__)}" if numbers else ""
-    yield Component(kind="slot", name=name, part="missing PCIe switch")
+    if isinstance(by_socket, Missing):
+        return
+    socket = min(by_socket, key=lambda each: len(by_socket[each]))
+    near = next(iter(by_socket[socket].values()))
+    root = next(rows(gpu.path)[0] for gpu in box.topology.gpus if gpu.name in near)
+    yield Component(kind="slot", name=f"below socket {socket}", bdf=root, part="missing PCIe switch")
 
 
 CHECKS = (

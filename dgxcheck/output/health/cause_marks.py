@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Status
@@ -13,13 +13,14 @@ from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.output.health.causes import fru_lines
 from dgxcheck.output.health.finding_lines import subject_name, worst_first
 from dgxcheck.output.health.headline import problem
-from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, MarkTone, box, ghost, link, node, pair
+from dgxcheck.output.picture.marks import HOST, NVSWITCHES, At, Mark, MarkTone, box, ghost, link, node, pair
 from dgxcheck.output.topo.picture import down_by_pair
 from dgxcheck.topology.model import Topology
 
 _TAGS = {"link": "PCIe link", "nvlink": "NVLinks", "path": "P2P", "port": "port", "slot": "slot"}
 _NVSWITCHES = ("missing NVSwitch", "missing NVSwitch bridge", "Fabric Manager", "IMEX")
 """Parts without which they do not work."""
+_GHOSTS = {"gpu": "GPU", "hca": "HCA"}
 _TONES: dict[Status, MarkTone] = {Status.FAIL: "fail", Status.UNKNOWN: "warn", Status.WARN: "warn"}
 
 
@@ -61,20 +62,22 @@ def at_component(topology: Topology, component: Component, nvswitches: Component
 
 
 def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Finding]) -> Mark:
-    component = cause.component
+    component, topology = cause.component, assessment.topology
     explained = [found[key] for key in cause.explains if key in found]
     at: tuple[At, ...] = ()
     if component.kind == "slot" and component.bdf:
         what = component.part.removeprefix("missing ")
         absent = 1 if what == "PCIe switch" else max(map(_absent, explained), default=1)
         at = tuple(ghost(component.bdf, what, each + 1) for each in range(absent))
-    at = at or tuple(at_component(assessment.topology, component, all_nvlinks(assessment)))
+    elif component.kind in _GHOSTS and topology.functions and component.bdf not in {None, *topology.functions}:
+        at = tuple(_below_ports(topology, component, explained))
+    at = at or tuple(at_component(topology, component, all_nvlinks(assessment)))
     at = at or tuple(dict.fromkeys(box(finding.subject.bdf) for finding in explained if finding.subject.bdf))
-    at = at or tuple(dict.fromkeys(each for finding in explained for each in _registers(finding)))
+    at = at or tuple(dict.fromkeys(each for finding in explained for each in _registers(finding))) or (HOST,)
     words = "; ".join((problem(assessment, cause), *fru_lines([cause])))
     tag = component.part or _TAGS.get(component.kind) or next((fault.word for fault in cause.faults), "")
     tag = "missing" if any(each[0] == "ghost" for each in at) else tag
-    down = max((down_by_pair(assessment.topology).get(each, 0) for each in at if each[0] == "pair"), default=0)
+    down = max((down_by_pair(topology).get(each, 0) for each in at if each[0] == "pair"), default=0)
     return Mark(
         number=number,
         tone=_TONES[cause.severity],
@@ -84,6 +87,14 @@ def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Fi
         at=at,
         down=down,
     )
+
+
+def _below_ports(topology: Topology, component: Component, explained: Sequence[Finding]) -> Iterator[At]:
+    """A device that is gone from PCI: below the switch or root bus one of whose ports tells of it; else at the host."""
+    buses = {finding.subject.bdf.rpartition(":")[0] for finding in explained if finding.subject.bdf}
+    paths = (port.path for bdf, port in topology.functions.items() if bdf.rpartition(":")[0] in buses)
+    place = next((path[-2] for path in paths if isinstance(path, tuple)), None)
+    yield ghost(place, _GHOSTS[component.kind], 1) if place else HOST
 
 
 def _registers(finding: Finding) -> Iterator[At]:
@@ -105,10 +116,10 @@ def _absent(finding: Finding) -> int:
 def _loose(number: int, finding: Finding) -> Mark:
     subject = finding.subject
     peer = subject.peer
-    at: tuple[At, ...] = (box(subject.bdf),) if subject.bdf else ()
+    at: tuple[At, ...] = (box(subject.bdf),) if subject.bdf else (HOST,)
     if subject.bdf and peer is not None and peer.bdf:
         at = (pair(subject.bdf, peer.bdf),) if subject.kind == peer.kind == "gpu" else (*at, box(peer.bdf))
-    tag = finding.id.partition(".")[0]
+    tag = finding.id.partition(".")[0] if subject.bdf else finding.id
     words = f"{finding.id} {subject_name(subject)}: {finding.judgement.message}"
     return Mark(
         number=number, tone=_TONES[finding.status], sign=finding.status.value.upper(), tag=tag, words=words, at=at

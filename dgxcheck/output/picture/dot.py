@@ -8,7 +8,7 @@ from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.picture import nvlinks
 from dgxcheck.output.picture.by_class import others
-from dgxcheck.output.picture.marks import Mark, box, ghosts, link, link_lines, worst
+from dgxcheck.output.picture.marks import Mark, box, ghosts, link, link_lines, of_host, worst
 from dgxcheck.output.picture.shapes import LIGHT
 from dgxcheck.output.picture.tree_layout import places
 from dgxcheck.output.picture.wiring import TreeNode, panels
@@ -23,7 +23,8 @@ def render(
     nvme: bool = False,
 ) -> str:  # fmt: skip
     """A directed graph from the host bridges down, a cluster for each NUMA node, NVLinks without direction."""
-    dot = ["digraph dgxcheck {", f"  label={_quoted(title)}; labelloc=t; forcelabels=true; fontname=Helvetica;",
+    head = "\n".join(filter(None, (title, of_host(marks))))
+    dot = ["digraph dgxcheck {", f"  label={_quoted(head)}; labelloc=t; forcelabels=true; fontname=Helvetica;",
             "  node [shape=box, style=filled, fillcolor=white, fontname=Helvetica];",
             "  edge [dir=none, fontname=Helvetica, fontsize=10];"]  # fmt: skip
     for number, panel in enumerate(panels(topology, numa, others(topology, marks, nvme), ghosts(marks))):

@@ -12,7 +12,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.output.picture import nvlinks
 from dgxcheck.output.picture.by_class import others
-from dgxcheck.output.picture.marks import Mark, MarkTone, ghosts
+from dgxcheck.output.picture.marks import HOST, Mark, MarkTone, ghosts, numbered, of_host, worst
 from dgxcheck.output.picture.shapes import (
     LINE,
     NORMAL,
@@ -55,12 +55,14 @@ def drawn(
     words = nvlinks.in_words(topology, to_bar, pairs) if widest < _LEAST else []
     to_bar, pairs = ({}, []) if words else (to_bar, pairs)
     wired = bool(to_bar or pairs)
-    in_row = in_rows(found, tree, 2 if wired else None, widest)
+    home = {node.key: number for number, panel in enumerate(found) for node in devices_below(panel.children)}
+    least = 2 if any(home.get(joint.a) != home.get(joint.b) for joint in pairs) else 1
+    in_row = in_rows(found, tree, 2 if wired else None, widest, least)
     rows = [tree.row(row) for row in in_row]
     between = nvlinks.BAR + 2 * nvlinks.TO_BAR if to_bar else nvlinks.ROOM
     facing = len(rows) == 2 and wired
     width = max([row.width for row in rows] + [min(_LEAST, widest)])
-    head = _title(title, width)
+    head = _title(title, marks, width)
     boxes, lines, bottom = _stacked(rows, width, MARGIN + head.rect.h, between if facing else BETWEEN, facing)
     lines += _between_nodes([panel for row in in_row for panel in row], boxes)
     wires = _wires(topology, boxes, to_bar, pairs, marks, facing)
@@ -133,10 +135,12 @@ def _between_nodes(in_order: Sequence[Panel], boxes: Sequence[TextBox]) -> list[
     return lines
 
 
-def _title(title: str, width: float) -> TextBox:
+def _title(title: str, marks: Sequence[Mark], width: float) -> TextBox:
     head, _, more = title.partition("\n")
     lines = [TextLine(line, NORMAL + 2, True) for line in wrapped(head, width / 1.2, NORMAL + 2)]
     lines += [TextLine(line, SMALL) for line in wrapped(more, width, SMALL)] if more else []
+    tone = worst(numbered(marks, HOST))
+    lines += [TextLine(line, SMALL, True, tone) for line in wrapped(of_host(marks), width / 1.2, SMALL) if line]
     height = sum(line.size * LINE for line in lines) + 3
     return TextBox(kind="title", rect=Rect(MARGIN, MARGIN - 4, width, height), lines=tuple(lines))
 
@@ -183,10 +187,13 @@ def _nvswitches(topology: Topology) -> int:
     return sum(map(is_nvswitch, topology.functions.values()))
 
 
-def in_rows(found: Sequence[Panel], tree: TreeLayout, most: int | None, widest: float) -> list[list[Panel]]:
+def in_rows(
+    found: Sequence[Panel], tree: TreeLayout, most: int | None, widest: float, least: int = 1
+) -> list[list[Panel]]:
     """Panels in order, in as few rows as are not too wide, of about the same width.
 
-    ``most`` rows at the most, however wide: where NVLinks join GPUs of all of them.
+    ``most`` rows at the most, however wide, where NVLinks join GPUs; ``least`` 2 where they join panels: two rows
+    that face each other keep the NVLinks between them apart from those of each.
     """
     parts = [part for panel in found for part in _parts(panel, tree, widest)]
     widths = [tree.width(panel) for panel in parts]
@@ -195,8 +202,8 @@ def in_rows(found: Sequence[Panel], tree: TreeLayout, most: int | None, widest: 
     limit = widest
     while most is not None and len(_filled(widths, limit)) > most:
         limit += 40
-    fewest = len(_filled(widths, limit))
-    while limit - 20 >= max(widths) and len(_filled(widths, limit - 20)) == fewest:
+    fewest = max(len(_filled(widths, limit)), least)
+    while limit - 20 >= max(widths) and len(_filled(widths, limit - 20)) <= fewest:
         limit -= 20
     return [[parts[number] for number in row] for row in _filled(widths, limit)]
 

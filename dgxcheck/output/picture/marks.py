@@ -7,15 +7,15 @@ from typing import Literal
 
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
-from dgxcheck.output.plain_text import shown
+from dgxcheck.output.plain_text import shown, visible
 from dgxcheck.topology.paths import Hop
 
 MarkTone = Literal["fail", "warn", "way", "better"]
 """``way`` is what was asked about, not trouble."""
 _WORST: tuple[MarkTone, ...] = ("fail", "warn", "better", "way")
-At = tuple[Literal["box", "ghost", "link", "pair", "node", "nvswitches"], str, str]
+At = tuple[Literal["box", "ghost", "link", "pair", "node", "nvswitches", "host"], str, str]
 """A bus id or name of a device, switch or host bridge; a missing device by what is above it; a link by its lower end;
-two GPUs; a NUMA node; NVSwitches."""
+two GPUs; a NUMA node; NVSwitches; the host, for what no part of the picture shows."""
 
 
 class Mark(Record):
@@ -31,7 +31,6 @@ class Mark(Record):
     words: str
     """A sentence, below the picture."""
     at: tuple[At, ...]
-    """Empty for what the picture does not show; it stands below it all the same."""
     down: int = 0
     """Of a pair: NVLinks that should be up and are not."""
 
@@ -64,6 +63,13 @@ def ghosts(marks: Sequence[Mark]) -> list[At]:
 
 
 NVSWITCHES: At = ("nvswitches", "", "")
+HOST: At = ("host", "", "")
+
+
+def of_host(marks: Sequence[Mark]) -> str:
+    """``host: 1 memory, 2 governor``; empty where nothing is marked at the host."""
+    told = ", ".join(f"{mark.number} {mark.tag}" for mark in numbered(marks, HOST))
+    return f"host: {visible(told)}" if told else ""
 
 
 def numbered(marks: Sequence[Mark], at: At) -> list[Mark]:

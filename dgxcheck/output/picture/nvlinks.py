@@ -86,6 +86,8 @@ def in_words(topology: Topology, to_bar: Mapping[str, int | None], pairs: Sequen
 
 ROOM = 190.0
 """Height of the space for arcs."""
+_HALF = 0.4
+"""Share of it that each of two rows has for its own arcs: they do not meet."""
 BAR, TO_BAR = 28.0, 44.0
 Point = tuple[float, float]
 
@@ -143,8 +145,9 @@ def arcs(places: Mapping[str, Rect], found: Sequence[Joint], upper: float, lower
     ends = _ends(places, placed, single)
     spans = [abs(_middle(places[joint.a]) - _middle(places[joint.b])) for joint in placed]
     widest = max([*spans, 1.0])
+    room = (lower - upper) * (1 if len({places[joint.a].y for joint in placed}) < 2 else _HALF)
     for number, joint in sorted(enumerate(placed), key=lambda item: spans[item[0]]):
-        own = [_arc(joint, a, b, spans[number] / widest, upper, lower, single, index, widest)
+        own = [_arc(joint, a, b, spans[number] / widest, upper, lower, room, single, index, widest)
                for index, (a, b) in enumerate(ends[number])]  # fmt: skip
         drawn.arcs.extend(own)
         if any(mark.number for mark in joint.marks) or not single or joint.up > 1:
@@ -197,10 +200,10 @@ def _edge(places: Mapping[str, Rect], key: str) -> float:
 
 
 def _arc(
-    joint: Joint, a: Point, b: Point, share: float, upper: float, lower: float,
+    joint: Joint, a: Point, b: Point, share: float, upper: float, lower: float, room: float,
     single: bool, index: int, widest: float,
 ) -> Arc:  # fmt: skip
-    reach = 50 + (min(lower - upper, widest * 0.5) - 20) * share
+    reach = 50 + (min(room, widest * 0.5) - 20) * share
     if a[1] != b[1]:
         middle = (upper + lower) / 2
         bend = (middle, middle)
