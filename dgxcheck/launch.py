@@ -166,6 +166,17 @@ def of_rank(placed: Sequence[Placement], rank: int, visible: str | None) -> Plac
     return seen[rank % len(seen)]
 
 
+def divided(snapshot: Snapshot, placed: Sequence[Placement], visible: str | None) -> str:
+    """Why ranks do not get whole GPUs; empty where they do, and where the list names a MIG device.
+
+    Where CUDA sees a MIG device it sees no other, nor a GPU (MIG user guide, CUDA device enumeration).
+    """
+    mig = {modes.bdf for modes in rows(snapshot.gpu_modes) if modes.mig is True}
+    seen = placed if visible is None else _visible(placed, visible)
+    found = [] if (visible or "").startswith("MIG-") else [each.gpu.name for each in seen if each.gpu.bdf in mig]
+    return f"MIG is enabled on {found[0]}: CUDA sees one MIG device and no other GPU" if found else ""
+
+
 def _visible(placed: Sequence[Placement], visible: str) -> list[Placement]:
     """What CUDA sees, in its order: what follows the first entry that names no GPU it does not see.
 

@@ -223,7 +223,7 @@ def with_gpus(document: dict[str, Json], count: int) -> dict[str, Json]:
         for line, group in lines.items()
         if not any(word.rpartition("/")[2] in gone for word in line.split(" "))
     }
-    kept["nvml nvmlDeviceGetCount"] = {"": count}
+    kept["nvml nvmlDeviceGetCount"] = {"": min(count, len(handles))}
     kept["nvml nvmlDeviceGetHandleByIndex"] = {index: bdf for index, bdf in handles.items() if bdf not in gone}
     devices = kept["/sys/bus/pci/devices"]
     names, links = devices["names"], devices["link"]

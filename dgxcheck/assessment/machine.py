@@ -39,7 +39,7 @@ RDMA = (
 """Fields of the snapshot that ``reach.rdma`` needs."""
 PEERS = (*WIRING, "p2p", "config_space", "iommu", "modules", "host", "gpu_modes", "measurement")
 """Fields of the snapshot that ``reach.peers`` needs."""
-LAUNCH = (*WIRING, "ib_ports", "host", "gpu_board")
+LAUNCH = (*WIRING, "ib_ports", "host", "gpu_board", "gpu_modes")
 """Fields of the snapshot that the formats for launchers need."""
 
 

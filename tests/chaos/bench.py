@@ -65,7 +65,8 @@ class Bench:
         self._box: Box = serve(with_gpus(shipped(box), gpus), folder)
         self._folder = folder
         self._libraries = libraries
-        self._gpu = gpu_bdfs(self._box.lines)[gpus // 2]
+        bdfs = gpu_bdfs(self._box.lines)
+        self._gpus, self._gpu = len(bdfs), bdfs[len(bdfs) // 2]
         self._random = random.Random(0)
 
     def failures(self, case: Case) -> list[str]:
@@ -73,6 +74,9 @@ class Bench:
         machine that is busy with other things is not."""
         if case.must_not_pass and case.row in ("again", "pair") and not self._answers(case):
             case = case._replace(must_not_pass=False)
+        fault, _, at = case.fault.rpartition(" ")
+        if at.isdecimal() and int(at) >= self._gpus:
+            case = case._replace(fault=f"{fault} {int(at) % self._gpus}")
         count, _, box = case.what.partition(" of ")
         if case.row == "size" and box:
             other = Bench(self._folder / f"{box}-{count}", self._libraries, box, int(count))
@@ -134,7 +138,8 @@ class Bench:
                 put_back()
 
     def _path(self, case: Case) -> str:
-        hca = sorted(os.listdir(self._box.tree / "sys/class/infiniband"))[0]
+        hcas = sorted((self._box.tree / "sys/class/infiniband").glob("*"))
+        hca = hcas[0].name if hcas else "mlx5_0"
         return case.path.format(gpu=f"/sys/bus/pci/devices/{self._gpu}", hca=f"/sys/class/infiniband/{hca}")
 
     def _library(self, case: Case) -> Path:
@@ -157,9 +162,9 @@ class Bench:
             link.unlink()
             return [lambda: link.symlink_to(target)]
         if what == "not in NVML":
-            lines |= {"nvml nvmlDeviceGetCount": {"": GPUS - 1}}
+            lines |= {"nvml nvmlDeviceGetCount": {"": self._gpus - 1}}
         elif what == "count too high":
-            lines |= {"nvml nvmlDeviceGetCount": {"": GPUS + 1}}
+            lines |= {"nvml nvmlDeviceGetCount": {"": self._gpus + 1}}
         else:
             lines |= {"nvml nvmlDeviceGetCount": {"": 0}}
         nvml.write_answers(lines, self._box.answers)

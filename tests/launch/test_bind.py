@@ -11,7 +11,7 @@ from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
 from dgxcheck.cli import dgxcheck
 from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.launch import LOCAL_RANK, Placement, local_rank, near_cpus, of_rank, placements
+from dgxcheck.launch import LOCAL_RANK, Placement, divided, local_rank, near_cpus, of_rank, placements
 
 RANKS = [
     ("0", None, "GPU0", "mlx5_0:1"), ("5", None, "GPU5", "mlx5_7:1"), ("9", None, "GPU1", "mlx5_1:1"),
@@ -114,7 +114,8 @@ def _of_uuids(uuids: Sequence[str | Missing]) -> list[Placement]:
 
 @pytest.mark.parametrize(
     ("fault", "order"),
-    [("pcie-x8-handle-refused", None), ("dgx-1-v100-gpu-lost", "PCI_BUS_ID"), ("dgx-1-v100", "FASTEST_FIRST")],
+    [("pcie-x8-handle-refused", None), ("dgx-1-v100-gpu-lost", "PCI_BUS_ID"), ("dgx-1-v100", "FASTEST_FIRST"),
+     ("dgx-a100-mig", None)],
 )
 def test_no_rank_is_bound_where_the_numbers_may_have_shifted(fault: str, order: str | None) -> None:
     argv = ["bind", "--dry-run", "-i", "3", "--from", fault, "--", "true"]
@@ -125,6 +126,17 @@ def test_no_rank_is_bound_where_the_numbers_may_have_shifted(fault: str, order: 
     done = CliRunner().invoke(dgxcheck, [*argv[:2], "--best-effort", *argv[2:]], obj=LiveMachine(), env=unset)
     assert done.exit_code == 0
     assert "all the same" in done.output
+
+
+def test_only_gpus_that_cuda_sees_whole_are_ranks() -> None:
+    """GPU1 has MIG enabled: a list without it is sure, and so is one that names a MIG device."""
+    machine = examine("dgx-a100-mig", LAUNCH)
+    placed = placements(machine.snapshot, machine.topology)
+    uuid = str(placed[1].gpu.uuid)
+    for seen in (None, "0,1", uuid):
+        assert "MIG is enabled on GPU1" in divided(machine.snapshot, placed, seen)
+    for seen in ("0,2", f"MIG-{uuid}/1/0"):
+        assert divided(machine.snapshot, placed, seen) == ""
 
 
 def test_a_mistyped_option_is_no_program() -> None:

@@ -13,7 +13,7 @@ from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.options import flag, option, reading
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.launch import LOCAL_RANK, VISIBLE, doubt, local_rank, near_cpus, of_rank, placements
+from dgxcheck.launch import LOCAL_RANK, VISIBLE, divided, doubt, local_rank, near_cpus, of_rank, placements
 from dgxcheck.output.launch import nccl_ib_hca
 from dgxcheck.output.plain_text import visible
 
@@ -45,11 +45,13 @@ def command(
     live: LiveMachine = ctx.obj
     machine = examine(live.source(spec, "EVERYTHING", deadline), LAUNCH)
     placed = placements(machine.snapshot, machine.topology)
-    if (reason := doubt(machine.snapshot) or _other_order(os.environ)) and not best_effort:
+    seen = os.environ.get(VISIBLE)
+    reason = doubt(machine.snapshot) or _other_order(os.environ) or divided(machine.snapshot, placed, seen)
+    if reason and not best_effort:
         raise BadInput(f"{reason}: ranks could get each other's GPUs; see dgxcheck health, or add --best-effort")
-    if gpu is not None and VISIBLE not in os.environ and gpu >= len(placed):
+    if gpu is not None and seen is None and gpu >= len(placed):
         raise BadInput(f"-i {gpu}: no GPU for this rank: {counted(len(placed), 'GPU')} found")
-    own = of_rank(placed, rank, os.environ.get(VISIBLE))
+    own = of_rank(placed, rank, seen)
     if reason:
         click.echo(f"dgxcheck: {reason}; rank {rank} is bound to {own.gpu.name} {own.gpu.bdf} all the same", err=True)
     wanted = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_IB_HCA": nccl_ib_hca(placed), "UCX_NET_DEVICES": own.port}

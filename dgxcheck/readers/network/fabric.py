@@ -30,7 +30,7 @@ _LINK = LazyPattern(
     flags=re.ASCII,
 )
 _IBLINKINFO_HEAD = LazyPattern(r"(?:CA|Switch|Router):? (?:0x[0-9a-f]{16} )?(?P<node>.{1,120}):", flags=re.ASCII)
-_NODE = LazyPattern(r'"\s{0,40}(?P<node>[^"]{1,100}?)\s{0,40}"')
+_NODE = LazyPattern(r'"(?P<node>[^"]{1,180})"')
 _OTHER = LazyPattern(r"[^\w.-]+")
 
 
