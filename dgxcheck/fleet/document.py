@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard, TypeVar
 
 from dgxcheck.checks.engine.wording import against
@@ -34,10 +34,17 @@ class NotAResult(ValueError):
 
 
 class SharedStrings:
-    """Sets that many results have in common, each kept once."""
+    """Sets and groups that many results have in common, each kept once."""
 
     def __init__(self) -> None:
         self._sets: dict[frozenset[str], frozenset[str]] = {}
+        self._groups: dict[tuple[str, str, str], LikeMachines] = {}
+
+    def group(self, words: tuple[str, str, str]) -> LikeMachines:
+        """Profile, GPUs and driver."""
+        if words not in self._groups:
+            self._groups[words] = LikeMachines(*words)
+        return self._groups[words]
 
     def one(self, items: frozenset[str]) -> frozenset[str]:
         """The equal set that was seen first."""
@@ -51,8 +58,9 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     whole = document["schema"] == HEALTH
     findings = _list(document, "findings") if whole else _list(document, "found")
     passed, figures = _judged(findings) if whole else _passed(document)
-    causes = _causes(document, findings, whole)
+    causes = _causes(document, findings, whole) if findings else {}
     faults = tuple(_fault(finding, whole, causes) for finding in findings if _counts(finding))
+    versions = _versions(document)
     score = document.get("score")
     total = score.get("total") if isinstance(score, dict) else score
     return Result(
@@ -62,8 +70,8 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         level=_word(document, "level", LEVELS),
         verdict=_word(document, "verdict", VERDICTS),
         score=float(total) if _is_figure(total) else None,
-        group=_group(document),
-        versions=_versions(document),
+        group=shared.group(_group(document, versions)),
+        versions=versions,
         nvlink_domains=_domains(document),
         nvlinks=_nvlinks(document),
         faults=faults,
@@ -180,12 +188,11 @@ def _named(subject: Json) -> str:
     return name if bdf in name else f"{name} {bdf}"
 
 
-def _group(document: Mapping[str, Json]) -> LikeMachines:
+def _group(document: Mapping[str, Json], versions: Mapping[str, Sequence[str]]) -> tuple[str, str, str]:
     profile, gpus = document.get("profile"), document.get("gpus")
     name = profile.get("name") if isinstance(profile, dict) else profile
     models = (f"{count} x {model}" for model, count in sorted(gpus.items())) if isinstance(gpus, dict) else ()
-    driver = _versions(document).get("driver", ())
-    return LikeMachines(str(name or ""), ", ".join(models), ", ".join(driver))
+    return str(name or ""), ", ".join(models), ", ".join(versions.get("driver", ()))
 
 
 def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from time import gmtime, strftime, time
 
 from dgxcheck.checks.engine.wording import counted
@@ -102,7 +103,7 @@ def judge(
         except NotAResult as error:
             unread.append(Unread(where, str(error)))
             continue
-        if (owner := _called_after(where, wanted)) and not _same_node(owner, result.node):
+        if wanted and (owner := _called_after(where, wanted)) and not _same_node(owner, result.node):
             unread.append(Unread(where, f"a result of {result.node} in a file of {owner}"))
             continue
         columns.add(len(results), result.group, figures)
@@ -110,6 +111,7 @@ def judge(
     return fleet_of(results, columns, unread, expected, dated(now_s - max_age_s))
 
 
+@lru_cache(maxsize=8)
 def dated(at_s: float) -> str:
     """As results have it."""
     return strftime(DATE, gmtime(max(0, at_s)))

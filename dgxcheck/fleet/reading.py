@@ -112,7 +112,7 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime) -> Iterator[tuple[st
 def parsed(text: bytes) -> Json:
     """A JSON document; None for what is none."""
     try:
-        document: Json = json.loads(text, parse_constant=_refused)
+        document: Json = _DECODER.decode(text.decode(json.detect_encoding(text), "surrogatepass"))
     except (ValueError, RecursionError):
         return None
     return document
@@ -120,3 +120,6 @@ def parsed(text: bytes) -> Json:
 
 def _refused(word: str) -> None:
     raise ValueError(word)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refused)

@@ -28,6 +28,13 @@ DATE = "%Y-%m-%dT%H:%M:%SZ"
 MOST_XIDS = 256
 MOST_HOSTS = 256
 """A home directory may serve a whole cluster."""
+_DATE = LazyPattern(
+    r"(?:[1-9]\d{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)"
+    r"|02-(?:0[1-9]|1\d|2[0-8]))|[1-9]\d(?:0[48]|[2468][048]|[13579][26])-02-29|(?:[2468][048]|[13579][26])00-02-29)"
+    r"T(?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|6[01])Z",
+    flags=re.ASCII,
+)
+"""``time.strptime`` takes ten times as long."""
 _DAY = LazyPattern(r"\d{4}-\d\d-\d\d", flags=re.ASCII)
 _SEEN = LazyPattern(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", ", at ", flags=re.ASCII)
 
@@ -70,10 +77,7 @@ def now() -> tuple[float, str]:
 
 def is_date(text: str) -> bool:
     """In that one form, so that dates sort as text."""
-    try:
-        return time.strftime(DATE, time.strptime(text, DATE)) == text
-    except ValueError:
-        return False
+    return _DATE.fullmatch(text) is not None
 
 
 def read(path: str) -> Reading | None:

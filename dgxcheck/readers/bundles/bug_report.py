@@ -28,6 +28,8 @@ HEAD = "Start of NVIDIA bug report log file."
 FOOT = "End of NVIDIA bug report log file."
 _LINE_BYTES = 64 << 10
 _UNDERSCORES = re.compile(rb"_{40,60}\r?\n?")
+_NO_TITLE = frozenset(range(ord("!"), 0x7F)) - frozenset(b"_*/RS")
+"""First characters of rows that are neither blank, nor a line of underscores, nor the title of a section."""
 _LS = LazyPattern(r"\*\*\* ls: (?P<mode>[-dlcbps])\S{9}\S? +\d+ +(?P<owner>\S+) +\S+ +(?P<size>\d+) .*", "*** ls: ")
 _COMMAND = LazyPattern(r"(?:/usr)?(?:/local)?/s?bin/[\w.+-]{1,60}(?: \S.{0,300})?", "/sbin/", "/bin/")
 _BOOT = LazyPattern(r"  journalctl -b -\d{1,2}:|  /var/log/[\w./+-]{1,80}:", "journalctl -b -", "  /var/log/")
@@ -46,14 +48,16 @@ def sections(rows: Iterable[bytes], wanted: Callable[[str], bool]) -> Iterator[S
     blank = True
     number = -1
     for number, row in enumerate(rows):
-        if open_ is not None and open_.skipped(row):
+        if open_ is not None and (row[0] in _NO_TITLE or open_.foreign > 0):
+            blank = False
+            open_.add(row)
             continue
         if _UNDERSCORES.fullmatch(row):
             if open_ is not None:
                 yield open_.section()
             open_, titled, blank = None, False, True
             continue
-        text = row[:_LINE_BYTES].decode("utf-8", "replace").rstrip("\r\n")
+        text = _decoded(row)
         if not text.strip():
             blank = True
         elif not titled or _is_title(text, blank, open_):
@@ -64,9 +68,13 @@ def sections(rows: Iterable[bytes], wanted: Callable[[str], bool]) -> Iterator[S
         else:
             blank = False
         if open_ is not None:
-            open_.add(text)
+            open_.add(row)
     if open_ is not None:
         yield open_.section()
+
+
+def _decoded(row: bytes) -> str:
+    return row[:_LINE_BYTES].decode("utf-8", "replace").rstrip("\r\n")
 
 
 def _is_title(text: str, blank: bool, open_: _Open | None) -> bool:
@@ -95,26 +103,22 @@ class _Open:
         self.count = 0
         self._lines: list[str] = []
         self._bytes = 0
-        self._foreign = 0
-        """Bytes still to come of a file that another user than root has written."""
+        self.foreign = 0
+        """Bytes still to come of a file that another user than root has written: what looks like a section is none."""
 
-    def skipped(self, row: bytes) -> bool:
-        """Is the row part of a file in which any user may write what looks like a section?"""
-        if self._foreign <= 0:
-            return False
-        self._foreign -= len(row)
+    def add(self, row: bytes) -> None:
         self.count += 1
-        return True
-
-    def add(self, text: str) -> None:
-        self.count += 1
-        if self.count == 1 and text.startswith("*** ls: "):
-            if (ls := _LS.match(text)) and ls["mode"] == "-" and ls["owner"] not in ("root", "syslog"):
-                self._foreign = min(int(ls["size"]), SECTION_BYTES)
+        if self.foreign > 0:
+            self.foreign -= len(row)
             return
-        self._bytes += len(text) + 1
+        if self.count == 1 and row.startswith(b"*** ls: "):
+            if (ls := _LS.match(_decoded(row))) and ls["mode"] == "-" and ls["owner"] not in ("root", "syslog"):
+                self.foreign = min(int(ls["size"]), SECTION_BYTES)
+            return
         if self.wanted and self._bytes <= SECTION_BYTES:
-            self._lines.append(text)
+            self._bytes += len(row)
+            if self._bytes <= SECTION_BYTES:
+                self._lines.append(_decoded(row))
 
     def section(self) -> Section:
         lines = self._lines
@@ -122,7 +126,7 @@ class _Open:
             lines.pop()
         return Section(
             title=self.title, first=self.number, lines=tuple(lines), size=self.count, is_file=self.is_file,
-            absent=self.absent, cut=self.wanted and self._bytes > SECTION_BYTES,
+            absent=self.absent, cut=self._bytes > SECTION_BYTES,
         )  # fmt: skip
 
 
