@@ -43,7 +43,17 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
       " status @ kernel_channel.c:2874",), "kernel.xid", Fault.RESET_REQUIRED),
     (("NVRM: GPU1 nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned"
       " from status @ kernel_channel.c:2874",), "kernel.xid", Fault.RESET_REQUIRED),
+    # NVIDIA/open-gpu-kernel-modules issue 1080: nothing but failed calls
+    (("NVRM: GPU0 _issueRpcAndWait: rpcSendMessage failed with status 0x0000000f for fn 10 sequence 7!",),
+     "kernel.off-bus", Fault.GPU_LOST),
+    (("NVRM: GPU0 _issueRpcAndWait: rpcRecvPoll failed with status 0x00000062 for fn 76!",), "kernel.xid",
+     Fault.RESET_REQUIRED),
+    # OE4T/tegra-demo-distro issue 342, balena-os/balena-jetson-orin issue 464
+    (("nvgpu: 17000000.gpu  nvgpu_set_err_notifier_locked:143  [ERR]  error notifier set to 62 for ch 3 owned by a",),
+     "kernel.xid", Fault.XID),
     # why it takes no GPU
+    (("nvgpu: 17000000.gpu nvgpu_gr_falcon_load_ctxsw:7 [ERR]  Unable to recover GR falcon",), "kernel.gpu-start",
+     Fault.GPU_NOT_STARTED),
     ((f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x26:0xffff:1290)",
       f"NVRM: GPU {NOWHERE}: rm_init_adapter failed, device minor number 0"), "kernel.gpu-start",
      Fault.GPU_NOT_STARTED),

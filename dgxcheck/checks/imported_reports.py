@@ -15,6 +15,7 @@ from dgxcheck.checks.nvlink.links import only_switches_join
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, SUBNET_MANAGER, Component, host_part
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_report import CONFIGURED, NOT_STARTED, OF_SERVICE, ToolReport
@@ -24,6 +25,9 @@ _OF_NETWORK = (
     "confirm it with ibstat and mlxlink for this port alone; then compare perfquery -x and the kernel log of that time"
 )
 """What no tool of the GPUs tells."""
+_OF_HOST = (
+    "confirm it with that tool; then compare the BMC's event log (ipmitool sel elist) and the kernel log of that time"
+)
 _ASK_NVSWITCHES = (
     "see whether the machine has NVSwitches (lspci -d 10de::0680): without them disable nvidia-fabricmanager; with them"
     " read why it does not run (journalctl -u nvidia-fabricmanager)"
@@ -48,13 +52,22 @@ def _reports(box: Box) -> Judged:
                 judgement = _of_service(box, of_fault, judgement)
             about = _subject(box, subject, fault.word if fault else "")
             has_remedy = judgement.remedy or (fault is not None and fault.remedy)
-            of_network = about.kind in ("hca", "port") and not (refuted or has_remedy)
-            yield about, replace(judgement, remedy=_OF_NETWORK) if of_network else judgement
+            if not (refuted or has_remedy):
+                judgement = replace(judgement, remedy=_remedy(about, fault))
+            yield about, judgement
         good = [result for result in results if result.outcome == "pass"]
         if good and not bad:
             message = f"{tool}: {counted(len(good), 'result')} without a fault"
             evidence = tuple(map(_evidence, good))
             yield _subject(box, subject, tool), Judgement(Status.PASS, message, evidence=evidence)
+
+
+def _remedy(about: Subject, fault: FaultKind | None) -> str:
+    """Where that of the check, which is for GPUs, does not help."""
+    if about.kind in ("hca", "port"):
+        return _OF_NETWORK
+    of_part = about.kind == "host" and fault is not None and fault.about[0] in ("host", "link")
+    return _OF_HOST if of_part and fault is not Fault.TEST_FAILED else ""
 
 
 def _of_service(box: Box, results: list[ToolReport], judgement: Judgement) -> Judgement:
@@ -126,7 +139,8 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     elif whose in _SERVICES:
         yield _SERVICES[whose]
     elif subject.kind == "host":
-        yield host_part(part) if whose == "host" else DRIVER
+        named = part or ("PCIe links" if whose == "link" else "")
+        yield host_part(named) if whose in ("host", "link") or part == "cooling" else DRIVER
     else:
         yield component_of(box, subject, part if whose == "gpu" else "")
 

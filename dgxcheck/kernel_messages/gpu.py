@@ -46,12 +46,14 @@ _INVALID_BAR = Form(
 )  # fmt: skip
 _CODE = LazyPattern(r"failed! \((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8})\b", "failed! (")
 _SAYS = rf"NVRM: (?:GPU {_AT}: )?"
+_TEGRA = r"nvgpu: [\w.]{1,40} {1,40}\w{1,80}:\d{1,5} {1,9}\[ERR\] {1,4}"
 _NOT_STARTED: Mapping[Form, NoStart] = {
     _INVALID_BAR: "bars",
     Form("GPU does not have the necessary power cables connected", before=_SAYS): "power",
     Form("No firmware image found", before=_SAYS): "firmware",
     Form("RmInitAdapter failed!", before=_SAYS): "",
     Form("rm_init_adapter", r"(?:\(\d+\))? failed", before=_SAYS): "",
+    Form("Unable to recover GR falcon", before=_TEGRA): "",
     Form("nvidia: probe of ", rf"{_GPU} failed with error -\d"): "",
     Form(": probe with driver nvidia failed with error -", before=rf"nvidia {_GPU}"): "",
     Form("NVRM: The NVIDIA probe routine was not called for "): "claimed",
@@ -73,7 +75,9 @@ SEVERAL_LINES = {
 }
 """How messages of several lines begin, and the lines that go on with them."""
 _SILENT, _LOST, _TO_RESET = (119, ""), (79, ""), (154, "to 0x1 (GPU Reset Required)")
-_ASSERTS = r"NVRM: (?:GPU(?P<gpu>\d{1,2}) )?nv\w{1,40}: .{1,40}"
+_NUMBERED = r"NVRM: (?:GPU(?P<gpu>\d{1,2}) )?"
+_ASSERTS = rf"{_NUMBERED}nv\w{{1,40}}: .{{1,40}}"
+_CALL = r"(?:SendMessage|RecvPoll) failed with status 0x0{6}"
 _UNNUMBERED: Mapping[Form, tuple[int, str]] = {
     Form("NVRM: GPU", r"(?P<gpu>\d{1,2}) _kgsp(?:IsHeartbeatTimedOut|LogRpcTimeout|LogXid119): [*H]"): _SILENT,
     Form("NVRM: GPU", r"(?P<gpu>\d{1,2}) _kgspRpcRecvPoll: GSP RM heartbeat timed out"): _SILENT,
@@ -81,10 +85,14 @@ _UNNUMBERED: Mapping[Form, tuple[int, str]] = {
     Form("NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out"): _SILENT,
     Form("GPU lost from the bus [NV_ERR_GPU_IS_LOST]", before=_ASSERTS): _LOST,
     Form("Reset required [NV_ERR_RESET_REQUIRED]", before=_ASSERTS): _TO_RESET,
+    Form("_issueRpcAndWait: rpc", f"{_CALL}0f ", before=_NUMBERED): _LOST,
+    Form("_issueRpcAndWait: rpc", f"{_CALL}62 ", before=_NUMBERED): _TO_RESET,
+    Form("error notifier set to ", r"(?P<number>\d{1,3}) for ch ", before=_TEGRA): (0, ""),
 }
 """Beside an Xid, or without it, and as which it counts: the heartbeat of the GPU's system processor stopped; a call was
 refused because the GPU is lost (https://github.com/NVIDIA/open-gpu-kernel-modules/issues/688), or until it is reset
-(https://github.com/scitix/sichek/issues/51).
+(https://github.com/scitix/sichek/issues/51; the codes: nvstatuscodes.h). The notifiers of the driver of a Tegra's GPU
+have the numbers of Xids (nvgpu, include/uapi/linux/nvgpu.h: NVGPU_CHANNEL_FIFO_ERROR_MMU_ERR_FLT 31).
 """
 _REFUSED = Form(
     "NVRM: API mismatch: the client ", r".{0,80}?has (?:the )?version (?P<version>[\w.-]{1,40}?)[,.]?(?:\s|$)"
@@ -195,7 +203,8 @@ def unnumbered(message: str) -> tuple[int, int, str] | None:
     and the Xid as which it counts, with the words of one."""
     for form, (number, text) in _UNNUMBERED.items():
         if match := form.match(message):
-            return int(match.groupdict().get("gpu") or -1), number, text
+            said = match.groupdict()
+            return int(said.get("gpu") or -1), number or int(said["number"]), text
     return None
 
 

@@ -24,6 +24,7 @@ from dgxcheck.readers.host import (
     health_checks,
     hwloc_xml,
     node_exporter,
+    own_records,
     schedulers,
     services,
     system,
@@ -82,8 +83,10 @@ _MACHINE: Mapping[Reader, Signs] = {
     health_checks.read_node_health: ("nhc:", "andwidth is", "ib bw"),
     node_exporter.read_node_exporter: ("node_",),
     event_log.read: ("sserted",),
-    schedulers.read_slurm: ("nodelist", "reason="),
-    schedulers.read_health_events: ("checkname", '"events"', " detected on ", "xidcriticalerror: "),
+    own_records.read_smart: ("smart log for", "smartctl ", "=== start of "),
+    own_records.read_ras: ("errors", "error(s)", "label"),
+    schedulers.read_slurm: ("nodelist", "reason=", "with reason:", "reason set to:", "gres.conf file"),
+    schedulers.read_health_events: ("checkname", '"component"', " detected on ", "xidcriticalerror: "),
     schedulers.read_kubernetes: ("true ", "false ", "unknown ", "warning ", "allocatable:"),
     cuda.read_collect_env: ("collecting environment information", "pytorch version"),
     services.read_nvsm: ("...", "overall system status", "the system has", "/systems/", "/chassis/"),
@@ -111,7 +114,7 @@ _NETWORK: Mapping[Reader, Signs] = {
 }  # fmt: skip
 _NCCL: Mapping[Reader, Signs] = {
     topology_xml.read_topology_xml: ("<pci",),
-    log.read_log: ("nccl",),
+    log.read_log: ("nccl", "got completion"),
     programs.read_programs: ("nccl", "watchdog", "eartbeat", "last error", ": test ", "dump signal", "backenderror"),
     programs.read_ras: ("incomplete", "dead", "error", "mismatch", "timeout", "ok"),
 }

@@ -41,6 +41,12 @@ def judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
         (PERFTEST, "fail", "rdma-access", "host", ("host", "host", "GPUDirect RDMA")),
         (PERFTEST.replace("status 4", "status 12"), "fail", "transfer-unanswered", "host",
          ("host", "host", "path to other hosts")),
+        ("1 | 11/20/2026 | 02:11:09 | Memory DIMM_C1 | Uncorrectable ECC | Asserted", "warn", "dimm-errors", "host",
+         ("host", "host", "memory")),
+        ("1 | 11/20/2026 | 02:11:09 | Critical Interrupt #0x90 | Bus Fatal Error | Asserted", "warn",
+         "aer-uncorrectable", "host", ("host", "host", "PCIe links")),
+        ("1 | 11/20/2026 | 02:11:09 | Temperature INLET | Upper Critical going high | Asserted", "warn", "overheating",
+         "host", ("host", "host", "cooling")),
         (FAILED, "fail", "remap-pending", "GPU3", ("gpu", "GPU3", "memory")),
     ],
 )  # fmt: skip

@@ -54,6 +54,7 @@ def bomb() -> bytes:
 FILES: dict[str, tuple[bytes | str, str]] = {
     "empty": ("", "empty"),
     "wrong schema": ('{"schema": "dgxcheck/recording/7"}', "unknown schema 'dgxcheck/recording/7'"),
+    "lines of JSON": ('{"a": 1}\n{"a": 2}\n', "not a recording"),
     "truncated": (GOOD[: len(GOOD) // 2], "incomplete or damaged recording"),
     "nested": ("[" * 100_000, "nested too deeply"),
     "duplicate keys": ('{"a": 1, "a": 2}', "duplicate key 'a'"),

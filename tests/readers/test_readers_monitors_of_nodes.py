@@ -7,7 +7,7 @@ from readers_text import one, unread
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.any_text import READERS
-from dgxcheck.readers.host import event_log, schedulers
+from dgxcheck.readers.host import event_log, own_records, schedulers
 from dgxcheck.readers.model import Imported
 
 SEL = """\
@@ -120,6 +120,17 @@ none                gpu001         idle
     assert found(one(schedulers.read_slurm, short)) == {"host Slurm-reason": ("warn", "gpus-not-offered", 1)}
 
 
+@pytest.mark.parametrize(
+    ("line", "node"),
+    [("slurmctld: error: Setting node gpu7 state to INVAL with reason:gres/gpu count reported lower than", "gpu7"),
+     ("[2026-11-20T02:11:09.1] update_node: node gpu7 reason set to: gres/gpu count reported lower than", "gpu7"),
+     ("slurmd: fatal: can't stat gres.conf file /dev/nvidia3: No such file or directory", "")],
+)  # fmt: skip
+def test_reasons_in_the_logs_of_slurm(line: str, node: str) -> None:
+    output = one(schedulers.read_slurm, line)
+    assert (output.host, found(output)) == (node, {"host Slurm-reason": ("warn", "gpus-not-offered", 1)})
+
+
 @pytest.mark.parametrize(("count", "outcome"), [(7, ("warn", "gpus-not-offered", 1)), (8, None)])
 def test_gpus_that_kubernetes_offers(count: int, outcome: object) -> None:
     text = f"Capacity:\n  cpu:  96\n  nvidia.com/gpu:  8\nAllocatable:\n  cpu:  95\n  nvidia.com/gpu:  {count}\n"
@@ -151,6 +162,18 @@ def test_conditions_and_events_of_kubernetes() -> None:
     }  # fmt: skip
 
 
+def test_an_imex_daemon_that_is_not_ready_is_no_fault_of_nvlinks() -> None:
+    """Where no job uses it none runs (NVIDIA/aicr issue 2641)."""
+    row = f"GpuNvlinkWatch  True  {SINCE}NotHealthy  ErrorCode:DCGM_FR_IMEX_UNHEALTHY GPU:0 IMEX daemon status is -3"
+    assert found(one(schedulers.read_kubernetes, row)) == {"GPU0 Kubernetes-gpunvlinkwatch": ("note", "", 1)}
+
+
+def test_a_condition_with_other_dates() -> None:
+    since = SINCE.replace("Fri, ", "").replace("Thu, ", "")
+    row = f"XfsShutdown  True  {since}XfsHasShutdown{' ' * 40}XFS (sda1): Shutting down filesystem."
+    assert found(one(schedulers.read_kubernetes, row)) == {"host Kubernetes-xfsshutdown": ("warn", "file-system", 1)}
+
+
 def test_health_events() -> None:
     sentinel = one(schedulers.read_health_events, NVSENTINEL)
     assert (sentinel.host, found(sentinel)) == ("dgx017", {"GPU6 NVSentinel-gpuinforomwatch": ("warn", "inforom", 1)})
@@ -160,7 +183,57 @@ def test_health_events() -> None:
     assert gpud["GPU2 gpud-accelerator-nvidia-error-xid"][:2] == ("warn", "ecc-uncorrected")
 
 
-@pytest.mark.parametrize("text", [SEL, SINFO, SCONTROL, DESCRIBE, EVENTS, NVSENTINEL, GPUD])
+@pytest.mark.parametrize("around", ["%s", '{"component": "c", "states": [%s]}'])
+def test_states_of_gpud(around: str) -> None:
+    state = '{"component": "c", "health": "%s", "reason": "fabric manager found but not active"}'
+    bad = found(one(schedulers.read_health_events, around % state % "Unhealthy"))
+    assert bad["host gpud-c"][:2] == ("warn", "fabric-manager-down")
+    good = found(one(schedulers.read_health_events, around % state % "Healthy"))
+    assert {outcome for outcome, _, _ in good.values()} == {"pass"}
+
+
+SMART = """\
+Smart Log for NVME device:nvme2n1 namespace-id:ffffffff
+critical_warning                        : 0x9
+temperature                             : 41 C (314 Kelvin)
+media_errors                            : 3
+"""
+RAS = """\
+Memory controller events summary:
+\tCorrected on DIMM Label(s): 'P1_A0' location: 0:0:0:-1 errors: 7
+\tFatal on DIMM Label(s): 'P1_B0' location: 0:1:0:-1 errors: 2
+
+PCIe AER events summary:
+\t1 Uncorrected (Non-Fatal) errors: Completion Timeout
+No MCE errors.
+"""
+
+
+def test_what_disks_and_memory_recorded() -> None:
+    disk = one(own_records.read_smart, SMART)
+    assert found(disk) == {"host SMART-nvme2n1": ("warn", "disk", 1), "host SMART-nvme2n1-2": ("note", "", 1)}
+    said = disk.facts["stated report host SMART-nvme2n1"]
+    assert isinstance(said, dict)
+    assert said["text"] == "nvme2n1: critical warning 0x09 (spare below threshold, read-only)"
+    assert found(one(own_records.read_smart, SMART.replace("0x9", "0").replace(": 3", ": 0"))) == {
+        "host SMART-nvme2n1": ("pass", "", 1)
+    }
+    failed = "$ smartctl -H /dev/sdb\nSMART overall-health self-assessment test result: FAILED!\n"
+    assert found(one(own_records.read_smart, failed)) == {"host SMART-sdb": ("warn", "disk", 1)}
+    memory = one(own_records.read_ras, RAS)
+    assert found(memory) == {
+        "host ras-mc-ctl-errors": ("note", "", 1), "host ras-mc-ctl-errors-2": ("warn", "dimm-errors", 1),
+        "host ras-mc-ctl-errors-3": ("warn", "aer-uncorrectable", 1),
+    }  # fmt: skip
+    assert unread([disk, memory], SMART) == unread([memory], RAS) == []
+    error = "4 2026-11-20 02:11:09 +0000 1 %s error(s): memory read error at P1_A0 location: 0:0:0:-1, addr 1"
+    table = "Label               \tCE\tUE\nP1_A0\t2\t%d"
+    for text, outcome in ((error % "Uncorrected", "warn"), (error % "Corrected", "note"), (table % 1, "warn"),
+                          (table % 0, "note"), ("No Memory errors.", "pass")):  # fmt: skip
+        assert {how for how, _, _ in found(one(own_records.read_ras, text)).values()} >= {outcome}
+
+
+@pytest.mark.parametrize("text", [SMART, RAS, SEL, SINFO, SCONTROL, DESCRIBE, EVENTS, NVSENTINEL, GPUD])
 def test_nobody_else_reads_them(text: str) -> None:
     tools = {part.tool for reader in READERS for part in reader(tuple(text.splitlines()))}
     assert len(tools) == 1

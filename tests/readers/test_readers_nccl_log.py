@@ -224,6 +224,11 @@ def test_the_hca_of_a_transfer_is_named() -> None:
     assert warn(text)["host NCCL-ib-completion"]["text"].endswith("at mlx5_7")
 
 
+def test_a_transfer_whose_line_lost_who_wrote_it() -> None:
+    facts = reports("NET/IBP:Got completion from peer 10.1.1.1<5> with status=12 opcode=1 len=0 vendor err 129 (Send)")
+    assert facts["host NCCL-ib-completion"]["fault"] == "transfer-unanswered"
+
+
 def test_what_follows_from_another_error_is_left_out() -> None:
     text = """\
 box:1:2 [0] net_ib.cc:1 NCCL WARN NET/IB : Got completion with error 5, opcode 1, len 0, vendor err 249

@@ -6,6 +6,7 @@ import pytest
 
 from dgxcheck.facts import fabric_health as health
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.nvidia_smi import query
 from dgxcheck.readers.nvidia_smi.answers import answers
 from dgxcheck.readers.nvidia_smi.fields import fabric
 
@@ -56,3 +57,12 @@ def test_a_recovery_action_that_nobody_knows_is_no_action() -> None:
     found = dict(answers({"gpu recovery action": "Dance"}))["FieldValues 230"]
     assert isinstance(found, dict)
     assert found["missing"] == "garbled"
+
+
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_recovery_actions_that_grep_took_out_of_a_dump(indent: str) -> None:
+    """Each is of another GPU, which the text does not name."""
+    text = "\n".join(f"{indent}GPU Recovery Action                   : {word}" for word in ("None", "Reset", "None"))
+    (found,) = query.read_text(tuple(text.splitlines()))
+    actions = [value for key, value in sorted(found.facts.items()) if key.startswith("nvml nvmlDeviceGetFieldValues")]
+    assert actions == [0, 1, 0]

@@ -31,8 +31,10 @@ class Host:
         about=("host", "memory"),
         remedy="compare the DIMMs and their slots with the board's manual, and the memory speed in the firmware"
         " setup: dmidecode -t memory", source="dmidecode(8); the board's manual")
-    DIMM_ERRORS = FaultKind("dimm-errors", "errors of host memory (EDAC)", "hardware")
-    MACHINE_CHECK = FaultKind("machine-check", "errors of CPUs (machine checks)", "hardware")
+    DIMM_ERRORS = FaultKind("dimm-errors", "errors of host memory (EDAC)", "hardware",
+        about=("host", "memory"))
+    MACHINE_CHECK = FaultKind("machine-check", "errors of CPUs (machine checks)", "hardware",
+        about=("host", "CPUs"))
     CPU_THROTTLED = FaultKind("cpu-throttled", "CPU clocks are held down by temperature", "environment")
     DRIVER_STUCK = FaultKind("driver-stuck", "the kernel logged tasks that hung in the NVIDIA driver", "software",
         steps=("inspect", "reboot", "power-cycle"), source=OWN)
@@ -53,11 +55,12 @@ class Host:
     DISK_ERRORS = FaultKind("disk-errors", "the kernel logged I/O errors of a disk", "hardware",
         steps=("inspect", "replace"), source="smartctl(8), nvme-smart-log(1)")
     FILE_SYSTEM = FaultKind("file-system", "the kernel logged errors of a file system of the host", "hardware",
-        steps=("inspect",), alone=True, source=OWN)
+        about=("host", "disks"), steps=("inspect",), alone=True, source=OWN)
     FILE_SERVER = FaultKind("file-server", "the kernel logged that a file server does not respond", "environment")
     UNPLUGGED = FaultKind("unplugged", "a PCIe slot lost its device while the system was running", "hardware",
         steps=("inspect", "power-cycle", "reseat", "contact-vendor"), alone=True, source=OWN)
-    DISK = FaultKind("disk", "a disk is missing or an array is degraded", "hardware")
+    DISK = FaultKind("disk", "a disk is missing or failing, or an array is degraded", "hardware",
+        about=("host", "disks"))
     ARRAY_FAILED = FaultKind("array-failed", "an array is inactive: its data cannot be read", "hardware",
         steps=("inspect", "reseat", "replace"), source="md(4), mdadm(8)")
     NUMA_BALANCING = FaultKind("numa-balancing", "the kernel moves pages that GPUs use between NUMA nodes", "setting")

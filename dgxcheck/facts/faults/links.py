@@ -36,7 +36,7 @@ class Links:
     AER_CORRECTABLE = FaultKind("aer-correctable", "correctable PCIe errors above the threshold rate", "hardware",
         warns="watch")
     AER_UNCORRECTABLE = FaultKind("aer-uncorrectable", "non-fatal or fatal PCIe errors", "hardware",
-        steps=("inspect", *LINK_STEPS), alone=True, source="Linux Documentation/PCI/pcieaer-howto")
+        about=("link", ""), steps=("inspect", *LINK_STEPS), alone=True, source="Linux Documentation/PCI/pcieaer-howto")
     SWITCH_MISSING = FaultKind("switch-missing", "fewer PCIe switches above GPUs below one socket than below the other",
         "hardware", steps=("inspect", "reboot", "power-cycle", "contact-vendor"), source=OWN)
     BAR1_SMALL = FaultKind("bar1-small", "BAR1 is smaller than the model's or unassigned", "setting",

@@ -21,7 +21,9 @@ from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
 
 _FORMS = (
     (Fault.GPU_LOST, r"fell(?:en)? off the bus|GPU is lost|not be detected|unable to communicate"),
-    (Fault.GPUS_NOT_OFFERED, r"gres/gpu count (?:reported lower|too low)|of \d{1,3} GPUs are allocatable"),
+    (Fault.GPUS_NOT_OFFERED,
+     r"gres/gpu count (?:reported lower|too low)|of \d{1,3} GPUs are allocatable|can't stat gres\.conf file"),
+    (Fault.FILE_SYSTEM, r"shutting down file ?system|file ?system is read-?only"),
     (Fault.REMAP_FAILED, r"row remap\w* (?:has )?fail|failed to remap"),
     (Fault.REMAP_PENDING, r"(?:row remap\w*|remapp\w*)[\w ]{0,24}pending|pending row remap"),
     (Fault.RETIREMENT_PENDING, r"(?:page retire\w*|retired pages)[\w ]{0,24}pending|pending page retire"),
@@ -31,6 +33,7 @@ _FORMS = (
     (Fault.ECC_OFF, r"ECC (?:mode )?is (?:disabled|not enabled)"),
     (Fault.THERMAL_SLOWDOWN, r"thermal violation|thermal slowdown|clocks? (?:event|throttl)\w*.{0,40}thermal"),
     (Fault.OVERHEATING, r"temperature"),
+    (Fault.TEST_FAILED, r"\bIMEX (?:daemon|domain)|_IMEX_"),
     (Fault.NVLINK_REPORTED, r"NV_?Link link \d{1,2} is (?:currently )?down|NVLinks? (?:is|are) down"),
     (Fault.NVLINK_ERRORS, r"NV_?Link.{0,80}error|error.{0,40}NV_?Link"),
     (Fault.FABRIC_MANAGER_DOWN, r"fabric ?manager"),

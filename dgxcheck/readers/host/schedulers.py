@@ -36,10 +36,16 @@ _STATE = LazyPattern(r"(?:.* )?State=(?P<state>[A-Z_+*]{2,80})(?: .*)?", "State=
 _REASON = LazyPattern(
     r"Reason=(?P<reason>.{1,400}?)(?: \[(?P<user>[^\[\]@]{1,40})@(?P<when>[\dT:-]{10,25})\])?", "Reason="
 )
+_LOGGED = LazyPattern(
+    r".{0,400}(?:Setting node (?P<node>\S{1,255}) state to \w{2,20} with reason: ?"
+    r"|\bnode (?P<other>\S{1,255}) reason set to: ?|(?=can't stat gres\.conf file ))(?P<reason>\S.{0,400})",
+    "with reason:", "reason set to:", "can't stat gres.conf file ",
+)
+"""Lines of slurmctld's and slurmd's logs."""
 _CONDITION = LazyPattern(
     r"(?P<type>[A-Z]\w{2,60}) {1,40}(?P<status>True|False|Unknown) {1,20}"
-    r"(?P<times>(?:[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4} {1,12}){1,2})"
-    r"(?P<reason>\S{1,80})(?: {1,20}(?P<message>\S.{0,600}))?"
+    r"(?P<times>(?:(?:[A-Z][a-z]{2}, )?\d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4} {1,12}){1,2})"
+    r"(?P<reason>\S{1,80})(?: {1,60}(?P<message>\S.{0,600}))?"
 )
 _USUAL = {"Ready": "True", "NetworkUnavailable": "False", "MemoryPressure": "False", "DiskPressure": "False",
           "PIDPressure": "False", "EtcdIsVoter": "True"}  # fmt: skip
@@ -62,6 +68,11 @@ _DETECTED = LazyPattern(
 """As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin."""
 _OF_DRIVER = "NVRM: Xid ("
 _GPU = LazyPattern(r"\bGPU[ :=_]{0,2}(?P<gpu>\d{1,2})\b(?![.:]\d)")
+
+
+_MEMBERS = ("events", "states", "health")
+_BAD = frozenset({"Warning", "Critical", "Fatal", "Unhealthy", "Degraded"})
+"""Types of events, and states."""
 
 
 class Said(Record):
@@ -108,6 +119,9 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Said]:
             yield Said(node=node, lines=tuple(range(since, number + 1)), topic="reason",
                        text=f"{state}: {match['reason']}{whose}")  # fmt: skip
             node = ""
+        elif logged := _LOGGED.fullmatch(text):
+            yield Said(node=logged["node"] or logged["other"] or "", lines=(number,), topic="reason",
+                       text=logged["reason"])  # fmt: skip
         else:
             below = below and bool(text)
             columns = columns if text else {}
@@ -179,11 +193,11 @@ def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Said]:
 
 
 def _of_gpud(lines: tuple[str, ...]) -> Iterator[Said]:
-    for found, where in documents(lines, lambda found: found.keys() >= {"component", "events"}):
-        events = found["events"]
-        for event in events if isinstance(events, list) else []:
-            if isinstance(event, dict) and event.get("type") in ("Warning", "Critical", "Fatal"):
-                text = f"{event.get('name', '')}: {event.get('message', '')}"
+    for found, where in documents(lines, lambda found: "component" in found and not found.keys().isdisjoint(_MEMBERS)):
+        listed = found.get("events", found.get("states", [found]))
+        for event in listed if isinstance(listed, list) else []:
+            if isinstance(event, dict) and not _BAD.isdisjoint((str(event.get("type")), str(event.get("health")))):
+                text = f"{event.get('name', '')}: {event.get('message') or event.get('reason', '')}"
                 yield Said(node="", lines=tuple(where), topic=str(found["component"]), text=text)
         yield Said(node="", lines=tuple(where), topic=str(found["component"]), text="")
 

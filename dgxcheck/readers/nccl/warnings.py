@@ -130,8 +130,8 @@ def _cuda(words: str, topic: str, fault: FaultKind, text: str) -> Form:
 _PORT = rf"(?:(?P<hca>{NAME}):(?P<port>\d{{1,3}}) )?"
 _EVENT = rf"NET/IB ?: {_PORT}(?:Got (?:non-fatal )?async event|async fatal event)[^:]{{0,200}}: ?"
 _HCA = (
-    Form(LazyPattern(r"NET/IB(?:/GIN)? ?: ?Got completion.{0,120}?with (?:error|status=)\D{0,40}(?P<status>\d{1,3})"
-                    rf"(?:.{{1,300}} hca (?P<hca>{NAME}))?", "completion"),
+    Form(LazyPattern(r"NET/IB\w{0,16}(?:/GIN)? ?: ?Got completion.{0,120}?with (?:error|status=)"
+                    rf"\D{{0,40}}(?P<status>\d{{1,3}})(?:.{{1,300}} hca (?P<hca>{NAME}))?", "completion"),
          "ib-completion", "fail", Fault.TRANSFER_FAILED, "", True),
     Form(LazyPattern(rf"{_EVENT}port error", "async"),
          "ib-port", "warn", Fault.PORT_DOWN, "the link of the port went down", True,

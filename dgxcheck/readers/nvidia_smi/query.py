@@ -31,8 +31,11 @@ _NOTE = LazyPattern(r" {1,80}# \S.*$")
 """What people write behind a line that they explain."""
 _BETWEEN = "--"
 """What ``grep -A`` prints between its finds."""
-_TELLING = ("remapped rows", "retired pages", "fabric", "ecc errors", "clocks throttle reasons", "clocks event reasons")
-"""Groups that are unmistakable without the line of their GPU."""
+_TELLING = (
+    "remapped rows", "retired pages", "fabric", "ecc errors", "clocks throttle reasons", "clocks event reasons",
+    "gpu recovery action",
+)  # fmt: skip
+"""Groups, and a value, that are unmistakable without the line of their GPU."""
 
 
 def read_text(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -93,7 +96,7 @@ class _Reader:
         elif colon and label in _TEXT_SYSTEM and (self._open is None or depth <= self._base):
             self._system.setdefault(label, value)
             self._understood.add(number)
-        elif not colon and label in _TELLING and (self._open is None or self._comes_again(label)):
+        elif label in _TELLING and (self._open is None or self._comes_again(label)):
             self._begin(number, -1, NOWHERE)
             self._field(number, depth, label, colon, value)
         elif self._open is not None and (depth > self._base or self._open.bdf == NOWHERE) and depth:
@@ -127,7 +130,7 @@ class _Reader:
     def _comes_again(self, group: str) -> bool:
         """Is this the group of another GPU that the text does not name, as where ``grep -A`` took it out of a dump?"""
         now = self._open
-        return now is not None and now.bdf == NOWHERE and any(path.startswith(f"{group}/") for path in now.fields)
+        return now is not None and now.bdf == NOWHERE and _holds(now.fields, group)
 
     def _begin(self, number: int, depth: int, bdf: str) -> None:
         self._close()
@@ -154,11 +157,15 @@ class _Reader:
         if self._open is not None:
             fields: Fields = self._open.fields
             answered = len(dict(answers(fields)))
-            telling = answered and any(path.startswith(tuple(f"{group}/" for group in _TELLING)) for path in fields)
+            telling = answered and any(_holds(fields, group) for group in _TELLING)
             if self._open.bdf != NOWHERE or answered >= FEWEST or telling:
                 self._gpus.append(self._open)
                 self._understood |= self._pending
         self._open = None
+
+
+def _holds(fields: Fields, group: str) -> bool:
+    return any(path.partition("/")[0] == group for path in fields)
 
 
 def _split(text: str) -> tuple[str, str, str]:

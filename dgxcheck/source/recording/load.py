@@ -78,7 +78,8 @@ def _parsed(raw: bytes, path: str) -> dict[str, Json]:
     except RecursionError:
         raise BadInput(f"{path}: nested too deeply for a recording") from None
     except ValueError as error:
-        if not raw.lstrip().startswith(b"{"):
+        lines_of_json = str(error).startswith("Extra data") and b'"schema"' not in raw
+        if lines_of_json or not raw.lstrip().startswith(b"{"):
             raise BadInput(
                 f"{path}: not a recording (JSON of 'dgxcheck record'), and no output of a known tool; see dgxcheck"
                 " import --show"

@@ -1,0 +1,112 @@
+"""What disks and memory recorded of themselves: SMART logs, and the errors that rasdaemon kept.
+
+``nvme smart-log`` (nvme-cli), ``smartctl -a`` and ``-H`` (smartmontools), ``ras-mc-ctl --summary``, ``--errors`` and
+``--error-count`` (rasdaemon, util/ras-mc-ctl.in). They go back to a day that nobody prints: what is wrong only warns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.model import HOST, Imported, ToolPart
+from dgxcheck.readers.values import bounded
+
+SMART, RAS = "SMART", "ras-mc-ctl"
+_DISK = LazyPattern(
+    r"Smart Log for NVME device: ?(?P<nvme>\w{1,32}) .*|(?:.{0,80}[ #$])?smartctl (?:-.{1,80} )?/dev/(?P<disk>\w{1,32})"
+    r"|=== START OF .{1,40} SECTION ==="
+)
+_VALUE = LazyPattern(r"(?P<name>[A-Za-z][\w /()#-]{2,70}?) {0,40}: {0,40}(?P<value>\S.{0,200})?")
+_NUMBER = LazyPattern(r"(?:0x[0-9a-f]{1,2}|[\d,]{1,16})")
+_BITS = ("spare below threshold", "temperature", "reliability degraded", "read-only", "memory backup failed")
+"""``Critical Warning`` (NVM Express Base Specification, SMART / Health Information)."""
+_MEDIA = " media errors"
+_RESULTS = {"smart overall-health self-assessment test result": "PASSED", "smart health status": "OK"}
+
+
+def read_smart(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Of each disk its warnings and the result of its own assessment; errors of its media are a note."""
+    part = ToolPart(SMART)
+    disk, inside = "a disk", False
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if begins := _DISK.fullmatch(text):
+            disk, inside = begins["nvme"] or begins["disk"] or disk, True
+            part.beside.add(number)
+        elif inside and (row := _VALUE.fullmatch(text)):
+            part.beside.add(number)
+            if (wrong := _of_disk(row["name"].replace("_", " ").lower(), row["value"] or "")) is not None:
+                part.lines.add(number)
+                if not wrong:
+                    part.add(HOST, disk, "pass")
+                elif wrong.endswith(_MEDIA):
+                    part.add(HOST, disk, "note", None, f"{disk}: {wrong}")
+                else:
+                    part.add(HOST, disk, "warn", Fault.DISK, f"{disk}: {wrong}")
+        else:
+            inside = inside and not text
+    return part.imported()
+
+
+def _of_disk(name: str, value: str) -> str | None:
+    """What is wrong by a row; empty where nothing is, None for a row that does not tell."""
+    if good := _RESULTS.get(name):
+        return "" if value == good else f"its own assessment is {value}"
+    if not _NUMBER.fullmatch(value):
+        return None
+    count = int(value.replace(",", ""), 16 if value.startswith("0x") else 10)
+    if name == "critical warning":
+        why = ", ".join(words for bit, words in enumerate(_BITS) if count >> bit & 1)
+        return f"critical warning {count:#04x} ({why})" if count else ""
+    return f"{count}{_MEDIA}" if name in ("media errors", "media and data integrity errors") and count else None
+
+
+_NONE = LazyPattern(r"No (?:\w[\w ]{1,40} )?errors\.", "No ")
+_TITLE = LazyPattern(
+    r"(?P<of>Memory controller|PCIe AER|MCE|Memory failure|ARM processor|Extlog|Disk|devlink)"
+    r" (?:events|records|errors)(?: summary)?:|(?P<table>Label\s{1,40}CE\s{1,40}UE)"
+)
+_FAULTS: dict[str, FaultKind] = {"PCIe AER": Fault.AER_UNCORRECTABLE, "MCE": Fault.MACHINE_CHECK}
+_KIND = r"(?P<kind>Corrected|Uncorrected|Fatal|Deferred)\b"
+_TOTAL = LazyPattern(
+    rf"{_KIND} on DIMM Label\(s\): '(?P<part>[^']{{0,100}})' ?(?:location: \S{{1,40}} errors: (?P<count>\d{{1,9}}))?"
+)
+_ONE = LazyPattern(
+    rf"\d{{1,9}} \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{{4}} {{1,3}}(?P<count>\d{{1,9}}) {_KIND} error\(s\):? "
+    r".{1,80}? at (?P<part>.{1,100}?) {1,4}(?:location: |\.\.\. |label=).*",
+    "error(s)",
+)
+_OTHER = LazyPattern(rf"(?P<count>\d{{1,9}}) {_KIND}.{{0,200}}errors?\b.*")
+_ROW = LazyPattern(r"(?P<part>\S{1,100})\s{1,60}(?P<ce>\d{1,12})\s{1,60}(?P<ue>\d{1,12})")
+
+
+def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Errors that were not corrected, and the number of those that were, of each DIMM or kind."""
+    part = ToolPart(RAS)
+    found: Counter[tuple[str, str, bool]] = Counter()
+    of = ""
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if title := _TITLE.fullmatch(text):
+            of = title["of"] or title["table"]
+        elif of.startswith("Label") and (row := _ROW.fullmatch(text)):
+            found["Memory controller", row["part"], True] += int(row["ce"])
+            found["Memory controller", row["part"], False] += int(row["ue"])
+        elif match := _TOTAL.fullmatch(text) or _ONE.fullmatch(text):
+            found["Memory controller", match["part"], match["kind"] == "Corrected"] += int(match["count"] or 1)
+        elif of and (match := _OTHER.fullmatch(text)):
+            found[of, "", match["kind"] == "Corrected"] += int(match["count"])
+        elif not _NONE.fullmatch(text):
+            continue
+        part.lines.add(number)
+    for (subject, name, corrected), count in found.items():
+        if count:
+            fault = None if corrected else _FAULTS.get(subject, Fault.DIMM_ERRORS)
+            text = f"{subject}{f' ({name})' if name else ''}: {count} {'' if corrected else 'un'}corrected"
+            part.add(HOST, "errors", "note" if corrected else "warn", fault, text)
+    if part.lines and not part:
+        part.add(HOST, "errors", "pass")
+    return part.imported()
