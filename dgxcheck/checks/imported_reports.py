@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import only_switches_join
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, SUBNET_MANAGER, Component, host_part
-from dgxcheck.facts.bdf import gpu_at
+from dgxcheck.facts.bdf import gpu_at, nameless
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import rows
@@ -33,6 +33,8 @@ _ASK_NVSWITCHES = (
     " read why it does not run (journalctl -u nvidia-fabricmanager)"
 )
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none: DCGM before 2.4.7 did so"
+_OF_CHASSIS = ("cooling", "power supply")
+"""Parts that both GPUs and the host have."""
 _ORDER = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.PASS)
 _STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unknown": Status.UNKNOWN}
 
@@ -50,7 +52,7 @@ def _reports(box: Box) -> Judged:
             judgement = skip("not-supported", _NO_NVLINKS, *map(_evidence, of_fault)) if refuted else _bad(of_fault)
             if fault is Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
                 judgement = _of_service(box, of_fault, judgement)
-            about = _subject(box, subject, fault.word if fault else "")
+            about = _subject(box, _whose(subject, fault), fault.word if fault else "")
             has_remedy = judgement.remedy or (fault is not None and fault.remedy)
             if not (refuted or has_remedy):
                 judgement = replace(judgement, remedy=_remedy(about, fault))
@@ -60,6 +62,12 @@ def _reports(box: Box) -> Judged:
             message = f"{tool}: {counted(len(good), 'result')} without a fault"
             evidence = tuple(map(_evidence, good))
             yield _subject(box, subject, tool), Judgement(Status.PASS, message, evidence=evidence)
+
+
+def _whose(subject: str, fault: FaultKind | None) -> str:
+    """Of the host a fault that only a GPU can have is of one that is not named."""
+    whose, part = fault.about if fault is not None else ("", "")
+    return nameless(0) if subject == HOST.name and whose == "gpu" and part not in _OF_CHASSIS else subject
 
 
 def _remedy(about: Subject, fault: FaultKind | None) -> str:
@@ -140,7 +148,7 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         yield _SERVICES[whose]
     elif subject.kind == "host":
         named = part or ("PCIe links" if whose == "link" else "")
-        yield host_part(named) if whose in ("host", "link") or part == "cooling" else DRIVER
+        yield host_part(named) if whose in ("host", "link") or part in _OF_CHASSIS else DRIVER
     else:
         yield component_of(box, subject, part if whose == "gpu" else "")
 

@@ -47,6 +47,10 @@ def judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
          "aer-uncorrectable", "host", ("host", "host", "PCIe links")),
         ("1 | 11/20/2026 | 02:11:09 | Temperature INLET | Upper Critical going high | Asserted", "warn", "overheating",
          "host", ("host", "host", "cooling")),
+        ("REASON  USER  TIMESTAMP  NODELIST\nGPU uncorrectable ECC errors  root  2026-11-20T02:11:09  dgx017", "warn",
+         "ecc-uncorrected", "unnamed GPU", ("gpu", "unnamed GPU", "memory")),
+        ("ERROR:  nhc:  Health check failed:  check_hw_edac:  ECC errors detected - 31 corrected memory errors", "fail",
+         "dimm-errors", "host", ("host", "host", "memory")),
         (FAILED, "fail", "remap-pending", "GPU3", ("gpu", "GPU3", "memory")),
     ],
 )  # fmt: skip

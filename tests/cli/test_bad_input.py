@@ -54,6 +54,7 @@ def bomb() -> bytes:
 FILES: dict[str, tuple[bytes | str, str]] = {
     "empty": ("", "empty"),
     "wrong schema": ('{"schema": "dgxcheck/recording/7"}', "unknown schema 'dgxcheck/recording/7'"),
+    "another tool's JSON": ('{"level": "warn"}', "no output of a known tool"),
     "lines of JSON": ('{"a": 1}\n{"a": 2}\n', "not a recording"),
     "truncated": (GOOD[: len(GOOD) // 2], "incomplete or damaged recording"),
     "nested": ("[" * 100_000, "nested too deeply"),

@@ -50,7 +50,7 @@ WRONG: dict[str, tuple[bytes | str, str]] = {
     "empty": ("", "empty"),
     "blank": (" \n\t", "empty"),
     "a list": ("[]", "not a JSON object with a schema"),
-    "no schema": ("{}", "schema"),
+    "no schema": ("{}", "not a recording"),
     "a later schema": ('{"schema": "dgxcheck/recording/2"}', "unknown schema 'dgxcheck/recording/2'"),
     "a schema of another kind": ('{"schema": {"a": []}}', "unknown schema (missing or not a string)"),
     "a huge schema": (f'{{"schema": "{"x" * 100_000}"}}', "unknown schema"),

@@ -42,7 +42,8 @@ def _fabric(box: Box) -> Judged:
     failed = [judgement for _, judgement in registrations if judgement.status is Status.FAIL]
     if failed and len(failed) == len(registrations) and (len(failed) > 1 or len(box.topology.gpus) == 1):
         state, evidence = failed[0].measured, tuple(fact for judgement in failed for fact in judgement.evidence)
-        message = f"no GPU is registered with the NVSwitch fabric (first GPU: {state})"
+        shown = STATUSES.get(state, f"NVML error {state}") if isinstance(state, int) else state
+        message = f"no GPU is registered with the NVSwitch fabric (first GPU: {shown})"
         fault = Fault.FABRIC_MANAGER_DOWN
         yield HOST, Judgement(Status.FAIL, message, state, "completed", evidence=evidence, fault=fault)
         return

@@ -84,11 +84,13 @@ class Gpu:
         remedy="check whether CUDA_VISIBLE_DEVICES or the container hides the GPUs, and whether nvidia-smi lists"
         " them; else read the kernel log", source=OWN)
     # presence and identity of devices
-    GPU_LOST = FaultKind("gpu-lost", "a GPU stopped responding or fell off the bus", "hardware")
+    GPU_LOST = FaultKind("gpu-lost", "a GPU stopped responding or fell off the bus", "hardware",
+        about=("gpu", ""))
     GPU_LOST_BEFORE = FaultKind("gpu-lost-before",
         "a GPU fell off the bus in earlier boots, but not for many boots since", "hardware", warns="watch",
         steps=("watch", *LINK_STEPS), alone=True, source=OWN)
-    GPU_NOT_STARTED = FaultKind("gpu-not-started", "the driver could not initialise a GPU", "hardware")
+    GPU_NOT_STARTED = FaultKind("gpu-not-started", "the driver could not initialise a GPU", "hardware",
+        about=("gpu", ""))
     GPU_UNPOWERED = FaultKind("gpu-unpowered", "the driver reports that a GPU's auxiliary power is not connected",
         "hardware", steps=("inspect", *LINK_STEPS), source=XIDS)
     GPU_STARTED_LATE = FaultKind("gpu-started-late", "the driver initialised a GPU only after a failed attempt",
@@ -106,9 +108,9 @@ class Gpu:
     MISPLACED = FaultKind("misplaced", "a device is in another place than in the reference machine", "hardware",
         warns="next-maintenance", fails="next-maintenance")
     # a GPU's own parts
-    RESET_REQUIRED = FaultKind("reset-required", "the GPU needs a reset", "hardware")
+    RESET_REQUIRED = FaultKind("reset-required", "the GPU needs a reset", "hardware", about=("gpu", ""))
     REBOOT_REQUIRED = FaultKind("reboot-required", "the GPU needs a reboot of the system or node", "hardware",
-        steps=("reboot", "power-cycle", *RMA_STEPS), source=NVML)
+        about=("gpu", ""), steps=("reboot", "power-cycle", *RMA_STEPS), source=NVML)
     COMPUTE_PROHIBITED = FaultKind("compute-prohibited", "compute mode is PROHIBITED", "setting")
     MIG_PENDING = FaultKind("mig-pending", "a MIG mode change waits for a GPU reset", "setting", fails="next-drain")
     C2C_DOWN = FaultKind("c2c-down", "NVLink-C2C between a GPU and its CPU is not in use", "hardware",
@@ -154,7 +156,8 @@ class Gpu:
         remedy=FIELD_DIAGNOSTIC,
         source=MEMORY)
     RETIREMENT_FAILED = FaultKind("retirement-failed",
-        "the driver logged that a page retirement failed", "hardware", steps=RMA_STEPS, source=PAGES)
+        "the driver logged that a page retirement failed", "hardware", about=("gpu", "memory"), steps=RMA_STEPS,
+        source=PAGES)
     ROWS_EXHAUSTED = FaultKind("rows-exhausted", "remapped rows at the limit at which the board is replaced",
         "hardware", steps=RMA_STEPS,
         remedy=FIELD_DIAGNOSTIC,
@@ -162,7 +165,7 @@ class Gpu:
     ROWS_LOW = FaultKind("rows-low", "a memory bank has few or no spare rows left", "hardware", warns="watch",
         steps=("watch", *RMA_STEPS), alone=True, source=MEMORY)
     RECOVERY_REQUIRED = FaultKind("recovery-required", "the driver requires another recovery action for the GPU",
-        "hardware", steps=("inspect", *RESET_STEPS), source=NVML)
+        "hardware", about=("gpu", ""), steps=("inspect", *RESET_STEPS), source=NVML)
     IMEX_RECOVERY = FaultKind("imex-recovery", "the driver asks to recover the IMEX domain of the rack", "software",
         fails="next-drain", steps=("restart-service", "contact-vendor"), source=NVML)
     IMEX_DOWN = FaultKind("imex-down", "nvidia-imex is enabled and does not run", "software",

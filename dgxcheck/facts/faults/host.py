@@ -66,7 +66,8 @@ class Host:
     NUMA_BALANCING = FaultKind("numa-balancing", "the kernel moves pages that GPUs use between NUMA nodes", "setting")
     GOVERNOR = FaultKind("governor", "the CPU frequency governor lowers the clock", "setting")
     # the kernel log
-    XID = FaultKind("xid", "the driver logged an Xid error that asks for a reset of the GPU", "hardware")
+    XID = FaultKind("xid", "the driver logged an Xid error that asks for a reset of the GPU", "hardware",
+        about=("gpu", ""))
     XID_APPLICATION = FaultKind("xid-application", "the driver logged an Xid error that a program causes by itself",
         "program", steps=("check-program",), alone=True, source=XIDS)
     XID_PROGRAMS = FaultKind("xid-programs",
@@ -76,7 +77,7 @@ class Host:
         "hardware", about=("gpu", "memory"), fails="next-drain", steps=("restart-program", "reset-gpu", *RMA_STEPS),
         alone=True, source=XIDS)
     XID_PCIE = FaultKind("xid-pcie", "the driver logged an Xid error that points at the GPU's PCIe link", "hardware",
-        steps=("inspect", *LINK_STEPS), alone=True, source=XIDS)
+        about=("gpu", ""), steps=("inspect", *LINK_STEPS), alone=True, source=XIDS)
     XID_PEER = FaultKind("xid-peer", "the driver logged an NVLink error (Xid) that the device at the other end caused",
         "hardware", steps=("inspect", "reset-gpu", "reboot", "contact-vendor"), alone=True, source=XIDS)
     XID_SIGNAL = FaultKind("xid-signal", "the driver logged an NVLink error (Xid) that points at the link's signal",
@@ -88,7 +89,8 @@ class Host:
         "the driver logged an Xid error that comes from driver, vGPU or guest software", "software",
         steps=("inspect", "contact-vendor"), alone=True, source=XIDS)
     XID_NOTICE = FaultKind("xid-notice", "the driver logged an Xid error that asks for no action unless it comes back",
-        "hardware", warns="watch", fails="watch", steps=("watch", "contact-vendor"), alone=True, source=XIDS)
+        "hardware", about=("gpu", ""), warns="watch", fails="watch", steps=("watch", "contact-vendor"), alone=True,
+        source=XIDS)
     AER_LOGGED = FaultKind("aer-logged", "the kernel logged PCIe errors", "hardware", steps=("inspect", *LINK_STEPS),
         alone=True, source="Linux Documentation/PCI/pcieaer-howto")
     # measurements

@@ -206,10 +206,9 @@ def _node_health_add(reports: Reports, check: str, text: str) -> None:
     if port := _PORT.search(text):
         reports.add(f"{port['device']}/{port['port']}", check, "fail", Fault.PORT_DOWN, f"{check}: {text}")
         return
-    if named := _NODE_HEALTH_GPU.search(text):
-        reports.add(f"GPU{int(named['gpu'])}", check, "fail", fault_of(text), f"{check}: {text}")
-    else:
-        reports.add(HOST, check, "fail", fault_of(text), f"{check}: {text}")
+    named = _NODE_HEALTH_GPU.search(text)
+    said = f"{check}: {text}"
+    reports.add(f"GPU{int(named['gpu'])}" if named else HOST, check, "fail", fault_of(said), said)
 
 
 FIELD_DIAGNOSTIC_TOOL = "field diagnostic"

@@ -30,6 +30,7 @@ _RESULTS = {
     "dgxcheck/health/2": "dgxcheck fleet and diff read it",
 }
 """What this tool prints itself, by schema, and the commands that take it."""
+_NONE = "not a recording (JSON of 'dgxcheck record'), and no output of a known tool; see dgxcheck import --show"
 
 
 def load(path: str) -> dict[str, Json]:
@@ -42,6 +43,8 @@ def load(path: str) -> dict[str, Json]:
     if schema not in (SCHEMA, OVERLAY):
         if isinstance(schema, str) and schema in _RESULTS:
             raise BadInput(f"{path}: a result of dgxcheck health, not a recording; {_RESULTS[schema]}")
+        if "schema" not in document:
+            raise BadInput(f"{path}: {_NONE}")
         named = repr(schema)[:80] if isinstance(schema, str | int) else "(missing or not a string)"
         raise BadInput(f"{path}: unknown schema {named}; this version reads {SCHEMA} and {OVERLAY}")
     return document
@@ -80,10 +83,7 @@ def _parsed(raw: bytes, path: str) -> dict[str, Json]:
     except ValueError as error:
         lines_of_json = str(error).startswith("Extra data") and b'"schema"' not in raw
         if lines_of_json or not raw.lstrip().startswith(b"{"):
-            raise BadInput(
-                f"{path}: not a recording (JSON of 'dgxcheck record'), and no output of a known tool; see dgxcheck"
-                " import --show"
-            ) from None
+            raise BadInput(f"{path}: {_NONE}") from None
         raise BadInput(f"{path}: incomplete or damaged recording: {error}; record the box again") from None
     if not isinstance(document, dict):
         raise BadInput(f"{path}: not a recording: not a JSON object with a schema")
