@@ -281,3 +281,8 @@ def test_a_row_behind_something_else(line: str) -> None:
     """A file's name, a pipe, JSON, a container's log, Ansible's stdout_lines before a row of ``dmesg -T``."""
     alone, framed = (one(excerpt.read_excerpt, "\n".join(undone((text,)).lines)).facts for text in (LOST, line))
     assert framed == alone
+
+
+@pytest.mark.parametrize("line", [XID.removeprefix("NVRM: "), f'a="{"x" * 300} kernel: [16450076.435595] {XID}'])
+def test_a_line_without_its_driver_and_one_behind_a_long_one(line: str) -> None:
+    assert [fact for fact in one(excerpt.read_excerpt, line).facts.values() if XID in str(fact)]

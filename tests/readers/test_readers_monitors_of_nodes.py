@@ -183,6 +183,15 @@ def test_health_events() -> None:
     assert gpud["GPU2 gpud-accelerator-nvidia-error-xid"][:2] == ("warn", "ecc-uncorrected")
 
 
+def test_a_health_event_within_a_line_of_a_log() -> None:
+    event = '{"checkName": "SysLogsXIDError", "message": "see dmesg", "errorCode": ["48"], "entitiesImpacted": '
+    event += '[{"entityType": "PCI", "entityValue": "0002:00:00"}], "nodeName": "n1"}'
+    for line in (f'{{"level": "INFO", "events": {{"events": [{event}]}}}}', f'{{"event": {{"HealthEvent": {event}}}}}'):
+        output = one(schedulers.read_health_events, line)
+        bad = {"0002:00:00.0 NVSentinel-syslogsxiderror": ("warn", "ecc-uncorrected", 1)}
+        assert (output.host, found(output)) == ("n1", bad)
+
+
 @pytest.mark.parametrize("around", ["%s", '{"component": "c", "states": [%s]}'])
 def test_states_of_gpud(around: str) -> None:
     state = '{"component": "c", "health": "%s", "reason": "fabric manager found but not active"}'

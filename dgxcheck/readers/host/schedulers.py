@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
@@ -177,19 +178,34 @@ def read_health_events(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Said]:
     last: dict[tuple[str, str, str], Said] = {}
-    for event, where in documents(lines, lambda found: found.keys() >= {"checkName", "isHealthy", "message"}):
+    found = ((each, where) for whole, where in documents(lines, lambda found: any(_events(found)))
+             for each in _events(whole))  # fmt: skip
+    for event, where in found:
         node, check = str(event.get("nodeName", "")), str(event["checkName"])
         listed = event.get("entitiesImpacted")
         impacted = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
         gpus = [str(each.get("entityValue")) for each in impacted if each.get("entityType") == "GPU"]
         codes = event.get("errorCode")
-        words = [str(event["message"]), *(map(str, codes) if isinstance(codes, list) else [])]
+        known = map(str, codes) if isinstance(codes, list) else ()
+        words = [str(event["message"]), *(f"XID {code}" if code.isdecimal() else code for code in known)]
         text = f"{f'GPU {gpus[0]}: ' if gpus else ''}{check}: {', '.join(words)}"
+        places = (str(each.get("entityValue")) for each in impacted if each.get("entityType") == "PCI")
+        at = next((as_bdf(f"{place.partition('.')[0]}.0") for place in places), None)
         key = node, check, str(impacted)
         before = last[key].lines if key in last else ()
         last[key] = Said(node=node, lines=(*before, *where), topic=check.lower(),
-                         text="" if event["isHealthy"] is True else text)  # fmt: skip
+                         text="" if event.get("isHealthy") is True else text, gpu="" if gpus else at or "")  # fmt: skip
     yield from last.values()
+
+
+def _events(found: Json, depth: int = 4) -> Iterator[dict[str, Json]]:
+    """The health events in what a monitor logs or sends, which leaves out members that are false or empty."""
+    if isinstance(found, dict) and found.keys() >= {"checkName", "message"}:
+        yield found
+    elif depth:
+        members = found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
+        for member in members:
+            yield from _events(member, depth - 1)
 
 
 def _of_gpud(lines: tuple[str, ...]) -> Iterator[Said]:

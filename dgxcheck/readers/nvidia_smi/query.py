@@ -31,10 +31,8 @@ _NOTE = LazyPattern(r" {1,80}# \S.*$")
 """What people write behind a line that they explain."""
 _BETWEEN = "--"
 """What ``grep -A`` prints between its finds."""
-_TELLING = (
-    "remapped rows", "retired pages", "fabric", "ecc errors", "clocks throttle reasons", "clocks event reasons",
-    "gpu recovery action",
-)  # fmt: skip
+_TELLING = ("remapped rows", "retired pages", "fabric", "ecc errors", "clocks throttle reasons", "clocks event reasons",
+            "gpu recovery action")  # fmt: skip
 """Groups, and a value, that are unmistakable without the line of their GPU."""
 
 
