@@ -63,3 +63,9 @@ class Measurement(Record, nature="event"):
     def failed(self) -> bool:
         """Was it attempted without a result?"""
         return isinstance(self.value, NotMeasured) and self.value.reason == "failed"
+
+
+def of_ranks(row: Measurement) -> str:
+    """``all_reduce over 16 GPUs of 2 hosts``, of a collective."""
+    hosts = row.more.get("hosts")
+    return f"{row.a} over {row.b} GPUs" + (f" of {hosts} hosts" if isinstance(hosts, int) and hosts > 1 else "")

@@ -9,7 +9,7 @@ from dgxcheck.bandwidth.expected import between
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Subject
 from dgxcheck.facts.bdf import gpu_at, is_bdf
-from dgxcheck.facts.measurement import Measurement, NotMeasured
+from dgxcheck.facts.measurement import Measurement, NotMeasured, of_ranks
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.record import Identity, Record, replace
 from dgxcheck.survey import Snapshot
@@ -210,7 +210,7 @@ def is_rdma(kind: str) -> bool:
 def label(box: Box, row: Measurement) -> str:
     """``host to device``; ``GPU0 to GPU1, P2P on``; ``all_reduce over 8 GPUs``"""
     if row.kind == "collective":
-        return f"{row.a} over {row.b} GPUs"
+        return of_ranks(row)
     if row.kind == "ring":
         return f"copies around ring {row.a}"
     kind = kind_label(row.kind)

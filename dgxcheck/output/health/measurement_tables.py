@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.checks.measurement.lookup import is_rdma, kind_label
-from dgxcheck.facts.measurement import WITHHELD, NotMeasured
+from dgxcheck.facts.measurement import WITHHELD, NotMeasured, of_ranks
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.typical import median
 from dgxcheck.output.plain_text import columns, fit_columns, visible
@@ -178,7 +178,7 @@ def _of_all(figure: Figure) -> str:
         memory = row.more.get("memory")
         where = "" if memory is None else f" (memory of GPU {memory})"
         return f"{kind_label(row.kind)} at {visible(row.a)}{where}: {_with_unit(figure)}"
-    what = f"Copies around ring {row.a}" if row.kind == "ring" else f"{row.a} over {row.b} GPUs"
+    what = f"Copies around ring {row.a}" if row.kind == "ring" else of_ranks(row)
     return f"{visible(what)}: {_with_unit(figure)}"
 
 
