@@ -83,7 +83,7 @@ def test_events_of_a_bmc() -> None:
     assert found(output) == {
         "host ipmitool-sel-memory": ("note", "", 1), "host ipmitool-sel-memory-2": ("warn", "dimm-errors", 1),
         "host ipmitool-sel-temperature": ("warn", "overheating", 1),
-        "host ipmitool-sel-fan": ("warn", "test-failed", 1),
+        "host ipmitool-sel-fan": ("warn", "fan", 1),
         "host ipmitool-sel-critical": ("warn", "aer-uncorrectable", 1),
     }  # fmt: skip
     assert unread([output], SEL) == []
@@ -172,6 +172,12 @@ def test_a_condition_with_other_dates() -> None:
     since = SINCE.replace("Fri, ", "").replace("Thu, ", "")
     row = f"XfsShutdown  True  {since}XfsHasShutdown{' ' * 40}XFS (sda1): Shutting down filesystem."
     assert found(one(schedulers.read_kubernetes, row)) == {"host Kubernetes-xfsshutdown": ("warn", "file-system", 1)}
+
+
+def test_an_event_that_cites_the_driver_is_of_its_gpu() -> None:
+    row = "4m  Warning  GPUXidError  node/n7  NVRM: Xid (PCI:0000:9b:00): 95, pid=0, Uncontained: LTC TAG (0x2,0x0)."
+    (answer,) = found(one(schedulers.read_kubernetes, row)).items()
+    assert answer == ("0000:9b:00.0 Kubernetes-gpuxiderror", ("warn", "ecc-uncorrected", 1))
 
 
 def test_health_events() -> None:

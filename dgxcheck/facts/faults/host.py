@@ -35,6 +35,9 @@ class Host:
         about=("host", "memory"))
     MACHINE_CHECK = FaultKind("machine-check", "errors of CPUs (machine checks)", "hardware",
         about=("host", "CPUs"))
+    POWER_SUPPLY = FaultKind("power-supply", "a power supply of the machine failed or lost its input", "hardware",
+        about=("host", "power supply"))
+    FAN = FaultKind("fan", "a fan of the machine failed or turns too slowly", "hardware", about=("host", "cooling"))
     CPU_THROTTLED = FaultKind("cpu-throttled", "CPU clocks are held down by temperature", "environment")
     DRIVER_STUCK = FaultKind("driver-stuck", "the kernel logged tasks that hung in the NVIDIA driver", "software",
         steps=("inspect", "reboot", "power-cycle"), source=OWN)

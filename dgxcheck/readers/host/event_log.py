@@ -33,9 +33,9 @@ _FAULTS: tuple[tuple[str, str, Outcome, FaultKind | None], ...] = (
     ("Critical Interrupt|PCI", r"Fatal|Uncorrectable|SERR|PERR", "warn", Fault.AER_UNCORRECTABLE),
     ("Critical Interrupt|PCI", r"Correctable", "note", None),
     ("Power Supply|Power Unit", r"Fail|lost|out-of-range|Config Error|Redundancy (?:Lost|Degraded)", "warn",
-     Fault.TEST_FAILED),
+     Fault.POWER_SUPPLY),
     ("Fan", r"Lower (?:Critical|Non-recoverable)|Fail|Redundancy (?:Lost|Degraded)|to Critical", "warn",
-     Fault.TEST_FAILED),
+     Fault.FAN),
     ("Drive Slot|Drive Bay", r"Fault|Failed|In Critical Array|Predictive Failure", "warn", Fault.DISK),
     ("Watchdog", r"reset|Power (?:down|cycle)|expired", "note", None),
 )  # fmt: skip

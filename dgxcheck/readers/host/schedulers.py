@@ -57,8 +57,9 @@ _EVENT = LazyPattern(
     r"(?P<message>\S.{0,600})",
     "Warning ",
 )
-_XID = LazyPattern(r"\bX[Ii][Dd](?:[ :=_#]{0,3}|\w{0,20} is True \(\{\")(?P<number>\d{1,3})\b")
-"""The second form is that of GKE: ``XidCriticalError`` with the reason ``{"48":true}``."""
+_XID = LazyPattern(r"\bX[Ii][Dd](?:[ :=_#]{0,3}|\w{0,20} is True \(\{\"| \([\w:. ]{7,40}\): )(?P<number>\d{1,3})\b")
+"""The second form is that of GKE, ``XidCriticalError`` with the reason ``{"48":true}``, the third the driver's."""
+_AT = LazyPattern(r"\bPCI:(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b", "PCI:")
 _RESOURCES = LazyPattern(r"(?P<which>Capacity|Allocatable):", "Capacity:", "Allocatable:")
 _COUNT = LazyPattern(r"nvidia\.com/gpu:? {1,60}(?P<count>\d{1,3})\b.*", "nvidia.com/gpu")
 _DETECTED = LazyPattern(
@@ -245,8 +246,9 @@ def _imported(tool: str, said: Iterator[Said]) -> tuple[Imported, ...]:
         if not each.text:
             reports.add(HOST, "conditions", "pass")
             continue
-        named = _GPU.search(each.text)
-        subject = each.gpu or (f"GPU{int(named['gpu'])}" if named else HOST)
+        named, at = _GPU.search(each.text), _AT.search(each.text)
+        place = as_bdf(f"{at['bdf']}.0") if at else None
+        subject = each.gpu or (f"GPU{int(named['gpu'])}" if named else place or HOST)
         outcome, fault = _judged(each.text)
         if tool == SLURM and outcome == "fail":  # what a person wrote stands after the repair too
             outcome = "warn"
