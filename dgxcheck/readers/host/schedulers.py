@@ -39,7 +39,8 @@ _REASON = LazyPattern(
 )
 _LOGGED = LazyPattern(
     r".{0,400}(?:Setting node (?P<node>\S{1,255}) state to \w{2,20} with reason: ?"
-    r"|\bnode (?P<other>\S{1,255}) reason set to: ?|(?=can't stat gres\.conf file ))(?P<reason>\S.{0,400})",
+    r"|\bnode (?P<other>\S{1,255}) reason set to: ?)(?P<reason>\S.{0,400})"
+    r"|.{0,400}(?P<missing>can't stat gres\.conf file .{1,400})",
     "with reason:", "reason set to:", "can't stat gres.conf file ",
 )
 """Lines of slurmctld's and slurmd's logs."""
@@ -123,7 +124,7 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Said]:
             node = ""
         elif logged := _LOGGED.fullmatch(text):
             yield Said(node=logged["node"] or logged["other"] or "", lines=(number,), topic="reason",
-                       text=logged["reason"])  # fmt: skip
+                       text=logged["reason"] or logged["missing"])  # fmt: skip
         else:
             below = below and bool(text)
             columns = columns if text else {}

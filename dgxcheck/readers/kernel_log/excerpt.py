@@ -53,7 +53,7 @@ _BARE = LazyPattern(rf"(?:\[\.{{2,4}}\] ?)?{_EVENT}(?:kernel: ?)?(?P<text>.*)")
 """Behind an event of Kubernetes (node-problem-detector's kernel-monitor), or behind nothing."""
 _OF_DRIVER = LazyPattern(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |[\w-]{{1,64}} {BDF}: ")
 """What a line without a time begins with, unless its form is certain."""
-_ALONE = LazyPattern(r"^([ \t>]{0,12})(?=Xid \(PCI:)", "Xid (PCI:")
+_ALONE = LazyPattern(r"^([ \t>]{0,12})Xid \(PCI:", "Xid (PCI:")
 """Before what lost the name of its driver."""
 _MASKED = LazyPattern(r"(?P<before>NVRM: Xid \()(?:PCI:)?(?P<bdf>[^()]{1,24})(?P<after>\): \d{1,4}\b)", "NVRM: Xid (")
 _PSTORE = LazyPattern(
@@ -170,7 +170,7 @@ def _timed(lines: Rows) -> Iterator[tuple[int, str]]:
 def _untimed(lines: Rows) -> Iterator[tuple[int, str]]:
     """Messages alone, with times that say nothing but their order."""
     seconds = _APART_S
-    lines = [(number, _ALONE.sub(r"\1NVRM: ", row, count=1)) for number, row in lines]
+    lines = [(number, _ALONE.sub(r"\1NVRM: Xid (PCI:", row, count=1)) for number, row in lines]
     everything = "\n".join(row for _, row in lines)
     if not any(form.is_possible(everything) for form in FORMS):
         return

@@ -30,13 +30,16 @@ _LINE = LazyPattern(
     "NCCL",
 )
 _BARE = LazyPattern(
-    r"\s{0,40}(?:\[(?P<dev>\d{1,3})\] )?(?:(?P<where>[\w./-]{1,120}:\d{1,6}) )?(?:NCCL (?P<level>INFO|WARN) "
-    r"|(?=NET/IB\w{0,16} ?: ?Got completion))"
-    r"(?P<text>(?:NET/|GPU Direct|Channel |Ring |NCCL_|Call to |Cuda failure|comm |Using "
+    r"\s{0,40}(?:\[(?P<dev>\d{1,3})\] )?(?:(?P<where>[\w./-]{1,120}:\d{1,6}) )?NCCL (?P<level>INFO|WARN)"
+    r" (?P<text>(?:NET/|GPU Direct|Channel |Ring |NCCL_|Call to |Cuda failure|comm |Using "
     r"|(?:socket|bootstrap|nccl)\w{2,60}: ).{1,16000})",
-    "NCCL", "Got completion",
+    "NCCL",
 )
-"""A line that lost who wrote it, as ``grep -o`` leaves it, or all but its text."""
+"""A line that lost who wrote it, as ``grep -o`` leaves it."""
+_TEXT = LazyPattern(
+    r"\s{0,40}(?P<dev>)(?P<where>)(?P<level>)(?P<text>NET/IB\w{0,16} ?: ?Got completion .{1,16000})", "Got completion"
+)
+"""What is left of it is its text."""
 _VERSION = LazyPattern(r"NCCL version (?P<version>\d{1,3}\.\d{1,3}\.\d{1,3})(?:[+.]\S{0,40})?", "NCCL version")
 
 
@@ -58,11 +61,11 @@ def lines_of(text: tuple[str, ...]) -> Iterator[Line]:
     """NCCL's own lines, behind whatever a launcher put before them."""
     for number, line in enumerate(bounded(text)):
         match = (_LINE.search(line) if " NCCL " in line else None) or (
-            _BARE.fullmatch(line) if "NCCL " in line or "Got completion" in line else None
+            _BARE.fullmatch(line) if "NCCL " in line else _TEXT.fullmatch(line)
         )
         if match is not None:
             name = match["host"] if match.re is _LINE.compiled else "<"
-            warning = match["level"] in ("WARN", None)
+            warning = match["level"] in ("WARN", "")
             where = f"{match['where']} " if warning and match["where"] else ""
             yield Line(
                 number=number, host="" if name[0] in "<*" else name.partition(".")[0], device=gpu(match["dev"] or ""),
