@@ -71,8 +71,9 @@ def test_a_sample_in_which_the_gpu_was_lost_counts() -> None:
 def test_the_help_of_nvidia_smi_and_lines_far_below_a_table_are_no_rows() -> None:
     lines = ["POWER_SMOOTHING, POWER_PROFILES", "Flags can be combined", "Tesla V100 and others, which have ECC"]
     assert query_csv.read_csv(tuple(lines)) == ()
-    table = ["index, name", "0, Tesla V100-SXM2-16GB", *["a sentence"] * 9, "1, Tesla V100-SXM2-16GB"]
-    assert len(one(query_csv.read_csv, "\n".join(table)).understood) == 2
+    for others, rows in ((7, 3), (8, 2)):
+        table = ["index, name", "0, Tesla V100-SXM2-16GB", *["a sentence"] * others, "1, Tesla V100-SXM2-16GB"]
+        assert len(one(query_csv.read_csv, "\n".join(table)).understood) == rows
 
 
 ROWS = """\
