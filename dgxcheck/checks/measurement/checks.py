@@ -47,7 +47,7 @@ CHECKS = (
         " runs of one GPU differ by more than {measure.runs}, where one direction is slower than the other or one GPU"
         " slower than others of its model by more than {measure.directions}, and below {measure.pinned}. Copies that a"
         " narrow or slow PCIe link explains are skipped: the checks of the link report it. Copies both ways at once are"
-        " not judged. A GPU on which nothing could be measured for lack of memory that no process holds is unknown, and"
+        " not judged. A GPU on which no copy could be measured for lack of memory that no process holds is unknown, and"
         " fails if NVML says that memory is free.",
         source="the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
         remedy="check PCIe width and generation under load; measure again with process and memory"

@@ -52,6 +52,8 @@ BY_KERNEL = ("host-to-device-sm", "device-to-host-sm", "device-copy-sm")
 (https://github.com/NVIDIA/nvbandwidth/issues/24): they are compared with those of other GPUs alone."""
 _ENOUGH = 1 << 30
 """Bytes that are free in a GPU on which everything can be measured: a context takes some hundred MiB."""
+_TAKE_LITTLE = ("access", "compute", "latency", "latency-off", "latency-sm")
+"""Kinds of figures that take next to no memory."""
 
 
 def judge_host_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
@@ -159,14 +161,14 @@ def judge_host(box: Box) -> Findings:
 
 
 def _without_memory(box: Box, bdf: str | None) -> Judgement | None:
-    """Of a GPU on which nothing at all was measured because it has no memory free, though no process holds any."""
+    """Of a GPU on which no copy at all was measured because it has no memory free, though no process holds any."""
     own = [row for row in collect(box).rows.values() if bdf is not None and bdf in (row.a, row.b)]
     full = [row for row in own if isinstance(row.value, NotMeasured) and row.value.code == OUT_OF_MEMORY]
     processes, memory = box.gpu(bdf).processes, box.gpu(bdf).memory
     held = not isinstance(processes, Missing) and not isinstance(processes.compute, Missing) and processes.compute
-    if not full or held or any(row.number is not None and row.kind != "access" for row in own):  # which takes none
+    if not full or held or any(row.number is not None and row.kind not in _TAKE_LITTLE for row in own):
         return None
-    message, facts = f"nothing was measured on it: {full[0].value}", (evidence(full[0]),)
+    message, facts = f"no copy was measured on it: {full[0].value}", (evidence(full[0]),)
     free = memory if isinstance(memory, Missing) else memory.free
     if isinstance(free, Missing) or free < _ENOUGH:
         return Judgement(Status.UNKNOWN, f"{message}, and NVML names no process that holds its memory", evidence=facts)
