@@ -102,7 +102,7 @@ _SHAPES = (
     ".gauge span{display:block;height:100%}"
     ".number{text-align:right;font-variant-numeric:tabular-nums}"
     ".curve{display:block}.curve polyline{fill:none;stroke-width:1.6}.figures{font-size:13px}"
-    "p,.plain td:last-child{overflow-wrap:anywhere}"
+    "p,li,.plain td:last-child{overflow-wrap:anywhere}.plain td:last-child{min-width:9em}"
     ".spread{display:block}.spread+.figures{white-space:nowrap}"
     ".spread .median{stroke-width:1.4}.mosaic .mark{fill:none;stroke-width:1.6}"
     ".mosaic text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif}"
@@ -112,7 +112,7 @@ _SHAPES = (
 _PAPER = (
     "@media print{main{max-width:none;padding:0}body{font-size:11px}.note,small,.figures,dl,thead th{font-size:10px}"
     "code,pre{font-size:10px;white-space:pre-wrap}.scroll,pre{overflow:visible}.curve{width:130px}"
-    "figure,tr,li,p,.bars,.beside{break-inside:avoid}"
+    "figure,tr,li,p,.bars,.beside{break-inside:avoid}figure svg{max-height:225mm}"
     ":is(.problem details,.scroll+details)::details-content{content-visibility:visible;block-size:auto}"
     "h2,h3{break-after:avoid}.badge,.problem,.gauge,.gauge span,.heat td{print-color-adjust:exact;"
     "-webkit-print-color-adjust:exact}.badge{border:1px solid}}"

@@ -76,12 +76,18 @@ def in_words(topology: Topology, to_bar: Mapping[str, int | None], pairs: Sequen
     links = {known for known in to_bar.values() if known}
     words = [f"NVSwitches join all GPUs: NV{min(links)} from every GPU."] if len(links) == 1 else []
     for key, name in names.items():
-        own = [(each.b if each.a == key else each.a, each.up) for each in pairs if key in (each.a, each.b)]
+        own = [(each.b if each.a == key else each.a, each) for each in pairs if key in (each.a, each.b)]
         if own:
-            words.append(f"{name}: {', '.join(f'NV{up} to {names[other]}' for other, up in own)}")
+            told = (f"NV{joint.up} to {names[other]}{_signs(joint.marks)}" for other, joint in own)
+            words.append(f"{name}: {', '.join(told)}")
         elif key in to_bar and len(links) != 1:
             words.append(f"{name}: NV{'?' if to_bar[key] is None else to_bar[key]} to the NVSwitches")
     return words
+
+
+def _signs(marks: Sequence[Mark]) -> str:
+    """`` (FAIL 1)``"""
+    return "".join(f" ({mark.sign} {mark.number})" for mark in marks if mark.number)
 
 
 ROOM = 190.0
