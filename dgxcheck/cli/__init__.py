@@ -122,7 +122,7 @@ def _worded(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption):
         near = did_you_mean(error.option_name, error.possibilities or (), "")
         return f"no option {error.option_name}{f'; {near}' if near else where}"
-    text = error.format_message().rstrip(".")
+    text = error.format_message().rstrip(".").replace("'[", "'").replace("]'", "'")  # '[NUMBER]': may be left out
     return f"{text[:1].lower() if text[1:2].islower() else text[:1]}{text[1:]}{where}"
 
 

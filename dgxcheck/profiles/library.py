@@ -70,7 +70,7 @@ def by_name(name: str) -> Profile:
         return _shipped(name)
     if name.endswith(".toml") or "/" in name:
         return profile(load(name), os.path.basename(name).removesuffix(".toml"), name)
-    hint = did_you_mean(name, names(), f"give {', '.join(names())}, auto, none, or a .toml file")
+    hint = did_you_mean(name, names(), f"give {', '.join(names())}, auto, none, or a .toml file", most=3)
     raise BadInput(f"no profile {name!r}; {hint}")
 
 

@@ -298,8 +298,8 @@ def test_a_pci_tree_that_cannot_be_read_makes_the_answer_incomplete(
     [
         (("topo", "--from", "dgx-1-v10"), "did you mean dgx-1-v100"),
         (("topo", "--from", "dgx1"), "did you mean dgx-1-p100 or dgx-1-v100 or "),
-        (("health", "--profile", "DGXA100", "--from", BOX), "did you mean dgx-a100?"),
-        (("xid", "seventy"), "'seventy' is not a valid number"),
+        (("health", "--profile", "DGXA100", "--from", BOX), "did you mean dgx-a100 or dgx-a100-80?"),
+        (("xid", "seventy"), "'NUMBER': 'seventy' is not a valid number"),
         (("topo", "-p", "-i", "0", "--from", BOX), "-p takes two GPUs"),
         (("tpoo",), "did you mean topo?"),
         (("topo", "--from", "/dev/null"), "not a regular file"),

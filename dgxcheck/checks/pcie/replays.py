@@ -55,8 +55,8 @@ def _odd_total(box: Box, gpu: Device, totals: Mapping[str | None, int], most: Se
         return None
     if uptime(box) is not None and flood(box, own, most[1:], limit, DAY_S) is None:
         return None
-    rest = "the other GPU has" if len(totals) == 2 else "other GPUs have at most"
-    message = f"{counted(own, 'PCIe replay')} since driver load, {rest} {most[1]}"
+    rest = "the other GPU has" if len(totals) == 2 else f"other GPUs have{' at most' if most[1] else ''}"
+    message = f"{counted(own, 'PCIe replay')} since driver load, {rest} {most[1] or 'none'}"
     evidence = (answered(own, "nvmlDeviceGetPcieReplayCounter", gpu.bdf or ""),)
     return Judgement(Status.WARN, message, own, most[1], "replays", evidence, fault=Fault.PCIE_REPLAYS)
 

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.placement.misplaced import Misplaced, all_in_place, misplaced, numa_explains
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
@@ -176,7 +176,7 @@ def _ancestors(box: Box) -> Judgement:
             differing.append(f"{link.a}-{link.b} ({ancestor}, not {link.pci})")
             evidence.append(answered(level, "nvmlDeviceGetTopologyCommonAncestor", f"{pair.a} {pair.b}"))
     if differing:
-        message = f"NVML's common ancestor differs from the PCI tree: {', '.join(differing)}"
+        message = f"NVML's common ancestor differs from the PCI tree: {first_of(differing)}"
         facts, fault = tuple(evidence), Fault.DISAGREEMENT
         return Judgement(Status.WARN, message, len(differing), 0, "pairs", facts, fault=fault)
     garbled = next((judgement for judgement in unknown if judgement.status is Status.UNKNOWN), None)

@@ -48,7 +48,7 @@ def _halves(box: Box) -> Judgement | Missing:
     if least == most:
         return Judgement(Status.PASS, words, least, most, "switches", evidence)
     each = counted(len(next(iter(below.values()))), "GPU")
-    message = f"{words}, {each} below each: the sockets' halves of the PCI tree should be alike"
+    message = f"{least} of {most} found, {most} PCIe switches below the other socket, each above {each}"
     return Judgement(Status.WARN, message, least, most, "switches", evidence, fault=Fault.SWITCH_MISSING)
 
 

@@ -75,8 +75,9 @@ def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
     lead = _lead(cause.component, worst)
     what = _clause(lead.judgement.message)
     for other in worst:
-        sign = other.judgement.message.partition(":")[0]
-        if other.subject == lead.subject and other.id != lead.id and len(sign) <= _LONGEST_SIGN and sign not in what:
+        sign, _, figure = other.judgement.message.partition(": ")
+        told = other.subject != lead.subject or other.id == lead.id or sign in what
+        if not told and len(sign) <= _LONGEST_SIGN and not figure[:1].isdigit():
             what = f"{what}, {sign}"
             break
     who = _subject(assessment, cause.component, worst, beside, what).replace(
