@@ -20,12 +20,12 @@ from dgxcheck.source.recording.load import load
 from dgxcheck.source.recording.shipped import shipped
 
 BOX, GPU = "dgx-a100", "0000:47:00.0"
-GAPS = {3: "unsupported", 4: "denied", 16: "lost", 999: "garbled"}
+GAPS = {3: "unsupported", 4: "denied", 9: "absent", 12: "absent", 16: "lost", 20: "garbled", 999: "garbled"}
 
 
-def answers(function: str, code: int, bdf: str = "") -> dict[str, Json]:
+def answers(function: str, code: int, bdf: str = "", base: str = BOX) -> dict[str, Json]:
     """This error of NVML in place of each value of a function, of one GPU or of all."""
-    facts = load(dict(shipped())[BOX])["facts"]
+    facts = load(dict(shipped())[base])["facts"]
     assert isinstance(facts, dict)
     gap: Json = {"missing": GAPS[code], "code": code, "detail": f"NVML {code}"}
     found: dict[str, Json] = {}
@@ -71,6 +71,15 @@ def test_nvlinks_whose_far_ends_no_gpu_tells_are_no_wiring(code: int, tmp_path: 
 @pytest.mark.parametrize("code", [3, 4, 999])
 def test_one_gpu_without_what_its_sisters_answer_is_unknown(code: int, tmp_path: Path) -> None:
     assert bad(tmp_path, answers("GetSupportedGraphicsClocks", code, GPU)) == {("driver.answers", GPU, "unknown")}
+
+
+@pytest.mark.parametrize("code", [9, 12, 20, 999])
+@pytest.mark.parametrize("function", ["GetPersistenceMode", "GetClockInfo", "GetVbiosVersion", "GetBrand"])
+def test_a_lone_gpu_that_answers_by_an_error_is_unknown(function: str, code: int, tmp_path: Path) -> None:
+    """A guest's only GPU, of which no model says what it answers."""
+    lone = "vgpu-l40s"
+    found = worse(box(changed(tmp_path, answers(function, code, base=lone), lone)))
+    assert {check for check, _, status in found if status == "unknown"} >= {"driver.answers"}
 
 
 def banks(number: int) -> Json:

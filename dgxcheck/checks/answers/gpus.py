@@ -68,6 +68,7 @@ _VARIES = (
     "ib_ports.ports.", "infiniband.",  # InfiniBand and Ethernet ports have other files
 )  # fmt: skip
 """Facts that one device may have and its equal sibling not; a driver says so, and gives no other error."""
+_ERRORS = (NvmlReturn.DRIVER_NOT_LOADED, NvmlReturn.LIBRARY_NOT_FOUND)
 _ALWAYS = ("gpu.name", "gpu.uuid")
 """What NVML knows of any GPU, by any driver."""
 _MOST = 10
@@ -162,11 +163,16 @@ def _is_silent(path: str, fact: object) -> bool:
     return fact.gap in _SILENT or (fact.gap in _REPORTED and not is_driver_query(fact))
 
 
+def _is_error(gap: object) -> bool:
+    """Is it no property of the GPU: an invalid value, or another error than "not supported", "not permitted" or so?"""
+    return isinstance(gap, Missing) and is_driver_query(gap) and (gap.gap is Gap.GARBLED or gap.code in _ERRORS)
+
+
 def _is_due(path: str, own: Facts, alike: Sequence[Group], model: tuple[str, int, bool] | None) -> bool:
     if path.endswith(".remote_bdf") and own.get(f"{path.rpartition('.')[0]}.up") is not True:
         return False
     documented = model is not None and is_answered(path, *model)
-    return path in _ALWAYS or documented or most_have(alike, path)
+    return path in _ALWAYS or _is_error(own[path]) or documented or most_have(alike, path)
 
 
 def _documented(box: Box, gpu: Device, own: Facts) -> tuple[str, int, bool] | None:
@@ -198,9 +204,10 @@ def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, object]:
 CHECKS = (
     Check(
         id="driver.answers",
-        rule="Unknown if NVML or sysfs has no value of a GPU (not supported, not permitted, not there, not valid) where"
-        " every GPU has one (name, UUID), where its model is known to, where at least half of the other GPUs of its"
-        " model in the same ECC and MIG mode have one, or where it had one at the first reading.",
+        rule="Unknown if NVML answers by an invalid value or an error that is none of the GPU's properties, or if NVML"
+        " or sysfs has no value of a GPU (not supported, not permitted, not there) where every GPU has one (name,"
+        " UUID), where its model is known to, where at least half of the other GPUs of its model in the same ECC and"
+        " MIG mode have one, or where it had one at the first reading.",
         source="nvml-api, the functions' supported devices; dgxcheck/checks/answers/capability.py",
         remedy="run nvidia-smi -q -i BDF as root; if the GPU still does not answer, check the kernel log"
         " for Xids, drain the GPU and reset it",
