@@ -20,7 +20,7 @@ FormFactor = Literal["sxm", "water-cooled", "dual-gpu-card", "card", "carrier"]
 GPU."""
 VENDOR_ONLY = ("sxm", "water-cooled")
 """Heat sinks, thermal paste, water loops and SXM modules are the vendor's work (DGX service manuals)."""
-_SXM = LazyPattern(r"SXM|HGX|HBM3|\bH200\b|\bG?B[123]00\b|\bGH200\b")
+_SXM = LazyPattern(r"SXM|HGX|HBM3|\bH(?:20|100|200|800)\b|\bG?B[123]00\b|\bGH200\b")
 _RACK = LazyPattern(r"\bG[BH][123]00\b")
 """Boards with a Grace CPU: their NVSwitches are in trays of their own, run by the rack's fabric manager (NMX-C)."""
 _TRAY = LazyPattern(r"\bGB[23]00\b")

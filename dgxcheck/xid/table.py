@@ -116,9 +116,10 @@ NAMES: Mapping[str, int] = {
 BOARDS: Mapping[str, str] = {
     "k40": "kepler", "k80": "kepler", "m40": "maxwell", "m60": "maxwell", "p4": "pascal", "p40": "pascal",
     "p100": "pascal", "v100": "volta", "v100s": "volta", "t4": "turing", "a2": "ampere", "a10": "ampere",
-    "a16": "ampere", "a30": "ampere", "a40": "ampere", "a100": "ampere", "a800": "ampere", "l4": "ada", "l40": "ada",
-    "l40s": "ada", "h20": "hopper", "h100": "hopper", "h200": "hopper", "h800": "hopper", "gh200": "hopper",
-    "b100": "blackwell", "b200": "blackwell", "b300": "blackwell", "gb200": "blackwell", "gb300": "blackwell",
+    "a10g": "ampere", "a16": "ampere", "a30": "ampere", "a40": "ampere", "a100": "ampere", "a800": "ampere",
+    "l2": "ada", "l4": "ada", "l20": "ada", "l40": "ada", "l40s": "ada", "h20": "hopper", "h100": "hopper",
+    "h200": "hopper", "h800": "hopper", "gh200": "hopper", "b100": "blackwell", "b200": "blackwell",
+    "b300": "blackwell", "gb200": "blackwell", "gb300": "blackwell",
 }  # fmt: skip
 
 

@@ -274,6 +274,17 @@ def test_only_the_vendor_takes_out_modules_and_water_cooled_cards(name: str, for
     assert ("reseat" in steps(acts)) is (last == "replace")
 
 
+@pytest.mark.parametrize(("model", "form"), [
+    ("NVIDIA H20", "sxm"), ("NVIDIA H20-3e", "sxm"), ("NVIDIA H100", "sxm"), ("NVIDIA H800", "sxm"),
+    ("NVIDIA A800-SXM4-80GB", "sxm"), ("NVIDIA H200", "sxm"), ("NVIDIA H200 NVL", "card"), ("NVIDIA H100 NVL", "card"),
+    ("NVIDIA H800 PCIe", "card"), ("NVIDIA A800 80GB PCIe", "card"), ("NVIDIA A10", "card"), ("NVIDIA L20", "card"),
+    ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "card"),
+])  # fmt: skip
+def test_the_model_tells_modules_from_cards(model: str, form: str) -> None:
+    box = with_facts("l40s-x8", {f"nvml nvmlDeviceGetName {gpu.bdf}": model for gpu in box_of("l40s-x8").topology.gpus})
+    assert form_factor(box, gpu_part(box, 0)) == form
+
+
 def test_water_cooling_is_no_airflow() -> None:
     for name, code in (("dgx-station-v100", "inspect-water-cooling"), ("dgx-1-v100", "inspect-airflow")):
         box = box_of(name)
