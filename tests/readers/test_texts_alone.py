@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dgxcheck.assessment import Request, assess
+from dgxcheck.assessment.importing.texts import lines
 from dgxcheck.assessment.machine import open_source
 from dgxcheck.cli import main
 from dgxcheck.components.component import FABRIC_MANAGER
@@ -36,6 +37,14 @@ def test_a_damaged_recording_stays_one(tmp_path: Path) -> None:
     file.write_text(CUT.replace("{", '{\n"schema": "dgxcheck/recording/1",', 1))
     with pytest.raises(BadInput, match="damaged recording"):
         open_source(str(file))
+
+
+def test_an_output_in_a_string_of_json_reads_as_a_plain_one() -> None:
+    """What Ansible and agents return; a message of ``dmesg -J`` stays one, whoever wrote a line into it."""
+    held = json.dumps({"host": "n1", "rc": 0, "stdout": "GPU 0: NVIDIA H200\n\t Link 0: <inactive>\n", "stderr": "a"})
+    assert lines(held.encode(), "f")[1:3] == ("GPU 0: NVIDIA H200", "\t Link 0: <inactive>")
+    log = json.dumps({"dmesg": [{"pri": "warn", "time": 1.5, "msg": "usb\n[ 2.0] NVRM: Xid (PCI:0000:3b:00): 79, a"}]})
+    assert lines(log.encode(), "f") == (log,)
 
 
 def test_an_empty_text_is_called_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import re
 import sys
@@ -22,6 +23,12 @@ KNOWN = (
     "the output of nvidia-smi, dmesg, lspci, dcgmi, NCCL, ibstat, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P,"
     " nvbandwidth, nccl-tests, perftest and others: see dgxcheck-import(1)"
 )
+_OUTPUT = re.compile(
+    rb'(?P<key>"(?:stdout|stderr|output|msg|text|content)"\s{0,20}:\s{0,20})"(?P<text>(?:[^"\\\n]|\\.){1,1048576})"'
+)
+"""A member of JSON as programs that run others have it: Ansible, agents."""
+_OF_DMESG = b'"pri"'
+"""In ``dmesg -J`` a message is one, whatever lines a program put into it."""
 _EMPTY = re.compile(rb"\n[ \t\n]{3,}\n")
 INSTEAD = "give the files with the tools' output, or pipe it to -"
 
@@ -77,7 +84,8 @@ def lines(raw: bytes, file: str) -> tuple[str, ...]:
         raw = raw.decode(codec, "replace").encode("utf-8", "replace")
     elif b"\0" in raw:
         raise BadInput(f"{file}: contains NUL bytes, so it is not text; give the text output of a tool")
-    raw = raw.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    raw = raw.removeprefix(codecs.BOM_UTF8)
+    raw = (raw if _OF_DMESG in raw else _OUTPUT.sub(_unfolded, raw)).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if raw.count(b"\n") >= IMPORT_LINES:
         raw = _EMPTY.sub(b"\n\n\n", raw)
     begin = raw.split(b"\n", IMPORT_LINES // 2)
@@ -85,6 +93,15 @@ def lines(raw: bytes, file: str) -> tuple[str, ...]:
     if len(end) > IMPORT_LINES // 2:
         end[0] = b""
     return tuple(line.decode("utf-8", "replace") for line in (*begin, *end))
+
+
+def _unfolded(member: re.Match[bytes]) -> bytes:
+    """An output that JSON holds in one string, as lines of its own."""
+    try:
+        text: str = json.loads(b'"' + member["text"] + b'"')
+    except ValueError:
+        return member[0]
+    return member["key"] + b"\n" + text.encode("utf-8", "replace") + b"\n" if "\n" in text.strip() else member[0]
 
 
 def _stdin() -> bytes:

@@ -35,7 +35,7 @@ _FORMS = (
     (Fault.THERMAL_SLOWDOWN, r"thermal violation|thermal slowdown|clocks? (?:event|throttl)\w*.{0,40}thermal"),
     (Fault.OVERHEATING, r"temperature"),
     (Fault.TEST_FAILED, r"\bIMEX (?:daemon|domain)|_IMEX_"),
-    (Fault.NVLINK_REPORTED, r"NV_?Link link \d{1,2} is (?:currently )?down|NVLinks? (?:is|are) down"),
+    (Fault.NVLINK_REPORTED, r"NV_?Link link \d{1,2} is (?:currently )?down|NVLinks? (?:(?:is|are) down|inactive)"),
     (Fault.NVLINK_ERRORS, r"NV_?Link.{0,80}error|error.{0,40}NV_?Link"),
     (Fault.FABRIC_MANAGER_DOWN, r"fabric ?manager"),
     (Fault.PCIE_REPLAYS, r"PCIe? replay"),
