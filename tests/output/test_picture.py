@@ -75,6 +75,12 @@ def test_a_tall_picture_fits_a_telephone_and_tells_nvlinks_in_words(name: str) -
     assert (" NV" in told) == bool(picture_of(machine).arcs or "NVSwitches" in picture.description)
 
 
+def test_a_tall_picture_says_which_nvlinks_a_cause_is_about() -> None:
+    picture = page.picture_of(assess("dgx-1-v100-nvlink-down"), widest=layout.TALL)
+    told = [line.text for box in picture.boxes if box.kind == "caption" for line in box.lines]
+    assert sum("to GPU3 (FAIL 1)" in line or "to GPU2 (FAIL 1)" in line for line in told) == 2
+
+
 @pytest.mark.parametrize(
     ("fault", "above", "kind", "number"),
     [("dgx-1-v100-gpu-missing", "PCIe switch", "gpu", 1), ("dgx-1-v100-hca-missing", "PCIe switch", "nic", 1),
