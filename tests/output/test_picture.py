@@ -140,6 +140,15 @@ def test_a_gpu_that_nvml_does_not_list_is_dashed() -> None:
     assert [box.key for box in picture.boxes if box.gone] == ["0000:0a:00.0", "0000:0b:00.0"]
 
 
+def test_the_line_between_nodes_belongs_to_the_way_and_to_a_cause_of_both() -> None:
+    machine = examine("dgx-1-v100")
+    way = mark_at(at_box("pci0000:00"), at_box("pci0000:80"))
+    one = mark_at(at_box("pci0000:00"), node(0))
+    assert [
+        [line.tone for line in picture_of(machine, (mark,)).lines if line.kind == "socket"] for mark in (way, one)
+    ] == [["fail"], [None]]
+
+
 @pytest.mark.parametrize(("box", "joined"), [("dgx-1-v100", 1), ("dgx-station-v100", 0), ("dgx-a100", 5)])
 def test_lines_lead_from_node_to_node(box: str, joined: int) -> None:
     lines = [line for line in picture_of(examine(box)).lines if line.kind == "socket"]

@@ -12,7 +12,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.output.picture import nvlinks
 from dgxcheck.output.picture.by_class import others
-from dgxcheck.output.picture.marks import HOST, Mark, MarkTone, ghosts, numbered, of_host, worst
+from dgxcheck.output.picture.marks import HOST, Mark, MarkTone, box, ghosts, numbered, of_host, worst
 from dgxcheck.output.picture.shapes import (
     LINE,
     NORMAL,
@@ -64,7 +64,7 @@ def drawn(
     width = max([row.width for row in rows] + [min(_LEAST, widest)])
     head = _title(title, marks, width)
     boxes, lines, bottom = _stacked(rows, width, MARGIN + head.rect.h, between if facing else BETWEEN, facing)
-    lines += _between_nodes([panel for row in in_row for panel in row], boxes)
+    lines += _between_nodes([panel for row in in_row for panel in row], boxes, marks)
     wires = _wires(topology, boxes, to_bar, pairs, marks, facing)
     boxes = [head, *boxes, *wires.boxes]
     deep = [arc.at(0.5)[1] for arc in wires.arcs] + [box.rect.y + box.rect.h for box in wires.boxes]
@@ -119,8 +119,11 @@ def _wires(
     return nvlinks.Wires(boxes=bar.boxes + arcs.boxes, lines=bar.lines, arcs=arcs.arcs)
 
 
-def _between_nodes(in_order: Sequence[Panel], boxes: Sequence[TextBox]) -> list[Polyline]:
-    """A line from each NUMA node to the next: beside it, or along the left margin to the next row."""
+def _between_nodes(in_order: Sequence[Panel], boxes: Sequence[TextBox], marks: Sequence[Mark]) -> list[Polyline]:
+    """A line from each NUMA node to the next: beside it, or along the left margin to the next row.
+
+    It has the tone of what is marked at both nodes, or at host bridges of both.
+    """
     lines = []
     rects = [box.rect for box in boxes if box.kind == "panel"]
     left = {rect.y: rect.x for rect in reversed(rects)}
@@ -131,7 +134,10 @@ def _between_nodes(in_order: Sequence[Panel], boxes: Sequence[TextBox]) -> list[
         points: tuple[tuple[float, float], ...] = ((here.x + here.w, y), (there.x, y))
         if here.y != there.y:
             points = ((left[here.y], y), (MARGIN / 2, y), (MARGIN / 2, below), (there.x, below))
-        lines.append(Polyline(kind="socket", points=points, hint="Between NUMA nodes", ends=(a.title, b.title)))
+        both = [{("node", str(panel.node), ""), *(box(bridge.key) for bridge in panel.children)} for panel in (a, b)]
+        tone = worst([mark for mark in marks if all(own & {*mark.at} for own in both)])
+        ends = (a.title, b.title)
+        lines.append(Polyline(kind="socket", points=points, tone=tone, hint="Between NUMA nodes", ends=ends))
     return lines
 
 
