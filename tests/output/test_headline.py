@@ -106,6 +106,14 @@ def test_the_short_forms(option: str, capsys: pytest.CaptureFixture[str]) -> Non
         assert "Serial number: MADEUP0001" in whole
 
 
+@pytest.mark.parametrize(
+    ("box", "told"),
+    [("dgx-2-nvswitch-missing", "GPU0 to GPU7 fail"), ("dgx-1-v100-no-nvml", "GPU0 to GPU7 unknown")],
+)
+def test_brief_names_devices_of_one_state_together(box: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "health", "--from", box, "--brief").out.splitlines()[1] == f"Not ok: {told}."
+
+
 def test_core_metrics_are_few_and_have_a_verdict_for_each_device(capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "health", "--from", "dgx-a100-nvlink-down", "--format", "prometheus").out
     series = [line for line in out.splitlines() if not line.startswith("#")]

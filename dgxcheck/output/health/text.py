@@ -20,6 +20,7 @@ from dgxcheck.output.health.finding_lines import (
     unexplained,
     worst_first,
 )
+from dgxcheck.output.health.instructions import device_list
 from dgxcheck.output.plain_text import columns, lines, percent, visible, wrapped
 from dgxcheck.output.report import HealthReport
 from dgxcheck.score.expectation import LEAST_COVERAGE
@@ -127,9 +128,12 @@ def _brief(report: HealthReport) -> Iterator[str]:
     """For a terminal of 24 lines: the verdict, the devices that are not ok, the first cause and the score."""
     assessment, width = report.assessment, report.width
     yield wrapped(verdict_line(assessment), width, 6)
-    names = [f"{device.name} {status.value}" for device, status in overview.verdicts(assessment)
-             if status is not Status.PASS]  # fmt: skip
-    yield wrapped(f"Not ok: {first_of(names, 8)}." if names else "All GPUs and HCAs are ok.", width, 2)
+    names: dict[Status, list[str]] = {}
+    for device, status in overview.verdicts(assessment):
+        names.setdefault(status, []).append(device.name)
+    names.pop(Status.PASS, None)
+    told = "; ".join(f"{first_of(device_list(of).split(', '), 8)} {status.value}" for status, of in names.items())
+    yield wrapped(f"Not ok: {told}." if told else "All GPUs and HCAs are ok.", width, 2)
     lines = "\n".join(_problems(report)).split("\n") if worst_first(assessment.findings) else []
     first = next((at for at, line in enumerate(lines) if at and line.startswith(("Cause 2", "Causes "))), len(lines))
     yield from lines[: min(first, _BRIEF)]
