@@ -40,7 +40,7 @@ LOADERS: dict[str, tuple[tuple[str, ...], str, int]] = {
     "result": (("fleet",), "x.json", limits.RESULT_BYTES),
     "results": (("fleet",), "x.jsonl", BYTES),
     "fabric": (("fabric",), "ib.txt.gz", limits.FABRIC_BYTES),
-    "counters": (("health", "--from", "dgx-1-v100", "--state"), "counters.json", limits.RECORDING_BYTES),
+    "counters": (("health", "--state"), "counters.json", limits.RECORDING_BYTES),
     "watch state": (("watch", "--no-health", "--state"), "watch.json", limits.WATCH_BYTES),
     "directory": (("health", "--from"), "tree", limits.TREE_BYTES),
     "outputs": (("import", "-o", "out.json"), "outputs", BYTES),

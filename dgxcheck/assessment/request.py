@@ -86,6 +86,8 @@ def validate(request: Request, live: bool) -> None:
                 raise BadInput(f"--duration puts load on this machine; it cannot be combined with {option}")
     if quick and (request.window is not None or request.state is not None):
         raise BadInput("-q reads the state only once; it cannot be combined with -e, --window or --state")
+    if request.state is not None and not live:
+        raise BadInput("--state is of the running machine; it cannot be combined with --from")
     if request.long and not request.measures:
         raise BadInput("--long requires -e")
     for seconds, least, option in ((request.window, 0.1, "--window"), (request.deadline, 1.0, "--deadline"),

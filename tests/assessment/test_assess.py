@@ -89,6 +89,7 @@ def test_settings_stand_for_a_file(tmp_path: Path) -> None:
     [
         (Request(level="quick", window=5), "--window"),
         (Request(level="quick", state="x"), "--state"),
+        (Request(state="x"), "--from"),
         (Request(duration=60), "--from"),
         (Request(long=True), "--long"),
         (Request(window=float("nan")), "--window"),
