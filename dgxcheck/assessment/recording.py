@@ -9,8 +9,9 @@ from dgxcheck import __version__
 from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.facts.missing import BadInput, Json, Missing
 from dgxcheck.facts.record import Record
-from dgxcheck.source.protocol import Source
+from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.anonymize import anonymized
+from dgxcheck.source.recording.keys import GroupedFacts
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
@@ -54,7 +55,7 @@ def record(source: Source, window: float | None, keep_identity: bool, progress: 
         identities = "pseudonyms"
     head: dict[str, Json] = {
         "schema": SCHEMA,
-        "machine": _machine(recorder),
+        "machine": _machine(lines),
         **_when(source, begun),
         "tool_version": __version__,
         "identities": identities,
@@ -91,9 +92,9 @@ def _provenance(source: Source) -> Json:
     return {"kind": "recorded", "from": "directory"} if source.origin.kind == "directory" else {"kind": "recorded"}
 
 
-def _machine(recorder: RecordingSource) -> str:
+def _machine(lines: GroupedFacts) -> str:
     """What ``dgxcheck recordings`` says of the box: the product that its firmware names."""
-    product = recorder.facts.get("text /sys/class/dmi/id/product_name")
+    product = RecordedSource(lines, Origin("recording")).text("/sys/class/dmi/id/product_name")
     return product.strip() if isinstance(product, str) else ""
 
 

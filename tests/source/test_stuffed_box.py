@@ -93,6 +93,7 @@ def stuffed(some: Identities) -> dict[str, Json]:
         f"text /sys/class/block/{some.array}/size": "1\n",
         f"data {PCI}/{HCA}/config": to_rows(bytes(config)),
         "text /sys/class/dmi/id/product_serial": f"{some.serials[1]}\n",
+        "text /sys/class/dmi/id/product_name": f"DGXA100 {some.serials[1]} of {some.host}\n",
         "text /sys/class/dmi/id/board_name": f"board {some.serials[1].lower()}\n",
         "text /sys/class/dmi/id/bios_version": f"{_uuid(some.uuids[1])}\n",
         "text /proc/sys/kernel/hostname": f"{some.host}.{some.domain}\n",
@@ -172,3 +173,7 @@ def test_no_identity_is_left_in_a_recording(seed: int, tmp_path: Path, capsys: p
     names = {*some.words, *some.serials, *some.binary}
     assert {one.partition(" in ")[0] for one in left(some, json.loads(kept.read_text()))} == names, "the test is blind"
     assert left(some, json.loads(gone.read_text())) == []
+    text, onto = tmp_path / "text", tmp_path / "onto.json"
+    text.write_text(f"GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-{_uuid(some.uuids[0])})\n")
+    assert run(capsys, "import", str(text), "--onto", str(kept), "-o", str(onto)).code == 0
+    assert left(some, json.loads(onto.read_text())) == []

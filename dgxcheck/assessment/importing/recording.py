@@ -171,11 +171,10 @@ def _recording(
     for name, fact in (flatten(new) | differing).items():
         if name.startswith(("measure ", "stated ")) or (is_gap(own.get(name)) and not name.startswith(f"{LOG} ")):
             insert(lines, name, fact)
-    inherited: dict[str, Json] = {
-        name: base.head[name] for name in ("machine", "recorded_at", "identities") if name in base.head
-    }
-    made_up = inherited.get("identities") == "made up"
-    return {**head, **inherited, "identities": "made up" if made_up else "pseudonyms"}, lines, later
+    identities = base.head.get("identities")
+    names = ("recorded_at", *(("machine",) if identities in ("pseudonyms", "made up") else ()))  # else it may hold some
+    inherited: dict[str, Json] = {name: base.head[name] for name in names if name in base.head}
+    return {**head, **inherited, "identities": "made up" if identities == "made up" else "pseudonyms"}, lines, later
 
 
 def _provenance(reading: TextsRead, base: BaseBox | None) -> Json:
