@@ -146,6 +146,12 @@ def test_rows_that_begin_with_numbers_are_no_numbered_lines() -> None:
     assert undone(("   D\\D     0      1", *rows)).lines[1:] == rows
 
 
+def test_bars_of_a_numbered_table_are_the_table_s() -> None:
+    table = ("# nvidia-smi", "+------+------+", "| GPU  | Name |", "|   0  | H200 |", "+------+------+")
+    for form in ("{:4d}  {}", "{:6d}\t{}", "{:3d} | {}"):
+        assert undone(tuple(form.format(n, row) for n, row in enumerate(table, 1))).lines[1:] == undone(table).lines[1:]
+
+
 def test_a_frame_that_a_terminal_broke_is_mended() -> None:
     wrapped = [part for line in TABLE.split("\n") for part in (line[:50], line[50:]) if part]
     layout = undone(tuple(wrapped))

@@ -16,7 +16,7 @@ _SPELLED = LazyPattern(r"(?:\^\[|\\033|\\e|\\x1b|\\u001b|\u241b)?\[\d{1,3}(?:;\d
 _BLANKS = {ord(blank): " " for blank in "\xa0\u2002\u2003\u2007\u2009\u202f\u3000"} | {
     ord(nothing): None for nothing in "\u200b\u200c\u200d\u2060\ufeff\xad\u200e\u200f"
 }
-_ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'", "&nbsp;": " "}
+_ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&nbsp;": " "}
 _ENTITY = LazyPattern("|".join(_ENTITIES))
 _ARROW = LazyPattern(r"(?<=\S)\s+(?:<={1,40}|<-{2,40}|<{2,40}|[\u2190\u21d0\u25c4]).{0,200}$")
 """What people write behind a row: ``<=== here``."""
@@ -30,7 +30,7 @@ _PLAIN = LazyPattern(r"[ -%'-;=-Z\\^-~\t]*")
 
 def plain(line: str) -> str:
     """A line as the tool wrote it, without what people pointed at it with."""
-    if "# " in line and line.lstrip()[:1] != "#":
+    if "# " in line and not line.partition("#")[0].strip().isdecimal() and line.lstrip()[:1] != "#":
         line = _REMARK.sub("", line)
     if _PLAIN.fullmatch(line):
         return line

@@ -156,6 +156,7 @@ def _all_alike(lines: Sequence[str], begin: Sequence[str]) -> bool:
 
 
 _NUMBER = LazyPattern(r"\s{0,24}(\d{1,6})(?: {0,2}[:|.)-](?![0-9a-f]{2}(?::|\.[0-7](?:\s|$))) ?|\t| {1,4}|$)")
+_COUNT = LazyPattern(r"\s{0,24}\d{1,6}(?:\t| {1,4}|$)")
 _BEFORE_BDF = LazyPattern(
     r"\s{0,24}([1-9]\d{0,3}):(?=[0-9a-f]{2}:[01][0-9a-f]\.[0-7] |[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*$)",
     flags=re.ASCII,
@@ -185,9 +186,11 @@ def without_numbers(lines: Sequence[str]) -> list[str]:
             end += 1
         few = numbered < NUMBERING_FEWEST and not all(_is_message(line) for line in lines[start:end] if line.strip())
         if numbered and not few and _apart(lines, start - 1) and _apart(lines, end):
-            for at in range(start, end):
-                match = _number(lines[at])
-                found[at] = lines[at][match.end() :] if match else lines[at]
+            matches = [(at, match) for at in range(start, end) if (match := _number(lines[at])) is not None]
+            if len({match[0].strip() == match[1] for _, match in matches}) > 1:  # the signs are bars of a table
+                matches = [(at, match) for at, _ in matches if (match := _COUNT.match(lines[at])) is not None]
+            for at, match in matches:
+                found[at] = lines[at][match.end() :]
         start = max(end, start) + 1
     return found
 
