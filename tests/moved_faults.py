@@ -134,9 +134,12 @@ STAYS = {
     **dict.fromkeys(
         ("dgx-a100-no-mlx5-ib", "dgx-a100-no-nvme", "dgx-h100-gsp-image-missing"), "of a module or driver"),
     "dgx-a100-container-shut": "of a container",
+    **dict.fromkeys(
+        ("vgpu-l40s-gsp-timeout", "vm-h100-x8-remap-failed"), "of a virtual machine, whose GPUs are below no bridge"),
     "gb200-nvl72-memory-corrected": "of the host, its memory or the driver",
     "dgx-h100-hca-bad-device": "of one adapter, as dgx-1-v100-hca-not-started, which is moved",
-    "dgx-2-hca-asleep": "of a box whose adapters are at different depths",
+    **dict.fromkeys(
+        ("dgx-2-hca-asleep", "dgx-2-hca-set-aside"), "of a box whose adapters are at different depths"),
     **dict.fromkeys(
         ("dgx-a100-nvlink-unsupported", "dgx-a100-channel-repair", "dgx-a100-gsp-everywhere",
          "dgx-1-v100-no-gpu-starts"), "of all GPUs"),

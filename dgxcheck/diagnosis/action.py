@@ -28,8 +28,8 @@ Code = Literal[
     "enable-port",
     "disable-acs", "socket-links", "peer-traffic", "peer-through-root",
     # diagnostics
-    "field-diagnostic", "field-diagnostic-cooled", "field-diagnostic-by-load", "watch-counters", "check-program",
-    "restart-program",
+    "field-diagnostic", "field-diagnostic-cooled", "field-diagnostic-by-load",
+    "field-diagnostic-by-load-cooled", "watch-counters", "check-program", "restart-program",
     # what is looked at
     "inspect-link", "inspect-rack-fabric", "inspect-rack-links", "inspect-missing", "inspect-port",
     "inspect-driver-versions", "inspect-soldered-memory",
@@ -39,12 +39,14 @@ Code = Literal[
     "reseat-card", "reseat-dual-gpu-card", "reseat-carrier", "reseat-adapter", "reseat-cable", "reseat-disk",
     "reseat-dimms", "move-cards", "move-adapter", "reseat-part",
     "reseat-drive",
-    "replace-card", "replace-dual-gpu-card", "replace-carrier", "replace-adapter", "replace-cable", "replace-disk",
-    "replace-one-disk", "replace-dimms", "replace-supply", "restore-array", "replace-part",
-    "reassemble-array",
+    "replace-card", "replace-retail-card", "replace-dual-gpu-card", "replace-carrier", "replace-adapter",
+    "replace-cable", "replace-disk", "replace-one-disk", "replace-dimms", "replace-supply", "restore-array",
+    "replace-part", "reassemble-array",
     # what only the vendor does
     "vendor-gpu-tray", "vendor-water-cooled", "vendor-board", "vendor-missing-device", "vendor-driver",
     "vendor-power", "vendor-network-board",
+    # what only the host of a virtual machine can do
+    "contact-host",
 ]  # fmt: skip
 Value = str | int | tuple[str, ...]
 
@@ -114,6 +116,10 @@ _SERVICE = "the machine's service manual (of NVIDIA for a DGX): parts that only 
 _MIG = "NVIDIA MIG user guide: nvsm and dcgm are stopped before a reset on DGX"
 _ACS = "NVIDIA NCCL user guide, troubleshooting: PCI Access Control Services"
 _PODS = "https://github.com/NVIDIA/NVSentinel/pull/1243: pods of the GPU Operator, persistence mode"
+_NO_TEST = (
+    "https://docs.nvidia.com/datacenter/dcgm/latest/reference/command-line-reference/dcgmi/dcgmi-diag.html: level 1"
+    " alone on GPUs that are not for data centers"
+)
 SOURCES: Mapping[Code, str] = {
     "drain-host": f"{OWN}: no job starts on what is about to be disturbed",
     "drain-scheduler": "scontrol(1), pbsnodes(8B), https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/",
@@ -153,8 +159,8 @@ SOURCES: Mapping[Code, str] = {
     "disable-acs": f"{_ACS}; setpci(8); PCI Express base specification, ACS control register",
     "field-diagnostic-cooled": "NVIDIA DCGM user guide: dcgmi diag -r 3, which loads every GPU",
     "field-diagnostic": f"NVIDIA DCGM user guide: dcgmi diag -r 3; {_RMA}",
-    "field-diagnostic-by-load": "https://docs.nvidia.com/datacenter/dcgm/latest/reference/command-line-reference/dcgmi/"
-    "dcgmi-diag.html: level 1 alone on GPUs that are not for data centers",
+    "field-diagnostic-by-load": _NO_TEST,
+    "field-diagnostic-by-load-cooled": _NO_TEST,
     "watch-counters": f"{OWN}; limits have their sources in dgxcheck health --explain CHECK",
     "check-program": f"{XIDS}: RESTART_APP, CHECK_APP; compute-sanitizer manual",
     "restart-program": f"{XIDS}: Xid 94, RESTART_APP",
@@ -185,6 +191,8 @@ SOURCES: Mapping[Code, str] = {
     "move-adapter": "the reference machine's wiring (dgxcheck profiles)",
     "reseat-part": "server's manual",
     "replace-card": _RMA,
+    "replace-retail-card": "https://www.nvidia.com/en-us/support/warranty/: of GeForce NVIDIA's own cards alone; the"
+    " maker's warranty",
     "replace-dual-gpu-card": f"{_RMA}; Tesla K80 board specification: two GPUs on one board",
     "replace-carrier": f"{_MANUAL}: risers and boards",
     "replace-adapter": "server's manual; NVIDIA ConnectX user manual",
@@ -204,6 +212,8 @@ SOURCES: Mapping[Code, str] = {
     "vendor-network-board": "NVIDIA DGX H100, B200 and B300 user guides: network modules; GB200 and GB300: compute"
     " trays",
     "vendor-driver": f"{OWN}; nvidia-bug-report.sh",
+    "contact-host": "nvmlDeviceSetMigMode: a guest may have no reset, its VM is restarted; DCGM installation guide:"
+    " bare metal and full GPU passthrough alone",
 }
 """By code, where ``source_of`` knows none that is more particular."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
@@ -41,6 +41,7 @@ _IN_FIRMWARE: tuple[Code, ...] = (
     "large-bars", "pcie-setting", "memory-channels", "socket-links", "peer-through-root",
 )  # fmt: skip
 """Settings of the system firmware, whose setup is a restart away."""
+_ELSEWHERE: tuple[Step, ...] = ("contact-vendor", "contact-host")
 _OVERHEATING = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
 _BY_HAND = frozenset({Fault.HOTTER})
 """What is inspected with the machine open."""
@@ -84,11 +85,11 @@ def _drained(
     brings into effect; what only looks comes first. ``acute``: a failure that is due now, which is drained before the
     vendor too; what overheats then has its load stopped before anybody looks.
     """
-    if acute and not _OVERHEATING.isdisjoint(faults) and planned[0].step == "inspect":
+    if acute and not _OVERHEATING.isdisjoint(faults) and planned[0].step in ("inspect", "contact-host"):
         return [drain(box), stop_load(box, component), *planned]
     at = next((n for n, action in enumerate(planned) if action.scope in _DRAINED), None)
     if acute and at is None:
-        at = next((n for n, action in enumerate(planned) if action.step == "contact-vendor"), None)
+        at = next((n for n, action in enumerate(planned) if action.step in _ELSEWHERE), None)
     if at is None:
         return planned
     restarts = planned[at].step in ("reboot", "power-cycle")
@@ -101,7 +102,9 @@ def _waits_for_a_restart(action: Action) -> bool:
     return action.step == "change-setting" and action.instruction.code in _BEFORE_A_RESTART
 
 
-_SAY_WHY = frozenset({Fault.UNPLUGGED, Fault.MODULE_REFUSED, Fault.GPU_REFUSED, Fault.XID_LINK_OFF})
+_SAY_WHY = frozenset(
+    {Fault.UNPLUGGED, Fault.MODULE_REFUSED, Fault.GPU_REFUSED, Fault.XID_LINK_OFF, Fault.DRIVER_UNBOUND}
+)
 """A device left its slot, software switched a link off; the kernel or the driver gives its reason: the rest follows."""
 
 
@@ -154,6 +157,8 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         change = setting(box, component, faults)
         if change is not None:
             in_firmware: Scope = "host" if change[1].code in _IN_FIRMWARE else "none"
+            if in_firmware == "host" and guest(box) is not None:
+                return Action(step="contact-host", instruction=Instruction(code="contact-host"))
             return Action(step=step, commands=change[0], instruction=change[1], scope=in_firmware)
         odd = [finding for finding in explained if finding.judgement.fault is Fault.HCA_FIRMWARE]
         hcas = tuple(each.subject.name for each in odd if each.judgement.measured != each.judgement.expected)
@@ -182,12 +187,16 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "field-diagnostic":
         names = tuple(gpu.name for gpu in box.topology.gpus)
         commands = (("dcgmi", "diag", "-r", "3"),)
-        code: Code = "field-diagnostic" if _OVERHEATING.isdisjoint(faults) else "field-diagnostic-cooled"
+        hot = not _OVERHEATING.isdisjoint(faults)
+        code: Code = "field-diagnostic-cooled" if hot else "field-diagnostic"
         if has_no_diagnostic(box, component):
-            commands, code = (("dgxcheck", "health", "-e", "--long"),), "field-diagnostic-by-load"
+            commands = (("dgxcheck", "health", "-e", "--long"),)
+            code = "field-diagnostic-by-load-cooled" if hot else "field-diagnostic-by-load"
         return Action(
             step=step, commands=commands, instruction=Instruction(code=code), disturbs=names, scope="jobs"
         )  # fmt: skip
+    if step == "contact-host":
+        return Action(step=step, instruction=Instruction(code=step))
     if step == "reboot":
         return Action(step=step, commands=(("reboot",),), instruction=Instruction(code="reboot"), scope="host")
     if step == "power-cycle":

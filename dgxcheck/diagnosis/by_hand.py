@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.checks.pcie.isolation import is_coherent
@@ -17,12 +17,13 @@ from dgxcheck.diagnosis.form_factor import (
     FormFactor,
     form_factor,
     has_fabric_elsewhere,
+    has_no_diagnostic,
     is_dgx,
     is_on_network_board,
     is_station,
     is_tray_of_a_rack,
 )
-from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
+from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80, is_vgpu
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.host import MdArray, Storage
@@ -64,6 +65,9 @@ _OF_CABLES = frozenset({Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fau
 _NO_LABEL = re.compile(r"(?:mc|socket |node )\d+")
 """Where several DIMMs are: a memory controller of EDAC, a socket, a NUMA node."""
 _CABLED = ("port", "interface", "fabric")
+_OF_THE_HOST: tuple[Step, ...] = ("power-cycle", "reseat", "replace", "contact-vendor")
+"""What no virtual machine does."""
+_PARTS_OF_THE_HOST = ("cooling", "power supply", "memory", "memory modules", "CPUs")
 _OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs")
 
 
@@ -85,6 +89,7 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
     if component.part != "power supply" and (
         (has_gpus(box, component) and form_factor(box, component) in VENDOR_ONLY)
         or is_on_network_board(box, component)
+        or (component.kind in _CARRIERS and is_tray_of_a_rack(box))
         or (component.kind == "disk" and _is_boot_mirror(box, component.name))
     ):
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
@@ -100,7 +105,20 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
     if steps == ("change-setting", "reboot") and component.part == "BAR1":
         gpus = gpus_of(box, component)
         steps = ("inspect", "reboot", "power-cycle", "contact-vendor") if _bars_elsewhere(box, gpus) else steps
-    return steps or ("contact-vendor",)
+    return _in_a_guest(box, component, steps) if guest(box) is not None else steps or ("contact-vendor",)
+
+
+def _in_a_guest(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps of a virtual machine, and its host's administrator for the others.
+
+    DCGM runs with full GPU passthrough alone (https://docs.nvidia.com/datacenter/dcgm/latest/installation.html).
+    """
+    if component.part in _PARTS_OF_THE_HOST and (component.kind, component.part) != ("gpu", "memory"):
+        return ("contact-host",)
+    beyond = ("power-cycle",) if component.kind == "driver" else _OF_THE_HOST
+    beyond = (*beyond, "field-diagnostic") if is_vgpu(box, component) else beyond
+    own = tuple(step for step in steps if step not in beyond)
+    return own if own == steps or component.kind == "driver" else (*own, "contact-host")
 
 
 def _is_of_a_rack(box: Box, component: Component) -> bool:
@@ -196,7 +214,7 @@ def _hardware(box: Box, component: Component, verb: str) -> Instruction:
     """Code and values of ``reseat`` and ``replace``, which have the same kinds of parts."""
     what, values = _part(box, component)
     codes: Mapping[str, tuple[Code, Code]] = {
-        "card": ("reseat-card", "replace-card"),
+        "card": ("reseat-card", "replace-retail-card" if has_no_diagnostic(box, component) else "replace-card"),
         "dual-gpu-card": ("reseat-dual-gpu-card", "replace-dual-gpu-card"),
         "carrier": ("reseat-carrier", "replace-carrier"),
         "adapter": ("reseat-adapter", "replace-adapter"),

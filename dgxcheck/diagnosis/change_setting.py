@@ -115,11 +115,12 @@ def _power_limit(box: Box, gpus: Collection[Device]) -> Setting | None:
     readable = [row for row in rows if isinstance(row.default_limit_mw, int)]
     if not readable:
         return (), Instruction(code="default-power-limit")
-    commands = tuple(
-        ("nvidia-smi", "-i", for_smi(row.bdf), "-pl", f"{row.default_limit_mw / 1000:g}")
-        for row in readable
-        if isinstance(row.default_limit_mw, int) and row.limit_mw != row.default_limit_mw
-    )
+    by_limit: dict[int, list[str]] = {}
+    for row in readable:
+        if isinstance(row.default_limit_mw, int) and row.limit_mw != row.default_limit_mw:
+            by_limit.setdefault(row.default_limit_mw, []).append(for_smi(row.bdf))
+    chosen = {mw: ("-i", ",".join(ids)) if len(ids) < len(box.topology.gpus) else () for mw, ids in by_limit.items()}
+    commands = tuple(("nvidia-smi", *ids, "-pl", f"{mw / 1000:g}") for mw, ids in chosen.items())
     return (commands, Instruction(code="lower-limit")) if commands else None
 
 

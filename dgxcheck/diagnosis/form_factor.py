@@ -62,11 +62,13 @@ def is_dgx(box: Box) -> bool:
 
 def has_no_diagnostic(box: Box, component: Component) -> bool:
     """Is it a GPU on which DCGM runs no more than level 1, as on all that are not for data centers?
+    One that is lost counts as the others.
 
     https://docs.nvidia.com/datacenter/dcgm/latest/reference/command-line-reference/dcgmi/dcgmi-diag.html
     """
-    gpus = gpus_of(box, component) or box.topology.gpus
-    return any(_NO_DATA_CENTER.search(model_family(box, gpu) or "") for gpu in gpus)
+    both = (gpus_of(box, component), box.topology.gpus)
+    own, every = ([model_family(box, gpu) or "" for gpu in gpus] for gpus in both)
+    return any(map(_NO_DATA_CENTER.search, own if any(own) else every))
 
 
 def is_on_network_board(box: Box, component: Component) -> bool:

@@ -28,7 +28,7 @@ _OF_XIDS = (
 _MENDED = (48, 95, 140, 171, 172)
 """Uncorrected memory errors: while a page waits to be retired, or a row to be remapped, the cure is still to come."""
 _WINDOW_S = EARLIER_DAYS * 86400.0
-_HARDWARE: tuple[Step, ...] = ("reseat", "field-diagnostic", "replace", "contact-vendor")
+_HARDWARE: tuple[Step, ...] = ("reseat", "field-diagnostic", "replace", "contact-vendor", "contact-host")
 
 
 class Recurrence(Record):

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
 from dgxcheck.components.gpu_view import architecture
+from dgxcheck.facts.gpu import vgpus
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.table import AMPERE
@@ -60,7 +61,7 @@ def can_reset(box: Box, component: Component, dead: Collection[str | None]) -> b
     dead while nothing says which (None).
     """
     own = gpus_of(box, component)
-    if component.kind == "gpu" and not own and box.topology.gpus:
+    if (component.kind == "gpu" and not own and box.topology.gpus) or is_vgpu(box, component):
         return False
     domain = reset_domain(box, component)
     alone = len(own) == 1 and is_before_ampere(box, own[0]) is False
@@ -68,6 +69,12 @@ def can_reset(box: Box, component: Component, dead: Collection[str | None]) -> b
     if out_of_sight and not alone and len(domain) == len(box.topology.gpus):
         return False
     return all(gpu.index is not None for gpu in own) and all(gpu.bdf not in dead for gpu in domain)
+
+
+def is_vgpu(box: Box, component: Component) -> bool:
+    """Is one of its GPUs a share of a board, which is reset and tested on the host alone?"""
+    shares = vgpus(box.snapshot.gpu, box.snapshot.gpu_board)
+    return any(gpu.bdf in shares for gpu in gpus_of(box, component) or box.topology.gpus)
 
 
 def is_nvswitch_part(component: Component) -> bool:

@@ -212,9 +212,10 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
     else:
         several: Code = "reset-board" if all(map(is_k80, gpus)) else "reset-together"
         instruction = Instruction(code="reset-one" if len(gpus) == 1 else several)
+    chosen = Instruction(code=instruction.code, values={"chosen": f" {' '.join(ids)}"} if ids else {})
     return Action(
         step="reset-gpu", commands=(("nvidia-smi", "-r", *ids),) if ids or everything else (), scope="jobs",
-        instruction=instruction if ids or everything else Instruction(code="reset-named"),
+        instruction=chosen if ids or everything else Instruction(code="reset-named"),
         disturbs=tuple(gpu.name for gpu in gpus),
     )  # fmt: skip
 

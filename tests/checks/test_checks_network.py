@@ -301,6 +301,6 @@ def test_without_a_majority_the_older_hcas_get_the_newest_firmware_of_their_boar
     (remedy,) = {each.judgement.remedy for each in found} - {""}
     assert {blamed.part for each in found if each.judgement.fault for blamed in each.blames} == {"firmware of HCAs"}
     assert "burn 12.28.1 on mlx5_0, mlx5_1 (" in remedy
-    assert "mlxfwreset -d 0000:0c:00.0 reset" in remedy
+    assert "mstfwreset -d 0000:0c:00.0 reset" in remedy
     assert "0000:84:00.0" not in remedy
     assert "PSID" not in remedy

@@ -47,10 +47,10 @@ def disks() -> list[str]:
     [
         (GPU, NONE, "fail", "driver-unbound"),
         (GPU, "../../bus/pci/drivers/nouveau", "fail", "nouveau"),
-        (GPU, "../../bus/pci/drivers/vfio-pci", "skip", None),
+        (GPU, "../../bus/pci/drivers/vfio-pci", "warn", "driver-other"),
         (GPU, {"missing": "denied"}, "skip", None),
         (HCA, NONE, "fail", "driver-unbound"),
-        (HCA, "../../bus/pci/drivers/vfio-pci", "skip", None),
+        (HCA, "../../bus/pci/drivers/vfio-pci", "warn", "driver-other"),
         (SWITCH, NONE, "fail", "nvswitch-driver"),
     ],
 )

@@ -162,7 +162,7 @@ HANDLE_2 = "nvml nvmlDeviceGetHandleByIndex 2"
         ("driver.library", None, {"nvml nvmlInit": DENIED}, "unknown"),
         ("driver.library", None, {"nvml nvmlDeviceGetCount": DENIED}, "unknown"),
         ("driver.library", None, CONTAINER | NO_NODES | {"nvml nvmlInit": DENIED}, "skip not-visible"),
-        ("driver.bound", GPU2, {LINK: "../../../../bus/pci/drivers/vfio-pci"}, "skip not-visible"),
+        ("driver.bound", GPU2, {LINK: "../../../../bus/pci/drivers/vfio-pci"}, "warn"),
         ("thermal.temperature", GPU2, {f"{NVML}TemperatureThreshold {GPU2} 1": -2}, "unknown"),
         ("power.limit", GPU2, {f"{NVML}PowerManagementDefaultLimit {GPU2}": 0}, "unknown"),
         ("gpu.compute-mode", GPU2, {f"{NVML}ComputeMode {GPU2}": 7}, "unknown"),

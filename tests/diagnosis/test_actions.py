@@ -452,7 +452,8 @@ def test_actions_are_data_in_json() -> None:
         "instruction": "reset-board", "remedy_of": None, "condition": None, "disturbs": ["GPU6", "GPU7"],
         "scope": "jobs",
         "text": "nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; both GPUs of the board are reset together; if it is"
-        " refused as in use, nvidia-smi -pm 0, reset, nvidia-smi -pm 1; then restart the stopped services",
+        " refused as in use, nvidia-smi -i 0000:89:00.0,0000:8a:00.0 -pm 0, reset, nvidia-smi -i"
+        " 0000:89:00.0,0000:8a:00.0 -pm 1; then restart the stopped services",
         "source": SOURCES["reset-board"], "urgency": "now",
     }  # fmt: skip
 

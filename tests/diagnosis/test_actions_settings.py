@@ -37,7 +37,7 @@ def test_a_power_limit_is_set_to_the_default_that_nvml_reports() -> None:
     (one,) = planned(capped, gpu_part(capped, 2, "power limit"), Fault.POWER_CAPPED)
     assert one.commands == (("nvidia-smi", "-i", "0000:0a:00.0", "-pl", "300"),)
     (every,) = planned(capped, all_gpus(capped, "power limit"), Fault.POWER_CAPPED)
-    assert [(argv[2], argv[-1]) for argv in every.commands] == [(bdf, "300") for bdf in bdfs[:3]]
+    assert [(argv[2], argv[-1]) for argv in every.commands] == [(",".join(map(str, bdfs[:3])), "300")]
     (none,) = planned(capped, gpu_part(capped, 5, "power limit"), Fault.POWER_CAPPED)
     assert (none.commands, none.instruction.code) == ((), "finding-remedy")
     silent = with_facts("dgx-1-v100", {f"{default} 0000:0a:00.0": {"missing": "unsupported", "detail": "NVML 3"}})

@@ -6,6 +6,9 @@ from judging import judged
 
 CAUSES = {
     "dgx-2-hca-asleep": ("hca/0000:58:00.0/kernel driver", "inspect"),
+    "dgx-2-hca-set-aside": ("hca/0000:58:00.0/kernel driver", "inspect"),
+    "vgpu-l40s-gsp-timeout": ("gpu/0000:02:00.0", "reboot"),
+    "vm-h100-x8-remap-failed": ("gpu/0000:53:00.0/memory", "field-diagnostic"),
     "dgx-a100-container-shut": ("host/host/container runtime", "inspect"),
     "dgx-a100-no-mlx5-ib": ("host/host/module mlx5_ib", "load-module"),
     "dgx-a100-no-nvme": ("host/host/module nvme", "load-module"),

@@ -125,7 +125,7 @@ def test_what_holds_a_gpu_is_stopped_before_its_reset() -> None:
     acts = planned(box, gpu_part(box, 0), Fault.XID)
     assert ("systemctl", "stop", "nvidia-imex") in step(acts, "stop-jobs").commands
     assert "gpu-feature-discovery" in action_text(step(acts, "stop-jobs"), {})
-    assert "nvidia-smi -pm 0" in action_text(step(acts, "reset-gpu"), {})
+    assert "nvidia-smi -i 0000:07:00.0 -pm 0" in action_text(step(acts, "reset-gpu"), {})
 
 
 def test_modules_that_hold_the_driver_are_unloaded_first() -> None:

@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.blame import component_of, driver
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.checks.engine.host_limits import guests_running, in_container
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.faults import Fault
@@ -88,10 +88,28 @@ def _of_device(box: Box, kind: _Kind, function: PciFunction) -> Judgement:
         message, fault = "bound to nouveau", Fault.NOUVEAU
         return Judgement(Status.FAIL, message, name, "nvidia", "", evidence, remedy=_BLACKLIST, fault=fault)
     if name not in kind.drivers:
-        return skip("not-visible", f"bound to {name}, not to {kind.drivers[0]}", *evidence)
+        return _set_aside(box, kind, function, name, evidence)
     if kind is _HCA and function.class_code is not None and _lacks_rdma(box, function):
         return _without_rdma(box, function, name)
     return Judgement(Status.PASS, f"bound to {name}", name, name, evidence=evidence)
+
+
+def _set_aside(
+    box: Box, kind: _Kind, function: PciFunction, name: str, evidence: tuple[Evidence, ...]
+) -> Judgement:
+    """For virtual machines or user space, which is meant so where they run, or where most of the model are like it."""
+    alike = [other for other in box.topology.functions.values() if _same(other, function)]
+    used = sum(other.driver in kind.drivers for other in alike)
+    message, module = f"bound to {name}, not to {kind.drivers[0]}", kind.drivers[0]
+    if kind is _DISK or 2 * used <= len(alike) or guests_running(box):
+        return skip("not-visible", message, *evidence)
+    remedy = (
+        f"give it back (driverctl unset-override {function.bdf}) unless virtual machines or user space are to have it;"
+        f" without driverctl empty its driver_override, unbind it from {name} and echo {function.bdf} >"
+        f" /sys/bus/pci/drivers/{module}/bind"
+    )
+    message = f"bound to {name}, {used} others of its model to {module}"
+    return Judgement(Status.WARN, message, name, module, evidence=evidence, fault=Fault.DRIVER_OTHER, remedy=remedy)
 
 
 def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evidence, ...]) -> Judgement:
@@ -114,8 +132,8 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
     state = _power_state(box, function.bdf)
     asleep = f", and it is asleep ({state})" if state in _ASLEEP else ""
     wake = f"wake it (echo on > {pci_file(function.bdf, 'power/control')}), then " if asleep else ""
-    remedy = _OF_SWITCH if kind is _SWITCH else (
-        f"{wake}modprobe {module}; if it fails, the kernel log says why" if loaded is False else
+    remedy = f"{wake}{_OF_SWITCH}" if kind is _SWITCH else (
+        f"{wake}{_load(module)}" if loaded is False else
         f"{wake}bind it (echo {function.bdf} > /sys/bus/pci/drivers/{module}/bind); read in the kernel log"
         " why the driver does not take it; look for driverctl, vfio-pci.ids and blacklists that keep it"
     )  # fmt: skip
@@ -124,6 +142,14 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
     message = f"no driver is bound to {why}{asleep}"
     fault = Fault.MODULE_NOT_LOADED if loaded is False and kind is not _SWITCH else kind.fault
     return Judgement(status, message, "none", module, evidence=evidence, fault=fault, remedy=remedy)
+
+
+def _load(module: str) -> str:
+    """modprobe(8), kernel-parameters.txt: module_blacklist is refused by name too, modprobe.blacklist only by alias."""
+    return (
+        f"modprobe {module}; if it fails, see whether this kernel has it (modinfo {module}; dkms status) and what keeps"
+        " it out (module_blacklist= and modprobe.blacklist= in /proc/cmdline, /etc/modprobe.d), and read the kernel log"
+    )
 
 
 def _of(box: Box, kind: _Kind) -> list[PciFunction]:
@@ -180,7 +206,7 @@ def _without_rdma(box: Box, function: PciFunction, name: str) -> Judgement:
     module = _RDMA_MODULES[name]
     absent = _loaded(box, module) is False
     why = f": the module {module} is not loaded" if absent else ""
-    remedy = f"modprobe {module} (rdma-core loads it at boot); if it fails, the kernel log says why" if absent else (
+    remedy = _load(module) if absent else (
         f"read what {name} and {module} logged about it (dmesg | grep {function.bdf}), then bind it again: echo"
         f" {function.bdf} > /sys/bus/pci/drivers/{name}/unbind, and > bind"
     )  # fmt: skip
@@ -199,7 +225,7 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         return
     if judgement.fault is Fault.NVSWITCH_DRIVER:
         yield Component(kind="nvswitch", name=subject.name, bdf=subject.bdf)
-    if subject.kind in ("hca", "disk"):
+    if subject.kind == "hca" or judgement.fault in (Fault.DRIVER_UNBOUND, Fault.DRIVER_OTHER):
         yield component_of(box, subject, "kernel driver")
     else:
         yield from driver(box, subject, judgement)
@@ -210,8 +236,9 @@ CHECKS = (
         id="driver.bound",
         rule="Fails if an NVIDIA GPU is bound to nouveau; if no driver is bound to an NVSwitch, or to a GPU or HCA"
         " while others of its model have one; and if mlx5_core or mlx4_core holds an InfiniBand adapter of which no"
-        " RDMA device is made. Warns about any other GPU, HCA or NVMe disk without a driver. Devices that are bound to"
-        " another driver, virtual functions, and containers are not judged.",
+        " RDMA device is made. Warns about any other GPU, HCA or NVMe disk without a driver, and about a GPU, HCA or"
+        " NVSwitch that another driver (vfio-pci) sets aside while most of its model are in use and no virtual machine"
+        " runs. Virtual functions and containers are not judged.",
         source="link driver in /sys/bus/pci/devices/BDF, /sys/module, /sys/class/infiniband",
         remedy="load the module of its driver (modprobe), bind the device to it (/sys/bus/pci/drivers/DRIVER/bind) and"
         " read the kernel log, which says why the driver does not take it",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import skip
+from dgxcheck.checks.engine.host_limits import KVM, guests_running
 from dgxcheck.checks.engine.precondition import Precondition, undetermined
 from dgxcheck.facts.host import Modules
 from dgxcheck.facts.missing import Missing
@@ -22,7 +23,6 @@ def loaded(box: Box, *names: str) -> list[str]:
 
 _OF_VIRTUAL_MACHINES = ("vfio_pci", "mdev", "nvidia_vgpu_vfio")
 """Loaded on purpose, to pass devices to virtual machines; the last two for mediated devices."""
-_KVM = ("kvm_intel", "kvm_amd")
 
 
 def hypervisor(box: Box) -> str:
@@ -32,11 +32,7 @@ def hypervisor(box: Box) -> str:
             return f"{function.bdf} is bound to vfio-pci"
     if names := loaded(box, *_OF_VIRTUAL_MACHINES):
         return f"{names[0]} is loaded"
-    modules = box.snapshot.modules
-    for module in modules.modules if isinstance(modules, Modules) else ():
-        if module.name in _KVM and isinstance(module.refcnt, int) and module.refcnt > 0:
-            return f"{module.name} is in use"
-    return ""
+    return guests_running(box)
 
 
 def hypervisor_gaps(box: Box) -> Iterator[Missing]:
@@ -44,7 +40,7 @@ def hypervisor_gaps(box: Box) -> Iterator[Missing]:
     modules = box.snapshot.modules
     yield from (modules,) if isinstance(modules, Missing) else ()
     for module in () if isinstance(modules, Missing) else modules.modules:
-        for fact in (module.loaded, module.refcnt if module.name in _KVM and module.loaded is True else None):
+        for fact in (module.loaded, module.refcnt if module.name in KVM and module.loaded is True else None):
             yield from (fact,) if isinstance(fact, Missing) else ()
     for function in box.topology.functions.values():
         yield from (function.driver,) if isinstance(function.driver, Missing) else ()

@@ -186,8 +186,8 @@ CHECKS = (
         " between them, a program uses memory that was unmapped, or a device interrupts as no driver told it to.",
         source="Linux drivers/iommu: AMD-Vi IO_PAGE_FAULT, DMAR DMA and INTR-REMAP faults, events of arm-smmu-v3;"
         " NVIDIA GPUDirect RDMA documentation, IOMMU",
-        remedy="boot with iommu=pt; or switch the IOMMU off in the firmware setup; in a virtual machine check the"
-        " devices that the host passes through; if it persists, update the driver; the board is not at fault",
+        remedy="boot with iommu=pt (Arm: iommu.passthrough=1); in a virtual machine check the devices that the host"
+        " passes through; if it persists, update the driver; the board is not at fault",
         judge=_refused,
         blames=host("IOMMU setting"),
     ),

@@ -59,7 +59,7 @@ def _burn(version: str, devices: Sequence[IbDevice]) -> str:
     checked = [device.name for device in devices if isinstance(device.board_id, Missing)]
     first = "compare the PSIDs (mstflint -d BDF query), then " if checked else ""
     burn = "; ".join(f"mstflint -d {bdf} -i IMAGE burn" for _, bdf in burned)
-    reset = "; ".join(f"mlxfwreset -d {bdf} reset" for _, bdf in burned)
+    reset = "; ".join(f"mstfwreset -d {bdf} reset" for _, bdf in burned)
     names = ", ".join(name for name, _ in burned)
     return f"{first}burn {version} on {names} ({burn}), while no job uses these adapters, then reset them ({reset})"
 
@@ -104,7 +104,7 @@ CHECKS = (
         " each but the newest where there is no majority. Fails on an adapter in flash recovery, by its PCI device id.",
         source="fw_ver and board_id of /sys/class/infiniband; pci.ids",
         remedy="burn the version that the others run (mstflint -d BDF -i IMAGE burn) while no job uses the adapter,"
-        " then reset it (mlxfwreset -d BDF reset)",
+        " then reset it (mstfwreset -d BDF reset)",
         judge=_firmware,
         blames=_blames,
         shared=host_if_all(_OF_ALL),

@@ -60,6 +60,10 @@ class Gpu:
         steps=("change-setting", "reboot"), source=README)
     DRIVER_UNBOUND = FaultKind("driver-unbound", "no driver is bound to a GPU, HCA or NVMe disk", "software",
         steps=("inspect", "reboot"), source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, driver_override")
+    DRIVER_OTHER = FaultKind("driver-other",
+        "a GPU, HCA or NVSwitch is set aside by another driver than most of its model have", "setting",
+        warns="next-maintenance", steps=("inspect",),
+        source="Linux Documentation/ABI/testing/sysfs-bus-pci: driver_override; driverctl(8)")
     MODULE_NOT_LOADED = FaultKind("module-not-loaded",
         "devices lack their driver or their RDMA device because its kernel module is not loaded", "software",
         warns="now", steps=("load-module",), source="modprobe(8)")

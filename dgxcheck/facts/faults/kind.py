@@ -11,6 +11,7 @@ Category = Literal["hardware", "setting", "software", "program", "environment"]
 Step = Literal[
     "watch", "inspect", "check-program", "restart-program", "drain", "stop-jobs", "restart-service", "load-module",
     "change-setting", "reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace", "contact-vendor",
+    "contact-host",
 ]  # fmt: skip
 """What is done, roughly from the least disruptive up."""
 Steps = tuple[Step, ...]

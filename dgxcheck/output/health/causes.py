@@ -86,7 +86,7 @@ def _alike(
 
 
 def _destroys_evidence(action: Action) -> bool:
-    return action.scope != "none" or action.step in ("reseat", "replace", "contact-vendor")
+    return action.scope != "none" or action.step in ("reseat", "replace", "contact-vendor", "contact-host")
 
 
 def due(cause: Cause) -> str:

@@ -29,7 +29,7 @@ _LONGEST_SIGN = 24
 _LEAST_PROBLEM = 24
 _LEAST_ACTION = 12
 _LEAST_WORD = 2
-_NAMED = ("power-cycle", "watch", "check-program", "restart-program", "contact-vendor")
+_NAMED = ("power-cycle", "watch", "check-program", "restart-program", "contact-vendor", "contact-host")
 """Steps whose name says it: their sentences are for who does them."""
 _BRIEFLY: Mapping[Code, str] = {
     "reload-driver": "reload the driver's modules", "restart-imex": "drain its domain, restart nvidia-imex",

@@ -22,9 +22,11 @@ STEPS: Mapping[Step, str] = {
     "stop-jobs": "stop jobs", "restart-service": "restart service", "load-module": "load module",
     "change-setting": "change setting", "reset-gpu": "reset GPU", "reboot": "reboot",
     "power-cycle": "cold power cycle", "reseat": "reseat or recable", "field-diagnostic": "field diagnostic",
-    "replace": "replace", "contact-vendor": "contact the vendor",
+    "replace": "replace", "contact-vendor": "contact the vendor", "contact-host": "contact the host's administrator",
 }  # fmt: skip
-_THEN = "if it is refused as in use, nvidia-smi -pm 0, reset, nvidia-smi -pm 1; then restart the stopped services"
+_THEN = "if it is refused as in use, nvidia-smi{chosen} -pm 0, reset, nvidia-smi{chosen} -pm 1; then restart the" \
+    " stopped services"
+_BY_LOAD = "for it loads every GPU: DCGM has no hardware test for this board; then the diagnostic of its maker"
 SENTENCES: Mapping[Code, str] = {
     "finding-remedy": "{remedy}",
     "drain-host": "take the host out of the scheduler so that no new jobs start",
@@ -85,8 +87,8 @@ SENTENCES: Mapping[Code, str] = {
     "field-diagnostic": "once no job runs on these GPUs; then the vendor's field diagnostic if DCGM finds nothing",
     "field-diagnostic-cooled": "only once the cooling is repaired and no job runs, for it heats every GPU; then the"
     " vendor's field diagnostic if DCGM finds nothing",
-    "field-diagnostic-by-load": "once the cooling is in order and no job runs, for it loads every GPU: DCGM has no"
-    " hardware test for this board; then the diagnostic of its maker",
+    "field-diagnostic-by-load": f"once no job runs, {_BY_LOAD}",
+    "field-diagnostic-by-load-cooled": f"only once the cooling is repaired and no job runs, {_BY_LOAD}",
     "watch-counters": "nothing to do now; act if it comes back or grows",
     "check-program": "debug the program that caused it (compute-sanitizer); suspect the GPU only if several programs"
     " fail on it",
@@ -130,6 +132,7 @@ SENTENCES: Mapping[Code, str] = {
     "move-adapter": "move the adapter to its slot in the reference machine",
     "reseat-part": "reseat it",
     "replace-card": "replace the card{slot} through the vendor's RMA",
+    "replace-retail-card": "replace the card{slot} through the warranty of its maker or seller",
     "replace-dual-gpu-card": "replace the card{slot} that carries {gpus} through the vendor's RMA",
     "replace-carrier": "replace the board or riser that carries {devices}",
     "replace-adapter": "replace the adapter{slot}",
@@ -153,6 +156,8 @@ SENTENCES: Mapping[Code, str] = {
     "vendor-power": "have the vendor check power supplies and power distribution board: the GPU obeys their signal",
     "vendor-network-board": "the adapters are on a network module, GPU board or tray: the vendor takes it out",
     "vendor-missing-device": "have the vendor find out why the device is missing",
+    "contact-host": "power, cooling, slots, resets and tests of the board are out of this virtual machine's reach: give"
+    " who runs its host the saved evidence; a restart on another host tells whether the fault stays with the board",
 }
 _PODS = (
     "; evict the GPU Operator's pods from the node, too (device plugin, gpu-feature-discovery, dcgm, dcgm-exporter):"
@@ -190,7 +195,7 @@ def instruction_text(instruction: Instruction, remedy: str = "") -> str:
     words["at"] = f" at {place}" if place else _NO_LABEL if "position" in values else ""
     words["guest"] = _THROUGH if values.get("guest") else ""
     words["disk"] = _disk(place, values.get("members"), str(words.get("members", "")))
-    return SENTENCES[instruction.code].format(**{"slot": "", **words, "remedy": remedy})
+    return SENTENCES[instruction.code].format(**{"slot": "", "chosen": "", **words, "remedy": remedy})
 
 
 def _disk(name: Value | None, members: Value | None, named: str) -> str:
