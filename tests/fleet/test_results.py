@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from itertools import product
 from pathlib import Path
-from time import gmtime, strftime, time
+from time import gmtime, strftime, strptime, time
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from dgxcheck.facts.limits import FLEET_IDLE_LINES
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.output.fleet.schedulers import may_return, reason_of
-from dgxcheck.source.state_file import DATE
+from dgxcheck.source.state_file import DATE, is_date
 
 SICK = "dgx-1-v100-bar1-small"
 KEY = "pcie.bar1/0000:0a:00.0"
@@ -112,6 +113,18 @@ def test_a_claim_of_a_pass_outlives_no_fault(claim: dict[str, Any], tmp_path: Pa
     fleet = judge([written(tmp_path, at(11, SICK), at(12, **claim))], now_s=NOW)
     assert (fleet.nodes["dgx001"].verdict, len(fleet.unread)) == ("fail", 1)
     assert not may_return(fleet)
+
+
+def test_a_date_is_what_strptime_takes_in_that_form() -> None:
+    years, days = (999, 1000, 1900, 2000, 2026, 2028, 2100, 9999), (0, 1, 28, 29, 30, 31, 32)
+    for year, month, day in product(years, range(14), days):
+        for clock in ("00:00:00", "23:59:61", "24:00:00", "12:60:00", "1:00:00"):
+            text = f"{year:04}-{month:02}-{day:02}T{clock}Z"
+            try:
+                due = strftime(DATE, strptime(text, DATE)) == text
+            except ValueError:
+                due = False
+            assert is_date(text) is due, text
 
 
 def test_an_old_result_proves_nothing(tmp_path: Path) -> None:
