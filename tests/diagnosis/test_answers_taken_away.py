@@ -154,6 +154,18 @@ def test_without_a_layer_nothing_passes(name: str, gap: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOXES)
+def test_a_gpu_of_which_half_is_not_recorded_is_unknown(name: str) -> None:
+    """By questions, whatever the others answer; by answers, whichever they are."""
+    dice, bdf = Random(name), gpus(name)[-1]
+    own = [key for key in keys(name) if bdf in key[0].split()]
+    lines = sorted({line for line, _ in own})
+    asked = {*dice.sample(lines, 2 * len(lines) // 3)}
+    for taken in ([key for key in own if key[0] in asked], dice.sample(own, 2 * len(own) // 3)):
+        findings = not_better(name, {key: {"missing": "unrecorded"} for key in taken})
+        assert verdict(findings, LEAST_CHECKS) is Status.UNKNOWN
+
+
+@pytest.mark.parametrize("name", BOXES)
 def test_a_lack_of_permission_blames_no_hardware(name: str) -> None:
     taken = dict.fromkeys(keys(name), GAPS["denied"])
     findings = not_better(name, taken)

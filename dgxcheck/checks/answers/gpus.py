@@ -6,7 +6,8 @@ no property of the device but a fault of the device, its driver or this user's r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.answers.capability import GEFORCE, is_answered
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
@@ -72,6 +73,11 @@ _ERRORS = (NvmlReturn.DRIVER_NOT_LOADED, NvmlReturn.LIBRARY_NOT_FOUND)
 _ALWAYS = ("gpu.name", "gpu.uuid")
 """What NVML knows of any GPU, by any driver."""
 _MOST = 10
+_MUCH, _OF_ONE = 0.25, 0.5
+"""Of what a GPU should tell, the part without which nothing is known of it."""
+_OF_NVML = "gpu"
+"""Begins the paths of what NVML answers; of NVLinks it depends on their state how much that is."""
+_RECORD_AGAIN = "record the machine again (dgxcheck record FILE), as root"
 
 
 def _answers(box: Box) -> Judged:
@@ -125,6 +131,8 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgem
     required: dict[str, object] = {path: gap for path, gap in silent.items() if _is_due(path, own, alike, model)}
     required |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
+    if (cut := _cut(box, own, alike)) is not None and not required and not gone:
+        return cut
     if not required and not gone:
         what = "its model and " if box.board(gpu) is not None and box.board_id(gpu) else ""
         if not what and sum(len(group.members) for group in alike) < 2:
@@ -135,6 +143,32 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgem
     queries = counted(len(gaps), "query", "queries")
     message = f"no answer to {queries} that this GPU must answer{since}, first {gaps[0].where}: {gaps[0]}"
     return Judgement(Status.UNKNOWN, message, len(gaps), 0, "queries", _evidence(gaps))
+
+
+def _cut(box: Box, own: Facts, alike: Sequence[Group]) -> Judgement | None:
+    """A recording that lacks much of what one GPU answers: of what the others of its model answer there, or where there
+    are none and NVML itself was asked, of what is asked of any."""
+    others = [facts for group in alike for facts in group.members if facts is not own]
+    asked = Counter(path for facts in others or (own,) for path, fact in facts.items()
+                    if path.startswith(_OF_NVML) and not (others and _is_unrecorded(fact)))  # fmt: skip
+    expected = [path for path, times in asked.items() if 2 * times >= len(others)]
+    unasked = [path for path in expected if any(_is_unrecorded(own.get(part)) for part in _and_above(path))]
+    by_nvml = isinstance(box.nvml, Nvml) and isinstance(box.nvml.nvml_version, str)
+    if len(unasked) <= len(expected) * (_MUCH if others else _OF_ONE) or not (others or by_nvml):
+        return None
+    message = f"{len(unasked)} of {len(expected)} answers of this GPU are not in this recording"
+    return Judgement(Status.UNKNOWN, message, len(unasked), 0, "answers", remedy=_RECORD_AGAIN)
+
+
+def _and_above(path: str) -> Iterator[str]:
+    """``gpu_ecc.retired.double`` and the record that it is in, which may be missing as a whole."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
+
+
+def _is_unrecorded(fact: object) -> bool:
+    return isinstance(fact, Missing) and fact.gap is Gap.UNRECORDED
 
 
 def _not_on_pci(box: Box, gpu: Device) -> dict[str, object]:
@@ -207,7 +241,8 @@ CHECKS = (
         rule="Unknown if NVML answers by an invalid value or an error that is none of the GPU's properties, or if NVML"
         " or sysfs has no value of a GPU (not supported, not permitted, not there) where every GPU has one (name,"
         " UUID), where its model is known to, where at least half of the other GPUs of its model in the same ECC and"
-        " MIG mode have one, or where it had one at the first reading.",
+        " MIG mode have one, or where it had one at the first reading; and if much of what such a GPU answers is not"
+        " in a recording.",
         source="nvml-api, the functions' supported devices; dgxcheck/checks/answers/capability.py",
         remedy="run nvidia-smi -q -i BDF as root; if the GPU still does not answer, check the kernel log"
         " for Xids, drain the GPU and reset it",
