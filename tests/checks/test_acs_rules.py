@@ -64,14 +64,29 @@ def test_a_script_that_clears_all_is_one_finding(tmp_path: Path) -> None:
     assert bad(box(changed(tmp_path, facts, "gb200-nvl72")), "gdr") == {("gdr.acs", None, "warn")}
 
 
-def test_adapters_with_ats_serve_virtual_machines() -> None:
-    of = box("dgx-b300")
+def _with_ats(of: Box, *adapters: str) -> Box:
     spaces = of.snapshot.config_space
     assert isinstance(spaces, tuple)
-    rows = tuple(replace(row, ats=True) if row.bdf.endswith("7:00.0") else row for row in spaces)
-    rules = acs_rules(replace(of, snapshot=replace(of.snapshot, config_space=rows)))
+    rows = tuple(replace(row, ats=True) if row.bdf in adapters else row for row in spaces)
+    return replace(of, snapshot=replace(of.snapshot, config_space=rows))
+
+
+_ADAPTERS = [f"0000:{bus:02x}:00.0" for bus in (0x17, 0x37, 0x57, 0x77, 0x97, 0xB7, 0xD7, 0xF3)]
+
+
+def test_adapters_with_ats_serve_virtual_machines() -> None:
+    of = _groups(_with_ats(box("dgx-b300"), *_ADAPTERS), lambda bdf: int(bdf[5:7], 16))
     wanted = {"0000:16:00.0": "1x111x1", "0000:16:01.0": "xx111x1", "0000:14:01.0": "xx111x1"}
-    assert {port: rules[port].bits for port in wanted} == wanted
+    assert {port: acs_rules(of)[port].bits for port in wanted} == wanted
+    assert ("gdr.iommu-groups", None, "warn") not in bad(of, "gdr")
+
+
+@pytest.mark.parametrize(("name", "adapters"), [
+    ("dgx-b300", _ADAPTERS), ("dgx-b300", _ADAPTERS[2:3]), ("gb200-nvl72", ["0002:01:00.0"]),
+])  # fmt: skip
+def test_ats_without_an_iommu_or_on_grace_is_found(name: str, adapters: list[str]) -> None:
+    """rdma_topo, __check_ats(): the bits that it wants without ATS are still those that count."""
+    assert bad(_with_ats(box(name), *adapters), "gdr") == {("gdr.iommu-groups", None, "warn")}
 
 
 def test_a_wrong_port_stops_its_pair_alone() -> None:

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, no_rdma, not_judged, of_host, rdma_configured
 from dgxcheck.checks.host.virtual_machines import hypervisor, in_guest
 from dgxcheck.checks.network.hcas import nics
-from dgxcheck.checks.pcie.acs_rules import AcsRule, acs_rules, pairing
+from dgxcheck.checks.pcie.acs_rules import AcsRule, acs_rules, needless_ats, pairing
 from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.checks.pcie.isolation import (
     BOOT_WITH_PASS_THROUGH,
@@ -159,6 +159,10 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     yield host_part("ACS setting") if subject.bdf is None else bridge_setting(subject.bdf)
 
 
+def _blame_groups(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    yield host_part("ATS setting" if judgement.fault is Fault.ATS else "ACS setting")
+
+
 def iommu(box: Box, devices: list[Device]) -> Precondition:
     """Are the DMA addresses of any of these devices translated? Of a pair, or of all GPUs and HCAs."""
     if (hidden := in_guest(box)) is not None:
@@ -258,8 +262,21 @@ def _of_groups(box: Box, pairs: Sequence[tuple[str, str, bool]]) -> Precondition
     return Precondition("no", Judgement(Status.WARN, message, evidence=evidence, fault=Fault.ACS))
 
 
+_WITHOUT_ATS = (
+    "if no virtual machine uses these adapters, switch it off in their firmware (mlxconfig -d BDF set ATS_ENABLED=0),"
+    " which holds once they are reset; compare rdma_topo check of rdma-core"
+)
+
+
 def _iommu_groups(box: Box) -> Precondition:
-    return in_guest(box) or _of_groups(box, [*_grouped(box)])
+    if (hidden := in_guest(box)) is not None:
+        return hidden
+    if not (translating := needless_ats(box)):
+        return _of_groups(box, [*_grouped(box)])
+    message = f"{first_of(translating)} translate addresses (ATS); GPUs here reach adapters without"
+    evidence = tuple(Evidence(pci_file(bdf, "config"), "ATS capability") for bdf in translating)
+    judgement = Judgement(Status.WARN, message, evidence=evidence, remedy=_WITHOUT_ATS, fault=Fault.ATS)
+    return Precondition("no", judgement if rdma_configured(box) else skip("not-configured", message, *evidence))
 
 
 CHECKS = (
@@ -288,11 +305,12 @@ CHECKS = (
     Check(
         id="gdr.iommu-groups",
         rule="With a ConnectX-8 beside each GPU, and on Grace, warns if a GPU and its adapter or DMA function are not"
-        " in the IOMMU groups that rdma_topo wants and a peer memory module is loaded. Not judged without groups.",
+        " in the IOMMU groups that rdma_topo wants, or if adapters translate addresses (ATS) where it wants none, and a"
+        " peer memory module is loaded. Groups are not judged without any.",
         source="/sys/bus/pci/devices/*/iommu_group; https://github.com/linux-rdma/rdma-core kernel-boot/rdma_topo",
         remedy="compare rdma_topo check of rdma-core: the kernel makes the groups at boot, from the ACS bits that the"
         " kernel parameter pci=config_acs= or the firmware set by then; bits set later with setpci come too late",
         judge=of_host(needs_facts(_iommu_groups)),
-        blames=host("ACS setting"),
+        blames=_blame_groups,
     ),
 )

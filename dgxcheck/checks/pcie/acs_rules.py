@@ -88,8 +88,25 @@ def pairing(box: Box) -> Pairing | None:
         return Pairing(kind="apart", forks=())
     if dma or not forks:
         return Pairing(kind="direct", forks=forks) if forks else None
-    ats = any(row.ats is True for row in rows(box.snapshot.config_space) if row.bdf in adapters)
-    return Pairing(kind="translated" if ats else "inline", forks=forks)
+    translated = {fork.end for fork in forks} <= {*_translating(box)} and _isolates(box)
+    return Pairing(kind="translated" if translated else "inline", forks=forks)
+
+
+def _translating(box: Box) -> list[str]:
+    adapters = _of(box, MELLANOX, _ADAPTERS)
+    return [row.bdf for row in rows(box.snapshot.config_space) if row.ats is True and row.bdf in adapters]
+
+
+def _isolates(box: Box) -> bool:
+    """Does an IOMMU group any device, or is that not known? Without one nothing answers what an adapter asks by ATS."""
+    functions = () if isinstance(box.snapshot.iommu, Missing) else rows(box.snapshot.iommu.functions)
+    return not functions or any(each.group is not None for each in functions)
+
+
+def needless_ats(box: Box) -> list[str]:
+    """Adapters that translate addresses (ATS) where their GPUs must reach them without, as ``__check_ats()`` has it."""
+    here = pairing(box)
+    return _translating(box) if here is not None and here.kind in ("inline", "apart") else []
 
 
 def acs_rules(box: Box) -> Mapping[str, AcsRule]:

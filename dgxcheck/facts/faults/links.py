@@ -156,6 +156,9 @@ class Links:
         about=("host", "memlock limit"))
     BAR1_FULL = FaultKind("bar1-full", "BAR1 has too little free space", "program", steps=("stop-jobs",), source=OWN)
     ACS = FaultKind("acs", "ACS is not set as peer-to-peer traffic needs it", "setting")
+    ATS = FaultKind("ats", "an adapter translates addresses (ATS) where GPUs reach it without", "setting",
+        steps=("change-setting", "reboot"), source="https://github.com/linux-rdma/rdma-core kernel-boot/rdma_topo;"
+        " NVIDIA MFT user manual: mlxconfig")
     IOMMU = FaultKind("iommu", "an IOMMU translates the DMA of GPUs or HCAs", "setting", disturbs="host")
     IOMMU_BLOCKED = FaultKind("iommu-blocked", "an IOMMU blocked an access or interrupt that no driver set up",
         "software", warns="watch", steps=("inspect",), source=OWN)
