@@ -204,11 +204,18 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      "kernel.file-system", Fault.FILE_SYSTEM),
     (("BTRFS error (device sda1 state EA): parent transid verify failed",), "kernel.file-system", Fault.FILE_SYSTEM),
     (("nfs: server 10.1.2.3 not responding, still trying",), "kernel.file-system", Fault.FILE_SERVER),
+    (("megaraid_sas 0000:04:00.0: 5188 (612345678s/0x0001/CRIT) - VD 00/0 is now DEGRADED",), "kernel.disk",
+     Fault.RAID_ALARM),
     (("VFS: file-max limit 65536 reached",), "kernel.out-of-memory", Fault.OUT_OF_FILES),
     # the host
     ((_HUNG, "Call Trace:", _FRAME), "kernel.driver-stuck", Fault.DRIVER_STUCK),
     (("watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [nv_queue:812]",
       "RIP: 0010:_nv012345rm+0x1c/0x60 [nvidia]"), "kernel.driver-stuck", Fault.DRIVER_STUCK),
+    (("nvidia-modeset: ERROR: GPU:1: Error while waiting for GPU progress: 0x0000cb7d:0 2:0:4048:4040",),
+     "kernel.driver-stuck", Fault.DRIVER_STUCK),
+    (("tsc: Marking TSC unstable due to clocksource watchdog",), "host.clock-source", Fault.CLOCK_SOURCE),
+    (("nvidia 0000:06:00.0: swiotlb buffer is full (sz: 2097152 bytes), total 262144 (slots), used 261889 (slots)",),
+     "kernel.out-of-memory", Fault.BOUNCE_BUFFERS),
     ((_HUNG,), "kernel.hung-task", Fault.TASKS_HUNG),
     (("NMI watchdog: Watchdog detected hard LOCKUP on cpu 3",), "kernel.hung-task", Fault.TASKS_HUNG),
     (("rcu: INFO: rcu_sched self-detected stall on CPU",), "kernel.hung-task", Fault.TASKS_HUNG),
@@ -231,6 +238,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
 """Messages that follow each other within a tenth of a second."""
 
 UNJUDGED: tuple[Lines, ...] = (
+    (f"{_MLX5}Port module event: module 0, Cable unplugged",),
+    (f"NVRM: GPU {GPU} is already bound to NovaCore.",),  # and NVML lists it now
     ("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.127.05",),
     ("nvidia-nvlink: Nvlink Core is being initialized, major device number 234",),
     ("NVRM: The NVIDIA probe routine failed for 1 device(s).",),

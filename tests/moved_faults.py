@@ -56,6 +56,7 @@ OF_A_GPU = (
     "geforce-x4-gsp-heartbeat", "geforce-x4-power-cap", "geforce-x4-riser-gen3", "geforce-x4-throttle",
     "geforce-x4-xid-62", "hgx-h100-nvlink-down", "hgx-h100-persistence-off", "hgx-h100-xid-48", "l40s-x8-double-bit",
     "l40s-x8-ecc-off", "l40s-x8-hot", "l40s-x8-power-cap", "l40s-x8-gfw-boot", "gb200-nvl72-memory-node",
+    "l40s-x8-nova", "hgx-h100-d3cold",
     "dgx-a100-80-xid-95", "dgx-a100-80-power-cap", "dgx-a100-80-gpu-x8", "big-sur-gpu-x8", "big-sur-off-bus",
     "big-sur-persistence-off",
 )  # fmt: skip
@@ -132,7 +133,8 @@ STAYS = {
          "pcie-x4-init-denied", "pcie-x8-handle-refused", "pcie-x8-no-worker"),
         "unknown: nothing is to blame for what could not be read"),
     **dict.fromkeys(
-        ("dgx-a100-no-mlx5-ib", "dgx-a100-no-nvme", "dgx-h100-gsp-image-missing"), "of a module or driver"),
+        ("dgx-a100-no-mlx5-ib", "dgx-b200-no-mlx5-ib", "dgx-a100-no-nvme", "dgx-h100-gsp-image-missing"),
+        "of a module or driver"),
     "dgx-a100-container-shut": "of a container",
     **dict.fromkeys(
         ("vgpu-l40s-gsp-timeout", "vm-h100-x8-remap-failed"), "of a virtual machine, whose GPUs are below no bridge"),
@@ -160,7 +162,7 @@ STAYS = {
         ("k80-x8-dimm-flood", "pcie-x8-dimm-uncorrected", "k80-x8-two-dimms-of-a-socket", "pcie-x8-edac-total",
          "dgx-a100-apei-memory", "dgx-2-machine-check", "pcie-x4-cpu-throttled",
          "dgx-station-v100-driver-stuck", "dgx-station-v100-disk-medium-errors", "pcie-x8-disk-failing",
-         "dgx-a100-nvme-dropped", "pcie-x8-gpu-unplugged",
+         "dgx-a100-nvme-dropped", "pcie-x8-gpu-unplugged", "dgx-h200-raid0-disk-gone", "dgx-b200-slot-contained",
          "dgx-1-p100-maxcpus", "pcie-x8-numa-off", "k80-x8-numa-two-nodes-one-root",
          "dgx-2-node-without-memory", "dgx-2-distances-odd", "dgx-1-v100-no-msi",
          "dgx-a100-nps1", "dgx-1-v100-socket-missing",
@@ -192,7 +194,8 @@ STAYS = {
          "dgx-b300-port-down", "gh200-remap-failed",
          "dgx-b300-acs-gpu-port", "dgx-b300-nic-x8", "dgx-b300-off-bus", "dgx-b300-port-400", "dgx-b300-uplink-gen3",
          "dgx-h200-fabric-not-started", "dgx-h200-nvswitch-fatal", "dgx-h200-power-brake", "gb200-nvl72-port-down",
-         "gb200-nvl72-tray-unregistered", "gb300-nvl72-acs-gpu-port", "gb300-nvl72-iommu-groups", "gb300-nvl72-nic-x8",
+         "gb200-nvl72-tray-unregistered", "gb300-nvl72-acs-gpu-port", "gb300-nvl72-iommu-groups", "gb200-nvl72-ats",
+         "gb300-nvl72-nic-x8",
          "geforce-x4-riser-fatal", "gh200-c2c-down", "gh200-double-bit", "gh200-ecc-off", "gh200-hca-x8",
          "gh200-numa-balancing", "gh200-off-bus", "gh200-port-down", "hgx-h100-acs-switch", "hgx-h100-governor",
          "hgx-h100-hca-x8", "hgx-h100-off-bus", "l40s-x8-acs-switch", "l40s-x8-uplink-gen3"),

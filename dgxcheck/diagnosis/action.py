@@ -43,7 +43,7 @@ Code = Literal[
     "replace-cable", "replace-disk", "replace-one-disk", "replace-dimms", "replace-supply", "restore-array",
     "replace-part", "reassemble-array",
     # what only the vendor does
-    "vendor-gpu-tray", "vendor-water-cooled", "vendor-board", "vendor-missing-device", "vendor-driver",
+    "vendor-gpu-tray", "vendor-water-cooled", "vendor-board", "vendor-disk", "vendor-missing-device", "vendor-driver",
     "vendor-power", "vendor-network-board",
     # what only the host of a virtual machine can do
     "contact-host",
@@ -207,6 +207,7 @@ SOURCES: Mapping[Code, str] = {
     "vendor-gpu-tray": _SERVICE,
     "vendor-water-cooled": "NVIDIA DGX Station user guide: water cooling",
     "vendor-board": _SERVICE,
+    "vendor-disk": f"{_SERVICE}; md(4)",
     "vendor-missing-device": _SERVICE,
     "vendor-power": _SERVICE,
     "vendor-network-board": "NVIDIA DGX H100, B200 and B300 user guides: network modules; GB200 and GB300: compute"

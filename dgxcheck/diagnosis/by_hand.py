@@ -200,6 +200,8 @@ def replacing(box: Box, component: Component, faults: Collection[FaultKind | Non
 
 def vendor(box: Box, component: Component) -> Instruction:
     """What to have the vendor repair."""
+    if component.kind == "disk":
+        return Instruction(code="vendor-disk", values={"name": component.name, "members": ()})
     of_gpus = has_gpus(box, component) and component.kind not in ("host-bridge", "socket")
     code = _VENDOR.get(form_factor(box, component)) if of_gpus else None
     if component.part == "power supply":

@@ -10,18 +10,23 @@ from dgxcheck.facts.record import Record
 EARLIER_DAYS = 30
 """An Xid that is longer ago counts as another event, not as a recurrence."""
 Severity = Literal["corrected", "nonfatal", "fatal"]
-HcaTrouble = Literal["not started", "off bus", "firmware", "health", "module", "temperature", "power", "stalled"]
+HcaTrouble = Literal[
+    "not started", "off bus", "firmware", "health", "module", "temperature", "power", "stalled",
+    "unplugged",
+]  # fmt: skip
 """Driver gave up, no answer on PCIe, firmware does not respond or reports an error that it survived, module or cable of
-a port, too hot, insufficient slot power, a transmit queue that timed out."""
+a port, too hot, insufficient slot power, a transmit queue that timed out, a port without a cable."""
 
 HostTrouble = Literal[
     "memory", "machine check", "throttled", "stuck", "disk", "array", "file system", "unplugged", "panic", "oops",
-    "hung", "out of memory", "crashed", "file server", "out of files", "no BAR", "nvlink",
+    "hung", "out of memory", "crashed", "file server", "out of files", "no BAR", "nvlink", "clock",
+    "bounce buffers", "controller",
 ]  # fmt: skip
 """Memory error, another machine check, CPU too hot, a task stuck in the NVIDIA driver, I/O error, array that lost a
 disk, damaged file system, PCIe slot that lost its device; the kernel panicked, hit a bug, or saw a task or CPU hang
 elsewhere; a process was killed for lack of memory, or crashed in a library of NVIDIA; a file server does not respond,
-no file can be opened any more, no address space for a BAR, NVLinks that the driver could not detect."""
+no file can be opened any more, no address space for a BAR, NVLinks that the driver could not detect, a time stamp
+counter that is unstable, no bounce buffer for a transfer, a RAID controller's own alarm."""
 
 
 NoStart = Literal["", "power", "bars", "firmware", "unsupported", "not-open", "needs-open", "claimed"]
@@ -142,12 +147,12 @@ class HostEvent(Record, nature="event"):
 
     trouble: HostTrouble
     part: str
-    """DIMM, CPU and bank, task, disk, array, bus id of the port above the slot, process, or reason of a panic; empty
-    where the line names none."""
+    """DIMM, CPU and bank, task, disk, array, bus id of a controller, of the device without buffers or of the port above
+    the slot, process, or reason of a panic or an unstable clock; empty where the line names none."""
     group: str
     """Of memory the controller (``mc1``), socket or module, of an array the disk that failed, of a port its slot, of a
-    BAR its number, of an oops the kernel module, of a crash the library; ``hardware`` of a panic that hardware asked
-    for, ``cgroup`` of a process that its own limit of memory ended."""
+    BAR its number, of a controller what it says, of an oops the kernel module, of a crash the library; ``hardware`` of
+    a panic that hardware asked for, ``cgroup`` of a process that its own limit of memory ended."""
     corrected: bool | None
     """Of memory and machine checks."""
     seconds: float

@@ -34,7 +34,7 @@ _OFF = (
     Form("NVRM: The NVIDIA GPU ", rf"{_GPU}{_PCI_ID} installed in this system has fallen off the bus"),
     Form(
         "Unable to change power state from D3cold to D0, device inaccessible",
-        before=r"nvidia (?P<bus>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\.[0-7]: ",
+        before=r"(?:nvidia|vfio-pci) (?P<bus>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\.[0-7]: ",
     ),
 )
 """The kernel says the last of a device whose configuration space reads as ones (drivers/pci/pci.c)."""
@@ -57,6 +57,7 @@ _NOT_STARTED: Mapping[Form, NoStart] = {
     Form("nvidia: probe of ", rf"{_GPU} failed with error -\d"): "",
     Form(": probe with driver nvidia failed with error -", before=rf"nvidia {_GPU}"): "",
     Form("NVRM: The NVIDIA probe routine was not called for "): "claimed",
+    Form("NVRM: GPU ", rf"{_GPU} is already bound to \w"): "claimed",
     Form("NVRM: request_mem_region failed for ", r"\d{1,9}M @ 0x"): "claimed",
 }
 """Lines that name their GPU, or none."""

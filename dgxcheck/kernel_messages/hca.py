@@ -40,6 +40,7 @@ _TROUBLES: Mapping[Form, HcaTrouble] = {
     Form("High temperature on sensors", before=_HCA): "temperature",
     Form("Detected insufficient power on the PCIe slot", before=_HCA): "power",
     Form("TX timeout detected", before=_HCA): "stalled",
+    Form("Port module event: module ", r"(?P<module>\d{1,3}), (?P<what>Cable unplugged)", before=_HCA): "unplugged",
 }  # fmt: skip
 """health.c, cmd.c (no answer at all; a command that is answered late says "recovered after timeout"), events.c,
 en_main.c."""

@@ -1,7 +1,8 @@
 """Messages about the host: the kernel or a program gave up, tasks and CPUs that hang, memory that ran out, heat.
 
 Linux kernel/panic.c, arch/x86/mm/fault.c, arch/arm64/kernel/traps.c, kernel/hung_task.c, kernel/watchdog.c,
-kernel/rcu/tree_stall.h, mm/oom_kill.c, arch/x86/kernel/traps.c and nmi.c; drivers/thermal/intel/therm_throt.c.
+kernel/rcu/tree_stall.h, mm/oom_kill.c, arch/x86/kernel/traps.c, tsc.c and nmi.c; kernel/dma/swiotlb.c;
+drivers/thermal/intel/therm_throt.c; of the NVIDIA driver src/nvidia-modeset.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages.form import Form, Lines, first_match
@@ -76,6 +78,11 @@ _CRASHED = (
         r" sp:[0-9a-f]{1,16} error:[0-9a-f]{1,8} in " + _LIBRARY, forgeable=True,
     ),
 )  # fmt: skip
+_CLOCK = Form("Marking TSC unstable due to ", r"(?P<why>(?!running on).{1,60})", before="(?:tsc: )?")
+_PROGRESS = Form("nvidia-modeset: ERROR: GPU:", r"\d{1,2}: Error while waiting for GPU progress: ")
+_BOUNCE = Form(
+    ": swiotlb buffer is full (sz: ", r"\d{1,12} bytes\)", before=rf"[\w-]{{1,64}} (?P<bdf>{PATTERN})"
+)
 _NMI = Form("NMI: ", r"(?P<what>PCI system error \(SERR\)|IOCK error)")
 
 
@@ -92,6 +99,12 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             yield _event("panic", why, seconds, message, "hardware" if _BY_HARDWARE.match(why) else "")
         elif match := _NMI.match(message):
             yield _event("machine check", match["what"], seconds, message, corrected=False)
+        elif match := _CLOCK.match(message):
+            yield _event("clock", match["why"], seconds, message)
+        elif _PROGRESS.match(message):
+            yield _event("stuck", "nvidia-modeset", seconds, message)
+        elif match := _BOUNCE.match(message):
+            yield _event("bounce buffers", match["bdf"], seconds, message)
         elif match := _KILLED.match(message):
             group = "cgroup" if match["cgroup"] else ""
             yield _event("out of memory", match["name"], seconds, message, group)

@@ -1,7 +1,7 @@
 """Messages about disks, arrays, file systems and file servers.
 
-Linux block/blk-core.c, fs/buffer.c, drivers/nvme/host, drivers/scsi/sd.c, drivers/md, fs/ext4, fs/jbd2, fs/xfs,
-fs/btrfs, net/sunrpc/clnt.c, fs/file_table.c.
+Linux block/blk-core.c, fs/buffer.c, drivers/nvme/host, drivers/scsi/sd.c and megaraid, drivers/md, fs/ext4, fs/jbd2,
+fs/xfs, fs/btrfs, net/sunrpc/clnt.c, fs/file_table.c.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages.form import Form, Lines, first_match
@@ -45,6 +46,11 @@ _FILE_SYSTEM = (
     Form("BTRFS", rf"(?:: | )(?:error|critical) \(device {_NAME}(?: state \w{{1,8}})?\)"),
 )  # fmt: skip
 _ARRAY = Form("md/raid", rf"[\w-]{{0,8}}:(?P<array>md\w{{1,31}}): Disk failure on {_NAME}(?:,| detected)")
+_CONTROLLER = Form(
+    "megaraid_sas ",
+    rf"(?P<bdf>{PATTERN}): \d{{1,12}} \([^)]{{1,40}}/0x[0-9a-f]{{4}}/(?:CRIT|FATAL|DEAD)\) - (?P<what>.{{1,200}})",
+)
+"""Alarms of the controller's firmware; drivers/scsi/megaraid prints no lower class."""
 _SERVER_SILENT = Form("nfs: server ", r"(?P<server>\S{1,255}) not responding, (?:still trying|timed out)")
 _SERVER_ANSWERS = Form("nfs: server ", r"(?P<server>\S{1,255}) OK")
 _FILES = Form("VFS: file-max limit ", r"\d{1,20} reached")
@@ -65,6 +71,8 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             yield _event("disk", whole_disk(disk), seconds, message)
         elif match := first_match(_FILE_SYSTEM, message):
             yield _event("file system", whole_disk(match["disk"]), seconds, message)
+        elif match := _CONTROLLER.match(message):
+            yield _event("controller", match["bdf"], seconds, message, match["what"].strip())
         elif _FILES.match(message):
             yield _event("out of files", "", seconds, message)
 

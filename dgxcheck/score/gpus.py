@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.gpu.clocks import slowdown
 from dgxcheck.checks.gpu.inventory import count, short
 from dgxcheck.checks.gpu.presence import unlisted
+from dgxcheck.facts.ids import OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.record import Record, replace
@@ -21,7 +22,7 @@ from dgxcheck.score.expectation import Area, Expectation
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_above
 
-_UNUSED = (None, "nouveau")
+_UNUSED = (None, *OF_THE_KERNEL)
 
 
 def usable(box: Box) -> list[Device]:

@@ -42,7 +42,7 @@ def test_each_line_of_the_kernel_log_is_judged() -> None:
     for lines, check, fault in JUDGED:
         found = bad_findings(with_log(machine, lines), check)
         assert {bad.judgement.fault for bad in found} == {fault}, lines
-        assert {bad.witness for bad in found} == {"log"}
+        assert {bad.witness for bad in found} == {"log" if check.startswith("kernel.") else "state"}
         assert all(bad.blames and escalation(bad.blames[0], [fault]) for bad in found), lines
 
 
@@ -88,11 +88,9 @@ def test_a_gpu_that_another_driver_was_given_is_no_fault() -> None:
     gpus = (given, *others)
     made = replace(machine, gpus=gpus, topology=replace(machine.topology, devices=gpus))
     assert not bad_findings(with_log(made, lines), "kernel.gpu-start")
-    taken = replace(given, function=replace(function, driver="nouveau"))
+    taken = replace(given, function=replace(function, driver="nouveau"))  # driver.bound reports it
     made = replace(machine, gpus=(taken, *others), topology=replace(machine.topology, devices=(taken, *others)))
-    assert [bad.judgement.fault for bad in bad_findings(with_log(made, lines), "kernel.gpu-start")] == [
-        Fault.GPU_REFUSED
-    ]
+    assert not bad_findings(with_log(made, lines), "kernel.gpu-start")
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ ELSEWHERE = {
          "dgx-1-v100-brakes-scattered", "dgx-h200-power-brake",
          "dgx-1-v100-no-gpu-starts", "dgx-2-open-modules", "dgx-2-trunks-slow",
          "dgx-a100-gsp-everywhere", "dgx-a100-ports-down", "dgx-a100-iommu-refuses-gpu", "dgx-a100-no-mlx5-ib",
+         "dgx-b200-no-mlx5-ib", "l40s-x8-nova", "dgx-b200-slot-contained",
          "dgx-a100-no-nvme", "dgx-h100-gsp-image-missing")
     ),
     # the link or the switch on the board that the devices named share

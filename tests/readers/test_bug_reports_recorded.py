@@ -25,7 +25,7 @@ READ = {
     CUT: ("unknown", set()),
     NOUVEAU: ("fail", {"driver.bound"}),
     "430-1080ti-z10ped8.log.gz": ("pass", set()),
-    "352-titanx-2015-plain.log": ("pass", set()),
+    "352-titanx-2015-plain.log": ("warn", {"host.clock-source"}),  # TSC unstable: check_tsc_sync_source failed
     FALLEN: ("fail", {"driver.library", "kernel.off-bus"}),
 }
 """Verdict, and the checks that warn or fail."""

@@ -17,7 +17,7 @@ from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.ids import MELLANOX
+from dgxcheck.facts.ids import MELLANOX, OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
@@ -31,7 +31,7 @@ _FIRST_WORKING = 0x1000
 """Adapters with a lower id wait for their firmware: network.firmware."""
 _RDMA_MODULES = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}
 _ASLEEP = ("D3hot", "D3cold")
-_BLACKLIST = "blacklist nouveau in /etc/modprobe.d, rebuild the initramfs"
+_BLACKLIST = "blacklist {} in /etc/modprobe.d, rebuild the initramfs"
 _OF_SWITCH = "search dmesg for nvidia-nvswitch errors and for why the driver does not hold it"
 
 
@@ -84,9 +84,9 @@ def _of_device(box: Box, kind: _Kind, function: PciFunction) -> Judgement:
     evidence = (Evidence(pci_file(function.bdf, "driver"), name or "none"),)
     if name is None:
         return _unbound(box, kind, function, evidence)
-    if name == "nouveau":
-        message, fault = "bound to nouveau", Fault.NOUVEAU
-        return Judgement(Status.FAIL, message, name, "nvidia", "", evidence, remedy=_BLACKLIST, fault=fault)
+    if kind is _GPU and name in OF_THE_KERNEL:
+        message, remedy = f"bound to {name}", _BLACKLIST.format(OF_THE_KERNEL[name])
+        return Judgement(Status.FAIL, message, name, "nvidia", "", evidence, remedy=remedy, fault=Fault.NOUVEAU)
     if name not in kind.drivers:
         return _set_aside(box, kind, function, name, evidence)
     if kind is _HCA and function.class_code is not None and _lacks_rdma(box, function):
@@ -234,11 +234,11 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 CHECKS = (
     Check(
         id="driver.bound",
-        rule="Fails if an NVIDIA GPU is bound to nouveau; if no driver is bound to an NVSwitch, or to a GPU or HCA"
-        " while others of its model have one; and if mlx5_core or mlx4_core holds an InfiniBand adapter of which no"
-        " RDMA device is made. Warns about any other GPU, HCA or NVMe disk without a driver, and about a GPU, HCA or"
-        " NVSwitch that another driver (vfio-pci) sets aside while most of its model are in use and no virtual machine"
-        " runs. Virtual functions and containers are not judged.",
+        rule="Fails if an NVIDIA GPU is bound to a driver of the kernel (nouveau, nova); if no driver is bound to an"
+        " NVSwitch, or to a GPU or HCA while others of its model have one; and if mlx5_core or mlx4_core holds an"
+        " InfiniBand adapter of which no RDMA device is made. Warns about any other GPU, HCA or NVMe disk without a"
+        " driver, and about a GPU, HCA or NVSwitch that another driver (vfio-pci) sets aside while most of its model"
+        " are in use and no virtual machine runs. Virtual functions and containers are not judged.",
         source="link driver in /sys/bus/pci/devices/BDF, /sys/module, /sys/class/infiniband",
         remedy="load the module of its driver (modprobe), bind the device to it (/sys/bus/pci/drivers/DRIVER/bind) and"
         " read the kernel log, which says why the driver does not take it",

@@ -129,7 +129,10 @@ def _gpu_node(box: Box, gpu: Device) -> Judgement:
         return _opened(box, [node])
     others = {row.minor for row in need(box.nvml).gpus if row.bdf != gpu.bdf}
     spare = [each.path for number, each in enumerate(nodes) if each.opens is True and number not in others]
-    if not spare or in_container(box) or len(nodes) != len(box.topology.gpus) or guest(box) is not None:
+    log = box.snapshot.kernel_log
+    fell = () if isinstance(log, Missing) else log.off_bus  # the node of a GPU that is gone stays
+    gone = any(box.topology.device(event.bdf) is None for event in fell)
+    if not spare or gone or in_container(box) or len(nodes) != len(box.topology.gpus) or guest(box) is not None:
         return skip("not-recorded", f"/dev/nvidia{minor} was not checked")
     evidence = (answered(minor, "nvmlDeviceGetMinorNumber", gpu.bdf or ""), Evidence(spare[0], True))
     message = f"NVML gives it minor number {minor}, while {', '.join(spare)} belongs to no GPU"

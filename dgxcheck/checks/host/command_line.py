@@ -28,8 +28,10 @@ _EFFECTS: Mapping[str, Mapping[str, str]] = {
         "noaer": "switches off the reports of PCIe errors",
         "nommconf": "hides the extended PCI configuration space",
         "off": "hides the PCI bus",
+        "pcie_bus_peer2peer": "limits PCIe packets to 128 bytes",
     },
     "pcie_ports": {"compat": "switches off hot-plug and the reports of PCIe errors"},
+    "pcie_aspm": {"force": "switches on power saving (ASPM) of links that claim not to support it"},
     "mce": {"off": "switches off machine checks"},
     "nomce": {_ANY: "switches off machine checks"},
     "acpi": {"off": "switches off ACPI"},
@@ -60,7 +62,8 @@ CHECKS = (
     Check(
         id="host.command-line",
         rule="Warns about parameters of the kernel that limit CPUs or memory, hide NUMA nodes or PCI configuration"
-        " space, or switch off MSI, APIC, ACPI, machine checks or the reports of PCIe errors.",
+        " space, force power saving or small packets on PCIe, or switch off MSI, APIC, ACPI, machine checks or the"
+        " reports of PCIe errors.",
         source="/proc/cmdline; Linux Documentation/admin-guide/kernel-parameters.txt",
         remedy="if this was not intended, remove that parameter (grubby --update-kernel=ALL"
         " --remove-args=PARAMETER, or /etc/default/grub and update-grub)",

@@ -166,6 +166,12 @@ def _governors(policies: Sequence[CpuPolicy]) -> Iterator[tuple[str, Evidence]]:
 
 
 def _clock_source(box: Box) -> Judgement:
+    log = box.snapshot.kernel_log
+    marked = None if isinstance(log, Missing) else next((event for event in log.host if event.trouble == "clock"), None)
+    if marked is not None and guest(box) is None:
+        message = f"the kernel marked the time stamp counter unstable: {marked.part}"
+        said = (Evidence("kernel log", marked.line),)
+        return Judgement(Status.WARN, message, evidence=said, fault=Fault.CLOCK_SOURCE)
     name = need(need(box.snapshot.host).clock_source)
     evidence = (Evidence("/sys/devices/system/clocksource/clocksource0/current_clocksource", name),)
     if (vm := guest(box)) is not None:
@@ -225,7 +231,7 @@ CPU_CLOCK = (
         id="host.clock-source",
         rule="Warns if the kernel does not take the time from the CPU's time stamp counter but from a slow timer of the"
         " chip set: it found the counter unstable, or a parameter chose it. Not judged in virtual machines.",
-        source="current_clocksource of /sys/devices/system/clocksource; Meta GCM checks it",
+        source="current_clocksource of /sys/devices/system/clocksource; the kernel log (arch/x86/kernel/tsc.c)",
         remedy="search dmesg for clocksource (Marking clocksource tsc unstable); look for clocksource= and tsc= on the"
         " kernel command line; update the system firmware at the next maintenance",
         judge=per_host(_clock_source),

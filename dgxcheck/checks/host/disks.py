@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.host.lost_disks import arrays_of, lost_members, members_gone
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray
@@ -22,14 +23,11 @@ from dgxcheck.profiles.model import Number
 _DOWN = ("inactive", "broken")
 """Of ``array_state``: https://docs.kernel.org/admin-guide/md.html"""
 _REDUNDANT = ("raid1", "raid4", "raid5", "raid6", "raid10")
-_REBUILD = (
-    "find the missing disk (mdadm --detail, cat /proc/mdstat, the kernel log), then reassemble the array (mdadm --stop;"
-    " mdadm --assemble); replace a disk that failed"
-)
+_FIND = "find the missing disk (mdadm --detail, cat /proc/mdstat, the kernel log)"
+_REBUILD = "{}, then reassemble the array (mdadm --stop; mdadm --assemble); replace a disk that failed"
 _RESTORE = (
-    "this level has no redundancy: find the missing disk (cat /proc/mdstat, the kernel log) and save what mdadm"
-    " --examine says of each member; create nothing: its data comes back with the disk; only if the disk failed for"
-    " good, restore the data from backup"
+    "this level has no redundancy: {} and save what mdadm --examine says of each member; create nothing: its data comes"
+    " back with the disk; only if the disk failed for good, restore the data from backup"
 )
 _CONTAINER = ("container", "-100")
 """Levels of what only holds the metadata of arrays (Intel VROC); it is always inactive."""
@@ -38,8 +36,8 @@ _CONTAINER = ("container", "-100")
 def _disks(box: Box) -> Judged:
     storage = box.snapshot.storage
     disks = need(need(storage).disks)
-    arrays = _arrays(box)
-    judged = [(Subject(kind="disk", name=array.name, bdf=None), ruled(_array, array)) for array in arrays]
+    arrays = arrays_of(box)
+    judged = [(Subject(kind="disk", name=array.name, bdf=None), ruled(_array, box, array)) for array in arrays]
     reference = expected(box, "host.data")
     if isinstance(reference, Number):
         down = [subject.name for subject, judgement in judged if judgement.status in (Status.WARN, Status.FAIL)]
@@ -49,7 +47,7 @@ def _disks(box: Box) -> Judged:
     yield from judged
 
 
-def _array(array: MdArray) -> Judgement:
+def _array(box: Box, array: MdArray) -> Judgement:
     if not isinstance(array.level, Missing) and array.level in _CONTAINER:
         return skip("not-supported", "holds the metadata of other arrays")
     state, degraded, members = need(array.state), array.degraded, array.members
@@ -69,28 +67,20 @@ def _array(array: MdArray) -> Judgement:
     if not isinstance(members, Missing):
         evidence.append(Evidence(f"{BLOCK}/{array.name}/slaves", list(members)))
     redundant = array.level in _REDUNDANT
-    gone = 0 if redundant else _members_gone(array)
+    gone = 0 if redundant else members_gone(array)
+    lost = ", ".join(lost_members(box, array))
+    find = f"find out why {lost} left it (the kernel log; smartctl -a, nvme smart-log)" if lost else _FIND
     if state in _DOWN or gone:
         trouble = state if state in _DOWN else f"{state}, but lacks {counted(gone, 'disk')}"
         return Judgement(
             Status.FAIL, f"{name} is {trouble}{size}", state, evidence=tuple(evidence), fault=Fault.ARRAY_FAILED,
-            remedy=_REBUILD if redundant else _RESTORE,
+            remedy=(_REBUILD if redundant else _RESTORE).format(find),
         )  # fmt: skip
     if missing:
         message = f"{name} is degraded: {counted(missing, 'disk')} missing{size}"
-        remedy = (
-            "find the missing member and the reason in the kernel log; if its device is back without errors:"
-            f" mdadm /dev/{array.name} --re-add DEVICE"
-        )
+        remedy = f"{find}; if its device is back without errors: mdadm /dev/{array.name} --re-add DEVICE"
         return Judgement(Status.WARN, message, missing, 0, "disks", tuple(evidence), fault=Fault.DISK, remedy=remedy)
     return Judgement(Status.PASS, f"{name} is {state}", 0, 0, "disks", tuple(evidence))
-
-
-def _members_gone(array: MdArray) -> int:
-    """Disks that the array is configured for and does not have; not every kernel sets ``array_state`` to broken."""
-    if isinstance(array.raid_disks, Missing) or isinstance(array.members, Missing):
-        return 0
-    return max(0, array.raid_disks - len(array.members))
 
 
 def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict[str, int] | Missing:
@@ -115,7 +105,7 @@ def data_volume(box: Box) -> float | Missing:
     sizes = _volumes(box)
     if isinstance(sizes, Missing):
         return sizes
-    inactive = {array.name for array in _arrays(box) if array.state in _DOWN and array.level not in _CONTAINER}
+    inactive = {array.name for array in arrays_of(box) if array.state in _DOWN and array.level not in _CONTAINER}
     return max((size for name, size in sizes.items() if name not in inactive), default=0) / 1e12
 
 
@@ -138,12 +128,7 @@ def _volumes(box: Box) -> dict[str, int] | Missing:
         return storage
     if isinstance(storage.disks, Missing):
         return storage.disks
-    return volumes(storage.disks, _arrays(box))
-
-
-def _arrays(box: Box) -> tuple[MdArray, ...]:
-    storage = box.snapshot.storage
-    return () if isinstance(storage, Missing) or isinstance(storage.arrays, Missing) else storage.arrays
+    return volumes(storage.disks, arrays_of(box))
 
 
 def _volume(

@@ -21,9 +21,11 @@ from dgxcheck.checks.kernel_log.device_log import (
     per_device,
     reach,
 )
+from dgxcheck.checks.placement.missing import place_of
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.ids import NVIDIA, OF_THE_KERNEL
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.record import Record, replace
@@ -111,7 +113,10 @@ def earlier_falls(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
     return [xid for xid in earlier_xids(log, bdf) if xid.number == OFF_BUS]
 
 
-def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement | None:
+def _off_bus(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement | None:
+    function = box.topology.functions.get(bdf)
+    if gpu is None and function is not None and function.vendor != NVIDIA:
+        return None
     all_times = [event for event in log.off_bus if event.bdf == bdf]
     now = [event for event in all_times if not event.past]
     falls = {xid.boot for xid in earlier_falls(log, bdf)}
@@ -146,6 +151,12 @@ def _only_unlisted(box: Box) -> Device | None:
     return unlisted[0] if len(unlisted) == 1 else None
 
 
+def _blame_off_bus(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The GPU; also the place of one that is missing, where PCI does not list it any more."""
+    yield from gpu_itself(box, at, judgement)
+    yield from place_of(box, at.bdf)
+
+
 def _silent(box: Box, gpu: Device) -> bool:
     """Does NVML count it and get no answer of it? It opens GPUs by index whether they started or not."""
     return any(gap.gap is Gap.LOST and is_about(gap, gpu.bdf) for gap in box.gaps)
@@ -161,7 +172,7 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
         before = f"the driver could not start it before it was last loaded{reach(log)}"
         return Judgement(Status.PASS, before) if all_times else None
     reason = _reason(now) if now else _REASONS["bars"]
-    if reason is _REASONS["claimed"] and gpu is not None and bound(gpu) not in (None, "nvidia", "nouveau"):
+    if reason is _REASONS["claimed"] and gpu is not None and (listed or bound(gpu) not in (None, "nvidia")):
         return None
     if _OF_A_MODEL & {event.why for event in now} and gpu is not None and _runs_others(box, gpu):
         reason = _ALONE
@@ -195,7 +206,7 @@ def _starts(box: Box) -> Judged:
     yield from _modules(box, log)
     now = [event for event in log.not_started if event.bdf is None and not event.past]
     if now and all(event.why == "claimed" for event in now):
-        others = {str(bound(gpu)) for gpu in box.topology.gpus} - {"nvidia", "nouveau", "None"}
+        others = {str(bound(gpu)) for gpu in box.topology.gpus} - {"nvidia", "None", *OF_THE_KERNEL}
         now = [] if others else now  # a GPU that was given away on purpose (vfio-pci) is not missed
     if now and _only_unlisted(box) is None:
         reason = _reason(now)
@@ -278,7 +289,7 @@ CHECKS = (
         source="Xid 79; https://github.com/NVIDIA/NVSentinel/issues/155 for those without an Xid",
         remedy=REMEDIES["off-bus"],
         judge=per_device(_off_bus, _fell, "did not fall off the bus"),
-        blames=gpu_itself,
+        blames=_blame_off_bus,
     ),
     Check(
         id="kernel.gpu-start",

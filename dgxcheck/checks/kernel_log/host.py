@@ -112,6 +112,18 @@ def _memory_and_files(box: Box) -> Judged:
             remedy="find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only"
             " where that many are meant",
         )  # fmt: skip
+    if not isinstance(log, Missing) and (events := events_of(log, "bounce buffers")):
+        names = first_of([*dict.fromkeys(event.part for event in events)])
+        yield replace(HOST, part="bounce buffers"), Judgement(
+            Status.WARN, f"transfers of {names} found no bounce buffer {counted(len(events), 'time')}{reach(log)}",
+            len(events), 0, evidence=lines(log, events), fault=Fault.BOUNCE_BUFFERS,
+            remedy=Fault.BOUNCE_BUFFERS.remedy,
+        )  # fmt: skip
+
+
+def _blame_memory(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    bounce = judgement.fault is Fault.BOUNCE_BUFFERS
+    yield host_part("bounce buffers") if bounce else host_part("free memory", at.part)
 
 
 def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -139,9 +151,10 @@ def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 CHECKS = (
     Check(
         id="kernel.driver-stuck",
-        rule="Warns if a task was blocked for minutes, or a CPU locked up, in a function of the NVIDIA driver. Tasks"
-        " that hang elsewhere are not judged.",
-        source="Linux kernel/hung_task.c and kernel/watchdog.c; the stack names the driver's module",
+        rule="Warns if a task was blocked for minutes, or a CPU locked up, in a function of the NVIDIA driver, and if"
+        " nvidia-modeset waits for a GPU that makes no progress. Tasks that hang elsewhere are not judged.",
+        source="Linux kernel/hung_task.c and kernel/watchdog.c; the stack names the driver's module; of the driver"
+        " src/nvidia-modeset",
         remedy="nvidia-bug-report.sh --safe-mode --extra-system-data; look for an Xid at that time and try"
         " nvidia-smi: where it hangs too, only a reboot helps",
         judge=_of_host(_stuck, "no task hung in the NVIDIA driver", "stuck"),
@@ -171,13 +184,14 @@ CHECKS = (
     Check(
         id="kernel.out-of-memory",
         rule="Warns if the kernel killed processes because host memory ran out, or a service of NVIDIA at a limit of"
-        " its own, and if the limit of open files of the whole host was reached. Other processes that reach the limit"
+        " its own, if the limit of open files of the whole host was reached, and if a device found no bounce buffer"
+        " (swiotlb). Other processes that reach the limit"
         " of their job or container are not a fault.",
-        source="Linux mm/oom_kill.c, fs/file_table.c; Documentation/admin-guide/mm/concepts.rst",
+        source="Linux mm/oom_kill.c, fs/file_table.c, kernel/dma/swiotlb.c; Documentation/admin-guide/mm/concepts.rst",
         remedy="restart the services that were killed (systemctl --failed); find what takes the memory (ps, slabtop,"
         " /dev/shm) and limit it, or give jobs less",
         judge=_memory_and_files,
-        blames=host("free memory"),
+        blames=_blame_memory,
     ),
     Check(
         id="kernel.program-crash",

@@ -11,13 +11,14 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import DAY_S, events_of, happened, lines, per_device, reach
-from dgxcheck.checks.placement.missing import missing
+from dgxcheck.checks.placement.missing import missing, place_of
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import is_below, links_at
+from dgxcheck.components.locate import links_at
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import IommuFault, KernelLog
 from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.model import Device
 
 WINDOW_S = 10.0
@@ -75,7 +76,7 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The PCIe link above a GPU, or above an HCA and then the HCA; the links at both sides of a bridge."""
     device = device_of(box, at)
     if device is None:
-        yield from list(links_at(box, at.bdf or at.name)) or itself(box, at, judgement)
+        yield from _blame_slot(box, at, judgement)
         return
     yield from own_link(box, at, judgement)
     if device.kind != "gpu":
@@ -105,16 +106,21 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     """The link below the port; where nothing is below it any more, the GPU that fell off the bus at that time, or the
     place of a GPU or HCA that is missing."""
     yield from tuple(links_at(box, at.bdf or "")) or itself(box, at, judgement)
-    if any(is_below(device, at.bdf or "") for device in box.topology.devices):
+    if any(at.bdf in _above(function) for function in box.topology.functions.values()):
         return
     log = box.snapshot.kernel_log
     for gpu in () if isinstance(log, Missing) else log.off_bus:
         if any(abs(gpu.seconds - event.seconds) <= WINDOW_S for event in judgement.events):
             placed = box.topology.device(gpu.bdf)
             yield Component(kind="gpu", name=gpu_at(gpu.bdf) if placed is None else placed.name, bdf=gpu.bdf)
+            yield from place_of(box, gpu.bdf)
     for place in (missing(box, "GPU"), missing(box, "HCA")):
         if place.bdf is not None:
             yield place
+
+
+def _above(function: PciFunction) -> tuple[str, ...]:
+    return () if isinstance(function.path, Missing) else function.path[:-1]
 
 
 def _refused(box: Box) -> Judged:

@@ -2,52 +2,43 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.host.lost_disks import arrays_of, by_disk, lost_members, own_disks
 from dgxcheck.checks.kernel_log.device_log import events_of, lines, reach
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
-from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.missing import Missing, need
 
-_NVME = re.compile(r"nvme\d+")
 _MAPPED = ("dm-", "md")
 """Volumes and arrays, which are no disks by themselves."""
 
 
 def _disks(box: Box) -> Judged:
     log = need(box.snapshot.kernel_log)
-    disks = _own_disks(box)
-    events = events_of(log, "disk", "array")
-    names = [event.part if event.trouble == "disk" else event.group for event in events]
+    disks = own_disks(box)
     found: dict[str, list[HostEvent]] = {}
-    disk_names = (*names, *sorted(disks or ()))
-    for event, name in zip(events, (_of_controller(name, disk_names) for name in names), strict=True):
+    for name, event in by_disk(box, log):
         if disks is None or _is_own(name, disks) or event.trouble == "array":
             found.setdefault(name, []).append(event)
     for name, events in sorted(found.items()):
         yield Subject(kind="disk", name=name, bdf=None), _disk(box, log, events)
-    if not found:
+    alarms = events_of(log, "controller")
+    for bdf in sorted({event.part for event in alarms}):
+        own = [event for event in alarms if event.part == bdf]
+        said = first_of([*dict.fromkeys(event.group for event in own)])
+        message = f"alarms of this RAID controller: {said}{reach(log)}"
+        yield Subject(kind="disk", name=bdf, bdf=None), Judgement(
+            Status.WARN, message, len(own), 0, "alarms", lines(log, own), fault=Fault.RAID_ALARM
+        )
+    if not found and not alarms:
         yield HOST, Judgement(Status.PASS, f"no I/O errors of disks logged{reach(log)}")
-
-
-def _own_disks(box: Box) -> set[str] | None:
-    """The host's disks without removable ones (virtual media of a BMC, card readers); None where they are not known."""
-    storage = box.snapshot.storage
-    rows: Missing | tuple[BlockDevice, ...] = storage if isinstance(storage, Missing) else storage.disks
-    return None if isinstance(rows, Missing) else {row.name for row in rows if row.removable is not True}
-
-
-def _of_controller(name: str, disks: Iterable[str]) -> str:
-    """The disk of an NVMe controller: ``nvme1n1`` of ``nvme1``; the name as it is where there is none."""
-    return next((disk for disk in disks if _NVME.fullmatch(name) and disk.startswith(f"{name}n")), name)
 
 
 def _is_own(name: str, disks: set[str]) -> bool:
@@ -58,7 +49,7 @@ def _is_own(name: str, disks: set[str]) -> bool:
 def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     """An array without redundancy fails with the first disk that it drops."""
     dropped_by = dict.fromkeys(event.part for event in events if event.trouble == "array")
-    failed = [row.name for row in _arrays(box) if row.name in dropped_by and row.level in ("raid0", "linear")]
+    failed = [row.name for row in arrays_of(box) if row.name in dropped_by and row.level in ("raid0", "linear")]
     message = f"{counted(len(events), 'I/O error')} logged"
     if dropped_by:
         message = f"{message}; {', '.join(dropped_by)} dropped it{' and failed' if failed else ''}"
@@ -66,19 +57,17 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     return Judgement(status, f"{message}{reach(log)}", len(events), 0, "errors", lines(log, events), fault=fault)
 
 
-def _arrays(box: Box) -> tuple[MdArray, ...]:
-    storage = box.snapshot.storage
-    arrays: Missing | tuple[MdArray, ...] = storage if isinstance(storage, Missing) else storage.arrays
-    return rows(arrays)
-
-
 def _blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The array that the disk is or was in, else the disk."""
-    log, rows = box.snapshot.kernel_log, _arrays(box)
+    """The array that the disk is or was in, else the disk; the volumes of a RAID controller."""
+    if judgement.fault is Fault.RAID_ALARM:
+        yield host_part(f"RAID controller {at.name}")
+        return
+    log, arrays = box.snapshot.kernel_log, arrays_of(box)
     events = () if isinstance(log, Missing) else log.host
     dropped = [event.part for event in events if event.trouble == "array" and event.group == at.name]
-    of = [row.name for row in rows if not isinstance(row.members, Missing) and _has(row.members, at.name)]
-    for name in dict.fromkeys((*of, *dropped)):
+    of = [row.name for row in arrays if not isinstance(row.members, Missing) and _has(row.members, at.name)]
+    lacking = [row.name for row in arrays if at.name in lost_members(box, row)]
+    for name in dict.fromkeys((*of, *dropped, *lacking)):
         yield Component(kind="disk", name=name)
     yield from itself(box, at, judgement)
 
@@ -92,7 +81,7 @@ def _has(members: Sequence[str], disk: str) -> bool:
 
 
 def _file_systems(box: Box) -> Judged:
-    log, disks = need(box.snapshot.kernel_log), _own_disks(box)
+    log, disks = need(box.snapshot.kernel_log), own_disks(box)
     found: dict[str, list[HostEvent]] = {}
     for event in events_of(log, "file system"):
         if disks is None or _is_own(event.part, disks):
@@ -135,9 +124,10 @@ def _blame_file_system(box: Box, at: Subject, judgement: Judgement) -> Iterator[
 CHECKS = (
     Check(
         id="kernel.disk",
-        rule="Warns if the kernel logged I/O errors of a disk, a controller of NVMe disks that failed, or a disk that"
-        " an array dropped; fails if that array has no redundancy. Removable disks are not judged.",
-        source="Linux block layer, drivers/nvme, drivers/md",
+        rule="Warns if the kernel logged I/O errors of a disk, a controller of NVMe disks that failed, a disk that an"
+        " array dropped, or an alarm of a RAID controller (megaraid_sas); fails if that array has no redundancy."
+        " Removable disks are not judged.",
+        source="Linux block layer, drivers/nvme, drivers/md, drivers/scsi/megaraid",
         remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane",
         judge=_disks,
         blames=_blame_disk,

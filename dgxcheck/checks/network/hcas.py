@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
+from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.checks.placement.misplaced import misplaced
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.checks.placement.placement import (
@@ -133,9 +134,9 @@ def _number(box: Box) -> Judgement:
     )
     message = f"{total} ({names})"
     if not_started:
-        message += f"; {', '.join(function.bdf for function in not_started)} did not start (kernel.hca)"
+        message += f"; {first_of([function.bdf for function in not_started])} did not start (kernel.hca)"
     if on_pci:
-        message += f"; {', '.join(each.bdf for each in on_pci)} without an RDMA device (driver.bound, kernel.hca)"
+        message += f"; {first_of([each.bdf for each in on_pci])} without an RDMA device (driver.bound, kernel.hca)"
     if few:
         message += f"; too few behind the PCIe switch of {', '.join(gpu.name for gpu in few)}"
     bad = present + len(not_started) + len(on_pci) < expected or bool(few)

@@ -101,10 +101,10 @@ def _state(box: Box) -> Judged:
     for device, port in pairs:
         configured, why = _is_configured(box, port), _not_in_use(box, device, port, pairs)
         odd = odd_link_layer(box, device, port, pairs) is not None
-        yield port_subject(device, port), ruled(_port_state, device, port, configured, why, odd)
+        yield port_subject(device, port), ruled(_port_state, box, device, port, configured, why, odd)
 
 
-def _port_state(device: IbDevice, port: IbPort, configured: bool, not_in_use: str, odd: bool) -> Judgement:
+def _port_state(box: Box, device: IbDevice, port: IbPort, configured: bool, not_in_use: str, odd: bool) -> Judgement:
     """``odd``: in another link layer than the ports of its kind, which network.link-layer reports."""
     state, phys = need(port.state), port.phys_state
     physical = f" ({phys.name.replace('_', ' ').lower()})" if isinstance(phys, PhysState) else ""
@@ -119,9 +119,19 @@ def _port_state(device: IbDevice, port: IbPort, configured: bool, not_in_use: st
     fault = _fault(port)
     if fault is Fault.NO_SUBNET_MANAGER:
         message += ": no subnet manager configured it"
+    elif _is_unplugged(box, device, port):
+        message += ": no cable or transceiver is plugged in"
     status = Status.FAIL if configured else Status.WARN
     remedy = _remedy(fault, device, port)
     return Judgement(status, message, state.name, "ACTIVE", evidence=evidence, remedy=remedy, fault=fault)
+
+
+def _is_unplugged(box: Box, device: IbDevice, port: IbPort) -> bool:
+    """By the last that the driver logged of its module."""
+    log = box.snapshot.kernel_log
+    return not isinstance(log, Missing) and any(
+        event.trouble == "unplugged" and event.bdf == device.bdf and not event.past for event in log.hcas
+    )
 
 
 def _addressed(

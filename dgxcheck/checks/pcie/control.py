@@ -9,11 +9,12 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import ConfigSpace
 from dgxcheck.facts.sysfs import pci_file
 
-PASSED_ON = frozenset(("vfio-pci", "pci-stub", "xen-pciback", "nouveau"))
+PASSED_ON = frozenset(("vfio-pci", "pci-stub", "xen-pciback", *OF_THE_KERNEL))
 """Drivers that leave a device to a guest, or need not start it."""
 AWAKE = "D0"
 

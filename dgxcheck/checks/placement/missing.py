@@ -50,6 +50,13 @@ def missing(box: Box, what: DeviceType) -> Component:
     return Component(kind="slot", name=place.name, bdf=place.bridge, part=part)
 
 
+def place_of(box: Box, bdf: str | None) -> Iterator[Component]:
+    """The place of a missing GPU, where a GPU was at this bus id and PCI does not list it any more."""
+    number = box.choice.number("gpu.count") if box.choice is not None else None
+    if number is not None and len(box.topology.gpus) < number.value and bdf not in box.topology.functions:
+        yield missing(box, "GPU")
+
+
 def _place(box: Box, what: DeviceType) -> _Place | None:
     """Where it is missing; None if not known.
 

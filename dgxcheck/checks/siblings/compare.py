@@ -39,6 +39,8 @@ COVERED: Mapping[object, frozenset[FaultKind]] = {
 finding needs no entry."""
 BLAMED: Mapping[object, str] = {ConfigSpace.acs: "ACS setting"}
 """Parts of the device: where a finding blames one, the difference is known."""
+_NOT_COMPARED = (*DEVICE_DEAD, Fault.MODULE_NOT_LOADED, Fault.HCA_UNLISTED)
+"""Faults of devices that are dead, or of which nothing tells what they are for without their driver."""
 _Value = tuple[Sibling, Leaf, Record]
 
 
@@ -97,7 +99,7 @@ def compared(box: Box, kinds: Collection[Kind], only: object = None) -> Comparis
 
 def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[Hashable, ...], list[_Value]]:
     """Values by what devices have in common whose values are compared; first the position on their boards."""
-    dead = {finding.subject.bdf for finding in box.found if finding.judgement.fault in DEVICE_DEAD}
+    dead = {finding.subject.bdf for finding in box.found if finding.judgement.fault in _NOT_COMPARED}
     groups: dict[tuple[Hashable, ...], list[_Value]] = defaultdict(list)
     roles: dict[Hashable, int] = {}
     for sibling in siblings(box, kinds):

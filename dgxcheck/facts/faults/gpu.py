@@ -56,7 +56,7 @@ class Gpu:
         source="modprobe(8); NVIDIA driver README")
     CLIENT_MISMATCH = FaultKind("client-mismatch",
         "the driver refused programs that use another version of its library", "software")
-    NOUVEAU = FaultKind("nouveau", "the nouveau driver is bound to an NVIDIA GPU", "software",
+    NOUVEAU = FaultKind("nouveau", "a driver of the kernel (nouveau, nova) is bound to an NVIDIA GPU", "software",
         steps=("change-setting", "reboot"), source=README)
     DRIVER_UNBOUND = FaultKind("driver-unbound", "no driver is bound to a GPU, HCA or NVMe disk", "software",
         steps=("inspect", "reboot"), source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, driver_override")

@@ -50,13 +50,26 @@ class Host:
     OUT_OF_MEMORY = FaultKind("out-of-memory", "the kernel killed processes because memory ran out", "program",
         warns="watch")
     OUT_OF_FILES = FaultKind("out-of-files", "the limit of open files of the whole host was reached", "program")
+    BOUNCE_BUFFERS = FaultKind("bounce-buffers", "transfers of a device found no bounce buffer (swiotlb)", "setting",
+        about=("host", "bounce buffers"),
+        remedy="in a confidential guest give the kernel more of them with the next boot (swiotlb=NUMBER of 2 KiB each),"
+        " as the deployment guide of its GPUs says; on bare metal look for swiotlb=force and for an IOMMU that is off,"
+        " for devices there reach all memory without them", source="Linux kernel/dma/swiotlb.c,"
+        " Documentation/core-api/swiotlb.rst")
     PROGRAM_CRASHED = FaultKind("program-crashed", "a program failed by itself, or crashed in an NVIDIA library",
         "program", about=("host", "programs"), warns="watch",
         remedy="look for an Xid at that time; look for a message of NCCL; check the program (compute-sanitizer,"
         " CUDA_LAUNCH_BLOCKING=1), and that it was built for these GPUs and its libraries fit the driver; suspect a GPU"
         " only if several programs fail on it, and then by its Xids", source="compute-sanitizer manual")
+    ARRAY_FAILED = FaultKind("array-failed", "an array is inactive: its data cannot be read", "hardware",
+        steps=("inspect", "reseat", "replace"), source="md(4), mdadm(8)")
     DISK_ERRORS = FaultKind("disk-errors", "the kernel logged I/O errors of a disk", "hardware",
         steps=("inspect", "replace"), source="smartctl(8), nvme-smart-log(1)")
+    RAID_ALARM = FaultKind("raid-alarm", "a RAID controller logged an alarm of its volumes or drives", "hardware",
+        steps=("inspect",), alone=True,
+        remedy="read which volume and which drive it means (storcli64 /c0/vall show, /c0/eall/sall show, /c0 show"
+        " events) and replace only a drive that it calls failed, while the others of its volume are online; clear no"
+        " configuration", source="Broadcom StorCLI reference manual")
     FILE_SYSTEM = FaultKind("file-system", "the kernel logged errors of a file system of the host", "hardware",
         about=("host", "disks"), steps=("inspect",), alone=True, source=OWN)
     FILE_SERVER = FaultKind("file-server", "the kernel logged that a file server does not respond", "environment")
@@ -64,8 +77,6 @@ class Host:
         steps=("inspect", "power-cycle", "reseat", "contact-vendor"), alone=True, source=OWN)
     DISK = FaultKind("disk", "a disk is missing or failing, or an array is degraded", "hardware",
         about=("host", "disks"))
-    ARRAY_FAILED = FaultKind("array-failed", "an array is inactive: its data cannot be read", "hardware",
-        steps=("inspect", "reseat", "replace"), source="md(4), mdadm(8)")
     NUMA_BALANCING = FaultKind("numa-balancing", "the kernel moves pages that GPUs use between NUMA nodes", "setting")
     GOVERNOR = FaultKind("governor", "the CPU frequency governor lowers the clock", "setting")
     # the kernel log

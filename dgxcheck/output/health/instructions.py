@@ -70,7 +70,7 @@ SENTENCES: Mapping[Code, str] = {
     "nccl-settings": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in the"
     " job's environment, /etc/nccl.conf and ~/.nccl.conf",
     "nvlink-setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d and remove it (the value in effect:"
-    " /proc/driver/nvidia/params)",
+    " /proc/driver/nvidia/params); in a virtual machine without it, its host's fabric manager and partition decide",
     "socket-links": "check the socket links (QPI, UPI, xGMI) in the firmware, their speed, width and power management,"
     " and the kernel log for machine checks; measure again with process and memory on the GPU's"
     " NUMA node",
@@ -150,6 +150,7 @@ SENTENCES: Mapping[Code, str] = {
     "replace-part": "replace it",
     "vendor-gpu-tray": "GPU tray and modules are serviced by the vendor only",
     "vendor-water-cooled": "the GPUs are water-cooled: reseating, thermal paste and replacement are the vendor's work",
+    "vendor-disk": "have the vendor replace {disk}; then add its successor, and let the array rebuild",
     "vendor-board": "have the vendor diagnose and replace it",
     "vendor-driver": "send NVIDIA nvidia-bug-report.log.gz and the crash data; a board is replaced only for a machine"
     " check or PCIe error of its own",
