@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 from damage import HARMLESS
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lspci_texts import LSPCI
 from smi_texts import LINKS, QUERY, STATION, TABLE
@@ -80,6 +80,7 @@ def test_a_paste_reads_as_the_output(text: str) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(sorted(TEXTS)), st.lists(st.sampled_from(sorted(LAYERS)), max_size=3, unique=True))
+@example("memory", ["indent", "colour"])
 def test_several_layers(text: str, changes: list[str]) -> None:
     lines = TEXTS[text].split("\n")
     for change in changes:

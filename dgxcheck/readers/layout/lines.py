@@ -30,12 +30,12 @@ _PLAIN = LazyPattern(r"[ -%'-;=-Z\\^-~\t]*")
 
 def plain(line: str) -> str:
     """A line as the tool wrote it, without what people pointed at it with."""
+    if "\x1b" in line:
+        line = _ESCAPE.sub("", line)
     if "# " in line and not line.partition("#")[0].strip().isdecimal() and line.lstrip()[:1] != "#":
         line = _REMARK.sub("", line)
     if _PLAIN.fullmatch(line):
         return line
-    if "\x1b" in line:
-        line = _ESCAPE.sub("", line)
     if "[" in line:
         line = _SPELLED.sub("", line)
     if not line.isascii():
