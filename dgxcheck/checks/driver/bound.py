@@ -97,11 +97,16 @@ def _of_device(box: Box, kind: _Kind, function: PciFunction) -> Judgement:
 def _set_aside(
     box: Box, kind: _Kind, function: PciFunction, name: str, evidence: tuple[Evidence, ...]
 ) -> Judgement:
-    """For virtual machines or user space, which is meant so where they run, or where most of the model are like it."""
+    """For virtual machines or user space, which is meant so where they run, or where most of the model are like it.
+
+    Of one that fell off the bus another driver says nothing.
+    """
     alike = [other for other in box.topology.functions.values() if _same(other, function)]
     used = sum(other.driver in kind.drivers for other in alike)
     message, module = f"bound to {name}, not to {kind.drivers[0]}", kind.drivers[0]
-    if kind is _DISK or 2 * used <= len(alike) or guests_running(box):
+    log = box.snapshot.kernel_log
+    has_left = not isinstance(log, Missing) and any(gpu.bdf == function.bdf for gpu in log.off_bus)
+    if kind is _DISK or 2 * used <= len(alike) or has_left or guests_running(box):
         return skip("not-visible", message, *evidence)
     remedy = (
         f"give it back (driverctl unset-override {function.bdf}) unless virtual machines or user space are to have it;"
