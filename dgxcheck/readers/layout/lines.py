@@ -20,7 +20,7 @@ _ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'"
 _ENTITY = LazyPattern("|".join(_ENTITIES))
 _ARROW = LazyPattern(r"(?<=\S)\s+(?:<={1,40}|<-{2,40}|<{2,40}|[\u2190\u21d0\u25c4]).{0,200}$")
 """What people write behind a row: ``<=== here``."""
-_REMARK = LazyPattern(r"(?<=\S)\s{2,}# \S.{0,200}$", "# ")
+_REMARK = LazyPattern(r"(?<=\S)\s{2,}# (?!dmidecode \d)\S.{0,200}$", "# ")
 """What people explain behind a value; heads of tables begin with such a sign."""
 SHORT = 3
 """Characters behind a carriage return that do not overwrite the line."""
