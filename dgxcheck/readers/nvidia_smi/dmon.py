@@ -11,7 +11,9 @@ from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
 from dgxcheck.readers.values import bounded, gpu, number
 
 DMON_TOOL = "nvidia-smi dmon"
-_DMON_HEAD = LazyPattern(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}(?P<columns>(?:[a-z0-9]{1,12} {0,12}){1,32})", "gpu ")
+_DMON_HEAD = LazyPattern(
+    r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}(?P<columns>[a-z0-9]{1,12}(?: {1,12}[a-z0-9]{1,12}){0,31})", "gpu "
+)
 _UNITS = LazyPattern(r"# {0,4}(?:YYYYMMDD +)?(?:HH:MM:SS +)?Idx {1,12}[\w%#/ -]{1,200}", "Idx ")
 _ROW = LazyPattern(r"(?:\d{8} {1,8})?(?:\d\d:\d\d:\d\d {1,8})?(?P<gpu>\d{1,3})(?P<cells>(?: {1,16}[\d.-]{1,12}){1,32})")
 _FIELDS: Mapping[str, str] = {
