@@ -32,12 +32,13 @@ def members_gone(array: MdArray) -> int:
 
 
 def by_disk(box: Box, log: KernelLog) -> Iterator[tuple[str, HostEvent]]:
+    """What the kernel logged of disks and of arrays that dropped one, with the name of the disk."""
     disks = own_disks(box)
     events = [event for event in log.host if event.trouble in ("disk", "array")]
     names = [event.part if event.trouble == "disk" else event.group for event in events]
     members = (member for array in arrays_of(box) for member in rows(array.members))
-    known = (*names, *sorted(disks or ()), *members)
-    yield from zip((_of_controller(name, known) for name in names), events, strict=True)
+    disk_names = (*names, *sorted(disks or ()), *members)
+    yield from zip((_of_controller(name, disk_names) for name in names), events, strict=True)
 
 
 def _of_controller(name: str, disks: Iterable[str]) -> str:
@@ -53,6 +54,7 @@ def own_disks(box: Box) -> set[str] | None:
 
 
 def arrays_of(box: Box) -> tuple[MdArray, ...]:
+    """The host's arrays (md); none where they are not known."""
     storage = box.snapshot.storage
     arrays: Missing | tuple[MdArray, ...] = storage if isinstance(storage, Missing) else storage.arrays
     return rows(arrays)
