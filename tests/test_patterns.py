@@ -158,7 +158,7 @@ def pumps(tree: Sequence[Any], before: str = "") -> Iterator[tuple[str, str]]:
     """What stands before each repeat of an expression, and what the repeat repeats."""
     for kind, what in tree:
         if kind in (op.MAX_REPEAT, op.MIN_REPEAT):
-            if what[1] > 40:
+            if what[1] > 8:
                 yield before, samples(what[2])
                 yield before, " "
             yield from pumps(what[2], before)
