@@ -64,7 +64,7 @@ UNUSED = LazyPattern(
     r"|pci\.\w+|pcie\.link\.\w+(?:\.\w+)?|gom\.\w+|driver_model\.\w+|encoder\.\w+\.\w+|inforom\.\w+|addressing_mode"
     r"|display_attached|(?:clocks|power|ecc|memory|temperature|platform|module|edpp|gsp|c2c|vgpu|protected|dram|power_smoothing"
     r"|vgpu_device_capability|vgpu_driver_capability|clocks_event_reasons_counters|clocks_throttle_reasons_counters"
-    r"|dramEncryption|protected_memory|edpp_multiplier|board_id|multigpu_board|nvlink|retired_pages|remapped_rows)(?:[._]\w+)*",
+    r"|dramEncryption|protected_memory|edpp_multiplier|board_id|multigpu_board|nvlink|retired_pages|remapped_rows)(?:[._][\w.]*)?",
     flags=re.IGNORECASE
 )  # fmt: skip
 """Columns that exist and answer nothing that is asked."""
