@@ -14,8 +14,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import product
 from typing import Any
 
+import pytest
 from checkout import ROOT
 from together import holds_for_each
 
@@ -31,6 +33,8 @@ except ImportError:  # before Python 3.11
     op, parser = importlib.import_module("sre_constants"), importlib.import_module("sre_parse")
 
 SIZE = 1 << 14
+SHORT = 24, 48
+"""Texts that are tried first: what is exponential takes too long with these, and would not end with more."""
 SECONDS = 0.1
 """What is quadratic takes twice that on 16 KiB where it steps fastest, what is linear a hundredth."""
 TAILS = ("", "\0", "!", " !", "a", "<", ")")
@@ -154,12 +158,21 @@ CATEGORIES = {
 }  # fmt: skip
 
 
+def begun(body: Sequence[Any]) -> tuple[str, ...]:
+    """What a repeated part matches, once for each of the few characters with which it may begin."""
+    kind, what = body[0]
+    few = kind is op.IN and len(what) <= 4 and all(member is op.LITERAL for member, _ in what)
+    firsts = [chr(char) for _, char in what] if few else [sample(kind, what)]
+    return tuple(first + samples(body[1:]) for first in firsts)
+
+
 def pumps(tree: Sequence[Any], before: str = "") -> Iterator[tuple[str, str]]:
     """What stands before each repeat of an expression, and what the repeat repeats."""
     for kind, what in tree:
         if kind in (op.MAX_REPEAT, op.MIN_REPEAT):
             if what[1] > 8:
-                yield before, samples(what[2])
+                for unit in begun(what[2]):
+                    yield before, unit
                 yield before, " "
             yield from pumps(what[2], before)
         elif kind is op.BRANCH:
@@ -182,8 +195,9 @@ def searched(name: str) -> bool:
 def slowest(pattern: re.Pattern[str], anywhere: bool) -> tuple[float, str]:
     """Seconds and text of the slowest pumped text."""
     worst = (0.0, "")
-    for before, unit in {*pumps(parser.parse(pattern.pattern, pattern.flags)), ("", samples([]) or " ")}:
-        body = unit * (SIZE // max(1, len(unit)))
+    units = {*pumps(parser.parse(pattern.pattern, pattern.flags)), ("", " ")}
+    for (before, unit), size in product(units, (*SHORT, SIZE)):
+        body = unit * (size // max(1, len(unit)))
         for tail in TAILS:
             text = f"{before}{body}{tail}"
             start = time.process_time()
@@ -262,6 +276,13 @@ def test_no_expression_is_overlooked() -> None:
 def test_a_quadratic_expression_is_seen() -> None:
     for text, anywhere in ((r"a*a*b", False), (r"\s+$", True), (r"[a-z]*[a-z0-9]*=", False)):
         assert slowest(re.compile(text), anywhere)[0] > SECONDS
+
+
+@pytest.mark.parametrize(("text", "units"), [(r"x(?:[a-z]{1,12} {0,12}){1,32}", "a"), (r"nvlink(?:[._]\w+)*", "_a")])
+def test_an_exponential_expression_is_seen_and_ends(text: str, units: str) -> None:
+    seconds, pumped = slowest(re.compile(text), False)
+    assert seconds > SECONDS
+    assert f"{units!r} * n" in pumped
 
 
 def test_every_match_holds_a_literal() -> None:
