@@ -12,7 +12,7 @@ from dgxcheck.checks.driver import bound, fabric_manager, imex, persistence, ver
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, presence, spare_memory, thermal
-from dgxcheck.checks.gpudirect import bar1_and_port, isolation, software, transfer_sizes
+from dgxcheck.checks.gpudirect import bar1_and_port, iommu_groups, isolation, software, transfer_sizes
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import command_line, cpu, disks, edac, ethernet, memory
 from dgxcheck.checks.kernel_log import gpu as gpu_log
@@ -77,6 +77,7 @@ CHECKS: tuple[Check, ...] = (
     *bar1_and_port.CHECKS,
     *gdr_path.CHECKS,
     *isolation.CHECKS,
+    *iommu_groups.CHECKS,
     *transfer_sizes.CHECKS,
     *command_line.CHECKS,
     *cpu.CPU,

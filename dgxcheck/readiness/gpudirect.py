@@ -14,7 +14,8 @@ from dgxcheck.checks.gpu.presence import LOST
 from dgxcheck.checks.gpudirect import bar1_and_port, isolation, software, transfer_sizes
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.gpudirect.bar1_and_port import bar1, bound_to_driver, port, port_gbs
-from dgxcheck.checks.gpudirect.isolation import acs, iommu, iommu_groups
+from dgxcheck.checks.gpudirect.iommu_groups import iommu_groups
+from dgxcheck.checks.gpudirect.isolation import acs, iommu
 from dgxcheck.checks.gpudirect.path import link, path
 from dgxcheck.checks.gpudirect.software import memlock, peer_memory, stack
 from dgxcheck.checks.gpudirect.transfer_sizes import payload

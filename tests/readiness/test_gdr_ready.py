@@ -102,14 +102,15 @@ def test_every_shipped_fault_of_rdma_breaks_a_pair() -> None:
     placed = {"dgx-1-v100-hca-missing", "dgx-1-v100-hca-not-started", "dgx-1-v100-hca-wrong-slot"}
     slow = {"dgx-1-v100-hca-gen1", "dgx-1-v100-read-request", "dgx-a100-read-request-all"}  # slow, but ready
     lost = {"dgx-1-v100-off-bus-at-load", "dgx-1-v100-xid-79"}
+    warned = {"gb200-nvl72-ats"}  # whether transfers work with it is not documented
     another_box = {
         "dgx-a100-80-hca-gen3", "dgx-a100-no-mlx5-ib", "dgx-a100-ports-down", "dgx-b300-acs-gpu-port",
-        "dgx-b300-nic-x8",
+        "dgx-b200-no-mlx5-ib", "dgx-b300-nic-x8",
         "gb300-nvl72-acs-gpu-port", "gb300-nvl72-dma-missing", "gb300-nvl72-iommu-groups",
         "gb300-nvl72-nic-x8",
         "gh200-hca-x8", "gh200-port-down", "hgx-h100-acs-switch", "hgx-h100-hca-x8",
     }  # fmt: skip
-    assert of_rdma - placed - lost - slow - another_box <= shown
+    assert of_rdma - placed - lost - slow - warned - another_box <= shown
 
 
 def test_a_gpu_apart_from_its_dma_function_is_not_ready() -> None:

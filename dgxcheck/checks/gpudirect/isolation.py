@@ -9,11 +9,11 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
-from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.gpudirect.preconditions import near_pairs, no_rdma, not_judged, of_host, rdma_configured
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.gpudirect.preconditions import near_pairs, no_rdma, not_judged, rdma_configured
 from dgxcheck.checks.host.virtual_machines import hypervisor, in_guest
 from dgxcheck.checks.network.hcas import nics
-from dgxcheck.checks.pcie.acs_rules import AcsRule, acs_rules, needless_ats, pairing
+from dgxcheck.checks.pcie.acs_rules import AcsRule, acs_rules
 from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.checks.pcie.isolation import (
     BOOT_WITH_PASS_THROUGH,
@@ -32,7 +32,7 @@ from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, need, rows
-from dgxcheck.facts.pci import Iommu, IommuGroup
+from dgxcheck.facts.pci import Iommu
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device, DevicePair
@@ -159,10 +159,6 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     yield host_part("ACS setting") if subject.bdf is None else bridge_setting(subject.bdf)
 
 
-def _blame_groups(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield host_part("ATS setting" if judgement.fault is Fault.ATS else "ACS setting")
-
-
 def iommu(box: Box, devices: list[Device]) -> Precondition:
     """Are the DMA addresses of any of these devices translated? Of a pair, or of all GPUs and HCAs."""
     if (hidden := in_guest(box)) is not None:
@@ -214,71 +210,6 @@ def _iommu(box: Box) -> Judged:
     yield HOST, no_rdma(box) or iommu(box, [*box.gpus, *nics(box)]).judgement
 
 
-def _grouped(box: Box) -> Iterator[tuple[str, str, bool]]:
-    """Bus ids of a GPU and of what moves its data, and whether one group holds both, as ``rdma_topo check`` has it.
-
-    The driver lets a GPU and its DMA function reach each other by their common group; an adapter that translates
-    addresses (ATS) or has a root port of its own has its own group.
-    """
-    here = pairing(box)
-    if here is not None and here.kind == "apart":
-        ends = [nic.bdf for nic in nics(box)]
-        yield from ((gpu.bdf, end, False) for gpu in box.topology.gpus for end in ends if gpu.bdf and end)
-    elif here is not None:
-        yield from ((fork.gpu, fork.end, here.kind != "translated") for fork in here.forks)
-
-
-def _group_number(box: Box, bdf: str) -> int | None:
-    functions = need(need(box.snapshot.iommu).functions)
-    where = pci_file(bdf, "iommu_group")
-    group = need(next((each.group for each in functions if each.bdf == bdf), Missing(Gap.UNRECORDED, where)))
-    return group.number if isinstance(group, IommuGroup) else None
-
-
-@needs_facts
-def iommu_groups(box: Box, gpu: Device, nic: Device) -> Precondition:
-    """Are a GPU and what moves its data for this HCA in the groups that they need?"""
-    ends = (nic.bdf, nic.dma and nic.dma.bdf)
-    return _of_groups(box, [pair for pair in _grouped(box) if pair[0] == gpu.bdf and pair[1] in ends])
-
-
-def _of_groups(box: Box, pairs: Sequence[tuple[str, str, bool]]) -> Precondition:
-    if not pairs:
-        return Precondition("ready", skip("not-supported", "no ConnectX-8 beside a GPU, and no Grace"))
-    groups = {bdf: _group_number(box, bdf) for gpu, end, _ in pairs for bdf in (gpu, end)}
-    if all(group is None for group in groups.values()):
-        return Precondition("ready", skip("not-configured", "no IOMMU groups GPUs and adapters"))
-    wrong = [(gpu, end, shared) for gpu, end, shared in pairs if (groups[gpu] == groups[end]) is not shared]
-    evidence = tuple(Evidence(pci_file(bdf, "iommu_group"), group) for bdf, group in groups.items())[:10]
-    if not wrong:
-        message = f"{counted(len(pairs), 'pair')} in the groups that they need"
-        return Precondition("ready", Judgement(Status.PASS, message, evidence=evidence))
-    names = {gpu.bdf: gpu.name for gpu in box.topology.gpus}
-    what = first_of([f"{names[gpu]} and {end}" for gpu, end, _ in wrong])
-    found, wanted = ("different IOMMU groups", "in one") if wrong[0][2] else ("one IOMMU group", "apart")
-    message = f"{what} are in {found}; GPUDirect RDMA needs them {wanted}"
-    if not rdma_configured(box):
-        return Precondition("no", skip("not-configured", message, *evidence))
-    return Precondition("no", Judgement(Status.WARN, message, evidence=evidence, fault=Fault.ACS))
-
-
-_WITHOUT_ATS = (
-    "if no virtual machine uses these adapters, switch it off in their firmware (mlxconfig -d BDF set ATS_ENABLED=0),"
-    " which holds once they are reset; compare rdma_topo check of rdma-core"
-)
-
-
-def _iommu_groups(box: Box) -> Precondition:
-    if (hidden := in_guest(box)) is not None:
-        return hidden
-    if not (translating := needless_ats(box)):
-        return _of_groups(box, [*_grouped(box)])
-    message = f"{first_of(translating)} translate addresses (ATS); GPUs here reach adapters without"
-    evidence = tuple(Evidence(pci_file(bdf, "config"), "ATS capability") for bdf in translating)
-    judgement = Judgement(Status.WARN, message, evidence=evidence, remedy=_WITHOUT_ATS, fault=Fault.ATS)
-    return Precondition("no", judgement if rdma_configured(box) else skip("not-configured", message, *evidence))
-
-
 CHECKS = (
     Check(
         id="gdr.acs",
@@ -301,16 +232,5 @@ CHECKS = (
         remedy=BOOT_WITH_PASS_THROUGH,
         judge=_iommu,
         blames=host("IOMMU setting"),
-    ),
-    Check(
-        id="gdr.iommu-groups",
-        rule="With a ConnectX-8 beside each GPU, and on Grace, warns if a GPU and its adapter or DMA function are not"
-        " in the IOMMU groups that rdma_topo wants, or if adapters translate addresses (ATS) where it wants none, and a"
-        " peer memory module is loaded. Groups are not judged without any.",
-        source="/sys/bus/pci/devices/*/iommu_group; https://github.com/linux-rdma/rdma-core kernel-boot/rdma_topo",
-        remedy="compare rdma_topo check of rdma-core: the kernel makes the groups at boot, from the ACS bits that the"
-        " kernel parameter pci=config_acs= or the firmware set by then; bits set later with setpci come too late",
-        judge=of_host(needs_facts(_iommu_groups)),
-        blames=_blame_groups,
     ),
 )
