@@ -17,6 +17,9 @@ DEAD = ("0", "63", "255", "Unknown", "Unknown speed")
 """What is read of a link whose device does not answer."""
 GENERATIONS = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, "32.0": 5}
 
+EMULATED = "0x1b36"
+"""QEMU's ports state what QEMU was told, not what the hardware has."""
+
 
 class Layers:
     """A recording's facts by key; what is no value reads as None."""
@@ -79,7 +82,7 @@ def _links(box: Layers) -> Iterator[str]:
     """A link has one width and one generation, whichever end is asked, and NVML sees the GPU's end."""
     for bdf in box.names(PCI):
         port = box.above(bdf)
-        if port is None or bdf.rpartition(".")[2] != "0":
+        if port is None or bdf.rpartition(".")[2] != "0" or box.text(f"{PCI}/{port}/vendor") == EMULATED:
             continue
         inside = box.text(f"{PCI}/{bdf}/class") == box.text(f"{PCI}/{port}/class")  # ports of one switch
         for name in () if inside else ("current_link_width", "current_link_speed"):

@@ -279,7 +279,7 @@ CAUSES = {
     "pcie-x4-replays-total": ("link/0000:08:00.0", "watch"),
     "pcie-x8-edac-total": ("host/host/memory/mc3", "inspect"),
     "dgx-a100-xid-149-nonfatal": ("gpu/0000:0f:00.0/NVLink", "watch"),
-    "pcie-x8-switch-missing": ("slot/below socket 1/missing PCIe switch", "inspect"),
+    "pcie-x8-switch-missing": ("slot/pci0000:80/missing PCIe switch", "inspect"),
     "pcie-x8-aer-totals": ("link/0000:85:00.0", "watch"),
     "pcie-x4-root-port-messages": ("link/0000:05:00.0", "watch"),
     "dgx-a100-transport-totals": ("port/0000:12:00.0/1", "inspect"),

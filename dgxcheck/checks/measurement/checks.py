@@ -107,7 +107,7 @@ CHECKS = (
         " refuses peer access are not judged with P2P on, nor pairs whose data does not arrive intact.",
         source="the profile's nvlink.p2p and pcie.p2p figures; cuMemcpyDtoDAsync and cuMemcpyPeerAsync",
         remedy="check NVLinks (nvidia-smi nvlink -s, -e: links down, replays) and the log for Xid 74;"
-        " over PCIe check link width and generation of the path, ACS and IOMMU (dgxcheck topo --peers)",
+        " over PCIe check link width and generation of the path, and what dgxcheck topo --peers names",
         judge=_figures("p2p_copies.judge_bandwidth"),
         blames=_path("pair_or_driver"),
         crossed=_path("peer_copy"),

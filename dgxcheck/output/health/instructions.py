@@ -158,7 +158,7 @@ SENTENCES: Mapping[Code, str] = {
     "vendor-network-board": "the adapters are on a network module, GPU board or tray: the vendor takes it out",
     "vendor-missing-device": "have the vendor find out why the device is missing",
     "contact-host": "power, cooling, slots, resets and tests of the board are out of this virtual machine's reach: give"
-    " who runs its host the saved evidence; a restart on another host tells whether the fault stays with the board",
+    " who runs its host the saved evidence; a restart on another host shows whether the fault stays with the board",
 }
 _PODS = (
     "; evict the GPU Operator's pods from the node, too (device plugin, gpu-feature-discovery, dcgm, dcgm-exporter):"
