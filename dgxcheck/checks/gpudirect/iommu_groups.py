@@ -76,9 +76,9 @@ def _iommu_groups(box: Box) -> Precondition:
         return _of_groups(box, [*_grouped(box)])
     message = f"ATS is on at {first_of(translating)}; the GPUs here reach their adapters without it"
     remedy = (
-        "switch it off in the firmware of these adapters, unless virtual machines use them"
-        f" (for d in {' '.join(translating)}; do mlxconfig -d $d set ATS_ENABLED=0; done); it holds once reset;"
-        " compare rdma_topo check of rdma-core"
+        "switch it off at these adapters with mlxconfig, unless virtual machines use them"
+        f" (for d in {' '.join(translating)}; do mlxconfig -d $d set ATS_ENABLED=0; done); it holds once they are"
+        " reset; compare rdma_topo check of rdma-core"
     )
     evidence = tuple(Evidence(pci_file(bdf, "config"), "ATS capability") for bdf in translating)
     judgement = Judgement(Status.WARN, message, evidence=evidence, remedy=remedy, fault=Fault.ATS)
