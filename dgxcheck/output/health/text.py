@@ -20,7 +20,6 @@ from dgxcheck.output.health.finding_lines import (
     unexplained,
     worst_first,
 )
-from dgxcheck.output.health.instructions import device_list
 from dgxcheck.output.plain_text import columns, lines, percent, visible, wrapped
 from dgxcheck.output.report import HealthReport
 from dgxcheck.score.expectation import LEAST_COVERAGE
@@ -126,14 +125,16 @@ _BRIEF = 16
 
 def _brief(report: HealthReport) -> Iterator[str]:
     """For a terminal of 24 lines: the verdict, the devices that are not ok, the first cause and the score."""
+    from dgxcheck.output.health.instructions import device_list
+
     assessment, width = report.assessment, report.width
     yield wrapped(verdict_line(assessment), width, 6)
     names: dict[Status, list[str]] = {}
     for device, status in overview.verdicts(assessment):
         names.setdefault(status, []).append(device.name)
     names.pop(Status.PASS, None)
-    told = "; ".join(f"{first_of(device_list(of).split(', '), 8)} {status.value}" for status, of in names.items())
-    yield wrapped(f"Not ok: {told}." if told else "All GPUs and HCAs are ok.", width, 2)
+    bad = "; ".join(f"{first_of(device_list(of).split(', '), 8)} {status.value}" for status, of in names.items())
+    yield wrapped(f"Not ok: {bad}." if bad else "All GPUs and HCAs are ok.", width, 2)
     lines = "\n".join(_problems(report)).split("\n") if worst_first(assessment.findings) else []
     first = next((at for at, line in enumerate(lines) if at and line.startswith(("Cause 2", "Causes "))), len(lines))
     yield from lines[: min(first, _BRIEF)]
