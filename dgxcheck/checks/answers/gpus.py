@@ -35,6 +35,7 @@ class Group:
     def __init__(self) -> None:
         self.members: list[Facts] = []
         self._answered: dict[str, int] = {}
+        self._recorded: Counter[str] | None = None
 
     def answered(self, path: str) -> int:
         """How many of them have a value."""
@@ -42,6 +43,16 @@ class Group:
             values = [facts[path] for facts in self.members if path in facts]
             self._answered[path] = sum(not isinstance(value, Missing) for value in values)
         return self._answered[path]
+
+    def recorded(self) -> Counter[str]:
+        """How many of them have it in the recording, of what NVML answers."""
+        if self._recorded is None:
+            self._recorded = Counter(path for facts in self.members for path in _recorded(facts))
+        return self._recorded
+
+
+def _recorded(facts: Facts) -> Iterator[str]:
+    return (path for path, fact in facts.items() if path.startswith(_OF_NVML) and not _is_unrecorded(fact))
 
 
 def most_have(groups: Sequence[Group], path: str) -> bool:
@@ -149,10 +160,14 @@ def _cut(box: Box, own: Facts, alike: Sequence[Group]) -> Judgement | None:
     """A recording that lacks much of what one GPU answers: of what the others of its model answer there, or where there
     are none and NVML itself was asked, of what is asked of any."""
     others = [facts for group in alike for facts in group.members if facts is not own]
-    asked = Counter(path for facts in others or (own,) for path, fact in facts.items()
-                    if path.startswith(_OF_NVML) and not (others and _is_unrecorded(fact)))  # fmt: skip
+    asked = Counter(path for path in own if path.startswith(_OF_NVML) and not others)
+    for group in alike if others else ():
+        asked.update(group.recorded())
+    if others:
+        asked.subtract(_recorded(own))
     expected = [path for path, times in asked.items() if 2 * times >= len(others)]
-    unasked = [path for path in expected if any(_is_unrecorded(own.get(part)) for part in _and_above(path))]
+    unrecorded = {path for path, fact in own.items() if _is_unrecorded(fact)}
+    unasked = [path for path in expected if not unrecorded.isdisjoint(_and_above(path))] if unrecorded else []
     by_nvml = isinstance(box.nvml, Nvml) and isinstance(box.nvml.nvml_version, str)
     if len(unasked) <= len(expected) * (_MUCH if others else _OF_ONE) or not (others or by_nvml):
         return None
