@@ -117,7 +117,7 @@ def _earlier(path: str, asked: bool) -> tuple[state_file.Reading | None, str]:
     except BadInput as error:
         if asked:
             raise
-        return None, f"{error}; begun anew"
+        return None, f"{error}; started over"
     entries = counted(old.damaged if old else 0, "damaged entry", "damaged entries")
     return old, f"{path}: {entries} dropped" if old is not None and old.damaged else ""
 

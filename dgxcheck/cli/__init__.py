@@ -12,6 +12,7 @@ import click
 from dgxcheck import __version__
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.suggestion import did_you_mean
 
 TYPE_CHECKING = False
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from dgxcheck.workers.nvml.supervisor import NvmlStage
 
 _UNWRITABLE = (errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
+_OPTIONAL = LazyPattern(r"^(Invalid value for )'\[([A-Z]{1,40})\]'")
+"""An argument that may be left out, as click names it; what the user typed stands behind it and is left as it is."""
 INCOMPLETE = 3
 """Exit code: printed, but not everything asked was answered; or it could not run."""
 
@@ -122,7 +125,7 @@ def _worded(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption):
         near = did_you_mean(error.option_name, error.possibilities or (), "")
         return f"no option {error.option_name}{f'; {near}' if near else where}"
-    text = error.format_message().rstrip(".").replace("'[", "'").replace("]'", "'")  # '[NUMBER]': may be left out
+    text = _OPTIONAL.sub(r"\1'\2'", error.format_message().rstrip("."), count=1)
     return f"{text[:1].lower() if text[1:2].islower() else text[:1]}{text[1:]}{where}"
 
 

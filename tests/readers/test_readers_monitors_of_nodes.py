@@ -246,6 +246,9 @@ def test_what_disks_and_memory_recorded() -> None:
     for text, outcome in ((error % "Uncorrected", "warn"), (error % "Corrected", "note"), (table % 1, "warn"),
                           (table % 0, "note"), ("No Memory errors.", "pass")):  # fmt: skip
         assert {how for how, _, _ in found(one(own_records.read_ras, text)).values()} >= {outcome}
+    for kind, word in (("ARM processor", "machine-check"), ("Extlog", "dimm-errors")):
+        errors = f"{kind} events summary:\n\t2 Uncorrected errors\n"
+        assert found(one(own_records.read_ras, errors)) == {"host ras-mc-ctl-errors": ("warn", word, 1)}
 
 
 @pytest.mark.parametrize("text", [SMART, RAS, SEL, SINFO, SCONTROL, DESCRIBE, EVENTS, NVSENTINEL, GPUD])

@@ -142,9 +142,9 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgem
     required: dict[str, object] = {path: gap for path, gap in silent.items() if _is_due(path, own, alike, model)}
     required |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
-    if (cut := _cut(box, own, alike)) is not None and not required and not gone:
-        return cut
     if not required and not gone:
+        if (cut := _cut(box, own, alike)) is not None:
+            return cut
         what = "its model and " if box.board(gpu) is not None and box.board_id(gpu) else ""
         if not what and sum(len(group.members) for group in alike) < 2:
             return skip("no-reference", "its model is not known, and there is no other GPU of it")
@@ -160,10 +160,9 @@ def _cut(box: Box, own: Facts, alike: Sequence[Group]) -> Judgement | None:
     """A recording that lacks much of what one GPU answers: of what the others of its model answer there, or where there
     are none and NVML itself was asked, of what is asked of any."""
     others = [facts for group in alike for facts in group.members if facts is not own]
-    asked = Counter(path for path in own if path.startswith(_OF_NVML) and not others)
-    for group in alike if others else ():
-        asked.update(group.recorded())
+    asked = Counter(path for path in own if path.startswith(_OF_NVML))
     if others:
+        asked = sum((group.recorded() for group in alike), Counter())
         asked.subtract(_recorded(own))
     expected = [path for path, times in asked.items() if 2 * times >= len(others)]
     unrecorded = {path for path, fact in own.items() if _is_unrecorded(fact)}

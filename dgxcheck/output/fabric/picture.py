@@ -31,7 +31,7 @@ from dgxcheck.output.report import FabricReport
 _WIDTH, _EDGE, _GAP = 1240.0, 12.0, 6.0
 _WIDEST = 190.0
 _MOST = 40
-"""Findings that are told below."""
+"""Findings that are listed below."""
 
 
 def render(report: FabricReport) -> str:
@@ -40,7 +40,7 @@ def render(report: FabricReport) -> str:
 
 
 def drawn(judged: Judged) -> Picture:
-    """A panel per group of leaves with the switches above them; no lines: what all leaves have is told by a number."""
+    """A panel per group of leaves with the switches above them; no lines: what all leaves have is given as a number."""
     marks = _marks(judged)
     leaves = {leaf.guid: leaf for leaf in leaves_of(judged)}
     title = f"{judged.verdict.upper()}: {sizes(judged)}: {told(judged)}"

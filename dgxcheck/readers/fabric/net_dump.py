@@ -18,7 +18,7 @@ _LANES = re.compile(r"(\d{1,2})x", flags=re.ASCII)
 
 
 def switches(lines: Iterable[str]) -> Iterator[PortRow]:
-    """Columns by their place; the other end of a link between two switches is told by the label of its port."""
+    """Columns by their place; the other end of a link between two switches is named by the label of its port."""
     rows: list[tuple[re.Match[str], list[str]]] = []
     switch: re.Match[str] | None = None
     for raw in lines:

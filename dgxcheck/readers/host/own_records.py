@@ -69,7 +69,11 @@ _TITLE = LazyPattern(
     r"(?P<of>Memory controller|PCIe AER|MCE|Memory failure|ARM processor|Extlog|Disk|devlink)"
     r" (?:events|records|errors)(?: summary)?:|(?P<table>Label\s{1,40}CE\s{1,40}UE)"
 )
-_FAULTS: dict[str, FaultKind] = {"PCIe AER": Fault.AER_UNCORRECTABLE, "MCE": Fault.MACHINE_CHECK}
+_FAULTS: dict[str, FaultKind] = {
+    "PCIe AER": Fault.AER_UNCORRECTABLE, "MCE": Fault.MACHINE_CHECK, "ARM processor": Fault.MACHINE_CHECK,
+    "Disk": Fault.DISK, "devlink": Fault.TEST_FAILED,
+}  # fmt: skip
+"""Of what is not corrected; that of the others is of memory."""
 _KIND = r"(?P<kind>Corrected|Uncorrected|Fatal|Deferred)\b"
 _TOTAL = LazyPattern(
     rf"{_KIND} on DIMM Label\(s\): '(?P<part>[^']{{0,100}})' ?(?:location: \S{{1,40}} errors: (?P<count>\d{{1,9}}))?"
