@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,7 +32,7 @@ AuthType=auth/munge
 AuthInfo=socket={folder}/munge.sock
 SlurmctldPort={port}
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool/%n
+SlurmdSpoolDir={spool}/%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
@@ -147,12 +148,14 @@ def cluster(folder: Path, nodes: Mapping[str, str], gres: str, topology: str = "
         pytest.skip("slurmd sets the user of jobs: it needs root")
     programs = {name: program(name) for name in ("munged", "slurmctld", "slurmd", "sinfo", "logger", "flock")}
     folder.chmod(0o755)
-    for name in ("state", "spool", "bin", "box", "said", "checked", "run"):
+    for name in ("state", "bin", "box", "said", "checked", "run"):
         (folder / name).mkdir()
     _scripts(folder)
     ports = _ports(len(nodes) + 1)
     host = socket.gethostname().partition(".")[0]
-    text = CONF.format(host=host, folder=folder, port=ports[0])
+    # the sockets of steps lie there, and a socket's path has at most 107 bytes: unix(7)
+    spool = Path(tempfile.mkdtemp(prefix="slurm"))
+    text = CONF.format(host=host, folder=folder, spool=spool, port=ports[0])
     rows = "".join(
         f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} RealMemory=100 {hardware}\n"
         for (node, hardware), port in zip(nodes.items(), ports[1:], strict=True)
@@ -179,6 +182,7 @@ def cluster(folder: Path, nodes: Mapping[str, str], gres: str, topology: str = "
         yield made
     finally:
         _ended(folder)
+        shutil.rmtree(spool, ignore_errors=True)
 
 
 def _all_up(made: Cluster) -> bool:
@@ -229,4 +233,3 @@ def _ended(folder: Path) -> None:
     for pid in pids:
         if Path(f"/proc/{pid}").exists():
             subprocess.run(["kill", "-9", str(pid)], check=False, capture_output=True)
-    shutil.rmtree(folder / "spool", ignore_errors=True)

@@ -18,6 +18,7 @@ import pytest
 from checkout import ROOT
 from fabrics import ADAPTERS, FAULTS, Fabric, Kind
 from programs import program
+from used import used
 
 from dgxcheck.cli import main
 
@@ -125,11 +126,7 @@ def test_a_thousand_systems(kind: Kind, tmp_path: Path) -> None:
         with simulated(fabric, tmp_path) as asked:
             (tmp_path / "p.txt").write_text(asked("ibnetdiscover", "-p"))
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with (tmp_path / "out").open("wb") as out:
-        words = [sys.executable, "-m", "dgxcheck", "fabric", "p.txt"]
-        process = subprocess.Popen(words, cwd=tmp_path, env=env, stdout=out, stderr=out)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert (tmp_path / "out").read_text().startswith("PASS: ")
-    assert usage.ru_utime + usage.ru_stime < 3
-    assert usage.ru_maxrss < 200 << 10
+    spent = used([sys.executable, "-m", "dgxcheck", "fabric", "p.txt"], env, tmp_path)
+    assert spent.printed.startswith("PASS: ")
+    assert spent.cpu_s < 3
+    assert spent.peak_kib < 200 << 10
