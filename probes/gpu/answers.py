@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, TypeGuard, TypeVar
 
 from dgxcheck.facts import bdf
@@ -138,25 +139,31 @@ def facts_of(source: Source, group: str, bdf: str) -> dict[str, Any]:
 
 
 def facts_of_link(source: Source, group: str, bdf: str, link: int, state: int | Missing) -> dict[str, Any]:
-    """Fields to values or gaps, for one NVLink; all are the gap of its ``state`` where that is missing."""
-    of_links = [quantity for quantity in GROUPS[group] if quantity.scope in ("link", "link up", "link 5")]
+    """Fields to values or gaps, for one NVLink; all are the gap of its ``state`` where that is missing.
+
+    What only NVLink 5 and newer count is asked of no other link: its facts share one gap.
+    """
+    asked, of_5 = _of_links(group)
     if isinstance(state, Missing):
-        return {quantity.facts[0]: state for quantity in of_links}
-    has_5 = any(quantity.scope == "link 5" for quantity in of_links)
-    version = number(source, "nvmlDeviceGetNvLinkVersion", bdf, link) if has_5 and state == 1 else 0
-    older = isinstance(version, int) and version < NVLINK_5
-    return {
-        quantity.facts[0]: _before_nvlink_5(quantity, bdf, link)
-        if older and quantity.scope == "link 5"
-        else _values(source, quantity, bdf, link)[0]
-        for quantity in of_links
-    }
+        return {quantity.facts[0]: state for quantity in (*asked, *of_5)}
+    facts = {quantity.facts[0]: _values(source, quantity, bdf, link)[0] for quantity in asked}
+    if of_5:
+        version = number(source, "nvmlDeviceGetNvLinkVersion", bdf, link) if state == 1 else 0
+        if isinstance(version, int) and version < NVLINK_5:
+            where = question(of_5[0].function, bdf, link)
+            gap = Missing(Gap.UNSUPPORTED, where, "before NVLink 5, or the link is down")
+            return facts | {quantity.facts[0]: gap for quantity in of_5}
+        facts |= {quantity.facts[0]: _values(source, quantity, bdf, link)[0] for quantity in of_5}
+    return facts
 
 
-def _before_nvlink_5(quantity: Quantity, bdf: str, link: int) -> Missing:
-    """What only NVLink 5 and newer count is asked of no other link."""
-    where = question(quantity.function, bdf, link, *quantity.args)
-    return Missing(Gap.UNSUPPORTED, where, "before NVLink 5, or the link is down")
+@cache
+def _of_links(group: str) -> tuple[tuple[Quantity, ...], tuple[Quantity, ...]]:
+    """What a group asks of every NVLink, and what only of those from NVLink 5 on."""
+    return (
+        tuple(quantity for quantity in GROUPS[group] if quantity.scope in ("link", "link up")),
+        tuple(quantity for quantity in GROUPS[group] if quantity.scope == "link 5"),
+    )
 
 
 def nested(facts: Mapping[str, Any], record: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
 
-_FIELDS = ("pci.", "infiniband.", "ib_ports.")
+_FIELDS = ("pci", "infiniband", "ib_ports")
 _VARIES = ("pci.driver", "infiniband.node_guid", "infiniband.sys_image_guid")
 """A function may have no driver; a GUID of zeros is read as a gap, which network.hca-identity reports."""
 _LAYER = ".link_layer"
@@ -24,7 +24,7 @@ _MOST = 10
 def _answers(box: Box) -> Judged:
     adapters = {device.bdf: device.name for device in box.topology.devices if device.kind == "nic" and device.bdf}
     names = {bdf: adapters.get(bdf, "") for bdf in _of_interest(box)}
-    facts = {bdf: facts_of(box.snapshot, bdf, name) for bdf, name in names.items()}
+    facts = {bdf: facts_of(box.snapshot, bdf, name, _FIELDS) for bdf, name in names.items()}
     models = {bdf: (*_model(box, bdf), *_layers(facts[bdf])) for bdf in names}
     groups: dict[tuple[object, ...], Group] = {}
     for bdf, model in models.items():
@@ -62,7 +62,7 @@ def _layers(facts: Facts) -> tuple[str, ...]:
 def _silent(own: Facts, group: Group) -> list[Missing]:
     return [
         fact for path, fact in own.items()
-        if isinstance(fact, Missing) and path.startswith(_FIELDS) and not path.startswith(_VARIES)
+        if isinstance(fact, Missing) and "." in path and not path.startswith(_VARIES)
         and fact.gap not in _REPORTED and most_have([group], path)
     ]  # fmt: skip
 

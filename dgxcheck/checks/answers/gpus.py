@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from operator import add
 
 from dgxcheck.checks.answers.capability import is_answered
-from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
+from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest, row_of
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.device_facts import facts_of
+from dgxcheck.checks.engine.device_facts import changed_facts, facts_of
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
@@ -52,7 +54,10 @@ class Group:
 
 
 def _recorded(facts: Facts) -> Iterator[str]:
-    return (path for path, fact in facts.items() if path.startswith(_OF_NVML) and not _is_unrecorded(fact))
+    return (
+        path for path, fact in facts.items()
+        if not (isinstance(fact, Missing) and fact.gap is Gap.UNRECORDED) and path.startswith(_OF_NVML)
+    )  # fmt: skip
 
 
 def most_have(groups: Sequence[Group], path: str) -> bool:
@@ -137,13 +142,14 @@ def _alike(own: Mode, other: Mode) -> bool:
 
 
 def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgement:
-    silent = {path: gap for path, gap in own.items() if isinstance(gap, Missing) and _is_silent(path, gap)}
+    missing = {path: fact for path, fact in own.items() if isinstance(fact, Missing)}
+    silent = {path: gap for path, gap in missing.items() if _is_silent(path, gap)}
     model = _documented(box, gpu, own)
     required: dict[str, object] = {path: gap for path, gap in silent.items() if _is_due(path, own, alike, model)}
     required |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
     if not required and not gone:
-        if (cut := _cut(box, own, alike)) is not None:
+        if (cut := _cut(box, own, missing, alike)) is not None:
             return cut
         what = "its model and " if box.board(gpu) is not None and box.board_id(gpu) else ""
         if not what and sum(len(group.members) for group in alike) < 2:
@@ -156,22 +162,27 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgem
     return Judgement(Status.UNKNOWN, message, len(gaps), 0, "queries", _evidence(gaps))
 
 
-def _cut(box: Box, own: Facts, alike: Sequence[Group]) -> Judgement | None:
+def _cut(box: Box, own: Facts, missing: Mapping[str, Missing], alike: Sequence[Group]) -> Judgement | None:
     """A recording that lacks much of what one GPU answers: of what the others of its model answer there, or where there
     are none and NVML itself was asked, of what is asked of any."""
-    others = [facts for group in alike for facts in group.members if facts is not own]
-    asked = Counter(path for path in own if path.startswith(_OF_NVML))
-    if others:
-        asked = sum((group.recorded() for group in alike), Counter())
-        asked.subtract(_recorded(own))
-    expected = [path for path, times in asked.items() if 2 * times >= len(others)]
-    unrecorded = {path for path, fact in own.items() if _is_unrecorded(fact)}
-    unasked = [path for path in expected if not unrecorded.isdisjoint(_and_above(path))] if unrecorded else []
+    unrecorded = {path for path, gap in missing.items() if gap.gap is Gap.UNRECORDED}
+    others = sum(len(group.members) for group in alike) - 1
     by_nvml = isinstance(box.nvml, Nvml) and isinstance(box.nvml.nvml_version, str)
-    if len(unasked) <= len(expected) * (_MUCH if others else _OF_ONE) or not (others or by_nvml):
+    if not unrecorded or not (others > 0 or by_nvml):
         return None
-    message = f"{len(unasked)} of {len(expected)} answers of this GPU are not in this recording"
-    return Judgement(Status.UNKNOWN, message, len(unasked), 0, "answers", remedy=_RECORD_AGAIN)
+    if others > 0:
+        asked = reduce(add, (group.recorded() for group in alike))
+        lacking = {path for path in (asked.keys() - own.keys()) | unrecorded if 2 * asked[path] >= others}
+        recorded = own.keys() - unrecorded if lacking else ()
+        expected = sum(2 * (times - (path in recorded)) >= others for path, times in asked.items())
+    else:
+        lacking = {path for path in own if path.startswith(_OF_NVML)}
+        expected = len(lacking)
+    unasked = sum(not unrecorded.isdisjoint(_and_above(path)) for path in lacking)
+    if unasked <= expected * (_MUCH if others > 0 else _OF_ONE):
+        return None
+    message = f"{unasked} of {expected} answers of this GPU are not in this recording"
+    return Judgement(Status.UNKNOWN, message, unasked, 0, "answers", remedy=_RECORD_AGAIN)
 
 
 def _and_above(path: str) -> Iterator[str]:
@@ -179,10 +190,6 @@ def _and_above(path: str) -> Iterator[str]:
     while path:
         yield path
         path = path.rpartition(".")[0]
-
-
-def _is_unrecorded(fact: object) -> bool:
-    return isinstance(fact, Missing) and fact.gap is Gap.UNRECORDED
 
 
 def _not_on_pci(box: Box, gpu: Device) -> dict[str, object]:
@@ -213,7 +220,7 @@ def _is_silent(path: str, fact: object) -> bool:
 
 def _is_error(gap: object) -> bool:
     """Is it no property of the GPU: an invalid value, or another error than "not supported", "not permitted" or so?"""
-    return isinstance(gap, Missing) and is_driver_query(gap) and (gap.gap is Gap.GARBLED or gap.code in _ERRORS)
+    return isinstance(gap, Missing) and (gap.gap is Gap.GARBLED or gap.code in _ERRORS) and is_driver_query(gap)
 
 
 def _is_due(path: str, own: Facts, alike: Sequence[Group], model: tuple[str, int, bool] | None) -> bool:
@@ -239,8 +246,8 @@ def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, object]:
     """Counters that the GPU told at the first reading and not at the second; MIG mode takes some of them away."""
     if not isinstance(box.growth, Growth) or own.get("gpu_modes.mig") is True:
         return {}
-    old, new = (facts_of(facts, gpu.bdf or "") for facts in (box.growth.old, box.growth.new))
-    still_listed = "gpu_counters" in new
+    old, new = changed_facts(box.growth.old, box.growth.new, gpu.bdf or "")
+    still_listed = not isinstance(row_of(box.growth.new.gpu_counters, gpu.bdf), Missing)
     gone = sorted(old.keys() - new.keys()) if still_listed else []
     left_out = {path: Missing(Gap.ABSENT, path, "not read again") for path in gone}
     return {

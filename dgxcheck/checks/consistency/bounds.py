@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 
 from dgxcheck.checks.consistency.contradiction import Contradiction, Facts, number
@@ -59,8 +59,8 @@ def parts(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
     """Parts that are more than their whole."""
     wholes: dict[tuple[int, Rows, float], tuple[_Reading, list[_Reading]]] = {}
     for reading in _readings(box, gpu):
-        whole = _beside(reading, -1, reading[1][-1].more.get("part_of"))
-        if whole is not None:
+        name = reading[1][-1].more.get("part_of")
+        if name is not None and (whole := _beside(reading, -1, name)) is not None:
             wholes.setdefault((id(whole[0]), *whole[1:]), (whole, []))[1].append(reading)
     for whole, those in wholes.values():
         values = [value for *_, value in those]
@@ -85,10 +85,15 @@ def is_compared(box: Box, gpu: Device) -> bool:
 def _bounded(box: Box, gpu: Device) -> Iterator[tuple[_Reading, _Reading]]:
     """Each reading with the one that it cannot exceed."""
     for reading in _readings(box, gpu):
-        for depth, row in enumerate(reading[1]):
-            most = _beside(reading, depth, row.more.get("most"))
-            if most is not None:
+        for depth, name in _bounds(reading[1]):
+            if (most := _beside(reading, depth, name)) is not None:
                 yield reading, most
+
+
+@cache
+def _bounds(of: Rows) -> tuple[tuple[int, str], ...]:
+    """The depths at which a reading with another name bounds one, and these names."""
+    return tuple((depth, row.more["most"]) for depth, row in enumerate(of) if "most" in row.more)
 
 
 def _readings(box: Box, gpu: Device) -> tuple[_Reading, ...]:
@@ -103,10 +108,15 @@ def _readings_of(snapshot: Identity, bdf: str) -> tuple[_Reading, ...]:
     return tuple(
         (record, of, value)
         for record in records_of(snapshot, bdf)
-        if any(_LIMITS & row.more.keys() or "prefix" in row.more for row in rows_of(type(record)).values())
+        if _has_limits(type(record))
         for _, of, value in leaves(record, _may_have_limits)
         if isinstance(value, int | float) and not isinstance(value, bool)
     )
+
+
+@cache
+def _has_limits(kind: type[Record]) -> bool:
+    return any(_LIMITS & row.more.keys() or "prefix" in row.more for row in rows_of(kind).values())
 
 
 def _may_have_limits(row: Fact) -> bool:
@@ -114,10 +124,8 @@ def _may_have_limits(row: Fact) -> bool:
     return "prefix" in row.more or bool(_LIMITS & row.more.keys()) or (of_numbers and row.record in _INNER)
 
 
-def _beside(reading: _Reading, depth: int, name: str | None) -> _Reading | None:
+def _beside(reading: _Reading, depth: int, name: str) -> _Reading | None:
     """The reading with another name at a depth: of ``current.sm`` at depth 0 ``max.sm``."""
-    if name is None:
-        return None
     names = [row.name for row in reading[1]]
     names[depth] = name
     of: Rows = ()

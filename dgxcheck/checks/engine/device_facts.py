@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 from dgxcheck.facts.gpu import Nvml
@@ -19,21 +19,38 @@ _KEYS = {"ports": "port", "supported": "memory"}
 _SCALARS = frozenset((bool, int, float, str, type(None), Missing))
 
 
-def facts_of(snapshot: Snapshot, device: str, name: str = "") -> Mapping[str, object]:
+def facts_of(snapshot: Snapshot, device: str, name: str = "", only: tuple[str, ...] = ()) -> Mapping[str, object]:
     """Values and gaps of a device by their path, ``gpu_ecc.volatile_corrected.total`` or ``nvlink.3.up``.
 
-    ``device`` is its bdf, ``name`` that in ``/sys/class``. Other sequences than those with a key are one value.
+    ``device`` is its bdf, ``name`` that in ``/sys/class``, ``only`` the fields of the snapshot that are wanted. Other
+    sequences than those with a key are one value.
     """
-    return _facts_of(Identity(snapshot), device, name)
+    return _facts_of(Identity(snapshot), device, name, only)
 
 
 @lru_cache(maxsize=128)  # GPUs and HCAs of a machine at three readings
-def _facts_of(key: Identity, device: str, name: str) -> Mapping[str, object]:
+def _facts_of(key: Identity, device: str, name: str, only: tuple[str, ...]) -> Mapping[str, object]:
     by_owner = _by_owner(key)
+    listed = (*by_owner.get(device, ()), *(by_owner.get(name, ()) if name else ()))
+    return _flat([each for each in listed if each[0] in only] if only else listed)
+
+
+def _flat(listed: Iterable[tuple[str, Record]]) -> dict[str, object]:
     found: dict[str, object] = {}
-    for field, row in (*by_owner.get(device, ()), *(by_owner.get(name, ()) if name else ())):
+    for field, row in listed:
         _flatten(found, field, row)
     return found
+
+
+def changed_facts(old: Snapshot, new: Snapshot, device: str) -> tuple[Mapping[str, object], Mapping[str, object]]:
+    """The facts of a device in two snapshots, of the fields of the first, without records that are equal in both."""
+    before, after = (_by_owner(Identity(snapshot)).get(device, []) for snapshot in (old, new))
+    asked = {field for field, _ in before}
+    after = [each for each in after if each[0] in asked]
+    if len(before) == len(after):
+        changed = [both for both in zip(before, after, strict=True) if both[0] != both[1]]
+        before, after = [one for one, _ in changed], [other for _, other in changed]
+    return _flat(before), _flat(after)
 
 
 def records_of(snapshot: Identity, device: str) -> Iterator[Record]:
@@ -48,36 +65,38 @@ def _by_owner(key: Identity) -> dict[str, list[tuple[str, Record]]]:
     for field in fields(key.facts):
         rows = getattr(key.facts, field)
         rows = rows.gpus if isinstance(rows, Nvml) else rows
-        for row in rows if isinstance(rows, tuple) else ():
-            for owner in _owners(row) if isinstance(row, Record) else ():
-                found.setdefault(owner, []).append((field, row))
+        listed: tuple[object, ...] = rows if isinstance(rows, tuple) else ()
+        for row in (each for each in listed if isinstance(each, Record)):
+            for name in _owners(type(row)):
+                if isinstance(owner := getattr(row, name), str):
+                    found.setdefault(owner, []).append((field, row))
     return found
 
 
-def _owners(row: Record) -> tuple[str, ...]:
-    values = (getattr(row, field) for field in _OWNERS if field in fields(row))
-    return tuple(value for value in values if isinstance(value, str))
+@cache
+def _owners(kind: type[Record]) -> tuple[str, ...]:
+    return tuple(name for name in _OWNERS if name in fields(kind))
 
 
 def _flatten(found: dict[str, object], path: str, fact: Any) -> None:
     """A record or mapping as a whole too: where it is missing it has one gap in place of its members."""
     found[path] = fact
-    if isinstance(fact, Missing):
-        return
-    if isinstance(fact, Record):
+    at = path
+    members: Iterable[tuple[Any, object]] = ()
+    if isinstance(fact, dict):
+        members = fact.items()
+    elif isinstance(fact, tuple):
+        if (key := _KEYS.get(path.rpartition(".")[2])) is not None:
+            members = [(getattr(row, key), row) for row in fact]
+    elif isinstance(fact, Record):
         link = getattr(fact, "link", None)
         at = path if link is None else f"{path}.{link}"
-        for name, value in zip(fields(fact), values(fact), strict=True):
-            if type(value) in _SCALARS:
-                found[f"{at}.{name}"] = value
-            else:
-                _flatten(found, f"{at}.{name}", value)
-    elif isinstance(fact, dict):
-        for name, value in fact.items():
-            _flatten(found, f"{path}.{name}", value)
-    elif isinstance(fact, tuple) and (key := _KEYS.get(path.rpartition(".")[2])):
-        for row in fact:
-            _flatten(found, f"{path}.{getattr(row, key)}", row)
+        members = zip(fields(fact), values(fact), strict=True)
+    for name, value in members:
+        if type(value) in _SCALARS:
+            found[f"{at}.{name}"] = value
+        else:
+            _flatten(found, f"{at}.{name}", value)
 
 
 _OF_STATE = frozenset(("setting", "state", "gauge", "counter", "load"))

@@ -23,8 +23,6 @@ _WITHOUT_PARTS = frozenset((bool, int, float, str, type(None)))
 _OF_THE_DRIVER = ("nvml", "/dev/nvidia", "/proc/driver/nvidia")
 
 
-
-
 def is_driver_query(gap: Missing) -> bool:
     """Was it a query to the NVIDIA driver?"""
     return gap.where.startswith(_OF_THE_DRIVER)
@@ -100,14 +98,10 @@ def _missing_in(keys: tuple[Identity, ...]) -> tuple[Missing, ...]:
     open_: list[object] = [key.facts for key in reversed(keys)]
     while open_:
         fact = open_.pop()
-        if type(fact) in _WITHOUT_PARTS:
-            continue
         if isinstance(fact, Missing):
             found[fact] = None
-        elif isinstance(fact, tuple):
-            open_ += fact[::-1]
-        elif isinstance(fact, Record):
-            open_ += values(fact)[::-1]
-        elif isinstance(fact, dict):
-            open_ += [*fact.values()][::-1]
+            continue
+        held = (*fact.values(),) if isinstance(fact, dict) else values(fact) if isinstance(fact, Record) else fact
+        if isinstance(held, tuple):
+            open_ += [part for part in reversed(held) if type(part) not in _WITHOUT_PARTS]
     return tuple(found)

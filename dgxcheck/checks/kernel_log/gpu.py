@@ -166,9 +166,9 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
     own = gpu is not None and gpu == _only_unlisted(box)
     all_times = [event for event in log.not_started if event.bdf == bdf or (own and event.bdf is None)]
     now = [event for event in all_times if not event.past]
-    listed = gpu is not None and gpu.index is not None and not _silent(box, gpu)
-    no_bar = [] if listed else [event for event in events_of(log, "no BAR") if event.part == bdf and not event.past]
-    if not now and (not no_bar or gpu is None):
+    no_bar = [event for event in events_of(log, "no BAR") if event.part == bdf and not event.past]
+    listed = (now or no_bar) and gpu is not None and gpu.index is not None and not _silent(box, gpu)
+    if not now and (listed or not no_bar or gpu is None):
         before = f"the driver could not start it before it was last loaded{reach(log)}"
         return Judgement(Status.PASS, before) if all_times else None
     reason = _reason(now) if now else _REASONS["bars"]

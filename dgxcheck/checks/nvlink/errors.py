@@ -115,7 +115,7 @@ def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkError
     errors = {name: more for name, more in events.items() if more}
     if not errors:
         unknown = [more for more in growths.values() if not isinstance(more, int)]
-        skips = [COUNTER_RESET if more is None else unjudged(more) for more in unknown]
+        skips = [COUNTER_RESET if more is None else unjudged(more) for more in dict.fromkeys(unknown)]
         unread = next((judgement for judgement in skips if judgement.reason != "not-supported"), None)
         if unread is not None or not events:
             return unread or skips[0]

@@ -214,6 +214,8 @@ def _new_events(old: AerErrors | Missing, new: AerErrors) -> dict[str, int] | Ju
     """New errors by name; the total where no single counter grew."""
     if isinstance(old, Missing):
         return NO_EARLIER_READING
+    if old == new:
+        return {}
     events = {name: count - old.counts.get(name, 0) for name, count in new.counts.items()}
     if any(count < 0 for count in events.values()):
         return COUNTER_RESET
