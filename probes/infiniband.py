@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts, IbPort, IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, garbled, hexadecimal, is_decimal, line, natural, numbered
 from probes.pci.tree import function_behind
@@ -97,7 +96,9 @@ def node_type(text: str, where: str) -> str | Missing:
     return name if is_decimal(number) and name else garbled(text, where)
 
 
-_RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \(([0-9]{1,3})X(?: ([A-Z0-9]{1,8}))?\)")
+_RATE = LazyPattern(
+    r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \(([0-9]{1,3})X(?: ([A-Z0-9]{1,8}))?\)", " Gb/sec ("
+)
 _STATES = {state: state.name for state in PortState}
 _PHYS_STATES = {
     PhysState.SLEEP: "Sleep",

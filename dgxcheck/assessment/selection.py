@@ -74,7 +74,8 @@ def _of_etc() -> str | None:
     return SITE
 
 
-_FAULTS = {word: fault for word, fault in BY_WORD.items() if word not in {check.id for check in CHECKS}}
+_IDS = {check.id for check in CHECKS}
+_FAULTS = {word: fault for word, fault in BY_WORD.items() if word not in _IDS}
 
 
 class Topic(Record):

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dgxcheck.difference.model import Difference
 
 ID = "baseline.drift"
-_BETWEEN = re.compile(r" -> | - ")
 
 
 def _drift(box: Box) -> Judged:
@@ -52,7 +51,7 @@ def _asked(box: Box, difference: Difference) -> bool:
 
 def _subject(box: Box, difference: Difference) -> Subject:
     """The device, or both of a pair, with the quantity as its part."""
-    ends = [_end(box, difference, name) for name in _BETWEEN.split(difference.device, maxsplit=1)]
+    ends = [_end(box, difference, name) for name in re.split(" -> | - ", difference.device, maxsplit=1)]
     first = replace(ends[0], part=difference.what)
     return replace(first, peer=ends[1]) if len(ends) > 1 else first
 

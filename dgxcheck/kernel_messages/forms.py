@@ -8,6 +8,7 @@ from types import ModuleType
 
 from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
 from dgxcheck.kernel_messages.form import DEVICE, Form, Lines
+from dgxcheck.lazy_pattern import LazyPattern
 
 
 def named(module: ModuleType) -> Iterator[Form]:
@@ -26,7 +27,7 @@ _BY_FIRST = {
 }
 _ANYWHERE = _BY_FIRST[""]
 _SEVERAL_LINES = {**gpu.SEVERAL_LINES, **storage.SEVERAL_LINES}
-_OF_DRIVER = re.compile(rf"NVRM: |nvidia|mlx5|Linux version |{DEVICE}")
+_OF_DRIVER = LazyPattern(rf"NVRM: |nvidia|mlx5|Linux version |{DEVICE}")
 
 
 def form_of(message: str) -> tuple[Form, re.Match[str]] | None:

@@ -26,8 +26,6 @@ from dgxcheck.toml_file import load
 from dgxcheck.topology.model import Device, Topology
 
 _FILLERS = {"nvidia", "with", "tesla", "system"}
-_JOINED = re.compile(r"^dgx(?=[a-z0-9])")
-_SIZE_OR_PART = re.compile(r"\d+(gb)?")
 _WORD = re.compile(r"[a-z0-9]+")
 
 
@@ -40,12 +38,13 @@ def is_product(name: str, product: str) -> bool:
     rest = given[len(expected) :]
     if name.strip() == product.strip():
         return bool(name.strip())
-    return bool(expected) and given[: len(expected)] == expected and all(map(_SIZE_OR_PART.fullmatch, rest))
+    follows = bool(expected) and given[: len(expected)] == expected
+    return follows and all(word.removesuffix("gb").isdecimal() for word in rest)
 
 
 def _words(name: str) -> list[str]:
     words = [word for word in _WORD.findall(name.lower()) if word not in _FILLERS]
-    return [part for word in words for part in _JOINED.sub("dgx ", word).split()]
+    return [part for word in words for part in (("dgx", word[3:]) if word[:3] == "dgx" and word[3:] else (word,))]
 
 
 FOLDER = os.path.join(package_files.FOLDER, "profiles")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile, Wiring
 from dgxcheck.suggestion import did_you_mean
 from dgxcheck.toml_file import plain, refuse
@@ -13,7 +13,7 @@ from dgxcheck.topology.model import PCI_CLASSES, PciClass
 from dgxcheck.topology.reference import ALL
 
 MEMBERS = ("title", "products", "boards", "nvlink_graph", "wiring_source", "sources", "numbers", "wiring", "board")
-_ID = re.compile("[0-9a-f]{4}:[0-9a-f]{4}")
+_ID = LazyPattern("[0-9a-f]{4}:[0-9a-f]{4}", ":")
 _GRAPHS = tuple(reference.name for reference in ALL)
 
 

@@ -19,6 +19,7 @@ from typing import Literal, cast, get_args
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.package_files import FOLDER, read
 from dgxcheck.suggestion import did_you_mean
 
@@ -205,8 +206,9 @@ def meaning(number: int, architecture: int | None) -> XidEntry:
     return replace(worse, text=f"{before.text} or {later.text}")
 
 
-_LINE = re.compile(
-    r"(?P<unit>[A-Z][A-Z0-9_]{2,31})\b[^(]{0,80}\((?P<intrinfo>0x[0-9a-fA-F]{1,8})(?: (?P<status>0x[0-9a-fA-F]{1,8}))?"
+_LINE = LazyPattern(
+    r"(?P<unit>[A-Z][A-Z0-9_]{2,31})\b[^(]{0,80}\((?P<intrinfo>0x[0-9a-fA-F]{1,8})(?: (?P<status>0x[0-9a-fA-F]{1,8}))?",
+    "(0x",
 )
 _FIRST, _LAST = 144, 150
 _BY_INVESTIGATION: Mapping[str, Response] = {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface, Storage
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import BLOCK
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, decimal, flag, garbled, line, natural
 from probes.pci.tree import function_behind
@@ -73,7 +72,7 @@ def _array(source: Source, name: str) -> MdArray:
 _INTERFACES = "/sys/class/net"
 _NO_INTERFACE = "bonding_masters"  # a file of the bonding driver among the interfaces
 _UNKNOWN_SPEED = ("-1", "4294967295")  # newer and older kernels
-_OCTETS = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){0,31}")
+_OCTETS = LazyPattern(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){0,31}")
 
 
 def network(source: Source) -> tuple[NetInterface, ...] | Missing:

@@ -183,15 +183,13 @@ def _number(first: dict[str, str], name: str, where: str) -> int | Missing:
     return int(value) if is_decimal(value) else Missing(Gap.UNSUPPORTED, where, f"no {name}")
 
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
-
-
 def release(text: str, where: str) -> dict[str, str] | Missing:
     """``NAME="value"`` lines; other lines are passed over, of repeated names the last counts."""
     fields = {}
     for row in text.splitlines():
-        if match := _ASSIGNMENT.fullmatch(row.strip()):
-            fields[match[1]] = _unquoted(match[2].strip())
+        name, equals, value = row.strip().partition("=")
+        if equals and name.isascii() and name.isidentifier():
+            fields[name] = _unquoted(value.strip())
     return fields or garbled(text, where)
 
 

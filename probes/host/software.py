@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from dgxcheck.facts.host import (
     DeviceNode,
     DeviceNodes,
@@ -17,6 +15,7 @@ from dgxcheck.facts.host import (
 )
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import MEMORY_PEERS
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, decimal, garbled, line, numbered
 from probes.pci.tree import roles
@@ -163,7 +162,7 @@ def _node(source: Source, path: str) -> DeviceNode:
     return DeviceNode(path=path, opens=source.opens(path))
 
 
-_VERSION = re.compile(r"[0-9]{2,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?")
+_VERSION = LazyPattern(r"[0-9]{2,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?", ".")
 
 
 def driver_version(text: str, where: str) -> NvidiaDriver | Missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from dgxcheck.facts.missing import Gap, Missing
@@ -112,6 +113,7 @@ def _extended_at(config: bytes, where: str, capability: int) -> int | Missing | 
     return at
 
 
+@lru_cache(maxsize=1)  # each capability of a device is looked for in it
 def standard(config: bytes) -> Chain:
     """The list that starts at the pointer in the header; every offset is below 256."""
     if len(config) < _FIRST_CAPABILITY or not config[_STATUS] & _STATUS_CAP_LIST:
@@ -133,6 +135,7 @@ def standard(config: bytes) -> Chain:
     return Chain(offsets)
 
 
+@lru_cache(maxsize=1)
 def extended(config: bytes) -> Chain:
     """The list that starts at 0x100; a header is id (16 bits), version (4), next (12)."""
     at = FIRST_EXTENDED
@@ -168,7 +171,6 @@ def _port_type(code: int, where: str) -> PortType | Missing:
 
 
 _COMMAND, _MEMORY, _MASTER = 0x04, 0x0002, 0x0004
-_EXPRESS = 0x10
 _DEVICE, _LINK, _DEVICE_2, _LINK_2 = 0x08, 0x10, 0x28, 0x30
 """Offsets of the control words in the PCI Express capability."""
 

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.device_facts import records_of
 from dgxcheck.checks.engine.finding import Evidence
 from dgxcheck.facts.gpu import ClockPair, Clocks, RowHistogram
 from dgxcheck.facts.nature import Fact, rows_of
-from dgxcheck.facts.record import Identity, Record, fields
+from dgxcheck.facts.record import Identity, Record
 from dgxcheck.facts.values import Rows, described, label, leaves, said, text, where
 from dgxcheck.topology.model import Device
 
@@ -59,9 +59,9 @@ def parts(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
     """Parts that are more than their whole."""
     wholes: dict[tuple[int, Rows, float], tuple[_Reading, list[_Reading]]] = {}
     for reading in _readings(box, gpu):
-        name = reading[1][-1].more.get("part_of")
-        if name is not None and (whole := _beside(reading, -1, name)) is not None:
-            wholes.setdefault((id(whole[0]), *whole[1:]), (whole, []))[1].append(reading)
+        for whole in (_read(reading[0], of) for of in _beside(reading[1], "part_of")):
+            if whole is not None:
+                wholes.setdefault((id(whole[0]), *whole[1:]), (whole, []))[1].append(reading)
     for whole, those in wholes.values():
         values = [value for *_, value in those]
         if sum(values) > whole[2] >= max(values):
@@ -85,15 +85,16 @@ def is_compared(box: Box, gpu: Device) -> bool:
 def _bounded(box: Box, gpu: Device) -> Iterator[tuple[_Reading, _Reading]]:
     """Each reading with the one that it cannot exceed."""
     for reading in _readings(box, gpu):
-        for depth, name in _bounds(reading[1]):
-            if (most := _beside(reading, depth, name)) is not None:
+        for of in _beside(reading[1], "most"):
+            if (most := _read(reading[0], of)) is not None:
                 yield reading, most
 
 
 @cache
-def _bounds(of: Rows) -> tuple[tuple[int, str], ...]:
-    """The depths at which a reading with another name bounds one, and these names."""
-    return tuple((depth, row.more["most"]) for depth, row in enumerate(of) if "most" in row.more)
+def _beside(of: Rows, what: str) -> tuple[Rows, ...]:
+    """The rows of what bounds a value: of ``current.sm``, where ``current`` names ``max``, those of ``max.sm``."""
+    named = ((depth, rows_of(row.record).get(row.more[what])) for depth, row in enumerate(of) if what in row.more)
+    return tuple((*of[:depth], row, *of[depth + 1 :]) for depth, row in named if row is not None)
 
 
 def _readings(box: Box, gpu: Device) -> tuple[_Reading, ...]:
@@ -124,17 +125,11 @@ def _may_have_limits(row: Fact) -> bool:
     return "prefix" in row.more or bool(_LIMITS & row.more.keys()) or (of_numbers and row.record in _INNER)
 
 
-def _beside(reading: _Reading, depth: int, name: str) -> _Reading | None:
-    """The reading with another name at a depth: of ``current.sm`` at depth 0 ``max.sm``."""
-    names = [row.name for row in reading[1]]
-    names[depth] = name
-    of: Rows = ()
-    value: object = reading[0]
-    for name in names:
-        if not isinstance(value, Record) or name not in fields(value):
-            return None
-        of, value = (*of, rows_of(type(value))[name]), getattr(value, name)
-    return (reading[0], of, value) if isinstance(value, int | float) else None
+def _read(record: Record, of: Rows) -> _Reading | None:
+    value: object = record
+    for row in of:
+        value = getattr(value, row.name, None)
+    return (record, of, value) if isinstance(value, int | float) else None
 
 
 def _evidence(record: Record, of: Rows, value: float) -> Evidence:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status, skip
 from dgxcheck.facts.missing import Missing
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.model import Number
 from dgxcheck.topology.model import Device
 
@@ -21,7 +20,7 @@ def expected(box: Box, key: str) -> Number | Judgement:
     return number
 
 
-_SIZE = re.compile(r"[ -]\d+ ?GB\b")
+_SIZE = LazyPattern(r"[ -]\d+ ?GB\b", "GB")
 
 
 def model_family(box: Box, gpu: Device) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.checks.engine.blame import component_of, part
@@ -19,10 +18,11 @@ from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
 from dgxcheck.facts.gpu import GpuEcc, GpuMemory, RetiredPage
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.record import replace
+from dgxcheck.lazy_pattern import LazyPattern
 
 _RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html"
 _WEEK_S = 7 * DAY_S
-_OFFLINES = re.compile(r"\b(?:A100|A30|A800|H\d{2,3}|GH200|G?B[123]00)\b")
+_OFFLINES = LazyPattern(r"\b(?:A100|A30|A800|H\d{2,3}|GH200|G?B[123]00)\b")
 """Names of boards with GA100, GH100 and GB10x."""
 _WATCH = "nothing to do now; compare the number at the next maintenance"
 

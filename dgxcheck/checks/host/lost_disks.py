@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
 from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.lazy_pattern import LazyPattern
 
-_NVME = re.compile(r"nvme\d+")
+_NVME = LazyPattern(r"nvme\d+", "nvme")
 
 
 def lost_members(box: Box, array: MdArray) -> list[str]:

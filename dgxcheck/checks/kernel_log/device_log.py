@@ -28,6 +28,7 @@ from dgxcheck.facts.kernel_log import (
     Xid,
 )
 from dgxcheck.facts.missing import Missing
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.topology.model import Device
 
 DAY_S = 86400.0
@@ -35,7 +36,7 @@ _AT_BOOT_S = 1.0
 _SHOWN = 10
 LEAST_FREE = 3
 """Fewer boots without the fault do not show that an intermittent one is gone."""
-_BEFORE = re.compile(r"-[1-9]\d{0,3}", re.ASCII)
+_BEFORE = LazyPattern(r"-[1-9]\d{0,3}", "-", flags=re.ASCII)
 
 Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent | IommuFault | ModuleRefused
 EventRule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]

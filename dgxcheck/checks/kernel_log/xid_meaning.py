@@ -12,6 +12,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import KernelLog, SXid, Xid
 from dgxcheck.facts.record import replace
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, FATAL, WINDOW_S, Recovery, link_of, recovery_of
 from dgxcheck.xid.table import REMEDIES, Response, XidEntry, decoded, sxids
 
@@ -37,7 +38,7 @@ OF_RESPONSE: Mapping[Response, FaultKind] = {
     "program": Fault.XID_APPLICATION,
 }
 """Every other response asks for a reset of the GPU: Fault.XID."""
-_NOT_FATAL = re.compile(r"\bnon-?fatal\b", re.IGNORECASE)
+_NOT_FATAL = LazyPattern(r"\bnon-?fatal\b", flags=re.IGNORECASE)
 """In the lines of NVLink 5 units: ``149, NETIR_LINK_DOWN Nonfatal XC0 i0 Link 17 (0x..)``."""
 _OF_RECOVERY: Mapping[Recovery, FaultKind] = {
     "gpu-reset": Fault.RESET_REQUIRED,

@@ -16,9 +16,10 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.sysfs import pci_file
+from dgxcheck.lazy_pattern import LazyPattern
 
 _OF_ALL = "firmware of HCAs"
-_NUMBERS = re.compile(r"\d+(\.\d+)+", re.ASCII)
+_NUMBERS = LazyPattern(r"\d+(\.\d+)+", ".", flags=re.ASCII)
 
 
 def _firmware(box: Box) -> Judged:

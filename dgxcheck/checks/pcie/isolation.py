@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
@@ -18,10 +17,11 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
 from dgxcheck.facts.sysfs import pci_file
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import data_ends, shared_bridges
 
-_GRACE = re.compile(r"\bG[BH][23]00\b")
+_GRACE = LazyPattern(r"\bG[BH][23]00\b", "GB200", "GB300", "GH200", "GH300")
 PASS_THROUGH = "identity"
 BOOT_WITH_PASS_THROUGH = (
     "boot with iommu=pt (Arm: iommu.passthrough=1); or disable VT-d or AMD-Vi in the firmware setup; the IOMMU then no"

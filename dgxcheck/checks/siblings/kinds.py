@@ -18,18 +18,19 @@ from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
 from dgxcheck.facts.record import Identity, Record, fields, replace
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.paths import NEAR
 
-_CONTROLLERS = re.compile(
-    r"(AVAGO|LSI|BROADCOM|ADAPTEC|ASR|ARECA|AMCC|3WARE|FTS|CISCO|LENOVO|DELL|HPE?|IBM|INTEL)\b", re.IGNORECASE
+_CONTROLLERS = LazyPattern(
+    r"(AVAGO|LSI|BROADCOM|ADAPTEC|ASR|ARECA|AMCC|3WARE|FTS|CISCO|LENOVO|DELL|HPE?|IBM|INTEL)\b", flags=re.IGNORECASE
 )
 """SCSI vendors of RAID controllers, as lsscsi(8) prints them for their volumes; drives behind a plain SATA or NVMe
 adapter have the vendor ``ATA`` or none, SAS drives that of their maker."""
-_VIRTUAL = re.compile(
+_VIRTUAL = LazyPattern(
     r"QEMU|VBOX|VMware|Msft|Virtual|PERC|MegaRAID|MR\d{4}|LOGICAL VOLUME|ServeRAID|RAID|Elastic Block Store"
     r"|PersistentDisk|card-pd",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
 
 
