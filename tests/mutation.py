@@ -59,6 +59,8 @@ def changeable(tree: ast.AST) -> Iterator[ast.AST]:
             node.annotation = ast.Name("object", ast.Load(), lineno=node.lineno, col_offset=0)
         elif isinstance(node, ast.FunctionDef):
             node.returns = None
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "lru_cache":
+            node.keywords = []  # how much is remembered changes no answer
         compared = isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPPED
         counted = isinstance(node, ast.Constant) and type(node.value) in (int, float, bool)
         computed = isinstance(node, ast.BinOp) and type(node.op) in OTHER and not isinstance(node.right, ast.Name)

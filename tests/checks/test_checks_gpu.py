@@ -293,6 +293,13 @@ def test_a_second_reading_of_the_reasons_counts(again: int, seconds: float, due:
     assert word(said(whole, "clock.throttle")) == due
 
 
+def test_readings_without_time_between_them_are_no_history(tmp_path: Path) -> None:
+    whole = later(tmp_path, {POWER: violation(0)}, {POWER: violation(90)})
+    assert isinstance(whole.growth, Growth)
+    whole = replace(whole, growth=replace(whole.growth, seconds=0.0))
+    assert word(said(whole, "power.violation")) == "skip no-history"
+
+
 def test_a_gpu_that_draws_what_it_may_is_not_short_of_power(tmp_path: Path) -> None:
     whole = later(tmp_path, {POWER: violation(0), "PowerUsage {}": 299_000}, {POWER: violation(90)})
     assert word(said(whole, "power.violation")) == "pass"

@@ -150,6 +150,16 @@ def test_pairs_over_pcie_crossed_links_and_settings(tmp_path: Path) -> None:
     assert "host/host/P2P setting" in crossed
 
 
+def test_pairs_over_a_host_bridge_share_it_with_the_gpus_below(tmp_path: Path) -> None:
+    box = measured(tmp_path, {}, "k80-x8")
+    pair = box.gpus[4], box.gpus[6]
+    facts = {f"p2p {pair[0].bdf} {pair[1].bdf}": fact(1)}
+    findings = found(measured(tmp_path, facts, "k80-x8"), "measure.p2p-bandwidth").values()
+    (bridge,) = [each for finding in findings for each in finding.crossed if each.kind == "host-bridge"]
+    assert bridge.name == "pci0000:80"
+    assert {gpu.name for gpu in pair} <= {*bridge.shared_by}
+
+
 def test_all_pairs_slower_with_p2p_crossed_what_they_share() -> None:
     facts = {f"{kind} {a} {b}": fact(value) for a, b in permutations(range(4), 2)
              for kind, value in (("p2p", 9.9), ("p2p-off", 22.2))}  # fmt: skip

@@ -7,12 +7,21 @@ from pathlib import Path
 import pytest
 from measured_box import GPUS, dgx1_p100, fact, found, host_copies, imported, measured, said
 
+from dgxcheck.checks.measurement.expectations import quantity
 from dgxcheck.facts.gpu import GpuProcess
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Json, rows
 from dgxcheck.facts.record import replace
 
 HOST, MEMORY = "measure.host-bandwidth", "measure.memory-bandwidth"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [(9.5, "us", "9.5 µs"), (18.412, "GB/s", "18.41 GB/s"), (9999, "GB/s", "9999 GB/s"), (10000, "GB/s", "10000 GB/s")],
+)
+def test_a_figure_in_words(value: float, unit: str, text: str) -> None:
+    assert quantity(value, unit) == text
 
 
 @pytest.mark.parametrize("check", [HOST, MEMORY])

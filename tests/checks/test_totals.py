@@ -39,6 +39,7 @@ def test_a_total_is_judged_with_and_without_the_time_since_boot(
         warned = [each for each in findings(box, check) if each.status is Status.WARN]
         assert warned
         assert {each.subject.part for each in warned} == {subject}
+    assert len(warned) == (2 if check == "pcie.aer" else 1)
     boots = "since boot" in warned[0].judgement.message
     assert boots is known or check == "pcie.replay"
 
@@ -48,6 +49,7 @@ def test_clocks_that_are_locked_under_load_are_found() -> None:
     (odd,) = [each for each in findings(box, "clock.application") if each.status is not Status.PASS]
     assert (odd.subject.name, odd.judgement.measured) == ("GPU0", 544)
     assert "locked" not in odd.judgement.message  # no clock of a P100 can be locked
+    assert odd.judgement.evidence[-1].where == f"nvmlDeviceGetClockInfo {odd.subject.bdf} 0"
 
 
 def test_an_sxid_names_its_port() -> None:

@@ -96,6 +96,16 @@ def test_zip(method: int, stream: bool, tmp_path: Path) -> None:
     assert found.bundle.notes == ()
 
 
+def test_names_in_a_zip_have_the_code_page_of_the_format_or_utf_8() -> None:
+    data = zipped({"é.txt": b"1"})
+    flag = data.index(b"PK\x01\x02")  # Python marks UTF-8, bit 11, in both headers
+    (of_utf_8,) = zip_members(Blocks(iter([data[:flag]])))
+    plain = bytearray(data[:flag].replace("é".encode(), b"\x82\x82"))
+    plain[7] &= ~0x08
+    (of_dos,) = zip_members(Blocks(iter([bytes(plain)])))
+    assert (of_utf_8.name, of_dos.name) == ("é.txt", "éé.txt")
+
+
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
 def test_a_cut_zip_gives_what_is_whole(share: float, tmp_path: Path) -> None:
     texts = {f"{number}.txt": f"{TEXTS['smi-l']}{'x' * 2000}\n" for number in range(4)}

@@ -24,6 +24,12 @@ def test_an_object_between_other_lines(value: dict[str, Json], indent: int | Non
     assert document(lines, before) == (value, before + len(inside))
 
 
+def test_an_object_behind_many_that_break_off() -> None:
+    broken = ['{"a": }'] * 63
+    assert [found for found, _ in documents((*broken, '{"b": 1}'), bool)] == [{"b": 1}]
+    assert not [*documents((*broken, *broken[:1], '{"b": 1}'), bool)]
+
+
 @pytest.mark.parametrize("members", [1, 30, 63, 64, 65, 1023, 1024, 1025, 20_000])
 def test_a_long_object(members: int) -> None:
     value = {f"member {number}": number for number in range(members)}

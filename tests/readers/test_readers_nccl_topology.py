@@ -75,6 +75,12 @@ def test_nvlinks_to_switches_join_those_that_have_them() -> None:
     assert shown["0000:07:00.0 0000:87:00.0"] == "SYS"
 
 
+@pytest.mark.parametrize(("node", "told"), [(1023, "1023\n"), (1024, None)])
+def test_the_highest_numa_node_is_the_kernels(node: int, told: str | None) -> None:
+    facts = one(topology_xml.read_topology_xml, TEXT.replace('numaid="1"', f'numaid="{node}"')).facts
+    assert facts.get("text /sys/bus/pci/devices/0000:87:00.0/numa_node") == told
+
+
 def test_nvlinks_to_each_other_count() -> None:
     one_way = gpu("0000:06:00.0", 0, ("0000:07:00.0", 2, "0x030200")) + gpu("0000:07:00.0", 1)
     assert labels(cpu(0, one_way), "label")["0000:06:00.0 0000:07:00.0"] == "NV2"

@@ -91,7 +91,7 @@ def _older(sections: Sequence[Section]) -> Sequence[Lines]:
     found: list[Sequence[Lines]] = [[]]
     for section in sections:
         older = [row for row in section.lines if begin and (stamp := _stamp(row)) and stamp < begin]
-        log = times("\n".join(_by_boots(older))) if section not in journals and older else None
+        log = times("\n".join(_by_boots(older))) if older else None
         found += [(*log.earlier, log.lines)] if log is not None else []
     return max(found, key=len)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.facts.ids import NVLINK_MAX_LINKS
 from dgxcheck.facts.limits import FILE_BYTES
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
@@ -230,7 +231,6 @@ def _lspci(sections: Sequence[Section]) -> Output:
 _INVALID: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no such link", "code": 2}
 _NO_NVLINK: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no NVLink of this GPU"}
 _STATE = "nvml nvmlDeviceGetNvLinkState"
-_MOST_LINKS = 36
 
 
 def machine_facts(found: Sequence[Output]) -> tuple[dict[str, Json], tuple[str, ...]]:
@@ -257,10 +257,10 @@ def _ends_of_links(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, 
         return {f"{_STATE} {bdf} 0": _NO_NVLINK for bdf in gpus}
     status = any(key.startswith(f"{_STATE} ") for key in facts)
     for bdf in gpus:
-        listed = [link for link in range(_MOST_LINKS) if f"{_STATE} {bdf} {link}" in facts]
+        listed = [link for link in range(NVLINK_MAX_LINKS) if f"{_STATE} {bdf} {link}" in facts]
         answers = isinstance(facts.get(f"nvml nvmlDeviceGetName {bdf}", ""), str)  # else its links are not known
         if not listed and status and answers:
             ends[f"{_STATE} {bdf} 0"] = _NO_NVLINK
-        if listed and listed[-1] == len(listed) - 1 and len(listed) < _MOST_LINKS:
+        if listed and listed[-1] == len(listed) - 1 and len(listed) < NVLINK_MAX_LINKS:
             ends[f"{_STATE} {bdf} {len(listed)}"] = _INVALID
     return ends

@@ -54,14 +54,14 @@ _COMPILED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, wo
 
 def judged(outcome: Outcome, message: str) -> tuple[Outcome, FaultKind | None]:
     """The outcome and the fault of a test with this message: unknown, without a fault, where it did not run."""
-    if outcome != "pass" and _DID_NOT_RUN.search(message[:2000]):
+    if outcome != "pass" and _DID_NOT_RUN.search(message):
         return "unknown", None
     return outcome, fault_of(message)
 
 
 def fault_of(message: str) -> FaultKind:
     """The fault of a failed test where the message names no other."""
-    return next((fault for fault, words in _COMPILED if words.search(message[:2000])), Fault.TEST_FAILED)
+    return next((fault for fault, words in _COMPILED if words.search(message)), Fault.TEST_FAILED)
 
 
 TOOL = "dcgmi diag"
