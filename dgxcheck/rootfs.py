@@ -8,6 +8,7 @@ import stat
 
 from dgxcheck.facts.limits import ATTRIBUTE_BYTES, FILE_BYTES, TREE_NAMES
 
+_PAGE = 4096
 OPENING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
@@ -24,12 +25,13 @@ def read_bytes(path: str, limit: int = FILE_BYTES) -> bytes:
 def read_descriptor(fd: int, path: str, limit: int) -> bytes:
     """The same of an open file, which is closed."""
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EISDIR, "not a regular file", path)
-        # sysfs hands over an attribute in one read; procfs gives pages
+        # sysfs hands over less than a page of an attribute in one read; procfs, whose files have no size, gives pages
         parts = [part := os.read(fd, 65536)]
         size = len(part)
-        while part:
+        while part and not (size <= status.st_size and size < _PAGE):
             parts.append(part := os.read(fd, 65536))
             size += len(part)
             if size > limit:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from dgxcheck.facts.bdf import is_bdf, is_root_bus
@@ -14,10 +15,24 @@ from dgxcheck.source.protocol import Source
 from probes.ask import ask, garbled, hexadecimal
 
 Path = tuple[str, ...]
+T = TypeVar("T")
 
 _PATH_MAX = 4096
 
 
+def _once(read: Callable[[Source], T]) -> Callable[[Source], T]:
+    """Remembers what several probes ask a source for, while there is that source."""
+    known: WeakKeyDictionary[Source, T] = WeakKeyDictionary()
+
+    def remembered(source: Source) -> T:
+        if source not in known:
+            known[source] = read(source)
+        return known[source]
+
+    return remembered
+
+
+@_once
 def class_codes(source: Source) -> dict[str, int | Missing] | Missing:
     """``class`` of every PCI function, in the order of the names."""
     if isinstance(names := source.names(PCI_DEVICES), Missing):
@@ -69,6 +84,7 @@ def function_behind(source: Source, where: str) -> str | Missing:
     return names[-1] if names else Missing(Gap.ABSENT, where, f"not a PCI function: {target[:80]}")
 
 
+@_once
 def behind_infiniband(source: Source) -> set[str]:
     """The functions behind ``/sys/class/infiniband``, whatever their class: QLogic's has that of a serial bus."""
     if isinstance(names := source.names(INFINIBAND), Missing):
@@ -108,20 +124,9 @@ class Roles(Record):
         return tuple(sorted(bdf for bdf in self.paths if bdf not in ends))
 
 
-_KNOWN: WeakKeyDictionary[Source, Roles | Missing] = WeakKeyDictionary()
-
-
+@_once
 def roles(source: Source) -> Roles | Missing:
-    """Sorts ``/sys/bus/pci/devices``; RoCE HCAs are known by their ``/sys/class/infiniband`` device.
-
-    Five probes ask for them, so those of a source are remembered while there is that source.
-    """
-    if source not in _KNOWN:
-        _KNOWN[source] = _roles(source)
-    return _KNOWN[source]
-
-
-def _roles(source: Source) -> Roles | Missing:
+    """Sorts ``/sys/bus/pci/devices``; RoCE HCAs are known by their ``/sys/class/infiniband`` device."""
     if isinstance(codes := class_codes(source), Missing):
         return codes
     behind = behind_infiniband(source)

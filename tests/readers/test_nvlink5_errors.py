@@ -49,7 +49,7 @@ def test_every_line_is_read_and_only_errors_are_facts() -> None:
     assert len(found.facts) == 13
 
 
-@pytest.mark.parametrize(("rate", "packed"), [("15e-1", 0xF01), ("16e-1", None), ("1e-256", None)])
+@pytest.mark.parametrize(("rate", "packed"), [("15e-1", 0xF01), ("16e-0", None), ("1e-256", None)])
 def test_a_rate_is_packed_as_nvml_does(rate: str, packed: int | None) -> None:
     fact = one(nvlink.read_errors, QUIET.replace("Effective BER: 15e-255", f"Effective BER: {rate}")).facts
     told = fact["stated nvlink-errors GPU0 0 220"]

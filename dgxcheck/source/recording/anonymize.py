@@ -116,6 +116,7 @@ class _ByKey:
         self._pseudonyms = pseudonyms
         self._names = names
         self._free = text
+        self._known: dict[str, str] = {}
 
     def fact(self, key: str, fact: Json) -> Json:
         if isinstance(fact, str):
@@ -147,8 +148,10 @@ class _ByKey:
         return self._said(fact) if key.startswith(_STATED) else self._free.formed(fact)
 
     def _said(self, text: str) -> str:
-        """What a driver or a tool says, in which anything may stand."""
-        return self._names.within(self._free.kernel_message(text))
+        """What a driver or a tool says, in which anything may stand; the same few come a thousand times."""
+        if text not in self._known:
+            self._known[text] = self._names.within(self._free.kernel_message(text))
+        return self._known[text]
 
     def _text(self, key: str, text: str) -> str:
         if key.startswith(OF_PCI):
