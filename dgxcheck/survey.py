@@ -11,37 +11,13 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, fields
 
 if TYPE_CHECKING:
-    from dgxcheck.facts.gpu import (
-        GpuActivity,
-        GpuAffinity,
-        GpuBoard,
-        GpuClocks,
-        GpuCounters,
-        GpuEcc,
-        GpuMemory,
-        GpuModes,
-        GpuPcie,
-        GpuPower,
-        GpuThermal,
-        Nvml,
-    )
-    from dgxcheck.facts.host import (
-        DeviceNodes,
-        Dimm,
-        Host,
-        Imex,
-        Memlock,
-        MemoryController,
-        Modules,
-        NetInterface,
-        NumaMemory,
-        NumaNode,
-        Storage,
-        Unit,
-    )
+    from dgxcheck.facts.gpu import GpuActivity, GpuAffinity, GpuBoard, GpuModes, Nvml
+    from dgxcheck.facts.gpu_readings import GpuClocks, GpuCounters, GpuEcc, GpuMemory, GpuPcie, GpuPower, GpuThermal
+    from dgxcheck.facts.host import DeviceNodes, Host, Imex, Memlock, Modules, NetInterface, Storage, Unit
     from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts
     from dgxcheck.facts.kernel_log import KernelLog
     from dgxcheck.facts.measurement import Measurement
+    from dgxcheck.facts.memory import Dimm, MemoryController, NumaMemory, NumaNode
     from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
     from dgxcheck.facts.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate, P2pStatus
     from dgxcheck.facts.pci import AerDevice, ConfigSpace, Iommu, PciBars, PciFunction, Slot, Vpd

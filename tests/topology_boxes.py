@@ -7,8 +7,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from dgxcheck.facts.gpu import Gpu, Nvml
-from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.infiniband import IbDevice
+from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction

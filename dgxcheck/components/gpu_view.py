@@ -11,19 +11,8 @@ from dgxcheck.topology.model import Surveyed
 from dgxcheck.xid.table import NAMES, architecture_of
 
 if TYPE_CHECKING:
-    from dgxcheck.facts.gpu import (
-        Gpu,
-        GpuActivity,
-        GpuBoard,
-        GpuClocks,
-        GpuCounters,
-        GpuEcc,
-        GpuMemory,
-        GpuModes,
-        GpuPcie,
-        GpuPower,
-        GpuThermal,
-    )
+    from dgxcheck.facts.gpu import Gpu, GpuActivity, GpuBoard, GpuModes
+    from dgxcheck.facts.gpu_readings import GpuClocks, GpuCounters, GpuEcc, GpuMemory, GpuPcie, GpuPower, GpuThermal
     from dgxcheck.survey import Snapshot
 
 

@@ -18,7 +18,8 @@ from dgxcheck.diagnosis.reset_domain import gpus_of
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.gpu import GpuClocks, GpuMemory, GpuModes, GpuPower
+from dgxcheck.facts.gpu import GpuModes
+from dgxcheck.facts.gpu_readings import GpuClocks, GpuMemory, GpuPower
 from dgxcheck.facts.host import Modules, NvidiaDriver
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device

@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.box import Box, row_of
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
-from dgxcheck.facts.gpu import GpuEcc
+from dgxcheck.facts.gpu_readings import GpuEcc
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog
 from dgxcheck.facts.missing import Missing

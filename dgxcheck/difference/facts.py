@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Area, Change, Difference, Side, Trend, arrow, judged, same_boot
-from dgxcheck.facts.gpu import GpuMemory, GpuPcie, Nvml
+from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.gpu_readings import GpuMemory, GpuPcie
 from dgxcheck.facts.host import BlockDevice, DeviceNode, Memlock, NetInterface
 from dgxcheck.facts.infiniband import IbPort, IbRate, PortState
 from dgxcheck.facts.nature import COMPARED, Fact

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import bus_order, gpu_at
 from dgxcheck.facts.gpu import Gpu, GpuModes, Nvml
-from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.ids import DATA_DIRECT, DISPLAY, NVIDIA
 from dgxcheck.facts.infiniband import IbDevice
+from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.facts.nvlink import GpuPair, NvLink

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.facts.host import NumaNode
+from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record, replace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.gpu import (
+from dgxcheck.facts.gpu_readings import (
     ClockPair,
     Clocks,
     EccCounts,

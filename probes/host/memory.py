@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from dgxcheck.facts import smbios
-from dgxcheck.facts.host import Dimm, MemoryController, NumaMemory, NumaNode
+from dgxcheck.facts.memory import Dimm, MemoryController, NumaMemory, NumaNode
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import EDAC, NODES, SMBIOS
 from dgxcheck.source.protocol import Source

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.host import (
-    DeviceNode,
-    DeviceNodes,
-    Flavour,
-    Imex,
-    MemoryPeer,
-    Module,
-    Modules,
-    NvidiaDriver,
-    Unit,
-)
+from dgxcheck.facts.host import DeviceNode, DeviceNodes, Flavour, Imex, MemoryPeer, Module, Modules, NvidiaDriver, Unit
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import MEMORY_PEERS
 from dgxcheck.lazy_pattern import LazyPattern

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.gpu import GpuEcc
+from dgxcheck.facts.gpu_readings import GpuEcc
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import replace
 

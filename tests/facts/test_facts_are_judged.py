@@ -20,7 +20,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.difference.compare import compare
-from dgxcheck.facts import gpu, host, infiniband, nvlink, pci
+from dgxcheck.facts import gpu, gpu_readings, host, infiniband, memory, nvlink, pci
 from dgxcheck.facts.inventory import Remembered
 from dgxcheck.facts.nature import rows_of
 from dgxcheck.facts.record import Record, fields
@@ -28,7 +28,7 @@ from dgxcheck.profiles.library import boards_for
 from dgxcheck.score.box import score_of
 from dgxcheck.source.recording.shipped import open_source
 
-MODULES = (gpu, host, infiniband, nvlink, pci)
+MODULES = (gpu, gpu_readings, host, memory, infiniband, nvlink, pci)
 RECORDS = [
     each
     for module in MODULES

@@ -10,10 +10,12 @@ import pytest
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts import (
     gpu,
+    gpu_readings,
     host,
     infiniband,
     kernel_log,
     measurement,
+    memory,
     nature,
     nvidia_smi_topo,
     nvlink,
@@ -25,9 +27,12 @@ from dgxcheck.facts.nature import COMPARED, rows_of
 from dgxcheck.facts.record import Record, fields
 from dgxcheck.settings import THRESHOLDS
 
+MODULES = (
+    gpu, gpu_readings, host, memory, infiniband, nvlink, pci, kernel_log, measurement, nvidia_smi_topo, tool_report,
+)  # fmt: skip
 RECORDS = {
     name: each
-    for module in (gpu, host, infiniband, nvlink, pci, kernel_log, measurement, nvidia_smi_topo, tool_report)
+    for module in MODULES
     for name, each in vars(module).items()
     if isinstance(each, type) and issubclass(each, Record) and each.__module__ == module.__name__
 }
@@ -40,10 +45,10 @@ def test_every_field_has_a_row(name: str) -> None:
 
 
 def test_a_row_is_found_by_the_field_itself() -> None:
-    found = nature.row(gpu.GpuPower.limit_mw)
+    found = nature.row(gpu_readings.GpuPower.limit_mw)
     assert (found.nature, found.label, found.unit) == ("setting", "power limit", "mW")
     with pytest.raises(AttributeError):
-        nature.row(gpu.GpuPower.limit_wm)  # type: ignore[attr-defined]
+        nature.row(gpu_readings.GpuPower.limit_wm)  # type: ignore[attr-defined]
 
 
 def test_every_counter_has_an_allowance_or_the_reason_why_any_number_is_harmless() -> None:

@@ -7,7 +7,8 @@ from fake_source import FakeSource
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.facts.host import Cpu, MemoryController
+from dgxcheck.facts.host import Cpu
+from dgxcheck.facts.memory import MemoryController
 from dgxcheck.facts.missing import Gap, Missing
 from probes.host.host import cpuinfo, host, release
 from probes.host.memory import edac

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fake_source import FakeSource
 
-from dgxcheck.facts.host import NumaMemory, NumaNode
+from dgxcheck.facts.memory import NumaMemory, NumaNode
 from dgxcheck.facts.missing import Gap, Missing
 from probes.host.memory import numa, numa_memory
 

@@ -20,8 +20,8 @@ from topology_boxes import (
     ib,
 )
 
-from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.infiniband import IbDevice
+from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.paths import pci_class

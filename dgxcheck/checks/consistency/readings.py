@@ -23,8 +23,9 @@ from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, NUMA_SETTING, 
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.cpulist import first_shared, ranges
-from dgxcheck.facts.host import Host, MemoryController
+from dgxcheck.facts.host import Host
 from dgxcheck.facts.infiniband import LANE_GBIT, IbPort, IbRate, PhysState, PortState
+from dgxcheck.facts.memory import MemoryController
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.sysfs import NODES
 from dgxcheck.topology.model import Device

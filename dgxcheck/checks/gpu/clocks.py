@@ -22,7 +22,8 @@ from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth, per_gpu
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import ClockPair, Clocks, GpuBoard, GpuClocks, GpuCounters, GpuPower
+from dgxcheck.facts.gpu import GpuBoard
+from dgxcheck.facts.gpu_readings import ClockPair, Clocks, GpuClocks, GpuCounters, GpuPower
 from dgxcheck.facts.ids import THROTTLE_TIMES
 from dgxcheck.facts.missing import Gap, Json, Missing, need
 from dgxcheck.profiles.model import Board

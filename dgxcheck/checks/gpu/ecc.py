@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
-from dgxcheck.facts.gpu import GpuEcc, GpuMemory
+from dgxcheck.facts.gpu_readings import GpuEcc, GpuMemory
 from dgxcheck.facts.missing import need
 
 REMAPPING = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html"

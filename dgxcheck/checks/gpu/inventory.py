@@ -19,7 +19,8 @@ from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import GpuBoard, GpuMemory
+from dgxcheck.facts.gpu import GpuBoard
+from dgxcheck.facts.gpu_readings import GpuMemory
 from dgxcheck.facts.ids import MIB, NVIDIA, NvmlReturn
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.sysfs import PCI_DEVICES, pci_file

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import GpuPower, GpuThermal
+from dgxcheck.facts.gpu_readings import GpuPower, GpuThermal
 from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
 from dgxcheck.facts.nvml_quantities import THRESHOLDS

@@ -14,7 +14,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.host.memory import controllers_of, name_of
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import MemoryController
+from dgxcheck.facts.memory import MemoryController
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import EDAC

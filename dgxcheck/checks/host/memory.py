@@ -23,7 +23,8 @@ from dgxcheck.checks.engine.host_limits import (
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import Cpu, Host, MemoryController, NumaMemory, NumaNode
+from dgxcheck.facts.host import Cpu, Host
+from dgxcheck.facts.memory import MemoryController, NumaMemory, NumaNode
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import EDAC, NODES

@@ -13,7 +13,7 @@ from dgxcheck.checks.measurement.host_copies import per_gpu
 from dgxcheck.checks.measurement.lookup import Figures, device, evidence
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.gpu import GpuPower
+from dgxcheck.facts.gpu_readings import GpuPower
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.typical import median

@@ -12,8 +12,9 @@ from dgxcheck.checks.engine.finding import BAD, Evidence, Subject
 from dgxcheck.checks.siblings.kinds import Kind, Sibling, siblings
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.gpu import GpuMemory, GpuModes, GpuPcie, GpuPower
-from dgxcheck.facts.host import NumaMemory
+from dgxcheck.facts.gpu import GpuModes
+from dgxcheck.facts.gpu_readings import GpuMemory, GpuPcie, GpuPower
+from dgxcheck.facts.memory import NumaMemory
 from dgxcheck.facts.nature import COMPARED, Fact, row
 from dgxcheck.facts.pci import ConfigSpace, Control, PciBars, PciFunction
 from dgxcheck.facts.record import Record

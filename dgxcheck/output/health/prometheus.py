@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.run import counts
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.diagnosis.model import Diagnosis
-from dgxcheck.facts.gpu import GpuCounters, GpuEcc
+from dgxcheck.facts.gpu_readings import GpuCounters, GpuEcc
 from dgxcheck.facts.infiniband import OF_THE_LINK, OF_THE_PATH, IbDevicePorts
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvlink import NvLinkErrors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.facts.host import NumaNode
+from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.picture import nvlinks
 from dgxcheck.output.picture.by_class import others

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.locate import is_nvswitch
-from dgxcheck.facts.host import NumaNode
+from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.output.picture import nvlinks

@@ -10,7 +10,7 @@ from typing import Literal
 
 from dgxcheck.facts.bdf import bus_order
 from dgxcheck.facts.bdf import shown as known_bdf
-from dgxcheck.facts.host import NumaNode
+from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record, replace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.facts.cpulist import ranges
-from dgxcheck.facts.host import NumaMemory
+from dgxcheck.facts.memory import NumaMemory
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.plain_text import lines, shown, visible
 from dgxcheck.topology.model import Device, Topology
