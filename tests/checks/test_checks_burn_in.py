@@ -58,6 +58,7 @@ def test_without_a_burn_in_there_is_nothing_to_say() -> None:
 def test_a_calm_burn_in_passes() -> None:
     said = found(burnt())
     assert {bdf: each.status.value for bdf, each in said.items()} == dict.fromkeys([*GPUS, None], "pass")
+    assert (said[GPU].judgement.measured, said[GPU].judgement.expected) == (0, 0)
     assert said[GPU].judgement.message == (
         "10 minutes under load, no wrong words in 85 cycles, at most 70 °C, 299 W, SM clock 1400 MHz"
     )

@@ -6,13 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.readers.bundles import bug_report
-from dgxcheck.readers.bundles.sections import Section, supportconfig_sections
+from dgxcheck.readers.bundles.sections import Section, guessed, supportconfig_sections
 
 LINE = "_" * 44
 
 
 def sections(text: str) -> list[Section]:
     return [*bug_report.sections((row.encode() + b"\n" for row in text.split("\n")), lambda title: "Xorg" not in title)]
+
+
+def test_three_lines_of_lspci_are_its_output() -> None:
+    lines = [f"00:{number:02x}.0 PCI bridge: Intel Corporation Device 2030" for number in range(3)]
+    assert (guessed(lines), guessed(lines[:2])) == ("lspci", "")
 
 
 def test_files_commands_and_words() -> None:

@@ -47,6 +47,7 @@ def test_every_line_is_read_and_only_errors_are_facts() -> None:
     assert len(found.understood) == len(QUIET.splitlines())
     assert found.facts["stated nvlink-errors GPU0 0 220"] == 0xFFF
     assert len(found.facts) == 13
+    assert one(nvlink.read_errors, QUIET.replace("\n", "\n\n", 1)).facts == found.facts
 
 
 @pytest.mark.parametrize(("rate", "packed"), [("15e-1", 0xF01), ("16e-0", None), ("1e-256", None)])

@@ -156,7 +156,7 @@ def read_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     gpu, at = "", -1
     order = LinkOrder()
     for number, line in enumerate(lines):
-        text = bare(line[:400]).strip()
+        text = bare(line).strip()
         if match := _ERRORS_GPU.fullmatch(text):
             gpu, at = f"GPU{int(match[1])}", number
             order = LinkOrder()
