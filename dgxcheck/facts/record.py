@@ -78,16 +78,17 @@ class Record(metaclass=_Slotted):
                 if len(given) > len(self._in_order):
                     raise TypeError(f"{type(self).__name__} takes {len(self._in_order)} values in order")
                 values.update(zip(self._in_order, given, strict=False))
-            if len(values) < len(self.__slots__):
+            setters = self._setters
+            if len(values) != len(setters):
                 values = self._defaults | values
+                if len(values) > len(setters):
+                    unknown = ", ".join(name for name in values if name not in self.__slots__)
+                    raise TypeError(f"{type(self).__name__} has no {unknown}")
             try:
-                for name, put in self._setters:
+                for name, put in setters:
                     put(self, values[name])
             except KeyError as missing:
                 raise TypeError(f"{type(self).__name__} needs {missing}") from None
-            if len(values) > len(self.__slots__):
-                unknown = ", ".join(name for name in values if name not in self.__slots__)
-                raise TypeError(f"{type(self).__name__} has no {unknown}")
 
         def __setattr__(self, name: str, value: Any) -> None:
             raise AttributeError(f"{type(self).__name__}.{name} is not to be changed")

@@ -98,10 +98,10 @@ def _missing_in(keys: tuple[Identity, ...]) -> tuple[Missing, ...]:
     open_: list[object] = [key.facts for key in reversed(keys)]
     while open_:
         fact = open_.pop()
-        if isinstance(fact, Missing):
+        if type(fact) is Missing:
             found[fact] = None
             continue
-        held = (*fact.values(),) if isinstance(fact, dict) else values(fact) if isinstance(fact, Record) else fact
-        if isinstance(held, tuple):
+        held = values(fact) if isinstance(fact, Record) else (*fact.values(),) if isinstance(fact, dict) else fact
+        if type(held) is tuple:
             open_ += [part for part in reversed(held) if type(part) not in _WITHOUT_PARTS]
     return tuple(found)

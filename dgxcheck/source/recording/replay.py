@@ -51,7 +51,10 @@ class RecordedSource:
         return self._later
 
     def text(self, path: str) -> str | Missing:
-        return self._leaf("text", path, str)
+        folder, _, name = path.rpartition("/")
+        texts = self._lines.get(folder, {}).get("text")
+        text = texts.get(name) if isinstance(texts, dict) else None
+        return text if type(text) is str else self._leaf("text", path, str)
 
     def link(self, path: str) -> str | Missing:
         return self._leaf("link", path, str)
