@@ -115,6 +115,11 @@ def _newest(*calls: Callable[[], Any]) -> Any:
     return calls[-1]()
 
 
+def _either(*names: str) -> Callable[..., Any]:
+    """One function under the names that it has in newer and older drivers."""
+    return lambda *args: _newest(*(partial(lambda name: getattr(pynvml, name)(*args), name) for name in names))
+
+
 def _pci_struct(function: str, struct: type[Structure], *inputs: Any) -> Any:
     info = struct()
     pynvml._nvmlCheckReturn(pynvml._nvmlGetFunctionPointer(function)(*inputs, byref(info)))
@@ -181,20 +186,6 @@ def _unrepairable(handle: Any) -> int:
     return flag[0]
 
 
-def _event_reasons(handle: Any) -> Any:
-    return _newest(
-        lambda: pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle),
-        lambda: pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
-    )
-
-
-def _temperature(handle: Any, sensor: int) -> Any:
-    return _newest(
-        lambda: pynvml.nvmlDeviceGetTemperatureV(handle, sensor),
-        lambda: pynvml.nvmlDeviceGetTemperature(handle, sensor),
-    )
-
-
 class FabricInfo(Structure):
     """``nvmlGpuFabricInfo_t``; that of nvidia-ml-py 13.590 and before has 80 bytes for the UUID, and reads no state."""
 
@@ -243,9 +234,12 @@ def _processes(kind: str) -> Callable[[Any], Any]:
 
 def _field(handle: Any, field: int, *scope: int) -> Any:
     """One field; of an NVLink, whose number is its scope."""
-    value = pynvml.nvmlDeviceGetFieldValues(handle, [(field, *scope) if scope else field])[0]
-    pynvml._nvmlCheckReturn(value.nvmlReturn)
-    return getattr(value.value, _FIELD_VALUE[value.valueType])
+    return _value(pynvml.nvmlDeviceGetFieldValues(handle, [(field, *scope) if scope else field])[0])
+
+
+def _value(answer: Any) -> Any:
+    pynvml._nvmlCheckReturn(answer.nvmlReturn)
+    return getattr(answer.value, _FIELD_VALUE[answer.valueType])
 
 
 _heard: dict[int, Any] = {}
@@ -259,9 +253,7 @@ def _error_field(handle: Any, link: int, field: int) -> Any:
         values = pynvml.nvmlDeviceGetFieldValues(handle, [(each, link) for each in _TOGETHER])
         _heard.update(zip(_TOGETHER, values, strict=True))
     _heard[-1] = (id(handle), link)
-    value = _heard.pop(field)
-    pynvml._nvmlCheckReturn(value.nvmlReturn)
-    return getattr(value.value, _FIELD_VALUE[value.valueType])
+    return _value(_heard.pop(field))
 
 
 def _field_of(handle: Any, *args: int) -> Any:
@@ -297,8 +289,10 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "nvmlDeviceValidateInforom": _valid_inforom,
     "nvmlDeviceGetPlatformInfo": _platform,
     "nvmlDeviceGetC2cModeInfo": lambda handle: pynvml.nvmlDeviceGetC2cModeInfoV(handle),
-    "nvmlDeviceGetCurrentClocksEventReasons": _event_reasons,
-    "nvmlDeviceGetTemperature": _temperature,
+    "nvmlDeviceGetCurrentClocksEventReasons": _either(
+        "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
+    ),
+    "nvmlDeviceGetTemperature": _either("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature"),
     "nvmlDeviceGetGpuFabricInfo": _fabric,
     "nvmlDeviceGetFieldValues": _field_of,
     "nvmlDeviceGetComputeRunningProcesses": _processes("Compute"),
