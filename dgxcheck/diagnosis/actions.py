@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis import by_hand
-from dgxcheck.diagnosis.action import Action, Code, Instruction, urgency_of
+from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import escalation, for_a_warning, without_reset
 from dgxcheck.diagnosis.form_factor import has_no_diagnostic, is_tray_of_a_rack
@@ -192,17 +192,24 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         if has_no_diagnostic(box, component):
             commands = (("dgxcheck", "health", "-e", "--long"),)
             code = "field-diagnostic-by-load-cooled" if hot else "field-diagnostic-by-load"
-        return Action(
-            step=step, commands=commands, instruction=Instruction(code=code), disturbs=names, scope="jobs"
-        )  # fmt: skip
+        instruction = Instruction(code=code, values=_mig(box))
+        return Action(step=step, commands=commands, instruction=instruction, disturbs=names, scope="jobs")
     if step == "contact-host":
         return Action(step=step, instruction=Instruction(code=step))
     if step == "reboot":
-        return Action(step=step, commands=(("reboot",),), instruction=Instruction(code="reboot"), scope="host")
+        instruction = Instruction(code="reboot", values=_mig(box))
+        return Action(step=step, commands=(("reboot",),), instruction=instruction, scope="host")
     if step == "power-cycle":
         return Action(step=step, instruction=Instruction(code=_power_cycle(box)), scope="host")
     plain: dict[Step, Code] = {"watch": "watch-counters", "restart-program": "restart-program"}
     return Action(step=step, instruction=Instruction(code=plain.get(step, "check-program")))
+
+
+def _mig(box: Box) -> dict[str, Value]:
+    """MIG instances outlive neither reset nor reboot (NVIDIA MIG user guide); DCGM's diagnostic answers ``CUDA does not
+    support enumerating GPUs with MIG mode enabled``.
+    """
+    return {"mig": 1} if mig_enabled(box, *(gpu.bdf for gpu in box.topology.gpus)) else {}
 
 
 def _power_cycle(box: Box) -> Code:

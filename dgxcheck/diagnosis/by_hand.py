@@ -53,6 +53,7 @@ _COMMANDS: Mapping[Code, tuple[tuple[str, ...], ...]] = {
     "inspect-driver-versions": (
         ("cat", "/proc/driver/nvidia/version"), ("modinfo", "-F", "version", "nvidia"), ("ldconfig", "-p"),
     ),
+    "inspect-power-shelves": (("ipmitool", "sel", "elist"),),
     "inspect-power": (("ipmitool", "sdr", "type", "Power Supply"),),
 }
 _VENDOR: Mapping[FormFactor, Code] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
@@ -68,6 +69,8 @@ _CABLED = ("port", "interface", "fabric")
 _OF_THE_HOST: tuple[Step, ...] = ("power-cycle", "reseat", "replace", "contact-vendor")
 """What no virtual machine does."""
 _PARTS_OF_THE_HOST = ("cooling", "power supply", "memory", "memory modules", "CPUs")
+_OF_THE_BOARD = ("ECC mode", "power limit", "clock setting")
+"""What no share of a board sets."""
 _OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs")
 
 
@@ -93,6 +96,8 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         or (component.kind == "disk" and _is_boot_mirror(box, component.name))
     ):
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
+    elif component.part == "power supply" and is_tray_of_a_rack(box):
+        steps = tuple(step for step in steps if step != "replace")
     blames_the_tray = not {"replace", "contact-vendor"}.isdisjoint(steps)
     if blames_the_tray and "inspect" not in steps and _leads_to_a_rack(box, component):
         steps = ("inspect", *steps)
@@ -115,10 +120,13 @@ def _in_a_guest(box: Box, component: Component, steps: tuple[Step, ...]) -> tupl
     """
     if component.part in _PARTS_OF_THE_HOST and (component.kind, component.part) != ("gpu", "memory"):
         return ("contact-host",)
+    if component.part in _OF_THE_BOARD and is_vgpu(box, component):
+        return ("contact-host",)
     beyond = ("power-cycle",) if component.kind == "driver" else _OF_THE_HOST
     beyond = (*beyond, "field-diagnostic") if is_vgpu(box, component) else beyond
     own = tuple(step for step in steps if step not in beyond)
-    return own if own == steps or component.kind == "driver" else (*own, "contact-host")
+    done = own == steps or component.kind == "driver"
+    return own if own and done else (*own, "contact-host")
 
 
 def _is_of_a_rack(box: Box, component: Component) -> bool:
@@ -160,10 +168,10 @@ def inspection(
     elif code == "inspect-port":
         link = ("mlxlink", "-d", component.bdf or component.name.partition("/")[0], "-m", "-c")
         return ((link,), Instruction(code=code)) if _OF_CABLES & {*faults} and not own else ((), None)
-    if code == "inspect-airflow" and is_station(box):
-        code = "inspect-water-cooling"
-    elif code == "inspect-airflow" and is_tray_of_a_rack(box):
-        code = "inspect-coolant"
+    if code == "inspect-airflow" and Fault.FAN not in faults:
+        code = "inspect-water-cooling" if is_station(box) else "inspect-coolant" if is_tray_of_a_rack(box) else code
+    elif code == "inspect-power" and is_tray_of_a_rack(box):
+        code = "inspect-power-shelves"
     if _by_nvlink(box, component):
         return (("nvidia-smi", "nvlink", "-s"), ("nvidia-smi", "topo", "-p2p", "r")), None
     if _is_of_a_rack(box, component):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.network.ports import UP, ports, role
 from dgxcheck.components.component import Component
@@ -212,7 +212,9 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
     else:
         several: Code = "reset-board" if all(map(is_k80, gpus)) else "reset-together"
         instruction = Instruction(code="reset-one" if len(gpus) == 1 else several)
-    chosen = Instruction(code=instruction.code, values={"chosen": f" {' '.join(ids)}"} if ids else {})
+    values: dict[str, Value] = {"chosen": f" {' '.join(ids)}"} if ids else {}
+    values |= {"mig": 1} if mig_enabled(box, *(gpu.bdf for gpu in gpus)) else {}
+    chosen = Instruction(code=instruction.code, values=values)
     return Action(
         step="reset-gpu", commands=(("nvidia-smi", "-r", *ids),) if ids or everything else (), scope="jobs",
         instruction=chosen if ids or everything else Instruction(code="reset-named"),

@@ -15,7 +15,7 @@ from dgxcheck.assessment import Assessment, Request, assess
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.kernel_log.xid_meaning import fault_of
-from dgxcheck.components.component import DRIVER, Component
+from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import Modules
@@ -208,3 +208,23 @@ def test_no_bridge_is_reseated_where_only_the_vendor_may() -> None:
         acts = planned(box, gpu_part(box, 0, "NVLink"), Fault.XID)
         assert not {"reseat", "replace"} & {*steps(acts)}
         assert "bridge" not in " ".join(action_text(each, {}) for each in acts)
+
+
+def test_what_a_machine_does_not_have_is_not_looked_at() -> None:
+    """A tray has no power supply, a share of a board no settings, a failed fan no coolant."""
+    tray, share, guest = box_of("gb200-nvl72"), box_of("vgpu-l40s"), box_of("vm-h100-x8")
+    supply = planned(tray, host_part("power supply"), Fault.POWER_SUPPLY)
+    assert steps(supply) == ["inspect", "drain", "contact-vendor"]
+    assert "power shelves" in action_text(supply[0], {})
+    (fan, *_) = planned(tray, host_part("cooling"), Fault.FAN)
+    assert "fans" in action_text(fan, {})
+    limit, places = gpu_part(share, 0, "power limit"), host_part("placement of GPUs")
+    assert steps(planned(share, limit, Fault.POWER_CAPPED, status=Status.WARN)) == ["contact-host"]
+    assert steps(planned(guest, places, Fault.MISPLACED)) == ["contact-host"]
+
+
+def test_what_a_reset_takes_from_mig_is_made_again_and_off_for_a_diagnostic() -> None:
+    box = box_of("dgx-a100-mig")
+    acts = planned(box, gpu_part(box, 1, "memory"), Fault.ECC_UNCORRECTED)
+    assert all("nvidia-mig-parted" in action_text(step(acts, which), {}) for which in ("reset-gpu", "reboot"))
+    assert "-mig 0" in action_text(step(acts, "field-diagnostic"), {})

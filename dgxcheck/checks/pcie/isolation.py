@@ -23,6 +23,7 @@ from dgxcheck.topology.paths import data_ends, shared_bridges
 
 _GRACE = LazyPattern(r"\bG[BH][23]00\b", "GB200", "GB300", "GH200", "GH300")
 PASS_THROUGH = "identity"
+_BOOTED = frozenset({"iommu=pt", "iommu.passthrough=1"})
 BOOT_WITH_PASS_THROUGH = (
     "boot with iommu=pt (Arm: iommu.passthrough=1); or disable VT-d or AMD-Vi in the firmware setup; the IOMMU then no"
     " longer protects host memory from these devices"
@@ -46,7 +47,7 @@ def group_type(box: Box, bdf: str | None) -> str | Missing | None:
 
 def _boots_with_pass_through(box: Box) -> bool:
     host = box.snapshot.host
-    return isinstance(host, Host) and isinstance(host.cmdline, str) and "iommu=pt" in host.cmdline.split()
+    return isinstance(host, Host) and isinstance(host.cmdline, str) and bool(_BOOTED & {*host.cmdline.split()})
 
 
 def passes_through(type_: str) -> bool:

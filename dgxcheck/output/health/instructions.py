@@ -24,8 +24,8 @@ STEPS: Mapping[Step, str] = {
     "power-cycle": "cold power cycle", "reseat": "reseat or recable", "field-diagnostic": "field diagnostic",
     "replace": "replace", "contact-vendor": "contact the vendor", "contact-host": "contact the host's administrator",
 }  # fmt: skip
-_THEN = "if it is refused as in use, nvidia-smi{chosen} -pm 0, reset, nvidia-smi{chosen} -pm 1; then restart the" \
-    " stopped services"
+_THEN = "if it is refused as in use, nvidia-smi{chosen} -pm 0, reset, nvidia-smi{chosen} -pm 1{mig}; then restart" \
+    " the stopped services"
 _BY_LOAD = "for it loads every GPU: DCGM has no hardware test for this board; then the diagnostic of its maker"
 SENTENCES: Mapping[Code, str] = {
     "finding-remedy": "{remedy}",
@@ -43,8 +43,8 @@ SENTENCES: Mapping[Code, str] = {
     "reset-together": f"these GPUs are reset together; {_THEN}",
     "reset-board": f"both GPUs of the board are reset together; {_THEN}",
     "reset-with-fabric-manager": f"with Fabric Manager running; {_THEN}",
-    "reset-all-with-switches": "resets all GPUs and NVSwitches; then restart the stopped services",
-    "reboot": "",
+    "reset-all-with-switches": "resets all GPUs and NVSwitches{mig}; then restart the stopped services",
+    "reboot": "{again}",
     "power-cycle": "shut down, remove AC power for a minute, power on",
     "power-cycle-tray": "shut its system down and wait until it is off, for this cuts power; then this tray alone,"
     " through its BMC (the rack's power shelves feed every tray): curl -k -u USER"
@@ -84,9 +84,10 @@ SENTENCES: Mapping[Code, str] = {
     "enable-port": "if a cable is plugged in and the port is to be used",
     "disable-acs": "lasts until the next reboot; to keep it, disable ACS in the system firmware; not on a host that"
     " gives devices to virtual machines",
-    "field-diagnostic": "once no job runs on these GPUs; then the vendor's field diagnostic if DCGM finds nothing",
-    "field-diagnostic-cooled": "only once the cooling is repaired and no job runs, for it heats every GPU; then the"
-    " vendor's field diagnostic if DCGM finds nothing",
+    "field-diagnostic": "once no job runs on these GPUs{whole}; then the vendor's field diagnostic if DCGM finds"
+    " nothing",
+    "field-diagnostic-cooled": "only once the cooling is repaired and no job runs{whole}, for it heats every GPU; then"
+    " the vendor's field diagnostic if DCGM finds nothing",
     "field-diagnostic-by-load": f"once no job runs, {_BY_LOAD}",
     "field-diagnostic-by-load-cooled": f"only once the cooling is repaired and no job runs, {_BY_LOAD}",
     "watch-counters": "nothing to do now; act if it comes back or grows",
@@ -98,6 +99,8 @@ SENTENCES: Mapping[Code, str] = {
     " the rack's coolant distribution unit",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
     "inspect-power": "check power supplies, power cables, their feeds and the rack's power distribution",
+    "inspect-power-shelves": "look at the rack's power shelves and at this tray's power distribution board: it has no"
+    " power supply of its own",
     "inspect-rack-fabric": "the fabric manager of this rack runs on its NVLink switch trays (NMX-C): check its log"
     " there and the partition of this GPU",
     "inspect-link": "find the error in the kernel log and check for a hot-plug event or reset at that time: one that"
@@ -164,6 +167,8 @@ _PODS = (
     "; evict the GPU Operator's pods from the node, too (device plugin, gpu-feature-discovery, dcgm, dcgm-exporter):"
     " kubectl drain leaves them"
 )
+_INSTANCES = "then create the MIG instances again (nvidia-mig-parted), which it removes"
+_WHOLE = " and MIG is off, under which DCGM tests no GPU (nvidia-smi -mig 0; on Ampere then a reset)"
 _NO_LABEL = " whose label was found, and no other: if nothing names one, call the vendor"
 _THROUGH = ", and pass the PCIe switch through to this virtual machine too"
 URGENCIES: Mapping[Urgency, str] = {
@@ -180,6 +185,8 @@ def action_text(action: Action, remedies: Mapping[str, str]) -> str:
     """``nvidia-smi -r -i 0000:0a:00.0; then restart the stopped services``; ``remedies`` by key of the finding."""
     typed = [shlex.join(command) for command in action.commands]
     sentence = instruction_text(action.instruction, remedies.get(action.remedy_of, ""))
+    for command in typed:
+        sentence = sentence.replace(f" ({command})", "")
     return "; ".join(filter(None, (*typed, sentence))) or STEPS[action.step]
 
 
@@ -192,6 +199,9 @@ def instruction_text(instruction: Instruction, remedy: str = "") -> str:
     services = words.get("services")
     words["also"] = f", and those of these services that run: {services}" if services else ""
     words["pods"] = _PODS if values.get("node") else ""
+    words["again"] = _INSTANCES if values.get("mig") else ""
+    words["mig"] = f"; {words['again']}" if words["again"] else ""
+    words["whole"] = _WHOLE if words["again"] else ""
     place = values.get("name") or values.get("position")
     words["at"] = f" at {place}" if place else _NO_LABEL if "position" in values else ""
     words["guest"] = _THROUGH if values.get("guest") else ""
