@@ -26,6 +26,41 @@ from dgxcheck.xid.relations import recovery_of
 from dgxcheck.xid.table import REMEDIES, meaning
 
 GPU0 = "0000:07:00.0"
+_HERE = "diagnosis/test_harmless_remedies.py"
+CORRECTED: Mapping[int, tuple[str, str, str]] = {
+    # what was corrected, the file that holds it, words of that file
+    1: ("memory that cannot be repaired fails", "checks/test_spare_memory.py", "Fault.MEMORY_UNREPAIRABLE"),
+    2: ("the log keeps every line that a form reads", "source/test_kernel_messages.py", "test_every_line_arrives"),
+    3: ("a tray is cycled by its BMC", _HERE, "test_a_tray_of_a_rack"),
+    4: ("translation is no obstacle beside a Grace", _HERE, "test_translation_is_no_obstacle"),
+    5: ("ACS of a ConnectX-8 by its place", "checks/test_acs_rules.py", "test_each_port_has_the_bits_of_its_place"),
+    6: ("a recovery of IMEX ends jobs of all nodes", _HERE, "test_a_recovery_of_the_imex_domain"),
+    7: ("Xid 144 to 150 by NVIDIA's table", "checks/test_xid_nvlink5.py", "test_the_peer_is_blamed_first"),
+    8: ("counters of NVLink 5", _HERE, "test_counters_of_nvlink_5"),
+    9: ("ranks are no inventory", _HERE, "test_ranks_of_a_run"),
+    10: ("a RAID 0 is assembled again", _HERE, "test_an_array_without_redundancy"),
+    11: ("no VBIOS is flashed", _HERE, "test_no_vbios"),
+    12: ("a pending row is due now without page offlining", _HERE, "test_a_pending_row"),
+    13: ("all that holds a GPU ends before a reset", _HERE, "test_what_holds_a_gpu"),
+    14: ("Xid 160 marks a repair", _HERE, '(160, "repair"'),
+    15: ("Xids 167, 174 and 176", _HERE, '(174, "program"'),
+    16: ("no reason is guessed for a failed remapping", "golden/dgx-h100-remap-failed.health.txt",
+         "a row remapping failed\n"),
+    17: ("whose limit of retired pages it is", "../dgxcheck/settings.py", "Meta GCM alone; Azure: 62"),
+    18: ("the time of the power brake", _HERE, "test_the_time_of_the_power_brake"),
+    19: ("a step's source is about it", "documents/test_remedies_once.py", "Xid 79 is a lost GPU's"),
+    20: ("Xid 45 alone", _HERE, "test_xid_45_alone"),
+    21: ("Jetson is refused", "readers/test_gpus_named.py", "test_jetson_is_refused_on_the_machine_itself"),
+    22: ("no bridge of a board of a rack", _HERE, "test_no_bridge_is_reseated"),
+}  # fmt: skip
+"""By the number in the list of what was found wrong with the first release's statements."""
+
+
+@pytest.mark.parametrize("number", CORRECTED)
+def test_what_was_corrected_is_held(number: int) -> None:
+    what, file, words = CORRECTED[number]
+    held = (Path(__file__).parents[1] / file).read_text(encoding="utf-8")
+    assert held.count(words) > (file == _HERE), what
 
 
 def named(base: str, model: str) -> Mapping[str, Json]:
