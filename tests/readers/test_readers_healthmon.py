@@ -202,3 +202,39 @@ def test_a_check_of_nhc_that_failed_is_said_of_what_it_names(text: str, subject:
 def test_nhc_of_several_hosts_is_several_machines() -> None:
     text = [f"node-{number:03d} | {NHC}check_fs_mount:  /home not mounted" for number in range(4)]
     assert {*undone(tuple(text)).hosts} == {f"node-{number:03d}" for number in range(4)}
+
+
+CONTROL = """\
+Nodes:
+Node #0   * 192.0.2.15 *      - READY                - Version: 570.133.20
+Node #1   - 192.0.2.16        - {state:20} - Version: 570.133.20
+
+ Nodes From\\To  0   1
+       0        C   {sign}
+       1        C   C
+Domain State: DEGRADED
+"""
+IMEX_LOG = """\
+[Mar 18 2025 17:01:02] [INFO] [tid 77] IMEX version 570.124.06 is running with the following configuration options:
+[Mar 18 2025 17:01:02] [ERROR] [tid 77] node 3 is away
+"""
+IMEX_UNIT = """\
+Mar 18 17:01:02 node1 nvidia-imex[4711]: Failed: nothing in the list
+Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-code'.
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (CONTROL.format(state="UNAVAILABLE", sign="N"), "imex-nodes"), (CONTROL.format(state="READY", sign="C"), ""),
+        (CONTROL.format(state="READY", sign="!V!"), "imex-nodes"), (IMEX_LOG, "imex-nodes"),
+        (IMEX_UNIT, "imex-down"),
+    ],
+)  # fmt: skip
+def test_imex_is_no_fabric_manager(text: str, fault: str) -> None:
+    lines = tuple(text.splitlines())
+    (fact,) = one(services.read_imex, text).facts.values()
+    assert isinstance(fact, dict)
+    assert (fact["fault"], fact["outcome"]) == (fault, "warn" if fault else "pass")
+    assert services.read_fabric_manager(lines) == ()

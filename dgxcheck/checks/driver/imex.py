@@ -39,8 +39,7 @@ CHECKS = (
         " not enabled; whether the other nodes run it is asked with nvidia-imex-ctl -N.",
         source=f"control group of the unit, {NODES};"
         " https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html",
-        remedy="journalctl -u nvidia-imex; compare its list of nodes with that of other nodes, which must be the same;"
-        " systemctl start nvidia-imex, which ends no jobs on this node",
+        remedy=Fault.IMEX_DOWN.remedy,
         judge=per_host(_imex),
         blames=host("IMEX"),
     ),

@@ -41,7 +41,8 @@ class Gpu:
     DRIVER_NOT_LOADED = FaultKind("driver-not-loaded", "NVIDIA GPUs are present and no NVIDIA kernel module is loaded",
         "software", steps=("load-module", "reboot"),
         remedy="run modprobe nvidia; if it fails, check dmesg for the reason (module not built for this kernel: dkms"
-        " status; Secure Boot; nouveau)", source="modprobe(8); NVIDIA driver README")
+        " status; Secure Boot; nouveau; module_blacklist= in /proc/cmdline, /etc/modprobe.d)",
+        source="modprobe(8); NVIDIA driver README")
     DRIVER_FAILED = FaultKind("driver-failed", "NVML cannot be initialised for another reason", "software",
         steps=("inspect", "load-module", "reboot"),
         remedy="run nvidia-smi on the host itself: if it works there and not in a container, restart the container"
@@ -172,8 +173,15 @@ class Gpu:
         "hardware", about=("gpu", ""), steps=("inspect", *RESET_STEPS), source=NVML)
     IMEX_RECOVERY = FaultKind("imex-recovery", "the driver asks to recover the IMEX domain of the rack", "software",
         fails="next-drain", steps=("restart-service", "contact-vendor"), source=NVML)
-    IMEX_DOWN = FaultKind("imex-down", "nvidia-imex is enabled and does not run", "software",
-        warns="next-maintenance", steps=("inspect",), source=OWN)
+    IMEX_DOWN = FaultKind("imex-down", "nvidia-imex is enabled and does not run", "software", about=("host", "IMEX"),
+        warns="next-maintenance", steps=("inspect",),
+        remedy="journalctl -u nvidia-imex; compare its list of nodes with that of other nodes, which must be the same;"
+        " systemctl start nvidia-imex, which ends no jobs on this node", source=OWN)
+    IMEX_NODES = FaultKind("imex-nodes", "nodes of an IMEX domain do not reach each other", "environment",
+        about=("host", "IMEX"), warns="next-maintenance", steps=("inspect",),
+        remedy="ask every node for nvidia-imex-ctl -N, and compare version, list of nodes and the network between them;"
+        " jobs on one node are not concerned; under Kubernetes unused slots of a domain are never ready",
+        source="https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/cmdservice.html")
     DRAIN_REQUIRED = FaultKind("drain-required", "the driver asks to drain peer-to-peer traffic of the GPU", "hardware",
         fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True, disturbs="jobs", source=NVML)
     MEMORY_SIZE = FaultKind("memory-size", "less memory than the model has", "hardware")

@@ -1,4 +1,4 @@
-"""NVIDIA's services: the log of the Fabric Manager, and NVSM of DGX.
+"""NVIDIA's services: the log of the Fabric Manager, that of IMEX and its domain, and NVSM of DGX.
 
 ``fabricmanager.log``, and the same lines in the journal: errors of NVSwitches and of the service itself.
 
@@ -32,10 +32,9 @@ _LINE = LazyPattern(
     "tid",
 )
 _JOURNAL = LazyPattern(
-    r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?|nv-imex)\[\d{1,9}\]: ?(?P<text>.{1,1000})",
+    r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?)\[\d{1,9}\]: ?(?P<text>.{1,1000})",
     "nvidia-fabricmanager",
     "nv-fabricmanager",
-    "nv-imex[",
 )
 _HELPER = LazyPattern(
     r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d )?(?:nvidia-fabricmanager-wrapper|nvlsm):(?: (?P<text>.{0,1000}))?",
@@ -86,7 +85,9 @@ _FABRIC_MANAGER_BDF = LazyPattern(
 
 
 def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Errors by what they name; a log of notices alone is a result without a fault."""
+    """Errors by what they name; a log of notices alone is a result without a fault. IMEX writes lines of this form."""
+    if _is_of_imex(lines):
+        return ()
     part = ToolPart(FABRIC_MANAGER_TOOL)
     unit: list[str] = []
     entries: list[tuple[str, str]] = []
@@ -153,6 +154,60 @@ def _of_sxid(text: str) -> tuple[Outcome, FaultKind | None]:
         return "pass", None
     asks = entry is not None and entry.response in ("cooling", "mechanical")
     return "warn", Fault.NVSWITCH_NOTICE if asks else Fault.NVSWITCH_WATCHED
+
+
+_NAMES_IMEX = LazyPattern(r"\bIMEX\b|/imexd?/|compute-domain-daemon", "IMEX", "/imex", "compute-domain-daemon")
+_OF_IMEX = LazyPattern(
+    r"(?:.{0,120} )?(?:nv|nvidia)-imex\[\d{1,9}\]: ?(?P<text>.{1,1000})"
+    r"|(?:.{0,120} )?systemd\[1\]: (?:nvidia-imex\.service: (?P<unit>.{1,300})|(?P<verb>Start|Stopp|Fail)\w* .{0,120}"
+    r"(?:nvidia-imex\.service|NVIDIA IMEX service).{0,80})",
+    "-imex",
+    "IMEX service",
+)
+_NODE = LazyPattern(
+    r"Node #\d{1,5} {1,8}[*-] (?P<node>\S{1,80}) [ *-]{1,60}(?P<state>[A-Z_]{3,30}) {0,40}- Version: .{1,60}", "Node #"
+)
+_DOMAIN = LazyPattern(r"Domain State: (?P<state>[A-Z_]{2,20})", "Domain State: ")
+_ROW = LazyPattern(r"\d{1,5} {2,12}(?:(?:[INRDAC]|![VM]!|\d{1,5}|\.{3}) {0,8}){1,600}")
+_MISMATCH = {"!V!": "versions", "!M!": "lists"}
+_APART = Fault.IMEX_NODES
+
+
+def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Its log and unit, and ``nvidia-imex-ctl -N``: nodes that are not ready, and what keeps two apart.
+
+    https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/cmdservice.html
+    """
+    part, own = ToolPart("imex"), _is_of_imex(lines)
+    away, ended, errors = list[str](), list[str](), list[str]()
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if match := _OF_IMEX.fullmatch(text):
+            said = match["text"] or match["unit"] or match["verb"]
+            if _ERROR.search(said) or _STOPPED.search(said):
+                (errors if match["text"] else ended).append(said)
+        elif own and (match := _LINE.fullmatch(text)):
+            errors += [match["text"]] if match["level"] in ("ERROR", "CRITICAL", "FATAL") else []
+        elif match := _NODE.fullmatch(text):
+            away += [match["node"]] if match["state"] != "READY" else []
+        elif part.lines and _ROW.fullmatch(text):
+            for sign, what in _MISMATCH.items():
+                if sign in text:
+                    part.add(HOST, what, "warn", _APART, f"{what} of nodes differ")
+        elif not (match := _DOMAIN.fullmatch(text)):
+            continue
+        part.lines.add(number)
+    for text in errors or ended[:1]:
+        part.add(HOST, "log", "warn", Fault.IMEX_DOWN if ended else _APART, text)
+    if away:
+        part.add(HOST, "nodes", "warn", _APART, f"nodes not ready: {len(away)} ({', '.join(away[:4])})")
+    if part.lines and not part:
+        part.add(HOST, "log", "pass")
+    return part.imported()
+
+
+def _is_of_imex(lines: tuple[str, ...]) -> bool:
+    return any("[tid " in line and _NAMES_IMEX.search(line) for line in lines)
 
 
 NVSM_TOOL = "nvsm"
