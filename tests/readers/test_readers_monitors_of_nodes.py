@@ -8,6 +8,7 @@ from readers_text import one, unread
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.any_text import READERS
 from dgxcheck.readers.host import event_log, own_records, schedulers
+from dgxcheck.readers.layout.undo import undone
 from dgxcheck.readers.model import Imported
 
 SEL = """\
@@ -92,6 +93,19 @@ def test_events_of_a_bmc() -> None:
     assert memory["text"] == "Memory DIMM_P1_C1: Uncorrectable ECC, last 11/15/2026 03:12:45, 2 times"
 
 
+def test_numbers_of_events_are_no_numbers_of_lines() -> None:
+    """Before the tenth event they could be."""
+    few = tuple(line.replace("AC lost | Deasserted", "reset | Asserted") for line in SEL.splitlines()[:8])
+    assert undone(few).lines == few
+
+
+def test_an_hour_may_be_of_twelve() -> None:
+    found = one(event_log.read, "6a | 04/12/2024 | 03:27:29 PM CDT | Critical Interrupt | Bus Fatal Error | Asserted")
+    (fact,) = found.facts.values()
+    assert isinstance(fact, dict)
+    assert fact["fault"] == "aer-uncorrectable"
+
+
 def test_what_is_over_is_no_fault() -> None:
     text = "\n".join(line for line in SEL.splitlines() if "Power Supply" in line or "Boot" in line)
     assert found(one(event_log.read, text)) == {"host ipmitool-sel-events": ("pass", "", 1)}
@@ -166,6 +180,27 @@ def test_an_imex_daemon_that_is_not_ready_is_no_fault_of_nvlinks() -> None:
     """Where no job uses it none runs (NVIDIA/aicr issue 2641)."""
     row = f"GpuNvlinkWatch  True  {SINCE}NotHealthy  ErrorCode:DCGM_FR_IMEX_UNHEALTHY GPU:0 IMEX daemon status is -3"
     assert found(one(schedulers.read_kubernetes, row)) == {"GPU0 Kubernetes-gpunvlinkwatch": ("note", "", 1)}
+
+
+@pytest.mark.parametrize(
+    ("line", "subject", "fault"),
+    [
+        ("GpuPowerWatch  GpuPowerWatchIsNotHealthy  2m  monitor  ErrorCode:DCGM_FR_CLOCK_THROTTLE_POWER GPU:2"
+         " PCI:0001:00:00.0 clocks event due to power violation in GPU 2", "GPU2", "power-violation"),
+        ("  ErrorCode:DCGM_FR_IMEX_UNHEALTHY GPU:0 PCI:0000:9d:00.0", "GPU0", ""),
+    ],
+)  # fmt: skip
+def test_a_code_of_nvsentinel_is_read_wherever_it_stands(line: str, subject: str, fault: str) -> None:
+    ((key, fact),) = one(schedulers.read_kubernetes, line).facts.items()
+    assert isinstance(fact, dict)
+    assert (key.split()[2], fact["fault"]) == (subject, fault)
+
+
+def test_a_gpu_that_go_nvml_calls_lost_is_lost() -> None:
+    text = f"failed to get remapped rows for GPU-{'0' * 8}-0000-0000-0000-{'0' * 12}: no answer: ERROR_GPU_IS_LOST"
+    (fact,) = one(schedulers.read_health_events, text).facts.values()
+    assert isinstance(fact, dict)
+    assert (fact["fault"], fact["outcome"]) == ("gpu-lost", "warn")
 
 
 def test_a_condition_with_other_dates() -> None:

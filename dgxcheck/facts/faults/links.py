@@ -107,7 +107,7 @@ class Links:
     HCA_FLASH_RECOVERY = FaultKind("hca-flash-recovery", "an HCA is in flash recovery: it runs no firmware", "software",
         steps=("change-setting", *ADAPTER_STEPS), source="NVIDIA MFT user manual")
     HCA_OVERHEATING = FaultKind("hca-overheating", "the temperature sensors of an HCA reached their limit",
-        "environment")
+        "environment", steps=("inspect",), source=OWN)
     HCA_POWER = FaultKind("hca-power", "a slot reports less power than its HCA needs", "environment")
     HCA_FIRMWARE = FaultKind("hca-firmware", "HCA firmware differs from the others of its kind", "software",
         warns="next-maintenance", fails="next-maintenance")

@@ -21,7 +21,7 @@ from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
 
 _FORMS = (
     (Fault.DIMM_ERRORS, r"\bDIMM|(?:\b|_)EDAC\b"),
-    (Fault.GPU_LOST, r"fell(?:en)? off the bus|GPU is lost|not be detected|unable to communicate"),
+    (Fault.GPU_LOST, r"fell(?:en)? off the bus|GPU[ _]is[ _]lost|not be detected|unable to communicate"),
     (Fault.GPUS_NOT_OFFERED,
      r"gres/gpu count (?:reported lower|too low)|of \d{1,3} GPUs are allocatable|can't stat gres\.conf file"),
     (Fault.FILE_SYSTEM, r"shutting down file ?system|file ?system is read-?only"),

@@ -58,6 +58,8 @@ _EVENT = LazyPattern(
     r"(?P<message>\S.{0,600})",
     "Warning ",
 )
+_CODE = LazyPattern(r"(?:.{0,300} )?ErrorCode:(?P<said>(?P<code>[A-Z]\w{3,60}) .{0,600})", "ErrorCode:")
+"""In NVSentinel's messages, wherever they stand."""
 _XID = LazyPattern(r"\bX[Ii][Dd](?:[ :=_#]{0,3}|\w{0,20} is True \(\{\"| \([\w:. ]{7,40}\): )(?P<number>\d{1,3})\b")
 """The second form is that of GKE, ``XidCriticalError`` with the reason ``{"48":true}``, the third the driver's."""
 _AT = LazyPattern(r"\bPCI:(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b", "PCI:")
@@ -67,8 +69,10 @@ _DETECTED = LazyPattern(
     r"(?:.{0,200} )?XID (?P<number>\d{1,3})(?:\.\d{1,3})? ?\(.{1,80}?\).{0,120} detected on (?:GPU )?"
     r"(?:PCI:)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\b.*"
     r"|.{0,200}XidCriticalError: Xid=\d{1,3} on Device=GPU-[0-9a-f-]{36}.{0,80}"
+    r"|.{0,200} for GPU-[0-9a-f-]{36}: .{0,200}ERROR_GPU_IS_LOST"
 )
-"""As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin."""
+"""As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin; what go-nvml
+answers of a GPU that is lost."""
 _OF_DRIVER = "NVRM: Xid ("
 _GPU = LazyPattern(r"\bGPU[ :=_]{0,2}(?P<gpu>\d{1,2})\b(?![.:]\d)")
 
@@ -166,6 +170,8 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
         elif event := _EVENT.fullmatch(text):
             yield Said(node=event["node"], lines=(number,), topic=event["reason"].lower(),
                        text=f"{event['reason']}: {event['message']}")  # fmt: skip
+        elif code := _CODE.fullmatch(text):
+            yield Said(node="", lines=(number,), topic=code["code"].lower(), text=code["said"])
 
 
 def read_health_events(lines: tuple[str, ...]) -> tuple[Imported, ...]:
