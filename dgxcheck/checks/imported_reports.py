@@ -135,7 +135,8 @@ def _subject(box: Box, name: str, part: str) -> Subject:
     elif ":" in name:
         found = Subject(kind="gpu", name=gpu_at(name), bdf=name)
     else:
-        found = HOST if name == HOST.name else Subject(kind="hca", name=name, bdf=None)
+        of_port = part.startswith("port-")  # an interface, whose cable it is
+        found = HOST if name == HOST.name else Subject(kind="port" if of_port else "hca", name=name, bdf=None)
     return replace(found, part=part)
 
 

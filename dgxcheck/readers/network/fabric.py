@@ -204,7 +204,9 @@ _CARRIER_FORMS = (
         rf"{_WHO}NetworkManager\[\d{{1,9}}\]: .{{0,80}}\({_NAME}\): (?P<what>carrier: link \w{{1,20}}).{{0,80}}",
         "NetworkManager",
     ),
-    LazyPattern(rf"{_WHO}mlx5_core \S{{12,16}} {_NAME}: (?P<what>Link (?:up|down))", "mlx5_core "),
+    LazyPattern(
+        rf"{_WHO}mlx5_core \S{{12,16}} (?P<name>[a-z][\w.]{{1,14}}): (?P<what>Link (?:up|down))", "mlx5_core "
+    ),
 )
 _OTHERS = LazyPattern(r"(?:.{0,120} )?systemd(?:-networkd)?\[\d{1,9}\]: .{1,300}", "systemd")
 """What else systemd logs between."""
@@ -226,7 +228,7 @@ def read_carrier(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.beside.add(number)
     for name, states in events.items():
         lost = states.count(False)
-        if not states[-1]:
+        if not states[-1] and (True in states or name.startswith("ib")):  # a port may be free from the start
             part.add(name, "carrier", "fail", Fault.PORT_DOWN, f"its carrier is lost, {lost} times in this log")
         elif lost >= _FLAPS:
             part.add(name, "carrier", "warn", Fault.PORT_ERRORS, f"its carrier was lost {lost} times and came back")
