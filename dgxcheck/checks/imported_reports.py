@@ -135,7 +135,7 @@ def _subject(box: Box, name: str, part: str) -> Subject:
     elif ":" in name:
         found = Subject(kind="gpu", name=gpu_at(name), bdf=name)
     else:
-        of_port = part.startswith("port-")  # an interface, whose cable it is
+        of_port = part.startswith("port-")  # an interface, or an adapter that the text does not name: its cable
         found = HOST if name == HOST.name else Subject(kind="port" if of_port else "hca", name=name, bdf=None)
     return replace(found, part=part)
 

@@ -140,9 +140,15 @@ def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Se
     """A step, and before a reset or a reload of the driver what keeps the GPUs open."""
     if step == "reset-gpu":
         yield stop_clients(box, reset_domain(box, component), with_switches=is_nvswitch_part(component))
-    if step == "load-module" and load(box, component) is not None:
+    if step == "load-module" and _reload(box, component, explained) is not None:
         yield stop_clients(box, box.topology.gpus, with_switches=has_nvswitches(box))
     yield _action(box, component, step, explained)
+
+
+def _reload(box: Box, component: Component, explained: Sequence[Finding]) -> Action | None:
+    """None for a driver that is not loaded, and need not be unloaded."""
+    absent = any(finding.judgement.fault is Fault.DRIVER_NOT_LOADED for finding in explained)
+    return None if absent else load(box, component)
 
 
 def _action(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Action:
@@ -179,7 +185,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "restart-service":
         return restart_imex(box) if Fault.IMEX_RECOVERY in faults else restart(box, component)
     if step == "load-module":
-        return load(box, component) or finding_remedy
+        return _reload(box, component, explained) or finding_remedy
     if step == "reset-gpu":
         return reset(box, reset_domain(box, component), with_switches=is_nvswitch_part(component))
     if step in ("reseat", "replace", "contact-vendor"):

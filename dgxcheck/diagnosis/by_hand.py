@@ -167,7 +167,8 @@ def inspection(
         code = "inspect-rack-links"
     elif code == "inspect-port":
         link = ("mlxlink", "-d", component.bdf or component.name.partition("/")[0], "-m", "-c")
-        return ((link,), Instruction(code=code)) if _OF_CABLES & {*faults} and not own else ((), None)
+        links = (link,) if component.bdf or component.name.islower() else ()  # a text may say HCA alone
+        return (links, Instruction(code=code)) if _OF_CABLES & {*faults} and not own else ((), None)
     if code == "inspect-airflow" and Fault.FAN not in faults:
         code = "inspect-water-cooling" if is_station(box) else "inspect-coolant" if is_tray_of_a_rack(box) else code
     elif code == "inspect-power" and is_tray_of_a_rack(box):
@@ -242,7 +243,7 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     slot: dict[str, Value] = {"slot": component.slot or ""}
     name: dict[str, Value] = {"name": component.name}
     if component.kind in _CABLED:
-        return "cable", {"name": component.name if component.kind != "fabric" else ""}
+        return "cable", {"name": component.name if component.kind != "fabric" and component.name.islower() else ""}
     if component.kind == "link" and _ends_at_a_drive(box, component):
         return "drive", {"name": component.bdf or ""}
     if component.kind == "disk":

@@ -263,3 +263,34 @@ def test_what_a_reset_takes_from_mig_is_made_again_and_off_for_a_diagnostic() ->
     acts = planned(box, gpu_part(box, 1, "memory"), Fault.ECC_UNCORRECTED)
     assert all("nvidia-mig-parted" in action_text(step(acts, which), {}) for which in ("reset-gpu", "reboot"))
     assert "-mig 0" in action_text(step(acts, "field-diagnostic"), {})
+
+
+SIGNAL = """\
+Operational Info
+----------------
+State                           : Polling
+
+Troubleshooting Info
+--------------------
+Status Opcode                   : 15
+Group Opcode                    : PHY FW
+Recommendation                  : Bad signal integrity
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "due"),
+    [
+        (SIGNAL, "reseat the cable"),  # of an adapter without a name there is nothing to type
+        ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", "run modprobe nvidia"),
+    ],
+)
+def test_of_a_text_nothing_is_taken_out_or_unloaded_that_it_does_not_name(
+    text: str, due: str, tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_text(text)
+    (cause,) = assess(str(tmp_path / "text"), Request()).causes
+    remedies = {each.key: each.remedy for each in assess(str(tmp_path / "text"), Request()).findings}
+    typed = [action_text(act, remedies) for act in cause.actions]
+    assert any(due in words for words in typed)
+    assert not [words for words in typed if "HCA -" in words or "modprobe -r" in words]
