@@ -103,9 +103,10 @@ def _waits_for_a_restart(action: Action) -> bool:
 
 
 _SAY_WHY = frozenset(
-    {Fault.UNPLUGGED, Fault.MODULE_REFUSED, Fault.GPU_REFUSED, Fault.XID_LINK_OFF, Fault.DRIVER_UNBOUND}
+    {Fault.UNPLUGGED, Fault.MODULE_REFUSED, Fault.GPU_REFUSED, Fault.XID_LINK_OFF, Fault.DRIVER_UNBOUND, Fault.HOTTER}
 )
-"""A device left its slot, software switched a link off; the kernel or the driver gives its reason: the rest follows."""
+"""A device left its slot, software switched a link off, one GPU is hot among cool ones; the kernel or the driver gives
+its reason: the rest follows."""
 
 
 def remedy_finding(component: Component, explained: Sequence[Finding]) -> Finding:

@@ -157,8 +157,8 @@ def inspection(
     """Commands and instruction of the step ``inspect``; None where the finding's remedy says what to look at."""
     code = _INSPECT.get((component.kind, component.part))
     own = [fault for fault in faults if fault is not None and "inspect" in fault.steps]
-    if component.kind == "gpu" and {*faults} == {Fault.HOTTER} and not is_station(box):
-        return (), None
+    if component.kind == "gpu" and Fault.HOTTER in faults and not (is_station(box) or is_tray_of_a_rack(box)):
+        return (), None  # its siblings are cool
     if Fault.DRIVER_MISMATCH in faults:
         code = "inspect-driver-versions"
     elif code == "inspect-dimms" and is_coherent(box):
