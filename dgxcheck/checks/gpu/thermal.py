@@ -117,7 +117,7 @@ def _memory_limit(box: Box, gpu: Device) -> Judgement | Missing:
 
 _ALONE = (
     "check this GPU's heat sink once it is drained; its siblings are cool, so fans and inlet air are not the reason"
-    " (PCIe card: clean it; SXM or liquid-cooled: call the vendor)"
+    " (PCIe card: clean it; SXM or liquid-cooled: the vendor does)"
 )
 
 
