@@ -61,7 +61,9 @@ class NvmlReturn:
 
 
 BRANDS = {
-    "Quadro": 1, "Tesla": 2, "NVS": 3, "GRID": 4, "GeForce": 5, "Titan": 6, "Quadro RTX": 12, "NVIDIA RTX": 13,
+    "Quadro": 1, "Tesla": 2, "NVS": 3, "GRID": 4, "GeForce": 5, "Titan": 6, "NVIDIA Virtual Applications": 7,
+    "NVIDIA Virtual PC": 8, "NVIDIA Virtual Compute Server": 9, "NVIDIA vGPU for Compute": 9,
+    "NVIDIA RTX Virtual Workstation": 10, "NVIDIA Cloud Gaming": 11, "Quadro RTX": 12, "NVIDIA RTX": 13,
     "NVIDIA": 14, "GeForce RTX": 15, "Titan RTX": 16,
 }  # fmt: skip
 """``nvmlBrandType_t`` by the words of ``nvidia-smi -q``."""

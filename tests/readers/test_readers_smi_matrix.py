@@ -34,6 +34,7 @@ def test_labels_affinities_and_the_names_of_nics_are_read() -> None:
     matrix(PAIR, ("GPU0", "GPU1"), gap="     "),
     matrix(PAIR, ("GPU0", "GPU1"), own="X"),
     "GPU0GPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n",
+    "GPU0 GPU1\nGPU0 X NV2\nGPU1 NV2X\n",
     " 0 1  CPU Affinity\nGPU0 X NV2 0-9\nGPU1 NV2 X 0-9\n",
     "GPU0 GPU1 CPU Affinity | |\nGPU0 X NV2 0-9 | |\nGPU1 NV2 X 0-9 | |\n",
     "> \tGPU0\tGPU1\tCPU     Affinity\n> GPU0\t X \tNV2\t0-9\n> GPU1\tNV2\t X \t0-9\n",

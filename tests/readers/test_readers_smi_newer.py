@@ -108,3 +108,9 @@ def test_text(word: str, flag: int | None) -> None:
 def test_xml() -> None:
     facts = one(query.read_xml, XML).facts
     assert {question: facts[key(question)] for question in OF_XML} == OF_XML
+
+
+def test_a_vgpu_says_what_it_is_licensed_as() -> None:
+    brand = "Product Brand                                      : NVIDIA RTX Virtual Workstation\n    Addressing Mode"
+    facts = one(query.read_text, TEXT.replace("Addressing Mode", brand).format("No")).facts
+    assert facts[key("DeviceGetBrand")] == 10

@@ -40,6 +40,8 @@ class Row(Record, kw_only=False):
     """Only models whose name has one of these words."""
     names: tuple[str, ...] = ("",)
     """The ends of the paths."""
+    without: tuple[str, ...] = ()
+    """Not of models whose name has one of these words."""
 
 
 ROWS = (
@@ -50,7 +52,7 @@ ROWS = (
          "gpu_thermal.gpu_c", "gpu_processes.gpu_percent"), boards=GEFORCE),
     Row(("gpu_board.c2c",), branch=560, boards=_COHERENT),
     Row(("gpu_processes.gpu_percent",)),
-    Row(("gpu_pcie.bar1_total", "gpu_pcie.bar1_free")),
+    Row(("gpu_pcie.bar1_total", "gpu_pcie.bar1_free"), without=("GH200",)),  # its memory is that of NUMA nodes
     Row(("gpu_memory.total", "gpu_memory.used", "gpu_memory.ecc")),
     Row(("gpu_memory.row_histogram.",), since=AMPERE, branch=450, boards=_STACKED),
     Row(("gpu_clocks.current.", "gpu_clocks.max.", "gpu_clocks.reasons", "gpu_clocks.performance_state")),
@@ -91,5 +93,6 @@ def is_answered(path: str, model: str, branch: int, ecc: bool) -> bool:
         and row.branch <= branch <= row.last_branch
         and (ecc or not row.ecc)
         and (not row.boards or any(word in model for word in row.boards))
+        and not any(word in model for word in row.without)
         for row in ROWS
     )

@@ -3,7 +3,8 @@
 The matrices of ``nvidia-smi topo``: a head with names, a row per device, a legend; pasted, cut and run together.
 
 Heads seen in the field: tabs or blanks, underlined even when piped (590), names run together (``GPU0GPU1``), bare
-numbers, ``CPU     Affinity``; rows with tabs doubled before ``N/A``, or a list markup's ``| |`` behind them.
+numbers, ``CPU     Affinity``; rows with tabs doubled before ``N/A``, cells run together (``SYSSYS``), or a list
+markup's ``| |`` behind them.
 
 ``nvidia-smi topo -m`` and ``-mp`` of every era, as ``stated`` facts of devices that it names.
 
@@ -188,13 +189,20 @@ def _head(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
 
 
 def _row(number: int, line: str, columns: tuple[str, ...], more: Mapping[int, tuple[int, ...]]) -> TopoRow | None:
-    words = bare(line).split()
+    name, *cells = bare(line).split() or [""]
+    words = [name, *(part for cell in cells for part in _parted(cell))]
     if len(words) < 2 or (words[0] not in columns and not _GPU.fullmatch(words[0])):
         return None
     if not any(map(_CELL.fullmatch, words[1 : 1 + len(columns)])):
         return None
     rest = " ".join(words[1 + len(columns) :]).replace("0N/A", "0 N/A").split()
     return TopoRow(number, words[0], tuple(words[1 : 1 + len(columns)]), tuple(rest), more.get(number, ()))
+
+
+def _parted(cell: str) -> list[str]:
+    """The cells of a word: ``SYSSYS`` and ``PXBNODE`` are two, where a terminal ate the tab between them."""
+    parts = _CELL.findall(cell)
+    return parts if len(parts) > 1 and "".join(parts) == cell else [cell]
 
 
 _LABEL = LazyPattern(r"PIX|PXB|PHB|NODE|SOC|SYS|NV[1-9]\d{0,2}", flags=re.ASCII)
