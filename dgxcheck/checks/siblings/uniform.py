@@ -124,7 +124,8 @@ def _without_majority(odd: Mapping[Subject, Iterable[Odd]]) -> Judged:
         message = f"{_plural(kind)} of one kind differ in {names}, and no value has a majority: {values}"
         evidence = tuple(each.evidence for differing in facts.values() for each in differing)
         subject = HOST if kind == "gpu" else replace(HOST, part=kind)
-        yield subject, Judgement(Status.WARN, message, evidence=evidence, fault=Fault.UNEQUAL)
+        advice = _advice([*chain.from_iterable(facts.values())])
+        yield subject, Judgement(Status.WARN, message, evidence=evidence, fault=Fault.UNEQUAL, remedy=advice)
 
 
 _LINK = frozenset((
@@ -150,6 +151,10 @@ def remedy(odd: Collection[Odd]) -> str:
         commands = (f"nvidia-smi -i {each.sibling.subject.bdf} {fix}" for fix, each in zip(fixes, odd, strict=True))
         filled = (command.format(each.usual) for command, each in zip(commands, odd, strict=True))
         return f"if this was not intended, set it as on the others: {', '.join(dict.fromkeys(filled))}"
+    return _advice(odd)
+
+
+def _advice(odd: Collection[Odd]) -> str:
     return next((words for facts, words in _ADVICE if all(is_of(each.rows, facts) for each in odd)), "")
 
 
