@@ -77,7 +77,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     begins = _begins(of_driver)
     trouble = (
         memory.errors(of[memory]), storage.events(of[storage]), host.events(of[host]), pcie.unplugged(of[pcie]),
-        _undetected(of_driver, begins), _without_bars(of[pcie], begins),
+        _nvlinks(of_driver, begins), _without_bars(of[pcie], begins),
     )  # fmt: skip
     errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda error: error.seconds)
     off_bus = _once(_off_bus(of_driver, begins))
@@ -284,12 +284,12 @@ def _modules(lines: Lines, begins: Begins) -> Iterator[ModuleRefused]:
             yield ModuleRefused(module=module[0], why=module[1], seconds=seconds, line=message, past=past)
 
 
-def _undetected(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
+def _nvlinks(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
     for number, (seconds, message) in enumerate(lines):
-        if gpu.nvlinks_undetected(message):
+        if (trouble := gpu.nvlink_trouble(message)) is not None:
             past = _past(number, "", begins)
             yield HostEvent(
-                trouble="nvlink", part="", group="", corrected=None, seconds=seconds, line=message, past=past
+                trouble=trouble, part="", group="", corrected=None, seconds=seconds, line=message, past=past
             )
 
 

@@ -96,6 +96,10 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      Fault.NVLINK_UNDETECTED),
     (("NVRM: knvlinkDiscoverPostRxDetLinks_GH100: Getting peer0's postRxDetLinkMask failed!",), "kernel.nvlink",
      Fault.NVLINK_UNDETECTED),
+    # NVIDIA/nvshmem issue 40: eight H200, driver 575.57.08
+    (("NVRM: nvCheckOkFailedNoLog: Check failed: NVLink fabric state cached by the driver is out of sync"
+      " [NV_ERR_FABRIC_STATE_OUT_OF_SYNC] (0x00000087) returned from status @ mem_multicast_fabric.c:2917",),
+     "kernel.nvlink", Fault.FABRIC_OUT_OF_SYNC),
     # PCIe
     ((f"nvidia {GPU}: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer",
       f"nvidia {GPU}:    [ 5] SDES                   (First)",

@@ -150,7 +150,7 @@ STAYS = {
         "of several devices at once"),
     **dict.fromkeys(
         ("dgx-1-v100-file-system", "dgx-2-driver-not-loaded", "dgx-2-open-modules", "dgx-h100-nvlinks-undetected",
-         "dgx-2-memory-limited", "dgx-2-port-contained"),
+         "dgx-2-memory-limited", "dgx-2-port-contained", "dgx-h200-fabric-out-of-sync"),
         "of a disk, the driver, the host or a port"),
     "dgx-1-v100-hca-commands-time-out": "of one adapter, as dgx-1-v100-hca-not-started, which is moved",
     **dict.fromkeys(("dgx-1-v100-silent-and-lost", "pcie-x8-serial-twice"), "of two GPUs at once"),

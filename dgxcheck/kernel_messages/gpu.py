@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from typing import Literal
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.kernel_log import ModuleTrouble, NoStart
@@ -111,6 +112,7 @@ _MODULE_REFUSED: Mapping[Form, ModuleTrouble] = {
 }  # fmt: skip
 """Why the kernel did not load a module; a refused signature names none."""
 _NVLINK = Form("NVRM: ", r"knvlink(?:UpdatePostRxDetectLinkMask|DiscoverPostRxDetLinks)_\w{1,20}: (?:Failed|Getting)")
+_FABRIC = Form("NVLink fabric state cached by the driver is out of sync", before="NVRM: [^[]{1,80}")
 _LOADED = Form("NVRM: loading NVIDIA UNIX")
 _LOADING = Form("nvidia-nvlink: Nvlink Core is being initialized")
 _PROBE_ROUTINE = Form("NVRM: The NVIDIA probe routine failed")
@@ -219,9 +221,9 @@ def is_news(counts_as: int, logged: AbstractSet[int]) -> bool:
     )
 
 
-def nvlinks_undetected(message: str) -> bool:
-    """``NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!``"""
-    return _NVLINK.match(message) is not None
+def nvlink_trouble(message: str) -> Literal["nvlink", "fabric"] | None:
+    """``NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!``, or of the fabric."""
+    return "nvlink" if _NVLINK.match(message) else "fabric" if _FABRIC.match(message) else None
 
 
 def module_refused(message: str) -> tuple[str, ModuleTrouble] | None:

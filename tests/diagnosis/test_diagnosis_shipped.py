@@ -343,6 +343,7 @@ CAUSES = {
     "dgx-b300-uplink-gen3": ("link/0000:b5:00.0", "power-cycle"),
     "dgx-h200-channel-repair": ("gpu/0000:d1:00.0/memory", "reset-gpu"),
     "dgx-h200-fabric-not-started": ("host/host/Fabric Manager", "inspect"),
+    "dgx-h200-fabric-out-of-sync": ("host/host/Fabric Manager", "inspect"),
     "dgx-h200-gpu-x8": ("link/0000:61:00.0", "power-cycle"),
     "dgx-h200-gsp-timeout": ("gpu/0000:43:00.0", "reset-gpu"),
     "dgx-h200-nvswitch-fatal": ("nvswitch/0000:07:00.0", "reset-gpu"),

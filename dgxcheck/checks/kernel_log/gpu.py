@@ -1,11 +1,11 @@
-"""GPUs that fell off the bus, that the driver could not start or does not take, and NVLinks that it did not detect."""
+"""GPUs that fell off the bus, that the driver could not start or does not take, and NVLinks that it cannot use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.driver.loaded import bound
-from dgxcheck.checks.engine.blame import component_of, driver
+from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
@@ -22,11 +22,11 @@ from dgxcheck.checks.kernel_log.device_log import (
     reach,
 )
 from dgxcheck.checks.placement.missing import place_of
-from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA, OF_THE_KERNEL
-from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
+from dgxcheck.facts.kernel_log import EarlierXid, HostTrouble, KernelLog, ModuleTrouble, NoStart, NotStarted
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
@@ -272,13 +272,26 @@ def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
 
 def _nvlinks(box: Box) -> Judged:
     log = need(box.snapshot.kernel_log)
-    events = [event for event in events_of(log, "nvlink") if not event.past]
-    if not events:
+    found = {trouble: [event for event in events_of(log, trouble) if not event.past] for trouble in _OF_NVLINKS}
+    if not any(found.values()):
         yield HOST, Judgement(Status.PASS, f"no failure to detect NVLinks logged{reach(log)}")
-        return
-    message = f"could not detect which NVLinks of a GPU are connected{reach(log)}"
-    evidence = lines(log, events)
-    yield HOST, Judgement(Status.WARN, message, len(events), 0, evidence=evidence, fault=Fault.NVLINK_UNDETECTED)
+    for trouble, (fault, message) in _OF_NVLINKS.items():
+        if events := found[trouble]:
+            at = HOST if trouble == "nvlink" else replace(HOST, part=trouble)
+            yield at, Judgement(
+                Status.WARN, f"{message}{reach(log)}", len(events), 0, evidence=lines(log, events), fault=fault,
+                remedy=fault.remedy,
+            )  # fmt: skip
+
+
+_OF_NVLINKS: dict[HostTrouble, tuple[FaultKind, str]] = {
+    "nvlink": (Fault.NVLINK_UNDETECTED, "could not detect which NVLinks of a GPU are connected"),
+    "fabric": (Fault.FABRIC_OUT_OF_SYNC, "the driver's state of the NVSwitch fabric is out of date, NVLS fails"),
+}
+
+
+def _blame_nvlinks(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    yield FABRIC_MANAGER if judgement.fault is Fault.FABRIC_OUT_OF_SYNC else DRIVER
 
 
 CHECKS = (
@@ -309,10 +322,13 @@ CHECKS = (
     Check(
         id="kernel.nvlink",
         rule="Warns if the driver logged, since it was last loaded, that it could not detect which NVLinks of a GPU are"
-        " connected: peer transfers then take PCIe, and programs may hang.",
-        source="NVIDIA's open-gpu-kernel-modules, src/nvidia/src/kernel/gpu/nvlink/kernel_nvlink.c",
+        " connected: peer transfers then take PCIe, and programs may hang; or that the state of the NVSwitch fabric"
+        " that it knows is out of date, as after a restart of the fabric manager while jobs ran: NCCL then fails to set"
+        " up NVLS.",
+        source="NVIDIA's open-gpu-kernel-modules, src/nvidia/src/kernel/gpu/nvlink/kernel_nvlink.c and"
+        " mem_mgr/mem_multicast_fabric.c",
         remedy="nvidia-smi nvlink -s; compare all GPUs, and their GPU Recovery Action in nvidia-smi -q",
         judge=_nvlinks,
-        blames=driver,
+        blames=_blame_nvlinks,
     ),
 )
