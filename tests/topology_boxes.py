@@ -19,6 +19,28 @@ NO_FILE = Missing(Gap.ABSENT, "file")
 BRIDGE, NIC, GPU, SWITCH = 0x060400, 0x020700, 0x030200, 0x068000
 
 
+class Published(NamedTuple):
+    """A recorded ``nvidia-smi topo -m`` of such a machine, and how many of its cells a shipped recording must meet."""
+
+    text: str
+    cells: int
+
+
+PUBLISHED = {
+    "dgx-1-p100": Published("dgx1-p100-sheffield.txt", 132),
+    "dgx-1-v100": Published("dgx1-v100-ucxpy.txt", 132),
+    "k80-x8": Published("k80-8x-seed-ivb122.txt", 72),
+    "dgx-h100": Published("dgx-h100-12nic-dgx052-cut.txt", 266),
+    "dgx-h200": Published("dgx-h100-12nic-dgx052-cut.txt", 266),
+    "dgx-b300": Published("b300-8x-9nic-bond-sglang.txt", 272),
+    "l40s-x8": Published("pcie-8x-pix-node-sys.txt", 56),
+    "vm-h100-x8": Published("h100-8x-nonic-52c-mleng.txt", 56),
+    "dgx-b200": Published("", 552),
+    "gb200-nvl72": Published("", 27),
+}
+"""By shipped recording; without a text where the test says what was published."""
+
+
 def function(
     *path: str,
     code: int = BRIDGE,

@@ -8,6 +8,7 @@ from itertools import combinations, pairwise
 
 from checkout import ROOT
 from together import for_each
+from topology_boxes import PUBLISHED
 
 from dgxcheck.assessment.machine import examine
 from dgxcheck.facts.missing import Missing
@@ -50,12 +51,15 @@ GENERATION = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, 
 every_box = for_each("box", BOXES)
 
 
-def test_the_table_has_profile_and_number_of_faults_of_each() -> None:
+def test_the_table_has_profile_faults_and_published_cells_of_each() -> None:
     lines = (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
     rows = [line.strip("| ").split(" | ") for line in lines if ".json` |" in line]
     bases = Counter(json.loads(path.read_text())["base"] for path in (FOLDER / "faults").iterdir())
-    said = {file.strip("`").removesuffix(".json"): (profile, int(faults)) for file, _, _, profile, faults, _ in rows}
-    assert said == {box.name: (_profile(box.name), bases[box.name]) for box in BOXES}
+    said = {file.strip("`").removesuffix(".json"): told for file, _, _, *told, _ in rows}
+    cells = {name: str(of.cells) for name, of in PUBLISHED.items()}
+    assert said == {
+        box.name: [_profile(box.name), str(bases[box.name]), cells.get(box.name, "-")] for box in BOXES
+    }
 
 
 def _profile(name: str) -> str:

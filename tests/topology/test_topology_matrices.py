@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from checkout import ROOT
 from topology_boxes import (
     GPU,
     NIC,
+    PUBLISHED,
     SWITCH,
     Box,
     direct,
@@ -196,41 +197,46 @@ def test_dgx_h100_graph() -> None:
     assert_graph(topology, "dgx-h100", 9)
 
 
-def test_the_shipped_dgx_h100_has_the_published_matrix() -> None:
-    """All cells of the recorded text, which lacks the rows of NIC6 to NIC11; its adapters are numbered alike."""
-    matrix = examine("dgx-h100").topology.matrix()
-    published = recorded_matrix("dgx-h100-12nic-dgx052-cut.txt")
-    named = {ends: tuple(end.replace("NIC", "mlx5_") for end in ends) for ends in published}
-    assert len(published) == 14 * 19
-    assert {ends: matrix[named[ends][0], named[ends][1]].label for ends in published} == published
-
-
-def test_the_shipped_dgx_b300_has_the_published_matrix() -> None:
-    """All cells: eight ConnectX-8 and a bond, numbered as NVIDIA's tool does."""
-    topology = examine("dgx-b300").topology
-    nics = [device.name for device in topology.devices if device.kind == "nic"]
-    names = {f"NIC{number}": name for number, name in enumerate(nics)}
-    published, matrix = recorded_matrix("b300-8x-9nic-bond-sglang.txt"), topology.matrix()
-    assert nics == [*(f"mlx5_{number}" for number in range(10, 18)), "mlx5_bond_0"]
-    assert len(published) == 17 * 16
+@pytest.mark.parametrize("box", [box for box, of in PUBLISHED.items() if of.text])
+def test_a_shipped_recording_has_the_published_matrix(box: str) -> None:
+    """All cells of the recorded text; NICs in their order, as NVIDIA's tool numbers them."""
+    topology = examine(box).topology
+    published, matrix = recorded_matrix(PUBLISHED[box].text), topology.matrix()
+    nics = sorted({end for ends in published for end in ends if not end.startswith("GPU")}, key=_number)
+    names = dict(zip(nics, (device.name for device in topology.devices if device.kind == "nic"), strict=False))
+    assert len(published) == PUBLISHED[box].cells
     assert {(a, b): matrix[names.get(a, a), names.get(b, b)].label for a, b in published} == published
 
 
-def test_a_gb200_tray_and_a_dgx_b200_have_the_published_rows() -> None:
-    """GPU0 to GPU2 of a GB200 tray (sgl-project/sglang issue 11208), GPU0 of eight B200 (issue 26541)."""
-    for box, rows in (("gb200-nvl72", ("GPU0", "GPU1", "GPU2")), ("dgx-b200", ("GPU0",))):
-        topology = examine(box).topology
-        matrix = topology.matrix()
-        for row in rows:
-            cells = [matrix[row, other.name].label for other in topology.devices if other.name != row]
-            near, far = ["NODE"] * 4 + ["PXB"] + ["NODE"] * 5, ["SOC"] * 6
-            assert cells == (["NV18"] * 3 + far if box == "gb200-nvl72" else ["NV18"] * 7 + near + far)
+def _number(nic: str) -> int:
+    return int(re.sub(r"\D", "", nic.partition("_")[2] or nic))
 
 
-def test_eight_l40s_have_the_published_matrix_of_such_cards() -> None:
-    matrix, published = examine("l40s-x8").topology.matrix(), recorded_matrix("pcie-8x-pix-node-sys.txt")
-    assert len(published) == 8 * 7
-    assert {ends: matrix[ends].label for ends in published} == published
+def test_the_shipped_dgx_b200_has_the_published_matrix() -> None:
+    """NVIDIA/nccl-tests issue 333: eight B200, driver 570.158.01; NIC0 to NIC3 lead to the NVSwitches."""
+    own = dict(zip((4, 7, 8, 9, 10, 13, 14, 15), range(8), strict=True))
+    first = {f"GPU{number}" for number in range(4)} | {f"mlx5_{number}" for number in range(10)}
+    cards = [{"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"}, {"mlx5_5", "mlx5_6"}, {"mlx5_11", "mlx5_12"}]
+    cards += [{f"mlx5_{nic}", f"GPU{gpu}"} for nic, gpu in own.items()]
+    due = {}
+    for a, b in permutations([f"GPU{number}" for number in range(8)] + [f"mlx5_{number}" for number in range(16)], 2):
+        near = "NODE" if (a in first) == (b in first) else "SOC"
+        shared = "PXB" if "GPU" in a + b else "PIX"
+        both = a.startswith("GPU") and b.startswith("GPU")
+        due[a, b] = "NV18" if both else shared if any({a, b} <= card for card in cards) else near
+    matrix = examine("dgx-b200").topology.matrix()
+    assert len(due) == PUBLISHED["dgx-b200"].cells
+    assert {ends: matrix[ends].label for ends in due} == due
+
+
+def test_a_gb200_tray_has_the_published_rows() -> None:
+    """GPU0 to GPU2: sgl-project/sglang issue 11208."""
+    topology = examine("gb200-nvl72").topology
+    matrix = topology.matrix()
+    cells = [[matrix[row, other.name].label for other in topology.devices if other.name != row]
+             for row in ("GPU0", "GPU1", "GPU2")]  # fmt: skip
+    assert sum(map(len, cells)) == PUBLISHED["gb200-nvl72"].cells
+    assert cells == 3 * [["NV18"] * 3 + ["SOC"] * 6]
 
 
 def test_k80_matrix() -> None:
