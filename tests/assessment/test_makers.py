@@ -31,6 +31,11 @@ MAKERS = (
     ("GIGABYTE", "G593-SD0-AAX1-000", "hgx-h100", f"{MLPERF}; model list of the maker"),
     ("ASUSTeK COMPUTER INC.", "ESC N8-E11", "hgx-h100", f"{KERNEL_LOG}: ESC N8-E11/Z13PN-D32 Series"),
     ("Quanta Cloud Technology Inc.", "QuantaGrid D74H-7U", "hgx-h100", f"{MLPERF}; maker as in a kernel log"),
+    ("Supermicro", "SYS-A22GA-NBRT", "dgx-b200", f"{MLPERF}: 8xB200_SXM"),
+    ("GIGABYTE", "G893-SD1-AAX5-000", "dgx-b200", f"{MLPERF}; model by Redfish"),
+    ("Lenovo", "ThinkSystem SR680a V4", "dgx-b300", f"{MLPERF}: 8x B300-SXM-270GB"),
+    ("Dell Inc.", "PowerEdge XE9780", "dgx-b300", "public logs: 8 x B300 SXM6 AC, driver 610.57"),
+    ("Quanta Cloud Technology Inc.", "QuantaGrid D75U-1U", "gb300-nvl72", f"{MLPERF}: GB300 NVL72"),
 )  # fmt: skip
 FOUR = (
     (
