@@ -160,8 +160,9 @@ CHECKS = (
         " recovery that succeeded.",
         source="nvmlDeviceGetNvLinkErrorCounter, from NVLink 5 on NVML_FI_DEV_NVLINK_COUNT_*; DCGM's health watch,"
         " which fails on a recovery before NVLink 5, and on 100 CRC errors a second",
-        remedy="check the kernel log for Xid 74; if the counters keep growing, reset the GPU and run the field"
-        " diagnostic (dcgmi diag -r 3); then reseat the GPU or the NVLink bridge, on SXM boards by the vendor",
+        remedy="check the kernel log for Xid 74 (NVLink 5: 144 to 150); if the counters keep growing, reset the GPU and"
+        " run the field diagnostic (dcgmi diag -r 3); then reseat the GPU or the NVLink bridge, on SXM boards by the"
+        " vendor",
         judge=_errors,
         counters=True,
         blames=nvlinks,

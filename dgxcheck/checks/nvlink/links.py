@@ -128,7 +128,8 @@ _ASK_MODEL = (
 )
 _ASK_OTHERS = (
     "compare with the other GPUs (nvidia-smi nvlink -s) and see what should be joined (nvidia-smi topo -m); where they"
-    " have more links up, check the kernel log for Xid 74, then reset the GPUs to retrain the links"
+    " have more links up, check the kernel log for Xid 74 (NVLink 5: 144 to 150), then reset the GPUs to retrain the"
+    " links"
 )
 _SWITCHED = 8
 """GPUs of these models that only NVSwitches join; four may be joined by NVLinks alone (HGX A100 4-GPU)."""

@@ -107,7 +107,7 @@ CHECKS = (
         " of a box: warns if the matrix shows other labels than the box reports.",
         source="an imported nvidia-smi topo -m",
         remedy="run nvidia-smi topo -m, nvidia-smi nvlink -s and nvidia-smi nvlink -R again, and check the kernel log"
-        " for Xid 74",
+        " for Xid 74 (NVLink 5: 144 to 150)",
         judge=_matrix,
         blames=nvlinks,
     ),

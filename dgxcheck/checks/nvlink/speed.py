@@ -140,8 +140,8 @@ def _evidence(quantity: _Quantity, gpu: Device, links: Mapping[int, int]) -> tup
 
 
 _REMEDY = (
-    "check the kernel log for Xid 74, with NVSwitches the log of the fabric manager (journalctl -u"
-    " nvidia-fabricmanager), and where all links are alike the NVLink bandwidth mode"
+    "check the kernel log for Xid 74 (NVLink 5: 144 to 150), with NVSwitches the log of the fabric manager (journalctl"
+    " -u nvidia-fabricmanager), and where all links are alike the NVLink bandwidth mode"
 )
 CHECKS = (
     Check(

@@ -126,7 +126,8 @@ def _refused(
     box: Box, a: Device, b: Device, message: str, evidence: tuple[Evidence, ...], status: Status = Status.WARN
 ) -> Judgement:
     by_nvlink = _label(box, a, b).startswith("NV")
-    remedy = f"check the kernel log for Xid 74; else {DRIVER_KEYS}" if by_nvlink else blocker(box, a, b).remedy
+    in_log = "check the kernel log for Xid 74 (NVLink 5: 144 to 150)"
+    remedy = f"{in_log}; else {DRIVER_KEYS}" if by_nvlink else blocker(box, a, b).remedy
     return Judgement(status, message, False, True, evidence=evidence, remedy=remedy, fault=Fault.P2P_BLOCKED)
 
 

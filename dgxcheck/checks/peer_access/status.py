@@ -31,7 +31,7 @@ _MEANINGS = {
     "DR": "disabled by registry key", "NS": "not supported",
 }  # fmt: skip
 """nvidia-smi topo -p2p"""
-_BY_NVLINK = f"check the kernel log for Xid 74 of the two GPUs; else {DRIVER_KEYS}"
+_BY_NVLINK = f"check the kernel log for Xid 74 (NVLink 5: 144 to 150) of the two GPUs; else {DRIVER_KEYS}"
 _BY_PCIE = f"{DISABLE_BOTH}; else {DRIVER_KEYS}"
 
 
