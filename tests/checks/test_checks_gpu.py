@@ -326,3 +326,14 @@ def test_one_gpu_asked_about_is_still_compared_with_all(tmp_path: Path) -> None:
     (own,) = [gpu for gpu in whole.gpus if gpu.bdf == GPU2]
     findings = {each.id: each.status.value for each in run(replace(whole, gpus=(own,)), CHECKS)}
     assert (findings["gpu.uniform"], findings["ecc.mode"], findings["thermal.outlier"]) == ("warn", "warn", "pass")
+
+
+@pytest.mark.parametrize(("wanted_w", "elsewhere"), [(300, True), (163, False)])
+def test_a_limit_that_is_not_the_one_set_comes_from_elsewhere(wanted_w: int, elsewhere: bool, tmp_path: Path) -> None:
+    """As on a GH200 whose module is limited: 700 W enforced, 900 W set."""
+    held: dict[str, Json] = {f"{NVML}EnforcedPowerLimit {GPU2}": 163000}
+    held[f"{NVML}PowerManagementLimit {GPU2}"] = 1000 * wanted_w
+    findings = run(box(changed(tmp_path, held)), CHECKS)
+    (found,) = [each for each in findings if each.id == "power.limit" and each.subject.bdf == GPU2]
+    assert found.status.value == "warn"
+    assert found.judgement.message.endswith("another limit holds") is elsewhere

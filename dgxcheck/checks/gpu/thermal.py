@@ -35,7 +35,19 @@ def power_limit(_: Box, power: GpuPower) -> Judgement | Missing:
     if limit <= 0 or default <= 0:
         return Missing(Gap.GARBLED, evidence[0 if limit <= 0 else 1].where, "a power limit of 0 W is not valid")
     message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
+    if limit < default and not isinstance(power.limit_mw, Missing) and power.limit_mw >= default:
+        said = f"{message}, which is set: another limit holds"
+        return Judgement(
+            Status.WARN, said, limit / 1000, default / 1000, "W", evidence, fault=Fault.POWER_CAPPED, remedy=_ELSEWHERE
+        )
     return judged(Fault.POWER_CAPPED, message, limit / 1000, default / 1000, "W", evidence, warns=limit < default)
+
+
+_ELSEWHERE = (
+    "look for the other limit: one that the BMC set, power cables and power supplies, on a Grace superchip that of the"
+    " module, which GPU and CPU share (nvidia-smi -q -d POWER)"
+)
+"""NVML: the enforced limit is that of all limiters, those set out of band included."""
 
 
 def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
