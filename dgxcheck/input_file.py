@@ -18,8 +18,13 @@ from dgxcheck.package_files import is_packed, read
 from dgxcheck.rootfs import read_bytes
 
 T = TypeVar("T")
+_SAID = f"not read to its end: {READ_CPU_S} s of CPU time are spent"
 _NEXT_TO_NONE_S = 0.001
 """Asking for the CPU time takes a microsecond, as long as many a line."""
+
+
+class _Spent(Exception):
+    """No OSError, which readers of files take for an answer."""
 
 
 class CpuTime:
@@ -37,14 +42,53 @@ class CpuTime:
             if number % stride == 0:
                 now = self._clock()
                 if now > self._until:
-                    self.said = f"not read to its end: {READ_CPU_S} s of CPU time are spent"
+                    self.said = _SAID
                     return
                 last, stride = now, 16 if now - last < _NEXT_TO_NONE_S else 1
             yield item
 
+    def of(self, read: Callable[[], Iterable[T]]) -> tuple[T, ...]:
+        """What a reader finds; nothing where one step of it, such as a match, takes as long as the whole input may."""
+        try:
+            with broken_off(READ_CPU_S):
+                return tuple(read())
+        except _Spent:
+            self.said = _SAID
+            return ()
+
+    def whole(self, name: str, read: Callable[[], T]) -> T:
+        """What is read at once, or BadInput where that takes as long."""
+        found = self.of(lambda: (read(),))
+        if not found:
+            raise BadInput(f"{name}: {_SAID}")
+        return found[0]
+
     def more(self, seconds: float) -> None:
         """What was read is worth so much more time."""
         self._until += seconds
+
+
+@contextmanager
+def broken_off(seconds: float) -> Iterator[None]:
+    """What takes more CPU time ends with an exception, in the middle of a match too; in another thread, which no signal
+    reaches, it goes on."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGVTALRM, _raise)
+    outer, _ = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, outer)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _raise(*_: object) -> None:
+    raise _Spent
 
 
 def read_input(path: str, most: int, instead: str = "") -> bytes:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Sequence
+from functools import partial
 
 from dgxcheck.facts.limits import FABRIC_BYTES, FABRIC_LINES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
-from dgxcheck.input_file import opened, too_large
+from dgxcheck.input_file import CpuTime, opened, too_large
 from dgxcheck.readers.fabric.any_fabric import FabricText, read
 from dgxcheck.readers.fabric.plan import PlannedCable, planned
 from dgxcheck.rootfs import decode
@@ -31,7 +32,7 @@ def outputs(specs: Sequence[str]) -> Outputs:
     texts: list[FabricText] = []
     unread: list[str] = []
     for spec in specs:
-        text = read(_text(spec), _machine(spec))
+        text = CpuTime().whole(spec, partial(read, _text(spec), _machine(spec)))
         if text.rows or text.errors:
             texts.append(text)
         else:

@@ -8,6 +8,7 @@ from itertools import chain, islice, product
 
 from dgxcheck.facts.limits import NODE_RANGES, NODES
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.input_file import CpuTime
 from dgxcheck.settings import Settings
 
 _LAST_NUMBER = re.compile(r"(?P<before>.*?)(?P<number>[0-9]{1,9})(?P<after>[^0-9]*)", re.DOTALL)
@@ -127,8 +128,9 @@ def racks_of(nodes: Iterable[str], settings: Settings) -> Racks:
                 found[rack_of[node]].append(node)
         left = [node for node in left if node not in rack_of]
     if settings.rack_pattern:
-        pattern = re.compile(settings.rack_pattern)
-        racks = {node: match[1] for node in left if (match := pattern.search(node)) and match[1]}
+        search = re.compile(settings.rack_pattern).search
+        matches = CpuTime().whole("fleet.rack_pattern", lambda: [*map(search, left)])
+        racks = {node: match[1] for node, match in zip(left, matches, strict=True) if match and match[1]}
         for node, rack in racks.items():
             found.setdefault(rack, []).append(node)
         left = [node for node in left if node not in racks]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
@@ -138,7 +139,7 @@ def outputs(layout: Layout, time: CpuTime | None = None) -> Iterator[tuple[str, 
         text = "\n".join(lines).lower()
         for reader, signs in time.within(SIGNS.items()):
             if any(sign in text for sign in signs):
-                yield from ((owner, renumbered(output, numbers)) for output in reader((*lines,)))
+                yield from ((owner, renumbered(output, numbers)) for output in time.of(partial(reader, (*lines,))))
 
 
 _MOST_EMPTY = 2

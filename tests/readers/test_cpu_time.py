@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -19,8 +21,10 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.limits import READ_CPU_S
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.fleet.document import RESULT
+from dgxcheck.fleet.node_names import racks_of
 from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.input_file import CpuTime
+from dgxcheck.settings import Settings
 from dgxcheck.source.kernel_log.saved import load
 from dgxcheck.watch.log_events import replayed
 
@@ -41,6 +45,30 @@ def test_what_is_within_the_time_is_read() -> None:
     assert [*time.within("abc")] == ["a"]
     assert time.said == SAID
     assert [*time.within("d")] == []
+
+
+def endless() -> list[object]:
+    return [re.match("(a+)+b", "a" * 64)]
+
+
+def test_a_match_that_does_not_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dgxcheck.input_file.READ_CPU_S", 0.1)
+    time = CpuTime()
+    assert time.whole("x", lambda: time.of(lambda: "ab")) == ("a", "b")
+    assert not time.said
+    assert time.of(endless) == ()
+    assert time.said == SAID
+    with pytest.raises(BadInput, match=f"x: {SAID}"):
+        time.whole("x", endless)
+    with pytest.raises(BadInput, match=f"fleet.rack_pattern: {SAID}"):
+        racks_of(["n" * 64], Settings(rack_pattern="((?:n+)+)!"))
+    assert signal.getsignal(signal.SIGVTALRM) is signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+
+def test_in_a_thread_that_no_signal_reaches_is_read_all_the_same() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(CpuTime().of, lambda: "ab").result() == ("a", "b")
 
 
 def test_of_a_text_what_the_first_readers_found_counts(tmp_path: Path) -> None:

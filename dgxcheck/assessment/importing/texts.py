@@ -64,7 +64,8 @@ def texts(files: tuple[str, ...], clock: Callable[[], float] = process_time) -> 
 
 def text_of(name: str, lines: tuple[str, ...], time: CpuTime | None = None) -> InputText:
     """A text, and its lines without what stands around outputs."""
-    return InputText(name, lines, undone(lines), time or CpuTime())
+    time = time or CpuTime()
+    return InputText(name, lines, time.whole(name, lambda: undone(lines)), time)
 
 
 def bundles(files: tuple[str, ...]) -> tuple[str, ...]:

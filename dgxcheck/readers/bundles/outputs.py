@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from dgxcheck.facts.ids import NVLINK_MAX_LINKS
 from dgxcheck.facts.limits import FILE_BYTES
@@ -74,7 +75,7 @@ class Loose(Record):
 
 def read_loose(section: Section, time: CpuTime) -> Loose:
     """What every reader finds in a file."""
-    layout = undone(section.lines)
+    layout = time.whole(section.file, partial(undone, section.lines))
     return Loose(section=section, layout=layout, found=tuple(any_text.outputs(layout, time)))
 
 
@@ -168,16 +169,16 @@ def _outputs(by_reader: Mapping[str, list[Section]], sections: Sequence[Section]
     found = [_output("files", by_reader.get("files", []), _files(by_reader.get("files", [])))]
     for name, read in _HOST.items():
         for section in time.within(by_reader.get(name, [])):
-            found += [_of(section, part) for part in read(section.lines)]
+            found += [_of(section, part) for part in time.of(partial(read, section.lines))]
     for section in by_reader.get("uname", []):
         found.append(_output("uname", [section], system.read_uname(section.lines[0])))
     for section in sections:
         if section.title.startswith(HEAD):
             facts = next((facts for line in section.lines if (facts := system.read_uname(line))), {})
             found.append(_output("uname", [section], facts))
-    found.append(_lspci(by_reader.get("lspci", [])))
+    found += time.of(lambda: [_lspci(by_reader.get("lspci", []))])
     logs = by_reader.get(KERNEL_LOG, [])
-    log = kernel_log(logs)
+    log = time.of(partial(kernel_log, logs))
     domain = default_domain(line for section in logs for line in section.lines)
     if domain:
         found.append(_output("iommu", logs[:1], {DOMAIN: domain}))
@@ -186,7 +187,8 @@ def _outputs(by_reader: Mapping[str, list[Section]], sections: Sequence[Section]
     for section in by_reader.get("nvidia-smi", []):
         if not section.lines:  # nvidia-smi lists the GPUs that have NVLinks, and leaves without a word where none has
             found.append(_output("nvidia-smi nvlink -s", [section], {NO_NVLINKS: True}))
-        found += [_of(section, part) for reader in time.within(catalogue.READERS) for part in reader(section.lines)]
+        for reader in time.within(catalogue.READERS):
+            found += [_of(section, part) for part in time.of(partial(reader, section.lines))]
     return found
 
 

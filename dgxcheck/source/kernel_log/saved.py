@@ -77,7 +77,8 @@ def load(path: str, clock: Callable[[], float] = process_time) -> Times:
     time = CpuTime(clock)
     raw = _EMPTY.sub(b"\n\n", read_input(path, LOG_BYTES, "save the log to a file first"))
     rows = raw.count(b"\n")
-    log = times(raw if rows <= LOG_ROWS else raw.split(b"\n", rows - LOG_ROWS)[-1], time)
+    last = raw if rows <= LOG_ROWS else raw.split(b"\n", rows - LOG_ROWS)[-1]
+    log = time.whole(path, lambda: times(last, time))
     if log is None:
         raise BadInput(f"{path}: not a kernel log; save the output of dmesg or journalctl -k, with timestamps")
     part = "" if rows <= LOG_ROWS else f"the last {LOG_ROWS} of {rows} lines"
