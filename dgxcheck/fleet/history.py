@@ -103,7 +103,7 @@ def read(specs: Iterable[str], now_s: float | None = None) -> History:
     visits: list[Visit] = []
     unread: list[Unread] = []
     recorded = 0
-    for document in documents(specs):
+    for document in documents(specs, most=HISTORY_RESULTS):
         if isinstance(document, Unread):
             unread.append(document)
             continue

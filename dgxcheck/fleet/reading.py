@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from time import process_time
 from typing import BinaryIO
 
-from dgxcheck.facts.limits import FLEET_FILES, FLEET_IDLE_LINES, HISTORY_RESULTS, RESULT_BYTES, RESULT_CPU_S
+from dgxcheck.facts.limits import FLEET_FILES, FLEET_IDLE_LINES, FLEET_RESULTS, RESULT_BYTES, RESULT_CPU_S
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.fleet.document import HEALTH, RESULT
@@ -31,7 +31,7 @@ class Unread(Record, kw_only=False):
 
 
 def documents(
-    specs: Iterable[str], clock: Callable[[], float] = process_time
+    specs: Iterable[str], clock: Callable[[], float] = process_time, most: int = FLEET_RESULTS
 ) -> Iterator[tuple[str, Json] | Unread]:  # fmt: skip
     """Every document of the named files and folders, with where it stands. Raises BadInput for a name of nothing."""
     for path in _files(specs):
@@ -40,7 +40,7 @@ def documents(
             continue
         try:
             with opened(None if path == STDIN else path) as stream:
-                yield from _documents(stream, "stdin" if path == STDIN else path, CpuTime(clock))
+                yield from _documents(stream, "stdin" if path == STDIN else path, CpuTime(clock), most)
         except (OSError, EOFError, zlib.error) as error:
             yield Unread(path, f"cannot be read: {getattr(error, 'strerror', None) or error}")
 
@@ -71,7 +71,7 @@ def _below(folder: str) -> Iterator[str | Unread]:
     yield from (Unread(str(error.filename), f"cannot be read: {error.strerror}") for error in failed)
 
 
-def _documents(stream: BinaryIO, where: str, time: CpuTime) -> Iterator[tuple[str, Json] | Unread]:
+def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterator[tuple[str, Json] | Unread]:
     """One per line; a first line that is no whole document begins one that spans the file."""
     number, found, failed, empty = 0, 0, 0, True
     for line in time.within(iter(lambda: stream.readline(RESULT_BYTES + 1), b"")):
@@ -82,8 +82,8 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime) -> Iterator[tuple[st
         if number - found > FLEET_IDLE_LINES:
             yield Unread(where, f"more than {FLEET_IDLE_LINES} lines hold no result; not read from line {number} on")
             return
-        if found > HISTORY_RESULTS:
-            yield Unread(where, f"more than {HISTORY_RESULTS} results; not read from line {number} on")
+        if found > most:
+            yield Unread(where, f"more than {most} results; not read from line {number} on")
             return
         if not line.strip():
             continue

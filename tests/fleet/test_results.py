@@ -17,6 +17,7 @@ from dgxcheck.cli import main
 from dgxcheck.facts.limits import FLEET_IDLE_LINES
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judge import Fleet, judge
+from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.output.fleet.schedulers import may_return, reason_of
 from dgxcheck.source.state_file import DATE, is_date
 
@@ -187,6 +188,11 @@ def test_packed_newlines_hold_nothing_up(tmp_path: Path) -> None:
     ]
 
 
+def test_of_a_file_with_more_results_than_a_fleet_has_the_first_are_read(tmp_path: Path) -> None:
+    found = documents([written(tmp_path, *[at(1)] * 6)], most=3)
+    assert [each.why for each in found if isinstance(each, Unread)] == ["more than 3 results; not read from line 5 on"]
+
+
 def _without(name: str) -> Document:
     return {key: value for key, value in at(1).items() if key != name}
 
@@ -247,7 +253,7 @@ def test_a_machine_that_lost_gpus_does_not_pass(tmp_path: Path) -> None:
     six: dict[str, Any] = {"gpus": {"Tesla K80": 6}}
     passed = {"host.inventory/GPU": None}
     accepted = [{"key": "host.inventory/GPU", "status": "fail", "fault": "gpu-missing", "acknowledged": "sold"}]
-    for documents, message in (
+    for results, message in (
         ([at(1, **eight), at(2, **six)], "6 GPUs, was 8 on 2026-11-18"),
         ([at(2, **six), at(1, **eight)], "6 GPUs, was 8 on 2026-11-18"),
         ([at(1, **eight), at(2, **six, passed=passed), at(3, **six, passed=passed)], "6 GPUs, was 8 on 2026-11-18"),
@@ -256,7 +262,7 @@ def test_a_machine_that_lost_gpus_does_not_pass(tmp_path: Path) -> None:
         ([at(1, **eight), at(2, gpus={})], ""),
         ([at(1, **six), at(2, **eight)], ""),
     ):
-        (node,) = judge([written(tmp_path, *documents)], now_s=NOW).nodes.values()
+        (node,) = judge([written(tmp_path, *results)], now_s=NOW).nodes.values()
         faults = [each.fault.message for each in node.faults if each.fault.check == "host.inventory"]
         assert faults == ([message] if message else [])
         assert node.verdict == ("fail" if message else "pass")
