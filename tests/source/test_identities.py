@@ -200,6 +200,17 @@ def test_an_identity_planted_in_any_fact_leaves() -> None:
     assert left == []
 
 
+@pytest.mark.parametrize(
+    "key", [key for key, fact in ODD.items() if isinstance(fact, dict) or key.startswith(("kmsg", "stated"))]
+)
+def test_what_a_tool_says_holds_no_address_and_no_home(key: str) -> None:
+    said = "connection to 10.37.4.19 and fd00:37:0:a::a19 refused; see /home/mallory/train.log"
+    fact = ODD[key]
+    leaves = json.dumps(replaced({key: fact | {"detail": said} if isinstance(fact, dict) else f"5.0;NVRM: {said}"}))
+    assert [one for one in ("10.37.4.19", "fd00:37:0:a::a19", "mallory") if one in leaves] == []
+    assert "refused" in leaves
+
+
 def with_identities(fact: Json) -> list[Json]:
     if isinstance(fact, str):
         return [f"{fact.rstrip()} {WORDS}", WORDS]

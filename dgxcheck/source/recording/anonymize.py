@@ -139,13 +139,13 @@ class _ByKey:
         if isinstance(fact, dict) and key.startswith(_FABRIC) and isinstance(fact.get("clusterUuid"), str):
             return fact | {"clusterUuid": self._identity(str(fact["clusterUuid"]))}
         if isinstance(fact, dict):
-            return {name: self._member(key, inner) for name, inner in fact.items()}
+            return {name: self._member(key, name, inner) for name, inner in fact.items()}
         return fact
 
-    def _member(self, key: str, fact: Json) -> Json:
+    def _member(self, key: str, name: str, fact: Json) -> Json:
         if not isinstance(fact, str):
             return fact
-        return self._said(fact) if key.startswith(_STATED) else self._free.formed(fact)
+        return self._said(fact) if key.startswith(_STATED) or name == "detail" else self._free.formed(fact)
 
     def _said(self, text: str) -> str:
         """What a driver or a tool says, in which anything may stand; the same few come a thousand times."""
