@@ -19,7 +19,7 @@ from dgxcheck.readers.bundles.streams import Budget, Stream, rows
 
 
 def stream(data: bytes) -> Stream:
-    return Stream(io.BytesIO(data).read, Budget("x"))
+    return Stream(io.BytesIO(data).read, Budget())
 
 
 def unpacked(data: bytes) -> tuple[bytes, bool, bool]:

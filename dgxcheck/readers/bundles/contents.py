@@ -49,7 +49,7 @@ class Bundle(Record):
 def load(path: str, time: CpuTime) -> Bundle:
     """BadInput with one line for what cannot be read or is beyond a limit."""
     name = os.path.basename(path.rstrip("/")).encode(errors="replace").decode()
-    reader = _Reader(name, time)
+    reader = _Reader(time)
     try:
         if os.path.isdir(path):
             reader.kind = "directory"
@@ -67,11 +67,11 @@ def load(path: str, time: CpuTime) -> Bundle:
 class _Reader:
     """Goes through files, archives in files, and outputs in archives."""
 
-    def __init__(self, name: str, time: CpuTime) -> None:
+    def __init__(self, time: CpuTime) -> None:
         self.kind = "bug report"
         self.sections: list[Section] = []
         self.notes: list[str] = []
-        self._budget = Budget(name)
+        self._budget = Budget()
         self._time = time
         self._kept = 0
         self._loose = 0

@@ -30,8 +30,7 @@ class Unsupported(BadInput):
 class Budget:
     """How much a file and all that is packed in it may still unpack to."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self) -> None:
         self._left = UNPACKED_BYTES
         self._lines = UNPACKED_LINES
 
@@ -40,9 +39,9 @@ class Budget:
         self._left -= len(part)
         self._lines -= part.count(b"\n")
         if self._left < 0:
-            raise BadInput(f"{self._name}: unpacks to more than {UNPACKED_BYTES >> 20} MiB")
+            raise BadInput(f"unpacks to more than {UNPACKED_BYTES >> 20} MiB")
         if self._lines < 0:
-            raise BadInput(f"{self._name}: unpacks to more than {UNPACKED_LINES} lines")
+            raise BadInput(f"unpacks to more than {UNPACKED_LINES} lines")
 
 
 class Stream:
