@@ -95,7 +95,7 @@ PAIR_FILES = 400_000
 """Outputs of ``fleet pairs``: 1,000 nodes of 8 adapters in 100 rounds."""
 PAIR_BYTES = 256 << 10
 """What is read of one."""
-FABRIC_BYTES = 32 << 20
+FABRIC_BYTES = 24 << 20
 """An output about a fabric, unpacked; ``iblinkinfo`` of 1,000 systems has 5 MiB."""
 FABRIC_LINES = 1_000_000
 NODES = 200_000
