@@ -29,7 +29,7 @@ _REDIRECTED = {
     "stdout closed": ">&-", "stderr closed": "2>&-", "stdin closed": "<&-", "stdout full": ">/dev/full",
 }  # fmt: skip
 _LIMITED = {"16 descriptors": "ulimit -n 16", "1 GiB of memory": "ulimit -v 1048576", "state full": "ulimit -f 0"}
-_BEHIND = {
+BEHIND = {
     "ordinary user": "setpriv --reuid=65534 --regid=65534 --clear-groups",
     "no processes": "prlimit --nproc=1 setpriv --reuid=63217 --regid=63217 --clear-groups",
 }
@@ -194,8 +194,8 @@ class Bench:
         if what == "COLUMNS=0":
             environment["COLUMNS"] = "0"
         command = f"exec {shlex.join(argv)} {_REDIRECTED.get(what, '')}"
-        if what in _BEHIND:
-            command = f"exec {_BEHIND[what]} {shlex.join(argv)}"
+        if what in BEHIND:
+            command = f"exec {BEHIND[what]} {shlex.join(argv)}"
         if what in _LIMITED:
             command = f"{_LIMITED[what]}; {command}"
         since = time.monotonic()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
+from checkout import ROOT
 from programs import program
 
 from chaos.__main__ import run
+from chaos.bench import BEHIND
 from chaos.cases import Case, every
 
 ROWS = sorted({case.row for case in every()})
@@ -17,8 +23,18 @@ def sample(row: str) -> list[Case]:
     return [cases[at] for at in dict.fromkeys((len(cases) // 2, 0, len(cases) - 1))]
 
 
+def runs_here(case: Case) -> bool:
+    """Only root becomes another user, who may have no way to a clone below root's home."""
+    if case.what not in BEHIND:
+        return True
+    argv = (*BEHIND["ordinary user"].split(), sys.executable, "-c", "import dgxcheck")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(argv, env=environment, cwd="/", capture_output=True, check=False).returncode == 0
+
+
 def broken(cases: list[Case], jobs: int) -> dict[str, list[str]]:
     program("gcc")
+    cases = [case for case in cases if runs_here(case)]
     found = run(cases, jobs=jobs)
     assert len(found) == len(cases)
     return {str(case): rules for case, rules in found.items() if rules}
