@@ -250,6 +250,8 @@ def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
             events.append(
                 OffBus(bdf=bdf, seconds=seconds, xid=xid is not None, line=message, past=past, begun_s=begun_s)
             )
+        elif events and (told := gpu.fallen_serial(message)) is not None and told[0] in (None, events[-1].bdf):
+            events[-1] = replace(events[-1], serial=told[1])
     return events
 
 

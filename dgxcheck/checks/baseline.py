@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dgxcheck.checks.engine.blame import component_of, host
 from dgxcheck.checks.engine.box import HOST, Box
@@ -66,8 +66,9 @@ def _end(box: Box, difference: Difference, name: str) -> Subject:
         return Subject(kind="hca", name=name, bdf=device.bdf)
     if difference.what == "disk":
         return Subject(kind="disk", name=name, bdf=None)
-    lost_gpu = difference.lost and name.startswith("GPU")
-    return Subject(kind="gpu" if lost_gpu else "pci", name=name, bdf=difference.bdf)
+    is_device = difference.lost and difference.what == "device"
+    device_kind: Literal["gpu", "hca"] = "gpu" if name.startswith("GPU") else "hca"
+    return Subject(kind=device_kind if is_device else "pci", name=name, bdf=difference.bdf)
 
 
 def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -79,8 +80,8 @@ def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
         if device.kind == "nic" and subject.name != device.name:
             yield Component(kind="port", name=subject.name, bdf=device.bdf)
         yield device_part(box, device)
-    elif subject.kind == "gpu":
-        yield missing(box, "GPU")
+    elif subject.kind in ("gpu", "hca"):
+        yield missing(box, "GPU" if subject.kind == "gpu" else "HCA")
     elif subject.kind == "host":
         yield from host("changes since the baseline")(box, subject, judgement)
     elif subject.kind == "pci" and subject.bdf is None:

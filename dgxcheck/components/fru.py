@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import board
 from dgxcheck.components.locate import serial_of
@@ -29,10 +31,22 @@ def frus(machine: Surveyed, component: Component) -> tuple[Fru, ...]:
     of_several = component.kind in _SHARED or (component.kind == "link" and len(component.shared_by) > 1)
     if of_several or component.part == "power supply":
         return ()
+    gone = {bdf: serial for bdf, serial in _fallen(machine).items() if bdf not in machine.topology.functions}
+    if component.bdf in gone or (component.part == "missing GPU" and gone):
+        found = [component.bdf] if component.bdf in gone else gone
+        return tuple(Fru(name="GPU", bdf=bdf, slot="", serial=gone[bdf], part_number="") for bdf in found)
     ends = {component.bdf, component.peer_bdf} - {None}
     names = component.shared_by if component.kind in ("link", "board") else ()
     devices = (device for device in machine.topology.devices if device.bdf in ends or device.name in names)
     return tuple(dict.fromkeys(_unit(machine, device) for device in devices))
+
+
+def _fallen(machine: Surveyed) -> Mapping[str, str]:
+    """GPUs that fell off the bus in this boot, with the serial number that the driver logged then."""
+    log = machine.snapshot.kernel_log
+    events = () if isinstance(log, Missing) else log.off_bus
+    now = sorted((each for each in events if not each.past), key=lambda each: bool(each.serial))
+    return {each.bdf: each.serial for each in now}
 
 
 def _unit(machine: Surveyed, device: Device) -> Fru:
@@ -40,7 +54,8 @@ def _unit(machine: Surveyed, device: Device) -> Fru:
     numbers = [each.part_number for each in rows(machine.snapshot.gpu_board) if each.bdf == device.bdf]
     return Fru(
         name=", ".join(unit.name for unit in units), bdf=units[0].bdf or "",
-        slot=_text(slot_of(device, machine.snapshot.slots)), serial=serial_of(machine, device.bdf) or "",
+        slot=_text(slot_of(device, machine.snapshot.slots)),
+        serial=serial_of(machine, device.bdf) or _fallen(machine).get(device.bdf or "", ""),
         part_number="".join(map(_text, numbers)),
     )  # fmt: skip
 

@@ -88,6 +88,8 @@ class OffBus(Record, nature="event"):
     past: bool
     begun_s: float = 0.0
     """As an Xid's."""
+    serial: str = ""
+    """Of the board, where the driver says it after the fall."""
 
 
 class NotStarted(Record, nature="event"):

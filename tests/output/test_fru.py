@@ -38,6 +38,11 @@ def test_reports_have_it_too(form: str, capsys: pytest.CaptureFixture[str]) -> N
     assert "serial 0000000002002" in capsys.readouterr().out
 
 
+def test_a_gpu_that_is_gone_has_the_serial_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["health", "--from", "dgx-b200-slot-contained"])
+    assert "part GPU 0000:df:00.0: serial 0000000011007\n" in capsys.readouterr().out
+
+
 def test_the_halves_of_a_board_are_one_part(capsys: pytest.CaptureFixture[str]) -> None:
     main(["health", "--from", "k80-x8-board-hot", "--profile", "k80-x8", "--format", "json"])
     (cause,) = (each for each in json.loads(capsys.readouterr().out)["causes"] if each["frus"])

@@ -49,6 +49,9 @@ def test_headlines_are_short() -> None:
         ("dgx-1-v100-switch-dead", "switch above 2 GPUs, 1 HCA: 2 GPUs lost, NVML cannot open them -> cold"),
         ("dgx-a100-ports-down", "InfiniBand fabric: 12 ports are DOWN (polling) -> check the switch"),
         ("dgx-h100-power-cap", "all 8 GPUs: power limit 500 W, default 700 W -> nvidia-smi -pl 700"),
+        ("dgx-b200-slot-contained", "missing GPU (df:00.0): fell off the bus 9000 s after boot (Xid 79) -> lspci -tv"),
+        ("pcie-x8-sockets-slow", "between NUMA nodes 0 and 1: 16 pairs, P2P off: 2.6 GB/s"),
+        ("dgx-2-nvlink-slow", "GPU5 to 15 GPUs, P2P on: 96 GB/s, 67 % of 144 GB/s -> check NVLinks"),
         ("dgx-2-hca-asleep", "HCA (58:00.0): no driver is bound to this HCA"),
         ("k80-x8-board-hot", "board of GPU4 and GPU5: clocks held down: hardware slowdown -> check fans"),
         ("dgx-a100-reboot-required", "GPU4 (87:00.0): the driver requires a node reboot -> reboot"),
@@ -56,6 +59,20 @@ def test_headlines_are_short() -> None:
 )  # fmt: skip
 def test_device_state_and_command(name: str, line: str) -> None:
     assert line in judged(name)[1]["causes"][0]["headline"]
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("dgx-1-v100-gpu-missing", "missing GPU3 (0b:00.0): Tesla V100-SXM2-16GB, serial 0000000002003"),
+        ("dgx-1-v100-hca-missing", "missing mlx5_1 (0c:00.0): MT4115"),
+    ],
+)
+def test_a_missing_device_is_named_by_the_baseline(
+    name: str, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = run(capsys, "health", "--from", name, "--baseline", "dgx-1-v100").out
+    assert out.startswith(f"FAIL  {named} -> lspci -tv, then reboot\n")
 
 
 @pytest.mark.of_all_faults
@@ -136,6 +153,8 @@ def test_core_metrics_are_few_and_have_a_verdict_for_each_device(capsys: pytest.
         ("pcie-x8-uplink-slow", "GPU2 GPU3"),  # copies to and from all others are slow
         ("dgx-2-nvlink-slow", "GPU5"),
         ("dgx-1-v100-acs-redirect", ""),
+        ("pcie-x8-sockets-slow", ""),  # each copy that crosses the interconnect is slow
+        ("k80-x8-p2p-acs", ""),  # a port of the switch sends their traffic up
     ],
 )
 def test_the_state_blames_the_suspects_alone(name: str, blamed: str) -> None:

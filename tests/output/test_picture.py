@@ -20,7 +20,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.health import page
 from dgxcheck.output.health.cause_marks import cause_marks
 from dgxcheck.output.picture import dot, layout
-from dgxcheck.output.picture.marks import HOST, NVSWITCHES, At, Mark, ghost, link, node, of_host, pair
+from dgxcheck.output.picture.marks import HOST, NVSWITCHES, At, Mark, between, ghost, link, node, of_host, pair
 from dgxcheck.output.picture.marks import box as at_box
 from dgxcheck.output.picture.shapes import Picture
 from dgxcheck.output.topo.picture import wiring_marks
@@ -205,6 +205,8 @@ def _structure(picture: Picture) -> list[str]:
         ("dgx-1-v100", pair("0000:0a:00.0", "0000:0b:00.0")),
         ("dgx-1-v100", pair("0000:0a:00.0", "0000:85:00.0")),
         ("dgx-1-v100", node(1)),
+        ("dgx-1-v100", between(0, 1)),
+        ("dgx-a100", between(3, 7)),
         ("dgx-2", pair("0000:34:00.0", "0000:e7:00.0")),
         ("dgx-2", NVSWITCHES),
         ("dgx-a100", link("0000:08:00.0")),

@@ -109,7 +109,7 @@ def _set_aside(
     if kind is _DISK or 2 * used <= len(alike) or has_left or guests_running(box):
         return skip("not-visible", message, *evidence)
     remedy = (
-        f"give it back (driverctl unset-override {function.bdf}) unless virtual machines or user space are to have it;"
+        f"give it back (driverctl unset-override {function.bdf}), unless virtual machines or user space are to have it;"
         f" without driverctl empty its driver_override, unbind it from {name} and echo {function.bdf} >"
         f" /sys/bus/pci/drivers/{module}/bind"
     )

@@ -13,7 +13,7 @@ from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.output.health.causes import fru_lines
 from dgxcheck.output.health.finding_lines import subject_name, worst_first
 from dgxcheck.output.health.headline import problem
-from dgxcheck.output.picture.marks import HOST, NVSWITCHES, At, Mark, MarkTone, box, ghost, link, node, pair
+from dgxcheck.output.picture.marks import HOST, NVSWITCHES, At, Mark, MarkTone, between, box, ghost, link, node, pair
 from dgxcheck.output.topo.picture import down_by_pair
 from dgxcheck.topology.model import Topology
 
@@ -52,7 +52,8 @@ def at_component(topology: Topology, component: Component, nvswitches: Component
     elif component.kind in ("board", "gpus"):
         yield from (box(gpu.bdf or gpu.name) for gpu in topology.devices if gpu.name in component.shared_by)
     elif component.kind == "socket-interconnect":
-        yield from (node(number) for number in {d.numa_node for d in topology.devices if isinstance(d.numa_node, int)})
+        nodes = [int(word) for word in component.name.split() if word.isdecimal()]
+        yield from [between(*nodes)] if len(nodes) == 2 else map(node, nodes)
     elif component.kind == "host-bridge":
         yield box(component.name)
     elif component.bdf:

@@ -17,6 +17,7 @@ from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.diagnosis.action import Action, Code, first_remedy
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
+from dgxcheck.facts.faults import Fault
 from dgxcheck.output.health.finding_lines import component_name
 from dgxcheck.output.health.instructions import STEPS, action_text, device_list, remedies_of
 from dgxcheck.output.plain_text import visible
@@ -27,7 +28,7 @@ _GOOD = 80
 """What is written in full, if the action can be said briefly."""
 _LONGEST_SIGN = 24
 _LEAST_PROBLEM = 24
-_LEAST_ACTION = 12
+_LEAST_ACTION = 11
 _LEAST_WORD = 2
 _NAMED = ("power-cycle", "watch", "check-program", "restart-program", "contact-vendor", "contact-host")
 """Steps whose name says it: their sentences are for who does them."""
@@ -42,7 +43,7 @@ _ASIDE = re.compile(r" ?\((?![0-9a-f:.]+\))[^()]*\)")
 _BUS_ID = re.compile(r"(?<=\d) \([0-9a-f:.]+\)")
 """Of a device with a number."""
 _ONE_GPU = re.compile(r" -i [0-9a-f:.]+")
-_CUT = re.compile(r".*(?=, | and )")
+_CUT = re.compile(r".*(?=, | and | that )")
 _CONDITION = re.compile(r"^(?:if|unless) this was (?:not )?intended[,:] ")
 _AROUND = ("driver", "switch", "host-bridge", "socket", "fabric", "subnet-manager", "nvswitch", "slot", "host")
 _BEHIND: Mapping[str, str] = {"link": "PCIe link to", "bridge": "switch above", "switch": "switch above",
@@ -72,7 +73,8 @@ def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
     worst = _worst(assessment, cause)
     if not worst:
         return visible(_subject(assessment, cause.component, worst, beside, ""))
-    lead = _lead(cause.component, worst)
+    gone = _gone(assessment, cause.component, worst)
+    lead = gone[0] if gone else _lead(cause.component, worst)
     what = _clause(lead.judgement.message)
     for other in worst:
         sign, _, figure = other.judgement.message.partition(": ")
@@ -80,9 +82,8 @@ def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
         if not told and len(sign) <= _LONGEST_SIGN and not figure[:1].isdigit():
             what = f"{what}, {sign}"
             break
-    who = _subject(assessment, cause.component, worst, beside, what).replace(
-        "0000:", ""
-    )  # as lspci: without its only domain
+    who = _whose(cause.component, gone) or _subject(assessment, cause.component, worst, beside, what)
+    who = who.replace("0000:", "")  # as lspci: without its only domain
     kind, colon, rest = what.partition(": ")
     if colon and who.startswith(kind):  # NVSwitch (c6:00.0): NVSwitch: fatal SXid
         what = rest
@@ -90,6 +91,22 @@ def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
         what = what.removeprefix("PCIe ")
     what = _of_all(what, lead, worst, cause.component)
     return visible(what if _names(what, lead, cause.component, who) else f"{who}: {what}")
+
+
+def _gone(assessment: Assessment, component: Component, worst: Sequence[Finding]) -> list[Finding]:
+    """Of a missing device those that name it: its last words in the log, or what a baseline has of it."""
+    known = assessment.topology.functions
+    named = [each for each in worst if each.subject.bdf is not None and each.subject.bdf not in known]
+    devices = [each for each in named if each.judgement.fault in (Fault.GPU_LOST, Fault.DRIFT)]
+    return devices if component.part.startswith("missing") and known else []
+
+
+def _whose(component: Component, gone: Sequence[Finding]) -> str:
+    """``missing GPU (0b:00.0)``; the first two where more are."""
+    device = component.part.removeprefix("missing ")
+    names = {each.subject.bdf: each.subject.name if each.subject.name != each.subject.bdf else device for each in gone}
+    known = [_named(name, bdf) for bdf, name in names.items()]
+    return f"missing {' and '.join(known[:2])}{' ..' if known[2:] else ''}" if known else ""
 
 
 def _names(what: str, lead: Finding, component: Component, who: str) -> bool:
@@ -103,8 +120,10 @@ def _names(what: str, lead: Finding, component: Component, who: str) -> bool:
 def _of_all(what: str, lead: Finding, worst: Sequence[Finding], component: Component) -> str:
     """What is said of each of several devices behind a part, of all: ``2 GPUs lost, NVML cannot open them``."""
     kind = lead.subject.kind
+    if lead.subject.peer:
+        return _of_pairs(what, lead, worst, component)
     number = len({finding.subject.name for finding in worst if (finding.id, finding.subject.kind) == (lead.id, kind)})
-    if number < 2 or kind not in ("gpu", "hca", "port") or component.kind not in _AROUND or lead.subject.peer:
+    if number < 2 or kind not in ("gpu", "hca", "port") or component.kind not in _AROUND:
         return what
     what = re.sub(r"\bit\b", "them", what)
     if component.kind == "host":
@@ -113,6 +132,16 @@ def _of_all(what: str, lead: Finding, worst: Sequence[Finding], component: Compo
     if what.startswith("port is"):
         return what.replace("port is", f"{devices} are", 1)
     return f"{devices}{' ' if what.startswith('lost') else ': '}{what}"
+
+
+def _of_pairs(what: str, lead: Finding, worst: Sequence[Finding], component: Component) -> str:
+    """Of one of several pairs, of all: ``GPU5 to 15 GPUs, P2P on: 96 GB/s``, ``16 pairs, P2P off: 2.6 GB/s``."""
+    pairs = [{end.bdf for end in (each.subject, each.subject.peer) if end} for each in worst if each.id == lead.id]
+    ends = lead.subject.peer and f"{lead.subject.name} to {lead.subject.peer.name}"
+    if len(pairs) < 2 or not ends or component.kind in ("nvlink", "path"):
+        return what
+    of_one = component.kind == "gpu" and all(component.bdf in each for each in pairs)
+    return what.replace(ends, f"{component.name} to {len(pairs)} GPUs" if of_one else f"{len(pairs)} pairs", 1)
 
 
 def _worst(assessment: Assessment, cause: Cause) -> list[Finding]:
@@ -147,8 +176,10 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
     kind, part = component.kind, component.part
     if kind in ("nvlink", "path"):
         return f"{'NVLinks' if kind == 'nvlink' else 'P2P'} {component.name.replace(' - ', '-')}"
+    if kind == "socket-interconnect":
+        return f"between {component.name}"
     if kind == "host":
-        devices = _failing(worst)
+        devices = "" if worst and worst[0].subject.peer else _failing(worst)
         is_named = any(word.rstrip("s") in what.lower() for word in part.lower().split() if len(word) > _LEAST_WORD)
         return devices if is_named else f"{part or 'host'} of {devices}" if devices else part
     if kind == "gpus":

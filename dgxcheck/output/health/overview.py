@@ -23,6 +23,7 @@ from dgxcheck.topology.paths import NEAR
 
 _WORDS = {Status.FAIL: "FAIL", Status.UNKNOWN: "?", Status.WARN: "WARN"}
 _WORST = (*BAD, Status.PASS)
+_OF_DEVICES = ("gpu", "gpus", "hca", "port", "link", "board", "nvlink", "path")
 _SILENT = (Gap.UNASKED, Gap.UNRECORDED)
 DeviceColumn = tuple[str, Callable[[Assessment, Device], str | Missing]]
 
@@ -56,8 +57,9 @@ def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[D
 def _states(assessment: Assessment) -> Mapping[str | None, Status]:
     """The worst status by bus id, or by name where that is not known; None for the host. PASS: judged, and good.
 
-    What a cause explains counts at the devices that it is about, wherever it was seen: at both ends of a pair, at those
-    behind a switch, not at a neighbour that saw it.
+    What a cause explains counts at the devices that it is about, wherever it was seen: at both ends of NVLinks, at
+    those behind a switch, not at a neighbour that saw it; what lies between the two of a pair and is no part of either
+    (the interconnect of the sockets, a host bridge, the setting of a port) is the host's.
     """
     worst: dict[str | None, Status] = {}
     devices = {device.name: device.bdf or device.name for device in assessment.topology.devices}
@@ -70,6 +72,8 @@ def _states(assessment: Assessment) -> Mapping[str | None, Status]:
         if finding.key in suspects and not places.isdisjoint(devices.values()):
             cause, meant = suspects[finding.key]
             blamed = meant if cause.component.kind in ("nvlink", "path") else places & meant or meant
+            if finding.subject.peer is not None and cause.component.kind not in _OF_DEVICES:
+                blamed = {None}
         for place in blamed or places:
             before, status = worst.get(place, Status.PASS), finding.status if bad else Status.PASS
             worst[place] = min(before, status, key=_WORST.index)

@@ -12,7 +12,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.output.picture import nvlinks
 from dgxcheck.output.picture.by_class import others
-from dgxcheck.output.picture.marks import HOST, Mark, MarkTone, box, ghosts, numbered, of_host, worst
+from dgxcheck.output.picture.marks import HOST, At, Mark, MarkTone, box, ghosts, numbered, of_host, worst
 from dgxcheck.output.picture.shapes import (
     LINE,
     NORMAL,
@@ -64,7 +64,8 @@ def drawn(
     width = max([row.width for row in rows] + [min(_LEAST, widest)])
     head = _title(title, marks, width)
     boxes, lines, bottom = _stacked(rows, width, MARGIN + head.rect.h, between if facing else BETWEEN, facing)
-    lines += _between_nodes([panel for row in in_row for panel in row], boxes, marks)
+    joins, labels = _between_nodes([panel for row in in_row for panel in row], boxes, marks)
+    lines, boxes = [*lines, *joins], [*boxes, *labels]
     wires = _wires(topology, boxes, to_bar, pairs, marks, facing)
     boxes = [head, *boxes, *wires.boxes]
     deep = [arc.at(0.5)[1] for arc in wires.arcs] + [box.rect.y + box.rect.h for box in wires.boxes]
@@ -119,12 +120,14 @@ def _wires(
     return nvlinks.Wires(boxes=bar.boxes + arcs.boxes, lines=bar.lines, arcs=arcs.arcs)
 
 
-def _between_nodes(in_order: Sequence[Panel], boxes: Sequence[TextBox], marks: Sequence[Mark]) -> list[Polyline]:
+def _between_nodes(
+    in_order: Sequence[Panel], boxes: Sequence[TextBox], marks: Sequence[Mark]
+) -> tuple[list[Polyline], list[TextBox]]:
     """A line from each NUMA node to the next: beside it, or along the left margin to the next row.
 
-    It has the tone of what is marked at both nodes, or at host bridges of both.
+    It has the tone of what is marked at both nodes, or at host bridges of both; and the number of what is marked at it.
     """
-    lines = []
+    lines, labels = [], []
     rects = [box.rect for box in boxes if box.kind == "panel"]
     left = {rect.y: rect.x for rect in reversed(rects)}
     for (a, here), (b, there) in pairwise(zip(in_order, rects, strict=True)):
@@ -135,10 +138,22 @@ def _between_nodes(in_order: Sequence[Panel], boxes: Sequence[TextBox], marks: S
         if here.y != there.y:
             points = ((left[here.y], y), (MARGIN / 2, y), (MARGIN / 2, below), (there.x, below))
         both = [{("node", str(panel.node), ""), *(box(bridge.key) for bridge in panel.children)} for panel in (a, b)]
-        tone = worst([mark for mark in marks if all(own & {*mark.at} for own in both)])
+        at_it = [mark for mark in marks if any(_joins(at, a.node, b.node) for at in mark.at)]
+        tone = worst([*at_it, *(mark for mark in marks if all(own & {*mark.at} for own in both))])
         ends = (a.title, b.title)
         lines.append(Polyline(kind="socket", points=points, tone=tone, hint="Between NUMA nodes", ends=ends))
-    return lines
+        if at_it:
+            (x, top), (end, bottom) = points[len(points) // 2 - 1 : len(points) // 2 + 1]
+            numbers = ",".join(str(mark.number) for mark in at_it)
+            above = SMALL if top == bottom else 0.0
+            labels.append(nvlinks.label(numbers, (x + end) / 2, (top + bottom) / 2 - above, at_it))
+    return lines, labels
+
+
+def _joins(at: At, a: int, b: int) -> bool:
+    """Is it on the way between two NUMA nodes that leads over these?"""
+    kind, low, high = at
+    return kind == "between" and int(low) <= min(a, b) and max(a, b) <= int(high)
 
 
 def _title(title: str, marks: Sequence[Mark], width: float) -> TextBox:

@@ -13,9 +13,9 @@ from dgxcheck.topology.paths import Hop
 MarkTone = Literal["fail", "warn", "way", "better"]
 """``way`` is what was asked about, not trouble."""
 _WORST: tuple[MarkTone, ...] = ("fail", "warn", "better", "way")
-At = tuple[Literal["box", "ghost", "link", "pair", "node", "nvswitches", "host"], str, str]
+At = tuple[Literal["box", "ghost", "link", "pair", "node", "between", "nvswitches", "host"], str, str]
 """A bus id or name of a device, switch or host bridge; a missing device by what is above it; a link by its lower end;
-two GPUs; a NUMA node; NVSwitches; the host, for what no part of the picture shows."""
+two GPUs; a NUMA node; what joins two of them; NVSwitches; the host, for what no part of the picture shows."""
 
 
 class Mark(Record):
@@ -55,6 +55,11 @@ def pair(a: str, b: str) -> At:
 
 def node(number: int) -> At:
     return "node", str(number), ""
+
+
+def between(a: int, b: int) -> At:
+    """What joins two NUMA nodes."""
+    return "between", str(min(a, b)), str(max(a, b))
 
 
 def ghosts(marks: Sequence[Mark]) -> list[At]:

@@ -139,7 +139,7 @@ def through_bar(
         )  # fmt: skip
         number = ",".join(str(mark.number) for mark in at_pair if mark.number)
         text = f"{number}: NV{count}" if number else f"NV{count}"
-        drawn.boxes.append(_label(text, x, (start + end) / 2, at_pair))
+        drawn.boxes.append(label(text, x, (start + end) / 2, at_pair))
     return drawn
 
 
@@ -229,13 +229,13 @@ def _arc(
 
 def _free_label(text: str, arc: Arc, marks: Sequence[Mark], others: Sequence[TextBox]) -> TextBox:
     """On the arc, where no other label stands."""
-    tried = [_label(text, *arc.at(share), marks) for share in
+    tried = [label(text, *arc.at(share), marks) for share in
              (0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74, 0.2, 0.8)]  # fmt: skip
-    free = (label for label in tried if not any(label.rect.overlaps(other.rect) for other in others))
+    free = (each for each in tried if not any(each.rect.overlaps(other.rect) for other in others))
     return next(free, tried[0])
 
 
-def _label(text: str, x: float, y: float, marks: Sequence[Mark]) -> TextBox:
+def label(text: str, x: float, y: float, marks: Sequence[Mark]) -> TextBox:
     tone = worst(marks)
     width, height = text_width(text, SMALL, tone is not None) + 6, SMALL * LINE + 2
     rect = Rect(x - width / 2, y - height / 2, width, height)
