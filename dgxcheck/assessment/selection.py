@@ -20,7 +20,7 @@ from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.rootfs import decode, list_names, read_bytes
-from dgxcheck.settings import Settings
+from dgxcheck.settings import THRESHOLDS, Settings
 from dgxcheck.suggestion import did_you_mean
 
 SITE = "/etc/dgxcheck/config.toml"
@@ -92,15 +92,17 @@ class Topic(Record):
 
 
 def words() -> list[str]:
-    """Everything that has an explanation, but keys: check ids, their subjects, fault words."""
+    """Everything that has an explanation, but keys: check ids, their subjects, thresholds, fault words."""
     subjects = {check.id.partition(".")[0] for check in CHECKS}
-    return [*(check.id for check in CHECKS), *sorted(subjects), *_FAULTS]
+    return [*dict.fromkeys((*(check.id for check in CHECKS), *sorted(subjects), *THRESHOLDS, *_FAULTS))]
 
 
 def topic(word: str) -> Topic:
     """BadInput for a word that names nothing, with the nearest that does."""
     if word in _FAULTS:
         return Topic(word=word, fault=_FAULTS[word])
+    if word in THRESHOLDS and all(check.id != word for check in CHECKS):
+        return Topic(word=word, checks=tuple(check for check in CHECKS if f"{{{word}}}" in check.rule))
     ids, slash, _ = word.partition("/")
     subjects = {check.id.partition(".")[0] for check in CHECKS}
     for each in (part.strip() for part in ids.split(",")):

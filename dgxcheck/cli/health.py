@@ -121,8 +121,8 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     _ids("--only", text="Run only these checks: by id (ecc.mode) or subject (ecc)."),
     _ids("--skip", text="Run all checks except these."),
     _ids("--require", text="Checks that must run: one that skips is unknown."),
-    option("--explain", "ID|KEY|FAULT|FACT", "Explain a check, a finding by its key, a fault word or a fact"
-           " (power-limit), with what this box has of it; how the score is calculated (score); or what root and"
+    option("--explain", "ID|KEY|FAULT|FACT", "Explain a check, a threshold, a finding by its key, a fault word or a"
+           " fact (power-limit), with what this box has of it; how the score is calculated (score); or what root and"
            " capabilities add (privileges).", shell_complete=explained),
     flag("-q --quick", "Check only the current state: no counter growth, no kernel log."),
     flag("-e --extended", "Also measure bandwidth, latency and data integrity of every GPU and pair under load."),

@@ -146,7 +146,7 @@ def checks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 
 def explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What ``--explain`` knows: checks, fault words, score and privileges."""
+    """What ``--explain`` knows: checks, thresholds, fault words, score and privileges."""
     from click.shell_completion import CompletionItem
 
     from dgxcheck.assessment.selection import words

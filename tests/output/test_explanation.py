@@ -12,6 +12,7 @@ from dgxcheck.assessment.selection import findings_of, has_nvidia_gpu, topic, wo
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.faults import Fault
 from dgxcheck.output.health.explanation import on_box
+from dgxcheck.settings import THRESHOLDS
 
 NARROW = "dgx-1-v100-gpu-x8"
 GPU2 = "0000:0a:00.0"
@@ -45,6 +46,13 @@ def test_on_a_healthy_box_there_is_a_line_per_device(capsys: pytest.CaptureFixtu
     out = run(capsys, "health", "--explain", "pcie.width", "--from", "dgx-1-v100").out
     assert out.count("  PASS pcie.width GPU") == 8
     assert "Reading:" not in out
+
+
+def test_a_threshold_is_explained_by_the_checks_that_compare_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "health", "--explain", "host.memory-missing").out
+    assert [line for line in out.splitlines() if line[:1].strip()] == ["host.memory", "host.inventory"]
+    assert out.count("  host.memory-missing: 3 % (") == 2
+    assert all(topic(word).checks for word in THRESHOLDS)
 
 
 @pytest.mark.parametrize(

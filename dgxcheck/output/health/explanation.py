@@ -33,7 +33,7 @@ DEFAULTS = Settings()
 def explained(check: Check, settings: Settings) -> str:
     """What ``--explain`` prints."""
     text_lines = [check.id, f"  Rule:   {rule(check, settings)}", f"  Source: {check.source}"]
-    for name in _NUMBER.findall(check.rule):
+    for name in dict.fromkeys(_NUMBER.findall(check.rule)):
         at_site = f"{settings.path}; default {_number(name, DEFAULTS)}" if name in settings.thresholds else ""
         text_lines.append(f"  {name}: {_number(name, settings)} ({at_site or THRESHOLDS[name].source})")
     return lines([*text_lines, f"  Remedy: {check.remedy}."])
