@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.facts.missing import BadInput, Missing
@@ -129,6 +129,19 @@ def examine(
     with opened(source, "TOPOLOGY" if set(names) <= set(WIRING) else "EVERYTHING", deadline, root) as machine:
         facts = surveyed(machine, names)
         return Machine(origin=machine.origin, snapshot=facts, topology=topology_of(facts))
+
+
+def device_names(spec: str | None) -> list[str]:
+    """GPUs and adapters for completion: of this machine as PCI has them, for its driver may hang."""
+    if spec is not None:
+        with suppress(BadInput):
+            return [device.name for device in examine(spec).topology.devices if device.kind in ("gpu", "nic")]
+        return []
+    from dgxcheck.source.live import LiveSource
+
+    devices = topology_of(survey(LiveSource(), ("pci", "infiniband"))).devices
+    gpus = [f"GPU{number}" for number in range(sum(device.kind == "gpu" for device in devices))]
+    return [*gpus, *(device.name for device in devices if device.kind == "nic")]
 
 
 def surveyed(source: Source, names: Iterable[str]) -> Snapshot:

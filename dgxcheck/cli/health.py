@@ -17,6 +17,7 @@ from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.options import (
     F,
     checks,
+    devices,
     emit,
     explained,
     flag,
@@ -112,7 +113,7 @@ def request_of(asked: HealthOptions, settings: Settings, deadline: float | None)
 
 
 def _ids(*names: str, text: str) -> Callable[[F], F]:
-    complete = None if "--id" in names else checks
+    complete = devices if "--id" in names else checks
     return click.option(*names, multiple=True, metavar="ID[,ID]", help=text, shell_complete=complete)
 
 

@@ -6,7 +6,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -113,46 +113,52 @@ def writing(command: F) -> F:
     return output_file(command)
 
 
-def sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Shipped recordings by name, and files: first, for bash drops what stands before them."""
+def begin(names: Iterable[str], start: str, before: str = "", files: bool = False) -> list[CompletionItem]:
+    """Names that begin so; with ``files`` these stand first, for bash drops what stands before them."""
     from click.shell_completion import CompletionItem
 
+    items = [CompletionItem(f"{before}{name}") for name in names if name.lower().startswith(start.lower())]
+    return [*([CompletionItem(start, type="file")] if files else []), *items]
+
+
+def sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Shipped recordings by name, and files."""
     from dgxcheck.source.recording.shipped import shipped
 
-    names = [CompletionItem(name) for name, _ in shipped() if name.startswith(incomplete)]
-    return [CompletionItem(incomplete, type="file"), *names]
+    return begin((name for name, _ in shipped()), incomplete, files=True)
 
 
 def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Reference machines by name, and files: first, for bash drops what stands before them."""
-    from click.shell_completion import CompletionItem
-
+    """Reference machines by name, and files."""
     from dgxcheck.profiles import library
 
-    names = (*library.names(), "auto", "none")
-    items = (CompletionItem(name) for name in names if name.startswith(incomplete))
-    return [CompletionItem(incomplete, type="file"), *items]
+    return begin((*library.names(), "auto", "none"), incomplete, files=True)
 
 
 def checks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Ids and subjects of checks; of several with commas between the last."""
-    from click.shell_completion import CompletionItem
-
+    """Ids and subjects, the last of a list."""
     from dgxcheck.checks.registry import CHECKS
 
     before, comma, last = incomplete.rpartition(",")
-    names = dict.fromkeys((*(check.id.partition(".")[0] for check in CHECKS), *(check.id for check in CHECKS)))
-    return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(last)]
+    ids = [check.id for check in CHECKS]
+    return begin(dict.fromkeys((*(each.partition(".")[0] for each in ids), *ids)), last, before + comma)
 
 
 def explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """What ``--explain`` knows: checks, thresholds, fault words, score and privileges."""
-    from click.shell_completion import CompletionItem
-
     from dgxcheck.assessment.selection import words
 
-    names = dict.fromkeys(("score", "privileges", *words()))
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return begin(dict.fromkeys(("score", "privileges", *words())), incomplete)
+
+
+def devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """GPUs, and but for ``-i`` adapters, of the machine that ``--from`` names, else of this one."""
+    from dgxcheck.assessment.machine import device_names
+
+    before, comma, last = incomplete.rpartition(",")
+    names = device_names(ctx.params.get("spec"))
+    of_gpus = (name.removeprefix("GPU") for name in names if name.startswith("GPU"))
+    return begin(of_gpus if "-i" in param.opts else names, last, before + comma)
 
 
 def renderer(place: str) -> Callable[[Any], str]:

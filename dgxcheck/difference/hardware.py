@@ -30,9 +30,9 @@ def _device(old: Side, new: Side, pair: Counterparts) -> Iterator[Difference]:
     if before is None or after is None:
         side = new if before is None else old
         is_new = before is None
-        remainder = (
-            "" if is_new or pair.either.bdf not in new.topology.functions else "; its PCI function is still present"
-        )
+        was, now = (each.topology.functions.get(pair.either.bdf or "") for each in (old, new))
+        stays = not is_new and now is not None and (was is None or _ids(was) == _ids(now))
+        remainder = "; its PCI function is still present" if stays else ""
         message = f"{'new' if is_new else 'missing'}: {_described(side, pair)}{remainder}"
         yield _difference("better" if is_new else "worse", "new" if is_new else "gone", pair, "device", message)
     elif pair.replaced:

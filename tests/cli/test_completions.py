@@ -75,6 +75,11 @@ def test_they_are_as_click_writes_them(name: str) -> None:
         ("dgxcheck topo --from dgx-1-v100-gpu-l", {"dgx-1-v100-gpu-lost"}),
         ("dgxcheck integrate graf", {"grafana"}),
         ("dgxcheck watch --profile k80", {"k80-x8"}),
+        ("dgxcheck profiles k80", {"k80-x8"}),
+        ("dgxcheck xid 79", {"79"}),
+        ("dgxcheck topo --from dgx-1-v100 --path GPU0 ml", {f"mlx5_{number}" for number in range(4)}),
+        ("dgxcheck topo --from no-such-box --path G", set()),
+        ("dgxcheck health --from dgx-1-v100 -i 0,", {f"0,{number}" for number in range(8)}),
     ],
 )
 def test_bash_completes(words: str, wanted: set[str], tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ import click
 
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.new_profile import check_name, new_profile
-from dgxcheck.cli.options import emit, option, output_file, reading
+from dgxcheck.cli.options import emit, option, output_file, profiles, reading
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import profile_text
 from dgxcheck.profiles import library
 
 
 @click.command("profiles")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=profiles)
 @option("--new", "NAME", "Write the profile of this box, or of the one given with --from, as TOML.")
 @reading
 @output_file

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dgxcheck.assessment.machine import LAUNCH, PEERS, RDMA, WIRING, LiveMachine, examine
-from dgxcheck.cli.options import LightCommand, emit, flag, option, reading, width, writing
+from dgxcheck.cli.options import LightCommand, devices, emit, flag, option, reading, width, writing
 from dgxcheck.cli.topo.question import Question
 from dgxcheck.cli.topo.whole_box import CAPABILITIES
 from dgxcheck.output.plain_text import visible
@@ -67,11 +67,12 @@ def _two_devices(ctx: click.Context, param: click.Parameter, pair: tuple[str, st
 @flag("-C --get-numa-id-of-nearby-cpu numa_cpu", "Show the NUMA node of the CPUs nearest to a GPU (-i).")
 @flag("-M --get-numa-id-of-nearby-mem numa_memory", "Show the NUMA node of the memory nearest to a GPU (-i).")
 @flag("-gnid --gpu-numa-id gpu_numa", "Show the NUMA node that a GPU's own memory forms (-i).")
-@option("-i --id ids", "ID[,ID]", "GPUs to query: index, bus id or UUID; may be repeated.", multiple=True)
+@option("-i --id ids", "ID[,ID]", "GPUs to query: index, bus id or UUID; may be repeated.", multiple=True,
+        shell_complete=devices)  # fmt: skip
 @flag("--tree", "Show host bridges, switches and devices, with the link of each hop.")
 @flag("--rings", "Show NVLink rings and the collective bandwidth that they allow.")
 @option("--path", "A B", "Show every hop between two GPUs or NICs, and the expected bandwidth.",
-        nargs=2, callback=_two_devices)  # fmt: skip
+        nargs=2, callback=_two_devices, shell_complete=devices)  # fmt: skip
 @flag("--rdma", "Show GPUDirect RDMA of each GPU and HCA: ready, slow, no or unknown, with the reason.")
 @flag("--peers", "Show which GPUs reach each other's memory directly, and what prevents the others.")
 @option("--format form", ["text", "nvidia-smi", "json", *_PICTURES, *_LAUNCH], "nvidia-smi prints the tab-separated"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dgxcheck.assessment.xid_explanation import explain, explain_all, relations_of
-from dgxcheck.cli.options import emit, flag, option, output_file
+from dgxcheck.cli.options import begin, emit, flag, option, output_file
 from dgxcheck.xid.relations import relations
 from dgxcheck.xid.table import BOARDS, NAMES
 
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 
 def _gpus(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
+    return begin((*BOARDS, *NAMES), incomplete)
 
-    return [CompletionItem(name) for name in (*BOARDS, *NAMES) if name.startswith(incomplete.lower())]
+
+def _numbers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return begin(dict.fromkeys(str(each.number) for each in explain_all(None)), incomplete)
 
 
 class _Number(click.IntRange):
@@ -26,7 +28,7 @@ class _Number(click.IntRange):
 
 
 @click.command("xid")
-@click.argument("number", required=False, type=_Number(min=0), metavar="[NUMBER]")
+@click.argument("number", required=False, type=_Number(min=0), metavar="[NUMBER]", shell_complete=_numbers)
 @flag("--list listed", "List every Xid and SXid, a line each.")
 @option("--gpu", "NAME", "Board or architecture (v100, h100, ampere); some Xids differ before Ampere.",
         shell_complete=_gpus)  # fmt: skip
