@@ -202,3 +202,11 @@ def test_a_healthy_box_is_told_to_be_healthy() -> None:
     text = page.as_html(report)
     assert "No problems found in the checks that ran" in text
     assert 'class="badge pass"' in text
+
+
+def test_a_cell_says_its_column_where_there_is_no_room_for_rows() -> None:
+    """The style prints ``data-head`` on a narrow screen; a heat map keeps its columns."""
+    report = page.as_html(HealthReport(assessment=assess("pcie-x8-sockets-slow"), exit_code=1))
+    assert '<td data-head="Temp">38 °C</td>' in report
+    assert '<td class="h5">9.40</td>' in report
+    assert '<td class="none warn">2.60*</td>' in report, "slow, however slow the others that are joined alike"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health.measurement_tables import (
@@ -91,6 +91,8 @@ def _cell(figure: Figure, others: Alike | None = None) -> Cell:
     part = share(figure)
     if part is None and others is not None:
         part = others.get((figure.row.kind, figure.a, figure.b))
+        if figure.verdict in BAD and part is not None and part >= LOW:
+            part = None  # all that are joined alike are slow: against others that is no green
     low = part is not None and part < LOW
     tone = None if figure.verdict is None else _TONES.get(figure.verdict)
     return Cell(figure_text(figure), tone, percent_of(part) if low and part is not None else "", part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain, repeat
 
 from dgxcheck.output.page.blocks import (
     Bars,
@@ -128,17 +129,19 @@ def _table(table: Table) -> Markup:
     parts = [element("caption", table.caption)] if table.caption else []
     if table.head:
         parts.append(element("thead", element("tr", *(element("th", name, scope="col") for name in table.head))))
+    heads = () if table.heat else table.head[1:]
     body = [element("tr", element("th", row[0].text, scope="row", class_=row[0].tone),
-                    *(_cell(cell, table.heat) for cell in row[1:])) for row in table.rows]  # fmt: skip
+                    *map(_cell, row[1:], repeat(table.heat), chain(heads, repeat("")))) for row in table.rows]
     whole = element("table", *parts, element("tbody", *body), class_="heat" if table.heat else "plain")
     note = [element("p", table.note, class_="note")] if table.note else []
     return joined(element("div", whole, class_="scroll beside" if table.heat else "scroll"), *note)
 
 
-def _cell(cell: Cell, heat: bool) -> Markup:
+def _cell(cell: Cell, heat: bool, head: str) -> Markup:
+    """``head`` stands before it where the screen is too narrow for a row."""
     classes = " ".join(filter(None, (heat_class(cell.share) if heat else "", cell.tone)))
     drawn = [curve(cell.curve, cell.text)] if cell.curve else []
     drawn += [spread(cell.spread, cell.text)] if cell.spread else []
     note = [element("small", cell.note)] if cell.note else []
     text = element("span", cell.text, class_="figures") if drawn else joined(cell.text)
-    return element("td", *drawn, text, *note, class_=classes)
+    return element("td", *drawn, text, *note, class_=classes, data_head=head)

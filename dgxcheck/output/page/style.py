@@ -40,8 +40,8 @@ def _colours(c: Colours, heat: Mapping[str, str]) -> str:
         ".note,dt,caption,small": f"color:{c['faint']}",
         "pre,code": f"background:{c['panel']}",
         "h2": f"border-color:{c['panel-edge']}",
-        ".plain th,.plain td,details": f"border-color:{c['panel-edge']}",
-        "thead th": f"color:{c['faint']}",
+        ".plain th,.plain td,.plain tr,details": f"border-color:{c['panel-edge']}",
+        "thead th,td:before": f"color:{c['faint']}",
         ".gauge": f"background:{c['bridge']}",
         ".gauge .high": f"background:{c['nvlink']}",
         ".gauge .middle": f"background:{c['warn']}",
@@ -108,6 +108,11 @@ _SHAPES = (
     ".mosaic text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif}"
     "details{border-bottom:1px solid;padding:4px 0}summary{cursor:pointer;padding:3px 0}"
     "td.fail,td.unknown,td.warn,p.fail,p.warn{font-weight:600}"
+    "@media screen and (max-width:640px){.plain thead{display:none}.plain tr{display:flex;flex-wrap:wrap;gap:0 12px;"
+    "border-bottom:1px solid;padding:5px 0}.plain th,.plain td{border:0;padding:1px 0}"
+    ".plain td[data-head]:before{content:attr(data-head) ' ';font-weight:400;font-size:12px}"
+    ".heat{font-size:11px}.heat td{min-width:0;padding:3px 1px}.heat th{padding:2px 2px 2px 0}"
+    ".heat thead th{font-size:11px;padding:1px}}"
 )
 _PAPER = (
     "@media print{main{max-width:none;padding:0}body{font-size:11px}.note,small,.figures,dl,thead th{font-size:10px}"
