@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 
@@ -104,13 +105,24 @@ def wrapped(text: str, width: int | None, hanging: int) -> str:
     """A sentence in lines of at most ``width``, those after the first indented; words are not broken."""
     if width is None or len(text) <= width:
         return text
+    indent = text[: len(text) - len(text.lstrip())]
+    return _filled(text.strip(), width, indent, " " * min(hanging, width // 4))
+
+
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|°C|[GMKT]i?B(?:/s)?|Gbit/s|GT/s|[MG]Hz|W|µs)(?:\W|$))")
+
+
+def _filled(text: str, width: int, first: str = "", later: str = "") -> str:
+    """Lines that are indented; words are not broken, and a number stays with its unit."""
     from textwrap import fill
 
-    indent = text[: len(text) - len(text.lstrip())]
-    return fill(
-        text.strip(), width, initial_indent=indent, subsequent_indent=" " * min(hanging, width // 4),
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+    kept = _UNIT.sub(_BOND, text)
+    return fill(kept, width, initial_indent=first, subsequent_indent=later, break_long_words=False,
+                break_on_hyphens=False).replace(_BOND, " ")  # fmt: skip
+
+
+_BOND = "\x00"
+"""Stands for a blank at which no line ends; no text that is shown has it."""
 
 
 def wrap_sentences(text: str, width: int) -> str:
@@ -126,25 +138,21 @@ def _folded(line: str, width: int) -> str:
     body = line.strip()
     if len(line.rstrip("\n")) <= width:
         return line
-    from textwrap import fill
-
     if body[:1] in "├└│":
         entry = line.lstrip(_TREE)
         drawn = line[: len(line) - len(entry)]
         below = drawn.replace("├─", "│ ").replace("└─", "  ") + "  "
         if len(drawn) > width * _LAST_COLUMN or not {*"├└"}.isdisjoint(below):
             return line
-        return fill(entry.strip(), width, initial_indent=drawn, subsequent_indent=below, break_long_words=False,
-                    break_on_hyphens=False) + "\n"  # fmt: skip
+        return _filled(entry.strip(), width, drawn, below) + "\n"
     if "  " in body:
         last = line.rstrip().rindex("  ") + 2
         if last > width * _LAST_COLUMN:
             return line
-        text = fill(line[last:].strip(), width - last, break_long_words=False, break_on_hyphens=False)
+        text = _filled(line[last:].strip(), width - last)
         return line[:last] + text.replace("\n", f"\n{' ' * last}") + "\n"
     indent = line[: len(line) - len(line.lstrip())]
-    return fill(body, width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False,
-                break_on_hyphens=False) + "\n"  # fmt: skip
+    return _filled(body, width, indent, f"{indent}  ") + "\n"
 
 
 def _rows(table: list[list[str]], gap: str) -> list[str]:

@@ -22,6 +22,7 @@ WRAPPED = [
     ("a          b          c          d e\n", 20, "a          b          c          d e\n"),
     ("a          b  c d e f g\n", 20, "a          b  c d e\n              f g\n"),
     ("run nvidia-bug-report.sh again\n", 24, "run nvidia-bug-report.sh\n  again\n"),
+    ("GPU0 to GPU1: 96 GB/s, 67 % of 144\n", 17, "GPU0 to GPU1:\n  96 GB/s, 67 %\n  of 144\n"),
     ("a  0123456789012345678901234567890\n", 12, "a  0123456789012345678901234567890\n"),
 ]
 

@@ -58,7 +58,7 @@ def command(
     report = FabricReport(
         judged=judged, exit_code=exit_code(verdict, fail_on), verbose=verbose
     )
-    emit(renderer(f"fabric.{RENDERERS[form]}")(report), output, color, form)
+    emit(renderer(f"fabric.{RENDERERS[form]}")(report), output, color, form, again=True)
     return report.exit_code
 
 

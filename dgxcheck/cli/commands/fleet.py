@@ -108,7 +108,7 @@ def command(
     verdict = Status(fleet.verdict)
     racks = _racks(fleet, config) if form == "html" else {}
     report = FleetReport(fleet, exit_code(verdict, fail_on), verbose, racks)
-    emit(renderer(f"fleet.{RENDERERS[form]}")(report), output, color, form)
+    emit(renderer(f"fleet.{RENDERERS[form]}")(report), output, color, form, again=True)
     return report.exit_code
 
 

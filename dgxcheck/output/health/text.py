@@ -137,7 +137,10 @@ def _brief(report: HealthReport) -> Iterator[str]:
     yield wrapped(f"Not ok: {bad}." if bad else "All GPUs and HCAs are ok.", width, 2)
     lines = "\n".join(_problems(report)).split("\n") if worst_first(assessment.findings) else []
     first = next((at for at, line in enumerate(lines) if at and line.startswith(("Cause 2", "Causes "))), len(lines))
-    yield from lines[: min(first, _BRIEF)]
+    end = min(first, _BRIEF)
+    while end < first and lines[end].startswith(" " * 4):  # not in the middle of a sentence
+        end -= 1
+    yield from lines[:end]
     yield wrapped(score_line(assessment), width, 2)
 
 
