@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.record import Record
 
 PREFIX = "dgxcheck: "
@@ -58,7 +59,15 @@ def _texts(items: Sequence[Item]) -> list[str]:
     causes: dict[str, list[Item]] = {}
     for item in items:
         causes.setdefault(item.cause or f"{item.check} {item.subject}", []).append(item)
-    return [_text(alike[0], len({each.subject for each in alike}) > 1) for alike in causes.values()]
+    return [_text(_lead(alike), len({each.subject for each in alike}) > 1) for alike in causes.values()]
+
+
+def _lead(alike: Sequence[Item]) -> Item:
+    """The first; of heat or power the first that has a figure, as in the first line of ``health``."""
+    first, fault = alike[0], BY_WORD.get(alike[0].fault)
+    if first.figure or fault is None or fault.category != "environment":
+        return first
+    return next((each for each in alike if each.figure and each.subject == first.subject), first)
 
 
 def _text(item: Item, several: bool) -> str:
