@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import board
 from dgxcheck.components.locate import serial_of
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.gpu import GpuBoard
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device, Surveyed, slot_of
 
@@ -24,6 +25,8 @@ class Fru(Record):
     slot: str
     serial: str
     part_number: str
+    position: str = ""
+    """Where it sits on the baseboard and in the rack, as NVML has it: ``tray 3, module 2``."""
 
 
 def frus(machine: Surveyed, component: Component) -> tuple[Fru, ...]:
@@ -51,13 +54,22 @@ def _fallen(machine: Surveyed) -> Mapping[str, str]:
 
 def _unit(machine: Surveyed, device: Device) -> Fru:
     units = board(machine, device) if device.kind == "gpu" else (device,)
-    numbers = [each.part_number for each in rows(machine.snapshot.gpu_board) if each.bdf == device.bdf]
+    boards = rows(machine.snapshot.gpu_board)
+    own = next((each for each in boards if each.bdf == device.bdf), None)
     return Fru(
         name=", ".join(unit.name for unit in units), bdf=units[0].bdf or "",
         slot=_text(slot_of(device, machine.snapshot.slots)),
         serial=serial_of(machine, device.bdf) or _fallen(machine).get(device.bdf or "", ""),
-        part_number="".join(map(_text, numbers)),
+        part_number=_text(own.part_number) if own else "", position=_position(own, boards) if own else "",
     )  # fmt: skip
+
+
+def _position(own: GpuBoard, boards: Sequence[GpuBoard]) -> str:
+    """Nothing of modules whose numbers repeat, as in virtual machines."""
+    modules = [each.module_id for each in boards]
+    module = own.module_id if modules.count(own.module_id) == 1 else Missing(Gap.GARBLED, "module id")
+    said = (("tray", own.tray), ("slot in the rack", own.chassis_slot), ("module", module))
+    return ", ".join(f"{word} {number}" for word, number in said if isinstance(number, int))
 
 
 def _text(value: str | Missing) -> str:

@@ -4,8 +4,10 @@ vendor."""
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from checkout import ROOT
 from judging import judged, printed
 from sample import FAULTS
 
@@ -41,6 +43,17 @@ def test_reports_have_it_too(form: str, capsys: pytest.CaptureFixture[str]) -> N
 def test_a_gpu_that_is_gone_has_the_serial_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
     main(["health", "--from", "dgx-b200-slot-contained"])
     assert "part GPU 0000:df:00.0: serial 0000000011007\n" in capsys.readouterr().out
+
+
+def test_a_module_has_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As NVML numbers the modules of a baseboard; no shipped recording has that."""
+    fault = json.loads((ROOT / "fixtures/faults/dgx-h100-remap-failed.json").read_text(encoding="utf-8"))
+    for number, bdf in enumerate(("0000:c3:00.0", "0000:d1:00.0"), 5):
+        fault["facts"] |= {f"nvml nvmlDeviceGetModuleId {bdf}": number}
+    box = tmp_path / "box.json"
+    box.write_text(json.dumps(fault), encoding="utf-8")
+    main(["health", "--from", str(box)])
+    assert "part number 692-2G520-0200-000, module 6\n" in capsys.readouterr().out
 
 
 def test_the_halves_of_a_board_are_one_part(capsys: pytest.CaptureFixture[str]) -> None:

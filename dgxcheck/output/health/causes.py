@@ -188,7 +188,7 @@ def fru_lines(causes: Sequence[Cause]) -> Iterator[str]:
     """``part GPU2 0000:0a:00.0: slot 4, serial 0324716041513``; none of a unit of which nothing is known."""
     for unit in dict.fromkeys(unit for cause in causes for unit in cause.frus):
         marks = (("slot", unit.slot), ("serial", unit.serial), ("part number", unit.part_number))
-        marked = ", ".join(f"{word} {mark}" for word, mark in marks if mark)
+        marked = ", ".join(filter(None, (*(f"{word} {mark}" for word, mark in marks if mark), unit.position)))
         if marked:
             yield f"part {unit.name if unit.bdf in unit.name else f'{unit.name} {unit.bdf}'}: {marked}"
 
@@ -265,7 +265,7 @@ def _recurrence(recurrence: Recurrence) -> Json:
 
 
 def _fru(unit: Fru) -> Json:
-    return {"name": unit.name, "bdf": shown(unit.bdf), **members(unit, "slot? serial? part_number?")}
+    return {"name": unit.name, "bdf": shown(unit.bdf), **members(unit, "slot? serial? part_number? position?")}
 
 
 def _component(component: Component) -> Json:
