@@ -185,7 +185,7 @@ STAYS = {
         ("dgx-2-hca-and-nvlink-slow", "dgx-2-hca-slow", "dgx-2-nvlink-slow", "dgx-2-uplink-slow",
          "dgx-a100-copies-slow", "dgx-station-v100-nvlink-half-rate", "pcie-x4-one-direction",
          "pcie-x4-root-complex-slow", "pcie-x4-uplink-slow", "pcie-x8-gpu-slow", "pcie-x8-sockets-slow",
-         "pcie-x8-uplink-slow"),
+         "pcie-x8-uplink-slow", "pcie-x4-burn-in-hot"),
         "of figures that all GPUs or HCAs have"),
     **dict.fromkeys(
         ("dgx-b200-nvlsm-bridge-missing", "gb300-nvl72-dma-missing", "gb200-nvl72-imex-down", "big-sur-acs-switch",

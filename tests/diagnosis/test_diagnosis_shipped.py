@@ -274,6 +274,7 @@ CAUSES = {
     "dgx-a100-nvlink-recovery-total": ("gpu/0000:4e:00.0/NVLink", "watch"),
     "k80-x8-two-dimms-of-a-socket": ("host/host/memory/socket 0", "inspect"),
     "pcie-x4-gpu-slow-everywhere": ("gpu/0000:0e:00.0", "inspect"),
+    "pcie-x4-burn-in-hot": ("gpu/0000:0e:00.0/cooling", "inspect"),
     "dgx-1-v100-hca-firmware-split": ("host/host/firmware of HCAs", "change-setting"),
     "pcie-x8-clocks-locked-under-load": ("gpu/0000:04:00.0/clock setting", "change-setting"),
     "pcie-x4-replays-total": ("link/0000:08:00.0", "watch"),

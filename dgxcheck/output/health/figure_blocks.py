@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Status
@@ -41,18 +41,17 @@ BURN_IN, ALL = "burn-in", "all"
 def figures(assessment: Assessment) -> Iterator[Block]:
     """A table of the GPUs, then a heat map for each kind that was measured between GPUs."""
     found = assessment.figures
-    if not found:
-        return
-    yield Paragraph(_LEGEND)
-    alone = _of_gpus(found)
-    if alone is not None:
-        yield alone
     others = alike(found, assessment.topology)
-    for kind, title in OF_A_PAIR.items():
-        table = _heat_map(found, kind, title, others)
-        if table is not None:
-            yield table
-    if any(figure.row.how == "simulated" for figure in found):
+    maps = (_heat_map(found, kind, title, others) for kind, title in OF_A_PAIR.items())
+    tables = [table for table in (_of_gpus(found), *maps) if table is not None]
+    if tables:
+        yield Paragraph(_LEGEND)
+        yield from tables
+        yield from _simulated(figure.row for figure in found)
+
+
+def _simulated(rows: Iterable[Measurement]) -> Iterator[Block]:
+    if any(row.how == "simulated" for row in rows):
         yield Paragraph("Simulated: no GPU gave these figures.")
 
 
@@ -110,6 +109,7 @@ def burn_in(assessment: Assessment) -> Iterator[Block]:
     length = f"{whole.number:g} s" if whole.number is not None else _why(whole)
     of = f" of {asked:g} s" if isinstance(asked, int | float) and whole.number is not None else ""
     yield Paragraph(visible(f"All GPUs under load: {length}{of}{f', then stopped: {stopped}' if stopped else ''}."))
+    yield from _simulated([whole])
     body = tuple(_burned(assessment, bdf, row) for bdf, row in found.items())
     if body:
         head = ("GPU", *(f"{title}, {unit}" for _, title, unit in _CURVES), "Cycles", "Wrong words", "Throttled")
