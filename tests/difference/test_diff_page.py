@@ -13,6 +13,7 @@ from dgxcheck.assessment.compare import compare
 from dgxcheck.cli import main
 from dgxcheck.output.diff import page
 from dgxcheck.output.diff.page import pictures_of
+from dgxcheck.output.picture.layout import TALL, WIDEST
 from dgxcheck.output.report import DiffReport
 
 CHANGES = ("gpu-missing", "nvlink-down", "switch-x8", "hca-wrong-slot", "no-nvml", "xid-48")
@@ -33,7 +34,7 @@ def test_html_is_valid_and_has_every_difference_and_two_pictures(change: str) ->
     tree = parsed(page.as_html(report))
     told = " ".join("".join(tree.itertext()).split())
     assert all(" ".join(each.message.split()) in told for each in report.comparison.differences)
-    assert len([each for each in tree.iter() if each.get("class") == "dgx"]) == 2
+    assert len([each for each in tree.iter() if each.get("class") == "dgx"]) == 2 * 2, "each wide and tall"
     assert {"Before:", "After:"} <= {*told.split()}
     assert all(each.device.split(" - ")[0] in page.as_markdown(report).replace("\\", "")
                for each in report.comparison.differences)  # fmt: skip
@@ -41,7 +42,8 @@ def test_html_is_valid_and_has_every_difference_and_two_pictures(change: str) ->
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_nothing_overlaps(change: str) -> None:
-    assert [faults(picture) for picture in pictures_of(report_on(change).comparison)] == [[], []]
+    comparison = report_on(change).comparison
+    assert [faults(each) for widest in (WIDEST, TALL) for each in pictures_of(comparison, widest)] == [[]] * 4
 
 
 @pytest.mark.parametrize(

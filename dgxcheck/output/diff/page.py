@@ -10,7 +10,7 @@ from dgxcheck.assessment.compare import Comparison, Look
 from dgxcheck.difference.model import Difference, Trend, Value
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import provenance
-from dgxcheck.output.diff.text import device_of, grouped
+from dgxcheck.output.diff.text import device_of, grouped, kinds_of
 from dgxcheck.output.page import html, markdown
 from dgxcheck.output.page.blocks import Block, Cell, Drawing, Page, PageSection, Paragraph, Table, Tone
 from dgxcheck.output.picture import layout, svg
@@ -40,7 +40,7 @@ def page_of(report: DiffReport) -> Page:
         title="What has changed",
         status=comparison.verdict.upper(),
         tone=_VERDICTS[comparison.verdict],
-        lead=", ".join(f"{counts[kind]} {kind}" for kind in kinds),
+        lead=". ".join((", ".join(f"{counts[kind]} {kind}" for kind in kinds), *kinds_of(comparison))),
         facts=(
             ("Old", _described(comparison.old)),
             ("New", _described(comparison.new)),
@@ -50,9 +50,9 @@ def page_of(report: DiffReport) -> Page:
     )
 
 
-def pictures_of(comparison: Comparison) -> tuple[Picture, ...]:
+def pictures_of(comparison: Comparison, widest: float = layout.WIDEST) -> tuple[Picture, ...]:
     """Before and after; of a health report, which contains no facts, none."""
-    return tuple(_picture(comparison, look, words) for look, words in
+    return tuple(_picture(comparison, look, words, widest) for look, words in
                  ((comparison.old, "Before"), (comparison.new, "After")) if look.side is not None)  # fmt: skip
 
 
@@ -61,12 +61,12 @@ def _described(look: Look) -> str:
     return f"{provenance.describe(look.origin)}{score}"
 
 
-def _picture(comparison: Comparison, look: Look, words: str) -> Picture:
+def _picture(comparison: Comparison, look: Look, words: str, widest: float) -> Picture:
     assert look.side is not None
     topology = look.side.topology
     title = f"{words}: {title_of(topology, look.origin)}"
     marks = difference_marks(comparison.differences, topology, before=words == "Before")
-    return layout.drawn(topology, look.side.snapshot.numa, title, marks)
+    return layout.drawn(topology, look.side.snapshot.numa, title, marks, widest=widest)
 
 
 def _differences(comparison: Comparison) -> Iterator[Block]:
@@ -95,9 +95,11 @@ def _value(value: Value) -> str:
 
 
 def _drawings(comparison: Comparison) -> Iterator[Block]:
-    for look, picture in zip(_with_facts(comparison), pictures_of(comparison), strict=True):
+    wide, tall = pictures_of(comparison), pictures_of(comparison, layout.TALL)
+    for look, *pictures in zip(_with_facts(comparison), wide, tall, strict=True):
         if look.side is not None:
-            yield Drawing(pictures=(picture,), text=matrix(look.side.topology, False, "soc", None, []))
+            text = matrix(look.side.topology, False, "soc", None, [])
+            yield Drawing(pictures=(pictures[0],), tall=(pictures[1],), text=text)
 
 
 def _with_facts(comparison: Comparison) -> list[Look]:

@@ -26,7 +26,7 @@ def render(report: DiffReport) -> str:
     return lines([
         f"Old: {provenance.describe(comparison.old.origin)}.",
         f"New: {provenance.describe(comparison.new.origin)}.",
-        *_kinds(comparison),
+        *kinds_of(comparison),
         *(["", *paragraphs] if paragraphs else []),
         *(["", *notes] if notes else []),
         "",
@@ -35,7 +35,8 @@ def render(report: DiffReport) -> str:
     ])  # fmt: skip
 
 
-def _kinds(comparison: Comparison) -> list[str]:
+def kinds_of(comparison: Comparison) -> list[str]:
+    """A sentence where the two are of different kinds; else nothing."""
     old, new = comparison.old.against, comparison.new.against
     return [f"Two kinds of machine: {visible(old)} and {visible(new)}."] if old and new and old != new else []
 

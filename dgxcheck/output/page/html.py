@@ -144,4 +144,4 @@ def _cell(cell: Cell, heat: bool, head: str) -> Markup:
     drawn += [spread(cell.spread, cell.text)] if cell.spread else []
     note = [element("small", cell.note)] if cell.note else []
     text = element("span", cell.text, class_="figures") if drawn else joined(cell.text)
-    return element("td", *drawn, text, *note, class_=classes, data_head=head)
+    return element("td", *drawn, text, *note, class_=classes, data_head=head if cell.text else "")
