@@ -27,6 +27,7 @@ def test_nothing_is_read_or_guessed(name: str) -> None:
         ("         Link 3: 25.781 GB/s", "nvidia-smi nvlink"),
         ("| N/A   34C    P0    50W / 300W |      0MiB / 16384MiB |      0%      Default |", "nvidia-smi"),
         ("\t\tLnkSta:\tSpeed 8GT/s, Width x16", "lspci -vv"),
+        ("============ ROCm System Management Interface ============", "rocm-smi or amd-smi"),
         ("bolt, 3 W, 2", ""),
         ("the rule of SYS NODE PHB", ""),
     ],

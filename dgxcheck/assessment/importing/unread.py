@@ -55,6 +55,9 @@ NEAREST: tuple[tuple[str, LazyPattern, str], ...] = (
      "a table of results"),
     ("p2pBandwidthLatencyTest", LazyPattern(r"\bD\\D\b|\bP2P=(?:Enabled|Disabled)\b", "D\\D", "P2P="),
      "the title above the matrix"),
+    ("rocm-smi or amd-smi", LazyPattern(r"\bROCm (?:System Management Interface|SMI Log|version: )|^\W{1,4}AMD-SMI \d",
+                                        "ROCm ", "AMD-SMI "),
+     "an NVIDIA GPU, and dgxcheck judges no others"),
 )  # fmt: skip
 LONGEST = 400
 MOST_LINES = 10_000
