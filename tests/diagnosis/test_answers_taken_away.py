@@ -40,9 +40,10 @@ GAPS: dict[str, dict[str, Json]] = {
     "garbled": {"missing": "garbled", "detail": "NVML 999: unknown error", "code": 999},
 }
 RANK = {Status.PASS: 0, Status.WARN: 1, Status.FAIL: 2}
-UNKNOWABLE = ("nvmlDeviceGetViolationStatus", "nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetNumaNodeId")
-"""No published dump says which boards answer the first, an A100 need not answer the second, and with CDMM a Grace's GPU
-has no NUMA node: where no sibling does, nobody knows that they must."""
+UNKNOWABLE = ("nvmlDeviceGetViolationStatus", "nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetNumaNodeId",
+              "nvmlDeviceGetRepairStatus")  # fmt: skip
+"""No published dump says which boards answer the first, an A100 need not answer the second and last, and with CDMM a
+Grace's GPU has no NUMA node: where no sibling does, nobody knows that they must."""
 AMBIGUOUS = {("dgx-a100-container-shut", "nvmlInit")}
 """A container that may open no device node, and whose NVML finds nothing, may have been given no GPU."""
 LISTING = ("nvml nvmlInit", "nvml nvmlDeviceGetCount", "nvml nvmlDeviceGetHandleByIndex")

@@ -20,8 +20,10 @@ CARRIED = (
     "dgx-a100-sxid-20034", "dgx-a100-reset-required", "dgx-station-v100-nvlink-wrong-peer", "k80-x8-page-pending",
 )  # fmt: skip
 """Faults of every layer that a report shows."""
-COVERED_ELSEWHERE = {("pcie.uniform", "0000:09:08.0")}
-"""Of k80-x8-p2p-acs: the odd port is a finding of its own where the peer-to-peer status is not known."""
+_BRIDGES = ("0000:05:00.0", "0000:05:00.1", "0000:06:00.0", "0000:06:00.1")
+COVERED_ELSEWHERE = {("pcie.uniform", bdf) for bdf in ("0000:09:08.0", *_BRIDGES)}
+"""Of k80-x8-p2p-acs: the odd port is a finding of its own where the peer-to-peer status is not known. Of
+dgx-b200-no-mlx5-ib: without the RDMA devices, VPD alone tells the bridges to the NVSwitches from HCAs; it has none."""
 BAD = ("warn", "fail", "unknown")
 
 
