@@ -66,14 +66,14 @@ def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Fi
     component, topology = cause.component, assessment.topology
     explained = [found[key] for key in cause.explains if key in found]
     at: tuple[At, ...] = ()
+    what = _GHOSTS.get(component.kind) or component.part.removeprefix("missing ")
     if component.kind == "slot" and component.bdf:
-        what = component.part.removeprefix("missing ")
         absent = 1 if what == "PCIe switch" else max(map(_absent, explained), default=1)
         at = tuple(ghost(component.bdf, what, each + 1) for each in range(absent))
-    elif component.kind == "slot":
-        at = tuple(_below_ports(topology, component.part.removeprefix("missing "), explained))
-    elif component.kind in _GHOSTS and topology.functions and component.bdf not in {None, *topology.functions}:
-        at = tuple(_below_ports(topology, _GHOSTS[component.kind], explained))
+    elif (component.kind == "slot" and what in _GHOSTS.values()) or (
+        component.kind in _GHOSTS and topology.functions and component.bdf not in {None, *topology.functions}
+    ):
+        at = tuple(_below_ports(topology, what, explained))
     at = at or tuple(at_component(topology, component, all_nvlinks(assessment)))
     at = at or tuple(dict.fromkeys(box(finding.subject.bdf) for finding in explained if finding.subject.bdf))
     at = at or tuple(dict.fromkeys(each for finding in explained for each in _registers(finding))) or (HOST,)
