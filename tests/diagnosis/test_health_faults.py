@@ -18,7 +18,7 @@ WITHOUT_FAULT = {
     "report.complete", "tools.reports", "nvlink.matrix",  # of bug reports and of what other tools printed
     "site.versions",  # of the configuration
     "host.inventory", "host.last-run",  # against the state file of a live machine
-    "measure.burn-in", "baseline.drift",  # of no box as it ships
+    "baseline.drift",  # of no box as it ships
     "gdr.path", "gdr.port",  # told by network.hca-placement and network.port-state
     "nvlink.switch-port",  # told by growth alone: test_checks_hcas.py
 }  # fmt: skip
@@ -123,4 +123,4 @@ def a_fault_hides_no_other_gpu(name: str) -> None:
 def test_every_check_has_a_fault_that_it_finds() -> None:
     documents = [json.loads(Path(path).read_text(encoding="utf-8")) for path in FAULTS.values()]
     due = {each["id"] for document in documents for each in document["expect"]["findings"]}
-    assert {check.id for check in CHECKS} - due == WITHOUT_FAULT  # no burn-in ships
+    assert {check.id for check in CHECKS} - due == WITHOUT_FAULT

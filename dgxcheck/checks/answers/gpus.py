@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
 
-from dgxcheck.checks.answers.capability import is_answered
+from dgxcheck.checks.answers.capability import GEFORCE, is_answered
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest, row_of
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import changed_facts, facts_of
@@ -233,7 +233,8 @@ def _is_due(path: str, own: Facts, alike: Sequence[Group], model: tuple[str, int
 def _documented(box: Box, gpu: Device, own: Facts) -> tuple[str, int, bool] | None:
     """Model, driver branch (0 where it is not known) and whether ECC is on, of a GPU whose answers are documented."""
     board, family = box.board(gpu), model_family(box, gpu) or ""
-    name = board.name if board is not None and box.board_id(gpu) else family
+    listed = box.board_id(gpu) or GEFORCE[0] in family
+    name = (board.name if board is not None and box.board_id(gpu) else family) if listed else ""
     if not name or guest(box) is not None or own.get("gpu_modes.mig") is True:
         return None
     version = box.snapshot.gpu.driver_version if isinstance(box.snapshot.gpu, Nvml) else ""
