@@ -166,8 +166,8 @@ def inspection(
     elif _leads_to_a_rack(box, component) and not own:
         code = "inspect-rack-links"
     elif code == "inspect-port":
-        link = ("mlxlink", "-d", component.bdf or component.name.partition("/")[0], "-m", "-c")
-        links = (link,) if component.bdf or component.name.islower() else ()  # a text may say HCA alone
+        adapter = component.bdf or _kernel_name(component)
+        links = (("mlxlink", "-d", adapter, "-m", "-c"),) if adapter else ()
         return (links, Instruction(code=code)) if _OF_CABLES & {*faults} and not own else ((), None)
     if code == "inspect-airflow" and Fault.FAN not in faults:
         code = "inspect-water-cooling" if is_station(box) else "inspect-coolant" if is_tray_of_a_rack(box) else code
@@ -239,11 +239,17 @@ def _hardware(box: Box, component: Component, verb: str) -> Instruction:
     return Instruction(code=codes[what][verb == "replace"], values=values)
 
 
+def _kernel_name(component: Component) -> str:
+    """``mlx5_0``, of its port too; empty where the text alone has a word for it: HCA, NIC0."""
+    name = component.name.partition("/")[0]
+    return name if name.islower() else ""
+
+
 def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     slot: dict[str, Value] = {"slot": component.slot or ""}
     name: dict[str, Value] = {"name": component.name}
     if component.kind in _CABLED:
-        return "cable", {"name": component.name if component.kind != "fabric" and component.name.islower() else ""}
+        return "cable", {"name": component.name if component.kind != "fabric" and _kernel_name(component) else ""}
     if component.kind == "link" and _ends_at_a_drive(box, component):
         return "drive", {"name": component.bdf or ""}
     if component.kind == "disk":

@@ -233,14 +233,13 @@ def _is_due(path: str, own: Facts, alike: Sequence[Group], model: tuple[str, int
 def _documented(box: Box, gpu: Device, own: Facts) -> tuple[str, int, bool] | None:
     """Model, driver branch (0 where it is not known) and whether ECC is on, of a GPU whose answers are documented."""
     board, family = box.board(gpu), model_family(box, gpu) or ""
-    listed = box.board_id(gpu) or GEFORCE[0] in family
-    name = (board.name if board is not None and box.board_id(gpu) else family) if listed else ""
-    if not name or guest(box) is not None or own.get("gpu_modes.mig") is True:
+    is_known = box.board_id(gpu) or GEFORCE[0] in family
+    if not is_known or guest(box) is not None or own.get("gpu_modes.mig") is True:
         return None
     version = box.snapshot.gpu.driver_version if isinstance(box.snapshot.gpu, Nvml) else ""
     number = version.partition(".")[0] if isinstance(version, str) else ""
     branch = int(number) if number.isdecimal() and number.isascii() and len(number) < 5 else 0
-    return name, branch, own.get("gpu_memory.ecc") is not False
+    return board.name if board is not None else family, branch, own.get("gpu_memory.ecc") is not False
 
 
 def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, object]:

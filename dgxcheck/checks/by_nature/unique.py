@@ -72,7 +72,7 @@ def _is_own(row: Fact) -> bool:
 
 def _is_blank(of: Rows, value: Value) -> bool:
     if isinstance(value, str | tuple):
-        return not set(value) - _BLANK
+        return set(value) <= _BLANK
     return isinstance(value, bool) or not isinstance(value, int) or (value == 0 and "zero" not in of[-1].more)
 
 

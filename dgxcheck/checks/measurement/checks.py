@@ -11,13 +11,14 @@ from dgxcheck.checks.engine.check import Check, Judge, called
 from dgxcheck.checks.engine.finding import Judged
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH
+from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing
 
 UNUSED = (
     "results of jobs that used P2P between them are suspect; end such jobs, or set NCCL_P2P_DISABLE=1, until this is"
     " done and dgxcheck health -e finds no wrong words"
 )
-BY_NVLINK = "check for Xid 74 (NVLink 5: 144 to 150) and CRC errors of their NVLinks"
+BY_NVLINK = f"check for {NVLINK_XIDS} and CRC errors of their NVLinks"
 BY_PCIE = "check the kernel log for DMAR faults and PCIe errors of the ports between them"
 
 
@@ -106,9 +107,8 @@ CHECKS = (
         " that a narrow PCIe link explains are skipped: the checks of the link report it. Pairs to which the driver"
         " refuses peer access are not judged with P2P on, nor pairs whose data does not arrive intact.",
         source="the profile's nvlink.p2p and pcie.p2p figures; cuMemcpyDtoDAsync and cuMemcpyPeerAsync",
-        remedy="check NVLinks (nvidia-smi nvlink -s, -e: links down, replays) and the log for Xid 74"
-        " (NVLink 5: 144 to 150); over PCIe check link width and generation of the path, and what dgxcheck topo --peers"
-        " names",
+        remedy="check NVLinks (nvidia-smi nvlink -s, -e: links down, replays) and the log for"
+        f" {NVLINK_XIDS}; over PCIe check link width and generation of the path, and what dgxcheck topo --peers names",
         judge=_figures("p2p_copies.judge_bandwidth"),
         blames=_path("pair_or_driver"),
         crossed=_path("peer_copy"),

@@ -10,6 +10,7 @@ from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, NO_EARLIER_READI
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import links_down, nvlinks
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvlink import NvLinkErrors
@@ -160,8 +161,8 @@ CHECKS = (
         " recovery that succeeded.",
         source="nvmlDeviceGetNvLinkErrorCounter, from NVLink 5 on NVML_FI_DEV_NVLINK_COUNT_*; DCGM's health watch,"
         " which fails on a recovery before NVLink 5, and on 100 CRC errors a second",
-        remedy="check the kernel log for Xid 74 (NVLink 5: 144 to 150); if the counters keep growing, reset the GPU and"
-        " run the field diagnostic (dcgmi diag -r 3); then reseat the GPU or the NVLink bridge, on SXM boards by the"
+        remedy=f"check the kernel log for {NVLINK_XIDS}; if the counters keep growing, reset the GPU and run the"
+        " field diagnostic (dcgmi diag -r 3); then reseat the GPU or the NVLink bridge, on SXM boards by the"
         " vendor",
         judge=_errors,
         counters=True,

@@ -15,6 +15,7 @@ from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
 from dgxcheck.components.gpu_view import architecture
 from dgxcheck.components.locate import all_nvlinks, device_part, far_ends, nvlinks_between, nvlinks_of
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
@@ -128,8 +129,7 @@ _ASK_MODEL = (
 )
 _ASK_OTHERS = (
     "compare with the other GPUs (nvidia-smi nvlink -s) and see what should be joined (nvidia-smi topo -m); where they"
-    " have more links up, check the kernel log for Xid 74 (NVLink 5: 144 to 150), then reset the GPUs to retrain the"
-    " links"
+    f" have more links up, check the kernel log for {NVLINK_XIDS}, then reset the GPUs to retrain the links"
 )
 _SWITCHED = 8
 """GPUs of these models that only NVSwitches join; four may be joined by NVLinks alone (HGX A100 4-GPU)."""

@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 
@@ -107,7 +108,7 @@ CHECKS = (
         " of a box: warns if the matrix shows other labels than the box reports.",
         source="an imported nvidia-smi topo -m",
         remedy="run nvidia-smi topo -m, nvidia-smi nvlink -s and nvidia-smi nvlink -R again, and check the kernel log"
-        " for Xid 74 (NVLink 5: 144 to 150)",
+        f" for {NVLINK_XIDS}",
         judge=_matrix,
         blames=nvlinks,
     ),

@@ -14,6 +14,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
@@ -140,8 +141,8 @@ def _evidence(quantity: _Quantity, gpu: Device, links: Mapping[int, int]) -> tup
 
 
 _REMEDY = (
-    "check the kernel log for Xid 74 (NVLink 5: 144 to 150), with NVSwitches the log of the fabric manager (journalctl"
-    " -u nvidia-fabricmanager), and where all links are alike the NVLink bandwidth mode"
+    f"check the kernel log for {NVLINK_XIDS}, with NVSwitches the log of the fabric manager (journalctl -u"
+    " nvidia-fabricmanager), and where all links are alike the NVLink bandwidth mode"
 )
 CHECKS = (
     Check(

@@ -34,6 +34,7 @@ from dgxcheck.checks.nvlink.links import (
     without_reference,
 )
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.topology.model import Device, DevicePair
 from dgxcheck.topology.nvlinks import End
@@ -261,8 +262,8 @@ CHECKS = (
         " and is unknown if some are down of the only GPU of another model that the text shows. Not judged without"
         " a profile otherwise, and on GPUs in MIG mode that have no NVLink up.",
         source="nvmlDeviceGetNvLinkState; the profile's nvlink.links or the degree of its graph",
-        remedy="check the kernel log for Xid 74 (NVLink 5: 144 to 150) and, with NVSwitches, the log of the fabric"
-        f" manager (journalctl -u nvidia-fabricmanager); {_RETRAIN}",
+        remedy=f"check the kernel log for {NVLINK_XIDS} and, with NVSwitches, the log of the fabric manager (journalctl"
+        f" -u nvidia-fabricmanager); {_RETRAIN}",
         judge=_state,
         blames=nvlinks,
         shared=nvlinks_of_all,
@@ -273,8 +274,8 @@ CHECKS = (
         " the numbering of the GPUs with the fewest differing pairs. Links that are up at one end only count as up;"
         " GPUs that are missing or have no link up are left out.",
         source="nvmlDeviceGetNvLinkRemotePciInfo of both ends; dgxcheck.topology.reference",
-        remedy="check where the links lead (dgxcheck topo, nvidia-smi nvlink -R) and the kernel log for Xid 74"
-        " (NVLink 5: 144 to 150)",
+        remedy="check where the links lead (dgxcheck topo, nvidia-smi nvlink -R) and the kernel log for"
+        f" {NVLINK_XIDS}",
         judge=_graph,
         blames=nvlinks,
     ),

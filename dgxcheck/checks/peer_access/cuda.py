@@ -18,6 +18,7 @@ from dgxcheck.checks.pcie.isolation import (
     redirecting_ports,
 )
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device, DevicePair
@@ -126,8 +127,7 @@ def _refused(
     box: Box, a: Device, b: Device, message: str, evidence: tuple[Evidence, ...], status: Status = Status.WARN
 ) -> Judgement:
     by_nvlink = _label(box, a, b).startswith("NV")
-    in_log = "check the kernel log for Xid 74 (NVLink 5: 144 to 150)"
-    remedy = f"{in_log}; else {DRIVER_KEYS}" if by_nvlink else blocker(box, a, b).remedy
+    remedy = f"check the kernel log for {NVLINK_XIDS}; else {DRIVER_KEYS}" if by_nvlink else blocker(box, a, b).remedy
     return Judgement(status, message, False, True, evidence=evidence, remedy=remedy, fault=Fault.P2P_BLOCKED)
 
 

@@ -17,6 +17,7 @@ from dgxcheck.checks.peer_access import cuda
 from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, DRIVER_KEYS, blocker
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES, P2pStatus
 from dgxcheck.facts.record import Record
@@ -31,7 +32,7 @@ _MEANINGS = {
     "DR": "disabled by registry key", "NS": "not supported",
 }  # fmt: skip
 """nvidia-smi topo -p2p"""
-_BY_NVLINK = f"check the kernel log for Xid 74 (NVLink 5: 144 to 150) of the two GPUs; else {DRIVER_KEYS}"
+_BY_NVLINK = f"check the kernel log for {NVLINK_XIDS} of the two GPUs; else {DRIVER_KEYS}"
 _BY_PCIE = f"{DISABLE_BOTH}; else {DRIVER_KEYS}"
 
 

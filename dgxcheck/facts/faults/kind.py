@@ -29,6 +29,8 @@ ADAPTER_STEPS: Steps = ("power-cycle", "reseat", "replace")
 RESET_STEPS: Steps = ("reset-gpu", "reboot")
 NVSWITCH_STEPS: Steps = ("reboot", "power-cycle", "field-diagnostic", "contact-vendor")
 
+NVLINK_XIDS = "Xid 74 (NVLink 5: 144 to 150)"
+"""https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"""
 FIELD_DIAGNOSTIC = "run the vendor's field diagnostic (or dcgmi diag -r 3); if it fails, ask for a replacement"
 
 RMA = "https://docs.nvidia.com/deploy/rma-process/index.html"
