@@ -19,6 +19,7 @@ from dgxcheck.checks.kernel_log import gpu as gpu_log
 from dgxcheck.checks.kernel_log import hca as hca_log
 from dgxcheck.checks.kernel_log import host as host_log
 from dgxcheck.checks.kernel_log import memory as memory_log
+from dgxcheck.checks.kernel_log import nvlink as nvlink_log
 from dgxcheck.checks.kernel_log import pcie as pcie_log
 from dgxcheck.checks.kernel_log import storage as storage_log
 from dgxcheck.checks.kernel_log import xid
@@ -93,6 +94,7 @@ CHECKS: tuple[Check, ...] = (
     *cpu.CPU_CLOCK,
     *xid.CHECKS,
     *gpu_log.CHECKS,
+    *nvlink_log.CHECKS,
     *pcie_log.CHECKS,
     *hca_log.CHECKS,
     *memory_log.CHECKS,

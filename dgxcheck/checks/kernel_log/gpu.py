@@ -1,4 +1,4 @@
-"""GPUs that fell off the bus, that the driver could not start or does not take, and NVLinks that it cannot use."""
+"""GPUs that fell off the bus, and those that the driver could not start or does not take."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from dgxcheck.checks.kernel_log.device_log import (
     reach,
 )
 from dgxcheck.checks.placement.missing import place_of
-from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
+from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA, OF_THE_KERNEL
-from dgxcheck.facts.kernel_log import EarlierXid, HostTrouble, KernelLog, ModuleTrouble, NoStart, NotStarted
-from dgxcheck.facts.missing import Gap, Missing, need
+from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.topology.model import Device
@@ -270,30 +270,6 @@ def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     return DRIVER if judgement.fault is Fault.GPU_NOT_STARTED and len(codes - {""}) <= 1 else None
 
 
-def _nvlinks(box: Box) -> Judged:
-    log = need(box.snapshot.kernel_log)
-    found = {trouble: [event for event in events_of(log, trouble) if not event.past] for trouble in _OF_NVLINKS}
-    if not any(found.values()):
-        yield HOST, Judgement(Status.PASS, f"no failure to detect NVLinks logged{reach(log)}")
-    for trouble, (fault, message) in _OF_NVLINKS.items():
-        if events := found[trouble]:
-            at = HOST if trouble == "nvlink" else replace(HOST, part=trouble)
-            yield at, Judgement(
-                Status.WARN, f"{message}{reach(log)}", len(events), 0, evidence=lines(log, events), fault=fault,
-                remedy=fault.remedy,
-            )  # fmt: skip
-
-
-_OF_NVLINKS: dict[HostTrouble, tuple[FaultKind, str]] = {
-    "nvlink": (Fault.NVLINK_UNDETECTED, "could not detect which NVLinks of a GPU are connected"),
-    "fabric": (Fault.FABRIC_OUT_OF_SYNC, "the driver's state of the NVSwitch fabric is out of date, NVLS fails"),
-}
-
-
-def _blame_nvlinks(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield FABRIC_MANAGER if judgement.fault is Fault.FABRIC_OUT_OF_SYNC else DRIVER
-
-
 CHECKS = (
     Check(
         id="kernel.off-bus",
@@ -318,17 +294,5 @@ CHECKS = (
         judge=_starts,
         blames=_blames,
         shared=_shared,
-    ),
-    Check(
-        id="kernel.nvlink",
-        rule="Warns if the driver logged, since it was last loaded, that it could not detect which NVLinks of a GPU are"
-        " connected: peer transfers then take PCIe, and programs may hang; or that the state of the NVSwitch fabric"
-        " that it knows is out of date, as after a restart of the fabric manager while jobs ran: NCCL then fails to set"
-        " up NVLS.",
-        source="NVIDIA's open-gpu-kernel-modules, src/nvidia/src/kernel/gpu/nvlink/kernel_nvlink.c and"
-        " mem_mgr/mem_multicast_fabric.c",
-        remedy="nvidia-smi nvlink -s; compare all GPUs, and their GPU Recovery Action in nvidia-smi -q",
-        judge=_nvlinks,
-        blames=_blame_nvlinks,
     ),
 )
