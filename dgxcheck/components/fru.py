@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import board
-from dgxcheck.components.locate import serial_of
+from dgxcheck.components.locate import fallen, serial_of
 from dgxcheck.facts.gpu import GpuBoard
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import Record
@@ -34,7 +34,7 @@ def frus(machine: Surveyed, component: Component) -> tuple[Fru, ...]:
     of_several = component.kind in _SHARED or (component.kind == "link" and len(component.shared_by) > 1)
     if of_several or component.part == "power supply":
         return ()
-    gone = {bdf: serial for bdf, serial in _fallen(machine).items() if bdf not in machine.topology.functions}
+    gone = {bdf: serial for bdf, serial in fallen(machine).items() if bdf not in machine.topology.functions}
     if component.bdf in gone or (component.part == "missing GPU" and gone):
         found = [component.bdf] if component.bdf in gone else gone
         return tuple(Fru(name="GPU", bdf=bdf, slot="", serial=gone[bdf], part_number="") for bdf in found)
@@ -44,14 +44,6 @@ def frus(machine: Surveyed, component: Component) -> tuple[Fru, ...]:
     return tuple(dict.fromkeys(_unit(machine, device) for device in devices))
 
 
-def _fallen(machine: Surveyed) -> Mapping[str, str]:
-    """GPUs that fell off the bus in this boot, with the serial number that the driver logged then."""
-    log = machine.snapshot.kernel_log
-    events = () if isinstance(log, Missing) else log.off_bus
-    now = sorted((each for each in events if not each.past), key=lambda each: bool(each.serial))
-    return {each.bdf: each.serial for each in now}
-
-
 def _unit(machine: Surveyed, device: Device) -> Fru:
     units = board(machine, device) if device.kind == "gpu" else (device,)
     boards = rows(machine.snapshot.gpu_board)
@@ -59,7 +51,7 @@ def _unit(machine: Surveyed, device: Device) -> Fru:
     return Fru(
         name=", ".join(unit.name for unit in units), bdf=units[0].bdf or "",
         slot=_text(slot_of(device, machine.snapshot.slots)),
-        serial=serial_of(machine, device.bdf) or _fallen(machine).get(device.bdf or "", ""),
+        serial=serial_of(machine, device.bdf) or fallen(machine).get(device.bdf or "", ""),
         part_number=_text(own.part_number) if own else "", position=_position(own, boards) if own else "",
     )  # fmt: skip
 

@@ -42,6 +42,14 @@ def _serials(nvml: Identity) -> dict[str, str | Missing]:
     return {row.bdf: row.serial for row in reversed(rows)}
 
 
+def fallen(machine: Surveyed) -> Mapping[str, str]:
+    """GPUs that fell off the bus in this boot by their bdf, with the serial number that the driver logged then."""
+    log = machine.snapshot.kernel_log
+    events = () if isinstance(log, Missing) else log.off_bus
+    now = sorted((each for each in events if not each.past), key=lambda each: bool(each.serial))
+    return {each.bdf: each.serial for each in now}
+
+
 def all_gpus(machine: Surveyed, part: str) -> Component:
     """A setting that all GPUs of the machine have wrong."""
     return Component(kind="gpus", name="GPUs", part=part, shared_by=tuple(gpu.name for gpu in machine.topology.gpus))

@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.host_limits import gpus_hidden
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
+from dgxcheck.components.locate import fallen
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.missing import Gap, Missing, need, rows
@@ -26,8 +27,10 @@ def _switches(box: Box) -> Judged:
         yield HOST, skip("not-visible", why)
         return
     judgement = ruled(_halves, box)
-    if judgement.status is Status.WARN and box.choice is not None and box.choice.number("gpu.count") is not None:
-        words = "the sockets' halves of the PCI tree are not alike: see gpu.count"
+    counted_by = "gpu.count" if box.choice is not None and box.choice.number("gpu.count") is not None else ""
+    seen_by = counted_by or ("kernel.off-bus" if fallen(box).keys() - box.topology.functions.keys() else "")
+    if judgement.status is Status.WARN and seen_by:
+        words = f"the sockets' halves of the PCI tree are not alike: see {seen_by}"
         judgement = skip("dependency-failed", words, *judgement.evidence)
     yield HOST, judgement
 
@@ -99,7 +102,8 @@ CHECKS = (
         id="pcie.switches",
         rule="Warns if one of two sockets has fewer PCIe switches above GPUs than"
         " the other, where all these switches are of one model with equally many GPUs. Switches on the boards of GPUs"
-        " are not counted. With a reference machine gpu.count reports it.",
+        " are not counted. With a reference machine gpu.count reports it,"
+        " kernel.off-bus where a GPU fell off the bus.",
         source="the PCI tree, whose halves are alike on servers with GPUs below both sockets",
         remedy="compare with an earlier recording (dgxcheck diff) and the machine's manual; if a switch is missing"
         " look for its root port in the kernel log, and at the next maintenance in the firmware setup (slot disabled,"
