@@ -66,14 +66,14 @@ def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Fi
     component, topology = cause.component, assessment.topology
     explained = [found[key] for key in cause.explains if key in found]
     at: tuple[At, ...] = ()
-    what = _GHOSTS.get(component.kind) or component.part.removeprefix("missing ")
     if component.kind == "slot" and component.bdf:
+        what = component.part.removeprefix("missing ")
         absent = 1 if what == "PCIe switch" else max(map(_absent, explained), default=1)
         at = tuple(ghost(component.bdf, what, each + 1) for each in range(absent))
-    elif (component.kind == "slot" and what in _GHOSTS.values()) or (
-        component.kind in _GHOSTS and topology.functions and component.bdf not in {None, *topology.functions}
-    ):
-        at = tuple(_below_ports(topology, what, explained))
+    elif component.part in ("missing GPU", "missing HCA"):
+        at = (HOST,)  # nobody knows where it was; what it takes with it is not to blame
+    elif component.kind in _GHOSTS and topology.functions and component.bdf not in {None, *topology.functions}:
+        at = tuple(_below_ports(topology, component, explained))
     at = at or tuple(at_component(topology, component, all_nvlinks(assessment)))
     at = at or tuple(dict.fromkeys(box(finding.subject.bdf) for finding in explained if finding.subject.bdf))
     at = at or tuple(dict.fromkeys(each for finding in explained for each in _registers(finding))) or (HOST,)
@@ -92,14 +92,12 @@ def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Fi
     )
 
 
-def _below_ports(topology: Topology, what: str, explained: Sequence[Finding]) -> Iterator[At]:
+def _below_ports(topology: Topology, component: Component, explained: Sequence[Finding]) -> Iterator[At]:
     """A device that is gone from PCI: below the switch or root bus one of whose ports tells of it; else at the host."""
-    others = {None, *(device.bdf for device in topology.devices)}
-    subjects = {finding.subject.bdf for finding in explained} - others
-    buses = {bdf.rpartition(":")[0] for bdf in subjects if bdf}
+    buses = {finding.subject.bdf.rpartition(":")[0] for finding in explained if finding.subject.bdf}
     paths = (port.path for bdf, port in topology.functions.items() if bdf.rpartition(":")[0] in buses)
     place = next((path[-2] for path in paths if isinstance(path, tuple)), None)
-    yield ghost(place, what, 1) if place else HOST
+    yield ghost(place, _GHOSTS[component.kind], 1) if place else HOST
 
 
 def _registers(finding: Finding) -> Iterator[At]:
