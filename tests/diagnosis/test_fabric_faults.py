@@ -12,9 +12,8 @@ from dgxcheck.checks.engine.box import DEFAULTS
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.output.health.explanation import rule
 
-INSTEAD = {"gdr.path", "pcie.switches", *(check.id for check in CHECKS if check.last)}
-"""Without a reference gdr.path judges the place of an HCA, pcie.switches what the other socket has, and
-siblings show what a check with one had reported."""
+INSTEAD = {"gdr.path", *(check.id for check in CHECKS if check.last)}
+"""Without a reference gdr.path judges the place of an HCA, and siblings show what a check with one had reported."""
 
 
 @pytest.mark.parametrize("name", PROFILES)
