@@ -16,7 +16,7 @@ from dgxcheck.cli import COMMANDS, dgxcheck
 
 FOLDER = ROOT / "dgxcheck" / "completions"
 WRITTEN_BY_CLICK = "8.5"
-"""Another minor version may word them otherwise; to write them anew:
+"""Another minor version may word them otherwise; to write them again:
 ``PYTHONPATH=tests python tests/cli/test_completions.py``."""
 FILES: dict[str, type[ShellComplete]] = {
     "dgxcheck.bash": BashComplete,

@@ -53,7 +53,7 @@ CORRECTED: Mapping[int, tuple[str, str, str]] = {
     21: ("Jetson is refused", "readers/test_gpus_named.py", "test_jetson_is_refused_on_the_machine_itself"),
     22: ("no bridge of a board of a rack", _HERE, "test_no_bridge_is_reseated"),
 }  # fmt: skip
-"""By the number in the list of what was found wrong with the first release's statements."""
+"""What was wrong with the statements of the first release, by number: what was changed, file, and words now in it."""
 
 
 @pytest.mark.parametrize("number", CORRECTED)

@@ -86,7 +86,7 @@ class Links:
     FABRIC_OUT_OF_SYNC = FaultKind("fabric-out-of-sync",
         "what the driver knows of the NVSwitch fabric is out of date: no multicast over NVLink (NVLS)", "software",
         about=("fabric-manager", ""), steps=("inspect", "reset-gpu", "reboot"),
-        remedy="find out why it began a second time while jobs ran, as after an upgrade of packages; meanwhile jobs run"
+        remedy="find out why it was started again while jobs ran, as after an upgrade of packages; meanwhile jobs run"
         " with NCCL_NVLS_ENABLE=0",
         source="https://github.com/NVIDIA/nvshmem/issues/40")
     FABRIC_DEGRADED = FaultKind("fabric-degraded", "the driver reports reduced bandwidth or a recovery of the fabric",

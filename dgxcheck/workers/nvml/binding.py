@@ -117,7 +117,11 @@ def _newest(*calls: Callable[[], Any]) -> Any:
 
 def _either(*names: str) -> Callable[..., Any]:
     """One function under the names that it has in newer and older drivers."""
-    return lambda *args: _newest(*(partial(lambda name: getattr(pynvml, name)(*args), name) for name in names))
+    return lambda *args: _newest(*(partial(_named, name, *args) for name in names))
+
+
+def _named(function: str, *args: Any) -> Any:
+    return getattr(pynvml, function)(*args)
 
 
 def _pci_struct(function: str, struct: type[Structure], *inputs: Any) -> Any:
