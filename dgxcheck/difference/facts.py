@@ -148,9 +148,10 @@ def _is_same(of: Rows, was: Value, now: Value) -> bool:
 def _trend(of: Rows, was: Value, now: Value) -> Trend:
     """Neutral for what is neither good nor bad and has no order."""
     better, good = said(of, "better"), said(of, "good")
-    numbers = isinstance(was, int | float) and isinstance(now, int | float)
-    if better is not None and (numbers or was is None or now is None):
-        rises = was is None or (numbers and now > was)  # type: ignore[operator]
+    rises = was is None if was is None or now is None else None
+    if isinstance(was, int | float) and isinstance(now, int | float):
+        rises = now > was
+    if better is not None and rises is not None:
         return "better" if rises == (better == "more") else "worse"
     if isinstance(good, tuple) and (was in good) != (now in good):
         return "better" if now in good else "worse"
