@@ -23,6 +23,9 @@ def run(root: str = "/") -> None:
         _fill_stdio()
         gc.disable()  # a run is short and holds little: collecting costs it a tenth of its time
         stage = _early(sys.argv[1:])
+        import gettext
+
+        gettext.gettext = _untranslated  # click would look for a file of translations at each of its texts
         from dgxcheck.cli import main
 
         code = main(sys.argv[1:], stage, root)
@@ -31,6 +34,10 @@ def run(root: str = "/") -> None:
     finally:
         # interpreter shutdown could wait for what a sick driver holds
         os._exit(code)
+
+
+def _untranslated(message: str) -> str:
+    return message
 
 
 def _early(argv: list[str]) -> NvmlStage | None:
