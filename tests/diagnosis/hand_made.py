@@ -14,7 +14,18 @@ from dgxcheck.components.locate import device_part
 from dgxcheck.diagnosis.action import Action
 from dgxcheck.diagnosis.actions import actions
 from dgxcheck.facts.faults.kind import FaultKind, Step
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.facts.host import Unit
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
+from dgxcheck.source.protocol import Origin
+from dgxcheck.source.recording.load import load, recording
+from dgxcheck.source.recording.overlay import applied
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import open_source, shipped
+from probes.host.software import SERVICES
+
+ALL = tuple(f"GPU{number}" for number in range(8))
+PATHS = dict(shipped())
 
 
 @cache
@@ -49,3 +60,25 @@ def planned(
 
 def steps(acts: Iterable[Action]) -> list[Step]:
     return [action.step for action in acts]
+
+
+def with_facts(base: str, facts: dict[str, Json]) -> Box:
+    """The box with other answers."""
+    changed = applied({"base": base, "facts": facts}, base, lambda name: recording(load(PATHS[name]), name))
+    return of_box(RecordedSource(changed.lines, Origin("recording"), changed.later, head=changed.head))
+
+
+def step(acts: tuple[Action, ...], name: str) -> Action:
+    (only,) = [action for action in acts if action.step == name]
+    return only
+
+
+def with_units(base: str, *running: str) -> Box:
+    """The box, on which of the units that are asked for just these run."""
+    box = box_of(base)
+    units = tuple(Unit(name=name, running=name in running, enabled=False) for name in SERVICES)
+    return replace(box, snapshot=replace(box.snapshot, units=units))
+
+
+def ecc(current: int, pending: int) -> Box:
+    return with_facts("dgx-1-v100", {"nvml nvmlDeviceGetEccMode 0000:0a:00.0": [current, pending]})

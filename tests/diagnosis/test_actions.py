@@ -1,4 +1,4 @@
-"""What the steps are on a machine: commands that can be typed, what they disturb, who does them, when."""
+"""What the steps are on a machine: commands that can be typed, what they are called, who does them."""
 
 from __future__ import annotations
 
@@ -8,49 +8,23 @@ from collections.abc import Iterator
 from typing import get_args
 
 import pytest
-from hand_made import box_of, finding, gpu_part, planned, steps
-from measured_box import of_box
+from hand_made import ALL, box_of, finding, gpu_part, planned, step, steps, with_facts
 from sample import BOXES
 from switches import switch_above
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Status, Subject
+from dgxcheck.checks.engine.finding import Status
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_gpus, links_above, nvlinks_between
-from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Action, Code, first_remedy
+from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Code, first_remedy
 from dgxcheck.diagnosis.actions import actions, remedy_finding
 from dgxcheck.diagnosis.escalation import OF_COMPONENT
 from dgxcheck.diagnosis.form_factor import form_factor
-from dgxcheck.diagnosis.reset_domain import is_before_ampere
-from dgxcheck.diagnosis.steps import services
 from dgxcheck.facts.faults import DEVICE_DEAD, EVERY_FAULT, Fault
-from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.host import Storage, Unit
-from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.facts.record import replace
 from dgxcheck.output.health.instructions import SENTENCES, STEPS, URGENCIES, action_text, device_list, disturbed
-from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recording.load import load, recording
-from dgxcheck.source.recording.overlay import applied
-from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import shipped
-from probes.host.software import SERVICES
 
-ALL = tuple(f"GPU{number}" for number in range(8))
-PATHS = dict(shipped())
 NO_ARGUMENT = re.compile(r"[;|&<>`$*?{}\n]|^[A-Z]{3,}$|^$")
 """What no argument of ours holds: shell syntax, a placeholder, nothing."""
-
-
-def with_facts(base: str, facts: dict[str, Json]) -> Box:
-    """The box with other answers."""
-    changed = applied({"base": base, "facts": facts}, base, lambda name: recording(load(PATHS[name]), name))
-    return of_box(RecordedSource(changed.lines, Origin("recording"), changed.later, head=changed.head))
-
-
-def step(acts: tuple[Action, ...], name: str) -> Action:
-    (only,) = [action for action in acts if action.step == name]
-    return only
 
 
 def components(box: Box) -> Iterator[Component]:
@@ -123,139 +97,6 @@ def test_a_dead_gpu_is_never_reset(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "component", "reset"),
-    [
-        ("dgx-a100", Component(kind="nvswitch", name="0000:c6:00.0", bdf="0000:c6:00.0"), False),
-        ("dgx-1-v100", gpu_part(box_of("dgx-1-v100"), 2), False),
-        ("dgx-a100", gpu_part(box_of("dgx-a100"), 2), True),
-        ("k80-x8", gpu_part(box_of("k80-x8"), 2), True),
-    ],
-    ids=["NVSwitches with all GPUs", "all that NVLinks join", "from Ampere on alone", "a board"],
-)
-def test_all_gpus_are_reset_only_where_none_is_lost_that_is_not_found(
-    name: str, component: Component, reset: bool
-) -> None:
-    fault = Fault.XID if component.kind == "gpu" else Fault.NVSWITCH
-    acts = steps(planned(box_of(name), component, fault, dead=["0000:ff:00.0"]))
-    assert ("reset-gpu" in acts) is reset
-    assert "reboot" in acts
-
-
-@pytest.mark.parametrize(
-    ("name", "gpu", "reset", "argv"),
-    [
-        ("dgx-a100", 0, ("GPU0",), ("nvidia-smi", "-r", "-i", "0000:07:00.0")),
-        ("dgx-1-v100", 2, ALL, ("nvidia-smi", "-r")),
-        ("dgx-1-p100", 2, ALL, ("nvidia-smi", "-r")),
-        ("dgx-station-v100", 0, ALL[:4], ("nvidia-smi", "-r")),
-        ("k80-x8", 6, ("GPU6", "GPU7"), ("nvidia-smi", "-r", "-i", "0000:89:00.0,0000:8a:00.0")),
-    ],
-)
-def test_what_a_reset_takes_along_is_the_architectures(
-    name: str, gpu: int, reset: tuple[str, ...], argv: tuple[str, ...]
-) -> None:
-    acts = planned(box_of(name), gpu_part(box_of(name), gpu), Fault.XID)
-    assert steps(acts)[:3] == ["drain", "stop-jobs", "reset-gpu"]
-    assert step(acts, "reset-gpu").commands == (argv,)
-    assert step(acts, "reset-gpu").disturbs == step(acts, "stop-jobs").disturbs == reset
-    assert first_remedy(acts).step == "reset-gpu"
-
-
-def test_from_ampere_on_a_gpu_is_reset_alone_also_without_nvswitches() -> None:
-    bdfs = [gpu.bdf for gpu in box_of("dgx-1-v100").topology.gpus]
-    box = with_facts("dgx-1-v100", {f"nvml nvmlDeviceGetArchitecture {bdf}": 7 for bdf in bdfs})
-    reset = step(planned(box, gpu_part(box, 2), Fault.XID), "reset-gpu")
-    assert (reset.commands, reset.disturbs) == ((("nvidia-smi", "-r", "-i", "0000:0a:00.0"),), ("GPU2",))
-    assert reset.instruction.code == "reset-one"
-
-
-def stopped(acts: tuple[Action, ...]) -> tuple[str, ...]:
-    """The services that a plan names to be stopped."""
-    named = step(acts, "stop-jobs").instruction.values["services"]
-    assert isinstance(named, tuple)
-    return named
-
-
-def test_on_nvswitches_fabric_manager_stays_up_from_ampere_on() -> None:
-    box = box_of("dgx-a100")
-    acts = planned(box, gpu_part(box, 0), Fault.XID)
-    assert step(acts, "reset-gpu").instruction.code == "reset-with-fabric-manager"
-    assert "nvidia-fabricmanager" not in stopped(acts)
-    reload = planned(box, DRIVER, Fault.DRIVER_MISMATCH)
-    assert "nvidia-fabricmanager" in stopped(reload)
-
-
-def test_an_architecture_that_is_not_reported_is_that_of_the_capability_the_name_or_the_siblings() -> None:
-    bdfs = [gpu.bdf for gpu in box_of("dgx-a100").topology.gpus]
-    unknown: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost"}
-    names = ("Architecture", "CudaComputeCapability")
-    one = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdfs[0]}": unknown for name in names})
-    assert is_before_ampere(one, one.topology.gpus[0]) is False
-    named = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdf}": unknown for name in names for bdf in bdfs})
-    assert is_before_ampere(named, named.topology.gpus[0]) is False
-    asked = (*names, "Name")
-    none = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdf}": unknown for name in asked for bdf in bdfs})
-    assert is_before_ampere(none, none.topology.gpus[0]) is None
-    assert step(planned(none, gpu_part(none, 0), Fault.XID), "reset-gpu").disturbs == ALL
-    p100 = box_of("dgx-1-p100")
-    assert is_before_ampere(p100, p100.topology.gpus[0]) is True
-
-
-def test_a_display_is_closed_before_the_reset() -> None:
-    box = with_facts("dgx-station-v100", {"nvml nvmlDeviceGetDisplayActive 0000:07:00.0": 1})
-    stop = step(planned(box, gpu_part(box, 0), Fault.XID), "stop-jobs")
-    assert ("systemctl", "isolate", "multi-user.target") in stop.commands
-    assert stop.instruction.code == "stop-gpu-clients-and-display"
-    dark = box_of("dgx-1-v100")
-    assert step(planned(dark, gpu_part(dark, 0), Fault.XID), "stop-jobs").instruction.code == "stop-gpu-clients"
-
-
-def test_services_are_candidates_and_nvsm_is_dgx_os() -> None:
-    for name in BOXES:
-        box = box_of(name)
-        named = services(box, box.topology.gpus)
-        assert {"nvidia-persistenced", "nvidia-dcgm"} <= {*named}
-        assert ("nvsm" in named) is (name.startswith("dgx") and name != "dgx-b300")
-
-
-def with_units(base: str, *running: str) -> Box:
-    """The box, on which of the units that are asked for just these run."""
-    box = box_of(base)
-    units = tuple(Unit(name=name, running=name in running, enabled=False) for name in SERVICES)
-    return replace(box, snapshot=replace(box.snapshot, units=units))
-
-
-def test_of_the_units_just_those_are_stopped_that_run() -> None:
-    box = with_units("dgx-a100", "nvidia-dcgm", "nvidia-persistenced", "nvidia-fabricmanager", "slurmd")
-    acts = planned(box, gpu_part(box, 0), Fault.XID)
-    stop = step(acts, "stop-jobs")
-    assert stop.commands[0] == ("systemctl", "stop", "nvidia-persistenced", "nvidia-dcgm")
-    assert stop.commands[1][:2] == ("fuser", "-v")
-    assert stop.instruction.values == {}
-    assert step(acts, "drain").commands[0][0] == "scontrol"
-    reload = step(planned(box, DRIVER, Fault.DRIVER_MISMATCH), "stop-jobs").commands[0]
-    assert reload[-1] == "nvidia-fabricmanager"
-
-
-def test_nothing_is_stopped_where_no_unit_runs() -> None:
-    box = with_units("dgx-a100")
-    (command,) = step(planned(box, gpu_part(box, 0), Fault.XID), "stop-jobs").commands
-    assert command[0] == "fuser"
-
-
-def test_a_node_of_kubernetes_is_cordoned_and_its_pods_are_evicted_with_the_jobs() -> None:
-    """A cordon lets running jobs end; an eviction stops those of all GPUs."""
-    box = with_units("dgx-a100", "kubelet")
-    acts = planned(box, gpu_part(box, 0), Fault.XID)
-    drain, stop = step(acts, "drain"), step(acts, "stop-jobs")
-    assert [command[:2] for command in drain.commands] == [("kubectl", "cordon")]
-    assert drain.scope == "none"
-    node = drain.commands[0][2]
-    assert stop.commands[0] == ("kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data")
-    assert (stop.scope, stop.disturbs) == ("jobs", ALL)
-
-
-@pytest.mark.parametrize(
     ("name", "form", "last", "code"),
     [
         ("dgx-1-v100", "sxm", "contact-vendor", "vendor-gpu-tray"),
@@ -293,43 +134,11 @@ def test_water_cooling_is_no_airflow() -> None:
         assert first_remedy(planned(box, host_part("cooling"), Fault.OVERHEATING)).instruction.code == code
 
 
-def test_a_failure_that_is_due_now_is_looked_at_then_drained() -> None:
-    box = box_of("dgx-1-v100")
-    cooling, supply, switch = gpu_part(box, 2, "cooling"), gpu_part(box, 2, "power supply"), host_part("cooling")
-    hot = planned(box, cooling, Fault.OVERHEATING)
-    assert steps(hot)[:3] == ["drain", "stop-jobs", "inspect"]
-    assert (hot[1].instruction.code, hot[1].disturbs) == ("stop-load", ("GPU2",))
-    assert next(action for action in hot if action.step == "field-diagnostic").instruction.code.endswith("-cooled")
-    assert planned(box, switch, Fault.OVERHEATING)[1].disturbs == ALL
-    assert steps(planned(box, supply, Fault.POWER_BRAKE))[:2] == ["inspect", "drain"]
-    assert steps(planned(box, host_part("CPUs"), Fault.MACHINE_CHECK))[:2] == ["inspect", "drain"]
-    for component, fault in ((cooling, Fault.OVERHEATING), (supply, Fault.POWER_BRAKE)):
-        assert steps(planned(box, component, fault, status=Status.WARN))[0] == "inspect"
-    assert steps(planned(box, gpu_part(box, 2, "memory"), Fault.PAGES_MANY))[0] == "watch"
-
-
-def ecc(current: int, pending: int) -> Box:
-    return with_facts("dgx-1-v100", {"nvml nvmlDeviceGetEccMode 0000:0a:00.0": [current, pending]})
-
-
 def test_a_missing_library_is_looked_for_before_it_is_installed() -> None:
     box = box_of("dgx-1-v100")
     (only,) = planned(box, DRIVER, Fault.LIBRARY_MISSING)
     assert only.commands == (("ldconfig",),)
     assert "550.127" in action_text(only, {})
-
-
-@pytest.mark.parametrize(("level", "last"), [("raid0", "restore-array"), ("raid1", "replace-disk")])
-def test_a_raid_0_is_not_rebuilt(level: str, last: str) -> None:
-    box = box_of("dgx-station-v100")
-    storage = box.snapshot.storage
-    assert isinstance(storage, Storage)
-    assert not isinstance(storage.arrays, Missing)
-    arrays = tuple(replace(row, level=level) for row in storage.arrays)
-    changed = replace(box, snapshot=replace(box.snapshot, storage=replace(storage, arrays=arrays)))
-    acts = planned(changed, Component(kind="disk", name="md0"), Fault.DISK)
-    assert [action.instruction.code for action in acts] == ["finding-remedy", "reseat-disk", last]
-    assert acts[0].commands == (("cat", "/proc/mdstat"), ("mdadm", "--detail", "/dev/md0"))
 
 
 def test_one_hot_gpu_among_cool_ones_is_no_matter_of_fans() -> None:
@@ -343,66 +152,6 @@ def test_one_hot_gpu_among_cool_ones_is_no_matter_of_fans() -> None:
 def test_an_hca_that_did_not_start_is_bound_again_alone() -> None:
     first = planned(box_of("dgx-1-v100"), Component(kind="hca", name="x", bdf="0000:0c:00.0"), Fault.HCA_NOT_STARTED)[0]
     assert (first.commands, first.instruction.code, first.scope) == ((), "finding-remedy", "none")
-
-
-def test_a_drives_link_and_an_nvswitchs_link_name_what_ends_there() -> None:
-    drives = box_of("dgx-a100-nvme-x2")
-    link = Component(kind="link", name="0000:04:04.0 - 0000:08:00.0", bdf="0000:08:00.0")
-    assert "reseat-drive" in [action.instruction.code for action in planned(drives, link, Fault.LINK_NARROW)]
-    switches = box_of("dgx-2-nvswitch-gen1")
-    link = Component(kind="link", name="0000:60:02.0 - 0000:61:00.0", bdf="0000:61:00.0")
-    assert steps(planned(switches, link, Fault.LINK_NARROW))[-1] == "contact-vendor"
-
-
-def test_the_boot_mirror_of_a_dgx_is_changed_with_the_power_off() -> None:
-    acts = planned(box_of("dgx-a100"), Component(kind="disk", name="md0"), Fault.DISK, status=Status.WARN)
-    assert [(action.step, action.scope) for action in acts] == [
-        ("inspect", "none"), ("drain", "none"), ("contact-vendor", "host"),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("fault", "status", "urgency"),
-    [
-        (Fault.GPU_LOST, Status.FAIL, "now"),
-        (Fault.ECC_UNCORRECTED, Status.FAIL, "now"),
-        (Fault.DRIVER_UNRESPONSIVE, Status.UNKNOWN, "now"),
-        (Fault.REMAP_PENDING, Status.FAIL, "next-drain"),
-        (Fault.RETIREMENT_PENDING, Status.WARN, "next-drain"),
-        (Fault.NVLINK_ERRORS, Status.WARN, "watch"),
-        (Fault.NVLINK_ERRORS, Status.FAIL, "now"),
-        (Fault.ECC_CORRECTED, Status.WARN, "watch"),
-        (Fault.UNEQUAL, Status.WARN, "next-maintenance"),
-        (Fault.LINK_NARROW, Status.WARN, "next-drain"),
-    ],
-)
-def test_urgency_is_the_faults_and_the_severitys(fault: FaultKind, status: Status, urgency: str) -> None:
-    box = box_of("dgx-1-v100")
-    assert {action.urgency for action in planned(box, gpu_part(box, 2), fault, status=status)} == {urgency}
-
-
-def test_the_most_urgent_fault_counts_and_settings_need_not_wait() -> None:
-    box = box_of("dgx-1-v100")
-    memory = gpu_part(box, 2, "memory")
-    both = planned(box, memory, Fault.RETIREMENT_PENDING, Fault.ECC_UNCORRECTED)
-    assert {action.urgency for action in both} == {"now"}
-    contained = (Fault.REMAP_PENDING, Fault.ECC_UNCORRECTED)
-    assert {action.urgency for action in planned(box, memory, *contained)} == {"next-drain"}
-    assert {action.urgency for action in planned(box, memory, *contained, Fault.XID)} == {"now"}
-    hot = planned(box, gpu_part(box, 2, "cooling"), Fault.HOTTER, status=Status.WARN)
-    assert {action.urgency for action in hot} == {"next-drain"}
-    ecc_off = planned(ecc(0, 0), gpu_part(box, 2, "ECC mode"), Fault.ECC_OFF, status=Status.WARN)
-    assert [action.urgency for action in ecc_off] == ["now", "next-drain", "next-drain", "next-drain"]
-
-
-def test_the_scheduler_that_runs_here_drains_the_host() -> None:
-    slurm = with_facts("dgx-1-v100", {})
-    assert planned(slurm, gpu_part(slurm, 0), Fault.XID)[0].instruction.code == "drain-host"
-    jobs = box_of("dgx-1-v100-memlock-jobs")
-    drain = planned(jobs, gpu_part(jobs, 0), Fault.XID)[0]
-    assert drain.commands[0][:2] == ("scontrol", "update")
-    assert drain.commands[0][2].startswith("NodeName=")
-    assert (drain.scope, drain.disturbs) == ("none", ())
 
 
 def test_the_remedy_is_that_of_the_finding_that_blames_the_component() -> None:
@@ -480,74 +229,3 @@ def test_a_host_bridge_is_not_serviced_with_the_gpu_tray() -> None:
     acts = planned(box, bridge, Fault.GPU_LOST)
     assert [action.step for action in acts] == ["drain", "reboot", "power-cycle", "contact-vendor"]
     assert acts[-1].instruction.code == "vendor-board"
-
-
-def test_data_of_an_array_is_lost_only_once_it_failed() -> None:
-    box = box_of("dgx-a100")
-    array = Component(kind="disk", name="md1")
-    assert planned(box, array, Fault.ARRAY_FAILED)[-1].instruction.code == "restore-array"
-    errors = planned(box, array, Fault.DISK_ERRORS)[-1]
-    assert action_text(errors, {}) == (
-        "back up now all that is on it, of an array without redundancy all of the array; then stop what uses it,"
-        " replace the failing disk of md1 (mdadm --detail /dev/md1 shows which) and restore the data"
-    )
-    sick = replace(finding(array, Fault.DISK_ERRORS), subject=Subject(kind="disk", name="nvme3n1", bdf=None))
-    named = actions(box, array, [sick], frozenset())[0][-1]
-    assert "replace nvme3n1 of md1 and restore" in action_text(named, {})
-    assert [act.instruction.code for act in planned(box, array, Fault.ARRAY_FAILED)][1:] == [
-        "drain-host", "reassemble-array", "restore-array",
-    ]  # fmt: skip
-
-
-def test_nvswitches_are_reset_with_all_gpus_and_fabric_manager_stopped() -> None:
-    box = with_units("dgx-a100", "nvidia-fabricmanager")
-    acts = planned(box, Component(kind="nvswitch", name="0000:c6:00.0", bdf="0000:c6:00.0"), Fault.NVSWITCH)
-    assert step(acts, "stop-jobs").commands[0] == ("systemctl", "stop", "nvidia-fabricmanager")
-    assert step(acts, "reset-gpu").commands == (("nvidia-smi", "-r"),)
-    assert step(acts, "reset-gpu").instruction.code == "reset-all-with-switches"
-
-
-def test_a_port_that_is_down_carries_no_traffic_to_disturb() -> None:
-    box = box_of("dgx-1-v100")
-    port = Component(kind="port", name="mlx5_1/1", bdf="0000:0c:00.0")
-    down, disabled = planned(box, port, Fault.PORT_DOWN), planned(box, port, Fault.PORT_DISABLED)
-    assert steps(down) == ["inspect", "reseat", "replace"]
-    assert steps(disabled) == ["change-setting", "reseat", "replace"]
-    assert {action.scope for action in (*down, *disabled)} == {"none"}
-    slow = planned(box, port, Fault.PORT_SLOW)
-    assert (steps(slow)[:2], slow[2].scope, slow[2].disturbs) == (["inspect", "drain"], "traffic", ("mlx5_1/1",))
-    fabric = Component(kind="fabric", name="InfiniBand fabric")
-    assert {action.scope for action in planned(box, fabric, Fault.PORT_DOWN)} == {"none"}
-    assert "drain" in steps(planned(box, fabric, Fault.PORT_DOWN, Fault.PORT_SLOW))
-
-
-def test_the_vendor_disturbs_nothing() -> None:
-    box = box_of("dgx-1-v100")
-    vendor = step(planned(box, gpu_part(box, 2), Fault.XID), "contact-vendor")
-    assert (vendor.scope, vendor.disturbs) == ("none", ())
-    assert "drain" not in steps(planned(box, gpu_part(box, 2), Fault.XID_SOFTWARE, status=Status.WARN))
-
-
-@pytest.mark.parametrize(
-    ("component", "fault"),
-    [
-        (DRIVER, Fault.NOUVEAU),
-        (host_part("kernel command line"), Fault.COMMAND_LINE),
-        (Component(kind="hca", name="mlx5_1", bdf="0000:0c:00.0", part="MaxReadReq"), Fault.READ_REQUEST),
-        (Component(kind="port", name="mlx5_1/1", bdf="0000:0c:00.0", part="link layer"), Fault.LINK_LAYER),
-    ],
-)
-def test_the_host_is_drained_before_a_change_that_waits_for_the_reboot(component: Component, fault: FaultKind) -> None:
-    for status in (Status.FAIL, Status.WARN):
-        acts = planned(box_of("dgx-1-v100"), component, fault, status=status)
-        assert steps(acts) == ["drain", "change-setting", "reboot"]
-        assert len({action.urgency for action in acts}) == 1
-
-
-def test_a_warning_is_inspected_and_a_module_loaded_before_the_drain() -> None:
-    box = box_of("dgx-1-v100")
-    link = next(iter(links_above(box, box.topology.gpus[2])))
-    warned = steps(planned(box, link, Fault.XID_PCIE, status=Status.WARN))
-    assert warned[:2] == ["inspect", "drain"]
-    loaded = planned(box, host_part("peer memory module"), Fault.PEER_MEMORY, status=Status.WARN)
-    assert steps(loaded) == ["load-module", "drain", "reboot"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hand_made import box_of, gpu_part, planned, steps
-from test_actions import ecc, with_facts
+from hand_made import box_of, ecc, gpu_part, planned, steps, with_facts
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.components.component import Component

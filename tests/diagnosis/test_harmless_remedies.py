@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hand_made import box_of, gpu_part, planned, steps
-from test_actions import step, with_facts, with_units
+from hand_made import box_of, gpu_part, planned, step, steps, with_facts, with_units
 from test_health_checks import changed
 
 from dgxcheck.assessment import Assessment, Request, assess

@@ -1,4 +1,5 @@
-"""A reset takes no GPU that is dead, that the box does not have, or of which nothing says which it is."""
+"""What a reset takes along and what is stopped for it: no GPU that is dead, that the box does not have, or of which
+nothing says which it is."""
 
 from __future__ import annotations
 
@@ -6,13 +7,18 @@ import json
 from pathlib import Path
 
 import pytest
-from hand_made import box_of, gpu_part
+from hand_made import ALL, box_of, gpu_part, planned, step, steps, with_facts, with_units
 from judging import judged
+from sample import BOXES
 
 from dgxcheck.cli import main
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.containment import NVSWITCHES
-from dgxcheck.diagnosis.reset_domain import can_reset
+from dgxcheck.diagnosis.action import Action, first_remedy
+from dgxcheck.diagnosis.reset_domain import can_reset, is_before_ampere
+from dgxcheck.diagnosis.steps import services
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import Json
 
 UNKNOWN: frozenset[str | None] = frozenset({None})
 
@@ -53,3 +59,137 @@ def test_a_log_that_names_an_nvswitch_alone_resets_all(tmp_path: Path, capsys: p
     assert "reset GPU: nvidia-smi -r; resets all GPUs and NVSwitches" in text
     assert "nvidia-fabricmanager" in text
     assert "this GPU" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "component", "reset"),
+    [
+        ("dgx-a100", Component(kind="nvswitch", name="0000:c6:00.0", bdf="0000:c6:00.0"), False),
+        ("dgx-1-v100", gpu_part(box_of("dgx-1-v100"), 2), False),
+        ("dgx-a100", gpu_part(box_of("dgx-a100"), 2), True),
+        ("k80-x8", gpu_part(box_of("k80-x8"), 2), True),
+    ],
+    ids=["NVSwitches with all GPUs", "all that NVLinks join", "from Ampere on alone", "a board"],
+)
+def test_all_gpus_are_reset_only_where_none_is_lost_that_is_not_found(
+    name: str, component: Component, reset: bool
+) -> None:
+    fault = Fault.XID if component.kind == "gpu" else Fault.NVSWITCH
+    acts = steps(planned(box_of(name), component, fault, dead=["0000:ff:00.0"]))
+    assert ("reset-gpu" in acts) is reset
+    assert "reboot" in acts
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "reset", "argv"),
+    [
+        ("dgx-a100", 0, ("GPU0",), ("nvidia-smi", "-r", "-i", "0000:07:00.0")),
+        ("dgx-1-v100", 2, ALL, ("nvidia-smi", "-r")),
+        ("dgx-1-p100", 2, ALL, ("nvidia-smi", "-r")),
+        ("dgx-station-v100", 0, ALL[:4], ("nvidia-smi", "-r")),
+        ("k80-x8", 6, ("GPU6", "GPU7"), ("nvidia-smi", "-r", "-i", "0000:89:00.0,0000:8a:00.0")),
+    ],
+)
+def test_what_a_reset_takes_along_is_the_architectures(
+    name: str, gpu: int, reset: tuple[str, ...], argv: tuple[str, ...]
+) -> None:
+    acts = planned(box_of(name), gpu_part(box_of(name), gpu), Fault.XID)
+    assert steps(acts)[:3] == ["drain", "stop-jobs", "reset-gpu"]
+    assert step(acts, "reset-gpu").commands == (argv,)
+    assert step(acts, "reset-gpu").disturbs == step(acts, "stop-jobs").disturbs == reset
+    assert first_remedy(acts).step == "reset-gpu"
+
+
+def test_from_ampere_on_a_gpu_is_reset_alone_also_without_nvswitches() -> None:
+    bdfs = [gpu.bdf for gpu in box_of("dgx-1-v100").topology.gpus]
+    box = with_facts("dgx-1-v100", {f"nvml nvmlDeviceGetArchitecture {bdf}": 7 for bdf in bdfs})
+    reset = step(planned(box, gpu_part(box, 2), Fault.XID), "reset-gpu")
+    assert (reset.commands, reset.disturbs) == ((("nvidia-smi", "-r", "-i", "0000:0a:00.0"),), ("GPU2",))
+    assert reset.instruction.code == "reset-one"
+
+
+def stopped(acts: tuple[Action, ...]) -> tuple[str, ...]:
+    """The services that a plan names to be stopped."""
+    named = step(acts, "stop-jobs").instruction.values["services"]
+    assert isinstance(named, tuple)
+    return named
+
+
+def test_on_nvswitches_fabric_manager_stays_up_from_ampere_on() -> None:
+    box = box_of("dgx-a100")
+    acts = planned(box, gpu_part(box, 0), Fault.XID)
+    assert step(acts, "reset-gpu").instruction.code == "reset-with-fabric-manager"
+    assert "nvidia-fabricmanager" not in stopped(acts)
+    reload = planned(box, DRIVER, Fault.DRIVER_MISMATCH)
+    assert "nvidia-fabricmanager" in stopped(reload)
+
+
+def test_an_architecture_that_is_not_reported_is_that_of_the_capability_the_name_or_the_siblings() -> None:
+    bdfs = [gpu.bdf for gpu in box_of("dgx-a100").topology.gpus]
+    unknown: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost"}
+    names = ("Architecture", "CudaComputeCapability")
+    one = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdfs[0]}": unknown for name in names})
+    assert is_before_ampere(one, one.topology.gpus[0]) is False
+    named = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdf}": unknown for name in names for bdf in bdfs})
+    assert is_before_ampere(named, named.topology.gpus[0]) is False
+    asked = (*names, "Name")
+    none = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdf}": unknown for name in asked for bdf in bdfs})
+    assert is_before_ampere(none, none.topology.gpus[0]) is None
+    assert step(planned(none, gpu_part(none, 0), Fault.XID), "reset-gpu").disturbs == ALL
+    p100 = box_of("dgx-1-p100")
+    assert is_before_ampere(p100, p100.topology.gpus[0]) is True
+
+
+def test_a_display_is_closed_before_the_reset() -> None:
+    box = with_facts("dgx-station-v100", {"nvml nvmlDeviceGetDisplayActive 0000:07:00.0": 1})
+    stop = step(planned(box, gpu_part(box, 0), Fault.XID), "stop-jobs")
+    assert ("systemctl", "isolate", "multi-user.target") in stop.commands
+    assert stop.instruction.code == "stop-gpu-clients-and-display"
+    dark = box_of("dgx-1-v100")
+    assert step(planned(dark, gpu_part(dark, 0), Fault.XID), "stop-jobs").instruction.code == "stop-gpu-clients"
+
+
+def test_services_are_candidates_and_nvsm_is_dgx_os() -> None:
+    for name in BOXES:
+        box = box_of(name)
+        named = services(box, box.topology.gpus)
+        assert {"nvidia-persistenced", "nvidia-dcgm"} <= {*named}
+        assert ("nvsm" in named) is (name.startswith("dgx") and name != "dgx-b300")
+
+
+def test_of_the_units_just_those_are_stopped_that_run() -> None:
+    box = with_units("dgx-a100", "nvidia-dcgm", "nvidia-persistenced", "nvidia-fabricmanager", "slurmd")
+    acts = planned(box, gpu_part(box, 0), Fault.XID)
+    stop = step(acts, "stop-jobs")
+    assert stop.commands[0] == ("systemctl", "stop", "nvidia-persistenced", "nvidia-dcgm")
+    assert stop.commands[1][:2] == ("fuser", "-v")
+    assert stop.instruction.values == {}
+    assert step(acts, "drain").commands[0][0] == "scontrol"
+    reload = step(planned(box, DRIVER, Fault.DRIVER_MISMATCH), "stop-jobs").commands[0]
+    assert reload[-1] == "nvidia-fabricmanager"
+
+
+def test_nothing_is_stopped_where_no_unit_runs() -> None:
+    box = with_units("dgx-a100")
+    (command,) = step(planned(box, gpu_part(box, 0), Fault.XID), "stop-jobs").commands
+    assert command[0] == "fuser"
+
+
+def test_a_node_of_kubernetes_is_cordoned_and_its_pods_are_evicted_with_the_jobs() -> None:
+    """A cordon lets running jobs end; an eviction stops those of all GPUs."""
+    box = with_units("dgx-a100", "kubelet")
+    acts = planned(box, gpu_part(box, 0), Fault.XID)
+    drain, stop = step(acts, "drain"), step(acts, "stop-jobs")
+    assert [command[:2] for command in drain.commands] == [("kubectl", "cordon")]
+    assert drain.scope == "none"
+    node = drain.commands[0][2]
+    assert stop.commands[0] == ("kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data")
+    assert (stop.scope, stop.disturbs) == ("jobs", ALL)
+
+
+def test_nvswitches_are_reset_with_all_gpus_and_fabric_manager_stopped() -> None:
+    box = with_units("dgx-a100", "nvidia-fabricmanager")
+    acts = planned(box, Component(kind="nvswitch", name="0000:c6:00.0", bdf="0000:c6:00.0"), Fault.NVSWITCH)
+    assert step(acts, "stop-jobs").commands[0] == ("systemctl", "stop", "nvidia-fabricmanager")
+    assert step(acts, "reset-gpu").commands == (("nvidia-smi", "-r"),)
+    assert step(acts, "reset-gpu").instruction.code == "reset-all-with-switches"

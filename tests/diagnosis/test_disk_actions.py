@@ -1,0 +1,61 @@
+"""What is done about disks, arrays and the links that lead to them."""
+
+from __future__ import annotations
+
+import pytest
+from hand_made import box_of, finding, planned, steps
+
+from dgxcheck.checks.engine.finding import Status, Subject
+from dgxcheck.components.component import Component
+from dgxcheck.diagnosis.actions import actions
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.host import Storage
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.output.health.instructions import action_text
+
+
+@pytest.mark.parametrize(("level", "last"), [("raid0", "restore-array"), ("raid1", "replace-disk")])
+def test_a_raid_0_is_not_rebuilt(level: str, last: str) -> None:
+    box = box_of("dgx-station-v100")
+    storage = box.snapshot.storage
+    assert isinstance(storage, Storage)
+    assert not isinstance(storage.arrays, Missing)
+    arrays = tuple(replace(row, level=level) for row in storage.arrays)
+    changed = replace(box, snapshot=replace(box.snapshot, storage=replace(storage, arrays=arrays)))
+    acts = planned(changed, Component(kind="disk", name="md0"), Fault.DISK)
+    assert [action.instruction.code for action in acts] == ["finding-remedy", "reseat-disk", last]
+    assert acts[0].commands == (("cat", "/proc/mdstat"), ("mdadm", "--detail", "/dev/md0"))
+
+
+def test_a_drives_link_and_an_nvswitchs_link_name_what_ends_there() -> None:
+    drives = box_of("dgx-a100-nvme-x2")
+    link = Component(kind="link", name="0000:04:04.0 - 0000:08:00.0", bdf="0000:08:00.0")
+    assert "reseat-drive" in [action.instruction.code for action in planned(drives, link, Fault.LINK_NARROW)]
+    switches = box_of("dgx-2-nvswitch-gen1")
+    link = Component(kind="link", name="0000:60:02.0 - 0000:61:00.0", bdf="0000:61:00.0")
+    assert steps(planned(switches, link, Fault.LINK_NARROW))[-1] == "contact-vendor"
+
+
+def test_the_boot_mirror_of_a_dgx_is_changed_with_the_power_off() -> None:
+    acts = planned(box_of("dgx-a100"), Component(kind="disk", name="md0"), Fault.DISK, status=Status.WARN)
+    assert [(action.step, action.scope) for action in acts] == [
+        ("inspect", "none"), ("drain", "none"), ("contact-vendor", "host"),
+    ]  # fmt: skip
+
+
+def test_data_of_an_array_is_lost_only_once_it_failed() -> None:
+    box = box_of("dgx-a100")
+    array = Component(kind="disk", name="md1")
+    assert planned(box, array, Fault.ARRAY_FAILED)[-1].instruction.code == "restore-array"
+    errors = planned(box, array, Fault.DISK_ERRORS)[-1]
+    assert action_text(errors, {}) == (
+        "back up now all that is on it, of an array without redundancy all of the array; then stop what uses it,"
+        " replace the failing disk of md1 (mdadm --detail /dev/md1 shows which) and restore the data"
+    )
+    sick = replace(finding(array, Fault.DISK_ERRORS), subject=Subject(kind="disk", name="nvme3n1", bdf=None))
+    named = actions(box, array, [sick], frozenset())[0][-1]
+    assert "replace nvme3n1 of md1 and restore" in action_text(named, {})
+    assert [act.instruction.code for act in planned(box, array, Fault.ARRAY_FAILED)][1:] == [
+        "drain-host", "reassemble-array", "restore-array",
+    ]  # fmt: skip
