@@ -60,6 +60,9 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     passed, figures = _judged(findings) if whole else _passed(document)
     causes = _causes(document, findings, whole) if findings else {}
     faults = tuple(_fault(finding, whole, causes) for finding in findings if _counts(finding))
+    verdict = _word(document, "verdict", VERDICTS)
+    if verdict == "pass" and (not passed or any(_counts(each) and not each.get("acknowledged") for each in findings)):
+        raise NotAResult("'verdict' is pass, and what was judged does not say so")
     versions = _versions(document)
     score = document.get("score")
     total = score.get("total") if isinstance(score, dict) else score
@@ -68,7 +71,7 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         live=isinstance(source := document.get("source"), dict) and source.get("kind") == "live",
         generated_at=_date(document),
         level=_word(document, "level", LEVELS),
-        verdict=_word(document, "verdict", VERDICTS),
+        verdict=verdict,
         score=float(total) if _is_figure(total) else None,
         group=shared.group(_group(document, versions)),
         versions=versions,

@@ -193,7 +193,8 @@ def test_a_module_of_memory_is_followed_and_shown_in_every_format(
     def day(node: str, number: float, serial: str, bad: bool = False, slot: str = "CPU 2/DIMM 30") -> dict[str, Any]:
         made = a_result(node, number, parts=[part_json(Part("dimm", serial, slot))])
         error = {"key": f"kernel.memory/{slot}", "status": "fail", "fault": "dimm-errors"}
-        return made | {"found": [{**a_result("a", 0, DRAIN)["found"][0], **error}]} if bad else made
+        found = {"verdict": "fail", "found": [{**a_result("a", 0, DRAIN)["found"][0], **error}]}
+        return made | found if bad else made
 
     days = [day(f"n{number}", when, f"s{number}") for number in range(40) for when in range(30)]
     days += [day("dgx1", when, "<bad>", when > 2) for when in range(5)]

@@ -73,7 +73,7 @@ HISTORIES: list[tuple[list[Document], str, int]] = [
     ([at(1, SICK, level="quick"), at(2)], "pass", 0),
     ([at(1, SICK, level="extended"), at(2), at(3, level="quick")], "fail", 1),
     ([at(1, SICK, level="extended"), at(2, SICK), at(3)], "fail", 1),
-    ([at(1, SICK), at(2, passed={})], "fail", 1),
+    ([at(1, SICK), at(2, passed={"gpu.lost/0000:06:00.0": None})], "fail", 1),
     ([at(1, SICK), at(2, passed=OTHER)], "pass", 0),
     ([at(1, SICK), at(2, passed=OTHER, skipped={"no-permission": ["pcie.bar1"]})], "fail", 1),
 ]  # fmt: skip
@@ -107,7 +107,7 @@ def test_the_gate_holds_what_is_not_proven_right(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize("claim", [
     {"generated_at": "9999-12-31T00:00:00Z"}, {"generated_at": dated(NOW + 3600)}, {"generated_at": "zzz"},
     {"generated_at": "2026-13-01T00:00:00Z"}, {"generated_at": "2026-1-1T0:0:0Z"}, {"source": {"kind": "recording"}},
-    {"source": None}, {"source": "live"},
+    {"source": None}, {"source": "live"}, {"passed": {}}, {"found": result(SICK)["found"]},
 ])  # fmt: skip
 def test_a_claim_of_a_pass_outlives_no_fault(claim: dict[str, Any], tmp_path: Path) -> None:
     """A forged or mistaken result beside today's fail neither counts nor goes unsaid."""
