@@ -64,6 +64,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
         100, "an hour", 0, 1e9, "infiniband-diags, error_thresholds: 100 since the counters were cleared"
     ),
     "network.programs": Threshold(1000, "an hour", 0, 1e9, "dgxcheck's own: a program that fails leaves a few hundred"),
+    "network.carrier": Threshold(5, "a day", 0, 1000000, "Azure's node checks: 5 lost carriers in 24 hours"),
     "ecc.retired-pages-fail": Threshold(63, "pages", 1, 64, "DCGM fails at 63; the table holds 64"),
     "kernel.xid-processes": Threshold(3, "processes", 2, 1000, "dgxcheck's own: one program's fault is not three's"),
     "kernel.corrected-pcie": Threshold(

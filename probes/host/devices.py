@@ -101,6 +101,7 @@ def _interface(source: Source, name: str) -> NetInterface:
         name=name,
         operstate=ask(source, f"{base}/operstate", line),
         carrier=ask(source, f"{base}/carrier", flag),
+        carrier_down_count=ask(source, f"{base}/carrier_down_count", decimal),
         speed_mbit=ask(source, f"{base}/speed", speed),
         mtu=ask(source, f"{base}/mtu", decimal),
         type=ask(source, f"{base}/type", decimal),

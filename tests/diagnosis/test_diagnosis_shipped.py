@@ -322,6 +322,7 @@ CAUSES = {
     "gb300-nvl72-port-400": ("port/0002:03:00.0/1", "inspect"),
     "gb300-nvl72-power-cap": ("gpu/0018:06:00.0/power limit", "change-setting"),
     "dgx-b300-link-gen4": ("link/0000:9a:00.0", "power-cycle"),
+    "dgx-b300-carrier-flapping": ("interface/0000:e1:00.0", "inspect"),
     "dgx-b300-port-down": ("port/0000:57:00.0/1", "change-setting"),
     "l40s-x8-remap-pending": ("gpu/0000:3d:00.0/memory", "reset-gpu"),
     "l40s-x8-gpu-x8": ("link/0000:9c:00.0", "power-cycle"),

@@ -15,6 +15,7 @@ def test_interfaces() -> None:
     files: dict[str, str | bytes | Missing] = {
         f"{NET}/enp1s0f0/operstate": "up\n",
         f"{NET}/enp1s0f0/carrier": "1\n",
+        f"{NET}/enp1s0f0/carrier_down_count": "2\n",
         f"{NET}/enp1s0f0/speed": "10000\n",
         f"{NET}/enp1s0f0/mtu": "1500\n",
         f"{NET}/enp1s0f0/type": "1\n",
@@ -36,6 +37,7 @@ def test_interfaces() -> None:
         name="enp1s0f0",
         operstate="up",
         carrier=True,
+        carrier_down_count=2,
         speed_mbit=10000,
         mtu=1500,
         type=1,

@@ -1,13 +1,16 @@
-"""The speed of the fastest Ethernet interface."""
+"""Ethernet: the speed of the fastest interface, and how often each lost its carrier."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.check import Check, Judge, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.growth import DAY_S, flood
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.missing import Missing, need
@@ -32,15 +35,18 @@ def gbit_per_s(interface: NetInterface) -> float | Missing:
     return speed if isinstance(speed, Missing) else speed / 1000
 
 
-def _ethernet(box: Box) -> Judged:
-    interfaces = need(connected(box))
-    if not interfaces:
-        yield HOST, skip("not-visible", NO_CARRIER)
-    functions = Counter(interface.bdf for interface in interfaces)
-    for each in interfaces:
-        bdf = each.bdf if isinstance(each.bdf, str) else None
-        part = each.name if functions[each.bdf] > 1 else ""  # a ConnectX-3 has two ports on one function
-        yield Subject(kind="interface", name=each.name, bdf=bdf, part=part), ruled(_speed, box, each, interfaces)
+def _per_interface(rule: Callable[[Box, NetInterface, list[NetInterface]], Judgement]) -> Judge:
+    def judge(box: Box) -> Judged:
+        interfaces = need(connected(box))
+        if not interfaces:
+            yield HOST, skip("not-visible", NO_CARRIER)
+        functions = Counter(interface.bdf for interface in interfaces)
+        for each in interfaces:
+            bdf = each.bdf if isinstance(each.bdf, str) else None
+            part = each.name if functions[each.bdf] > 1 else ""  # a ConnectX-3 has two ports on one function
+            yield Subject(kind="interface", name=each.name, bdf=bdf, part=part), ruled(rule, box, each, interfaces)
+
+    return judge
 
 
 def _physical(box: Box, interface: NetInterface) -> bool:
@@ -73,6 +79,23 @@ def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) ->
     )  # fmt: skip
 
 
+def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgement:
+    lost, limit = need(interface.carrier_down_count), box.settings.limit("network.carrier")
+    evidence = (Evidence(f"/sys/class/net/{interface.name}/carrier_down_count", lost),)
+    since = flood(box, lost, None, limit, DAY_S)
+    if since is None:
+        return Judgement(Status.PASS, f"lost its carrier {counted(lost, 'time')}", lost, limit, "a day", evidence)
+    message = f"lost its carrier {lost} times {since} ({limit:g} a day allowed)"
+    remedy = _FLAPPING.replace("INTERFACE", interface.name)
+    return Judgement(Status.WARN, message, lost, limit, "a day", evidence, remedy=remedy, fault=Fault.PORT_ERRORS)
+
+
+_FLAPPING = (
+    "look for the cause in the kernel log; if nothing on this host took the link down, compare ethtool -m INTERFACE and"
+    " ethtool -S INTERFACE with the switch port: light, temperature and errors of both ends (ethtool(8))"
+)
+
+
 CHECKS = (
     Check(
         id="host.ethernet",
@@ -80,6 +103,14 @@ CHECKS = (
         " finding is at the fastest of them. A slower interface beside one at full speed is not a fault.",
         source="speed and carrier of /sys/class/net against the profile",
         remedy="compare ethtool INTERFACE with the switch port: speed and modes of both ends",
-        judge=_ethernet,
+        judge=_per_interface(_speed),
+    ),
+    Check(
+        id="host.carrier",
+        rule="Warns if an Ethernet interface that has a carrier lost it more than {network.carrier} over the whole time"
+        " since boot, which RoCE and storage feel as stalls; InfiniBand counts the same in link_downed.",
+        source="carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks",
+        remedy=_FLAPPING,
+        judge=_per_interface(_carrier),
     ),
 )
