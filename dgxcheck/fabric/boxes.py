@@ -12,6 +12,7 @@ from dgxcheck.fabric.intent import Scheme
 from dgxcheck.fabric.judge import Judged
 from dgxcheck.facts.missing import BadInput, rows
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.launch import placements
 from dgxcheck.topology.model import slot_of
 
@@ -74,10 +75,8 @@ def boxes_of(specs: Iterable[str]) -> Boxes:
 def seats(machine: Machine) -> tuple[Seat, ...]:
     """All adapters of one machine that have a place on PCI."""
     snapshot, topology = machine.snapshot, machine.topology
-    near: dict[str, list[str]] = {}
-    for placed in placements(snapshot, topology):
-        for name in dict.fromkeys(port.partition(":")[0] for port in placed.ports):
-            near.setdefault(name, []).append(placed.gpu.name)
+    near = gathered((name, placed.gpu.name) for placed in placements(snapshot, topology)
+                    for name in dict.fromkeys(port.partition(":")[0] for port in placed.ports))  # fmt: skip
     guids = {each.name: each.node_guid for each in rows(snapshot.infiniband)}
     found = []
     for device in topology.devices:

@@ -8,13 +8,14 @@ from itertools import chain
 
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.finding import FabricFinding
-from dgxcheck.fabric.intent import ANY, LEAST_SYSTEMS, Intent, Places
-from dgxcheck.fabric.model import Cable, Fabric, Port
+from dgxcheck.fabric.intent import LEAST_SYSTEMS, Intent, Places
+from dgxcheck.fabric.model import ANY, Cable, Fabric, Port
 from dgxcheck.fabric.moves import Move, exchanges
 from dgxcheck.fabric.plan import Planned
 from dgxcheck.fabric.tiers import Tiers
 from dgxcheck.fabric.uplinks import Lack, uneven
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.typical import gathered
 
 _FEW = 2
 """More links than these that one switch lacks are one finding."""
@@ -96,8 +97,7 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
 
 
 def _missing(what: str, home: Port, fabric: Fabric, seen: bool) -> FabricFinding:
-    place = fabric.shown(home) if home[1] != ANY else fabric.switch(home[0])
-    state = "has no link" if seen else "is not in the fabric"
+    place, state = fabric.shown(home), "has no link" if seen else "is not in the fabric"
     return FabricFinding(
         fault=Fault.CABLE_MISSING, status="fail", ends=(what, place), moves=(),
         message=f"{what} {state}; it belongs to {place}{_occupied(home, fabric)}",
@@ -117,7 +117,7 @@ def _misplaced(moves: tuple[Move, ...], fabric: Fabric, tiers: Tiers, places: Pl
     ports = [fabric.shown(move.of if at_hand else move.source) for move in moves]
     if len(moves) == 1:
         move = moves[0]
-        home = fabric.shown(move.target) if move.target[1] != ANY else fabric.switch(move.target[0])
+        home = fabric.shown(move.target)
         free = f"a free port of {home}" if move.target[1] == ANY else home
         return FabricFinding(
             fault=Fault.CABLE_MISPLACED, status="warn", ends=(names[0], ports[0]), moves=moves,
@@ -159,9 +159,7 @@ def _role(move: Move, fabric: Fabric, tiers: Tiers, places: Places) -> str:
 
 
 def _lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
-    by_lower: dict[str, list[Lack]] = {}
-    for lack in lacks:
-        by_lower.setdefault(lack.lower, []).append(lack)
+    by_lower = gathered((lack.lower, lack) for lack in lacks)
     for lower, found in by_lower.items():
         name = fabric.switch(lower)
         if len(found) > _FEW:
@@ -176,8 +174,7 @@ def _lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fa
         by_upper = {lack.upper: [other for other in found if other.upper == lack.upper] for lack in found}
         for guid, those in by_upper.items():
             upper = fabric.switch(guid)
-            cables = [tuple(fabric.shown(port) if port[1] != ANY else upper for port in lack.ports) or (name, upper)
-                      for lack in those]  # fmt: skip
+            cables = [tuple(map(fabric.shown, lack.ports)) or (name, upper) for lack in those]
             links, usual = counted(those[0].has, "link"), those[0].usual
             where = ", ".join(dict.fromkeys(f"from {near} to {far}" for near, far in cables))
             yield FabricFinding(

@@ -42,19 +42,15 @@ def leaves_of(judged: Judged) -> tuple[Leaf, ...]:
     for host, own in judged.places.items():
         for switch, _ in own.values():
             systems.get(switch, set()).add(host)
-    found = (
-        _leaf(guid, fabric.switch(guid), sorted(systems[guid]), cables,
-              [fabric.at[guid, port] for port in tiers.uplinks[guid]])
-        for guid, cables in below.items()
-    )  # fmt: skip
+    found = []
+    for guid, cables in below.items():
+        above = [fabric.at[guid, port] for port in tiers.uplinks[guid]]
+        found.append(Leaf(
+            guid=guid, name=fabric.switch(guid), systems=tuple(sorted(systems[guid])), adapters=len(cables),
+            uplinks=len(above), down_gbit=sum(cable.gbit for cable in cables),
+            up_gbit=sum(cable.gbit for cable in above),
+        ))  # fmt: skip
     return tuple(sorted(found, key=lambda leaf: leaf.name))
-
-
-def _leaf(guid: str, name: str, systems: Sequence[str], below: Sequence[Cable], above: Sequence[Cable]) -> Leaf:
-    return Leaf(
-        guid=guid, name=name, systems=tuple(systems), adapters=len(below),
-        uplinks=len(above), down_gbit=sum(cable.gbit for cable in below), up_gbit=sum(cable.gbit for cable in above),
-    )  # fmt: skip
 
 
 def bisection_gbs(leaves: Sequence[Leaf]) -> float:

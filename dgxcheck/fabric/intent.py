@@ -13,8 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import TypeVar
 
-from dgxcheck.fabric.model import Fabric, Plug, Port
+from dgxcheck.fabric.model import ANY, Fabric, Plug, Port
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
+from dgxcheck.fleet.node_names import counted_order
 
 Choice = TypeVar("Choice", str, int)
 _NUMBER = re.compile(r"\d+", flags=re.ASCII)
@@ -24,8 +26,6 @@ LEAST_SYSTEMS = 3
 """Systems; of fewer none is the majority."""
 Places = Mapping[str, Mapping[str, Port]]
 """By host and adapter, the port of the switch."""
-ANY = 0
-"""In place of a port's number: whichever port of that switch."""
 
 
 class Scheme(Record):
@@ -52,15 +52,11 @@ class Intent(Record):
 def places_of(fabric: Fabric) -> Places:
     """Of the adapters that have a name and are on a switch."""
     found: dict[str, dict[str, Port]] = {}
-    for adapter in fabric.adapters.values():
-        if not adapter.name:
-            continue
+    for adapter in (each for each in fabric.adapters.values() if each.name):
         of_host = found.setdefault(adapter.host, {})
-        for cable in (fabric.at.get((adapter.guid, port)) for port in range(1, 9)):
-            if cable is not None:
-                far = cable.peer if cable.end[0] == adapter.guid else cable.end
-                if far[0] in fabric.switches:
-                    of_host[adapter.name] = far
+        for far in (fabric.far((adapter.guid, port)) for port in range(1, 9)):
+            if far is not None and far[0] in fabric.switches:
+                of_host[adapter.name] = far
     return found
 
 
@@ -93,27 +89,15 @@ def _kinds(places: Places) -> list[list[str]]:
 
 def _scheme(own: Places) -> Scheme:
     held = Counter(name for adapters in own.values() for name in adapters)
-    adapters = tuple(sorted((name for name, count in held.items() if 2 * count > len(own)), key=_natural))
+    adapters = tuple(sorted((name for name, count in held.items() if 2 * count > len(own)), key=counted_order))
     partitions = Counter(_partition(places, adapters) for places in own.values())
     common, count = partitions.most_common(1)[0]
-    steps: dict[tuple[str, str], int] = {}
-    for a in adapters:
-        for b in adapters:
-            if a != b and (step := _step(own, a, b)) is not None:
-                steps[a, b] = step
+    steps = {(a, b): step for a, b in permutations(adapters, 2) if (step := _step(own, a, b)) is not None}
     return Scheme(systems=tuple(own), adapters=adapters, blocks=common if 2 * count > len(own) else (), steps=steps)
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """mlx5_2 before mlx5_10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
-
-
 def _partition(places: Mapping[str, Port], adapters: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    by_leaf: dict[str, list[str]] = {}
-    for name in adapters:
-        if name in places:
-            by_leaf.setdefault(places[name][0], []).append(name)
+    by_leaf = gathered((places[name][0], name) for name in adapters if name in places)
     return tuple(sorted(map(tuple, by_leaf.values())))
 
 
@@ -183,11 +167,8 @@ def _one_of_two(
     if {home[0] for home in homes.values()} == {place[0] for place in places.values()}:
         return {}  # each is in the other's place
 
-    def here(name: str) -> int:
-        leaf = places[name][0]
-        return beside[leaf][name][leaf]
-
-    right = max(sorted(places, reverse=True), key=here)
+    here = {name: beside[leaf][name][leaf] for name, (leaf, _) in places.items()}
+    right = max(sorted(places, reverse=True), key=lambda name: here[name])
     return {right: places[right]}
 
 
@@ -204,6 +185,5 @@ def _own_order(places: Mapping[str, Port], homes: Mapping[str, Port], scheme: Sc
 
 
 def _fits(places: Mapping[str, Port], names: Iterable[str], scheme: Scheme) -> bool:
-    return all(
-        places[b][1] - places[a][1] == step for (a, b), step in scheme.steps.items() if a in names and b in names
-    )
+    steps = ((a, b, step) for (a, b), step in scheme.steps.items() if a in names and b in names)
+    return all(places[b][1] - places[a][1] == step for a, b, step in steps)

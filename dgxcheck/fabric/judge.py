@@ -15,6 +15,7 @@ from dgxcheck.fabric.tiers import Tiers, tiers_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import OF_THE_LINK
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.fabric.plan import PlannedCable
 from dgxcheck.settings import Settings
 
@@ -62,9 +63,7 @@ def judge(fabric: Fabric, plan: Sequence[PlannedCable] | None = None, unread: Se
 
 def _guids(fabric: Fabric) -> Iterator[FabricFinding]:
     """One that two devices have: both answer as the same end of two cables, or under two descriptions."""
-    guids: dict[str, list[Port]] = {}
-    for port, peers in fabric.claimed.items():
-        guids.setdefault(port[0], []).extend(peers)
+    guids = gathered((port[0], peer) for port, peers in fabric.claimed.items() for peer in peers)
     doubled = {guid for guid in guids if not all(peer[0] in guids and len(guids[peer[0]]) > 1 for peer in guids[guid])}
     for guid in doubled | {guid for guid, names in fabric.described.items() if _several(names)}:
         names = fabric.described.get(guid, ())
@@ -129,7 +128,7 @@ def _rates(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
     usual = {group: rates.most_common(1)[0] for group, rates in seen.items()}
     for cable, groups in kinds.items():
         common = [rate for group in groups for rate, count in [usual[group]] if count > _SHARE * seen[group].total()]
-        if common and all(_gbit(rate) > cable.gbit for rate in common):
+        if common and all(Cable(cable.end, cable.peer, *rate).gbit > cable.gbit for rate in common):
             lanes, speed = common[0]
             yield slow(fabric, cable, f"{lanes}x {speed} at most others")
 
@@ -138,27 +137,25 @@ def _kind(host: str, name: str) -> tuple[str, str]:
     return "".join(character for character in host if not character.isdecimal()), name
 
 
-def _gbit(rate: tuple[int, str]) -> float:
-    return Cable(("", 0), ("", 0), *rate).gbit
-
-
 def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
     """Counters of the link itself: those of congestion are no fault of a cable. A cable is named once."""
     limit = Settings().limit("network.errors")
     reported: set[frozenset[Port]] = set()
     for port, counts in fabric.errors.items():
-        bad = {name: count for name, count in counts.items() if name in OF_THE_LINK and count > limit}
         far = fabric.far(port)
-        if not bad or far is None or frozenset((port, far)) in reported:
+        if far is None:
+            continue
+        bad, beyond = (
+            ", ".join(f"{name} {count}" for name, count in each.items() if name in OF_THE_LINK and count > limit)
+            for each in (counts, fabric.errors.get(far, {}))
+        )
+        if not bad or frozenset((port, far)) in reported:
             continue
         reported.add(frozenset((port, far)))
         ends = fabric.shown(port), fabric.shown(far)
-        there = fabric.errors.get(far, {})
-        beyond = {name: count for name, count in there.items() if name in OF_THE_LINK and count > limit}
-        text = ", ".join(f"{name} {count}" for name, count in bad.items())
-        more = f"; at the other end {', '.join(f'{name} {count}' for name, count in beyond.items())}" if beyond else ""
+        more = f"; at the other end {beyond}" if beyond else ""
         yield FabricFinding(
             fault=Fault.PORT_ERRORS, status="warn", ends=ends, moves=(),
-            message=f"{ends[0]} - {ends[1]}: {text}{more} since the counters were cleared",
+            message=f"{ends[0]} - {ends[1]}: {bad}{more} since the counters were cleared",
             action="clear the counters and read them again under load; if they grow, reseat, then replace this cable",
         )  # fmt: skip

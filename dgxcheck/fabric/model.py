@@ -12,6 +12,8 @@ from dgxcheck.readers.fabric.rows import SPEEDS, End
 
 Port = tuple[str, int]
 """GUID of a switch, or of the port of an adapter, and the number of the port."""
+ANY = 0
+"""In place of a port's number: whichever port of that switch."""
 Plug = tuple[str, str]
 """Host and adapter: ``("dgx005", "mlx5_1")``."""
 
@@ -84,9 +86,11 @@ class Fabric(Record):
         return None if cable is None else cable.peer if cable.end == port else cable.end
 
     def shown(self, port: Port) -> str:
-        """``leaf01 port 7``, ``dgx005 mlx5_1``"""
+        """``leaf01 port 7``, ``dgx005 mlx5_1``, ``leaf01`` for any port of it"""
         if port[0] in self.adapters:
             return self.adapters[port[0]].shown
+        if port[1] == ANY:
+            return self.switch(port[0])
         return f"{self.switch(port[0])} {self.labels.get(port) or f'port {port[1]}'}"
 
     def switch(self, guid: str) -> str:

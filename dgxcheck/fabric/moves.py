@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.fabric.intent import ANY
-from dgxcheck.fabric.model import Port
+from dgxcheck.fabric.model import ANY, Port
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 
 
 class Move(Record, kw_only=False):
@@ -24,11 +24,10 @@ def exchanges(places: Mapping[Port, Port], homes: Mapping[Port, Port]) -> list[t
     ``places`` and ``homes`` are by the other end of the cable. A home whose port is not known is any port of that
     switch: first that of a plug which belongs where this one is.
     """
-    wrong = {of: home for of, home in homes.items() if _differs(places[of], home)}
+    wrong = {of: home for of, home in homes.items()
+             if places[of][0] != home[0] or home[1] not in (ANY, places[of][1])}  # fmt: skip
     at = {places[of]: of for of in wrong}
-    on: dict[tuple[str, str], list[Port]] = {}
-    for of, home in wrong.items():
-        on.setdefault((places[of][0], home[0]), []).append(of)
+    on = gathered(((places[of][0], home[0]), of) for of, home in wrong.items())
     found: list[tuple[Move, ...]] = []
     left = dict.fromkeys(wrong)
     for of in wrong:
@@ -45,10 +44,6 @@ def exchanges(places: Mapping[Port, Port], homes: Mapping[Port, Port]) -> list[t
     return found
 
 
-def _differs(place: Port, home: Port) -> bool:
-    return place[0] != home[0] or (home[1] != ANY and place[1] != home[1])
-
-
 def _ring(
     start: Port, places: Mapping[Port, Port], wrong: Mapping[Port, Port], at: Mapping[Port, Port],
     on: Mapping[tuple[str, str], list[Port]], left: Mapping[Port, None],
@@ -56,8 +51,7 @@ def _ring(
     """Each plug belongs where the next one is, and the last where the first is; the first alone where there is none."""
     ring = [start]
     while True:
-        home = wrong[ring[-1]]
-        last = places[ring[-1]]
+        home, last = wrong[ring[-1]], places[ring[-1]]
         after = at.get(home) if home[1] != ANY else None
         if home[1] == ANY:
             swapped = [each for each in on.get((home[0], last[0]), ()) if each in left and each not in ring]

@@ -54,11 +54,9 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
             end = cable.end if cable.end.adapter else cable.peer
             unseen[f"{end.node} {end.adapter}"] = far
             continue
-        if near[0] in fabric.adapters:
-            port = next((port for port in fabric.at if port[0] == near[0]), near) if near not in fabric.at else near
-            near = port
-            adapter = fabric.adapters[near[0]]
-            of_adapters[adapter.host, adapter.name] = far
+        if (own := fabric.adapters.get(near[0])) is not None:
+            near = near if near in fabric.at else next((port for port in fabric.at if port[0] == near[0]), near)
+            of_adapters[own.host, own.name] = far
         homes[near] = far
         here, gbit = fabric.at.get(near), cable.lanes * cable.lane_gbit
         if here is not None and 0 < here.gbit < gbit * 0.9:

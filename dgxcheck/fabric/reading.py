@@ -32,11 +32,13 @@ def outputs(specs: Sequence[str]) -> Outputs:
     texts: list[FabricText] = []
     unread: list[str] = []
     for spec in specs:
-        text = CpuTime().whole(spec, partial(read, _text(spec), _machine(spec)))
+        name = "stdin" if spec == STDIN else spec
+        # the machine whose output of lldpctl it is: dgx001 of lldp/dgx001.json.gz
+        text = CpuTime().whole(spec, partial(read, _text(spec), os.path.basename(name).partition(".")[0]))
         if text.rows or text.errors:
             texts.append(text)
         else:
-            unread.append(f"{'stdin' if spec == STDIN else spec}: no output of {_WANTED}")
+            unread.append(f"{name}: no output of {_WANTED}")
     return Outputs(texts=tuple(texts), unread=tuple(unread))
 
 
@@ -89,8 +91,3 @@ def _text(spec: str) -> str:
     if data.count(b"\n") > FABRIC_LINES:
         raise BadInput(f"{spec}: more than {FABRIC_LINES} lines")
     return decode(data)
-
-
-def _machine(spec: str) -> str:
-    """Whose output of lldpctl it is: ``dgx001`` of ``lldp/dgx001.json.gz``."""
-    return "stdin" if spec == STDIN else os.path.basename(spec).partition(".")[0]

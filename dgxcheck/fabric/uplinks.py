@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.fabric.intent import ANY
-from dgxcheck.fabric.model import Fabric, Port
+from dgxcheck.fabric.model import ANY, Fabric, Port
 from dgxcheck.fabric.tiers import Tiers, groups
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 
 _LEAST = 2
 """Switches of a group; one has nothing to be compared with."""
@@ -83,12 +83,8 @@ def _roles(group: Sequence[str], tiers: Tiers) -> dict[str, list[int]]:
     for guid in group:
         for port, far in tiers.uplinks[guid].items():
             seen.setdefault(port, Counter())[far[0]] += 1
-    roles: dict[str, list[int]] = {}
-    for port, uppers in seen.items():
-        upper, count = uppers.most_common(1)[0]
-        if 2 * count > len(group):
-            roles.setdefault(upper, []).append(port)
-    return roles
+    usual = {port: uppers.most_common(1)[0] for port, uppers in seen.items()}
+    return gathered((upper, port) for port, (upper, count) in usual.items() if 2 * count > len(group))
 
 
 def _usual_port(guid: str, upper: str, tiers: Tiers, number: int) -> int:

@@ -1,4 +1,4 @@
-"""What is typical of many values, without ``statistics``, whose import takes longer than reading a recording."""
+"""What many values have in common, without ``statistics``, whose import takes longer than reading a recording."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     T = TypeVar("T", bound=Hashable)
+    V = TypeVar("V")
+
+
+def gathered(pairs: Iterable[tuple[T, V]]) -> dict[T, list[V]]:
+    """The values of each key, keys and values in order of appearance."""
+    found: dict[T, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def median(values: Iterable[float]) -> float:

@@ -56,7 +56,7 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     if not isinstance(document, dict) or document.get("schema") not in (RESULT, HEALTH):
         raise NotAResult(f"not a result of 'dgxcheck health --format jsonl' ({RESULT})")
     whole = document["schema"] == HEALTH
-    findings = _list(document, "findings") if whole else _list(document, "found")
+    findings = _list(document, "findings" if whole else "found")
     passed, figures = _judged(findings) if whole else _passed(document)
     causes = _causes(document, findings, whole) if findings else {}
     faults = tuple(_fault(finding, whole, causes) for finding in findings if _counts(finding))
@@ -68,14 +68,14 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     total = score.get("total") if isinstance(score, dict) else score
     return Result(
         node=_text(document, "host", "the host's name"),
-        live=isinstance(source := document.get("source"), dict) and source.get("kind") == "live",
+        live=_members(document.get("source")).get("kind") == "live",
         generated_at=_date(document),
         level=_word(document, "level", LEVELS),
         verdict=verdict,
         score=float(total) if _is_figure(total) else None,
         group=shared.group(_group(document, versions)),
         versions=versions,
-        nvlink_domains=_domains(document),
+        nvlink_domains=tuple(each for each in _all(document.get("nvlink_domains")) if isinstance(each, str)),
         nvlinks=_nvlinks(document),
         faults=faults,
         passed=shared.one(passed),
@@ -83,6 +83,16 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         devices=_devices(document),
         accepted=shared.one(frozenset(str(finding.get("key")) for finding in findings if finding.get("acknowledged"))),
     ), figures
+
+
+def _all(value: Json) -> list[Json]:
+    """The items of a list; none of what is no list."""
+    return value if isinstance(value, list) else []
+
+
+def _members(value: Json) -> dict[str, Json]:
+    """The members of an object; none of what is no object."""
+    return value if isinstance(value, dict) else {}
 
 
 def _text(document: Mapping[str, Json], name: str, what: str) -> str:
@@ -100,21 +110,19 @@ def _date(document: Mapping[str, Json]) -> str:
 
 
 def _word(document: Mapping[str, Json], name: str, words: tuple[Word, ...]) -> Word:
-    value = document.get(name)
-    for word in words:
-        if value == word:
-            return word
-    raise NotAResult(f"{name!r} is none of {', '.join(words)}")
+    found = next((word for word in words if word == document.get(name)), None)
+    if found is None:
+        raise NotAResult(f"{name!r} is none of {', '.join(words)}")
+    return found
 
 
 def _list(document: Mapping[str, Json], name: str) -> list[dict[str, Json]]:
     value = document.get(name)
     if not isinstance(value, list):
         raise NotAResult(f"{name!r} is no list")
-    found = [each for each in value if isinstance(each, dict)]
-    if len(found) != len(value):
+    if not all(isinstance(each, dict) for each in value):
         raise NotAResult(f"{name!r} holds something else than findings")
-    return found
+    return [_members(each) for each in value]
 
 
 def _passed(document: Mapping[str, Json]) -> tuple[frozenset[str], Figures]:
@@ -138,14 +146,13 @@ def _is_figure(value: object) -> TypeGuard[int | float]:
 
 def _counts(finding: Mapping[str, Json]) -> bool:
     count = finding.get("acknowledged")
-    lapsed = isinstance(count, dict) and bool(count.get("lapsed"))
+    lapsed = bool(_members(count).get("lapsed"))
     return finding.get("status") in ("warn", "unknown", "fail") and (not count or lapsed)
 
 
 def _causes(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> Mapping[str, _Cause]:
     """Id and first step, by key of the finding."""
-    causes = document.get("causes")
-    found = [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+    found = [cause for cause in _all(document.get("causes")) if isinstance(cause, dict)]
     if not whole:
         by_id = {str(each.get("id")): _Cause(str(each.get("id")), _step(each)) for each in found}
         named = ((str(finding.get("key")), str(finding.get("cause"))) for finding in findings)
@@ -153,13 +160,12 @@ def _causes(document: Mapping[str, Json], findings: list[dict[str, Json]], whole
     return {
         str(key): _Cause(str(each.get("id")), _step(each.get("action")))
         for each in found
-        if isinstance(explains := each.get("explains"), list)
-        for key in explains
+        for key in _all(each.get("explains"))
     }
 
 
 def _step(action: Json) -> str:
-    word = action.get("action") if isinstance(action, dict) else None
+    word = _members(action).get("action")
     return word if isinstance(word, str) else ""
 
 
@@ -192,37 +198,28 @@ def _named(subject: Json) -> str:
 
 
 def _group(document: Mapping[str, Json], versions: Mapping[str, Sequence[str]]) -> tuple[str, str, str]:
-    profile, gpus = document.get("profile"), document.get("gpus")
+    profile = document.get("profile")
     name = profile.get("name") if isinstance(profile, dict) else profile
-    models = (f"{count} x {model}" for model, count in sorted(gpus.items())) if isinstance(gpus, dict) else ()
+    models = (f"{count} x {model}" for model, count in sorted(_members(document.get("gpus")).items()))
     return str(name or ""), ", ".join(models), ", ".join(versions.get("driver", ()))
 
 
 def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
-    found = document.get("versions")
-    if not isinstance(found, dict):
-        return {}
-    return {name: tuple(map(str, each)) for name, each in found.items() if isinstance(each, list)}
-
-
-def _domains(document: Mapping[str, Json]) -> tuple[str, ...]:
-    found = document.get("nvlink_domains")
-    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+    found = _members(document.get("versions")).items()
+    return {name: tuple(map(str, each)) for name, each in found if isinstance(each, list)}
 
 
 def _devices(document: Mapping[str, Json]) -> dict[str, int]:
     """A driver that does not answer lists no GPU, and counts none."""
-    gpus, parts = document.get("gpus"), document.get("parts")
-    listed = [count for count in gpus.values() if isinstance(count, int)] if isinstance(gpus, dict) else []
-    hcas = sum(isinstance(part, dict) and part.get("kind") == "hca" for part in parts) if isinstance(parts, list) else 0
+    listed = [count for count in _members(document.get("gpus")).values() if isinstance(count, int)]
+    hcas = sum(_members(part).get("kind") == "hca" for part in _all(document.get("parts")))
     return {kind: number for kind, number in (("GPU", sum(listed)), ("HCA", hcas)) if number}
 
 
 def _nvlinks(document: Mapping[str, Json]) -> dict[str, GpuLinks]:
-    found = document.get("nvlinks")
     read: dict[str, GpuLinks] = {}
-    for name, links in found.items() if isinstance(found, dict) else ():
-        wired, down = (links.get("wired"), links.get("down")) if isinstance(links, dict) else (None, None)
+    for name, links in _members(document.get("nvlinks")).items():
+        wired, down = (_members(links).get(word) for word in ("wired", "down"))
         if isinstance(wired, int) and isinstance(down, list) and 0 <= len(down) <= wired <= NVLINK_MAX_LINKS:
             read[name] = GpuLinks(wired, tuple(link for link in down if isinstance(link, int)))
     return read
@@ -230,14 +227,8 @@ def _nvlinks(document: Mapping[str, Json]) -> dict[str, GpuLinks]:
 
 def _skipped(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> frozenset[str]:
     if whole:
-        return frozenset(_ids(findings))
-    skipped = document.get("skipped")
-    lists = skipped.values() if isinstance(skipped, dict) else ()
-    return frozenset(str(check) for ids in lists if isinstance(ids, list) for check in ids)
-
-
-def _ids(findings: list[dict[str, Json]]) -> Iterator[str]:
-    return (str(finding.get("id")) for finding in findings if finding.get("status") == "skip")
+        return frozenset(str(finding.get("id")) for finding in findings if finding.get("status") == "skip")
+    return frozenset(str(check) for ids in _members(document.get("skipped")).values() for check in _all(ids))
 
 
 _PART_CHARACTERS = 64
@@ -246,8 +237,7 @@ _PART_CHARACTERS = 64
 
 def parts_of(document: Json) -> Iterator[Part]:
     """GPUs, HCAs, DIMMs and the machine itself; what has no serial number is left out."""
-    found = document.get("parts") if isinstance(document, dict) else None
-    for each in found if isinstance(found, list) else ():
+    for each in _all(_members(document).get("parts")):
         if isinstance(each, dict) and isinstance(each.get("serial"), str) and each["serial"]:
             words = (str(each.get(name) or "")[:_PART_CHARACTERS] for name in ("kind", "serial", "at", "model"))
             kind, serial, at, model = words
@@ -256,8 +246,8 @@ def parts_of(document: Json) -> Iterator[Part]:
 
 def _gauges(found: Json) -> dict[str, tuple[float, ...]]:
     gauges: dict[str, tuple[float, ...]] = {}
-    for name, values in found.items() if isinstance(found, dict) else ():
-        figures = tuple(value for value in values if _is_figure(value)) if isinstance(values, list) else ()
-        if isinstance(values, list) and len(figures) == len(values) and len(figures) in (2, 3):
+    for name, values in _members(found).items():
+        figures = tuple(value for value in _all(values) if _is_figure(value))
+        if len(figures) == len(_all(values)) and len(figures) in (2, 3):
             gauges[name] = figures
     return gauges

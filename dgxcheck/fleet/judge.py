@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from time import gmtime, strftime, time
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result, node_of
 from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
@@ -137,19 +137,14 @@ def _same_node(a: str, b: str) -> bool:
 
 
 def fleet_of(
-    results: Sequence[Result],
-    columns: FigureColumns,
-    unread: Sequence[Unread],
-    expected: Sequence[str] = (),
+    results: Sequence[Result], columns: FigureColumns, unread: Sequence[Unread], expected: Sequence[str] = (),
     oldest: str = "",
-) -> Fleet:
+) -> Fleet:  # fmt: skip
     """Judge results that were read; ``columns`` holds their figures by their number in ``results``.
 
     Beside a result of the machine itself none of a recording counts; those from before ``oldest`` are stale.
     """
-    of_node: dict[str, list[int]] = {}
-    for number, result in enumerate(results):
-        of_node.setdefault(result.node, []).append(number)
+    of_node = gathered((result.node, number) for number, result in enumerate(results))
     left_out: list[Unread] = []
     for name, numbers in of_node.items():
         live = [number for number in numbers if results[number].live]
@@ -158,7 +153,11 @@ def fleet_of(
             left_out.append(Unread(name, f"{recorded} of recordings not counted beside those of the machine itself"))
             of_node[name] = live
     nodes = {name: node_of([results[number] for number in of_node[name]], oldest) for name in sorted(of_node)}
-    current = {_figures_of(numbers, results): name for name, numbers in of_node.items()}
+    # of each node those of the newest that measured, else of the newest
+    current = {
+        max(numbers, key=lambda number: (results[number].level == "extended", results[number].generated_at)): name
+        for name, numbers in of_node.items()
+    }
     return Fleet(
         nodes=nodes,
         silent=tuple(name for name in expected if name not in nodes),
@@ -170,26 +169,17 @@ def fleet_of(
     )
 
 
-def _figures_of(numbers: Sequence[int], results: Sequence[Result]) -> int:
-    """The result whose figures count: the newest that measured, else the newest."""
-    return max(numbers, key=lambda number: (results[number].level == "extended", results[number].generated_at))
-
-
 def _kinds(nodes: Mapping[str, Node]) -> tuple[KindOfFault, ...]:
     found: dict[tuple[str, str], dict[str, OpenFault]] = {}
     for name, node in nodes.items():
         for open_fault in node.faults:
             found.setdefault((open_fault.fault.check, open_fault.fault.word), {}).setdefault(name, open_fault)
     least = max(_COMMON_LEAST, COMMON_SHARE * len(nodes))
-    kinds = (
-        KindOfFault(check, word, _worst(faults.values()), faults, len(faults) > least)
-        for (check, word), faults in found.items()
-    )
+    kinds = []
+    for (check, word), faults in found.items():
+        worst = min((each.fault.status for each in faults.values()), key=VERDICTS.index)
+        kinds.append(KindOfFault(check, word, worst, faults, len(faults) > least))
     return tuple(sorted(kinds, key=lambda kind: (VERDICTS.index(kind.status), -len(kind.nodes), kind.check)))
-
-
-def _worst(faults: Iterable[OpenFault]) -> NodeVerdict:
-    return min((fault.fault.status for fault in faults), key=VERDICTS.index)
 
 
 def _differences(nodes: Iterable[Node]) -> tuple[VersionDifference, ...]:
@@ -200,12 +190,9 @@ def _differences(nodes: Iterable[Node]) -> tuple[VersionDifference, ...]:
             text = ", ".join(values)
             found.setdefault((name, node.newest.group.gpus), {}).setdefault(text, []).append(node.name)
     return tuple(
-        VersionDifference(name, gpus, {value: tuple(values[value]) for value in _most_common(values)})
+        VersionDifference(name, gpus, {
+            value: tuple(names) for value, names in sorted(values.items(), key=lambda each: -len(each[1]))
+        })
         for (name, gpus), values in sorted(found.items())
         if len(values) > 1
-    )
-
-
-def _most_common(values: Mapping[str, Sequence[str]]) -> list[str]:
-    counted = Counter({value: len(nodes) for value, nodes in values.items()})
-    return [value for value, _ in counted.most_common()]
+    )  # fmt: skip

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import exp, lgamma, log, log1p
 
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.history import History, NodeHistory
 from dgxcheck.fleet.part_history import BUS_ID, DAY_S
 
@@ -62,9 +63,7 @@ def _counts(node: NodeHistory) -> Counter[str]:
 
 def lemons(history: History) -> tuple[Lemon, ...]:
     """The least likely first."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for name, node in history.nodes.items():
-        groups.setdefault((node.group.profile, node.group.gpus), []).append(name)
+    groups = gathered(((node.group.profile, node.group.gpus), name) for name, node in history.nodes.items())
     counts = {name: _counts(node) for name, node in history.nodes.items()}
     blamed: dict[str, Lemon] = {}
     for _ in range(_ROUNDS):

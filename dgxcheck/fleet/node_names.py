@@ -8,6 +8,7 @@ from itertools import chain, islice, product
 
 from dgxcheck.facts.limits import NODE_RANGES, NODES
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.typical import gathered
 from dgxcheck.input_file import CpuTime
 from dgxcheck.settings import Settings
 
@@ -118,14 +119,12 @@ def racks_of(nodes: Iterable[str], settings: Settings) -> Racks:
     By ``fleet.racks`` and ``fleet.rack_pattern`` of the site's configuration; nodes that neither names stand by
     themselves. Raises BadInput for a set of nodes that cannot be read.
     """
-    left = sorted(dict.fromkeys(nodes), key=_counted)
+    left = sorted(dict.fromkeys(nodes), key=counted_order)
     found: dict[str, list[str]] = {}
     if settings.racks:
         rack_of = {node: rack for rack, text in settings.racks.items() for node in _members(text)}
-        found = {rack: [] for rack in settings.racks}
-        for node in left:
-            if node in rack_of:
-                found[rack_of[node]].append(node)
+        own = gathered((rack_of[node], node) for node in left if node in rack_of)
+        found = {rack: own.get(rack, []) for rack in settings.racks}
         left = [node for node in left if node not in rack_of]
     if settings.rack_pattern:
         search = re.compile(settings.rack_pattern).search
@@ -152,9 +151,9 @@ def _by_name(nodes: Sequence[str]) -> Racks:
     """By what stands before the last number, or the last but one and so on, until two nodes on average share it."""
     levels = range(1, 1 + max((len(_NUMBER.findall(node)) for node in nodes), default=0))
     for level in levels:
-        found: dict[str, list[str]] = {}
-        for node in nodes:
-            found.setdefault(_before(node, level), []).append(node)
+        parts = [_NUMBER.split(node) for node in nodes]
+        starts = ("".join(each[: max(1, len(each) - 2 * level)]) for each in parts)
+        found = gathered(zip(starts, nodes, strict=True))
         if 2 * len(found) <= len(nodes) or level == levels[-1]:
             return _labelled(found.values())
     return _labelled([nodes] if nodes else [])
@@ -169,12 +168,6 @@ def _labelled(racks: Iterable[Sequence[str]]) -> Racks:
     return found
 
 
-def _before(node: str, level: int) -> str:
-    """The name up to the last number but ``level - 1``."""
-    parts = _NUMBER.split(node)
-    return "".join(parts[: max(1, len(parts) - 2 * level)])
-
-
-def _counted(name: str) -> list[tuple[int, str]]:
+def counted_order(name: str) -> list[tuple[int, str]]:
     """Sorts n9 before n10."""
     return [(int(part), "") if part.isascii() and part.isdigit() else (-1, part) for part in _NUMBER.split(name)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from dgxcheck.facts.record import Record
@@ -69,14 +69,11 @@ def racks(nodes: Mapping[str, Node]) -> tuple[Rack, ...]:
         for name, node in nodes.items()
         if name not in trays and (node.newest.nvlink_domains or node.newest.group.gpus.partition(" x ")[2] in models)
     }
-    outside = (
-        [Rack(OUTSIDE, {name: result.nvlinks for name, result in lost.items()}, tuple(
-            Difference("tray", node=name, domains=result.nvlink_domains) for name, result in lost.items()
-        ))]
-        if lost
-        else []
-    )  # fmt: skip
-    return (*(Rack(domain, its, tuple(_differences(its))) for domain, its in sorted(found.items())), *outside)
+    joined = [Rack(domain, its, tuple(_differences(its))) for domain, its in sorted(found.items())]
+    outside = Rack(OUTSIDE, {name: result.nvlinks for name, result in lost.items()}, tuple(
+        Difference("tray", node=name, domains=result.nvlink_domains) for name, result in lost.items()
+    ))  # fmt: skip
+    return (*joined, *([outside] if lost else []))
 
 
 def _differences(trays: Mapping[str, Mapping[str, GpuLinks]]) -> Iterator[Difference]:
@@ -88,7 +85,8 @@ def _differences(trays: Mapping[str, Mapping[str, GpuLinks]]) -> Iterator[Differ
         if len(gpus) != usual:
             yield Difference("tray", node=name, gpus=len(gpus))
         left = {gpu: tuple(link for link in links.down if link not in planes) for gpu, links in gpus.items()}
-        shared = _shared(list(left.values()))
+        # links that are down at every GPU of a tray with several
+        shared = tuple(sorted(set.intersection(*map(set, left.values())))) if len(left) > 1 else ()
         if shared:
             yield Difference("tray", node=name, links=shared)
         for gpu, links in left.items():
@@ -101,8 +99,3 @@ def _planes(trays: Mapping[str, Mapping[str, GpuLinks]]) -> tuple[int, ...]:
     down = Counter(link for gpus in trays.values() for links in gpus.values() for link in links.down)
     total = sum(map(len, trays.values()))
     return tuple(sorted(link for link, count in down.items() if len(trays) > 1 and 2 * count > total))
-
-
-def _shared(down: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Links that are down at every GPU of a tray with several."""
-    return tuple(sorted(set.intersection(*map(set, down)))) if len(down) > 1 else ()

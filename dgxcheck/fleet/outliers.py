@@ -69,12 +69,12 @@ class FigureColumns:
 
     def figures(self, nodes: Mapping[int, str]) -> tuple[FleetFigure, ...]:
         """Those in which a node is off, of the results named in ``nodes``; the farthest off first."""
-        found = [
-            figure
-            for group, columns in self._columns.items()
-            for key, (numbers, values) in columns.items()
-            if (figure := _figure(key, group, *_of(nodes, numbers, values))) is not None
-        ]
+        found = []
+        for group, columns in self._columns.items():
+            for key, column in columns.items():
+                kept = [(nodes[number], value) for number, value in zip(*column, strict=True) if number in nodes]
+                if (figure := _figure(key, group, kept)) is not None:
+                    found.append(figure)
         return tuple(sorted(found, key=lambda each: (_by_distance(each.outliers[0]), each.group.gpus)))
 
 
@@ -87,17 +87,10 @@ def farthest(figures: Iterable[FleetFigure]) -> tuple[Outlier, ...]:
     return tuple(sorted((outlier for figure in figures for outlier in figure.outliers), key=_by_distance))
 
 
-def _of(nodes: Mapping[int, str], numbers: array[int], values: array[float]) -> tuple[list[str], list[float]]:
-    kept = [(nodes[number], value) for number, value in zip(numbers, values, strict=True) if number in nodes]
-    return [node for node, _ in kept], [value for _, value in kept]
-
-
-def _figure(key: str, group: LikeMachines, nodes: Sequence[str], values: Sequence[float]) -> FleetFigure | None:
+def _figure(key: str, group: LikeMachines, of_nodes: Sequence[tuple[str, float]]) -> FleetFigure | None:
     """None where no node is off."""
-    if len(values) < LEAST:
-        return None
-    middle = median(values)
-    if abs(middle) < _LEAST_MEDIAN:
+    values = [value for _, value in of_nodes]
+    if len(values) < LEAST or abs(middle := median(values)) < _LEAST_MEDIAN:
         return None
     off = [abs(value - middle) for value in values]
     bound = max(MADS * _SIGMA * median(off), SHARE * abs(middle))
@@ -105,7 +98,7 @@ def _figure(key: str, group: LikeMachines, nodes: Sequence[str], values: Sequenc
         return None
     outliers = [
         Outlier(node, key, value, middle, len(values))
-        for node, value, distance in zip(nodes, values, off, strict=True)
+        for (node, value), distance in zip(of_nodes, off, strict=True)
         if distance > bound
     ]
     low, high = min(values), max(values)

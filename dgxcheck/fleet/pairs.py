@@ -15,7 +15,7 @@ from math import comb
 from dgxcheck.facts.limits import PAIR_BYTES, PAIR_FILES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.typical import median
+from dgxcheck.facts.typical import gathered, median
 from dgxcheck.fleet.reading import Unread
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.benchmarks import nccl_tests, perftest
@@ -156,14 +156,10 @@ def judge(
 ) -> JudgedPairs:  # fmt: skip
     """``leaves``: the switch of each adapter; ``notes``: what is wrong with its cable. Both of ``dgxcheck fabric``."""
     leaves, notes = leaves or {}, notes or {}
-    met: dict[Port, list[tuple[float, str]]] = {}
-    for test in tests:
-        for node, partner in (test.nodes, test.nodes[::-1]):
-            met.setdefault((node, test.adapter), []).append((test.figure, partner))
+    met = gathered(((node, test.adapter), (test.figure, partner)) for test in tests
+                   for node, partner in (test.nodes, test.nodes[::-1]))  # fmt: skip
     best = {port: max(figures)[0] for port, figures in met.items()}
-    by_adapter: dict[str, list[float]] = {}
-    for (_, adapter), value in best.items():
-        by_adapter.setdefault(adapter, []).append(value)
+    by_adapter = gathered((adapter, value) for (_, adapter), value in best.items())
     medians = {adapter: median(values) for adapter, values in by_adapter.items() if len(values) >= _LEAST}
     if not any(medians.values()):
         raise BadInput(f"too few pairs with a figure: the median of fewer than {_LEAST} nodes is no measure")
@@ -199,14 +195,9 @@ def _one(
 
 def _nodes(own: Sequence[Blamed], met: Iterable[Port]) -> Iterator[Blamed]:
     """A node whose adapters are all slow is one finding."""
-    has: dict[str, set[str]] = {}
-    for node, adapter in met:
-        has.setdefault(node, set()).add(adapter)
-    by_node: dict[str, list[Blamed]] = {}
-    for each in own:
-        by_node.setdefault(each.name, []).append(each)
-    for node, found in by_node.items():
-        if {each.adapters[0] for each in found} != has[node] or (len(found) == 1 and found[0].adapters[0] != ALL):
+    has = gathered(met)
+    for node, found in gathered((each.name, each) for each in own).items():
+        if {each.adapters[0] for each in found} != {*has[node]} or (len(found) == 1 and found[0].adapters[0] != ALL):
             yield from found
             continue
         partners = {partner for each in found for partner in each.partners}

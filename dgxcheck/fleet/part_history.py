@@ -17,6 +17,7 @@ from math import expm1
 from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node import NodeFault
 
 DAY_S = 86400.0
@@ -82,10 +83,9 @@ class PartsOverTime:
         """The last serial number at a bus id or slot: one that fell off the bus cannot be read."""
 
     def add(self, at_s: float, node: str, parts: Iterable[Part], faults: Iterable[NodeFault]) -> None:
-        boards: dict[str, list[Part]] = {}
-        for part in parts:
-            boards.setdefault(part.serial, []).append(part)
-            self._at[node, part.at] = part.serial
+        listed = [*parts]
+        self._at |= {(node, part.at): part.serial for part in listed}
+        boards = gathered((part.serial, part) for part in listed)
         for serial, own in boards.items():
             self._parts[serial] = own[0]
             place = node, " + ".join(sorted(part.at for part in own))
@@ -134,10 +134,7 @@ class _Stay:
 def followed(parts: Mapping[str, PartHistory]) -> tuple[Followed, ...]:
     """Parts and slots to blame, the least likely by chance first."""
     rates = _rates(parts.values())
-    at: dict[Place, list[tuple[str, Stay]]] = {}
-    for serial, history in parts.items():
-        for stay in history.stays:
-            at.setdefault(stay.place, []).append((serial, stay))
+    at = gathered((stay.place, (serial, stay)) for serial, history in parts.items() for stay in history.stays)
     found = [*_moved_along(parts, at, rates), *_stayed(parts, at, rates)]
     found = [each for each in found if each.chance <= CHANCE]
     return tuple(sorted(found, key=lambda each: (each.chance, each.part.serial, each.word)))

@@ -60,9 +60,8 @@ def node_set(text: str) -> tuple[str, ...]:
         from ClusterShell.NodeSet import NodeSet, NodeSetException
         from ClusterShell.NodeUtils import GroupResolverError, GroupResolverSourceError
     except ImportError:
-        raise BadInput(
-            f"{text[:80]}: needs ClusterShell: pip install 'dgxcheck[fleet]', or the package clustershell"
-        ) from None
+        how = "pip install 'dgxcheck[fleet]', or the package clustershell"
+        raise BadInput(f"{text[:80]}: needs ClusterShell: {how}") from None
     try:
         nodes = tuple(map(str, NodeSet(text)))
     except GroupResolverSourceError:

@@ -16,9 +16,8 @@ from wording_rules import broken_rules
 
 from dgxcheck.cli import main
 from dgxcheck.fabric.finding import FabricFinding
-from dgxcheck.fabric.intent import ANY
 from dgxcheck.fabric.judge import Judged, judge
-from dgxcheck.fabric.model import fabric_of
+from dgxcheck.fabric.model import ANY, fabric_of
 from dgxcheck.readers.fabric.any_fabric import read
 from dgxcheck.readers.fabric.plan import PlannedCable, planned
 

@@ -6,7 +6,6 @@ from collections import Counter
 
 from dgxcheck.fabric.capacity import bisection_gbs, leaves_of
 from dgxcheck.fabric.finding import FabricFinding
-from dgxcheck.fabric.intent import ANY
 from dgxcheck.fabric.judge import Judged
 from dgxcheck.fabric.model import Port
 from dgxcheck.facts.missing import Json
@@ -19,27 +18,25 @@ def render(report: FabricReport) -> str:
     judged = report.judged
     leaves = leaves_of(judged)
     tiers = Counter(judged.tiers.of.values())
-    return compact(
-        {
-            **head("dgxcheck/fabric/1"),
-            "verdict": judged.verdict,
-            "summary": {
-                "systems": len({adapter.host for adapter in judged.fabric.adapters.values() if adapter.host}),
-                "adapters": len(judged.fabric.adapters),
-                "cables": len(judged.fabric.cables),
-                "leaves": tiers[0],
-                "spines": tiers[1],
-                "cores": tiers.total() - tiers[0] - tiers[1],
-                "bisection_gbs": round(bisection_gbs(leaves), 1),
-                "exit_code": report.exit_code,
-            },
-            "planned": judged.intent.planned,
-            "schemes": [members(scheme, "systems adapters blocks") for scheme in judged.intent.schemes],
-            "findings": [_finding(finding, judged) for finding in judged.findings],
-            "leaves": [members(leaf, "guid name systems adapters uplinks down_gbit up_gbit") for leaf in leaves],
-            "unread": [*judged.unread],
-        }
-    )
+    return compact({
+        **head("dgxcheck/fabric/1"),
+        "verdict": judged.verdict,
+        "summary": {
+            "systems": len({adapter.host for adapter in judged.fabric.adapters.values() if adapter.host}),
+            "adapters": len(judged.fabric.adapters),
+            "cables": len(judged.fabric.cables),
+            "leaves": tiers[0],
+            "spines": tiers[1],
+            "cores": tiers.total() - tiers[0] - tiers[1],
+            "bisection_gbs": round(bisection_gbs(leaves), 1),
+            "exit_code": report.exit_code,
+        },
+        "planned": judged.intent.planned,
+        "schemes": [members(scheme, "systems adapters blocks") for scheme in judged.intent.schemes],
+        "findings": [_finding(finding, judged) for finding in judged.findings],
+        "leaves": [members(leaf, "guid name systems adapters uplinks down_gbit up_gbit") for leaf in leaves],
+        "unread": [*judged.unread],
+    })  # fmt: skip
 
 
 def _finding(finding: FabricFinding, judged: Judged) -> Json:
@@ -59,4 +56,4 @@ def _port(port: Port, judged: Judged) -> Json:
     adapter = judged.fabric.adapters.get(port[0])
     if adapter is not None:
         return {"guid": port[0], "host": adapter.host, "adapter": adapter.name}
-    return {"guid": port[0], "switch": judged.fabric.switch(port[0]), "port": 0 if port[1] == ANY else port[1]}
+    return {"guid": port[0], "switch": judged.fabric.switch(port[0]), "port": port[1]}

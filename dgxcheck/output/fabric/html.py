@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
-from dgxcheck import __version__
 from dgxcheck.fabric.capacity import leaves_of
 from dgxcheck.fabric.finding import FabricFinding
 from dgxcheck.fleet.node_names import folded
@@ -19,6 +16,7 @@ from dgxcheck.output.page.blocks import (
     Paragraph,
     ProblemBlock,
     Table,
+    written,
 )
 from dgxcheck.output.report import FabricReport
 
@@ -50,7 +48,7 @@ def render(report: FabricReport) -> str:
             facts=(
                 *(("Cabling", row) for row in text.schemes(judged)),
                 *(("Bandwidth", row) for row in text.bandwidth(leaves)),
-                ("Written", f"{time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime())} by dgxcheck {__version__}"),
+                written(),
             ),
             sections=tuple(PageSection(title=title, blocks=tuple(blocks)) for title, blocks in sections if blocks),
         )

@@ -14,18 +14,16 @@ def render(report: FabricReport) -> str:
     judged = report.judged
     leaves = leaves_of(judged)
     faults = Counter(finding.fault.word for finding in judged.findings)
-    return classic(
-        [
-            metric("fabric_verdict", f"{VERDICT_VALUES}.", [({}, STATES[judged.verdict])]),
-            metric("fabric_faults", "Findings by fault.", [({"fault": word}, n) for word, n in faults.items()]),
-            metric("fabric_cables", "Cables that were discovered.", [({}, len(judged.fabric.cables))]),
-            metric("fabric_bisection_bytes_per_second", "Between two halves of the systems, both directions.",
-                   [({}, bisection_gbs(leaves) * 1e9)]),
-            metric("fabric_leaf_systems", "Systems on a leaf.",
-                   [({"switch": leaf.name}, len(leaf.systems)) for leaf in leaves]),
-            metric("fabric_leaf_adapters", "Links of a leaf to adapters.",
-                   [({"switch": leaf.name}, leaf.adapters) for leaf in leaves]),
-            metric("fabric_leaf_uplinks", "Links of a leaf to the switches above.",
-                   [({"switch": leaf.name}, leaf.uplinks) for leaf in leaves]),
-        ]
-    )  # fmt: skip
+    return classic([
+        metric("fabric_verdict", f"{VERDICT_VALUES}.", [({}, STATES[judged.verdict])]),
+        metric("fabric_faults", "Findings by fault.", [({"fault": word}, n) for word, n in faults.items()]),
+        metric("fabric_cables", "Cables that were discovered.", [({}, len(judged.fabric.cables))]),
+        metric("fabric_bisection_bytes_per_second", "Between two halves of the systems, both directions.",
+               [({}, bisection_gbs(leaves) * 1e9)]),
+        metric("fabric_leaf_systems", "Systems on a leaf.",
+               [({"switch": leaf.name}, len(leaf.systems)) for leaf in leaves]),
+        metric("fabric_leaf_adapters", "Links of a leaf to adapters.",
+               [({"switch": leaf.name}, leaf.adapters) for leaf in leaves]),
+        metric("fabric_leaf_uplinks", "Links of a leaf to the switches above.",
+               [({"switch": leaf.name}, leaf.uplinks) for leaf in leaves]),
+    ])  # fmt: skip

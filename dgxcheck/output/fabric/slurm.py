@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.fabric.judge import Judged
 from dgxcheck.fabric.tiers import groups
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.report import FabricReport
@@ -58,9 +59,7 @@ def tree(judged: Judged) -> tuple[TreeSwitch, ...]:
             below.setdefault(leaves, []).append(host)
     named = _named(below, judged)
     pods = [frozenset(group) for group in groups(judged.tiers, judged.tiers.leaves())]
-    above: dict[frozenset[int], list[str]] = {}
-    for leaves in below:
-        above.setdefault(frozenset(n for n, pod in enumerate(pods) if leaves & pod), []).append(named[leaves])
+    above = gathered((frozenset(n for n, pod in enumerate(pods) if leaves & pod), named[leaves]) for leaves in below)
     found = [TreeSwitch(named[leaves], tuple(hosts), ()) for leaves, hosts in below.items()]
     if len(found) < 2:
         return tuple(found)

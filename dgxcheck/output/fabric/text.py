@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.capacity import CODED, Leaf, bisection_gbs, leaves_of
 from dgxcheck.fabric.judge import Judged
+from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.output.plain_text import columns, lines, visible
 from dgxcheck.output.report import FabricReport
@@ -90,10 +91,8 @@ def table(leaves: Sequence[Leaf], verbose: bool) -> list[str]:
     """A row per leaf; without -v one for all that are alike."""
     if not leaves:
         return []
-    rows: dict[tuple[str, ...], list[Leaf]] = {}
-    for leaf in leaves:
-        key = (str(len(leaf.systems)), str(leaf.adapters), str(leaf.uplinks), ratio(leaf))
-        rows.setdefault((leaf.name, *key) if verbose else key, []).append(leaf)
+    keys = ((str(len(leaf.systems)), str(leaf.adapters), str(leaf.uplinks), ratio(leaf)) for leaf in leaves)
+    rows = gathered(((leaf.name, *key) if verbose else key, leaf) for leaf, key in zip(leaves, keys, strict=True))
     head = ("Leaf", "Systems", "Adapters", "Uplinks", "Over-subscription")
     return columns([
         head,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
+from dgxcheck.fleet.judge import KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
-from dgxcheck.fleet.outliers import Outlier
 from dgxcheck.output.json_values import compact, head, members
 from dgxcheck.output.report import FleetReport
 
@@ -14,24 +13,22 @@ from dgxcheck.output.report import FleetReport
 def render(report: FleetReport) -> str:
     """All nodes, each kind of fault, outliers and versions."""
     fleet = report.fleet
-    return compact(
-        {
-            **head("dgxcheck/fleet/1"),
-            "verdict": fleet.verdict,
-            "summary": {**_counts(fleet), "exit_code": report.exit_code},
-            "silent": [*fleet.silent],
-            "nodes": [_node(node) for node in fleet.nodes.values()],
-            "faults": [_kind(kind) for kind in fleet.kinds],
-            "outliers": [_outlier(outlier) for outlier in fleet.outliers],
-            "versions": [_difference(difference) for difference in fleet.differences],
-            "unread": [members(unreadable, "where why") for unreadable in fleet.unread],
-        }
-    )
-
-
-def _counts(fleet: Fleet) -> dict[str, Json]:
-    counts: dict[str, Json] = {word: len(fleet.with_verdict(word)) for word in VERDICTS}
-    return counts | {"silent": len(fleet.silent), "results": fleet.results}
+    return compact({
+        **head("dgxcheck/fleet/1"),
+        "verdict": fleet.verdict,
+        "summary": {
+            **{word: len(fleet.with_verdict(word)) for word in VERDICTS}, "silent": len(fleet.silent),
+            "results": fleet.results, "exit_code": report.exit_code,
+        },
+        "silent": [*fleet.silent],
+        "nodes": [_node(node) for node in fleet.nodes.values()],
+        "faults": [_kind(kind) for kind in fleet.kinds],
+        "outliers": [
+            {**members(each, "node key value median nodes"), "off": round(each.off, 4)} for each in fleet.outliers
+        ],
+        "versions": [_difference(difference) for difference in fleet.differences],
+        "unread": [members(unreadable, "where why") for unreadable in fleet.unread],
+    })  # fmt: skip
 
 
 def _node(node: Node) -> Json:
@@ -65,10 +62,6 @@ def _kind(kind: KindOfFault) -> Json:
         "nodes": folded(kind.nodes),
         "common": kind.common,
     }
-
-
-def _outlier(outlier: Outlier) -> Json:
-    return {**members(outlier, "node key value median nodes"), "off": round(outlier.off, 4)}
 
 
 def _difference(difference: VersionDifference) -> Json:

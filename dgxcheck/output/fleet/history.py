@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.history import NodeHistory, Spell
 from dgxcheck.fleet.lemons import RATE, Lemon, incidents
 from dgxcheck.fleet.part_history import DAY_S, Followed, PartHistory, Place, Stay
@@ -80,7 +81,8 @@ def prometheus(report: HistoryReport) -> str:
 
 def _summary(report: HistoryReport) -> str:
     history = report.history
-    first, last = _span(report)
+    nodes = history.nodes.values()
+    first, last = min(node.first_s for node in nodes), max(node.last_s for node in nodes)
     blamed = {(each.what, each.part.serial if each.what == "part" else each.before.place) for each in report.followed}
     kinds = Counter(what for what, _ in blamed)
     bad = sum(not lemon.mended for lemon in report.lemons)
@@ -105,11 +107,6 @@ def _sections(report: HistoryReport) -> tuple[tuple[str, list[str]], ...]:
         ("Faults that came back", _came_back(history.nodes)),
         ("Not read", [f"{unreadable.where}: {unreadable.why}" for unreadable in history.unread]),
     )  # fmt: skip
-
-
-def _span(report: HistoryReport) -> tuple[float, float]:
-    nodes = report.history.nodes.values()
-    return min(node.first_s for node in nodes), max(node.last_s for node in nodes)
 
 
 def _day(seconds: float) -> str:
@@ -183,10 +180,7 @@ def _came_back(nodes: Mapping[str, NodeHistory]) -> list[str]:
 
 
 def _by_key(node: NodeHistory) -> dict[str, list[Spell]]:
-    found: dict[str, list[Spell]] = {}
-    for spell in node.spells:
-        found.setdefault(spell.fault.key, []).append(spell)
-    return found
+    return gathered((spell.fault.key, spell) for spell in node.spells)
 
 
 def _returns(spells: Sequence[Spell]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 
-from dgxcheck import __version__
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.judge import Fleet, KindOfFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import FleetFigure
@@ -25,6 +24,7 @@ from dgxcheck.output.page.blocks import (
     Table,
     Tile,
     Tone,
+    written,
 )
 from dgxcheck.output.report import FleetReport
 
@@ -44,6 +44,9 @@ def render(report: FleetReport) -> str:
 
 def _page(report: FleetReport) -> Page:
     fleet = report.fleet
+    names = folded((*fleet.nodes, *fleet.silent))
+    scores = ((Cell(node.name), Cell(f"{score:g}", node.verdict), Cell(node.newest.group.profile))
+              for score, node in text.lowest_scores(fleet))  # fmt: skip
     sections = (
         ("Nodes", [_mosaic(report)] if fleet.nodes or fleet.silent else []),
         ("Without a result", _rows(("Nodes or file", "Nodes", "Reason"), _unread(fleet))),
@@ -51,23 +54,17 @@ def _page(report: FleetReport) -> Page:
         ("Found earlier, and not shown to be gone since",
          _rows(("Node", "Finding", "Found", "Newest result"), _unproven(fleet))),
         ("Off the median of the fleet", [*_figures(fleet.figures)]),
-        ("Versions that differ", [*_versions(fleet)]),
-        ("Lowest scores", _rows(("Node", "Score", "Reference"), _scores(fleet))),
+        ("Versions that differ", _rows(("Of", "Version", "Nodes", "Which"), _versions(fleet))),
+        ("Lowest scores", _rows(("Node", "Score", "Reference"), scores)),
     )  # fmt: skip
     return Page(
-        title=_title(fleet),
+        title=names if 0 < len(names) <= _LONGEST_TITLE else counted(len(fleet.nodes) + len(fleet.silent), "node"),
         status=fleet.verdict.upper(),
         tone=fleet.verdict,
         lead=_lead(fleet),
         facts=tuple(_facts(fleet)),
         sections=tuple(PageSection(title=title, blocks=tuple(blocks)) for title, blocks in sections if blocks),
     )
-
-
-def _title(fleet: Fleet) -> str:
-    """The names of the nodes, where they fold well."""
-    names = folded((*fleet.nodes, *fleet.silent))
-    return names if 0 < len(names) <= _LONGEST_TITLE else counted(len(fleet.nodes) + len(fleet.silent), "node")
 
 
 def _lead(fleet: Fleet) -> str:
@@ -88,7 +85,7 @@ def _facts(fleet: Fleet) -> Iterator[tuple[str, str]]:
     times = [node.newest.generated_at for node in fleet.nodes.values()]
     if times:
         yield "Results", f"{fleet.results}, the newest of each node from {min(times)} to {max(times)}"
-    yield "Written", f"{time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime())} by dgxcheck {__version__}"
+    yield written()
 
 
 def _mosaic(report: FleetReport) -> Mosaic:
@@ -112,10 +109,7 @@ def _tile(fleet: Fleet, name: str) -> Tile:
 def _unread(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
     """Silent nodes by reason, then files and lines."""
     why = {unreadable.where: unreadable.why for unreadable in fleet.unread}
-    reasons: dict[str, list[str]] = {}
-    for name in fleet.silent:
-        reasons.setdefault(why.pop(name, "no result"), []).append(name)
-    for reason, names in reasons.items():
+    for reason, names in gathered((why.pop(name, "no result"), name) for name in fleet.silent).items():
         yield Cell(folded(names)), Cell(str(len(names))), Cell(reason)
     for where, reason in why.items():
         yield Cell(where), Cell(""), Cell(reason)
@@ -172,18 +166,12 @@ def _figure(figure: FleetFigure) -> tuple[Cell, ...]:
     return Cell(figure.key), Cell(figures, note=group, spread=drawn), Cell(", ".join(nodes))
 
 
-def _versions(fleet: Fleet) -> Iterator[Block]:
-    rows = [
+def _versions(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
+    return (
         (Cell(difference.name), Cell(value or "none", note=difference.gpus), Cell(str(len(nodes))), Cell(folded(nodes)))
         for difference in fleet.differences
         for value, nodes in difference.nodes.items()
-    ]
-    return iter(_rows(("Of", "Version", "Nodes", "Which"), rows))
-
-
-def _scores(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
-    for score, node in text.lowest_scores(fleet):
-        yield Cell(node.name), Cell(f"{score:g}", node.verdict), Cell(node.newest.group.profile)
+    )
 
 
 def _rows(head: tuple[str, ...], rows: Iterable[tuple[Cell, ...]]) -> list[Block]:

@@ -128,22 +128,16 @@ def _row(each: Blamed) -> str:
         return f"{each.name}{adapters}: {rate}{note}; do: {do}"
     times = f"at best {rate} in {counted(each.rounds, 'round')}"
     if each.what == "suspect":
+        chance = "less than 0.1 %" if each.chance < 1e-3 else f"{100 * each.chance:.1f} %"
         return (
-            f"{each.name}{adapters}: {times}; an innocent one shows this with a chance of {_share(each.chance)}; do:"
+            f"{each.name}{adapters}: {times}; an innocent one shows this with a chance of {chance}; do:"
             f" measure it again with another partner{note}"
         )
-    do = {"node": "run dgxcheck health on it", "adapter": _of_adapter(each)}[each.what]
+    do = "run dgxcheck health on it"
+    if each.what == "adapter":
+        port = f"{do}; if that passes, exchange its cable, then look at the port of the leaf"
+        do = "reseat or replace its cable" if each.note else port
     return f"{each.name}{adapters}: {times}, with {first_of(each.partners)}; do: {do}{note}"
-
-
-def _of_adapter(each: Blamed) -> str:
-    return "reseat or replace its cable" if each.note else (
-        "run dgxcheck health on it; if that passes, exchange its cable, then look at the port of the leaf"
-    )  # fmt: skip
-
-
-def _share(chance: float) -> str:
-    return "less than 0.1 %" if chance < 1e-3 else f"{100 * chance:.1f} %"
 
 
 def as_json(report: PairsReport) -> str:

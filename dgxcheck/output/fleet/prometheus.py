@@ -15,13 +15,11 @@ def render(report: FleetReport) -> str:
     scores = [({"node": name}, score) for name, node in fleet.nodes.items()
               if (score := node.newest.score) is not None]  # fmt: skip
     faults = [({"check": kind.check, "fault": kind.word}, len(kind.nodes)) for kind in fleet.kinds]
-    return classic(
-        [
-            metric("fleet_nodes", "Nodes by verdict.", counts),
-            metric("fleet_silent_nodes", "Expected nodes without a result.", [({}, len(fleet.silent))]),
-            metric("fleet_outliers", "Figures off the median of the fleet.", [({}, len(fleet.outliers))]),
-            metric("fleet_fault_nodes", "Nodes with a kind of fault.", faults),
-            metric("fleet_node_verdict", f"{VERDICT_VALUES}.", verdicts),
-            metric("fleet_node_score", "Share of the reference machine that is there, 0 to 100.", scores),
-        ]
-    )
+    return classic([
+        metric("fleet_nodes", "Nodes by verdict.", counts),
+        metric("fleet_silent_nodes", "Expected nodes without a result.", [({}, len(fleet.silent))]),
+        metric("fleet_outliers", "Figures off the median of the fleet.", [({}, len(fleet.outliers))]),
+        metric("fleet_fault_nodes", "Nodes with a kind of fault.", faults),
+        metric("fleet_node_verdict", f"{VERDICT_VALUES}.", verdicts),
+        metric("fleet_node_score", "Share of the reference machine that is there, 0 to 100.", scores),
+    ])  # fmt: skip

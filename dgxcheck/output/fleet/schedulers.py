@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.judge import Fleet
 from dgxcheck.fleet.node import LEVELS, Node
 from dgxcheck.fleet.node_names import folded
@@ -27,10 +28,8 @@ def reason_of(node: Node) -> str:
         return drain_reason("unknown", node.newest.level, [])
     failed = [fault for fault in node.faults if fault.fault.status == "fail"]
     levels = [fault.level for fault in failed] or [node.newest.level]
-    items = [
-        Item(fault.check, fault.subject, fault.word, fault.figure, fault.cause, fault.step)
-        for fault in (fault.fault for fault in failed)
-    ]
+    items = [Item(each.check, each.subject, each.word, each.figure, each.cause, each.step)
+             for each in (fault.fault for fault in failed)]  # fmt: skip
     return drain_reason(node.verdict, max(levels, key=LEVELS.index), items)
 
 
@@ -86,13 +85,12 @@ def blocks(report: FleetReport) -> str:
 def _lines(report: FleetReport) -> Iterator[str]:
     nodes = [node for node in report.fleet.nodes.values() if _NAME.fullmatch(node.name)]
     domains = {node.name: [each for each in node.newest.nvlink_domains if _DOMAIN.fullmatch(each)] for node in nodes}
-    blocks: dict[str, list[str]] = {}
-    for name, found in domains.items():
-        if len(found) == 1:
-            blocks.setdefault(found[0], []).append(name)
+    blocks = gathered((found[0], name) for name, found in domains.items() if len(found) == 1)
     for domain, names in sorted(blocks.items()):
         yield f"# NVLink domain {domain}: cluster UUID and clique"
-        yield f"BlockName={_block(domain)} Nodes={folded(names)}"
+        cluster, _, clique = domain.partition(".")
+        # the same for the same domain, whichever others there are
+        yield f"BlockName=nvl-{cluster.partition('-')[0]}-{clique} Nodes={folded(names)}"
     if alone := [name for name, found in domains.items() if not found]:
         yield f"# in no NVLink domain of several machines: {folded(alone)}"
     for name, found in domains.items():
@@ -101,9 +99,3 @@ def _lines(report: FleetReport) -> Iterator[str]:
     if report.fleet.silent:
         yield f"# without a result: {folded(report.fleet.silent)}"
     yield _UNKNOWN
-
-
-def _block(domain: str) -> str:
-    """The same for the same domain, whichever others there are: ``nvl-3f2c1a9e-32766``."""
-    cluster, _, clique = domain.partition(".")
-    return f"nvl-{cluster.partition('-')[0]}-{clique}"

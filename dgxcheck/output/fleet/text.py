@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
@@ -20,8 +21,7 @@ def counts(fleet: Fleet) -> str:
     found = [(len(fleet.with_verdict(word)), word) for word in VERDICTS]
     lines = [f"{count} {word}" for count, word in found if count]
     lines += [f"{len(fleet.silent)} without a result"] if fleet.silent else []
-    total = len(fleet.nodes) + len(fleet.silent)
-    return f"{total} node{'s' * (total != 1)}: {', '.join(lines) or 'no result'}"
+    return f"{counted(len(fleet.nodes) + len(fleet.silent), 'node')}: {', '.join(lines) or 'no result'}"
 
 
 def example(kind: KindOfFault) -> str:
@@ -66,12 +66,16 @@ def render(report: FleetReport) -> str:
     """The summary line first; sections that have nothing to say are left out."""
     fleet = report.fleet
     most = None if report.verbose else _MOST
+    stale = sorted((node.newest.generated_at, name) for name, node in fleet.nodes.items() if node.stale)
+    recorded = [name for name, node in fleet.nodes.items() if not node.newest.live]
     return lines([
         f"{fleet.verdict.upper()}: {counts(fleet)}",
         *_verdicts(fleet),
         *section("Faults", [_kind(kind) for kind in fleet.kinds], most),
-        *section("Too old to prove anything; the newest results of these nodes", _stale(fleet), most),
-        *section("Of a recording or text, which proves nothing of the machine as it is now", _recorded(fleet), most),
+        *section("Too old to prove anything; the newest results of these nodes",
+                  [f"{name}: {generated_at}" for generated_at, name in stale], most),
+        *section("Of a recording or text, which proves nothing of the machine as it is now",
+                  [folded(recorded)] if recorded else [], most),
         *section("Found earlier, and not shown to be gone since",
                   [_unproven(*each) for each in unproven(fleet)], most),
         *section("Off the median of the fleet",
@@ -108,21 +112,8 @@ def section(title: str, rows: Iterable[str], most: int | None) -> Iterator[str]:
         yield f"  and {len(rows) - most} more; list them with -v"
 
 
-def _stale(fleet: Fleet) -> list[str]:
-    """The oldest first."""
-    nodes = sorted((node.newest.generated_at, name) for name, node in fleet.nodes.items() if node.stale)
-    return [f"{name}: {generated_at}" for generated_at, name in nodes]
-
-
-def _recorded(fleet: Fleet) -> list[str]:
-    names = [name for name, node in fleet.nodes.items() if not node.newest.live]
-    return [folded(names)] if names else []
-
-
 def _kind(kind: KindOfFault) -> str:
-    one = len(kind.nodes) == 1
-    what = example(kind)
-    words = what if one else f"for example {what}"
+    words = example(kind) if len(kind.nodes) == 1 else f"for example {example(kind)}"
     action = first_action(kind)
     do = f"; {COMMON}" if kind.common else f"; do: {action}" if action else ""
     return f"{kind.status} {kind.check} {folded(kind.nodes)} ({len(kind.nodes)}): {words}{do}"

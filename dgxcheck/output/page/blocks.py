@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import Literal, TypeAlias
 
+from dgxcheck import __version__
 from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.shapes import Picture
 
@@ -145,3 +147,8 @@ class Page(Record):
     facts: tuple[tuple[str, str], ...]
     """Where it comes from: name and value."""
     sections: tuple[PageSection, ...]
+
+
+def written() -> tuple[str, str]:
+    """The last fact of a page."""
+    return "Written", f"{time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime())} by dgxcheck {__version__}"

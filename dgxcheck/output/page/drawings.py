@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.output.page.blocks import Mosaic, Spread, Tile, Tone
 from dgxcheck.output.picture.shapes import shortened, text_width
 from dgxcheck.output.picture.svg import escaped, px
@@ -161,7 +162,8 @@ def _group(label: str, members: Sequence[Tile], size: _Size, groups: int) -> tup
     shown = visible(label)
     edge = 0.0
     if size.names:
-        columns = _fitting(len(members), size) if groups == 1 else _columns(len(members))
+        least = -(-len(members) // int((WIDTH - 2 * _PAD) // size.step))
+        columns = -(-len(members) // least) if groups == 1 else _columns(len(members))
     else:
         columns = _columns(len(members))
         edge = max(text_width(visible(tile.name), _SMALL) for tile in members[::columns]) + _PAD
@@ -184,12 +186,6 @@ def _group(label: str, members: Sequence[Tile], size: _Size, groups: int) -> tup
         parts.append(_written(visible(tile.name), _PAD, y + size.mark / 2 + 4, _SMALL))
     parts += [_tile(tile, x, y, size) for tile, x, y in places]
     return "".join([*parts, *_marks(places, size)]), wide, high
-
-
-def _fitting(count: int, size: _Size) -> int:
-    """In as few rows as fit, of equal length."""
-    rows = -(-count // int((WIDTH - 2 * _PAD) // size.step))
-    return -(-count // rows)
 
 
 def _columns(count: int) -> int:
@@ -217,9 +213,7 @@ def _square(tone: Tone, x: float, y: float, side: float, inside: str = "") -> st
 def _marks(places: Sequence[tuple[Tile, float, float]], size: _Size) -> Iterator[str]:
     """One path for all marks of a state."""
     right, down = _INSET if size.names else (0, 0)
-    found: dict[Tone, list[str]] = {}
-    for tile, x, y in places:
-        found.setdefault(tile.tone, []).append(_strokes(tile.tone, x + right, y + down, size.mark))
+    found = gathered((each.tone, _strokes(each.tone, x + right, y + down, size.mark)) for each, x, y in places)
     for tone, strokes in found.items():
         if any(strokes):
             yield f'<path class="mark mark-{tone}" d="{"".join(strokes)}"/>'

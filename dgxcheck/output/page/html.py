@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain, repeat
+from collections.abc import Iterable, Iterator
+from itertools import chain, count, repeat
 
 from dgxcheck.output.page.blocks import (
     Bars,
@@ -30,7 +30,7 @@ _NO_LOADING = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 def render(page: Page) -> str:
     """The document."""
-    drawings = _Drawings()
+    ids = map("picture{}".format, count(1))
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -40,19 +40,8 @@ def render(page: Page) -> str:
         element("title", f"{page.status}: {page.title}"),
         element("style", Markup(css())),
     )
-    body = element("body", element("main", _top(page), *(_section(section, drawings) for section in page.sections)))
+    body = element("body", element("main", _top(page), *(_section(section, ids) for section in page.sections)))
     return f"<!DOCTYPE html>\n{element('html', head, Markup(chr(10)), body, lang='en')}\n"
-
-
-class _Drawings:
-    """Numbers the pictures of a page, whose titles need ids of their own."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def next_name(self) -> str:
-        self._count += 1
-        return f"picture{self._count}"
 
 
 def _top(page: Page) -> Markup:
@@ -66,15 +55,15 @@ def _top(page: Page) -> Markup:
     )
 
 
-def _section(section: PageSection, drawings: _Drawings) -> Markup:
-    return joined(Markup("\n"), element("section", element("h2", section.title), *_blocks(section.blocks, drawings)))
+def _section(section: PageSection, ids: Iterator[str]) -> Markup:
+    return joined(Markup("\n"), element("section", element("h2", section.title), *_blocks(section.blocks, ids)))
 
 
-def _blocks(blocks: Iterable[Block], drawings: _Drawings) -> Iterable[Markup]:
-    return (joined(_block(block, drawings), Markup("\n")) for block in blocks)
+def _blocks(blocks: Iterable[Block], ids: Iterator[str]) -> Iterable[Markup]:
+    return (joined(_block(block, ids), Markup("\n")) for block in blocks)
 
 
-def _block(block: Block, drawings: _Drawings) -> Markup:
+def _block(block: Block, ids: Iterator[str]) -> Markup:
     if isinstance(block, Paragraph):
         if block.code:
             return element("pre", Markup("\n".join(joined(line) for line in block.text.split("\n"))))
@@ -86,16 +75,16 @@ def _block(block: Block, drawings: _Drawings) -> Markup:
     if isinstance(block, Drawing):
         by_class = {"wide": block.pictures, "tall": block.tall} if block.tall else {"": block.pictures}
         return joined(*(
-            element("figure", Markup(svg.document(pictures, drawings.next_name())), class_=name)
+            element("figure", Markup(svg.document(pictures, next(ids))), class_=name)
             for name, pictures in by_class.items()
         ))  # fmt: skip
     if isinstance(block, Mosaic):
-        return element("figure", mosaic(block, drawings.next_name()))
+        return element("figure", mosaic(block, next(ids)))
     if isinstance(block, Fold):
-        return element("details", element("summary", block.title), *_blocks(block.blocks, drawings))
+        return element("details", element("summary", block.title), *_blocks(block.blocks, ids))
     if isinstance(block, ProblemBlock):
         head = element("h3", block.title)
-        return element("div", head, *_blocks(block.blocks, drawings), class_=f"problem {block.tone}")
+        return element("div", head, *_blocks(block.blocks, ids), class_=f"problem {block.tone}")
     return _table(block)
 
 
@@ -112,17 +101,14 @@ def _bars(bars: Bars) -> Markup:
         element(
             "tr",
             element("th", name, scope="row"),
-            element("td", element("span", element("span", style=f"width:{share:.1f}%", class_=_height(share)),
+            element("td", element("span", element("span", style=f"width:{share:.1f}%", class_="high" if share >= 99 else
+                                                  "middle" if share >= 80 else "low"),
                                   class_="gauge", aria_hidden="true")),
             element("td", f"{share:g}", class_="number"),
         )
         for name, share in bars.rows
     ]  # fmt: skip
     return element("table", element("caption", bars.caption), element("tbody", *rows), class_="bars")
-
-
-def _height(share: float) -> str:
-    return "high" if share >= 99 else "middle" if share >= 80 else "low"
 
 
 def _table(table: Table) -> Markup:
