@@ -27,7 +27,8 @@ def work(gpu: CudaGpu, clock: Clock) -> tuple[Flow, float]:
     """Launches of about ``LAUNCH_S`` each, and the floating-point operations of one."""
     out, stream = _result(gpu), gpu.stream()
     iterations = _iterations(gpu, clock, out, stream)
-    return _flow(gpu, out, stream, iterations), _flop(gpu, iterations)
+    flop = float(FLOP_PER_ITERATION) * iterations * THREADS * BLOCKS_PER_SM * gpu.sms
+    return _flow(gpu, out, stream, iterations), flop
 
 
 class ComputeLoad:
@@ -66,7 +67,3 @@ def _flow(gpu: CudaGpu, out: int, stream: int, iterations: int) -> Flow:
 def _launch(gpu: CudaGpu, out: int, stream: int, iterations: int) -> None:
     args = (ctypes.c_uint64(out), ctypes.c_uint32(iterations))
     gpu.launch("dgx_fma", stream, BLOCKS_PER_SM * gpu.sms, THREADS, *args)
-
-
-def _flop(gpu: CudaGpu, iterations: int) -> float:
-    return float(FLOP_PER_ITERATION) * iterations * THREADS * BLOCKS_PER_SM * gpu.sms

@@ -1,4 +1,4 @@
-"""Copy bandwidth by copy engine and by kernel, in GB/s (1e9 bytes)."""
+"""Copy bandwidth by copy engine and by kernel, in GB/s (1e9 bytes): alone, of pairs that share a link, of rings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.figures import Fact, figure
 from dgxcheck.cuda.timing import Clock, Flow
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import median
 
 THREADS, BLOCKS_PER_SM = 256, 8
 
@@ -49,7 +50,9 @@ def host_flows(gpu: CudaGpu, size: Size) -> tuple[Flow, Flow]:
 
 def device_copy(gpu: CudaGpu, clock: Clock, size: Size) -> Fact:
     """Within the GPU's memory; each byte is read and written, so it counts twice."""
-    flow, copied = _within(gpu, size)
+    copied = _beyond_cache(gpu, size)
+    target, origin = gpu.memory(copied.bytes), gpu.memory(copied.bytes)
+    flow = _flow(gpu, "cuMemcpyDtoDAsync_v2", target, origin, copied.bytes, times=2)
     return _figure(clock, [flow], copied, "read and written")
 
 
@@ -63,12 +66,12 @@ def device_copy_sm(gpu: CudaGpu, clock: Clock, size: Size) -> Fact:
 
 def p2p(a: CudaGpu, b: CudaGpu, clock: Clock, size: Size, enabled: bool = True) -> Fact:
     """From ``a``'s memory to ``b``'s, with peer access, or without, where the driver goes through the host."""
-    return _figure(clock, [peer_flow(a, b, size, enabled)], size, _access(enabled))
+    return _figure(clock, [peer_flow(a, b, size, enabled)], size, access_words(enabled))
 
 
 def p2p_both(a: CudaGpu, b: CudaGpu, clock: Clock, size: Size, enabled: bool = True) -> Fact:
     """Both directions at once, their sum."""
-    return _figure(clock, [peer_flow(a, b, size, enabled), peer_flow(b, a, size, enabled)], size, _access(enabled))
+    return _figure(clock, [peer_flow(a, b, size, enabled), peer_flow(b, a, size, enabled)], size, access_words(enabled))
 
 
 def peer_flow(a: CudaGpu, b: CudaGpu, size: Size, enabled: bool = True) -> Flow:
@@ -100,33 +103,21 @@ def sm_copy(gpu: CudaGpu, stream: int, target: int, origin: int, size: int) -> N
 
 def _down(gpu: CudaGpu, size: Size) -> Flow:
     host, target = gpu.host(size.bytes), gpu.memory(size.bytes)
-
-    def copy(stream: int) -> None:
-        gpu.use()
-        gpu.driver.call("cuMemcpyHtoDAsync_v2", target, host.address, size.bytes, stream)
-
-    return Flow(gpu, size.bytes, copy)
+    return _flow(gpu, "cuMemcpyHtoDAsync_v2", target, host.address, size.bytes)
 
 
 def _up(gpu: CudaGpu, size: Size) -> Flow:
-    host, origin = gpu.host(size.bytes), gpu.memory(size.bytes)
+    return _flow(gpu, "cuMemcpyDtoHAsync_v2", gpu.host(size.bytes).address, gpu.memory(size.bytes), size.bytes)
+
+
+def _flow(gpu: CudaGpu, function: str, target: int, origin: int, size: int, times: int = 1) -> Flow:
+    """Each copy counts ``times``."""
 
     def copy(stream: int) -> None:
         gpu.use()
-        gpu.driver.call("cuMemcpyDtoHAsync_v2", host.address, origin, size.bytes, stream)
+        gpu.driver.call(function, target, origin, size, stream)
 
-    return Flow(gpu, size.bytes, copy)
-
-
-def _within(gpu: CudaGpu, size: Size) -> tuple[Flow, Size]:
-    copied = _beyond_cache(gpu, size)
-    target, origin = gpu.memory(copied.bytes), gpu.memory(copied.bytes)
-
-    def copy(stream: int) -> None:
-        gpu.use()
-        gpu.driver.call("cuMemcpyDtoDAsync_v2", target, origin, copied.bytes, stream)
-
-    return Flow(gpu, 2 * copied.bytes, copy), copied
+    return Flow(gpu, times * size, copy)
 
 
 def _beyond_cache(gpu: CudaGpu, size: Size) -> Size:
@@ -135,7 +126,7 @@ def _beyond_cache(gpu: CudaGpu, size: Size) -> Size:
                 samples=size.samples)  # fmt: skip
 
 
-def _access(enabled: bool) -> str:
+def access_words(enabled: bool) -> str:
     return "peer access on" if enabled else "peer access off"
 
 
@@ -144,3 +135,36 @@ def _figure(clock: Clock, flows: Sequence[Flow], size: Size, what: str = "", eng
     copied = f"{engine}, {size.bytes // MIB} MiB x {size.repeats} {held}"
     method = f"{copied}, {what}" if what else copied
     return figure([sum(clock.rates(flows, size.repeats)) for _ in range(size.samples)], "GB/s", method)
+
+
+Peers = tuple[CudaGpu, CudaGpu]
+
+
+def shared(pairs: Sequence[Peers], clock: Clock, size: Size) -> Fact:
+    """GB/s of the first pair's copies while those of the others run too."""
+    flows = [peer_flow(a, b, size) for a, b in pairs]
+    for other in flows[1:]:
+        other.times = 2  # they are still at work when the first is through
+    rates = [clock.rates(flows, size.repeats)[0] for _ in range(size.samples)]
+    return figure(rates, "GB/s", f"ce, {size.bytes // MIB} MiB x {size.repeats}, {len(pairs)} pairs at once")
+
+
+def ring(order: Sequence[CudaGpu], others: Sequence[Sequence[CudaGpu]], clock: Clock, size: Size) -> Fact:
+    """Bus bandwidth of ring traffic: every GPU sends to both its neighbours at once, the other rings run meanwhile.
+
+    A ring is as fast as its slowest hop, in each of its two directions.
+    """
+    pairs = [pair for gpus in (order, *others) for way in (gpus, gpus[::-1]) for pair in _round(way)]
+    flows = [peer_flow(a, b, size) for a, b in pairs]
+    half = len(order)
+    samples, hops = [], []
+    for _ in range(size.samples):
+        rates = clock.rates(flows, size.repeats)[: 2 * half]
+        samples.append(min(rates[:half]) + min(rates[half:]))
+        hops.append(rates)
+    method = f"ce, {size.bytes // MIB} MiB x {size.repeats}, both ways round, {1 + len(others)} rings at once"
+    return figure(samples, "GB/s", method, hops=[round(median(rates), 3) for rates in zip(*hops, strict=True)])
+
+
+def _round(order: Sequence[CudaGpu]) -> list[Peers]:
+    return list(zip(order, (*order[1:], order[0]), strict=True))

@@ -55,7 +55,7 @@ def memory(gpu: CudaGpu, size: int = MEMORY_BYTES) -> Fact:
         for at, part in chunks:
             fill(gpu, stream, address + at, part, seed)
         for at, part in chunks:
-            bad, where = _check(gpu, stream, address + at, part, seed)
+            bad, where = Checker(gpu, stream).look(address + at, part, seed)
             wrong += bad
             first = at + where if first is None and where is not None else first
     return single(wrong, "words", f"sm, {len(PATTERNS)} patterns", checked=size, patterns=len(PATTERNS), first=first)
@@ -74,7 +74,7 @@ def sent(a: CudaGpu, b: CudaGpu, origin: int, target: int, seed: int, by_kernel:
     else:
         peer_copy(a, b, target, origin, PEER_BYTES, enabled=True)(stream_a)
     a.wait(stream_a)
-    return _check(b, stream_b, target, PEER_BYTES, seed)
+    return Checker(b, stream_b).look(target, PEER_BYTES, seed)
 
 
 def _ping_pong(a: CudaGpu, b: CudaGpu) -> tuple[int, int]:
@@ -108,10 +108,6 @@ def fill(gpu: CudaGpu, stream: int, address: int, size: int, seed: int) -> None:
     args = (ctypes.c_uint64(address), ctypes.c_uint64(size // 4), ctypes.c_uint32(seed))
     gpu.launch("dgx_fill", stream, 8 * gpu.sms, THREADS, *args)
     gpu.wait(stream)
-
-
-def _check(gpu: CudaGpu, stream: int, address: int, size: int, seed: int) -> tuple[int, int | None]:
-    return Checker(gpu, stream).look(address, size, seed)
 
 
 class Checker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 
-from dgxcheck.cuda.copies import Size, peer_flow
+from dgxcheck.cuda.copies import Size, access_words, peer_flow
 from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.figures import Fact, figure
 from dgxcheck.cuda.timing import Clock, Flow
@@ -19,8 +19,7 @@ def small_copy(a: CudaGpu, b: CudaGpu, clock: Clock, enabled: bool = True) -> Fa
     """us for a copy of 16 bytes from ``a`` to ``b``, in a queue of them."""
     flow = peer_flow(a, b, SMALL, enabled)
     samples = [1e6 * clock.seconds([flow], SMALL.repeats)[0] / SMALL.repeats for _ in range(SMALL.samples)]
-    access = "peer access on" if enabled else "peer access off"
-    return figure(samples, "us", f"ce, {SMALL.bytes} bytes x {SMALL.repeats}, {access}")
+    return figure(samples, "us", f"ce, {SMALL.bytes} bytes x {SMALL.repeats}, {access_words(enabled)}")
 
 
 def chase(a: CudaGpu, b: CudaGpu, clock: Clock) -> Fact:

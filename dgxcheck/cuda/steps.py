@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from dgxcheck.cuda import compute, concurrent, copies, integrity, latency
+from dgxcheck.cuda import compute, copies, integrity, latency
 from dgxcheck.cuda.copies import LONG, QUICK, SECOND, Size
 from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.figures import Fact, single, skipped
@@ -45,13 +45,9 @@ def _pair(function: Callable[..., Fact], enabled: bool) -> Callable[..., Fact]:
     )
 
 
-def _access(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
-    return single(selected[0].can_access(selected[1]), "", "cuDeviceCanAccessPeer")
-
-
 def _shared(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
     pairs = [(selected[0], selected[1]), *((gpus[a], gpus[b]) for a, b in step["with"])]
-    fact = concurrent.shared(pairs, clock, size_of(step, SECOND))
+    fact = copies.shared(pairs, clock, size_of(step, SECOND))
     return fact | {"with": step["with"], "hop": step["hop"]}
 
 
@@ -60,7 +56,7 @@ def _ring(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock) 
     if not all(a.can_access(b) and b.can_access(a) for a, b in pairwise(order)):
         return skipped("not-supported", "CUDA reports no peer access between neighbours on the ring")
     others = [[gpus[bdf] for bdf in bdfs] for bdfs in step["with"]]
-    fact = concurrent.ring(selected, others, clock, size_of(step, SECOND))
+    fact = copies.ring(selected, others, clock, size_of(step, SECOND))
     return fact | {"order": step["gpus"], "directions": 2}
 
 
@@ -77,7 +73,9 @@ _HOW: Mapping[str, Callable[..., Fact]] = {
     "device-copy-sm": _one(copies.device_copy_sm),
     "memory-integrity": _memory,
     "compute": lambda step, selected, gpus, clock: compute.fma(selected[0], clock),
-    "access": _access,
+    "access": lambda step, selected, gpus, clock: single(
+        selected[0].can_access(selected[1]), "", "cuDeviceCanAccessPeer"
+    ),
     "p2p-integrity": lambda step, selected, gpus, clock: integrity.between(selected[0], selected[1]),
     "p2p": _pair(copies.p2p, enabled=True),
     "p2p-both": _pair(copies.p2p_both, enabled=True),

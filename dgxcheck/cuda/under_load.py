@@ -55,12 +55,8 @@ def under_load(gpu: CudaGpu, clock: Clock, step: Mapping[str, Any], look: NvmlRe
     used = samples or late_samples
     figures = {name: _of([each[name] for each in used if each[name] is not None], name) for name in used[0]}
     what = "copies from the host and multiply-adds" if load is not None else "copies from the host"
-    return single(
-        None,
-        "",
-        f"NVML, {len(used)} sample{'' if len(used) == 1 else 's'} {'during' if samples else 'just after'} {what}",
-        **figures,
-    )
+    number = f"{len(used)} sample{'' if len(used) == 1 else 's'}"
+    return single(None, "", f"NVML, {number} {'during' if samples else 'just after'} {what}", **figures)
 
 
 def _of(values: list[Any], name: str) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dgxcheck.difference import facts, hardware, links, measured, nvlinks
+from dgxcheck.difference import facts, hardware, links, measured
 from dgxcheck.difference.matching import NOT_COMPARABLE, matched
 from dgxcheck.difference.model import Compared, Difference, Side, Trend
 from dgxcheck.facts.missing import Gap, Missing
 
 SUBJECTS = (
-    hardware.differences, links.differences, nvlinks.differences, facts.differences, measured.differences,
+    hardware.differences, links.pcie, links.nvlinks, facts.differences, measured.differences,
 )  # fmt: skip
 """In the order in which differences of one kind are shown."""
 _ORDER: tuple[Trend, ...] = ("worse", "better", "neutral")

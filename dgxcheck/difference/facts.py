@@ -24,7 +24,7 @@ _BY_HAND = frozenset((
     PciFunction.link_gen, PciFunction.link_width, PciFunction.max_link_gen, PciFunction.max_link_width,
     GpuPcie.link_width, GpuPcie.max_link_gen, GpuPcie.max_link_width, NvLink.up, Nvml.count,
 ))  # fmt: skip
-"""What ``links``, ``nvlinks`` and ``hardware`` compare from both ends."""
+"""What ``links`` and ``hardware`` compare from both ends."""
 _OF_THE_ASKER = frozenset((DeviceNode.opens, Memlock.own))
 _TWICE = frozenset((PciBars.bar1,))
 """Also in the list of the others."""
@@ -162,7 +162,9 @@ def _counter(of: Rows, was: Value, now: Value, device: str, bdf: str | None, con
     """One that fell was reset, which is neutral. Growth that has an allowance is judged by its rate, in ``health``."""
     of_life = said(of, "of_life") is True
     was, now = (0 if value == () else value for value in (was, now))
-    if not isinstance(was, int) or not isinstance(now, int) or _is_uncounted(of, of_life):
+    # harmless however much it grows, a share of time, or a part of a total
+    uncounted = of[-1].unit == "ns" or said(of, "most") is not None or (said(of, "any") is not None and not of_life)
+    if uncounted or not isinstance(was, int) or not isinstance(now, int):
         return
     lasts = continues or of_life
     base = was if lasts else 0
@@ -176,11 +178,6 @@ def _counter(of: Rows, was: Value, now: Value, device: str, bdf: str | None, con
         kind="worse" if grave and not reset else "neutral", area="counter", change=change, device=device, bdf=bdf,
         what=_what(of), old=was, new=now, message=f"{label(of)}: {arrow(was, now)} ({since})",
     )  # fmt: skip
-
-
-def _is_uncounted(of: Rows, of_life: bool) -> bool:
-    """Is it harmless however much it grows, a share of time, or a part of a total?"""
-    return of[-1].unit == "ns" or said(of, "most") is not None or (said(of, "any") is not None and not of_life)
 
 
 def _area(of: Rows) -> Area:

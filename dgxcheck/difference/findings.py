@@ -75,11 +75,11 @@ def _finding(
 ) -> Iterator[Difference]:
     """``cured``, ``passed``: the check passed on the new or old side, possibly with one finding for all devices."""
     was, now = (None if finding is None or finding.status == "skip" else finding.status for finding in (old, new))
-    if was == now or (RANK[was] if was else 0) == (RANK[now] if now else 0):
-        return
+    before_rank, rank = (RANK[status] if status else 0 for status in (was, now))
     finding = new or old
-    assert finding is not None
-    kind: Trend = "worse" if (RANK[now] if now else 0) > (RANK[was] if was else 0) else "better"
+    if rank == before_rank or finding is None:
+        return
+    kind: Trend = "worse" if rank > before_rank else "better"
     if now is None and not cured:
         kind = "neutral"  # no longer checked, or the device is missing: not a cure
     before, after = was or ("pass" if passed else "not checked"), now or ("pass" if cured else "not checked")

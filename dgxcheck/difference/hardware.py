@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, in_container
 from dgxcheck.facts.gpu import Nvml
-from dgxcheck.facts.host import BlockDevice, Storage
-from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.host import Storage
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.model import slot_of
 
@@ -62,8 +62,8 @@ def _described(side: Side, pair: Counterparts) -> str:
         for gpu in nvml.gpus:
             if gpu.bdf == device.bdf:
                 words += [gpu.name, gpu.serial if isinstance(gpu.serial, Missing) else f"serial {gpu.serial}"]
-    if device.kind != "gpu" and not isinstance(hcas, Missing):
-        words += [hca.hca_type for hca in hcas if hca.name == device.name]
+    if device.kind != "gpu":
+        words += [hca.hca_type for hca in rows(hcas) if hca.name == device.name]
     description = ", ".join(str(word).strip() for word in words if not isinstance(word, Missing))
     return (description or ("a GPU" if device.kind == "gpu" else "an adapter")) + _slot(side, pair)
 
@@ -95,12 +95,10 @@ def _functions(old: Side, new: Side) -> Iterator[Difference]:
     """NVSwitches, storage controllers and other network adapters, matched by bdf, then by vendor and device id."""
     devices = {device.bdf for side in (old, new) for device in side.topology.devices}
     lists = [side.snapshot.pci for side in (old, new)]
-    if any(isinstance(row, Missing) for row in lists):
+    if any(isinstance(listed, Missing) for listed in lists):
         return
-    before, after = (
-        {row.bdf: row for row in rows if row.bdf not in devices and _description(row)}
-        for rows in lists if not isinstance(rows, Missing)
-    )  # fmt: skip
+    before, after = ({row.bdf: row for row in rows(listed) if row.bdf not in devices and _description(row)}
+                     for listed in lists)  # fmt: skip
     old_rows = [row for bdf, row in before.items() if bdf not in after or _ids(after[bdf]) != _ids(row)]
     new_rows = [row for bdf, row in after.items() if bdf not in before or _ids(before[bdf]) != _ids(row)]
     for row in tuple(old_rows):
@@ -125,19 +123,16 @@ def _ids(row: PciFunction) -> tuple[object, object]:
 
 def _description(row: PciFunction) -> str:
     """Kind of a function; empty for bridges and others that are not compared."""
-    if isinstance(row.class_code, Missing):
-        return ""
-    if row.class_code >> 8 == OTHER_BRIDGE and row.vendor == NVIDIA:
+    if is_nvswitch(row):
         return "NVSwitch"
-    return _CLASSES.get(row.class_code >> 16, "")
+    return "" if isinstance(row.class_code, Missing) else _CLASSES.get(row.class_code >> 16, "")
 
 
 def _disks(old: Side, new: Side) -> Iterator[Difference]:
     """Disks by model and size: their names depend on the order of detection."""
-    sides = [_disks_by_kind(side) for side in (old, new)]
-    if sides[0] is None or sides[1] is None:
+    before, after = (_disks_by_kind(side) for side in (old, new))
+    if before is None or after is None:
         return
-    before, after = sides[0], sides[1]
     for key in sorted({*before, *after}, key=str):
         was, now = before.get(key, []), after.get(key, [])
         yield from (_disk("worse", "gone", name, key) for name in _surplus(was, now))
@@ -163,11 +158,7 @@ def _disks_by_kind(side: Side) -> dict[tuple[str, str], list[str]] | None:
     disks: dict[tuple[str, str], list[str]] = {}
     for disk in storage.disks:
         if disk.removable is not True and not disk.name.startswith(("md", "dm-")):
-            disks.setdefault(_kind_of(disk), []).append(disk.name)
+            model = "" if isinstance(disk.model, Missing) else disk.model.strip()
+            size = "" if isinstance(disk.size_bytes, Missing) else f"{disk.size_bytes / 1e9:.0f} GB"
+            disks.setdefault((model, size), []).append(disk.name)
     return disks
-
-
-def _kind_of(disk: BlockDevice) -> tuple[str, str]:
-    model = "" if isinstance(disk.model, Missing) else disk.model.strip()
-    size = "" if isinstance(disk.size_bytes, Missing) else f"{disk.size_bytes / 1e9:.0f} GB"
-    return model, size

@@ -1,8 +1,9 @@
-"""PCIe links that are narrower, wider, slower or faster than they were."""
+"""PCIe links that are narrower, wider, slower or faster than they were; NVLinks that are up on one side only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, arrow, judged
@@ -10,7 +11,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.paths import Hop, hops_above
 
 
-def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
+def pcie(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     """Each link above a device of both sides; except a GPU's current generation, which drops when idle."""
     places = {pair.old.bdf: pair.new.bdf for pair in devices.devices if pair.old and pair.new}
     names = {pair.new.bdf: pair.new.name for pair in devices.devices if pair.new}
@@ -44,3 +45,52 @@ def _link(old: Hop, new: Hop, name: str, gpu: bool) -> Iterator[Difference]:
                 message=f"link {new} is {words}: {arrow(spelling.format(was), spelling.format(now))}",
             )  # fmt: skip
             break
+
+
+SWITCH, UNKNOWN = "NVSwitch", "?"
+_REMOTE_SWITCH = 2
+Ends = tuple[str, str]
+
+
+def nvlinks(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
+    """Every pair of GPUs of both sides; a link counts if both of its ends report it up."""
+    bdfs = {pair.old.bdf: pair.new.bdf for pair in devices.gpus if pair.old and pair.new}
+    before, after = _counted(old, bdfs), _counted(new, {place: place for place in bdfs.values()})
+    if before is None or after is None:
+        return
+    names = {device.bdf: device.name for device in new.topology.gpus}
+    order = {device.bdf: place for place, device in enumerate(new.topology.gpus)}
+    unknown_ends = {a for a, b in (*before, *after) if b == UNKNOWN}
+    for ends in sorted({*before, *after}, key=lambda pair: [order.get(end, len(order)) for end in pair]):
+        was, now = before.get(ends, 0), after.get(ends, 0)
+        if was == now or unknown_ends & {*ends}:
+            continue
+        a, b = (names.get(end, end) for end in ends)
+        yield Difference(
+            kind=judged(was, now, more_is_better=True), area="nvlink", change="changed", device=f"{a} - {b}",
+            bdf=ends[0], what="nvlinks", old=was, new=now, unit="NVLinks",
+            message=f"NVLinks up: {arrow(was, now)}",
+        )  # fmt: skip
+
+
+def _counted(side: Side, bdfs: Mapping[str | None, str | None]) -> dict[Ends, int] | None:
+    """Links up per pair of GPUs that both sides have, by bus ids of the new side; None where unknown."""
+    rows = side.snapshot.nvlink
+    listed = {device.bdf for device in side.topology.gpus if device.index is not None}
+    if isinstance(rows, Missing) or not listed:
+        return None
+    ways: Counter[Ends] = Counter()
+    counts: dict[Ends, int] = {(now, UNKNOWN): 0 for was, now in bdfs.items() if now and was not in listed}
+    for row in rows:
+        if (bdf := bdfs.get(row.bdf)) is None:
+            continue
+        if isinstance(row.up, Missing):
+            counts[bdf, UNKNOWN] = 0
+        elif row.up and row.remote_type == _REMOTE_SWITCH:
+            counts[bdf, SWITCH] = counts.get((bdf, SWITCH), 0) + 1
+        elif row.up and not isinstance(row.remote_bdf, Missing) and (far := bdfs.get(row.remote_bdf)):
+            ways[bdf, far] += 1
+    for a, b in ways:
+        ends = (min(a, b), max(a, b))
+        counts[ends] = min(ways[a, b], ways[b, a])
+    return counts

@@ -39,19 +39,15 @@ def matched(old: Side, new: Side) -> Matched:
         comparable = bool(identities[0] & identities[1]) or old.namespace == new.namespace != ""
     usable = [kinds if comparable else {} for kinds in identities_by_device]
     gpus, nics = (
-        tuple(pair for pair in _paired(_of(old, kind), _of(new, kind), *usable) if _comparable(pair, old, new, kind))
+        tuple(pair for pair in _paired(_of(old, kind), _of(new, kind), *usable)
+              if (pair.old or _can_list(old, kind)) and (pair.new or _can_list(new, kind)))
         for kind in ("gpu", "nic")
-    )
+    )  # fmt: skip
     return Matched(gpus=gpus, nics=nics, comparable=comparable)
 
 
 def _of(side: Side, kind: str) -> list[Device]:
     return [device for device in side.topology.devices if (device.kind == "gpu") == (kind == "gpu")]
-
-
-def _comparable(pair: Counterparts, old: Side, new: Side, kind: str) -> bool:
-    """Is the device on both sides, or could the side that lacks it have listed it?"""
-    return (pair.old is not None or _can_list(old, kind)) and (pair.new is not None or _can_list(new, kind))
 
 
 def _can_list(side: Side, kind: str) -> bool:
@@ -94,7 +90,9 @@ def _paired(
     """Pairs in the order of the new side, devices missing from it last."""
 
     def same_identity(before: Device, after: Device) -> bool | None:
-        return _same_identity(old_ids.get(before.name, {}), new_ids.get(after.name, {}))
+        """By the first kind of identity that both have; None if they have none in common."""
+        was, now = old_ids.get(before.name, {}), new_ids.get(after.name, {})
+        return next((was[kind] == now[kind] for kind in KINDS if kind in was and kind in now), None)
 
     pairs: dict[str, Counterparts] = {}
     unmatched = [*old]
@@ -107,11 +105,6 @@ def _paired(
                 pairs[device.name] = Counterparts(old=before, new=device, replaced=replaced)
     gone = tuple(Counterparts(old=device, new=None) for device in unmatched)
     return (*(pairs.get(device.name, Counterparts(old=None, new=device)) for device in new), *gone)
-
-
-def _same_identity(old: Mapping[str, str], new: Mapping[str, str]) -> bool | None:
-    """Same device by the first kind of identity that both have? None if they have none in common."""
-    return next((old[kind] == new[kind] for kind in KINDS if kind in old and kind in new), None)
 
 
 def _same_place(old: Device, new: Device) -> bool:

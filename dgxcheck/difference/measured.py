@@ -66,12 +66,8 @@ def drifted(old: Measurement, new: Measurement) -> bool:
     was, now = old.number, new.number
     if was is None or now is None or abs(now - was) <= DRIFT * max(abs(was), abs(now)):
         return False
-    (low, high), (least, most) = ((min(samples), max(samples)) for samples in (_samples(old, was), _samples(new, now)))
-    return high < least or most < low
-
-
-def _samples(row: Measurement, number: float) -> tuple[float, ...]:
-    return (*row.samples, *row.runs, number)
+    before, after = ((*row.samples, *row.runs, number) for row, number in ((old, was), (new, now)))
+    return max(before) < min(after) or max(after) < min(before)
 
 
 def _words(row: Measurement) -> str:

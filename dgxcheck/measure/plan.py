@@ -5,12 +5,11 @@ First each GPU alone, then every ordered pair (integrity before bandwidth), last
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, combinations, permutations
 
 from dgxcheck.facts.cpulist import ranges
-from dgxcheck.facts.gpu import GpuModes
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.graph import nvlink_graph, search
 from dgxcheck.topology.model import Device, Topology
@@ -29,17 +28,12 @@ PROHIBITED = 2
 
 def skipped_gpus(gpus: Sequence[Device], facts: Snapshot) -> dict[str, Json]:
     """GPUs that cannot be measured in their configuration, by bus id: a ``skipped`` fact."""
-    rows: Mapping[str, GpuModes] = {} if isinstance(facts.gpu_modes, Missing) else {row.bdf: row for row in
-                                                                                    facts.gpu_modes}  # fmt: skip
+    modes_of = {row.bdf: row for row in rows(facts.gpu_modes)}
     skipped: dict[str, Json] = {}
-    for gpu in gpus:
-        if (modes := rows.get(gpu.bdf or "")) is None:
-            continue
+    for modes in filter(None, (modes_of.get(gpu.bdf or "") for gpu in gpus)):
         if modes.mig is True:
-            skipped[modes.bdf] = {
-                "skipped": "not-supported",
-                "detail": "MIG is enabled: an instance is not the whole GPU",
-            }
+            detail = "MIG is enabled: an instance is not the whole GPU"
+            skipped[modes.bdf] = {"skipped": "not-supported", "detail": detail}
         elif modes.compute_mode == PROHIBITED:
             skipped[modes.bdf] = {"skipped": "not-configured", "detail": "the compute mode is Prohibited"}
     return skipped

@@ -16,13 +16,9 @@ RATES = ("GB/s", "TFLOP/s", "us", "ns")
 
 
 def measure(
-    stage: CudaStage,
-    topology: Topology,
-    gpus: Sequence[Device],
-    facts: Snapshot,
-    progress: Progress,
+    stage: CudaStage, topology: Topology, gpus: Sequence[Device], facts: Snapshot, progress: Progress,
     long: bool = False,
-) -> dict[str, Json]:
+) -> dict[str, Json]:  # fmt: skip
     """The fact of every step by its key; without a usable CUDA driver only ``measure cuda all``."""
     skipped = plan.skipped_gpus(gpus, facts)
     measurable = [gpu for gpu in gpus if gpu.bdf not in skipped]

@@ -7,24 +7,14 @@ and ends when stdin does.
 from __future__ import annotations
 
 import json
-import time
 
 from dgxcheck.source.directory import DirectorySource
 from dgxcheck.survey import survey
 from dgxcheck.watch.readings import PROBES, readings
-from dgxcheck.workers.answers import answer, ask, done, first_line, leave, told_to_end
+from dgxcheck.workers.answers import at_intervals, first_line
 
 
 def main() -> None:
     plan = json.loads(first_line())
-    number, due = 0, time.monotonic()
-    while True:
-        key = f"reading {number}"
-        ask(key)
-        answer(key, readings(survey(DirectorySource(plan["root"]), PROBES)))
-        number += 1
-        due = max(due + plan["every_s"], time.monotonic())
-        if told_to_end(max(0.0, due - time.monotonic())):
-            break
-    done()
-    leave()
+    source = DirectorySource(plan["root"])
+    at_intervals("reading", plan["every_s"], lambda: readings(survey(source, PROBES)))

@@ -17,8 +17,8 @@ from dgxcheck.assessment.request import Request
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.facts.gpu import GpuModes
-from dgxcheck.facts.missing import BadInput, Json, Missing
-from dgxcheck.workers.answers import answer, ask, done, first_line, leave
+from dgxcheck.facts.missing import BadInput, Json, Missing, rows
+from dgxcheck.workers.answers import answer, ask, end, first_line
 
 JUDGEMENT = "judgement"
 
@@ -28,8 +28,7 @@ def main() -> None:
     plan = json.loads(first_line())
     ask(JUDGEMENT)
     answer(JUDGEMENT, _judged(plan))
-    done()
-    leave()
+    end()
 
 
 def _judged(plan: dict[str, Any]) -> dict[str, Json]:
@@ -62,8 +61,7 @@ def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
     }  # fmt: skip
 
 
-def _persistence(rows: tuple[GpuModes, ...] | Missing) -> Json:
+def _persistence(modes: tuple[GpuModes, ...] | Missing) -> Json:
     """False if any GPU has it off; null where that is not known."""
-    modes = [] if isinstance(rows, Missing) else [row.persistence for row in rows]
-    answered = [mode for mode in modes if isinstance(mode, bool)]
-    return None if not answered else all(answered)
+    answered = [row.persistence for row in rows(modes) if isinstance(row.persistence, bool)]
+    return all(answered) if answered else None

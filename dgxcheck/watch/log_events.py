@@ -55,9 +55,8 @@ def xid_event(bdf: str, number: int, more: str, times: int, seconds: float | Non
     """``more`` is what its line says after the number, ``times`` how often this GPU had it by now."""
     entry = meaning(number, None)
     text = f"Xid {number} ({entry.text}){f': {more}' if more else ''}"
-    return Event(
-        kind="xid", status=xid_status(entry, more, times), bdf=bdf, code=str(number), text=_cut(text), seconds=seconds
-    )
+    status = xid_status(entry, more, times)
+    return Event(kind="xid", status=status, bdf=bdf, code=str(number), text=_cut(text), seconds=seconds)
 
 
 def _xids(log: KernelLog, seen: Seen, past: bool) -> Iterator[Event]:
@@ -78,9 +77,8 @@ def _xids(log: KernelLog, seen: Seen, past: bool) -> Iterator[Event]:
 
 
 def _more(xid: Xid) -> str:
-    by = [f"pid {xid.pid}"] if xid.pid is not None else []
-    by += [xid.process] if xid.process else []
-    return ", ".join([*by, *([xid.text] if xid.text else [])])
+    by = "" if xid.pid is None else f"pid {xid.pid}"
+    return ", ".join(filter(None, (by, xid.process, xid.text)))
 
 
 def _off_bus(log: KernelLog, past: bool) -> Iterator[Event]:

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
-from dgxcheck.facts.infiniband import DOWNED, OF_THE_LINK, IbPort, PortState, counter_row
+from dgxcheck.facts.infiniband import DOWNED, OF_THE_LINK, PortState, counter_row
 from dgxcheck.facts.missing import Missing, rows
-from dgxcheck.facts.pci import AerDevice, AerErrors, PciFunction
+from dgxcheck.facts.pci import AerDevice, AerErrors
 from dgxcheck.survey import Snapshot
-from dgxcheck.watch.event import Event, EventKind
+from dgxcheck.watch.event import Event
 
 PROBES = ("pci", "aer", "infiniband", "ib_ports", "edac")
 """What is read: files of sysfs alone, so that no GPU is woken up."""
@@ -38,16 +38,11 @@ def watched(found: Mapping[str, int]) -> set[str]:
 
 def _links(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
     """Of GPUs, NVSwitches and adapters; a width of 0 is a link that is down."""
-    devices = rows(facts.infiniband)
-    adapters = {device.bdf for device in devices if device.is_vf is False}
+    adapters = {device.bdf for device in rows(facts.infiniband) if device.is_vf is False}
     for row in rows(facts.pci):
-        if row.bdf in adapters or _is_gpu_or_switch(row):
+        code = row.class_code if row.vendor == NVIDIA and isinstance(row.class_code, int) else 0
+        if row.bdf in adapters or code >> 16 == DISPLAY or code >> 8 == OTHER_BRIDGE:
             yield f"width {row.bdf}", row.link_width
-
-
-def _is_gpu_or_switch(row: PciFunction) -> bool:
-    code = row.class_code
-    return row.vendor == NVIDIA and isinstance(code, int) and (code >> 16 == DISPLAY or code >> 8 == OTHER_BRIDGE)
 
 
 def _aer(listed: tuple[AerDevice, ...] | Missing) -> Iterator[tuple[str, int | Missing]]:
@@ -59,19 +54,14 @@ def _aer(listed: tuple[AerDevice, ...] | Missing) -> Iterator[tuple[str, int | M
 
 
 def _ports(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
-    devices = rows(facts.infiniband)
-    bdfs = {device.name: device.bdf for device in devices}
+    bdfs = {device.name: device.bdf for device in rows(facts.infiniband)}
     for device in rows(facts.ib_ports):
         for port in rows(device.ports):
             bdf = bdfs.get(port.device)
             where = f"{port.device}/{port.port} {bdf if isinstance(bdf, str) else ''}".strip()
             yield f"port state {where}", port.state
-            yield from ((f"port {name} {where}", value) for name, value in _errors(port))
-
-
-def _errors(port: IbPort) -> Iterator[tuple[str, int | Missing]]:
-    counters = {} if isinstance(port.counters, Missing) else port.counters
-    return ((name, counters[name]) for name in OF_THE_LINK if name in counters)
+            counters = {} if isinstance(port.counters, Missing) else port.counters
+            yield from ((f"port {name} {where}", counters[name]) for name in OF_THE_LINK if name in counters)
 
 
 def _memory(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
@@ -98,12 +88,12 @@ def changes(old: Mapping[str, int], new: Mapping[str, int], logged: Collection[t
 def _change(name: str, old: int, new: int, logged: Collection[tuple[str, str]]) -> Event | None:
     group, what, *where = name.split(" ")
     if group == "width":
-        return _link(what, old, new)
+        status = Status.WARN if new < old else Status.PASS
+        return Event(kind="link", status=status, bdf=what, code="width", text=f"PCIe link x{new}, was x{old}")
     if group == "port" and what == "state":
         return _port(where, old, new)
     if new <= old:
         return None
-    kind: EventKind = "counter"
     more = new - old
     bdf = where[-1] if ":" in where[-1] else ""
     if group == "aer":
@@ -119,20 +109,14 @@ def _change(name: str, old: int, new: int, logged: Collection[tuple[str, str]]) 
         text = f"{where[0]}: {what} grew by {more} to {new}{saturated}"
         status = Status.WARN if what == DOWNED else Status.PASS
     code = f"{group} {what}" if bdf and group == "aer" else f"{group} {what} {where[0]}"
-    return Event(kind=kind, status=status, bdf=bdf, code=code, text=text, count=more)
-
-
-def _link(bdf: str, old: int, new: int) -> Event:
-    status = Status.WARN if new < old else Status.PASS
-    return Event(kind="link", status=status, bdf=bdf, code="width", text=f"PCIe link x{new}, was x{old}")
+    return Event(kind="counter", status=status, bdf=bdf, code=code, text=text, count=more)
 
 
 def _port(where: list[str], old: int, new: int) -> Event:
     status = Status.PASS if new == PortState.ACTIVE else Status.WARN
     bdf = where[1] if len(where) > 1 else ""
-    return Event(
-        kind="port", status=status, bdf=bdf, code=where[0], text=f"port {where[0]} {_state(new)}, was {_state(old)}"
-    )
+    text = f"port {where[0]} {_state(new)}, was {_state(old)}"
+    return Event(kind="port", status=status, bdf=bdf, code=where[0], text=text)
 
 
 def _state(number: int) -> str:

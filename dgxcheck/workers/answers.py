@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import select
+import time
 
 SAY = 3
 """The descriptor that a worker answers on: 1 is /dev/null by then, a driver's library may print there."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
 
@@ -37,6 +39,19 @@ def told_to_end(seconds: float = 0.0) -> bool:
     return bool(select.select([0], [], [], seconds)[0])
 
 
+def at_intervals(name: str, every_s: float, look: Callable[[], Any]) -> NoReturn:
+    """Give what ``look`` sees as the answers to ``NAME 0``, ``NAME 1`` .. until told to end."""
+    number, due = 0, time.monotonic()
+    while True:
+        key = f"{name} {number}"
+        ask(key)
+        answer(key, look())
+        number += 1
+        due = max(due + every_s, time.monotonic())
+        if told_to_end(max(0.0, due - time.monotonic())):
+            end()
+
+
 def done() -> None:
     """All questions of the plan were asked."""
     os.write(SAY, b"done\n")
@@ -45,3 +60,9 @@ def done() -> None:
 def leave(code: int = 0) -> NoReturn:
     """End at once: the interpreter's shutdown runs the driver's own exit handlers, which can hang."""
     os._exit(code)
+
+
+def end() -> NoReturn:
+    """All was asked."""
+    done()
+    leave()

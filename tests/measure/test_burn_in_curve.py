@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.measure.burn_in.curve import MOST, QUANTITIES, Curve
+from dgxcheck.measure.burn_in.result import MOST, QUANTITIES, Curve
 
 
 def recorded(rows: list[dict[str, Any]], seconds: float) -> Any:

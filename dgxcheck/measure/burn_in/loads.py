@@ -100,9 +100,8 @@ class LoadWorkers:
         elif "failed" in fact:
             self._events.note("note", result.bdf, f"turn {name} left out from now on: {_reason(fact)}")
         elif wrong := result.turn(name, fact):
-            self._events.note(
-                "wrong-words", result.bdf, f"{wrong} wrong word{'' if wrong == 1 else 's'} in turn {name}", "fail"
-            )
+            words = f"{wrong} wrong word{'' if wrong == 1 else 's'} in turn {name}"
+            self._events.note("wrong-words", result.bdf, words, "fail")
 
     def _load_failed(self, result: BurnInResult, fact: Mapping[str, Any]) -> None:
         """Record an error of the driver: before the load began it never ran, after that it ended the load."""

@@ -8,13 +8,52 @@ from typing import Any
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.typical import median
-from dgxcheck.measure.burn_in.curve import Curve
 from dgxcheck.measure.burn_in.stop_rules import BITS, SlowdownThresholds, grown
 
 FIFTHS = 5
 SIGNED = ("tool", "how")
 _NO_RATES = ("wrong", "checked", "first")
 SLOWDOWN, HELD = 0x8, 0x8 | 0x40 | 0x80
+
+
+MOST = 120
+"""Points; beyond that, each two that follow each other are replaced by their mean."""
+QUANTITIES = ("temperature", "power_w", "sm_clock")
+
+
+class Curve:
+    """The samples of one GPU, each point the mean of as many samples as of every other."""
+
+    def __init__(self) -> None:
+        self._points: list[dict[str, float]] = []
+        self._open: list[Mapping[str, float]] = []
+        self._each = 1
+        """Samples of one point."""
+
+    def sample(self, row: Mapping[str, Any]) -> None:
+        """Add a sample; what is not a number is left out of the mean."""
+        self._open.append({name: float(row[name]) for name in QUANTITIES if isinstance(row.get(name), int | float)})
+        if len(self._open) == self._each:
+            self._points.append(_mean(self._open))
+            self._open = []
+        if len(self._points) == MOST:
+            self._points = [_mean(self._points[place : place + 2]) for place in range(0, MOST, 2)]
+            self._each *= 2
+
+    def fact(self, seconds: float) -> Json:
+        """``at`` in seconds since the start, and a list as long for each quantity; None where there is no value."""
+        points = [*self._points, *([_mean(self._open)] if self._open else [])]
+        step = seconds / len(points) if points else 0.0
+        at: list[Json] = [round((place + 0.5) * step, 1) for place in range(len(points))]
+        curves: dict[str, Json] = {
+            name: [round(point[name], 1) if name in point else None for point in points] for name in QUANTITIES
+        }
+        return {"at": at, **curves}
+
+
+def _mean(rows: list[Mapping[str, float]] | list[dict[str, float]]) -> dict[str, float]:
+    names = {name for row in rows for name in row}
+    return {name: sum(row[name] for row in rows if name in row) / sum(name in row for row in rows) for name in names}
 
 
 class BurnInResult:
@@ -75,11 +114,8 @@ class BurnInResult:
     def fact(self, seconds: float, limits: SlowdownThresholds) -> Json:
         """The fact after ``seconds`` under load."""
         if "value" not in self.start:
-            return (
-                {**self.start}
-                if self.start
-                else {"skipped": "dependency-failed", "detail": "the burn-in stopped before this load began"}
-            )
+            never = {"skipped": "dependency-failed", "detail": "the burn-in stopped before this load began"}
+            return {**(self.start or never)}
         clocks = sorted(self._clocks.elements())
         return {
             "value": round(seconds, 1),

@@ -62,9 +62,7 @@ def stop_for_samples(
     first: Sample, recent: Sequence[Sample], thresholds: SlowdownThresholds, held_s: float = HELD_S
 ) -> Stop | None:
     """Why the last of the ``recent`` samples ends the load; ``first`` was taken before the load."""
-    if not recent:
-        return None
-    for bdf, now in recent[-1]["gpus"].items():
+    for bdf, now in recent[-1]["gpus"].items() if recent else ():
         stop = _stop_for_gpu(bdf, first["gpus"].get(bdf, {}), now, thresholds) or _lasting_slowdown(bdf, recent, held_s)
         if stop is not None:
             return stop

@@ -78,8 +78,6 @@ class Watch:
         for name in totals:
             if growth := grown(self._aer, totals, name):
                 bdf, _, severity = name.partition(" ")
-                status = "fail" if severity == "fatal" else "warn"
-                self._events.note(
-                    "aer", bdf, f"{growth} new {severity} PCIe error{'' if growth == 1 else 's'} on {bdf}", status
-                )
+                text = f"{growth} new {severity} PCIe error{'' if growth == 1 else 's'} on {bdf}"
+                self._events.note("aer", bdf, text, "fail" if severity == "fatal" else "warn")
         self._aer |= {name: total for name, total in totals.items() if total is not None}

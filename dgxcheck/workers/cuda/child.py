@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from dgxcheck.cuda import environment
-from dgxcheck.workers.answers import answer, ask, done, leave
+from dgxcheck.workers.answers import answer, ask, end, leave
 
 SPENT = 9
 
@@ -39,8 +39,7 @@ def main() -> None:
     if not spent:
         ask("closing")
         session.close()
-    done()
-    leave()
+    end()
 
 
 def _nvml() -> Any:

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from dgxcheck.cuda import environment
-from dgxcheck.workers.answers import answer, ask, done, first_line, leave, told_to_end
+from dgxcheck.workers.answers import answer, ask, end, first_line, leave, told_to_end
 
 SPENT = 9
 
@@ -47,8 +47,7 @@ def main() -> None:
         session.close()
     else:
         answer("start", fact)
-    done()
-    leave()
+    end()
 
 
 def _burn(session: Any, plan: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -85,11 +84,9 @@ def _load(burn: Any, session: Any, plan: dict[str, Any]) -> dict[str, Any]:
             fact = skipped("busy", str(full))
         except CudaError as error:
             if error.code != OUT_OF_MEMORY and (name != "peer" or error.code in STICKY):
-                refused: dict[str, Any] = session.refused(error)
-                return refused | {"turn": name}
-            if error.code == OUT_OF_MEMORY:
-                fact = skipped("busy", str(error))
-            else:
+                return {**session.refused(error), "turn": name}
+            fact = skipped("busy", str(error))
+            if error.code != OUT_OF_MEMORY:
                 fact = failed(error)  # the neighbour may belong to one process alone
                 names.remove(name)
         answer(key, fact)

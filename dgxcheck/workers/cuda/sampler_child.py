@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dgxcheck.rootfs import read_bytes
-from dgxcheck.workers.answers import answer, ask, done, first_line, leave, told_to_end
+from dgxcheck.workers.answers import answer, ask, at_intervals, first_line
 from dgxcheck.workers.nvml.sampler import WAIT_S, NvmlSampler
 
 
@@ -22,17 +22,7 @@ def main() -> None:
     ask("idle")
     nvml = NvmlSampler()
     answer("idle", nvml.busy(plan["gpus"], min(WAIT_S, plan["wait_s"])))
-    number, due = 0, time.monotonic()
-    while True:
-        key = f"sample {number}"
-        ask(key)
-        answer(key, _sample(nvml, plan))
-        number += 1
-        due = max(due + plan["every_s"], time.monotonic())
-        if told_to_end(max(0.0, due - time.monotonic())):
-            break
-    done()
-    leave()
+    at_intervals("sample", plan["every_s"], lambda: _sample(nvml, plan))
 
 
 def _sample(nvml: NvmlSampler, plan: Mapping[str, Any]) -> dict[str, Any]:

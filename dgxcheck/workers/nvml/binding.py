@@ -69,34 +69,27 @@ def call(function: str, handles: tuple[Any, ...], args: tuple[int, ...]) -> Any:
 
 
 def init() -> bool | Missing:
-    """``nvmlInitWithFlags``; drivers before R390 may have ``nvmlInit_v2`` alone."""
+    """``nvmlInitWithFlags``; drivers before R390 may have ``nvmlInit_v2`` alone.
+
+    Where the library is there and not loaded, nvidia-ml-py calls it "not found" as well. dlerror(3) has no number: it
+    begins with the object that is at fault, which may be another one that this needs.
+    """
     try:
         _newest(pynvml.nvmlInit, lambda: pynvml._nvmlCheckReturn(pynvml._nvmlGetFunctionPointer("nvmlInit_v2")()))
     except pynvml.NVMLError_LibraryNotFound:
-        if (why := _linker_error()) is not None:
-            return why
+        try:
+            CDLL(_LIBRARY)
+        except OSError as error:
+            about, _, why = str(error).partition(": ")
+            if about != _LIBRARY or not why.endswith(os.strerror(errno.ENOENT)):
+                return Missing(Gap.GARBLED, "nvmlInit", f"{_LIBRARY} cannot be loaded: {error}", NOT_LOADABLE)
         raise
     return True
 
 
-def _linker_error() -> Missing | None:
-    """Why the library is not loaded though it is there; nvidia-ml-py calls that "not found" as well.
-
-    dlerror(3) has no number: it begins with the object that is at fault, which may be another one that this needs.
-    """
-    try:
-        CDLL(_LIBRARY)
-    except OSError as error:
-        about, _, why = str(error).partition(": ")
-        if about == _LIBRARY and why.endswith(os.strerror(errno.ENOENT)):
-            return None
-        return Missing(Gap.GARBLED, "nvmlInit", f"{_LIBRARY} cannot be loaded: {error}", NOT_LOADABLE)
-    return None
-
-
 def bdf_of(handle: Any) -> str:
     """The PCI function behind a handle as sysfs spells it: ``0000:06:00.0``."""
-    bus_id = str(_plain(_pci_info(handle))["busId"])
+    bus_id = str(_plain(call("nvmlDeviceGetPciInfo", (handle,), ()))["busId"])
     if (bdf := as_bdf(bus_id)) is None:
         raise ValueError(f"not a PCI bus id: {bus_id!r}")
     return bdf
@@ -117,11 +110,7 @@ def _newest(*calls: Callable[[], Any]) -> Any:
 
 def _either(*names: str) -> Callable[..., Any]:
     """One function under the names that it has in newer and older drivers."""
-    return lambda *args: _newest(*(partial(_named, name, *args) for name in names))
-
-
-def _named(function: str, *args: Any) -> Any:
-    return getattr(pynvml, function)(*args)
+    return lambda *args: _newest(*(lambda name=name: getattr(pynvml, name)(*args) for name in names))
 
 
 def _pci_struct(function: str, struct: type[Structure], *inputs: Any) -> Any:
@@ -130,31 +119,10 @@ def _pci_struct(function: str, struct: type[Structure], *inputs: Any) -> Any:
     return info
 
 
-def _pci_info(handle: Any) -> Any:
-    return _newest(
-        lambda: pynvml.nvmlDeviceGetPciInfo(handle),
-        lambda: _pci_struct("nvmlDeviceGetPciInfo_v2", pynvml.nvmlPciInfo_v2_t, handle),
-    )
-
-
-def _remote_pci_info(handle: Any, link: int) -> Any:
-    return _newest(
-        lambda: pynvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, link),
-        lambda: _pci_struct("nvmlDeviceGetNvLinkRemotePciInfo", pynvml.nvmlPciInfo_v2_t, handle, link),
-    )
-
-
-def _memory_info(handle: Any) -> Any:
-    return _newest(
-        lambda: pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2),
-        lambda: pynvml.nvmlDeviceGetMemoryInfo(handle),
-    )
-
-
-def _retired_pages(handle: Any, cause: int) -> Any:
-    return _newest(
-        lambda: pynvml.nvmlDeviceGetRetiredPages_v2(handle, cause),
-        lambda: [{"address": page} for page in pynvml.nvmlDeviceGetRetiredPages(handle, cause)],
+def _pci_info(function: str, older: str) -> Callable[..., Any]:
+    """Older drivers fill in the shorter struct alone, one under an older name of the function."""
+    return lambda *args: _newest(
+        lambda: getattr(pynvml, function)(*args), lambda: _pci_struct(older, pynvml.nvmlPciInfo_v2_t, *args)
     )
 
 
@@ -284,10 +252,18 @@ def _words(affinity: Any) -> list[int]:
 
 
 _SPECIAL: dict[str, Callable[..., Any]] = {
-    "nvmlDeviceGetPciInfo": _pci_info,
-    "nvmlDeviceGetNvLinkRemotePciInfo": _remote_pci_info,
-    "nvmlDeviceGetMemoryInfo": _memory_info,
-    "nvmlDeviceGetRetiredPages": _retired_pages,
+    "nvmlDeviceGetPciInfo": _pci_info("nvmlDeviceGetPciInfo", "nvmlDeviceGetPciInfo_v2"),
+    "nvmlDeviceGetNvLinkRemotePciInfo": _pci_info(
+        "nvmlDeviceGetNvLinkRemotePciInfo", "nvmlDeviceGetNvLinkRemotePciInfo"
+    ),
+    "nvmlDeviceGetMemoryInfo": lambda handle: _newest(
+        lambda: pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2),
+        lambda: pynvml.nvmlDeviceGetMemoryInfo(handle),
+    ),
+    "nvmlDeviceGetRetiredPages": lambda handle, cause: _newest(
+        lambda: pynvml.nvmlDeviceGetRetiredPages_v2(handle, cause),
+        lambda: [{"address": page} for page in pynvml.nvmlDeviceGetRetiredPages(handle, cause)],
+    ),
     "nvmlDeviceGetSramEccErrorStatus": _sram_status,
     "nvmlDeviceGetUnrepairableMemoryFlag": _unrepairable,
     "nvmlDeviceValidateInforom": _valid_inforom,

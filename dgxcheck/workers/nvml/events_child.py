@@ -12,7 +12,7 @@ from typing import Any
 
 from dgxcheck.facts.ids import MOST_GPUS
 from dgxcheck.facts.missing import Gap, Json, Missing, gap_to_json
-from dgxcheck.workers.answers import answer, ask, done, first_line, leave, told_to_end
+from dgxcheck.workers.answers import answer, ask, end, first_line, told_to_end
 from dgxcheck.workers.nvml import binding as calls
 
 OPEN = "open"
@@ -33,8 +33,7 @@ def main() -> None:
         ask(key)
         answer(key, _next(opened))
         number += 1
-    done()
-    leave()
+    end()
 
 
 def _open() -> Any:

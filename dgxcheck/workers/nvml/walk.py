@@ -83,7 +83,8 @@ def _walk(session: Session, plan: dict[str, Any]) -> None:
     for unit, name in product(units, plan["groups"]):
         for call in GROUPS[name]:
             if unit == "system":
-                _ask_system(session, call)
+                if call.scope == "system":
+                    _ask(session, call.function, "", (), *call.args)
             elif unit == "pairs":
                 _ask_pairs(session, call, list(gpus.values()))
             elif unit in gpus:
@@ -93,11 +94,6 @@ def _walk(session: Session, plan: dict[str, Any]) -> None:
 def _ask(session: Session, function: str, subject: str, handles: tuple[Any, ...], *args: int) -> Any:
     key = f"nvml {question(function, subject, *args)}"
     return session.ask(key, lambda: calls.call(function, handles, args))
-
-
-def _ask_system(session: Session, call: Quantity) -> None:
-    if call.scope == "system":
-        _ask(session, call.function, "", (), *call.args)
 
 
 def _ask_pairs(session: Session, call: Quantity, gpus: list[Gpu]) -> None:
