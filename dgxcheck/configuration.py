@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any, get_args
 
+from dgxcheck.facts.missing import did_you_mean
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.settings import THRESHOLDS, Acknowledgement, Settings, Severity
-from dgxcheck.suggestion import did_you_mean
 from dgxcheck.toml_file import load, plain, refuse, shown
 
 KEYS: Mapping[str, tuple[str, ...]] = {

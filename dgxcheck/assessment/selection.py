@@ -15,13 +15,12 @@ from dgxcheck.facts import catalogue
 from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.rootfs import decode, list_names, read_bytes
 from dgxcheck.settings import THRESHOLDS, Settings
-from dgxcheck.suggestion import did_you_mean
 
 SITE = "/etc/dgxcheck/config.toml"
 

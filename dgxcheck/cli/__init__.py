@@ -11,9 +11,8 @@ import click
 
 from dgxcheck import __version__
 from dgxcheck.assessment.machine import LiveMachine
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.suggestion import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,10 +96,8 @@ def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> in
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except click.UsageError as error:
-        return _refuse(_worded(error))
     except click.ClickException as error:
-        return _refuse(error.format_message())
+        return _refuse(_worded(error) if isinstance(error, click.UsageError) else error.format_message())
     except BadInput as error:
         return _refuse(str(error))
     except (click.Abort, KeyboardInterrupt):
@@ -134,8 +131,9 @@ def _internal(error: Exception) -> int:
 
 
 def _refuse(message: str) -> int:
-    line = " ".join(message.split())
-    print(f"dgxcheck: {_visible(line)}", file=sys.stderr)
+    from dgxcheck.output.plain_text import visible
+
+    print(f"dgxcheck: {visible(' '.join(message.split()))}", file=sys.stderr)
     return INCOMPLETE
 
 
@@ -145,9 +143,3 @@ def _place(error: Exception) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace is not None else "?"
-
-
-def _visible(text: str) -> str:
-    from dgxcheck.output.plain_text import visible
-
-    return visible(text)

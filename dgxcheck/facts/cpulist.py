@@ -1,4 +1,4 @@
-"""The kernel's lists of CPUs: ``0-19,40-59``."""
+"""The kernel's lists of CPUs: ``0-19,40-59``; runs of numbers."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ def ranges(cpulist: str) -> tuple[range, ...] | None:
 def cpulist(runs: Iterable[range]) -> str:
     """Runs of CPU numbers in the kernel's form."""
     return ",".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def runs_of(numbers: Iterable[int]) -> list[range]:
+    """Ascending numbers as runs of those that follow each other."""
+    runs: list[range] = []
+    for number in numbers:
+        if runs and runs[-1].stop == number:
+            runs[-1] = range(runs[-1].start, number + 1)
+        else:
+            runs.append(range(number, number + 1))
+    return runs
 
 
 def difference(runs: Iterable[range], taken: Iterable[range]) -> Iterator[range]:

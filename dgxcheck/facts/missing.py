@@ -7,6 +7,7 @@ from enum import Enum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import TypeAlias, TypeVar
 
     T = TypeVar("T")
@@ -175,3 +176,22 @@ def gap_from_json(members: dict[str, Json], where: str) -> Missing:
 
 class BadInput(Exception):
     """What the user gave cannot be used; the message is one clear line: what, where, what to do."""
+
+
+_LONGEST = 80
+
+
+def did_you_mean(word: str, names: Collection[str], otherwise: str, most: int = 1, likeness: float = 0.6) -> str:
+    """Of a message: ``did you mean NAME?`` with up to ``most`` names of which the word is a part, else that begin with
+    a word without hyphens but for theirs (``dgx1``), else that are at least so like it (0 to 1); else ``otherwise``.
+    """
+    import re
+    from difflib import get_close_matches
+
+    part = word[:_LONGEST]
+    near = [name for name in names if part and part in re.split("[.-]", name)][:most]
+    if not near and len(part) > 2 and part.isalnum():
+        plain = {name: re.sub("[^a-z0-9]", "", name.lower()) for name in names}
+        near = sorted((name for name in names if plain[name].startswith(part.lower())), key=len)[:most]
+    near = near or get_close_matches(part, names, n=most, cutoff=likeness)
+    return f"did you mean {' or '.join(near)}?" if near else otherwise

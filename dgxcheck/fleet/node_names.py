@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, product
 
+from dgxcheck.facts.cpulist import runs_of
 from dgxcheck.facts.limits import NODE_RANGES, NODES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.typical import gathered
@@ -39,21 +40,9 @@ def folded(names: Iterable[str]) -> str:
 def _folded(before: str, width: int, after: str, numbers: list[int]) -> str:
     if not numbers:
         return before
-    ranges = [
-        f"{first:0{max(width, 1)}}" if first == last else f"{first:0{max(width, 1)}}-{last:0{max(width, 1)}}"
-        for first, last in _runs(sorted(numbers))
-    ]
+    ranges = ["-".join(f"{number:0{max(width, 1)}}" for number in dict.fromkeys((run[0], run[-1])))
+              for run in runs_of(sorted(numbers))]  # fmt: skip
     return f"{before}{ranges[0]}{after}" if len(numbers) == 1 else f"{before}[{','.join(ranges)}]{after}"
-
-
-def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    first = last = numbers[0]
-    for number in numbers[1:]:
-        if number != last + 1:
-            yield first, last
-            first = number
-        last = number
-    yield first, last
 
 
 def unfolded(text: str) -> tuple[str, ...]:

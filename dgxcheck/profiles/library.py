@@ -17,10 +17,9 @@ from typing import Any
 from dgxcheck import package_files
 from dgxcheck.facts.gpu import vgpus
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.missing import BadInput, Missing, did_you_mean
 from dgxcheck.profiles.model import Board, Profile, SelectedProfile
 from dgxcheck.profiles.parse import Boards, profile
-from dgxcheck.suggestion import did_you_mean
 from dgxcheck.survey import Snapshot
 from dgxcheck.toml_file import load
 from dgxcheck.topology.model import Device, Topology

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from dgxcheck.facts.missing import did_you_mean
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile, Wiring
-from dgxcheck.suggestion import did_you_mean
 from dgxcheck.toml_file import plain, refuse
 from dgxcheck.topology.model import PCI_CLASSES, PciClass
 from dgxcheck.topology.reference import ALL

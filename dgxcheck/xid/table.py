@@ -17,11 +17,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Literal, cast, get_args
 
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.package_files import FOLDER, read
-from dgxcheck.suggestion import did_you_mean
 
 Severity = Literal["fail", "repeated", "text", "warn", "application", "information"]
 """The worst first. repeated: warns, and fails if it occurs twice. text: the line itself says how severe it is

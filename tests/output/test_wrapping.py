@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.assessment import examine
+from dgxcheck.facts.missing import did_you_mean
 from dgxcheck.output.plain_text import wrap_sentences
 from dgxcheck.output.topo.matrix import matrix
-from dgxcheck.suggestion import did_you_mean
 
 WRAPPED = [
     ("one two three four five\n", 12, "one two\n  three four\n  five\n"),

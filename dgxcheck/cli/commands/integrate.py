@@ -6,10 +6,9 @@ import click
 
 from dgxcheck.cli import INCOMPLETE
 from dgxcheck.cli.options import emit, flag, option, output_file
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.integrate import COMMAND, INTEGRATIONS, Integration, command_problem, plan, write
 from dgxcheck.output.integrate import contents, listing, report
-from dgxcheck.suggestion import did_you_mean
 
 
 @click.command("integrate")

@@ -7,10 +7,9 @@ import os
 import click
 
 from dgxcheck.cli.options import emit, output_file
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.package_files import FOLDER, names, read
 from dgxcheck.rootfs import decode
-from dgxcheck.suggestion import did_you_mean
 
 _FOLDER = os.path.join(FOLDER, "schemas")
 

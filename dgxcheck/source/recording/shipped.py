@@ -6,11 +6,10 @@ import os
 
 from dgxcheck import package_files
 from dgxcheck.facts.limits import OVERLAY_DEPTH
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recording.load import OVERLAY, Recording, load, load_shipped, recording
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.suggestion import did_you_mean
 
 MADE = ("reconstructed", "overlay")
 """Kinds of provenance of what is no real machine."""
