@@ -168,10 +168,12 @@ def plan(integration: Integration, root: str = "/", command: str = COMMAND) -> t
             raise BadInput(f"{command}: must be an absolute path of letters, digits and ._+-")
         if not any(COMMAND in text for text in texts.values()):
             raise BadInput(f"{integration.name}: none of its files contains the path of dgxcheck")
-    return tuple(
-        _planned(source, _below(root, place), texts[source].replace(COMMAND, command), root)
-        for source, place in integration.files.items()
-    )
+    found = []
+    for source, where in integration.files.items():
+        place, text = _below(root, where), texts[source].replace(COMMAND, command)
+        state, reason = _state(place, text, root)
+        found.append(PlannedFile(source=source, place=place, text=text, state=state, reason=reason))
+    return tuple(found)
 
 
 def shipped_text(source: str) -> str:
@@ -206,11 +208,6 @@ def command_problem(files: Sequence[PlannedFile], root: str, command: str) -> Co
 
 def _below(root: str, place: str) -> str:
     return os.path.join(root, place.lstrip("/"))
-
-
-def _planned(source: str, place: str, text: str, root: str) -> PlannedFile:
-    state, reason = _state(place, text, root)
-    return PlannedFile(source=source, place=place, text=text, state=state, reason=reason)
 
 
 def _state(place: str, text: str, root: str) -> tuple[PlaceState, str]:

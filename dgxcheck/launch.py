@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 
 from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.host import Cpu, Host
-from dgxcheck.facts.infiniband import IbPort, PortState
+from dgxcheck.facts.infiniband import PortState
 from dgxcheck.facts.missing import BadInput, Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
@@ -81,26 +81,22 @@ def compute_ports(snapshot: Snapshot, topology: Topology) -> Mapping[str, tuple[
     """
     hcas = [device for device in topology.devices if device.kind == "nic" and device.bdf and device.is_vf is not True]
     below = [hca for hca in hcas if _class(topology, hca) in NEAR]
-    up = {hca.name: tuple(_up(snapshot, hca.name)) for hca in below or hcas}
+    up = {
+        hca.name: [port for each in rows(snapshot.ib_ports) if each.device == hca.name
+                   for port in rows(each.ports) if port.state is PortState.ACTIVE]
+        for hca in below or hcas
+    }  # fmt: skip
     layers = Counter(port.link_layer for ports in up.values() for port in ports if isinstance(port.link_layer, str))
     layer = layers.most_common(1)[0][0] if layers else None
-    return {
-        name: tuple(f"{name}:{port.port}" for port in ports if port.link_layer == layer)
-        for name, ports in up.items()
-        if any(port.link_layer == layer for port in ports)
-    }
+    found = {name: tuple(f"{name}:{port.port}" for port in ports if port.link_layer == layer)
+             for name, ports in up.items()}  # fmt: skip
+    return {name: ports for name, ports in found.items() if ports}
 
 
 def _class(topology: Topology, hca: Device) -> str:
     """The best way to any GPU; empty where none is known."""
     linked = {link.pci for gpu in topology.gpus if (link := topology.link(gpu, hca)).pci}
     return next((each for each in PCI_CLASSES if each in linked), "")
-
-
-def _up(snapshot: Snapshot, name: str) -> Iterator[IbPort]:
-    for device in rows(snapshot.ib_ports):
-        if device.device == name and not isinstance(device.ports, Missing):
-            yield from (port for port in device.ports if port.state is PortState.ACTIVE)
 
 
 def _nearest(topology: Topology, gpu: Device, fabric: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

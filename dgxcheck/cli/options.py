@@ -6,11 +6,13 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.facts.bdf import without_unplaced
@@ -161,6 +163,11 @@ def devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     return begin(of_gpus if "-i" in param.opts else names, last, before + comma)
 
 
+def given(ctx: click.Context, *names: str) -> list[str]:
+    """Those options of the names that the command line has."""
+    return [name for name in names if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
+
+
 def renderer(place: str) -> Callable[[Any], str]:
     """``health.page.as_html``: a function below ``dgxcheck.output``, imported when its format is asked for."""
     module, _, name = place.rpartition(".")
@@ -197,7 +204,7 @@ def emit(text: str, output: str | None, color: str = "never", form: str = "text"
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for the lines of a tree
-    try:
+    with writing_stdout():
         if form == "json" and sys.stdout.isatty():
             from dgxcheck.output.json_values import indented
 
@@ -212,8 +219,14 @@ def emit(text: str, output: str | None, color: str = "never", form: str = "text"
             text = colorize(text)
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+@contextmanager
+def writing_stdout() -> Iterator[None]:
+    """Where the reader has gone (head), click and rich would leave with 1."""
+    try:
+        yield
     except (BrokenPipeError, SystemExit):
-        # the reader has gone (head); click and rich would leave with 1 then
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise click.exceptions.Exit(3) from None
     except OSError as error:

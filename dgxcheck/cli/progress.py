@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dgxcheck.assessment.progress import BurnInProgress, HostNow, Progress, StepProgress
 from dgxcheck.facts.missing import Json
-from dgxcheck.output.plain_text import visible
+from dgxcheck.output.plain_text import fitted, visible
 
 if TYPE_CHECKING:
     from dgxcheck.output.progress import BurningIn, Measuring
@@ -70,7 +70,7 @@ class TerminalProgress(Progress):
 
     @contextmanager
     def waiting(self, seconds: float) -> Iterator[None]:
-        from dgxcheck.output.progress import clock, fitted
+        from dgxcheck.output.progress import clock
 
         until = time.monotonic() + seconds
         text = "reading the counters again in {}; Ctrl-C goes on without it"
@@ -82,8 +82,6 @@ class TerminalProgress(Progress):
         now: list[str] = []
 
         def lines(width: int, height: int) -> list[str]:
-            from dgxcheck.output.progress import fitted
-
             return fitted([f"reading {len(now)} of {len(names)}: {visible(now[-1])}"] if now else [], width)
 
         with _shown(lines):

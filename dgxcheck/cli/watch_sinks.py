@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import click
 
+from dgxcheck.cli.options import save, writing_stdout
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import watch
 from dgxcheck.output.watch import json_line
@@ -32,14 +33,9 @@ class LineSink:
         self._form = form
 
     def tell(self, reported: ReportedEvent) -> None:
-        try:
+        with writing_stdout():
             sys.stdout.write(f"{self._form(reported)}\n")
             sys.stdout.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            raise click.exceptions.Exit(3) from None
-        except OSError as error:
-            raise BadInput(f"stdout: cannot be written: {error.strerror}") from None
 
     def show(self, memory: Memory) -> None:
         return
@@ -94,8 +90,6 @@ class MetricsSink:
         self._due = min(self._due, time.monotonic() + 1.0)
 
     def show(self, memory: Memory) -> None:
-        from dgxcheck.cli.options import save
-
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + METRICS_S

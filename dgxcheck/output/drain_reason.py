@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 
 PREFIX = "dgxcheck: "
 BOUND = 250
@@ -56,9 +57,7 @@ def _joined(parts: Sequence[str], level: str) -> str:
 
 
 def _texts(items: Sequence[Item]) -> list[str]:
-    causes: dict[str, list[Item]] = {}
-    for item in items:
-        causes.setdefault(item.cause or f"{item.check} {item.subject}", []).append(item)
+    causes = gathered((item.cause or f"{item.check} {item.subject}", item) for item in items)
     return [_text(_lead(alike), len({each.subject for each in alike}) > 1) for alike in causes.values()]
 
 

@@ -83,21 +83,14 @@ def _numbered(labels: Mapping[str, str], number: int) -> Mapping[str, str]:
 
 def _labels(labels: Mapping[str, str]) -> str:
     """Without the empty ones: to Prometheus an empty label is the same as none."""
-    pairs = [f'{key}="{_escaped(value)}"' for key, value in labels.items() if value]
-    return "{" + ",".join(pairs) + "}" if pairs else ""
-
-
-def _escaped(value: str) -> str:
-    return visible(value).replace("\\", r"\\").replace('"', r"\"")
+    escaped = {key: visible(value).replace("\\", r"\\").replace('"', r"\"") for key, value in labels.items() if value}
+    return "{" + ",".join(f'{key}="{value}"' for key, value in escaped.items()) + "}" if escaped else ""
 
 
 def bus_id(bdf: str | None) -> str:
     """As NVML and dcgm-exporter spell it: ``00000000:0A:00.0``; empty where it is not known."""
-    text = shown(bdf)
-    if not text:
-        return ""
-    domain, _, rest = text.partition(":")
-    return f"{int(domain, 16):08X}:{rest.upper()}"
+    domain, _, rest = (shown(bdf) or "").partition(":")
+    return f"{int(domain, 16):08X}:{rest.upper()}" if domain else ""
 
 
 def gpu_labels(gpu: Device) -> dict[str, str]:

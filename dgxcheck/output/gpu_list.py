@@ -26,15 +26,11 @@ def text(rows: Sequence[ListedGpu], notes: Sequence[str], width: int | None) -> 
 
 
 def _cells(row: ListedGpu) -> tuple[str, ...]:
-    names = tuple(_cell(value, row.index is not None) for value in (row.name, row.uuid, row.serial))
-    index = str(row.index) if isinstance(row.index, int) else "?"
-    return (
-        index,
-        row.bdf if isinstance(row.bdf, str) else "-",
-        *names,
-        _cell(row.slot, True),
-        _cell(row.vbios, row.index is not None),
+    name, uuid, serial, vbios = (
+        _cell(value, row.index is not None) for value in (row.name, row.uuid, row.serial, row.vbios)
     )
+    index, bdf = str(row.index) if isinstance(row.index, int) else "?", row.bdf if isinstance(row.bdf, str) else "-"
+    return index, bdf, name, uuid, serial, _cell(row.slot, True), vbios
 
 
 def _cell(value: str | Missing, listed: bool) -> str:

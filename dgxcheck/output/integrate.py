@@ -25,17 +25,19 @@ def report(
     integration: Integration, files: Sequence[PlannedFile], written: bool, command: str, problem: CommandProblem
 ) -> str:  # fmt: skip
     """What would be written, or what was; then the steps that remain, and why ``command`` will not run."""
-    rows = [(_row_state(file, written), file.place + (f" ({file.reason})" if file.reason else "")) for file in files]
+    rows = [
+        ("written" if written and file.state == "new" else _STATES[file.state],
+         file.place + (f" ({file.reason})" if file.reason else ""))
+        for file in files
+    ]  # fmt: skip
     steps = [f"  {number}. {step}" for number, step in enumerate(integration.steps, 1)]
-    return lines(
-        [
-            f"{integration.name}: {integration.purpose}",
-            *(f"  {line}" for line in columns(rows)),
-            "Then:",
-            *steps,
-            *_notes(files, written, _PROBLEMS[problem].format(command)),
-        ]
-    )
+    return lines([
+        f"{integration.name}: {integration.purpose}",
+        *(f"  {line}" for line in columns(rows)),
+        "Then:",
+        *steps,
+        *_notes(files, written, _PROBLEMS[problem].format(command)),
+    ])  # fmt: skip
 
 
 def contents(files: Sequence[PlannedFile]) -> str:
@@ -43,10 +45,6 @@ def contents(files: Sequence[PlannedFile]) -> str:
     if len(files) == 1:
         return files[0].text
     return "\n".join(f"# {file.place}\n{file.text}" for file in files)
-
-
-def _row_state(file: PlannedFile, written: bool) -> str:
-    return "written" if written and file.state == "new" else _STATES[file.state]
 
 
 def _notes(files: Sequence[PlannedFile], written: bool, problem: str) -> list[str]:

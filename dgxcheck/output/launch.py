@@ -9,28 +9,24 @@ from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.missing import Missing
 from dgxcheck.launch import Placement
-from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.plain_text import visible
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.reference import matches
 
 
-def env(placed: Sequence[Placement]) -> str:
-    """``NCCL_IB_HCA`` for all processes; what differs by process is in comments, and set by ``dgxcheck bind``.
+def nccl_ib_hca(placed: Sequence[Placement]) -> str:
+    """``=mlx5_0:1,mlx5_1:1``; empty without a port.
 
     ``=`` in front of the list makes NCCL match whole names (src/misc/utils.cc, parseStringList).
     """
-    return lines(_exports(placed))
-
-
-def nccl_ib_hca(placed: Sequence[Placement]) -> str:
-    """``=mlx5_0:1,mlx5_1:1``; empty without a port."""
     ports = dict.fromkeys(port for placement in placed for port in sorted(placement.ports))
     return f"={','.join(ports)}" if ports else ""
 
 
-def _exports(placed: Sequence[Placement]) -> Iterator[str]:
+def env(placed: Sequence[Placement]) -> Iterator[str]:
+    """``NCCL_IB_HCA`` for all processes; what differs by process is in comments, and set by ``dgxcheck bind``."""
     yield "export CUDA_DEVICE_ORDER=PCI_BUS_ID"
     if hca := nccl_ib_hca(placed):
         yield f"export NCCL_IB_HCA='{visible(hca)}'"
@@ -43,17 +39,13 @@ def _exports(placed: Sequence[Placement]) -> Iterator[str]:
         yield visible(f"# local rank {rank}, {each.gpu.name} {each.gpu.bdf}: {port}CPUs {cpus}, NUMA node {node}")
 
 
-def rankfile(placed: Sequence[Placement], cores: Mapping[int, range]) -> str:
-    """``rank N=+n0 slot=A-B``: the cores of a NUMA node shared evenly among its GPUs; mpirun(1), Rankfiles."""
-    return lines(_ranks(placed, cores))
-
-
 def has_cores(placed: Sequence[Placement], cores: Mapping[int, range]) -> bool:
     """Has every GPU cores?"""
     return bool(placed) and all(placement.numa_node in cores for placement in placed)
 
 
-def _ranks(placed: Sequence[Placement], cores: Mapping[int, range]) -> Iterator[str]:
+def rankfile(placed: Sequence[Placement], cores: Mapping[int, range]) -> Iterator[str]:
+    """``rank N=+n0 slot=A-B``: the cores of a NUMA node shared evenly among its GPUs; mpirun(1), Rankfiles."""
     nodes = [placement.numa_node for placement in placed]
     for rank, each in enumerate(placed):
         run = None if isinstance(each.numa_node, Missing) else cores.get(each.numa_node)
@@ -68,14 +60,6 @@ def _ranks(placed: Sequence[Placement], cores: Mapping[int, range]) -> Iterator[
 _MODEL = re.compile(r"(?<![A-Za-z0-9])(?:RTX[ -]?)?[A-Z]{1,2}[0-9]{2,4}[A-Z]?(?![0-9])")
 
 
-def gres(snapshot: Snapshot, topology: Topology, placed: Sequence[Placement], cores: Mapping[int, range]) -> str:
-    """``Links`` counts NVLinks to each GPU in the order of the bus, -1 is the GPU itself; gres.conf(5).
-
-    ``File`` is the device node by the driver's minor number, which need not be NVML's index.
-    """
-    return lines(_gres(snapshot, topology, placed, cores))
-
-
 def has_nodes_and_cores(snapshot: Snapshot, placed: Sequence[Placement], cores: Mapping[int, range]) -> bool:
     """Has every GPU its device node and its cores?"""
     gpus = _gpus(snapshot)
@@ -83,9 +67,13 @@ def has_nodes_and_cores(snapshot: Snapshot, placed: Sequence[Placement], cores: 
     return bool(placed) and all(placement.gpu.bdf in minors and placement.numa_node in cores for placement in placed)
 
 
-def _gres(
+def gres(
     snapshot: Snapshot, topology: Topology, placed: Sequence[Placement], cores: Mapping[int, range]
 ) -> Iterator[str]:
+    """``Links`` counts NVLinks to each GPU in the order of the bus, -1 is the GPU itself; gres.conf(5).
+
+    ``File`` is the device node by the driver's minor number, which need not be NVML's index.
+    """
     gpus, host = _gpus(snapshot), snapshot.host
     sockets = host.cpu.sockets if isinstance(host, Host) and isinstance(host.cpu, Cpu) else len(cores)
     if isinstance(sockets, int) and len(cores) != sockets:
@@ -95,7 +83,9 @@ def _gres(
         if gpu is None or isinstance(gpu.minor, Missing):
             yield f"# {placement.gpu.name} {placement.gpu.bdf}: its device node is not known"
             continue
-        words = ["Name=gpu", *_type(gpu), f"File=/dev/nvidia{gpu.minor}"]
+        model = _MODEL.search(gpu.name) if isinstance(gpu.name, str) else None
+        kind = [f"Type={re.sub('[^a-z0-9]', '', model[0].lower())}"] if model else []  # v100 of Tesla V100-SXM2-16GB
+        words = ["Name=gpu", *kind, f"File=/dev/nvidia{gpu.minor}"]
         run = None if isinstance(placement.numa_node, Missing) else cores.get(placement.numa_node)
         words += [] if run is None else [f"Cores={run.start}-{run.stop - 1}"]
         links = _links(topology, placement, placed)
@@ -105,12 +95,6 @@ def _gres(
 
 def _gpus(snapshot: Snapshot) -> Mapping[str, Gpu]:
     return {gpu.bdf: gpu for gpu in snapshot.gpu.gpus} if isinstance(snapshot.gpu, Nvml) else {}
-
-
-def _type(gpu: Gpu) -> list[str]:
-    """``Type=v100`` of ``Tesla V100-SXM2-16GB``."""
-    found = _MODEL.search(gpu.name) if isinstance(gpu.name, str) else None
-    return [f"Type={re.sub('[^a-z0-9]', '', found[0].lower())}"] if found else []
 
 
 def _links(topology: Topology, each: Placement, placed: Sequence[Placement]) -> list[int]:
@@ -124,26 +108,21 @@ def _links(topology: Topology, each: Placement, placed: Sequence[Placement]) -> 
 _NAME = "feature.node.kubernetes.io/dgxcheck"
 
 
-def nfd(topology: Topology, placed: Sequence[Placement]) -> str:
-    """``NAMESPACE/NAME=VALUE`` a line; what is not known has no line, and so the node no label.
-
-    https://kubernetes-sigs.github.io/node-feature-discovery/stable/usage/customization-guide.html#feature-files
-    """
-    return lines([f"{_NAME}.{name}={value}" for name, value in _labels(topology, placed)])
-
-
 def has_graph(topology: Topology) -> bool:
     """Is every label known?"""
     return not isinstance(nvlink_graph(topology), Missing)
 
 
-def _labels(topology: Topology, placed: Sequence[Placement]) -> Iterator[tuple[str, str]]:
+def nfd(topology: Topology, placed: Sequence[Placement]) -> Iterator[str]:
+    """``NAMESPACE/NAME=VALUE`` a line; what is not known has no line, and so the node no label.
+
+    https://kubernetes-sigs.github.io/node-feature-discovery/stable/usage/customization-guide.html#feature-files
+    """
     if not placed:
         return
-    yield "gpus", str(len(placed))
-    yield "hca-ports", str(len({port for placement in placed for port in placement.ports}))
+    yield f"{_NAME}.gpus={len(placed)}"
+    yield f"{_NAME}.hca-ports={len({port for placement in placed for port in placement.ports})}"
     graph = nvlink_graph(topology)
-    if isinstance(graph, Missing):
-        return
-    equal = matches(graph, nvlink_generation(topology)) if graph.pairs else ()
-    yield "nvlink-graph", equal[0].name if equal else "other" if graph.pairs else "none"
+    if not isinstance(graph, Missing):
+        equal = matches(graph, nvlink_generation(topology)) if graph.pairs else ()
+        yield f"{_NAME}.nvlink-graph={equal[0].name if equal else 'other' if graph.pairs else 'none'}"

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from dgxcheck.facts.cpulist import ranges
-from dgxcheck.facts.gpu import GpuBoard
 from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing, rows
@@ -34,11 +33,11 @@ def render(snapshot: Snapshot, topology: Topology, placed: Sequence[Placement], 
     system = Element("system", version="1")
     cpus: dict[int, Element] = {}
     nodes: dict[str, Element] = {}
-    for device in _in_order(topology):
-        function = device.function
+    placed_devices = [device for device in topology.devices if device.bdf and device.is_vf is not True]
+    for device in sorted(placed_devices, key=lambda device: (_node(device), device.bdf)):
+        function, node = device.function, _node(device)
         if function is None or isinstance(function.path, Missing):
             continue
-        node = device.numa_node if isinstance(device.numa_node, int) else 0
         if node not in cpus:
             cpus[node] = SubElement(system, "cpu", _cpu(snapshot, node))
         at = _place(cpus[node], nodes, function.path, topology)
@@ -61,10 +60,8 @@ def _place(at: Element, nodes: dict[str, Element], path: Sequence[str], topology
     return at
 
 
-def _in_order(topology: Topology) -> list[Device]:
-    """By node, then bus id."""
-    placed = [device for device in topology.devices if device.bdf and device.is_vf is not True]
-    return sorted(placed, key=lambda device: (device.numa_node if isinstance(device.numa_node, int) else 0, device.bdf))
+def _node(device: Device) -> int:
+    return device.numa_node if isinstance(device.numa_node, int) else 0
 
 
 def _seen_by_nccl(path: Sequence[str], topology: Topology) -> list[str]:
@@ -109,19 +106,13 @@ def _gpu(at: Element, snapshot: Snapshot, topology: Topology, gpu: Device, place
     rank = next((number for number, each in enumerate(placed) if each.gpu is gpu), None)
     if rank is None:
         return
-    boards = rows(snapshot.gpu_board)
-    sm = next(_capability(boards, gpu), "")
-    dev = gpu.index if isinstance(gpu.index, int) else rank
-    attributes = {"dev": str(dev), "rank": str(rank)} | ({"sm": sm} if sm else {})
+    attributes = {"dev": str(gpu.index if isinstance(gpu.index, int) else rank), "rank": str(rank)}
+    for board in rows(snapshot.gpu_board):
+        if board.bdf == gpu.bdf and not isinstance(board.compute_capability, Missing):
+            attributes["sm"] = "{}{}".format(*board.compute_capability)
     element = SubElement(at, "gpu", attributes)
     for target, count, kind in _nvlinks(snapshot, topology, gpu):
         SubElement(element, "nvlink", {"target": target, "count": str(count), "tclass": kind})
-
-
-def _capability(boards: Sequence[GpuBoard], gpu: Device) -> Iterator[str]:
-    for board in boards:
-        if board.bdf == gpu.bdf and not isinstance(board.compute_capability, Missing):
-            yield f"{board.compute_capability[0]}{board.compute_capability[1]}"
 
 
 def _nvlinks(snapshot: Snapshot, topology: Topology, gpu: Device) -> Iterator[tuple[str, int, str]]:
@@ -129,27 +120,18 @@ def _nvlinks(snapshot: Snapshot, topology: Topology, gpu: Device) -> Iterator[tu
     links = [(other, topology.link(gpu, other)) for other in topology.gpus if other is not gpu]
     switched = [link.nvlinks for _, link in links if link.switched and link.nvlinks]
     if not switched:
-        yield from (
-            (other.bdf or "", link.nvlinks, _class_of(topology, other.bdf) or _GPU_CLASS)
-            for other, link in links
-            if link.nvlinks
-        )
+        for other, link in links:
+            if link.nvlinks:
+                yield other.bdf or "", link.nvlinks, _class_of(topology, other.bdf) or _GPU_CLASS
         return
-    switches = _switches(snapshot, topology, gpu)
+    switches = Counter(
+        each.remote_bdf for each in rows(snapshot.nvlink)
+        if each.bdf == gpu.bdf and each.up is True and isinstance(each.remote_bdf, str)
+        and _class_of(topology, each.remote_bdf) == _SWITCH_CLASS
+    )  # fmt: skip
     yield from ((bdf, count, _SWITCH_CLASS) for bdf, count in sorted(switches.items()))
     if (hidden := max(switched) - switches.total()) > 0:
         yield _NVSWITCHES, hidden, _SWITCH_CLASS
-
-
-def _switches(snapshot: Snapshot, topology: Topology, gpu: Device) -> Counter[str]:
-    """Links that are up to each NVSwitch of the PCI tree."""
-    links = rows(snapshot.nvlink)
-    return Counter(
-        link.remote_bdf
-        for link in links
-        if link.bdf == gpu.bdf and link.up is True and isinstance(link.remote_bdf, str)
-        and _class_of(topology, link.remote_bdf) == _SWITCH_CLASS
-    )  # fmt: skip
 
 
 def _class_of(topology: Topology, bdf: str | None) -> str:
@@ -163,21 +145,13 @@ def _nic(
 ) -> None:  # fmt: skip
     element = SubElement(at, "nic")
     attributes = {name: str(number) for name, number in zip(("rail", "plane"), way, strict=True) if number is not None}
-    devices = rows(snapshot.ib_ports)
-    guids = _guids(snapshot)
-    for device in devices:
-        if device.device == hca and not isinstance(device.ports, Missing):
-            for port in device.ports:
-                SubElement(element, "net", _net(port, guids) | {"name": f"{hca}{suffix}"} | attributes)
+    guids = {each.name: each.node_guid for each in rows(snapshot.infiniband) if isinstance(each.node_guid, str)}
+    for device in rows(snapshot.ib_ports):
+        for port in rows(device.ports) if device.device == hca else ():
+            SubElement(element, "net", _net(port, guids) | {"name": f"{hca}{suffix}"} | attributes)
 
 
 def _net(port: IbPort, guids: Mapping[str, str]) -> dict[str, str]:
     attributes = {"name": port.device, "port": str(port.port)}
     attributes |= {} if isinstance(port.rate, Missing) else {"speed": str(round(port.rate.gbit_per_s * 1000))}
-    return attributes | ({"guid": guids[port.device]} if port.device in guids else {})
-
-
-def _guids(snapshot: Snapshot) -> Mapping[str, str]:
-    """``0x`` and the hexadecimal digits of ``node_guid``, by device."""
-    devices = rows(snapshot.infiniband)
-    return {each.name: f"0x{each.node_guid.replace(':', '')}" for each in devices if isinstance(each.node_guid, str)}
+    return attributes | ({"guid": f"0x{guids[port.device].replace(':', '')}"} if port.device in guids else {})

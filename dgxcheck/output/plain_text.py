@@ -96,6 +96,17 @@ def _parted(head: list[str], body: list[list[str]], width: int, seam: int) -> li
     return found
 
 
+def fitted(texts: Iterable[str], width: int) -> list[str]:
+    """Lines cut to the width of the terminal."""
+    return [line if len(line) <= width else f"{line[: max(0, width - 1)]}…" for line in texts]
+
+
+def at_most(rows: Sequence[str], most: int | None, more: str = "and {} more; list them with -v") -> list[str]:
+    """The first rows, and how many there are beside; ``most`` None: all."""
+    left = 0 if most is None else len(rows) - most
+    return [*rows[:most], *([more.format(left)] if left > 0 else [])]
+
+
 def hidden_columns(heads: Sequence[str]) -> list[str]:
     """A line that names the columns hidden to fit; empty without any."""
     return [f"Columns hidden to fit: {', '.join(heads)} (complete in a pipe or with -o FILE)"] if heads else []

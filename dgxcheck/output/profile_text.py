@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.output.plain_text import columns, lines, visible
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile
 from dgxcheck.topology.model import PciClass
@@ -25,7 +26,7 @@ def shown(profile: Profile, boards: Mapping[str, Board]) -> str:
         if id in boards:
             rows += [("", "", ""), (visible(boards[id].name), "", id), *_rows(boards[id].numbers, BOARD_KEYS)]
     wiring = [
-        f"{_count(row.gpus, 'GPU')}: to other GPUs {_classes(row.to_gpus)}; to HCAs {_classes(row.to_hcas)}"
+        f"{counted(row.gpus, 'GPU')}: to other GPUs {_classes(row.to_gpus)}; to HCAs {_classes(row.to_hcas)}"
         for row in profile.wiring
     ]
     graph = [f"NVLink graph: {profile.nvlink_graph}"] if profile.nvlink_graph else []
@@ -59,10 +60,6 @@ def _rows(numbers: Mapping[str, Number], keys: Mapping[str, NumberRange]) -> lis
 
 def _classes(counts: Mapping[PciClass, int]) -> str:
     return " + ".join(f"{count} {name}" for name, count in counts.items()) or "none"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _entry(number: Number, names: Mapping[str, str]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dgxcheck.assessment.progress import HostNow
 from dgxcheck.facts.missing import Json
 from dgxcheck.measure.burn_in.stop_rules import BITS, grown
-from dgxcheck.output.plain_text import columns, visible
+from dgxcheck.output.plain_text import columns, fitted, visible
 
 _WIDE = 20
 _GIB = 1 << 30
@@ -33,11 +33,6 @@ def host_line(now: HostNow | None) -> list[str]:
         return []
     memory = f"{now.memory_available / _GIB:.1f} of {now.memory_total / _GIB:.1f} GiB memory available"
     return [f"host  CPUs {now.cpu_percent:.0f} % busy, load average {now.load:.1f}, {memory}"]
-
-
-def fitted(lines: Iterable[str], width: int) -> list[str]:
-    """Lines cut to the width of the terminal."""
-    return [line if len(line) <= width else f"{line[: max(0, width - 1)]}…" for line in lines]
 
 
 _MEASURE = "measure "

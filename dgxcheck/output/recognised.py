@@ -9,6 +9,7 @@ from dgxcheck.assessment.importing.bundle import Opened
 from dgxcheck.assessment.importing.recording import TextsRead
 from dgxcheck.assessment.importing.texts import InputText
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.cpulist import cpulist, runs_of
 from dgxcheck.readers.alarming import alarming
 from dgxcheck.readers.bundles.sections import Section
 
@@ -80,7 +81,7 @@ def _bundle(opened: Opened) -> Iterator[str]:
     for why, sections in groupby(sorted(bundle.sections, key=why_left), why_left):
         left = [*sections]
         if why:
-            yield f"left, {why}: {_titles(left)}"
+            yield f"left, {why}: {', '.join(dict.fromkeys(map(_title, left)))}"
     if opened.unowned:
         yield f"left, because their host is unknown: {', '.join(opened.unowned)}"
 
@@ -94,10 +95,6 @@ def _alarms(lines: Sequence[str], unread: Sequence[int]) -> Iterator[str]:
         yield f"          and {len(numbers) - MOST_ALARMS} more"
 
 
-def _lines(numbers: Sequence[int]) -> str:
-    return f"{'line' if len(numbers) == 1 else 'lines'} {_spans(numbers)}"
-
-
 def _why(section: Section) -> str:
     """Empty for a section that was read."""
     if section.absent:
@@ -107,11 +104,6 @@ def _why(section: Section) -> str:
     if section.lines:
         return ""
     return "without content" if not section.size else _LEFT
-
-
-def _titles(sections: Sequence[Section]) -> str:
-    names = [*dict.fromkeys(_title(section) for section in sections)]
-    return ", ".join(names)
 
 
 def _title(section: Section) -> str:
@@ -126,12 +118,7 @@ def _table(rows: Sequence[tuple[int, int, int, str]]) -> Iterator[str]:
         yield f"{first:>8} {lines:>7} {facts:>6}  {name}"
 
 
-def _spans(numbers: Sequence[int]) -> str:
-    """``3, 5-9`` of numbers from 0."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(f"{first + 1}" if first == last else f"{first + 1}-{last + 1}" for first, last in runs)
+def _lines(numbers: Sequence[int]) -> str:
+    """``lines 3, 5-9`` of numbers from 0."""
+    spans = cpulist(runs_of(number + 1 for number in numbers)).replace(",", ", ")
+    return f"{'line' if len(numbers) == 1 else 'lines'} {spans}"

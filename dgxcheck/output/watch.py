@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.exposition import STATES, VERDICT_VALUES, Series, bus_id, classic, metric
-from dgxcheck.output.plain_text import columns, lines, visible
+from dgxcheck.output.plain_text import at_most, columns, fitted, lines, visible
 from dgxcheck.watch.event import ReportedEvent, as_json
 from dgxcheck.watch.fold import Tally
 from dgxcheck.watch.memory import Memory
@@ -32,11 +33,9 @@ def text_line(reported: ReportedEvent) -> str:
 def described(reported: ReportedEvent) -> str:
     """The same without its date."""
     event = reported.event
-    again = ""
+    again = f" ({event.count} times)" if event.count > 1 else ""
     if reported.total > event.count:
         again = f" ({event.count} more, {reported.total} in all)"
-    elif event.count > 1:
-        again = f" ({event.count} times)"
     return visible("  ".join(filter(None, (level(event.status.value), event.bdf, f"{event.text}{again}"))))
 
 
@@ -64,7 +63,7 @@ def table(memory: Memory, date: str, width: int, height: int) -> str:
         for each in list(memory.ledger.recent)[-left:]
     ]
     body += ["Last events", *(events or ["  none"])]
-    return lines(_cut(visible(each), width) for each in [*head, *body][: max(1, height - 1)])
+    return lines(fitted(map(visible, [*head, *body][: max(1, height - 1)]), width))
 
 
 def _counted(tallies: Iterable[Tally]) -> list[str]:
@@ -78,15 +77,7 @@ def _counted(tallies: Iterable[Tally]) -> list[str]:
 
 
 def _block(title: str, rows: list[str], room: int) -> list[str]:
-    if not rows:
-        return []
-    shown = rows[:room]
-    more = [f"  and {len(rows) - len(shown)} more"] if len(shown) < len(rows) else []
-    return [title, *shown, *more, ""]
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"
+    return [title, *at_most(rows, room, "  and {} more"), ""] if rows else []
 
 
 def metrics(memory: Memory) -> str:
@@ -94,21 +85,18 @@ def metrics(memory: Memory) -> str:
     counted = [
         ({"pci_bus_id": bus_id(bdf), "event": kind, "code": code}, tally.count)
         for (bdf, kind, code), tally in memory.ledger.tallies.items()
-        if kind not in ("finding", "cleared", "verdict", "note")
+        if kind not in _UNCOUNTED
     ]
     verdict: list[Series] = [({}, STATES[memory.judged.verdict])] if memory.judged.verdict else []
-    bad: dict[str, int] = dict.fromkeys(("warn", "unknown", "fail"), 0)
-    for finding in memory.judged.findings.values():
-        bad[finding.status] = bad.get(finding.status, 0) + 1
-    return classic(
-        [
-            metric("watch_timestamp_seconds", "When the watch last wrote this.", [({}, round(time.time(), 3))]),
-            metric("watch_events_total", "Events by device, kind and code (number of an Xid).", counted),
-            metric("watch_lost_records_total", "Kernel log records overwritten unread.", [({}, memory.lost)]),
-            metric("watch_verdict", f"Of the last judgement: {VERDICT_VALUES}.", verdict),
-            metric("watch_findings", "Bad findings of it.", [({"status": name}, n) for name, n in bad.items()]),
-        ]
-    )
+    bad = Counter({"warn": 0, "unknown": 0, "fail": 0})
+    bad.update(finding.status for finding in memory.judged.findings.values())
+    return classic([
+        metric("watch_timestamp_seconds", "When the watch last wrote this.", [({}, round(time.time(), 3))]),
+        metric("watch_events_total", "Events by device, kind and code (number of an Xid).", counted),
+        metric("watch_lost_records_total", "Kernel log records overwritten unread.", [({}, memory.lost)]),
+        metric("watch_verdict", f"Of the last judgement: {VERDICT_VALUES}.", verdict),
+        metric("watch_findings", "Bad findings of it.", [({"status": name}, n) for name, n in bad.items()]),
+    ])  # fmt: skip
 
 
 _PRIORITIES = {"pass": 6, "warn": 4, "unknown": 4, "fail": 2}

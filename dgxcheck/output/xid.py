@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dgxcheck import __version__
 from dgxcheck.assessment.xid_explanation import Explanation
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.typical import gathered
 from dgxcheck.output.health.instructions import STEPS
 from dgxcheck.output.json_values import compact, members
 from dgxcheck.output.plain_text import columns, lines
@@ -34,10 +35,7 @@ def one(meanings: Sequence[Explanation], relations: Sequence[Relation]) -> str:
     for meaning in meanings:
         mnemonic = f" ({meaning.mnemonic})" if meaning.mnemonic else ""
         blocks += [f"{meaning.kind} {number}: {meaning.text}{mnemonic}", *columns([*_rows(meaning)]), ""]
-    effects: dict[Place, list[int]] = {}
-    for relation in relations:
-        if number in relation.causes:
-            effects.setdefault(relation.place, []).append(relation.effect)
+    effects = gathered((relation.place, relation.effect) for relation in relations if number in relation.causes)
     related = [
         *(("  Can cause", f"{_names(numbers)} on {PLACES[place]}") for place, numbers in effects.items()),
         *(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import click
-from click.core import ParameterSource
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli import INCOMPLETE
 from dgxcheck.cli.health import exit_code, failing
-from dgxcheck.cli.options import emit, flag, option, renderer, writing
+from dgxcheck.cli.options import emit, flag, given, option, renderer, writing
 from dgxcheck.fabric import reading
 from dgxcheck.fabric.judge import Judged, judge
 from dgxcheck.fabric.model import fabric_of
@@ -43,7 +42,7 @@ def command(
     ibnetdiscover runs on this host. Without --plan, what most machines do is taken for the plan.
     Exit code 0: pass; 1: warn; 2: fail; 3: unknown, also if a file holds nothing of a fabric.
     """
-    if files and ctx.get_parameter_source("timeout") is not ParameterSource.DEFAULT:
+    if files and given(ctx, "timeout"):
         raise click.UsageError("--timeout is for ibnetdiscover, which runs without FILE", ctx)
     cables = None if plan is None else reading.plan(plan)
     found = reading.outputs(files) if files else reading.live(timeout)
@@ -54,10 +53,8 @@ def command(
         from dgxcheck.fabric.boxes import boxes_of, joined
 
         judged = joined(judged, boxes_of(boxes))
-    verdict = Status[judged.verdict.upper()]
-    report = FabricReport(
-        judged=judged, exit_code=exit_code(verdict, fail_on), verbose=verbose
-    )
+    code = exit_code(Status[judged.verdict.upper()], fail_on)
+    report = FabricReport(judged=judged, exit_code=code, verbose=verbose)
     emit(renderer(f"fabric.{RENDERERS[form]}")(report), output, color, form, again=True)
     return report.exit_code
 

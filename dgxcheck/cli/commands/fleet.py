@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 
 import click
-from click.core import ParameterSource
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.health import exit_code, failing
-from dgxcheck.cli.options import emit, flag, option, renderer, writing
+from dgxcheck.cli.options import emit, flag, given, option, renderer, writing
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.fleet.node import NodeVerdict
@@ -67,10 +66,9 @@ def command(
     Exit code 0: pass; 1: warn; 2: fail; 3: unknown, also if a node has no result.
     """
     if history is not None:
-        given = [name for name in (*OF_WHERE, "where", "nodes", "gate", "max_age", "config")
-                 if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]  # fmt: skip
-        if results or given or form not in HISTORY:
-            wrong = results[0] if results else f"--{given[0].replace('_', '-')}" if given else f"--format {form}"
+        others = given(ctx, *OF_WHERE, "where", "nodes", "gate", "max_age", "config")
+        if results or others or form not in HISTORY:
+            wrong = results[0] if results else f"--{others[0].replace('_', '-')}" if others else f"--format {form}"
             raise click.UsageError(f"{wrong}: --history takes -v, --fail-on, -o and --format {', '.join(HISTORY)}", ctx)
         return _history(history, verbose, fail_on, form, output, color)
     if gate and form != "text":
@@ -79,17 +77,14 @@ def command(
         raise click.UsageError("--config names racks, for --format html", ctx)
     if where is not None and nodes is not None and not gate:
         raise click.UsageError("-n is for results that are there; with -w every node must have one", ctx)
-    if where is not None and ctx.get_parameter_source("max_age") is not ParameterSource.DEFAULT:
+    if where is not None and given(ctx, "max_age"):
         raise click.UsageError("--max-age is for results that are there; with -w every node is asked now", ctx)
-    if where is None:
-        idle = [name for name in OF_WHERE if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
-        if idle:
-            raise click.UsageError(f"--{idle[0]} is valid only with -w", ctx)
+    if where is None and (idle := given(ctx, *OF_WHERE)):
+        raise click.UsageError(f"--{idle[0]} is valid only with -w", ctx)
     if where is not None:
         if results and not results[0].startswith("-"):
             raise click.UsageError(f"{results[0]}: with -w only options of health are allowed, after --", ctx)
-        run = RemoteRun(where, results, program, worker, fanout, timeout)
-        fleet = _run_on_nodes(run)
+        fleet = _run_on_nodes(RemoteRun(where, results, program, worker, fanout, timeout))
     elif results:
         fleet = judge(results, () if nodes is None else wanted(nodes), max_age)
         if fleet.unread and not fleet.nodes:
@@ -97,17 +92,14 @@ def command(
             first = fleet.unread[0]
             raise BadInput(f"{first.where}: {first.why}{more if fleet.unread[1:] else ''}")
         if not fleet.nodes and not fleet.silent:
-            click.echo(
-                "dgxcheck: no results; in a folder, files named *.json, *.jsonl, *.ndjson, or these with .gz, are read",
-                err=True,
-            )
+            click.echo("dgxcheck: no results; in a folder, files named *.json, *.jsonl, *.ndjson, or these with .gz,"
+                       " are read", err=True)  # fmt: skip
     else:
         raise click.UsageError("give files or folders with results, - for stdin, or -w NODES", ctx)
     if gate:
         return _gate(fleet, nodes, output, color)
-    verdict = Status(fleet.verdict)
     racks = _racks(fleet, config) if form == "html" else {}
-    report = FleetReport(fleet, exit_code(verdict, fail_on), verbose, racks)
+    report = FleetReport(fleet, exit_code(Status(fleet.verdict), fail_on), verbose, racks)
     emit(renderer(f"fleet.{RENDERERS[form]}")(report), output, color, form, again=True)
     return report.exit_code
 

@@ -57,9 +57,8 @@ def command(
     leaves, notes = ({}, {}) if fabric is None else _fabric(fabric)
     judged = judge(*read(folder), leaves, notes)
     certain = any(each.what not in ("suspect", "path") for each in judged.blamed)
-    verdict = (
-        Status.FAIL if certain else Status.UNKNOWN if judged.unread else Status.WARN if judged.blamed else Status.PASS
-    )
+    verdict = Status.WARN if judged.blamed else Status.PASS
+    verdict = Status.FAIL if certain else Status.UNKNOWN if judged.unread else verdict
     code = exit_code(verdict, fail_on)
     report = PairsReport(judged, verdict.value, code, verbose)
     emit(renderer(f"fleet.pairs.{'text' if form == 'text' else 'as_json'}")(report), output, form=form)

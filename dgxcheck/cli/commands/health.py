@@ -6,7 +6,6 @@ import gc
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.machine import LiveMachine
@@ -14,7 +13,7 @@ from dgxcheck.assessment.request import Request, validate
 from dgxcheck.assessment.selection import has_nvidia_gpu, selected, site_settings, topic
 from dgxcheck.cli import health
 from dgxcheck.cli.health import RENDERERS, HealthOptions, exit_code, options, request_of
-from dgxcheck.cli.options import LightCommand, emit, renderer, width
+from dgxcheck.cli.options import LightCommand, emit, given, renderer, width
 from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import HealthReport
@@ -28,13 +27,13 @@ SCORE, PRIVILEGES = "score", "privileges"
 @click.command("health", cls=LightCommand)
 @options
 @click.pass_context
-def command(ctx: click.Context, /, **given: Any) -> int:
+def command(ctx: click.Context, /, **values: Any) -> int:
     """Check the health of the box and score it against its reference machine.
 
     No setting is changed, and only -e and --duration put load on the box. Exit code 0: pass; 1: warn; 2: fail; 3:
     unknown, also if nothing could be checked.
     """
-    asked = HealthOptions(**given)
+    asked = HealthOptions(**values)
     if asked.ticket and asked.brief:
         raise click.UsageError("--ticket and --brief cannot be combined", ctx)
     if (asked.ticket and asked.form not in ("text", "ticket")) or (asked.brief and asked.form != "text"):
@@ -54,8 +53,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     rules_alone = about is not None and bool(about.checks) and not about.key and asked.spec is None
     if about is not None and rules_alone and not has_nvidia_gpu(ctx.obj.root):
         return health.explain(about.checks, settings, output, asked.color)
-    by_default = ctx.get_parameter_source("deadline") is ParameterSource.DEFAULT
-    request = request_of(asked, settings, None if by_default else asked.deadline)
+    request = request_of(asked, settings, asked.deadline if given(ctx, "deadline") else None)
     validate(request, live=asked.spec is None)
     selected(request)
     debug, events = (None if path is None else _debug_log(path) for path in (asked.debug, events_file))

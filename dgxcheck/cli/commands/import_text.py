@@ -78,14 +78,10 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
             shown = named([f"{what} ({number})" for what, number in left.items()])
             number = counted(sum(left.values()), "fact")
             click.echo(f"{number} not taken: the box has its own {visible(shown)}", err=True)
-        from_where = visible(named(_names(reading)))
+        before = [] if reading.bundle is None else [reading.bundle.bundle.name]
+        from_where = visible(named([*before, *(each.name for each in reading.texts)]))
         click.echo(f"{visible(output)}: {counted(count, 'fact')} imported from {from_where}", err=True)
     return 3 if complaints else 0
-
-
-def _names(reading: TextsRead) -> list[str]:
-    before = [] if reading.bundle is None else [reading.bundle.bundle.name]
-    return before + [text.name for text in reading.texts]
 
 
 def _of_files(opened: Opened) -> list[str]:

@@ -8,7 +8,7 @@ from dgxcheck.assessment.gpu_list import gpu_list
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.cli.options import emit, option, reading, width, writing
 from dgxcheck.output import gpu_list as renderer
-from dgxcheck.output import provenance
+from dgxcheck.output.report import source_line
 
 
 @click.command("list")
@@ -28,6 +28,6 @@ def command(ctx: click.Context, form: str, spec: str | None, deadline: float, ou
     if form == "json":
         text = renderer.as_json(gpus.rows, notes, gpus.origin)
     else:
-        text = renderer.text(gpus.rows, [*notes, *provenance.line(gpus.origin)], width(output))
+        text = renderer.text(gpus.rows, [*notes, *source_line(gpus.origin)], width(output))
     emit(text, output, color, form)
     return 0 if gpus.complete else 3

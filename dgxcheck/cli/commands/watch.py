@@ -8,13 +8,12 @@ import shutil
 import sys
 
 import click
-from click.core import ParameterSource
 
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.progress import interruptible
 from dgxcheck.assessment.selection import site_settings
 from dgxcheck.cli import watch_sinks
-from dgxcheck.cli.options import deadline, flag, option, profiles, writable
+from dgxcheck.cli.options import deadline, flag, given, option, profiles, writable
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.profiles.library import by_name
@@ -52,10 +51,10 @@ def command(
 
     Nothing is repaired or changed. SIGTERM or Ctrl-C ends it. Exit code 0: it was ended; 3: it could not run.
     """
-    given = {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
-    if no_health and "every" in given:
+    named = {*given(ctx, *ctx.params)}
+    if no_health and "every" in named:
         raise click.UsageError("--every is how often the health is checked; --no-health never checks it", ctx)
-    if kernel_log is not None and (idle := sorted(given - _OF_SAVED_LOG)):
+    if kernel_log is not None and (idle := sorted(named - _OF_SAVED_LOG)):
         raise click.UsageError(f"--kernel-log watches nothing; leave out --{idle[0].replace('_', '-')}", ctx)
     if kernel_log is not None and form == "table":
         raise click.UsageError("--kernel-log has no table; give --format text or json", ctx)

@@ -6,6 +6,7 @@ from dgxcheck.cli.topo.question import Answer, Question
 from dgxcheck.facts.missing import Missing
 from dgxcheck.launch import cores_of_nodes, placements
 from dgxcheck.output import launch
+from dgxcheck.output.plain_text import lines
 
 
 def whole(asked: Question) -> Answer:
@@ -15,14 +16,14 @@ def whole(asked: Question) -> Answer:
     whole_box = bool(placed) and len(placed) == len(topology.gpus)
     if asked.form == "gres":
         complete = launch.has_nodes_and_cores(snapshot, placed, cores)
-        return launch.gres(snapshot, topology, placed, cores), whole_box and complete
+        return lines(launch.gres(snapshot, topology, placed, cores)), whole_box and complete
     if asked.form == "rankfile":
-        return launch.rankfile(placed, cores), whole_box and launch.has_cores(placed, cores)
+        return lines(launch.rankfile(placed, cores)), whole_box and launch.has_cores(placed, cores)
     if asked.form == "nfd":
-        return launch.nfd(topology, placed), whole_box and launch.has_graph(topology)
+        return lines(launch.nfd(topology, placed)), whole_box and launch.has_graph(topology)
     if asked.form == "nccl-xml":
         from dgxcheck.output import nccl_xml
 
         return nccl_xml.render(snapshot, topology, placed), whole_box and not topology.headline
     is_complete = not any(isinstance(fact, Missing) for each in placed for fact in (each.cpulist, each.numa_node))
-    return launch.env(placed), whole_box and is_complete
+    return lines(launch.env(placed)), whole_box and is_complete

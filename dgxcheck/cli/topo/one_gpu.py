@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from dgxcheck.assessment import gpu_list
 from dgxcheck.cli.topo.question import Answer, Question, exactly
-from dgxcheck.facts.missing import BadInput, Gap, Json, Missing
-from dgxcheck.output.json_values import either
+from dgxcheck.facts.missing import BadInput, Gap, Json, Missing, rows
+from dgxcheck.output.json_values import either, members
 from dgxcheck.output.topo import matrix as topo_text
 from dgxcheck.output.topo import one_gpu as topo_queries
 from dgxcheck.output.topo import path as topo_path
@@ -18,7 +18,7 @@ GpuFact = str | int | Missing | None
 
 def gpus_of_cpu(asked: Question) -> Answer:
     """``-c CPU``; a CPU that no NUMA node has is a typing error."""
-    lists = [node.cpulist for node in asked.snapshot.numa] if not isinstance(asked.snapshot.numa, Missing) else []
+    lists = [node.cpulist for node in rows(asked.snapshot.numa)]
     cores = [cpulist for cpulist in lists if isinstance(cpulist, str)]
     if cores and len(cores) == len(lists) and not any(topo_queries.holds(cpus, asked.value) for cpus in cores):
         raise BadInput(f"no CPU {asked.value}; the CPUs of the machine are {', '.join(cpus for cpus in cores if cpus)}")
@@ -30,11 +30,9 @@ def nearest(asked: Question) -> Answer:
     """``-n LEVEL -i ID``."""
     (gpu,) = exactly(asked.topology, asked.ids, 1, "-n")
     pairs = asked.snapshot.gpu_pairs
-    boards: set[frozenset[str]] | Missing
-    if isinstance(pairs, Missing):
-        boards = pairs
-    else:
-        boards = {frozenset((pair.a, pair.b)) for pair in pairs if pair.common_ancestor == 0}
+    boards = pairs if isinstance(pairs, Missing) else {
+        frozenset((pair.a, pair.b)) for pair in pairs if pair.common_ancestor == 0
+    }  # fmt: skip
     found, unknown = topo_queries.nearest(asked.topology, gpu, asked.value, boards)
     return _names(asked, "gpus_within_level", f"GPUs within level {asked.value} of {gpu.name}", found, unknown)
 
@@ -44,17 +42,12 @@ def gpu_path(asked: Question) -> Answer:
     a, b = exactly(asked.topology, asked.ids, 2, "-p")
     link = asked.topology.link(a, b)
     text = topo_path.sentence(a, b, link, topo_text.cell(link, False, asked.labels))
-    members: Json = {
-        "a": a.name,
-        "b": b.name,
-        "label": link.label,
-        "pci": link.pci,
-        "pci_reason": link.pci_reason or None,
-        "nvlinks": link.nvlinks,
+    found: Json = {
+        "a": a.name, "b": b.name, **members(link, "label pci pci_reason? nvlinks"),
         "nvlinks_reason": link.nvlink_reason or None,
-    }
+    }  # fmt: skip
     complete = link.label != "?" and link.nvlinks is not None
-    return asked.either(lambda: f"{text}\n{asked.notes()}", lambda: {"gpu_path": members}), complete
+    return asked.either(lambda: f"{text}\n{asked.notes()}", lambda: {"gpu_path": found}), complete
 
 
 def near_cpus(asked: Question) -> Answer:
@@ -80,17 +73,16 @@ def own_memory(asked: Question) -> Answer:
 
 
 def _names(asked: Question, member: str, question: str, found: Sequence[Device], unknown: Sequence[Device]) -> Answer:
-    gaps = asked.topology.gaps
     names: Json = {"gpus": [gpu.name for gpu in found], "not_known": [gpu.name for gpu in unknown]}
     return asked.either(
         lambda: topo_queries.listed(question, found, unknown) + asked.notes(), lambda: {member: names}
-    ), not unknown and not gaps
+    ), not unknown and not asked.topology.gaps
 
 
 def _per_gpu(asked: Question, what: str, value: Callable[[Device], GpuFact]) -> Answer:
     answers = [(gpu, value(gpu)) for gpu in gpu_list.gpus(asked.topology, asked.ids)]
-    members: list[Json] = [{"gpu": gpu.name, **either("node", found)} for gpu, found in answers]
+    nodes: list[Json] = [{"gpu": gpu.name, **either("node", found)} for gpu, found in answers]
     complete = not any(isinstance(found, Missing) and found.gap is not Gap.UNSUPPORTED for _, found in answers)
     return asked.either(
-        lambda: topo_queries.per_gpu(what, answers) + asked.notes(), lambda: {"numa_nodes": members}
+        lambda: topo_queries.per_gpu(what, answers) + asked.notes(), lambda: {"numa_nodes": nodes}
     ), complete

@@ -10,8 +10,8 @@ import click
 from dgxcheck.assessment.machine import Machine
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.output import provenance
 from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.report import source_line
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 
@@ -51,7 +51,7 @@ class Question(Record, kw_only=False):
     def notes(self) -> str:
         """What the matrix says below its legend, for the questions that show no matrix."""
         headline = [self.topology.headline] if self.topology.headline else []
-        remarks = [*map(visible, (*headline, *self.topology.notes)), *provenance.line(self.machine.origin)]
+        remarks = [*map(visible, (*headline, *self.topology.notes)), *source_line(self.machine.origin)]
         return lines(["", *remarks]) if remarks else ""
 
 

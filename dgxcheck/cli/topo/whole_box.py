@@ -5,8 +5,8 @@ from __future__ import annotations
 from dgxcheck.cli.topo.question import Answer, Question, two_devices
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
-from dgxcheck.output import provenance
 from dgxcheck.output.plain_text import visible
+from dgxcheck.output.report import source_line
 from dgxcheck.output.topo import matrix as topo_text
 from dgxcheck.topology.model import Topology
 
@@ -21,8 +21,10 @@ def matrix(asked: Question) -> Answer:
     nvlinks = not topology.headline and all(link.nvlinks is not None for link in topology.links)
     complete = nvlinks and _paths_known(topology)
     if asked.form == "nvidia-smi":
-        return _smi(asked, False), complete
-    remarks = [*reference_graph.text(topology), *provenance.line(asked.machine.origin)]
+        from dgxcheck.output.topo import nvidia_smi
+
+        return nvidia_smi.matrix(topology, False), complete
+    remarks = [*reference_graph.text(topology), *source_line(asked.machine.origin)]
     return asked.either(
         lambda: topo_text.matrix(topology, False, asked.labels, asked.width, remarks),
         lambda: reference_graph.as_json(topology),
@@ -33,8 +35,10 @@ def matrix_pci(asked: Question) -> Answer:
     """``-mp``: NVLink does not count."""
     complete = _paths_known(asked.topology)
     if asked.form == "nvidia-smi":
-        return _smi(asked, True), complete
-    remarks = provenance.line(asked.machine.origin)
+        from dgxcheck.output.topo import nvidia_smi
+
+        return nvidia_smi.matrix(asked.topology, True), complete
+    remarks = source_line(asked.machine.origin)
     return asked.either(
         lambda: topo_text.matrix(asked.topology, True, asked.labels, asked.width, remarks), dict
     ), complete
@@ -78,8 +82,7 @@ def tree(asked: Question) -> Answer:
     """``--tree``: complete where every link says how it is trained."""
     from dgxcheck.output.topo import tree as topo_tree
 
-    found = asked.snapshot.pci_names
-    names = {} if isinstance(found, Missing) else {ids: name for ids, name in found.items() if isinstance(name, str)}
+    names = asked.snapshot.pci_names
     return asked.either(
         lambda: topo_tree.tree(asked.topology, names) + asked.notes(), lambda: topo_tree.as_json(asked.topology)
     ), not asked.topology.gaps and topo_tree.all_links_known(asked.topology)
@@ -95,12 +98,6 @@ def rings(asked: Question) -> Answer:
         lambda: topo_rings.rings(asked.topology) + asked.notes(),
         lambda: topo_rings.as_json(asked.topology) | reference_graph.as_json(asked.topology),
     ), not isinstance(graph.nvlink_graph(asked.topology), Missing)
-
-
-def _smi(asked: Question, pci_only: bool) -> str:
-    from dgxcheck.output.topo import nvidia_smi
-
-    return nvidia_smi.matrix(asked.topology, pci_only)
 
 
 def _paths_known(topology: Topology) -> bool:

@@ -6,10 +6,9 @@ from collections import Counter
 
 from dgxcheck import __version__
 from dgxcheck.assessment.compare import Look
-from dgxcheck.difference.model import Difference
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import fields
-from dgxcheck.output.json_values import compact, source
+from dgxcheck.output.json_values import compact, members, source
 from dgxcheck.output.report import DiffReport
 
 SCHEMA = "dgxcheck/diff/1"
@@ -28,7 +27,9 @@ def render(report: DiffReport) -> str:
             "worse": counts["worse"], "better": counts["better"], "neutral": counts["neutral"],
             "exit_code": report.exit_code,
         },
-        "differences": [_difference(difference) for difference in comparison.differences],
+        "differences": [
+            {**members(each, " ".join(fields(each))), "unit": each.unit or None} for each in comparison.differences
+        ],
         "notes": [*comparison.notes],
     }  # fmt: skip
     return compact(whole)
@@ -36,8 +37,3 @@ def render(report: DiffReport) -> str:
 
 def _look(look: Look) -> Json:
     return {"source": source(look.origin), "score": look.score, "profile": look.against or None}
-
-
-def _difference(difference: Difference) -> Json:
-    members: dict[str, Json] = {name: getattr(difference, name) for name in fields(difference)}
-    return members | {"unit": difference.unit or None}

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.compare import Comparison, Look
 from dgxcheck.difference.model import Difference, Trend, Value
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.output import provenance
-from dgxcheck.output.diff.text import device_of, grouped, kinds_of
+from dgxcheck.output.diff.text import device_of, grouped, kinds_of, totals_of
 from dgxcheck.output.page import html, markdown
 from dgxcheck.output.page.blocks import Block, Cell, Drawing, Page, PageSection, Paragraph, Table, Tone
 from dgxcheck.output.picture import layout, svg
 from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, MarkTone, box, link, pair
 from dgxcheck.output.picture.shapes import Picture
 from dgxcheck.output.plain_text import visible
-from dgxcheck.output.report import DiffReport
+from dgxcheck.output.report import DiffReport, source_text
 from dgxcheck.output.topo.matrix import matrix
 from dgxcheck.output.topo.picture import title_of
 from dgxcheck.topology.model import Topology
@@ -29,8 +27,6 @@ _VERDICTS: dict[str, Tone] = {"worse": "fail", "better": "pass", "same": "pass"}
 def page_of(report: DiffReport) -> Page:
     """Result, differences, both pictures, and what could not be compared."""
     comparison = report.comparison
-    counts = Counter(difference.kind for difference in comparison.differences)
-    kinds: tuple[Trend, ...] = ("worse", "better", "neutral")
     sections = (
         PageSection(title="Differences", blocks=tuple(_differences(comparison))),
         PageSection(title="Wiring", blocks=tuple(_drawings(comparison))),
@@ -40,7 +36,7 @@ def page_of(report: DiffReport) -> Page:
         title="What has changed",
         status=comparison.verdict.upper(),
         tone=_VERDICTS[comparison.verdict],
-        lead=". ".join((", ".join(f"{counts[kind]} {kind}" for kind in kinds), *kinds_of(comparison))),
+        lead=". ".join((totals_of(comparison), *kinds_of(comparison))),
         facts=(
             ("Old", _described(comparison.old)),
             ("New", _described(comparison.new)),
@@ -58,7 +54,7 @@ def pictures_of(comparison: Comparison, widest: float = layout.WIDEST) -> tuple[
 
 def _described(look: Look) -> str:
     score = f"; score {look.score:g} of 100 against {visible(look.against)}" if look.score is not None else ""
-    return f"{provenance.describe(look.origin)}{score}"
+    return f"{source_text(look.origin)}{score}"
 
 
 def _picture(comparison: Comparison, look: Look, words: str, widest: float) -> Picture:
@@ -95,15 +91,10 @@ def _value(value: Value) -> str:
 
 
 def _drawings(comparison: Comparison) -> Iterator[Block]:
-    wide, tall = pictures_of(comparison), pictures_of(comparison, layout.TALL)
-    for look, *pictures in zip(_with_facts(comparison), wide, tall, strict=True):
-        if look.side is not None:
-            text = matrix(look.side.topology, False, "soc", None, [])
-            yield Drawing(pictures=(pictures[0],), tall=(pictures[1],), text=text)
-
-
-def _with_facts(comparison: Comparison) -> list[Look]:
-    return [look for look in (comparison.old, comparison.new) if look.side is not None]
+    sides = [look.side for look in (comparison.old, comparison.new) if look.side is not None]
+    pictures = zip(pictures_of(comparison), pictures_of(comparison, layout.TALL), strict=True)
+    for side, (wide, tall) in zip(sides, pictures, strict=True):
+        yield Drawing(pictures=(wide,), tall=(tall,), text=matrix(side.topology, False, "soc", None, []))
 
 
 _MARK_TONES: dict[Trend, MarkTone] = {"worse": "fail", "better": "better", "neutral": "way"}

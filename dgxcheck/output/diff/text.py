@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dgxcheck.assessment.compare import Comparison
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.difference.model import Difference
-from dgxcheck.output import provenance
+from dgxcheck.facts.typical import gathered
 from dgxcheck.output.plain_text import lines, visible
-from dgxcheck.output.report import DiffReport
+from dgxcheck.output.report import DiffReport, source_text
 
 FEW = 4
 """So many devices are named each; more that changed in the same way together."""
@@ -19,20 +19,27 @@ FEW = 4
 def render(report: DiffReport) -> str:
     """A paragraph per difference, then what could not be compared, then the result."""
     comparison = report.comparison
-    paragraphs = [_paragraph(alike) for alike in grouped(comparison.differences)]
-    counts = Counter(difference.kind for difference in comparison.differences)
-    totals = ", ".join(f"{counts[kind]} {kind}" for kind in ("worse", "better", "neutral"))
+    paragraphs = [
+        f"{alike[0].kind.upper():<7}  {visible(f'{device_of(alike)}: {alike[0].message}')}"
+        for alike in grouped(comparison.differences)
+    ]
     notes = [visible(f"Note: {note}.") for note in comparison.notes]
     return lines([
-        f"Old: {provenance.describe(comparison.old.origin)}.",
-        f"New: {provenance.describe(comparison.new.origin)}.",
+        f"Old: {source_text(comparison.old.origin)}.",
+        f"New: {source_text(comparison.new.origin)}.",
         *kinds_of(comparison),
         *(["", *paragraphs] if paragraphs else []),
         *(["", *notes] if notes else []),
         "",
         *_score(comparison),
-        f"Result: {comparison.verdict}; {totals}.",
+        f"Result: {comparison.verdict}; {totals_of(comparison)}.",
     ])  # fmt: skip
+
+
+def totals_of(comparison: Comparison) -> str:
+    """``1 worse, 0 better, 2 neutral``"""
+    counts = Counter(difference.kind for difference in comparison.differences)
+    return ", ".join(f"{counts[kind]} {kind}" for kind in ("worse", "better", "neutral"))
 
 
 def kinds_of(comparison: Comparison) -> list[str]:
@@ -43,9 +50,7 @@ def kinds_of(comparison: Comparison) -> list[str]:
 
 def grouped(differences: Iterable[Difference]) -> list[list[Difference]]:
     """Those that many devices have in common together, at the place of the first; the others alone."""
-    alike: dict[tuple[str, str], list[Difference]] = {}
-    for difference in differences:
-        alike.setdefault((difference.kind, difference.message), []).append(difference)
+    alike = gathered(((difference.kind, difference.message), difference) for difference in differences)
     return [group for those in alike.values() for group in ([those] if len(those) > FEW else [[one] for one in those])]
 
 
@@ -57,17 +62,9 @@ def device_of(alike: Sequence[Difference]) -> str:
     return f"{alike[0].device} {bdf}" if bdf and bdf not in alike[0].device else alike[0].device
 
 
-def _paragraph(alike: Sequence[Difference]) -> str:
-    return f"{alike[0].kind.upper():<7}  {visible(f'{device_of(alike)}: {alike[0].message}')}"
-
-
 def _score(comparison: Comparison) -> list[str]:
     old, new = comparison.old, comparison.new
-    if (
-        old.score is None
-        or new.score is None
-        or any(difference.area == "score" for difference in comparison.differences)
-    ):
+    if old.score is None or new.score is None or any(each.area == "score" for each in comparison.differences):
         return []
     against = visible(new.against) if old.against == new.against else f"{visible(old.against)}, {visible(new.against)}"
     return [f"Score: {old.score:g} -> {new.score:g} of 100 against {against}."]

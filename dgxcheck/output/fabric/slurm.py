@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.fabric.judge import Judged
 from dgxcheck.fabric.tiers import groups
@@ -26,17 +26,10 @@ class TreeSwitch(Record, kw_only=False):
 
 def conf(report: FabricReport) -> str:
     """``topology.conf``."""
-    return lines(map(visible, _conf(report.judged)))
-
-
-def _conf(judged: Judged) -> Iterator[str]:
-    found = tree(judged)
-    yield "# TopologyPlugin=topology/tree"
-    for switch in found:
-        if switch.nodes:
-            yield f"SwitchName={switch.name} Nodes={folded(switch.nodes)}"
-        else:
-            yield f"SwitchName={switch.name} Switches={folded(switch.switches)}"
+    below = [(each.name, f"Nodes={folded(each.nodes)}" if each.nodes else f"Switches={folded(each.switches)}")
+             for each in tree(report.judged)]  # fmt: skip
+    rows = ["# TopologyPlugin=topology/tree", *(f"SwitchName={name} {what}" for name, what in below)]
+    return lines(map(visible, rows))
 
 
 def yaml(report: FabricReport) -> str:

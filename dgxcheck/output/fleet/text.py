@@ -10,7 +10,7 @@ from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Outlier
 from dgxcheck.output.fleet import nvlink_racks
-from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.plain_text import at_most, lines, visible
 from dgxcheck.output.report import FleetReport
 
 COMMON = "so many nodes have one reason: look at image, driver, settings and profile first"
@@ -106,10 +106,7 @@ def section(title: str, rows: Iterable[str], most: int | None) -> Iterator[str]:
         return
     yield ""
     yield f"{title}:"
-    for row in rows[:most]:
-        yield visible(f"  {row}")
-    if most is not None and len(rows) > most:
-        yield f"  and {len(rows) - most} more; list them with -v"
+    yield from (visible(f"  {row}") for row in at_most(rows, most))
 
 
 def _kind(kind: KindOfFault) -> str:

@@ -27,7 +27,8 @@ def render(report: HealthReport) -> str:
     """Every finding, those that passed and those that skipped too."""
     assessment = report.assessment
     summary: dict[str, Json] = {status.value: count for status, count in counts(assessment.findings).items()}
-    diagnosis = assessment.diagnosis
+    diagnosis, accepted = assessment.diagnosis, sum(finding.acknowledged for finding in assessment.findings)
+    unmatched: list[Json] = [{"check": each.check, "device": each.device or None} for each in assessment.unmatched]
     causes: list[Json] = []
     remedy: Mapping[str, str] = {}
     if diagnosis.causes:
@@ -44,9 +45,9 @@ def render(report: HealthReport) -> str:
         "level": assessment.level,
         "verdict": assessment.verdict.value,
         "score": _score(assessment),
-        "summary": summary | _acknowledged(assessment) | {"exit_code": report.exit_code},
+        "summary": summary | ({"acknowledged": accepted} if accepted else {}) | {"exit_code": report.exit_code},
         "findings": [_finding(finding, remedy.get(finding.key, finding.remedy)) for finding in assessment.findings],
-        **_of_nothing(assessment),
+        **({"acknowledged_but_not_here": unmatched} if unmatched else {}),
         "causes": causes,
         "unexplained": list(diagnosis.unexplained),
         "measurements": [_measurement(figure) for figure in assessment.figures],
@@ -74,7 +75,7 @@ def _score(assessment: Assessment) -> Json:
 
 
 def _finding(finding: Finding, remedy: str) -> Json:
-    judgement = finding.judgement
+    judgement, entry = finding.judgement, finding.acknowledgement
     return {
         **members(finding, "key id"),
         "subject": _subject(finding.subject),
@@ -86,25 +87,8 @@ def _finding(finding: Finding, remedy: str) -> Json:
         "threshold_source": finding.source,
         "evidence": [{"where": item.where, "value": item.value} for item in judgement.evidence],
         "remedy": remedy,
-        **_acknowledgement(finding),
+        **({"acknowledged": members(entry, "reason expiry ceiling lapsed?")} if entry is not None else {}),
     }
-
-
-def _acknowledged(assessment: Assessment) -> dict[str, Json]:
-    """How many findings do not count; left out where there is none."""
-    count = sum(finding.acknowledged for finding in assessment.findings)
-    return {"acknowledged": count} if count else {}
-
-
-def _of_nothing(assessment: Assessment) -> dict[str, Json]:
-    """Left out where every acknowledgement names what is here."""
-    rows: list[Json] = [{"check": each.check, "device": each.device or None} for each in assessment.unmatched]
-    return {"acknowledged_but_not_here": rows} if rows else {}
-
-
-def _acknowledgement(finding: Finding) -> dict[str, Json]:
-    entry = finding.acknowledgement
-    return {} if entry is None else {"acknowledged": members(entry, "reason expiry ceiling lapsed?")}
 
 
 def _measurement(figure: Figure) -> Json:

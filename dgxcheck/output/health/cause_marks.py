@@ -32,11 +32,8 @@ def cause_marks(assessment: Assessment) -> list[Mark]:
     """
     found = {finding.key: finding for finding in assessment.findings}
     marks = [_mark(assessment, number, cause, found) for number, cause in enumerate(assessment.causes, 1)]
-    loose = set(assessment.diagnosis.unexplained)
-    for finding in worst_first(assessment.findings):
-        if finding.key in loose:
-            marks.append(_loose(len(marks) + 1, finding))
-    return marks
+    loose = enumerate(worst_first(assessment.unexplained), len(marks) + 1)
+    return [*marks, *(_loose(number, finding) for number, finding in loose)]
 
 
 def at_component(topology: Topology, component: Component, nvswitches: Component) -> Iterator[At]:
@@ -81,15 +78,8 @@ def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Fi
     tag = component.part or _TAGS.get(component.kind) or next((fault.word for fault in cause.faults), "")
     tag = "missing" if any(each[0] == "ghost" for each in at) else tag
     down = max((down_by_pair(topology).get(each, 0) for each in at if each[0] == "pair"), default=0)
-    return Mark(
-        number=number,
-        tone=_TONES[cause.severity],
-        sign=cause.severity.value.upper(),
-        tag=tag,
-        words=words,
-        at=at,
-        down=down,
-    )
+    return Mark(number=number, tone=_TONES[cause.severity], sign=cause.severity.value.upper(), tag=tag, words=words,
+                at=at, down=down)  # fmt: skip
 
 
 def _below_ports(topology: Topology, component: Component, explained: Sequence[Finding]) -> Iterator[At]:
@@ -124,6 +114,5 @@ def _loose(number: int, finding: Finding) -> Mark:
         at = (pair(subject.bdf, peer.bdf),) if subject.kind == peer.kind == "gpu" else (*at, box(peer.bdf))
     tag = finding.id.partition(".")[0] if subject.bdf else finding.id
     words = f"{finding.id} {subject_name(subject)}: {finding.judgement.message}"
-    return Mark(
-        number=number, tone=_TONES[finding.status], sign=finding.status.value.upper(), tag=tag, words=words, at=at
-    )
+    tone, sign = _TONES[finding.status], finding.status.value.upper()
+    return Mark(number=number, tone=tone, sign=sign, tag=tag, words=words, at=at)

@@ -8,9 +8,7 @@ from itertools import groupby
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Judgement
 from dgxcheck.components.component import Component
-from dgxcheck.components.fru import Fru
 from dgxcheck.diagnosis.action import PREPARATORY, Action, first_remedy, source_of
-from dgxcheck.diagnosis.confidence import Confidence
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.diagnosis.preserve import together
 from dgxcheck.diagnosis.recurrence import Recurrence
@@ -30,6 +28,7 @@ from dgxcheck.output.health.instructions import (
     preserve_text,
     recurrence_text,
     remedies_of,
+    step_text,
 )
 from dgxcheck.output.json_values import members
 from dgxcheck.output.plain_text import visible, wrapped
@@ -64,10 +63,17 @@ def as_text(assessment: Assessment, verbose: bool, width: int | None, elsewhere:
     return lines
 
 
+_HARD = ("reseat", "replace", "contact-vendor", "contact-host")
+"""Destroy evidence, even where they disturb nothing."""
+
+
 def save_first(causes: Sequence[Cause], elsewhere: bool = False) -> list[str]:
     """What to save before the steps that destroy it; a line or none."""
-    disturbing = [cause for cause in causes if any(map(_destroys_evidence, cause.actions))]
-    save = [preserve_text(preserve) for preserve in together(each for cause in disturbing for each in cause.preserve)]
+    preserved = together(
+        evidence for cause in causes if any(each.scope != "none" or each.step in _HARD for each in cause.actions)
+        for evidence in cause.preserve
+    )  # fmt: skip
+    save = [preserve_text(preserve) for preserve in preserved]
     return [visible(f"Save first{' on that host' if elsewhere else ''}: {'; '.join(save)}")] if save else []
 
 
@@ -83,10 +89,6 @@ def _alike(
 
     for key, alike in groupby(causes, said):
         yield key, [*alike]
-
-
-def _destroys_evidence(action: Action) -> bool:
-    return action.scope != "none" or action.step in ("reseat", "replace", "contact-vendor", "contact-host")
 
 
 def due(cause: Cause) -> str:
@@ -115,11 +117,9 @@ _LOGGED = frozenset({Fault.GPU_LOST_BEFORE, Fault.XID_NOTICE, Fault.NVSWITCH_WAT
 
 def again(cause: Cause, findings: Mapping[str, Finding]) -> str:
     """When the steps after the first are due: ``if it grows (limit 63 pages)``; ``findings`` by key."""
-    if cause.actions[0].urgency != "watch" or not cause.faults:
-        return "if the fault persists"
-    if {*cause.faults} <= _LOGGED:
+    if cause.actions[0].urgency == "watch" and cause.faults and {*cause.faults} <= _LOGGED:
         return "if it comes back"
-    if not {*cause.faults} <= _COUNTED:
+    if cause.actions[0].urgency != "watch" or not cause.faults or not {*cause.faults} <= _COUNTED:
         return "if the fault persists"
     limits = dict.fromkeys(filter(None, (_limit(findings[key].judgement) for key in cause.explains if key in findings)))
     return f"if it grows (limit {', '.join(limits)})" if limits else "if it grows"
@@ -164,9 +164,8 @@ _APPLY = ("reset-gpu", "reboot", "power-cycle")
 
 def _leads_to(action: Action, following: Sequence[Action]) -> bool:
     """Does the action help only together with the one that follows? ``following``: one action at least."""
-    return action.step in PREPARATORY or (
-        action.step == "change-setting" and first_remedy(tuple(following)).step in _APPLY
-    )
+    waits = action.step == "change-setting" and first_remedy(tuple(following)).step in _APPLY
+    return waits or action.step in PREPARATORY
 
 
 def as_json(assessment: Assessment) -> list[Json]:
@@ -195,15 +194,14 @@ def fru_lines(causes: Sequence[Cause]) -> Iterator[str]:
 
 def _action(action: Action, remedies: Remedies, due: Urgency) -> str:
     """One line; ``due`` is when the step before is due, which is not repeated."""
-    text, step = action_text(action, remedies), STEPS[action.step]
     notes = [f"disturbs {disturbed(action)}"] if action.scope != "none" else []
     notes += [URGENCIES[action.urgency]] if action.urgency != due else []
-    line = step if text == step else f"{step}: {text}"
+    line = step_text(action, remedies)
     return f"{line} ({'; '.join(notes)})" if notes else line
 
 
 def _cause(assessment: Assessment, cause: Cause, findings: Mapping[str, Finding]) -> Json:
-    when = conditions(cause.actions, again(cause, findings))
+    confidence, when = cause.confidence, conditions(cause.actions, again(cause, findings))
     actions: list[Json] = [
         _action_json(action, condition, cause.faults, findings)
         for action, condition in zip(cause.actions, when, strict=True)
@@ -214,18 +212,24 @@ def _cause(assessment: Assessment, cause: Cause, findings: Mapping[str, Finding]
         "explains": list(cause.explains),
         "faults": [fault.word for fault in cause.faults],
         "severity": cause.severity.value,
-        "confidence": _confidence(cause.confidence),
+        "confidence": {
+            **members(confidence, "level reason kinds among"), "unaffected": list(confidence.beside),
+            "others": [_component(component) for component in confidence.others], "text": confidence_text(confidence),
+        },
         "recurrence": None if cause.recurrence is None else _recurrence(cause.recurrence),
         "headline": headline(assessment, cause),
         "message": place(cause.component),
-        "frus": [_fru(unit) for unit in cause.frus],
+        "frus": [
+            {"name": unit.name, "bdf": shown(unit.bdf), **members(unit, "slot? serial? part_number? position?")}
+            for unit in cause.frus
+        ],
         "actions": actions,
         "action": actions[cause.actions.index(first_remedy(cause.actions))],
         "save_first": [
             {"command": list(evidence.command), "output": evidence.output or None, "text": preserve_text(evidence)}
             for evidence in cause.preserve
         ],
-    }
+    }  # fmt: skip
 
 
 def _action_json(
@@ -245,15 +249,6 @@ def _action_json(
     }
 
 
-def _confidence(confidence: Confidence) -> Json:
-    return {
-        **members(confidence, "level reason kinds among"),
-        "unaffected": list(confidence.beside),
-        "others": [_component(component) for component in confidence.others],
-        "text": confidence_text(confidence),
-    }
-
-
 def _recurrence(recurrence: Recurrence) -> Json:
     return {
         "xid": recurrence.number,
@@ -262,10 +257,6 @@ def _recurrence(recurrence: Recurrence) -> Json:
         "skipped": list(recurrence.skipped),
         "text": recurrence_text(recurrence),
     }
-
-
-def _fru(unit: Fru) -> Json:
-    return {"name": unit.name, "bdf": shown(unit.bdf), **members(unit, "slot? serial? part_number? position?")}
 
 
 def _component(component: Component) -> Json:

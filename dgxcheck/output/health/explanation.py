@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from textwrap import fill
 
@@ -12,14 +12,14 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.assessment.selection import Topic
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.diagnosis.action import Action, first_remedy
+from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.facts.missing import Missing
-from dgxcheck.output import provenance
 from dgxcheck.output.health.finding_lines import component_name, sentence
-from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, confidence_text, remedies_of
-from dgxcheck.output.plain_text import columns, lines, percent, visible, wrapped
+from dgxcheck.output.health.instructions import URGENCIES, confidence_text, remedies_of, step_text
+from dgxcheck.output.plain_text import at_most, columns, lines, percent, visible, wrapped
+from dgxcheck.output.report import source_line
 from dgxcheck.output.topo.tree import excerpt
 from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score.expectation import WEIGHTS, Expectation, Score
@@ -66,10 +66,9 @@ def on_box(
     in_full = len(ranked) == 1 or bool(ranked and ranked[0].status in BAD)
     text_lines.append(f"On this box, {counted(len(ranked), 'finding')}:" if ranked else "On this box: no such finding")
     if len(ranked) > 1:
-        text_lines += [f"  {sentence(finding)}" for finding in ranked[:_MOST]]
-        text_lines += [f"  and {len(ranked) - _MOST} more; list them with -v"] if ranked[_MOST:] else []
+        text_lines += [f"  {line}" for line in at_most([*map(sentence, ranked)], _MOST)]
     text_lines += ["", *_in_full(ranked[0], assessment)] if in_full else []
-    text_lines += ["", *provenance.line(assessment.origin)]
+    text_lines += ["", *source_line(assessment.origin)]
     return lines(wrapped(line, width, 20 if "─" in line else 11) for line in text_lines)
 
 
@@ -90,7 +89,8 @@ def _in_full(finding: Finding, assessment: Assessment) -> list[str]:
     for number, each in enumerate(judgement.evidence[:_MOST_EVIDENCE]):
         lines.append(f"  {'Evidence:' if not number else '         '}  {visible(f'{each.where} = {each.value}')}")
     lines += _blame(finding, assessment)
-    if finding.subject.bdf and (place := excerpt(assessment.topology, _names(assessment), finding.subject.bdf)):
+    names, bdf = assessment.snapshot.pci_names, finding.subject.bdf
+    if bdf and (place := excerpt(assessment.topology, names, bdf)):
         lines += ["  Place:", *(f"    {line}" for line in place)]
     return lines
 
@@ -107,24 +107,13 @@ def _blame(finding: Finding, assessment: Assessment) -> list[str]:
             return [
                 f"  Blames:    {visible(component_name(cause.component))}{also}",
                 f"  Sure:      {visible(confidence_text(cause.confidence))}",
-                f"  First:     {visible(f'{_step(first, remedies)} ({due})')}",
+                f"  First:     {visible(f'{step_text(first, remedies)} ({due})')}",
             ]
     if finding.status not in BAD:
         return []
     blamed = [visible(component_name(component)) for component in finding.blames[:_MOST_EVIDENCE]]
     could = [f"  Blames:    {' or '.join(blamed)}"] if blamed else []
     return [*could, f"  First:     {visible(finding.remedy)}"]
-
-
-def _step(action: Action, remedies: Mapping[str, str]) -> str:
-    """``reboot``, or ``reset GPU: nvidia-smi -r ..``: the name of a step is not repeated."""
-    step, text = STEPS[action.step], action_text(action, remedies)
-    return step if text in ("", step) else f"{step}: {text}"
-
-
-def _names(assessment: Assessment) -> dict[str, str]:
-    names = assessment.snapshot.pci_names
-    return {} if isinstance(names, Missing) else {key: name for key, name in names.items() if isinstance(name, str)}
 
 
 def score_text(score: Score | None, choice: SelectedProfile | None, level: str) -> str:
@@ -137,7 +126,9 @@ def score_text(score: Score | None, choice: SelectedProfile | None, level: str) 
         if parts:
             mean = f"{score.areas[area]:g}" if area in score.areas else "-"
             table.append((area, f"weight {weight}", mean, "", "", "", ""))
-        table += [_cells([*same]) for _, same in groupby(sorted(parts, key=lambda each: each.id), key=_alike)]
+        parts.sort(key=lambda each: each.id)
+        alike = groupby(parts, lambda each: (each.id, _reading(each.measured), each.expected))
+        table += [_cells([*same]) for _, same in alike]
     total = "none" if score.total is None else f"{score.total:g}"
     head = f"{visible(choice.profile.title)}, level {level}: score {total}, coverage {percent(score.coverage)}"
     return lines([head, *_reasons(score), "", *columns(table)])
@@ -147,14 +138,8 @@ def _reasons(score: Score) -> list[str]:
     """Why the score is less than the mean of its areas, or none."""
     if score.gpus_uncertain:
         return ["No score: only the GPU model is known, and the number of GPUs is not the reference machine's."]
-    lines = []
-    if score.usable_gpus < 1:
-        lines.append(f"{score.usable_gpus:.0%} of the GPUs can be used, and the score is no higher.")
-    return lines
-
-
-def _alike(each: Expectation) -> tuple[str, str, float]:
-    return each.id, _reading(each.measured), each.expected
+    usable = f"{score.usable_gpus:.0%} of the GPUs can be used, and the score is no higher."
+    return [usable] if score.usable_gpus < 1 else []
 
 
 def _cells(same: list[Expectation]) -> tuple[str, ...]:
@@ -178,22 +163,16 @@ def privileges_text(privileges: Sequence[Needed]) -> str:
 
 
 def _paragraph(needed: Needed) -> str:
-    checks = ", ".join(needed.checks)
-    return lines(
-        [
-            f"{needed.privilege.name}: {'missing' if needed.missing else 'available'}",
-            f"  Gives: {needed.privilege.gives}",
-            *([f"  Not readable now: {_some(needed.missing)}"] if needed.missing else []),
-            *(
-                [fill(checks, 110, initial_indent="  Adds to: ", subsequent_indent="    ", break_on_hyphens=False)]
-                if checks
-                else []
-            ),
-        ]
-    )
+    checks = fill(", ".join(needed.checks), 110, initial_indent="  Adds to: ", subsequent_indent="    ",
+                  break_on_hyphens=False)  # fmt: skip
+    return lines([
+        f"{needed.privilege.name}: {'missing' if needed.missing else 'available'}",
+        f"  Gives: {needed.privilege.gives}",
+        *([f"  Not readable now: {_some(needed.missing)}"] if needed.missing else []),
+        *([checks] if needed.checks else []),
+    ])  # fmt: skip
 
 
 def _some(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-    return ", ".join(visible(key.partition(" ")[2] if not key.startswith("kmsg") else "/dev/kmsg")
-                     for key in keys[:_SHOWN]) + more  # fmt: skip
+    places = ["/dev/kmsg" if key.startswith("kmsg") else visible(key.partition(" ")[2]) for key in keys]
+    return first_of(places, _SHOWN)

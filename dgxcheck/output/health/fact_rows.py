@@ -10,7 +10,7 @@ from dgxcheck.difference.facts import device_name
 from dgxcheck.facts.catalogue import names
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.values import held, is_inside, label, leaves, text
-from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.plain_text import at_most, lines, visible
 from dgxcheck.settings import Settings
 from dgxcheck.survey import NO_DEVICES
 
@@ -41,8 +41,8 @@ def explained(rows: Collection[Fact], assessment: Assessment, settings: Settings
         text_lines.append(f"{label((row,))} ({names(row)[1]}): {row.nature}")
         text_lines += [*(f"  {line}" for line in _of_row(row, settings)), ""]
     values = [*_values(rows, assessment)]
-    text_lines += ["On this box:" if values else "On this box: no such fact", *(f"  {line}" for line in values[:_MOST])]
-    return lines([*text_lines, *([f"  and {len(values) - _MOST} more values"] if values[_MOST:] else [])])
+    shown = (f"  {line}" for line in at_most(values, _MOST, "and {} more values"))
+    return lines([*text_lines, "On this box:" if values else "On this box: no such fact", *shown])
 
 
 def _of_row(row: Fact, settings: Settings) -> Iterator[str]:

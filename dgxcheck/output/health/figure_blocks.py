@@ -9,22 +9,20 @@ from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health.measurement_tables import (
-    BOTH_WAYS,
     LOW,
     OF_A_GPU,
     OF_A_PAIR,
     alike,
     figure_text,
     gpu_names,
+    of_gpus,
+    of_pairs,
     percent_of,
     share,
 )
 from dgxcheck.output.page.blocks import Block, Cell, Paragraph, Table, Tone
 from dgxcheck.output.plain_text import visible
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from dgxcheck.readiness.figures import Figure
+from dgxcheck.readiness.figures import Figure
 
 _TONES: Mapping[Status, Tone] = {Status.FAIL: "fail", Status.UNKNOWN: "unknown", Status.WARN: "warn"}
 _LEGEND = (
@@ -56,9 +54,7 @@ def _simulated(rows: Iterable[Measurement]) -> Iterator[Block]:
 
 
 def _of_gpus(found: Sequence[Figure]) -> Table | None:
-    by = {(figure.row.kind, figure.a): figure for figure in found if figure.row.kind in OF_A_GPU}
-    kinds = [kind for kind in OF_A_GPU if any(kind == measured for measured, _ in by)]
-    names = list(dict.fromkeys(name for _, name in by))
+    by, kinds, names = of_gpus(found)
     if not names:
         return None
     rows = [
@@ -70,11 +66,9 @@ def _of_gpus(found: Sequence[Figure]) -> Table | None:
 
 
 def _heat_map(found: Sequence[Figure], kind: str, title: str, others: Alike) -> Table | None:
-    cells = {(figure.a, figure.b): figure for figure in found if figure.row.kind == kind and figure.a != figure.b}
+    cells = {(a, b): each for (a, b), each in of_pairs(found, kind).items() if a != b}
     if not cells:
         return None
-    if kind in BOTH_WAYS:
-        cells = {(b, a): each for (a, b), each in cells.items()} | cells
     names = gpu_names(cells)
     rows = [
         (
@@ -114,12 +108,8 @@ def burn_in(assessment: Assessment) -> Iterator[Block]:
     if body:
         head = ("GPU", *(f"{title}, {unit}" for _, title, unit in _CURVES), "Cycles", "Wrong words", "Throttled")
         note = "Curves run from the start of the load to its end, each from its lowest to its highest value."
-        yield Table(
-            head=head,
-            rows=body,
-            caption="Burn-in",
-            note=note if any(row.more.get("curve") for row in found.values()) else "",
-        )
+        has_curves = any(row.more.get("curve") for row in found.values())
+        yield Table(head=head, rows=body, caption="Burn-in", note=note if has_curves else "")
 
 
 def _burned(assessment: Assessment, bdf: str, row: Measurement) -> tuple[Cell, ...]:
@@ -128,18 +118,15 @@ def _burned(assessment: Assessment, bdf: str, row: Measurement) -> tuple[Cell, .
     if row.number is None:
         return name, Cell(visible(_why(row)), "fail" if row.failed else "skip")
     more = row.more
-    wrong = more.get("wrong")
-    throttled = more.get("throttled")
+    wrong, throttled = more.get("wrong"), more.get("throttled")
     reasons = throttled.items() if isinstance(throttled, dict) else ()
-    held = ", ".join(
-        f"{reason} {100 * part:.3g} %" for reason, part in reasons if isinstance(part, int | float) and part
-    )
+    parts = [f"{reason} {100 * part:.3g} %" for reason, part in reasons if isinstance(part, int | float) and part]
     return (
         name,
         *(_curve(more, key) for key, *_ in _CURVES),
         Cell(_number(more.get("cycles"))),
         Cell(_number(wrong), "fail" if wrong else None),
-        Cell(visible(held) or "never"),
+        Cell(visible(", ".join(parts)) or "never"),
     )
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dgxcheck.checks.engine.finding import BAD, Finding, SkipReason, Status, Subject
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import shown
-from dgxcheck.output.plain_text import columns, visible, wrapped
+from dgxcheck.facts.typical import gathered
+from dgxcheck.output.plain_text import at_most, columns, visible, wrapped
 
 _NOUNS: dict[str, str] = {
     "link": "PCIe link", "nvlink": "NVLinks", "nvswitch": "NVSwitch", "port": "port", "hca": "HCA", "driver": "the",
@@ -85,10 +86,7 @@ def noted(findings: Iterable[Finding], width: int | None) -> list[str]:
         or (finding.status is Status.SKIP and finding.judgement.reason == "no-history" and finding.judgement.evidence)
     ]  # fmt: skip
     lines = [wrapped(sentence(each).replace(each.status.value.upper(), "note:", 1), width, 6) for each in of_interest]
-    return [
-        *lines[:_MOST_NOTED],
-        *([f"and {len(lines) - _MOST_NOTED} more; list them with -v"] if lines[_MOST_NOTED:] else []),
-    ]
+    return at_most(lines, _MOST_NOTED)
 
 
 def acknowledged(finding: Finding, width: int | None) -> list[str]:
@@ -105,10 +103,10 @@ def acknowledged(finding: Finding, width: int | None) -> list[str]:
 
 def by_subject(findings: Iterable[Finding]) -> list[str]:
     """Every finding that was judged, below the device that it is about; the host first."""
-    groups: dict[str, list[Finding]] = {}
-    for finding in findings:
-        if finding.status is not Status.SKIP:
-            groups.setdefault(_group(finding.subject), []).append(finding)
+    groups = gathered(
+        ("Host" if each.subject.kind == "host" else subject_name(each.subject), each)
+        for each in findings if each.status is not Status.SKIP
+    )  # fmt: skip
     lines: list[str] = []
     for name in sorted(groups, key=lambda name: name != "Host"):
         rows = columns([_cells(finding) for finding in groups[name]])
@@ -131,10 +129,6 @@ def skip_counts(findings: Iterable[Finding]) -> str:
     """``29 not supported by this hardware or driver, 1 not configured``"""
     counted = Counter(finding.judgement.reason for finding in findings if finding.status is Status.SKIP)
     return ", ".join(f"{count} {SKIPPED.get(reason, reason)}" for reason, count in counted.most_common())
-
-
-def _group(subject: Subject) -> str:
-    return "Host" if subject.kind == "host" else subject_name(subject)
 
 
 def _cells(finding: Finding, placed: bool = False) -> tuple[str, ...]:

@@ -32,7 +32,11 @@ def as_json(assessment: Assessment) -> dict[str, Json]:
     """``programs`` and ``host_load``."""
     load = assessment.host_load
     load_members = either("host_load", load) if isinstance(load, Missing) else {"host_load": _load(load)}
-    return {"programs": [_program(program) for program in assessment.programs], **load_members}
+    programs: list[Json] = [
+        members(each, "gpu bdf pid") | either("gpu_memory_bytes", each.gpu_memory) | either("name", each.name)
+        | either("user", each.user) | either("command", each.command) for each in assessment.programs
+    ]  # fmt: skip
+    return {"programs": programs, **load_members}
 
 
 def _cells(program: Program) -> list[str]:
@@ -55,11 +59,6 @@ def _host(load: HostLoad | Missing) -> str:
         f" {load.cpus} CPUs before), at least {load.memory_available_min / _GIB:.1f} of"
         f" {load.memory_total / _GIB:.1f} GiB memory available"
     )
-
-
-def _program(program: Program) -> Json:
-    json = members(program, "gpu bdf pid") | either("gpu_memory_bytes", program.gpu_memory)
-    return json | either("name", program.name) | either("user", program.user) | either("command", program.command)
 
 
 def _load(load: HostLoad | None) -> Json:

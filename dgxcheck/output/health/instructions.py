@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, first_remedy
+from dgxcheck.diagnosis.action import Action, Code, Instruction, first_remedy
 from dgxcheck.diagnosis.confidence import Confidence, Reason
 from dgxcheck.diagnosis.model import Diagnosis
 from dgxcheck.diagnosis.preserve import Preserve
@@ -163,10 +163,8 @@ SENTENCES: Mapping[Code, str] = {
     "contact-host": "power, cooling, slots, resets and tests of the board are out of this virtual machine's reach: give"
     " who runs its host the saved evidence; a restart on another host shows whether the fault stays with the board",
 }
-_PODS = (
-    "; evict the GPU Operator's pods from the node, too (device plugin, gpu-feature-discovery, dcgm, dcgm-exporter):"
-    " kubectl drain leaves them"
-)
+_PODS = "; evict the GPU Operator's pods from the node, too (device plugin, gpu-feature-discovery, dcgm," \
+    " dcgm-exporter): kubectl drain leaves them"
 _INSTANCES = "then create the MIG instances again (nvidia-mig-parted), which it removes"
 _WHOLE = " and MIG is off, under which DCGM tests no GPU (nvidia-smi -mig 0; on Ampere then a reset)"
 _NO_LABEL = " whose label was found, and no other: if nothing names one, call the vendor"
@@ -193,7 +191,9 @@ def action_text(action: Action, remedies: Mapping[str, str]) -> str:
 def instruction_text(instruction: Instruction, remedy: str = "") -> str:
     """The sentence of a code with its values; the remedy of a finding as it is."""
     values = instruction.values
-    words: dict[str, object] = {name: _words(value) for name, value in values.items()}
+    words: dict[str, object] = {
+        name: device_list(value) if isinstance(value, tuple) else str(value) for name, value in values.items()
+    }
     if slot := values.get("slot"):
         words["slot"] = f" in slot {slot}"
     services = words.get("services")
@@ -205,15 +205,17 @@ def instruction_text(instruction: Instruction, remedy: str = "") -> str:
     place = values.get("name") or values.get("position")
     words["at"] = f" at {place}" if place else _NO_LABEL if "position" in values else ""
     words["guest"] = _THROUGH if values.get("guest") else ""
-    words["disk"] = _disk(place, values.get("members"), str(words.get("members", "")))
+    words["disk"] = f"the disk at {place}"
+    if "members" in values:  # of an array whose errors name no member, how to find it
+        unnamed = f"the failing disk of {place} (mdadm --detail /dev/{place} shows which)"
+        words["disk"] = f"{words['members']} of {place}" if words["members"] else unnamed
     return SENTENCES[instruction.code].format(**{"slot": "", "chosen": "", **words, "remedy": remedy})
 
 
-def _disk(name: Value | None, members: Value | None, named: str) -> str:
-    """``the disk at sdb``, ``sdb of md0``; of an array whose errors name no member, how to find it."""
-    if members is None:
-        return f"the disk at {name}"
-    return f"{named} of {name}" if named else f"the failing disk of {name} (mdadm --detail /dev/{name} shows which)"
+def step_text(action: Action, remedies: Mapping[str, str]) -> str:
+    """``reset GPU: nvidia-smi -r ..``, or ``reboot``: the name of a step is not repeated."""
+    step, text = STEPS[action.step], action_text(action, remedies)
+    return step if text == step else f"{step}: {text}"
 
 
 def disturbed(action: Action) -> str:
@@ -236,10 +238,6 @@ def preserve_text(preserve: Preserve) -> str:
     return shlex.join(preserve.command) + (f" > {shlex.quote(preserve.output)}" if preserve.output else "")
 
 
-def _words(value: Value) -> str:
-    return device_list(value) if isinstance(value, tuple) else str(value)
-
-
 Remedies = Mapping[str, str]
 """By key of the finding."""
 
@@ -249,24 +247,20 @@ def remedies_of(findings: Sequence[Finding]) -> dict[str, str]:
     return {finding.key: finding.remedy for finding in findings}
 
 
+_VERBS = ("change-setting", "inspect", "reseat", "replace")
+"""Steps whose sentences say themselves what is done."""
+
+
 def remedies(diagnosis: Diagnosis, findings: Sequence[Finding]) -> Remedies:
     """The first action of each finding's cause that can help; without a cause the remedy of the check."""
     own = remedies_of(findings)
     explained: dict[str, str] = {}
     for cause in diagnosis.causes:
         action = first_remedy(cause.actions)
-        explained |= dict.fromkeys(cause.explains, _remedy(action, own))
+        says_itself = action.remedy_of or (action.step in _VERBS and not action.commands)
+        text = action_text(action, own) if says_itself else step_text(action, own)
+        explained |= dict.fromkeys(cause.explains, text)
     return own | explained
-
-
-_VERBS = ("change-setting", "inspect", "reseat", "replace")
-"""Steps whose sentences say themselves what is done."""
-
-
-def _remedy(action: Action, own: Mapping[str, str]) -> str:
-    step, text = STEPS[action.step], action_text(action, own)
-    plain = text == step or (action.step in _VERBS and not action.commands)
-    return text if plain or action.remedy_of else f"{step}: {text}"
 
 
 def confidence_text(confidence: Confidence) -> str:
@@ -295,16 +289,12 @@ def recurrence_text(recurrence: Recurrence) -> str:
     what = "the GPU fell off the bus again" if off_bus else f"Xid {recurrence.number} came back"
     if not reboots:
         return f"{what} after a reset or driver reload, which did not cure it"
-    cycles = (
-        counted(reboots, "reboot or power cycle", "reboots or power cycles") if off_bus else counted(reboots, "reboot")
-    )
+    cycles = counted(reboots, *(("reboot or power cycle", "reboots or power cycles") if off_bus else ("reboot",)))
     last = f" (last seen at {recurrence.date})" if recurrence.date else ""
-    return f"{what} after {cycles}{last}: {_not_cured_by(recurrence)}"
-
-
-def _not_cured_by(recurrence: Recurrence) -> str:
-    if recurrence.number == OFF_BUS:
-        return "that did not cure it"
-    if recurrence.reboots > 1:
-        return "reset and reboots did not cure it, which points to hardware"
-    return "reset and reboot did not cure it" if "reboot" in recurrence.skipped else "the reset did not cure it"
+    if off_bus:
+        result = "that did not cure it"
+    elif reboots > 1:
+        result = "reset and reboots did not cure it, which points to hardware"
+    else:
+        result = f"{'reset and reboot' if 'reboot' in recurrence.skipped else 'the reset'} did not cure it"
+    return f"{what} after {cycles}{last}: {result}"

@@ -5,14 +5,13 @@ What passed has its key and its figure alone; what did not pass has what an admi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dgxcheck.assessment.node_facts import gpu_models, nvlink_domains, nvlinks, parts, versions
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.document import RESULT
 from dgxcheck.fleet.node import COMPARED
 from dgxcheck.output.health.finding_lines import component_name, subject_name
@@ -26,41 +25,32 @@ def render(report: HealthReport) -> str:
     """A line of about 30 kB for a machine of eight GPUs."""
     assessment = report.assessment
     findings, score = assessment.findings, assessment.score
-    return compact(
-        {
-            **head(RESULT),
-            **{key: value for name in assessment.host for key, value in either(name, assessment.host[name]).items()},
-            "source": source(assessment.origin),
-            "level": assessment.level,
-            "profile": None if assessment.profile is None else assessment.profile.name,
-            "gpus": {**gpu_models(assessment.snapshot)},
-            "versions": {name: [*values] for name, values in versions(assessment.snapshot).items()},
-            "nvlink_domains": [*nvlink_domains(assessment.snapshot)],
-            "parts": [part(each) for each in parts(assessment.snapshot, assessment.settings)],
-            "nvlinks": {gpu: {**links} for gpu, links in nvlinks(assessment.snapshot).items()},
-            "verdict": assessment.verdict.value,
-            "score": None if score is None else score.total,
-            "coverage": None if score is None else score.coverage,
-            "passed": {finding.key: _figure(finding) for finding in findings if finding.status is Status.PASS},
-            "skipped": _skipped(findings),
-            "found": _found(assessment),
-            "causes": [_cause(cause, assessment) for cause in assessment.causes],
-        }
-    )
-
-
-def _figure(finding: Finding) -> Json:
-    """What can be compared with other machines, in the unit of the check; null for anything else."""
-    return number(finding.judgement.measured) if finding.judgement.unit in COMPARED else None
-
-
-def _skipped(findings: Sequence[Finding]) -> dict[str, Json]:
-    """The ids of the checks, by the reason why they did not judge some subject."""
-    found: dict[str, set[str]] = {}
-    for finding in findings:
-        if finding.status is Status.SKIP:
-            found.setdefault(finding.judgement.reason, set()).add(finding.id)
-    return {reason: [*sorted(ids)] for reason, ids in sorted(found.items())}
+    return compact({
+        **head(RESULT),
+        **{key: value for name in assessment.host for key, value in either(name, assessment.host[name]).items()},
+        "source": source(assessment.origin),
+        "level": assessment.level,
+        "profile": None if assessment.profile is None else assessment.profile.name,
+        "gpus": {**gpu_models(assessment.snapshot)},
+        "versions": {name: [*values] for name, values in versions(assessment.snapshot).items()},
+        "nvlink_domains": [*nvlink_domains(assessment.snapshot)],
+        "parts": [part(each) for each in parts(assessment.snapshot, assessment.settings)],
+        "nvlinks": {gpu: {**links} for gpu, links in nvlinks(assessment.snapshot).items()},
+        "verdict": assessment.verdict.value,
+        "score": None if score is None else score.total,
+        "coverage": None if score is None else score.coverage,
+        # of what passed what can be compared with other machines, in the unit of the check; null for anything else
+        "passed": {
+            each.key: number(each.judgement.measured) if each.judgement.unit in COMPARED else None
+            for each in findings if each.status is Status.PASS
+        },
+        "skipped": {
+            reason: [*sorted({*ids})] for reason, ids in sorted(gathered(
+                (each.judgement.reason, each.id) for each in findings if each.status is Status.SKIP).items())
+        },
+        "found": _found(assessment),
+        "causes": [_cause(cause, assessment) for cause in assessment.causes],
+    })  # fmt: skip
 
 
 def _found(assessment: Assessment) -> list[Json]:

@@ -16,7 +16,7 @@ from dgxcheck import __version__
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
-from dgxcheck.facts.missing import Missing
+from dgxcheck.output.health import overview
 from dgxcheck.output.health.causes import fru_lines, steps
 from dgxcheck.output.health.headline import headline
 from dgxcheck.output.health.instructions import remedies, remedies_of
@@ -27,8 +27,7 @@ from dgxcheck.output.report import HealthReport
 def render(report: HealthReport) -> str:
     """The report in ASCII, which reads the same in every encoding that a terminal or file may have."""
     assessment = report.assessment
-    host = assessment.host.get("host", "")
-    named = "" if isinstance(host, Missing) else visible(host)
+    named = overview.host_name(assessment)
     remedy = remedies(assessment.diagnosis, assessment.findings)
     causes = {key: cause for cause in assessment.causes for key in cause.explains}
     found = {finding.key: finding for finding in assessment.findings}

@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.checks.measurement.lookup import is_rdma, kind_label
 from dgxcheck.facts.measurement import WITHHELD, NotMeasured, of_ranks
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.typical import median
+from dgxcheck.facts.typical import gathered, median
 from dgxcheck.output.plain_text import columns, fit_columns, visible
 from dgxcheck.readiness.figures import Figure
 from dgxcheck.topology.model import Topology
@@ -79,18 +79,14 @@ def shares(cells: FiguresByPair, width: int) -> list[str]:
 
 def bars(figures: Sequence[Figure], width: int) -> list[str]:
     """The lowest figure of each kind as a bar against what is expected of it."""
-    lowest: dict[tuple[str, str], tuple[float, Figure]] = {}
-    for figure in figures:
-        part = share(figure)
-        if part is not None and figure.row.unit != "words":
-            key = figure.row.kind, figure.source
-            if key not in lowest or part < lowest[key][0]:
-                lowest[key] = part, figure
+    parts = ((share(figure), figure) for figure in figures if figure.row.unit != "words")
+    by_kind = gathered(((figure.row.kind, figure.source), (part, figure)) for part, figure in parts if part is not None)
+    lowest = [min(each, key=lambda one: one[0]) for each in by_kind.values()]
     if not lowest:
         return []
-    lines = columns([_words(figure) for _, figure in lowest.values()])
+    lines = columns([_words(figure) for _, figure in lowest])
     room = max(_LEAST, min(_WHOLE, width - max(map(len, lines)) - 10))
-    rows = [(line, _bar(*each, room)) for line, each in zip(lines, lowest.values(), strict=True)]
+    rows = [(line, _bar(*each, room)) for line, each in zip(lines, lowest, strict=True)]
     return ["Lowest of each kind against its reference:", *columns(rows), ""]
 
 
@@ -144,7 +140,20 @@ OF_A_PAIR = {
     "latency-sm": "P2P on, latency of a load, ns",
 }
 """Titles of the matrices, by kind."""
-BOTH_WAYS = ("p2p-both", "p2p-off-both")
+_BOTH_WAYS = ("p2p-both", "p2p-off-both")
+
+
+def of_gpus(figures: Sequence[Figure]) -> tuple[dict[tuple[str, str], Figure], list[str], list[str]]:
+    """The figures of single GPUs by kind and name; the kinds that were measured; the names."""
+    by = {(figure.row.kind, figure.a): figure for figure in figures if figure.row.kind in OF_A_GPU}
+    measured = {kind for kind, _ in by}
+    return by, [kind for kind in OF_A_GPU if kind in measured], list(dict.fromkeys(name for _, name in by))
+
+
+def of_pairs(figures: Sequence[Figure], kind: str) -> dict[tuple[str, str], Figure]:
+    """By the two ends; of a copy both ways at once in either order."""
+    cells = {(figure.a, figure.b): figure for figure in figures if figure.row.kind == kind}
+    return {(b, a): each for (a, b), each in cells.items()} | cells if kind in _BOTH_WAYS else cells
 
 
 def tables(figures: Sequence[Figure]) -> list[str]:
@@ -152,9 +161,7 @@ def tables(figures: Sequence[Figure]) -> list[str]:
     lines = _gpus(figures)
     denied = {(figure.a, figure.b) for figure in figures if figure.row.kind == "access" and figure.row.value is False}
     for kind, title in OF_A_PAIR.items():
-        cells = {(figure.a, figure.b): figure for figure in figures if figure.row.kind == kind}
-        if kind in BOTH_WAYS:
-            cells = {(b, a): each for (a, b), each in cells.items()} | cells
+        cells = of_pairs(figures, kind)
         if any(a != b for a, b in cells):
             lines += [f"{title}:", *_matrix(cells, denied), "", *shares(cells, WIDTH)]
     others = [_of_all(each) for each in figures if each.row.kind in ("collective", "ring") or is_rdma(each.row.kind)]
@@ -187,14 +194,12 @@ def _with_unit(figure: Figure) -> str:
     value = figure.row.value
     if isinstance(value, NotMeasured) and value.reason != "failed":
         return f"no figure ({visible(value.detail)})" if value.detail else "no figure"
-    return f"{_cell(figure).strip()} {visible(figure.row.unit)}"
+    return f"{figure_text(figure)} {visible(figure.row.unit)}"
 
 
 def _gpus(figures: Sequence[Figure]) -> list[str]:
     """A row for each GPU."""
-    alone = {(figure.row.kind, figure.a): figure for figure in figures if figure.row.kind in OF_A_GPU}
-    kinds = [kind for kind in OF_A_GPU if any(kind == found for found, _ in alone)]
-    names = list(dict.fromkeys(name for _, name in alone))
+    alone, kinds, names = of_gpus(figures)
     body = []
     for kind in kinds:
         head, unit = OF_A_GPU[kind]
@@ -207,10 +212,7 @@ def _matrix(cells: FiguresByPair, denied: set[tuple[str, str]]) -> list[str]:
     gpus = gpu_names(cells)
     body = []
     for b in gpus:
-        column = []
-        for a in gpus:
-            found = cells.get((a, b))
-            column.append(_cell(found) if found else "x " if (a, b) in denied else "- ")
+        column = [_cell(cells[a, b]) if (a, b) in cells else "x " if (a, b) in denied else "- " for a in gpus]
         body.append(right([f"{visible(b)} ", *column]))
     return fit_columns(["", *map(visible, gpus)], body, [], WIDTH)[0]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.device_facts import is_only_named
@@ -15,43 +15,47 @@ from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.infiniband import IbPort, PortState
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, NeededFact, need, rows
 from dgxcheck.output.plain_text import fit_columns, hidden_columns, visible, wrapped
 from dgxcheck.profiles.library import board_id, boards_for
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import NEAR
 
 _WORDS = {Status.FAIL: "FAIL", Status.UNKNOWN: "?", Status.WARN: "WARN"}
-_WORST = (*BAD, Status.PASS)
 _OF_DEVICES = ("gpu", "gpus", "hca", "port", "link", "board", "nvlink", "path")
-_SILENT = (Gap.UNASKED, Gap.UNRECORDED)
+_SILENT = (Gap.UNASKED, Gap.UNRECORDED, Gap.UNSUPPORTED)
 DeviceColumn = tuple[str, Callable[[Assessment, Device], str | Missing]]
 
 
 def glance(assessment: Assessment) -> list[list[list[str]]]:
     """A table for the GPUs and one for the HCAs, by columns with their heads: name, bus id, state, then the facts."""
-    states = _states(assessment)
-    tables = []
-    for head, devices, facts in _kinds(assessment):
-        if devices:
-            names, places, state, columns = _columns(assessment, head, devices, facts, states)
-            tables.append([names, places, state, *columns])
-    return tables
+    return [[*fixed, *facts] for fixed, facts in _by_kind(assessment, _states(assessment))]
 
 
 def tables(assessment: Assessment, width: int | None) -> list[str]:
     """All tables, with an empty line below each; a column that nothing is known of is left out."""
     states = _states(assessment)
     lines = [wrapped(line, width, 2) for line in (machine(assessment),) if line]
-    for head, devices, facts in _kinds(assessment):
-        lines += _table(assessment, head, devices, facts, states, width)
+    for (names, *fixed), facts in _by_kind(assessment, states):
+        table, hidden = fit_columns(names, fixed, facts, width)
+        lines += [*table, *(wrapped(line, width, 2) for line in hidden_columns(hidden)), ""]
     host = states.get(None)
     return [*lines, *([f"Host: {_WORDS[host]}", ""] if host in BAD else [])]
 
 
-def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[DeviceColumn, ...]], ...]:
-    devices = assessment.topology.devices
-    return ("GPU", assessment.topology.gpus, _GPU), ("HCA", [each for each in devices if each.kind == "nic"], _HCA)
+def _by_kind(
+    assessment: Assessment, states: Mapping[str | None, Status]
+) -> Iterator[tuple[list[list[str]], list[list[str]]]]:  # fmt: skip
+    """Of GPUs and of HCAs the columns of names, bus ids and states, and those of facts, each with its head."""
+    for head, kind, readers in (("GPU", "gpu", _GPU), ("HCA", "nic", _HCA)):
+        if devices := [each for each in assessment.topology.devices if each.kind == kind]:
+            # a GPU that NVML does not list has its bus id in its name too
+            names = [head, *(visible(device.name.removesuffix(f"@{device.bdf}")) for device in devices)]
+            places = ["Bus id", *(shown(device.bdf) or "-" for device in devices)]
+            state = ["State", *(_state(assessment, device, states) for device in devices)]
+            cells = {title: [_fact(read, assessment, device) for device in devices] for title, read in readers}
+            facts = [[title, *map(_cell, values)] for title, values in cells.items() if not _unknown(values)]
+            yield [names, places, state], facts
 
 
 def _states(assessment: Assessment) -> Mapping[str | None, Status]:
@@ -76,7 +80,7 @@ def _states(assessment: Assessment) -> Mapping[str | None, Status]:
                 blamed = {None}
         for place in blamed or places:
             before, status = worst.get(place, Status.PASS), finding.status if bad else Status.PASS
-            worst[place] = min(before, status, key=_WORST.index)
+            worst[place] = min(before, status, key=(*BAD, Status.PASS).index)
     return worst
 
 
@@ -114,50 +118,33 @@ def _state(assessment: Assessment, device: Device, states: Mapping[str | None, S
 
 def _is_down(assessment: Assessment, device: Device) -> bool:
     """Is none of an adapter's ports known to be active, by intent or not?"""
-    devices = assessment.snapshot.ib_ports
-    ports = () if isinstance(devices, Missing) else [other.ports for other in devices if other.device == device.name]
-    states = [port.state for one in ports if not isinstance(one, Missing) for port in one]
+    ports = [other.ports for other in rows(assessment.snapshot.ib_ports) if other.device == device.name]
+    states = [port.state for one in ports for port in rows(one)]
     return bool(ports) and PortState.ACTIVE not in states
 
 
-def _table(
-    assessment: Assessment, head: str, devices: Sequence[Device], facts: Iterable[DeviceColumn],
-    states: Mapping[str | None, Status], width: int | None,
-) -> list[str]:  # fmt: skip
-    if not devices:
-        return []
-    names, places, state, columns = _columns(assessment, head, devices, facts, states)
-    table, hidden = fit_columns(names, [places, state], columns, width)
-    return [*table, *(wrapped(line, width, 2) for line in hidden_columns(hidden)), ""]
-
-
-def _columns(
-    assessment: Assessment, head: str, devices: Sequence[Device], facts: Iterable[DeviceColumn],
-    states: Mapping[str | None, Status],
-) -> tuple[list[str], list[str], list[str], list[list[str]]]:  # fmt: skip
-    """Names, bus ids, states and facts, each with its head."""
-    names = [head, *(visible(_short_name(device)) for device in devices)]
-    state = ["State", *(_state(assessment, device, states) for device in devices)]
-    places = ["Bus id", *(shown(device.bdf) or "-" for device in devices)]
-    cells = {title: [read(assessment, device) for device in devices] for title, read in facts}
-    columns = [[title, *map(_cell, values)] for title, values in cells.items() if not _unknown(values)]
-    return names, places, state, columns
-
-
-def _short_name(device: Device) -> str:
-    """Without the bus id, which has its own column, of a GPU that NVML does not list."""
-    return device.name.removesuffix(f"@{device.bdf}")
+def _fact(read: Callable[[Assessment, Device], str | Missing], assessment: Assessment, device: Device) -> str | Missing:
+    try:
+        return read(assessment, device)
+    except NeededFact as needed:
+        return needed.gap
 
 
 def _unknown(values: Sequence[str | Missing]) -> bool:
     """Nothing was asked, or no device of the kind has it."""
-    return all(isinstance(value, Missing) and value.gap in (*_SILENT, Gap.UNSUPPORTED) for value in values)
+    return all(isinstance(value, Missing) and value.gap in _SILENT for value in values)
 
 
 def _cell(value: str | Missing) -> str:
     if isinstance(value, Missing):
         return "-" if value.gap is Gap.UNSUPPORTED else "?"
     return visible(value)
+
+
+def host_name(assessment: Assessment) -> str:
+    """Empty where it is not known."""
+    host = assessment.host.get("host", "")
+    return "" if isinstance(host, Missing) else visible(host)
 
 
 def machine(assessment: Assessment) -> str:
@@ -174,45 +161,32 @@ def machine(assessment: Assessment) -> str:
         boards = boards_for(choice)
         names = [boards[id].name for gpu in assessment.topology.gpus if (id := board_id(gpu)) in boards]
     parts = [f"{count} x {visible(name)}" for name, count in Counter(names).items()]
-    unnamed = len(nvml.gpus) - len(names) if isinstance(nvml, Nvml) and names else 0
-    parts += [f"{counted(unnamed, 'GPU')} without a name"] if unnamed > 0 else []
-    parts += _part_of_list(nvml) if isinstance(nvml, Nvml) else []
-    driver = nvml.driver_version if isinstance(nvml, Nvml) else None
-    parts += [f"driver {visible(driver)}"] if isinstance(driver, str) else []
+    if isinstance(nvml, Nvml):
+        unnamed = len(nvml.gpus) - len(names) if names else 0
+        parts += [f"{counted(unnamed, 'GPU')} without a name"] if unnamed > 0 else []
+        if any(isinstance(gpu.index, Missing) for gpu in nvml.gpus) and nvml.count != len(nvml.gpus):
+            parts.append(f"{len(nvml.gpus)} of {nvml.count} GPUs shown")  # in the text that says how many there are
+        parts += [f"driver {visible(nvml.driver_version)}"] if isinstance(nvml.driver_version, str) else []
     return ": ".join(filter(None, (title, ", ".join(parts))))
 
 
-def _part_of_list(nvml: Nvml) -> list[str]:
-    """``1 of 8 GPUs shown`` of a text that says how many GPUs there are and shows fewer."""
-    part = any(isinstance(gpu.index, Missing) for gpu in nvml.gpus) and nvml.count != len(nvml.gpus)
-    return [f"{len(nvml.gpus)} of {nvml.count} GPUs shown"] if part else []
+def _temperature(assessment: Assessment, device: Device) -> str:
+    return f"{need(need(GpuView(assessment.snapshot, device.bdf).thermal).gpu_c)} °C"
 
 
-def _temperature(assessment: Assessment, device: Device) -> str | Missing:
-    thermal = GpuView(assessment.snapshot, device.bdf).thermal
-    return thermal if isinstance(thermal, Missing) else _unit(thermal.gpu_c, "°C")
-
-
-def _power(assessment: Assessment, device: Device) -> str | Missing:
+def _power(assessment: Assessment, device: Device) -> str:
     """``45/300 W``: used, and the limit in force, else the one that is set."""
-    power = GpuView(assessment.snapshot, device.bdf).power
-    if isinstance(power, Missing):
-        return power
-    if isinstance(power.usage_mw, Missing):
-        return power.usage_mw
+    power = need(GpuView(assessment.snapshot, device.bdf).power)
     limit = power.limit_mw if isinstance(power.enforced_limit_mw, Missing) else power.enforced_limit_mw
-    return f"{power.usage_mw / 1000:.0f}/{'?' if isinstance(limit, Missing) else f'{limit / 1000:.0f}'} W"
+    return f"{need(power.usage_mw) / 1000:.0f}/{'?' if isinstance(limit, Missing) else f'{limit / 1000:.0f}'} W"
 
 
 def _memory_errors(assessment: Assessment, device: Device) -> str | Missing:
     """Uncorrected and corrected since the driver was loaded: ``0/12``."""
-    ecc = GpuView(assessment.snapshot, device.bdf).ecc
-    if isinstance(ecc, Missing):
-        return ecc
+    ecc = need(GpuView(assessment.snapshot, device.bdf).ecc)
     pair = (ecc.volatile_uncorrected.total, ecc.volatile_corrected.total)
-    missing = [count for count in pair if isinstance(count, Missing)]
-    if len(missing) == len(pair):
-        return missing[0]
+    if all(isinstance(count, Missing) for count in pair):
+        need(pair[0])
     return "/".join("?" if isinstance(count, Missing) else str(count) for count in pair)
 
 
@@ -220,26 +194,16 @@ def _pcie(_: Assessment, device: Device) -> str | Missing:
     function = device.function
     if function is None:
         return Missing(Gap.UNSUPPORTED, device.name, "no PCI function")
-    for fact in (function.link_gen, function.link_width):
-        if isinstance(fact, Missing):
-            return fact
-    return f"gen{function.link_gen} x{function.link_width}"
+    return f"gen{need(function.link_gen)} x{need(function.link_width)}"
 
 
 def _nvlinks(assessment: Assessment, device: Device) -> str | Missing:
     """``6/6``: links up, and links that the GPU has."""
-    rows = assessment.snapshot.nvlink
-    if isinstance(rows, Missing):
-        return rows
-    states = [link.up for link in rows if link.bdf == device.bdf and not _unsupported(link.up)]
+    own = [link.up for link in need(assessment.snapshot.nvlink) if link.bdf == device.bdf]
+    states = [need(up) for up in own if not isinstance(up, Missing) or up.gap is not Gap.UNSUPPORTED]
     if not states:
         return Missing(Gap.UNSUPPORTED, device.name, "no NVLinks")
-    unread = [state for state in states if isinstance(state, Missing)]
-    return unread[0] if unread else f"{sum(state is True for state in states)}/{len(states)}"
-
-
-def _unsupported(value: object) -> bool:
-    return isinstance(value, Missing) and value.gap is Gap.UNSUPPORTED
+    return f"{sum(state is True for state in states)}/{len(states)}"
 
 
 def _nearest(assessment: Assessment, device: Device) -> str | Missing:
@@ -252,13 +216,11 @@ def _nearest(assessment: Assessment, device: Device) -> str | Missing:
 
 def _port(assessment: Assessment, device: Device) -> str | Missing:
     """``ACTIVE 100 Gbit/s 4X EDR``, port by port."""
-    devices = assessment.snapshot.ib_ports
-    if isinstance(devices, Missing):
-        return devices
-    rows = next((other.ports for other in devices if other.device == device.name), None)
-    if rows is None:
+    devices = need(assessment.snapshot.ib_ports)
+    ports = next((other.ports for other in devices if other.device == device.name), None)
+    if ports is None:
         return Missing(Gap.UNSUPPORTED, device.name, "not an InfiniBand device")
-    return rows if isinstance(rows, Missing) else "; ".join(map(_one_port, rows))
+    return "; ".join(map(_one_port, need(ports)))
 
 
 def _one_port(port: IbPort) -> str:
@@ -267,10 +229,6 @@ def _one_port(port: IbPort) -> str:
         return state
     layer = " Ethernet" if port.link_layer == "Ethernet" else ""
     return f"{state} {port.rate.gbit_per_s:g} Gbit/s{layer}"
-
-
-def _unit(value: int | Missing, unit: str) -> str | Missing:
-    return value if isinstance(value, Missing) else f"{value} {unit}"
 
 
 _GPU: tuple[DeviceColumn, ...] = (

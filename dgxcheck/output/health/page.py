@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shlex
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
-from dgxcheck import __version__
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.diagnosis.action import PREPARATORY, Action
 from dgxcheck.diagnosis.model import Cause
-from dgxcheck.facts.missing import Missing
-from dgxcheck.output import provenance
+from dgxcheck.facts.typical import gathered
 from dgxcheck.output.health import figure_blocks, overview
 from dgxcheck.output.health.cause_marks import cause_marks
 from dgxcheck.output.health.causes import again, conditions, due, fru_lines, place
@@ -46,11 +43,12 @@ from dgxcheck.output.page.blocks import (
     ProblemBlock,
     Table,
     Tone,
+    written,
 )
 from dgxcheck.output.picture import layout, svg
 from dgxcheck.output.picture.shapes import Picture
 from dgxcheck.output.plain_text import visible
-from dgxcheck.output.report import HealthReport
+from dgxcheck.output.report import HealthReport, source_text
 from dgxcheck.output.topo.matrix import matrix
 from dgxcheck.output.topo.picture import title_of
 
@@ -62,7 +60,7 @@ def page_of(report: HealthReport) -> Page:
     sections = (
         PageSection(title="What is wrong, and what to do", blocks=tuple(problems(assessment))),
         PageSection(title="Score", blocks=tuple(_score(assessment))),
-        PageSection(title="Wiring", blocks=(_drawing(assessment),) if assessment.topology.devices else ()),
+        PageSection(title="Wiring", blocks=tuple(_drawing(assessment))),
         PageSection(title="Devices", blocks=tuple(_devices(assessment))),
         PageSection(title="Measurements", blocks=tuple(figure_blocks.figures(assessment))),
         PageSection(title="Under load", blocks=tuple(figure_blocks.burn_in(assessment))),
@@ -81,29 +79,25 @@ def page_of(report: HealthReport) -> Page:
 
 def picture_of(assessment: Assessment, widest: float = layout.WIDEST) -> Picture:
     """The wiring, with each cause at its place."""
-    topology, host = assessment.topology, assessment.host.get("host", "")
-    named = f"host {visible(host)}" if isinstance(host, str) and host else ""
-    title = title_of(topology, assessment.origin, named, overview.machine(assessment))
+    topology, host = assessment.topology, overview.host_name(assessment)
+    title = title_of(topology, assessment.origin, f"host {host}" if host else "", overview.machine(assessment))
     marks = cause_marks(assessment)
     return layout.drawn(topology, assessment.snapshot.numa, title, marks, topology.notes, widest=widest)
 
 
 def _title(assessment: Assessment) -> str:
-    host = assessment.host.get("host", "")
-    named = "" if isinstance(host, Missing) else visible(host)
-    return named or overview.machine(assessment) or provenance.describe(assessment.origin)
+    return overview.host_name(assessment) or overview.machine(assessment) or source_text(assessment.origin)
 
 
 def _facts(assessment: Assessment) -> Iterator[tuple[str, str]]:
     machine = overview.machine(assessment)
     if machine and machine != _title(assessment):
         yield "Machine", machine
-    yield "Source", provenance.describe(assessment.origin)
+    yield "Source", source_text(assessment.origin)
     if assessment.choice is not None:
         yield "Reference", visible(assessment.choice.profile.title)
     yield "Level", f"{assessment.level}; {what_ran(assessment)}"
-    written = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    yield "Written", f"{written} by dgxcheck {__version__}"
+    yield written()
 
 
 def _score(assessment: Assessment) -> Iterator[Block]:
@@ -113,9 +107,10 @@ def _score(assessment: Assessment) -> Iterator[Block]:
         yield Bars(rows=rows, caption="Areas, of 100")
 
 
-def _drawing(assessment: Assessment) -> Drawing:
-    text, tall = matrix(assessment.topology, False, "soc", None, []), picture_of(assessment, layout.TALL)
-    return Drawing(pictures=(picture_of(assessment),), text=text, tall=(tall,))
+def _drawing(assessment: Assessment) -> Iterator[Block]:
+    if assessment.topology.devices:
+        text, tall = matrix(assessment.topology, False, "soc", None, []), picture_of(assessment, layout.TALL)
+        yield Drawing(pictures=(picture_of(assessment),), text=text, tall=(tall,))
 
 
 def _devices(assessment: Assessment) -> Iterator[Block]:
@@ -137,11 +132,8 @@ def _findings(assessment: Assessment) -> Iterator[Block]:
         evidence = [line for finding in bad for line in _evidence(finding)]
         if evidence:
             yield Fold(title="Evidence", blocks=(Paragraph("\n".join(evidence), code=True),))
-    passed = [each for each in assessment.findings if each.status is Status.PASS]
-    by_check: dict[str, list[Finding]] = {}
-    for finding in passed:
-        by_check.setdefault(finding.id.partition(".")[0], []).append(finding)
-    for area, same in by_check.items():
+    passed = (each for each in assessment.findings if each.status is Status.PASS)
+    for area, same in gathered((each.id.partition(".")[0], each) for each in passed).items():
         yield Fold(title=f"{area}: {counted(len(same), 'check')} passed", blocks=(_listed(same),))
 
 
@@ -166,7 +158,7 @@ def _listed(findings: Iterable[Finding]) -> Table:
 
 
 def _skipped(assessment: Assessment) -> Iterator[Block]:
-    skipped: Sequence[Finding] = [finding for finding in assessment.findings if finding.status is Status.SKIP]
+    skipped = [finding for finding in assessment.findings if finding.status is Status.SKIP]
     if not skipped:
         return
     yield Paragraph(f"{counted(len(skipped), 'check')}: {skip_counts(skipped)}.")
@@ -191,10 +183,8 @@ def problems(assessment: Assessment) -> Iterator[Block]:
     remedies, found = remedies_of(assessment.findings), {each.key: each for each in assessment.findings}
     for number, cause in enumerate(assessment.causes, 1):
         yield _cause(assessment, number, cause, found, remedies)
-    loose = {*assessment.diagnosis.unexplained}
-    for number, finding in enumerate(
-        (each for each in worst_first(assessment.findings) if each.key in loose), len(assessment.causes) + 1
-    ):
+    loose = worst_first(assessment.unexplained)
+    for number, finding in enumerate(loose, len(assessment.causes) + 1):
         paragraphs: list[Block] = [Paragraph(sentence(finding), TONES[finding.status])]
         advised = finding.status is not Status.UNKNOWN or finding.judgement.remedy
         paragraphs += [Paragraph(f"Do: {visible(finding.remedy)}")] if advised else []

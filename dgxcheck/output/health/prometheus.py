@@ -9,10 +9,8 @@ from dgxcheck import __version__
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.checks.engine.run import counts
-from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.diagnosis.model import Diagnosis
-from dgxcheck.facts.gpu_readings import GpuCounters, GpuEcc
 from dgxcheck.facts.infiniband import OF_THE_LINK, OF_THE_PATH, IbDevicePorts
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvlink import NvLinkErrors
@@ -37,6 +35,7 @@ from dgxcheck.output.health.metrics import measurements
 from dgxcheck.output.report import HealthReport
 
 _Gpus = Mapping[str, Mapping[str, str]]
+_Reading = tuple[Mapping[str, str], int | Missing]
 
 
 def render(report: HealthReport) -> str:
@@ -62,13 +61,15 @@ def families(report: HealthReport) -> list[Family]:
         metric("verdict", f"{VERDICT_VALUES}.", [({}, STATES[assessment.verdict.value])]),
         *_score(assessment),
         metric("findings", "Findings by status.", by_status),
-        metric("check_status", f"-1 skip, {VERDICT_VALUES}.", _statuses(judged, gpus)),
+        metric("check_status", f"-1 skip, {VERDICT_VALUES}.",
+               ((_of_check(finding, gpus), STATES[finding.status.value]) for finding in judged)),
         metric("device_verdict", f"Of a GPU or HCA: {VERDICT_VALUES}.", _devices(assessment)),
-        *_acknowledged(assessment.findings, gpus),
+        metric("check_acknowledged", "1 where the site's configuration acknowledges it.",
+               ((_of_check(finding, gpus), 1) for finding in assessment.findings if finding.acknowledged)),
         *_causes(assessment.diagnosis),
         *_measured(assessment.findings, gpus),
         *(family for family in counters if report.every_metric or family.name in _CORE),
-    ]
+    ]  # fmt: skip
 
 
 _CORE = ("gpu_pcie_replays_total", "gpu_ecc_volatile_corrected_errors_total")
@@ -105,34 +106,23 @@ def _score(assessment: Assessment) -> list[Family]:
     ]
 
 
-def _statuses(findings: Iterable[Finding], gpus: _Gpus) -> Iterator[Series]:
-    for finding in findings:
-        yield {"check": finding.id, **subject_labels(finding, gpus)}, STATES[finding.status.value]
-
-
-def _acknowledged(findings: Iterable[Finding], gpus: _Gpus) -> list[Family]:
-    """Findings whose status stands, but which do not count in the verdict; no sample where there is none."""
-    accepted = [
-        ({"check": finding.id, **subject_labels(finding, gpus)}, 1) for finding in findings if finding.acknowledged
-    ]
-    return [metric("check_acknowledged", "1 where the site's configuration acknowledges it.", accepted)]
+def _of_check(finding: Finding, gpus: _Gpus) -> dict[str, str]:
+    return {"check": finding.id, **subject_labels(finding, gpus)}
 
 
 def _causes(found: Diagnosis) -> list[Family]:
     """What is to blame and what to do first; the two counts are there on a healthy box too."""
     named = [
-        ({**_component(cause.component), "action": first_remedy(cause.actions).step}, STATES[cause.severity.value])
+        ({"kind": cause.component.kind, "component": component_name(cause.component),
+          "pci_bus_id": bus_id(cause.component.bdf), "action": first_remedy(cause.actions).step},
+         STATES[cause.severity.value])
         for cause in found.causes
-    ]
+    ]  # fmt: skip
     return [
         metric("causes", "Components to blame for what was found.", [({}, len(found.causes))]),
         metric("unexplained_findings", "Findings that no cause explains.", [({}, len(found.unexplained))]),
         metric("cause_severity", "1 warn, 2 fail, 3 unknown, of a component to blame.", named),
     ]
-
-
-def _component(component: Component) -> dict[str, str]:
-    return {"kind": component.kind, "component": component_name(component), "pci_bus_id": bus_id(component.bdf)}
 
 
 def _measured(findings: Iterable[Finding], gpus: _Gpus) -> list[Family]:
@@ -151,69 +141,57 @@ def error_counters(assessment: Assessment) -> list[Family]:
     """PCIe (AER and replays), NVLink, memory, ports of HCAs; each family is there without a series too."""
     facts = assessment.snapshot
     gpus = {gpu.bdf: gpu_labels(gpu) for gpu in assessment.topology.gpus if gpu.bdf is not None}
+    replays = ((gpus[row.bdf], row.pcie_replays) for row in rows(facts.gpu_counters) if row.bdf in gpus)
+    corrected = ((gpus[row.bdf], row.volatile_corrected.total) for row in rows(facts.gpu_ecc) if row.bdf in gpus)
     return [
-        metric("pcie_aer_errors_total", "PCIe errors that a device or bridge counts, since boot.",
-               _aer(rows(facts.aer), gpus)),
-        metric("pcie_aer_messages_total", "PCIe error messages that a root port received, since boot.",
-               _messages(rows(facts.aer))),
-        metric("gpu_pcie_replays_total", "PCIe packets that were sent again, since the driver was loaded.",
-               _replays(rows(facts.gpu_counters), gpus)),
-        metric("gpu_ecc_volatile_corrected_errors_total", "Corrected memory errors since the driver was loaded.",
-               _corrected(rows(facts.gpu_ecc), gpus)),
-        metric("nvlink_errors_total", "Errors that a GPU counts at an NVLink, since the driver was loaded.",
-               _nvlinks(rows(facts.nvlink_errors), gpus)),
-        metric("port_errors_total", "Errors that a port of an HCA counts, since the driver was loaded.",
-               _ports(rows(facts.ib_ports))),
+        _counter("pcie_aer_errors_total", "PCIe errors that a device or bridge counts, since boot.",
+                 _aer(rows(facts.aer), gpus)),
+        _counter("pcie_aer_messages_total", "PCIe error messages that a root port received, since boot.",
+                 _messages(rows(facts.aer))),
+        _counter("gpu_pcie_replays_total", "PCIe packets that were sent again, since the driver was loaded.", replays),
+        _counter("gpu_ecc_volatile_corrected_errors_total", "Corrected memory errors since the driver was loaded.",
+                 corrected),
+        _counter("nvlink_errors_total", "Errors that a GPU counts at an NVLink, since the driver was loaded.",
+                 _nvlinks(rows(facts.nvlink_errors), gpus)),
+        _counter("port_errors_total", "Errors that a port of an HCA counts, since the driver was loaded.",
+                 _ports(rows(facts.ib_ports))),
     ]  # fmt: skip
 
 
-def _aer(listed: Iterable[AerDevice], gpus: _Gpus) -> Iterator[Series]:
+def _counter(name: str, text: str, readings: Iterable[_Reading]) -> Family:
+    """What could be read of it."""
+    return metric(name, text, ((labels, value) for labels, value in readings if not isinstance(value, Missing)))
+
+
+def _aer(listed: Iterable[AerDevice], gpus: _Gpus) -> Iterator[_Reading]:
     for row in listed:
         labels = gpus.get(row.bdf) or {"gpu": "", "UUID": "", "pci_bus_id": bus_id(row.bdf)}
         for kind, errors in zip(_KINDS, (row.correctable, row.nonfatal, row.fatal), strict=True):
-            if not isinstance(errors, Missing) and not isinstance(errors.total, Missing):
-                yield {**labels, "kind": kind}, errors.total
+            yield {**labels, "kind": kind}, errors if isinstance(errors, Missing) else errors.total
 
 
-def _messages(listed: Iterable[AerDevice]) -> Iterator[Series]:
+def _messages(listed: Iterable[AerDevice]) -> Iterator[_Reading]:
     for row in listed:
-        if row.root_port is not None:
-            counts = (row.root_port.correctable, row.root_port.nonfatal, row.root_port.fatal)
-            for kind, number in zip(_KINDS, counts, strict=True):
-                if not isinstance(number, Missing):
-                    yield {"pci_bus_id": bus_id(row.bdf), "kind": kind}, number
+        if port := row.root_port:
+            for kind, number in zip(_KINDS, (port.correctable, port.nonfatal, port.fatal), strict=True):
+                yield {"pci_bus_id": bus_id(row.bdf), "kind": kind}, number
 
 
-def _replays(listed: Iterable[GpuCounters], gpus: _Gpus) -> Iterator[Series]:
-    for row in listed:
-        if row.bdf in gpus and not isinstance(row.pcie_replays, Missing):
-            yield gpus[row.bdf], row.pcie_replays
-
-
-def _corrected(listed: Iterable[GpuEcc], gpus: _Gpus) -> Iterator[Series]:
-    for row in listed:
-        counts = row.volatile_corrected
-        if row.bdf in gpus and not isinstance(counts, Missing) and not isinstance(counts.total, Missing):
-            yield gpus[row.bdf], counts.total
-
-
-def _nvlinks(listed: Iterable[NvLinkErrors], gpus: _Gpus) -> Iterator[Series]:
+def _nvlinks(listed: Iterable[NvLinkErrors], gpus: _Gpus) -> Iterator[_Reading]:
     for row in listed:
         counts = (row.replay, row.recovery, row.crc_flit, row.crc_data, row.ecc_data)
         for name, number in zip(LINK_ERRORS, counts, strict=True):
-            if row.bdf in gpus and not isinstance(number, Missing):
+            if row.bdf in gpus:
                 yield {**gpus[row.bdf], "nvlink": str(row.link), "counter": name}, number
 
 
-def _ports(listed: Iterable[IbDevicePorts]) -> Iterator[Series]:
+def _ports(listed: Iterable[IbDevicePorts]) -> Iterator[_Reading]:
     for device in listed:
         for port in rows(device.ports):
             labels = {"device": device.device, "port": str(port.port)}
             for names, counters in ((OF_THE_LINK, port.counters), (OF_THE_PATH, port.hw_counters)):
                 readings = {} if isinstance(counters, Missing) else counters
-                for name in names:
-                    if (number := readings.get(name)) is not None and not isinstance(number, Missing):
-                        yield {**labels, "counter": name}, number
+                yield from (({**labels, "counter": name}, readings[name]) for name in names if name in readings)
 
 
 def openmetrics(report: HealthReport) -> str:

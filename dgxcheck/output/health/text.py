@@ -8,7 +8,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Status, Witness
 from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.output import provenance
+from dgxcheck.facts.typical import gathered
 from dgxcheck.output.health import overview
 from dgxcheck.output.health.finding_lines import (
     acknowledged,
@@ -21,7 +21,7 @@ from dgxcheck.output.health.finding_lines import (
     worst_first,
 )
 from dgxcheck.output.plain_text import columns, lines, percent, visible, wrapped
-from dgxcheck.output.report import HealthReport
+from dgxcheck.output.report import HealthReport, source_line
 from dgxcheck.score.expectation import LEAST_COVERAGE
 
 _KINDS: dict[Witness, str] = {
@@ -65,16 +65,12 @@ def _without_findings(assessment: Assessment) -> str:
     unread = _alarms(assessment.origin.alarms)
     if assessment.verdict is Status.PASS:
         found = f"no problems found{' in what was read' if unread else ''}; checked: {_kinds(assessment)}"
-        return f"{found}{unread}{_unmeasured(assessment)}"
+        unmeasured = "; nothing was measured" if assessment.level == "extended" and not assessment.figures else ""
+        return f"{found}{unread}{unmeasured}"
     judged = judged_checks(assessment.findings)
     if not judged:
         return f"nothing could be judged{unread}"
     return f"nothing wrong was found{' in what was read' if unread else ''}, but {_few(judged)}{unread}"
-
-
-def _unmeasured(assessment: Assessment) -> str:
-    """Of the extended level, in which a recording without figures has nothing to judge."""
-    return "; nothing was measured" if assessment.level == "extended" and not assessment.figures else ""
 
 
 def _few(judged: int) -> str:
@@ -96,7 +92,6 @@ def _too_little(assessment: Assessment) -> str:
 
 
 _HOW = {"named": "as requested", "product": "by product name", "gpus": "by GPU model only"}
-_MOST_NAMED = 4
 _MOST_FINDINGS = 12
 
 
@@ -105,18 +100,16 @@ def render(report: HealthReport) -> str:
     assessment, width = report.assessment, report.width
     if report.brief:
         return lines(_brief(report))
-    return lines(
-        [
-            wrapped(verdict_line(assessment), width, 6),
-            "",
-            *overview.tables(assessment, width),
-            *_problems(report),
-            *_figures(report),
-            *_host_use(report),
-            *([*by_subject(assessment.findings), *skipped(assessment.findings)] if report.verbose else []),
-            *(wrapped(line, width, 2) for line in _summary(report)),
-        ]
-    )
+    return lines([
+        wrapped(verdict_line(assessment), width, 6),
+        "",
+        *overview.tables(assessment, width),
+        *_problems(report),
+        *_figures(report),
+        *_host_use(report),
+        *([*by_subject(assessment.findings), *skipped(assessment.findings)] if report.verbose else []),
+        *(wrapped(line, width, 2) for line in _summary(report)),
+    ])  # fmt: skip
 
 
 _BRIEF = 16
@@ -129,9 +122,7 @@ def _brief(report: HealthReport) -> Iterator[str]:
 
     assessment, width = report.assessment, report.width
     yield wrapped(verdict_line(assessment), width, 6)
-    names: dict[Status, list[str]] = {}
-    for device, status in overview.verdicts(assessment):
-        names.setdefault(status, []).append(device.name)
+    names = gathered((status, device.name) for device, status in overview.verdicts(assessment))
     names.pop(Status.PASS, None)
     bad = "; ".join(f"{first_of(device_list(of).split(', '), 8)} {status.value}" for status, of in names.items())
     yield wrapped(f"Not ok: {bad}." if bad else "All GPUs and HCAs are ok.", width, 2)
@@ -173,8 +164,7 @@ def _problems(report: HealthReport) -> list[str]:
         from dgxcheck.output.health import causes
 
         lines += causes.as_text(assessment, report.verbose, width, elsewhere)
-    keys = set(assessment.diagnosis.unexplained)
-    left = [finding for finding in worst_first(assessment.findings) if finding.key in keys]
+    left = worst_first(assessment.unexplained)
     most = len(left) if report.verbose or len(left) <= _MOST_FINDINGS else _MOST_FINDINGS - 1
     for before, finding in zip([None, *left], left[:most], strict=False):
         again = before is not None and finding.status is Status.UNKNOWN and before.remedy == finding.remedy
@@ -206,8 +196,7 @@ def score_line(assessment: Assessment) -> str:
 def _of_nothing(assessment: Assessment) -> list[str]:
     """Some of many: a configuration may be that of a whole site."""
     lines = [f"{visible(each.device) or 'the host'} of {each.check}" for each in assessment.unmatched]
-    more = f" and {len(lines) - _MOST_NAMED} more" if len(lines) > _MOST_NAMED else ""
-    return [f"Acknowledged, but not present: {', '.join(lines[:_MOST_NAMED])}{more}."] if lines else []
+    return [f"Acknowledged, but not present: {first_of(lines)}."] if lines else []
 
 
 def _summary(report: HealthReport) -> list[str]:
@@ -222,7 +211,7 @@ def _summary(report: HealthReport) -> list[str]:
         score_line(assessment),
         f"{what_ran(assessment)}.",
         *([f"Did not run: {silent}{more}."] if silent else []),
-        *provenance.line(assessment.origin),
+        *source_line(assessment.origin),
         *(closing(assessment.findings) if report.verbose or assessment.level == "quick" else []),
     ]
 

@@ -12,14 +12,13 @@ from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing
-from dgxcheck.output import provenance
 from dgxcheck.output.health import overview
 from dgxcheck.output.health.causes import fru_lines, place, save_first, steps
 from dgxcheck.output.health.finding_lines import sentence
 from dgxcheck.output.health.headline import problem
 from dgxcheck.output.health.instructions import confidence_text, recurrence_text, remedies_of
 from dgxcheck.output.plain_text import lines, visible, wrapped
-from dgxcheck.output.report import HealthReport
+from dgxcheck.output.report import HealthReport, source_line
 
 _MOST_EVIDENCE = 5
 _UNKNOWN = "not known here"
@@ -33,7 +32,7 @@ def render(report: HealthReport) -> str:
         return lines([f"No ticket: no cause was found ({assessment.verdict.value})."])
     text_lines = [f"Machine: {overview.machine(assessment) or _UNKNOWN}"]
     text_lines += [f"{name}: {_text(value)}" for name, value in _versions(assessment)]
-    text_lines += provenance.line(assessment.origin)
+    text_lines += source_line(assessment.origin)
     for number, cause in enumerate(causes, 1):
         text_lines += ["", *_case(assessment, number, cause)]
     attached = [line.replace("Save first", "To attach (save it before the steps above)") for line in save_first(causes)]

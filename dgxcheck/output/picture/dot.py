@@ -8,7 +8,7 @@ from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.picture import nvlinks
 from dgxcheck.output.picture.by_class import others
-from dgxcheck.output.picture.marks import Mark, box, ghosts, link, link_lines, of_host, worst
+from dgxcheck.output.picture.marks import Mark, box, ghosts, link, link_lines, of_host, with_numbers, worst
 from dgxcheck.output.picture.shapes import LIGHT
 from dgxcheck.output.picture.tree_layout import places
 from dgxcheck.output.picture.wiring import TreeNode, panels
@@ -40,10 +40,8 @@ def render(
 
 def _tree(node: TreeNode, above: TreeNode | None, marks: Sequence[Mark]) -> Iterator[str]:
     own = [mark for mark in marks if places(node) & {*mark.at}]
-    fill = {"host-bridge": "bridge"}.get(node.kind, node.kind)
-    tone = worst(own)
-    numbers = ",".join(str(mark.number) for mark in own if mark.number)
-    label = "\n".join(filter(None, (f"{numbers}: {node.name}" if numbers else node.name, node.bdf)))
+    fill, tone = {"host-bridge": "bridge"}.get(node.kind, node.kind), worst(own)
+    label = "\n".join(filter(None, (with_numbers(own, node.name), node.bdf)))
     members = [f"label={_quoted(label)}", f"shape={_SHAPES.get(node.kind, 'box')}"]
     members += ['style="filled,dashed"'] if node.gone else []
     members += [f"fillcolor={_hex(fill)}"] if fill in LIGHT else []
@@ -53,7 +51,7 @@ def _tree(node: TreeNode, above: TreeNode | None, marks: Sequence[Mark]) -> Iter
         at = set() if node.hop is None else {link(node.hop.device), link(node.hop.port), box(node.hop.port)}
         marked = [mark for mark in marks if at & {*mark.at}]
         lines = [f"label={_quoted(chr(10).join(link_lines(node.hop)))}"]
-        lines += [f"color={_hex(worst(marked) or '')}", f"fontcolor={_hex(worst(marked) or '')}"] if marked else []
+        lines += [f"{what}={_hex(worst(marked) or '')}" for what in ("color", "fontcolor") if marked]
         yield f"{_quoted(above.key)} -> {_quoted(node.key)} [{', '.join(lines)}];"
     for child in node.children:
         yield from _tree(child, node, marks)
@@ -67,10 +65,8 @@ def _nvlinks(topology: Topology, marks: Sequence[Mark]) -> Iterator[str]:
         count = "?" if links is None else links
         yield f'{_quoted(key)} -> "NVSwitches" [label="NV{count}", color={_hex("nvlink")}, penwidth=2];'
     for joint in nvlinks.joints(topology, marks):
-        tone = worst(joint.marks)
-        style = ", style=dashed" if not joint.up else ""
-        label = f"NV{joint.up}" if joint.up else "no NVLink up"
-        colour = _hex(tone or "nvlink")
+        label, style = (f"NV{joint.up}", "") if joint.up else ("no NVLink up", ", style=dashed")
+        colour = _hex(worst(joint.marks) or "nvlink")
         yield (
             f"{_quoted(joint.a)} -> {_quoted(joint.b)} [xlabel={_quoted(label)}, color={colour}, fontcolor={colour},"
             f" constraint=false, tailport=s, headport=s, penwidth={1 + min(joint.up, 6) / 2:g}{style}];"

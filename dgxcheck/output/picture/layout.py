@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.locate import is_nvswitch
@@ -12,7 +12,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.output.picture import nvlinks
 from dgxcheck.output.picture.by_class import others
-from dgxcheck.output.picture.marks import HOST, At, Mark, MarkTone, box, ghosts, numbered, of_host, worst
+from dgxcheck.output.picture.marks import HOST, Mark, MarkTone, box, ghosts, numbered, of_host, with_numbers, worst
 from dgxcheck.output.picture.shapes import (
     LINE,
     NORMAL,
@@ -113,10 +113,10 @@ def _wires(
     lower = max(rect.y for rect in gpus.values())
     lower = lower if facing and lower > upper else upper + nvlinks.ROOM
     at = (upper + lower - nvlinks.BAR) / 2 if facing else max(panel_ends) + nvlinks.TO_BAR - BETWEEN
-    bar = nvlinks.through_bar(gpus, to_bar, marks, at, _nvswitches(topology)) if to_bar else None
     arcs = nvlinks.arcs(gpus, pairs, upper, lower)
-    if bar is None:
+    if not to_bar:
         return arcs
+    bar = nvlinks.through_bar(gpus, to_bar, marks, at, sum(map(is_nvswitch, topology.functions.values())))
     return nvlinks.Wires(boxes=bar.boxes + arcs.boxes, lines=bar.lines, arcs=arcs.arcs)
 
 
@@ -138,22 +138,17 @@ def _between_nodes(
         if here.y != there.y:
             points = ((left[here.y], y), (MARGIN / 2, y), (MARGIN / 2, below), (there.x, below))
         both = [{("node", str(panel.node), ""), *(box(bridge.key) for bridge in panel.children)} for panel in (a, b)]
-        at_it = [mark for mark in marks if any(_joins(at, a.node, b.node) for at in mark.at)]
+        low, high = sorted((a.node, b.node))
+        at_it = [mark for mark in marks if any(
+            kind == "between" and int(first) <= low and high <= int(last) for kind, first, last in mark.at)]
         tone = worst([*at_it, *(mark for mark in marks if all(own & {*mark.at} for own in both))])
         ends = (a.title, b.title)
         lines.append(Polyline(kind="socket", points=points, tone=tone, hint="Between NUMA nodes", ends=ends))
         if at_it:
             (x, top), (end, bottom) = points[len(points) // 2 - 1 : len(points) // 2 + 1]
-            numbers = ",".join(str(mark.number) for mark in at_it)
             above = SMALL if top == bottom else 0.0
-            labels.append(nvlinks.label(numbers, (x + end) / 2, (top + bottom) / 2 - above, at_it))
+            labels.append(nvlinks.label(with_numbers(at_it, ""), (x + end) / 2, (top + bottom) / 2 - above, at_it))
     return lines, labels
-
-
-def _joins(at: At, a: int, b: int) -> bool:
-    """Is it on the way between two NUMA nodes that leads over these?"""
-    kind, low, high = at
-    return kind == "between" and int(low) <= min(a, b) and max(a, b) <= int(high)
 
 
 def _title(title: str, marks: Sequence[Mark], width: float) -> TextBox:
@@ -189,23 +184,18 @@ def _legend(
 
 def _captions(marks: Sequence[Mark], notes: Sequence[str], width: float, y: float) -> tuple[list[TextBox], float]:
     """What the numbers in the picture mean, then the legend."""
-    boxes: list[tuple[list[str], float, MarkTone | None]] = []
+    texts: list[tuple[str, float, MarkTone | None]] = []
     for mark in marks:
         sign = " ".join(filter(None, (mark.sign, str(mark.number) if mark.number else "")))
-        text = visible(f"{sign}: {mark.words}" if sign else mark.words)
-        boxes.append((wrapped(text, width, NORMAL), NORMAL, mark.tone))
-    boxes += [(wrapped(visible(note), width, SMALL), SMALL, None) for note in notes]
+        texts.append((f"{sign}: {mark.words}" if sign else mark.words, NORMAL, mark.tone))
     shapes = []
-    for caption, size, tone in boxes:
+    for text, size, tone in (*texts, *((note, SMALL, None) for note in notes)):
+        caption = wrapped(visible(text), width, size)
         height = len(caption) * size * LINE + 3
         lines = tuple(TextLine(line, size, False, tone) for line in caption)
         shapes.append(TextBox(kind="caption", rect=Rect(MARGIN, y, width, height), lines=lines, tone=tone))
         y += height
     return shapes, y
-
-
-def _nvswitches(topology: Topology) -> int:
-    return sum(map(is_nvswitch, topology.functions.values()))
 
 
 def in_rows(
@@ -281,8 +271,7 @@ def description(
 ) -> str:  # fmt: skip
     """``NUMA node 0: GPU0, GPU1, mlx5_0. ... NVLinks join 16 pairs of GPUs. FAIL: ...``"""
     lines = [f"{panel.title}: {', '.join(node.name for node in devices_below(panel.children))}." for panel in panels]
-    gpus = topology.gpus
-    joined = sum(bool(topology.link(a, b).nvlinks) for number, a in enumerate(gpus) for b in gpus[number + 1 :])
+    joined = sum(bool(topology.link(a, b).nvlinks) for a, b in combinations(topology.gpus, 2))
     if to_bar:
         lines.append(f"NVLinks of {counted(len(to_bar), 'GPU')} lead to NVSwitches.")
     elif joined:

@@ -82,6 +82,11 @@ def numbered(marks: Sequence[Mark], at: At) -> list[Mark]:
     return [mark for mark in marks if at in mark.at]
 
 
+def with_numbers(marks: Sequence[Mark], text: str) -> str:
+    """``1,2: PCIe switch``; the text alone where nothing numbered is marked."""
+    return ": ".join(filter(None, (",".join(str(mark.number) for mark in marks if mark.number), text)))
+
+
 def worst(marks: Sequence[Mark]) -> MarkTone | None:
     """The tone of the worst; None without any."""
     return min((mark.tone for mark in marks), key=_WORST.index, default=None)

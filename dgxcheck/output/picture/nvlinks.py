@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.record import Record
-from dgxcheck.output.picture.marks import NVSWITCHES, Mark, numbered, pair, worst
+from dgxcheck.output.picture.marks import NVSWITCHES, Mark, numbered, pair, with_numbers, worst
 from dgxcheck.output.picture.shapes import LINE, NORMAL, SMALL, Arc, Polyline, Rect, TextBox, TextLine, text_width
 from dgxcheck.topology.model import Topology
 
@@ -32,18 +33,16 @@ def joints(topology: Topology, marks: Sequence[Mark]) -> list[Joint]:
     found = []
     keys = {gpu.name: gpu.bdf or gpu.name for gpu in topology.gpus}
     marked = {at for mark in marks for at in mark.at if at[0] == "pair"}
-    gpus = topology.gpus
-    for number, a in enumerate(gpus):
-        for b in gpus[number + 1 :]:
-            link = topology.link(a, b)
-            up = 0 if link.switched else link.nvlinks or 0
-            at = pair(keys[a.name], keys[b.name])
-            if not up and (at not in marked or (link.switched and link.nvlinks)):
-                continue
-            own = tuple(numbered(marks, at))
-            down = max((mark.down for mark in own), default=0) or int(not up)
-            found.append(Joint(a=keys[a.name], b=keys[b.name], up=up, down=down, marks=own,
-                               generation=link.nvlink_generation))  # fmt: skip
+    for a, b in combinations(topology.gpus, 2):
+        link = topology.link(a, b)
+        up = 0 if link.switched else link.nvlinks or 0
+        at = pair(keys[a.name], keys[b.name])
+        if not up and (at not in marked or (link.switched and link.nvlinks)):
+            continue
+        own = tuple(numbered(marks, at))
+        down = max((mark.down for mark in own), default=0) or int(not up)
+        found.append(Joint(a=keys[a.name], b=keys[b.name], up=up, down=down, marks=own,
+                           generation=link.nvlink_generation))  # fmt: skip
     return found
 
 
@@ -56,7 +55,7 @@ def is_single(found: Sequence[Joint]) -> bool:
 def switched(topology: Topology) -> dict[str, int | None]:
     """NVLinks of each GPU to NVSwitches, by key of its box, None where unknown; empty where there are no NVSwitches."""
     gpus = topology.gpus
-    links = [topology.link(a, b) for number, a in enumerate(gpus) for b in gpus[number + 1 :]]
+    links = [topology.link(a, b) for a, b in combinations(gpus, 2)]
     joined = [link for link in links if link.nvlinks]
     on_pci = any(map(is_nvswitch, topology.functions.values()))
     if not (joined[0].switched if joined else on_pci and len(gpus) > 1):
@@ -118,7 +117,7 @@ def through_bar(
     each = {*counts.values()}
     if len(each) == 1 and (links := each.pop()) is not None:
         text += f": {counted(links, 'NVLink')} from every GPU"
-    text = f"{','.join(str(mark.number) for mark in own)}: {text}" if own else text
+    text = with_numbers(own, text)
     text += "".join(f" ({mark.tag})" for mark in own if mark.tag.startswith("missing"))
     width = max(right - left, text_width(text, NORMAL, True) + 16)
     rect = Rect(max(left + (right - left - width) / 2, 0), y, width, BAR)
@@ -137,9 +136,7 @@ def through_bar(
             Polyline(kind="nvlink", points=((x, start), (x, end)), tone=worst(at_pair), down=not links,
                  hint=f"NVLinks up to the NVSwitches: {count}", ends=(key, bar.key))
         )  # fmt: skip
-        number = ",".join(str(mark.number) for mark in at_pair if mark.number)
-        text = f"{number}: NV{count}" if number else f"NV{count}"
-        drawn.boxes.append(label(text, x, (start + end) / 2, at_pair))
+        drawn.boxes.append(label(with_numbers(at_pair, f"NV{count}"), x, (start + end) / 2, at_pair))
     return drawn
 
 
@@ -156,12 +153,8 @@ def arcs(places: Mapping[str, Rect], found: Sequence[Joint], upper: float, lower
         own = [_arc(joint, a, b, spans[number] / widest, upper, lower, room, single, index, widest)
                for index, (a, b) in enumerate(ends[number])]  # fmt: skip
         drawn.arcs.extend(own)
-        if any(mark.number for mark in joint.marks) or not single or joint.up > 1:
-            number_text = ",".join(str(mark.number) for mark in joint.marks if mark.number)
-            count = "" if single and joint.up < 2 else f"NV{joint.up}"
-            text = ": ".join(filter(None, (number_text, count)))
-            if text:
-                drawn.boxes.append(_free_label(text, own[-1], joint.marks, drawn.boxes))
+        if text := with_numbers(joint.marks, "" if single and joint.up < 2 else f"NV{joint.up}"):
+            drawn.boxes.append(_free_label(text, own[-1], joint.marks, drawn.boxes))
     return drawn
 
 

@@ -82,12 +82,8 @@ class Rect(Record, kw_only=False):
 
     def overlaps(self, other: Rect) -> bool:
         """Do they share more than an edge?"""
-        return (
-            self.x < other.x + other.w
-            and other.x < self.x + self.w
-            and self.y < other.y + other.h
-            and other.y < self.y + self.h
-        )
+        across = self.x < other.x + other.w and other.x < self.x + self.w
+        return across and self.y < other.y + other.h and other.y < self.y + self.h
 
 
 class TextLine(Record, kw_only=False):

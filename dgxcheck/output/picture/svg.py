@@ -109,8 +109,7 @@ def _box(box: TextBox) -> str:
         f'<rect class="{classes}" x="{px(rect.x)}" y="{px(rect.y)}" width="{px(rect.w)}" height="{px(rect.h)}"'
         f' rx="{radius}"/>'
     )
-    hint = f"<title>{escaped(box.hint)}</title>" if box.hint else ""
-    return f"<g>{hint}{shape}{''.join(_lines(box, rect.x + rect.w / 2, ''))}</g>"
+    return f"<g>{_title(box.hint)}{shape}{''.join(_lines(box, rect.x + rect.w / 2, ''))}</g>"
 
 
 def _lines(box: TextBox, x: float, anchor: str) -> Iterable[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.facts.record import Record
-from dgxcheck.output.picture.marks import At, Mark, box, link, link_lines, node, numbered, worst
+from dgxcheck.output.picture.marks import At, Mark, box, link, link_lines, node, numbered, with_numbers, worst
 from dgxcheck.output.picture.shapes import (
     LINE,
     NORMAL,
@@ -40,17 +40,9 @@ class RowOfTrees(Record):
     height: float
 
 
-def depth(nodes: Sequence[TreeNode]) -> int:
-    """Levels of switches below the host bridges of a row."""
-    return max((_switches(node) for node in nodes), default=0)
-
-
 def _switches(node: TreeNode) -> int:
+    """Levels of them from here down."""
     return int(node.kind == "switch") + max(map(_switches, node.children), default=0)
-
-
-def device_height(marked: bool) -> float:
-    return 54.0 if marked else 40.0
 
 
 class TreeLayout:
@@ -60,11 +52,11 @@ class TreeLayout:
         self.marks = marks
         self._whole = whole_bdfs
         tagged = any(at[0] in ("box", "ghost") and mark.number for mark in marks for at in mark.at)
-        self.device_height = device_height(tagged)
+        self.device_height = 54.0 if tagged else 40.0
 
     def row(self, panels: Sequence[Panel]) -> RowOfTrees:
         """The panels side by side, as high as the deepest."""
-        levels = depth([bridge for panel in panels for bridge in panel.children])
+        levels = max((_switches(bridge) for panel in panels for bridge in panel.children), default=0)
         bottom = _TITLE + (levels + 1) * (_BRIDGE + _STEP)
         height = bottom + self.device_height + PADDING
         boxes: list[TextBox] = []
@@ -72,8 +64,7 @@ class TreeLayout:
         x = 0.0
         for panel in panels:
             width = self.width(panel)
-            boxes.append(self._panel(panel, Rect(x, 0, width, height)))
-            boxes.append(self._title(panel, x, width))
+            boxes += self._panel(panel, x, width, height)
             left = x + (width - self._columns(panel.children)) / 2
             for bridge in panel.children:
                 self._place(bridge, left, _TITLE, bottom, None, boxes, lines)
@@ -102,31 +93,29 @@ class TreeLayout:
         widths += [text_width(tag if device else _with_number(tag, node.name), SMALL, bool(tag))]
         return min(max(*widths, _LEAST - 10), _MOST if device else _MOST + 30) + 12
 
-    def _panel(self, panel: Panel, rect: Rect) -> TextBox:
+    def _panel(self, panel: Panel, x: float, width: float, height: float) -> tuple[TextBox, TextBox]:
+        """The panel and its title."""
         marks = [] if panel.node is None else numbered(self.marks, node(panel.node))
-        return TextBox(kind="panel", rect=rect, tone=worst(marks), hint=f"{panel.title} {panel.cpus}".strip())
-
-    def _title(self, panel: Panel, x: float, width: float) -> TextBox:
-        marks = [] if panel.node is None else numbered(self.marks, node(panel.node))
-        room = width - 2 * PADDING
-        tag = f"{','.join(str(mark.number) for mark in marks)}: " if marks else ""
-        lines = [TextLine(shortened(tag + panel.title, room, NORMAL, True), NORMAL, True, worst(marks))]
+        room, tone = width - 2 * PADDING, worst(marks)
+        title = shortened(with_numbers(marks, panel.title), room, NORMAL, True)
+        lines = [TextLine(title, NORMAL, True, tone)]
         lines += [TextLine(shortened(panel.cpus, room, SMALL), SMALL)] if panel.cpus else []
-        return TextBox(kind="title", rect=Rect(x + PADDING, 3, room, _TITLE - 6), lines=tuple(lines), hint=panel.cpus)
+        rects = Rect(x, 0, width, height), Rect(x + PADDING, 3, room, _TITLE - 6)
+        return (
+            TextBox(kind="panel", rect=rects[0], tone=tone, hint=f"{panel.title} {panel.cpus}".strip()),
+            TextBox(kind="title", rect=rects[1], lines=tuple(lines), hint=panel.cpus),
+        )
 
     def _place(
         self, node: TreeNode, left: float, top: float, bottom: float, above: TextBox | None, boxes: list[TextBox],
         lines: list[Polyline],
     ) -> None:  # fmt: skip
         """Put a node and what is below it into its column, and draw the link above it."""
-        column = self._column(node)
-        middle = left + column / 2
-        device = _is_device(node)
+        middle, device = left + self._column(node) / 2, _is_device(node)
         y = bottom if device or node.kind == "card" else top
         own: TextBox | None = above
         if node.kind != "card":
-            width = self._width(node)
-            height = self.device_height if device else _BRIDGE
+            width, height = self._width(node), self.device_height if device else _BRIDGE
             own = self._box(node, Rect(middle - width / 2, y, width, height))
             boxes.append(own)
         self._link(node, above, middle, y, boxes, lines)
@@ -167,19 +156,15 @@ class TreeLayout:
     def _marks_of_link(self, node: TreeNode) -> list[Mark]:
         if node.hop is None:
             return []
-        return [
-            mark for mark in self.marks if {link(node.hop.device), link(node.hop.port), box(node.hop.port)} & {*mark.at}
-        ]
+        at = {link(node.hop.device), link(node.hop.port), box(node.hop.port)}
+        return [mark for mark in self.marks if at & {*mark.at}]
 
     def _marks_of(self, node: TreeNode) -> list[Mark]:
         return [mark for mark in self.marks if places(node) & {*mark.at}]
 
     def _tag(self, node: TreeNode) -> str:
         marks = [mark for mark in self._marks_of(node) if mark.number]
-        if not marks:
-            return ""
-        tag = marks[0].tag if len(marks) == 1 else ""
-        return visible(f"{','.join(str(mark.number) for mark in marks)}: {tag}".rstrip(": "))
+        return visible(with_numbers(marks, marks[0].tag if len(marks) == 1 else ""))
 
     def _box(self, node: TreeNode, rect: Rect) -> TextBox:
         marks = self._marks_of(node)

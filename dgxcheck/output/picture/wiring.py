@@ -14,6 +14,7 @@ from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.output.picture.by_class import DeviceGroup, class_name, groups
 from dgxcheck.output.picture.marks import At
 from dgxcheck.output.plain_text import visible
@@ -59,9 +60,8 @@ def panels(
 
     ``also`` are bus ids of other functions to show: disks, NVSwitches; ``ghosts`` stand where devices are missing.
     """
-    by_node: dict[int | None, list[TreeNode]] = {}
-    for number, node in (*_from_paths(topology, also), *_from_classes(topology)):
-        by_node.setdefault(number, []).append(_haunted(node, ghosts))
+    nodes_of_host = (*_from_paths(topology, also), *_from_classes(topology))
+    by_node = gathered((number, _haunted(node, ghosts)) for number, node in nodes_of_host)
     cpus: dict[int | None, str | Missing] = {}
     for each in rows(numa):
         cpus[each.node] = each.cpulist

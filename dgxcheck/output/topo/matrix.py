@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
 
 from dgxcheck.output.plain_text import columns, fit_columns, hidden_columns, lines, shown, visible
@@ -25,17 +25,13 @@ def row_names(topology: Topology, numbered_nics: bool) -> dict[str, str]:
 def nic_legend(topology: Topology, names: dict[str, str]) -> list[str]:
     """``NIC0: mlx5_0 (0000:05:00.0)``, where the matrix shows other names."""
     nics = (device for device in topology.devices if device.kind != "gpu" and names[device.name] != device.name)
-    return [f"{names[nic.name]}: {visible(nic.name)}{_bdf(nic)}" for nic in nics]
+    return [f"{names[nic.name]}: {visible(nic.name)}{f' ({nic.bdf})' if nic.bdf else ''}" for nic in nics]
 
 
 def _is_short_name(name: str) -> bool:
     """``mlx5_0`` is; ``ibp5s0``, ``rocep193s0f1`` and ``mlx5_bond_0`` need a legend."""
     driver, _, number = name.rpartition("_")
     return number.isdecimal() and driver.isalnum() and len(name) <= 8
-
-
-def _bdf(nic: Device) -> str:
-    return f" ({nic.bdf})" if nic.bdf else ""
 
 
 LEGEND = {
@@ -72,17 +68,15 @@ def matrix(topology: Topology, pci_only: bool, labels: str, width: int | None, r
     below = ["", "Legend:", *_legend(shown_labels, labels)]
     if nics:
         below += ["", "NICs:", *(f"  {line}" for line in nics)]
-    reasons = _unknown(topology, names) if "?" in shown_labels else []
+    reasons = []
+    if "?" in shown_labels:
+        from dgxcheck.output.topo.unknown_cells import unknown_cell_reasons
+
+        reasons = unknown_cell_reasons(topology, names)
     notes = [*reasons, *map(visible, topology.notes), *_narrow(topology), *remarks, *hidden_columns(dropped)]
     if notes:
         below += ["", *notes]
     return lines([*headline, *table, *below])
-
-
-def _unknown(topology: Topology, names: dict[str, str]) -> list[str]:
-    from dgxcheck.output.topo.unknown_cells import unknown_cell_reasons
-
-    return unknown_cell_reasons(topology, names)
 
 
 def _narrow(topology: Topology) -> list[str]:
@@ -100,9 +94,12 @@ def _tables(
     topology: Topology, names: dict[str, str], pci_only: bool, labels: str, width: int | None
 ) -> tuple[list[str], list[str]]:
     """The lines of the matrix, and the heads of the columns hidden to fit."""
-    links = topology.matrix()
-    peers = [_peer_column(topology, links, device, names, pci_only, labels) for device in topology.devices]
-    head = ["", *(names[device.name] for device in topology.devices)]
+    links, devices = topology.matrix(), topology.devices
+    peers = [
+        [names[b.name], *(" X" if a is b else cell(links[a.name, b.name], pci_only, labels) for a in devices)]
+        for b in devices
+    ]
+    head = ["", *(names[device.name] for device in devices)]
     affinities = [
         ["CPU Affinity", *(_affinity(device, device.cpu_affinity) for device in topology.devices)],
         ["NUMA Affinity", *(_affinity(device, device.numa_nodes or device.numa_node) for device in topology.devices)],
@@ -112,20 +109,6 @@ def _tables(
     return fit_columns(head, peers, affinities, width, len(topology.gpus))
 
 
-def _peer_column(
-    topology: Topology,
-    links: Mapping[tuple[str, str], Link],
-    device: Device,
-    names: dict[str, str],
-    pci_only: bool,
-    labels: str,
-) -> list[str]:
-    column = [names[device.name]]
-    for other in topology.devices:
-        column.append(" X" if other is device else cell(links[other.name, device.name], pci_only, labels))
-    return column
-
-
 def _affinity(device: Device, value: object) -> str:
     """The cell of an affinity; empty for NICs, as in nvidia-smi."""
     return shown(value) if device.kind == "gpu" else ""
@@ -133,7 +116,5 @@ def _affinity(device: Device, value: object) -> str:
 
 def _legend(shown_labels: set[str], labels: str) -> list[str]:
     other = "SYS" if labels == "soc" else "SOC"
-    entries = {
-        label: text for label, text in LEGEND.items() if label != other and (label != "?" or "?" in shown_labels)
-    }
-    return columns([(f"  {label}", f"= {text}") for label, text in entries.items()], " ")
+    left_out = {other, *({"?"} - shown_labels)}
+    return columns([(f"  {label}", f"= {text}") for label, text in LEGEND.items() if label not in left_out], " ")

@@ -55,8 +55,8 @@ def matrix(topology: Topology, pci_only: bool) -> str:
 
 def _printed(values: Sequence[object]) -> bool:
     """Is there such a column, as current drivers have it?"""
-    absent = [value for value in values if isinstance(value, Missing) and (value.gap, value.where) == _NO_COLUMN]
-    return not values or len(absent) < len(values)
+    absent = (isinstance(value, Missing) and (value.gap, value.where) == _NO_COLUMN for value in values)
+    return not values or not all(absent)
 
 
 def _affinities(device: Device, titles: int) -> Iterator[str]:

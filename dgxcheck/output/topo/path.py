@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isinf
 
 from dgxcheck.bandwidth.expected import Expected, between
-from dgxcheck.bandwidth.rate import Direction, Limit, Rate
+from dgxcheck.bandwidth.rate import Direction, Rate
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.output.json_values import either
@@ -33,7 +33,8 @@ def path(machine: Surveyed, a: Device, b: Device, label: str, labels: str) -> st
     if isinstance(hops, Missing):
         text.append(f"  hops unknown: {visible(str(hops))}")
     else:
-        rows = [(f"  {visible(hop.port)} - {visible(hop.device)}", hop_text(hop), _gbs(hop.gbs)) for hop in hops]
+        rows = [(f"  {visible(hop.port)} - {visible(hop.device)}", hop_text(hop),
+                 "?" if isinstance(hop.gbs, Missing) else f"{hop.gbs:.2f} GB/s each way") for hop in hops]  # fmt: skip
         text += columns(rows) if rows else ["  no dedicated PCIe link between them"]
     return lines([*text, *bandwidth_text(between(machine, a, b))])
 
@@ -84,10 +85,6 @@ def _title(device: Device) -> str:
     return f"{visible(device.name)} ({device.bdf})" if shown(device.bdf) else visible(device.name)
 
 
-def _gbs(value: float | Missing) -> str:
-    return "?" if isinstance(value, Missing) else f"{value:.2f} GB/s each way"
-
-
 _WAYS: tuple[Direction, ...] = ("read", "write")
 
 
@@ -121,7 +118,12 @@ def bandwidth_as_json(expected: Expected) -> dict[str, Json]:
     for way, total in zip(_WAYS, (expected.read, expected.write), strict=True):
         members |= bounds(total.rate, f"{way}_")
         members[f"{way}_limited_by"] = [limit.name for limit in total.limited_by]
-    return members | {"limits": [_limit(limit) for limit in expected.limits], "notes": list(expected.notes)}
+    limits: list[Json] = [
+        {"name": limit.name, "basis": limit.basis, "source": limit.source, **bounds(limit.read, "read_"),
+         **bounds(limit.write, "write_")}
+        for limit in expected.limits
+    ]  # fmt: skip
+    return members | {"limits": limits, "notes": list(expected.notes)}
 
 
 def bounds(rate: Rate, prefix: str = "") -> dict[str, Json]:
@@ -137,8 +139,3 @@ def bounds(rate: Rate, prefix: str = "") -> dict[str, Json]:
 
 _BETWEEN = Missing(Gap.UNSUPPORTED, "bandwidth", "known between two bounds")
 _UNLIMITED = Missing(Gap.UNSUPPORTED, "bandwidth", "carries what the other parts of the path do")
-
-
-def _limit(limit: Limit) -> Json:
-    members: dict[str, Json] = {"name": limit.name, "basis": limit.basis, "source": limit.source}
-    return members | bounds(limit.read, "read_") | bounds(limit.write, "write_")

@@ -9,6 +9,7 @@ from dgxcheck.checks.engine.precondition import Precondition
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.nvlink import P2pStatus
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.output.json_values import either
 from dgxcheck.output.plain_text import columns, fit_columns, lines, shown, visible
 from dgxcheck.output.topo.matrix import cell
@@ -34,10 +35,8 @@ def text_of(precondition: Precondition) -> str:
 
 def reasons(pairs: Sequence[Reasons]) -> list[str]:
     """Paragraphs: reason, remedy, pairs."""
-    pairs_by_reason: dict[tuple[str, str], list[Reasons]] = {}
-    for pair in pairs:
-        for id_, words, remedy in pair.reasons:
-            pairs_by_reason.setdefault((f"{pair.cell}: {id_}: {visible(words)}", remedy), []).append(pair)
+    pairs_by_reason = gathered(((f"{pair.cell}: {id_}: {visible(words)}", remedy), pair)
+                               for pair in pairs for id_, words, remedy in pair.reasons)  # fmt: skip
     paragraphs = [""] if pairs_by_reason else []
     for (line, remedy), affected in pairs_by_reason.items():
         names = "all pairs" if len(affected) == len(pairs) else visible(_grouped(affected))
@@ -47,12 +46,8 @@ def reasons(pairs: Sequence[Reasons]) -> list[str]:
 
 def _grouped(pairs: Iterable[Reasons]) -> str:
     """``GPU0, GPU1 with mlx5_1; GPU2 with mlx5_0, mlx5_3``."""
-    targets: dict[str, list[str]] = {}
-    for pair in pairs:
-        targets.setdefault(pair.a, []).append(pair.b)
-    sources: dict[str, list[str]] = {}
-    for name, names in targets.items():
-        sources.setdefault(", ".join(names), []).append(name)
+    targets = gathered((pair.a, pair.b) for pair in pairs)
+    sources = gathered((", ".join(names), name) for name, names in targets.items())
     return "; ".join(f"{', '.join(group)} with {names}" for names, group in sources.items())
 
 
@@ -82,9 +77,7 @@ def p2p_matrix(
         for a, name in names.items():
             rows.append(f" {name}\t" + "".join(f"{'X' if a == b else shown(cells[a, b])}\t" for b in names))
         return lines([*rows, "", "Legend:", "", *(f"  {word:4} = {text}" for word, text in _P2P_LEGEND.items())])
-    body = [
-        [names[b], *(" X" if a == b else shown(cells[a, b]) for a in names)] for b in names
-    ]  # fmt: skip
+    body = [[names[b], *(" X" if a == b else shown(cells[a, b]) for a in names)] for b in names]
     table, _ = fit_columns(["", *names.values()], body, [], width)
     legend = [f"  {line}" for line in columns([(word, f"= {text}") for word, text in _P2P_LEGEND.items()], " ")]
     gaps = sorted({str(gap) for (a, b), gap in cells.items() if a != b and isinstance(gap, Missing)})
@@ -117,7 +110,8 @@ _WORST: tuple[Verdict, ...] = ("refused", "cannot tell", "slow", "through the ho
 def text(topology: Topology, pairs: Sequence[Peering], labels: str, width: int | None) -> str:
     """Matrix, legend and reasons; a pair with direct access shows the label of its path."""
     names = [gpu.name for gpu in topology.gpus if any(gpu in (pair.a, pair.b) for pair in pairs)]
-    cells = {ends: _cell(topology, pair, labels) for pair in pairs for ends in _both(pair)}
+    cells = {(pair.a.name, pair.b.name): _cell(topology, pair, labels) for pair in pairs}
+    cells |= {(b, a): words for (a, b), words in cells.items()}
     rows = [[visible(row), *(" X" if row == name else cells.get((row, name), "?") for name in names)] for row in names]
     table, _ = fit_columns(["", *map(visible, names)], rows, [], width)
     shown_cells = {*cells.values()}
@@ -139,10 +133,6 @@ def _pair_reasons(pair: Peering) -> Reasons:
     return Reasons(pair.a.name, pair.b.name, CELLS.get(pair.verdict, ""), texts)
 
 
-def _both(pair: Peering) -> tuple[tuple[str, str], tuple[str, str]]:
-    return (pair.a.name, pair.b.name), (pair.b.name, pair.a.name)
-
-
 def _cell(topology: Topology, pair: Peering, labels: str) -> str:
     label = CELLS.get(pair.verdict) or cell(topology.link(pair.a, pair.b), False, labels)
     return "yes" if label == "?" and pair.verdict == "direct" else label
@@ -150,12 +140,11 @@ def _cell(topology: Topology, pair: Peering, labels: str) -> str:
 
 def as_json(pairs: Sequence[Peering]) -> dict[str, Json]:
     """The member ``peers`` of the JSON document."""
-    return {"peers": [_pair(pair) for pair in pairs]}
-
-
-def _pair(pair: Peering) -> Json:
-    preconditions: list[Json] = [
-        {"check": id_, "state": item.state, "message": text_of(item), "remedy": item.judgement.remedy or None}
-        for id_, item in pair.preconditions
-    ]
-    return {"a": pair.a.name, "b": pair.b.name, "verdict": pair.verdict, "preconditions": preconditions}
+    found: list[Json] = [
+        {"a": pair.a.name, "b": pair.b.name, "verdict": pair.verdict, "preconditions": [
+            {"check": id_, "state": item.state, "message": text_of(item), "remedy": item.judgement.remedy or None}
+            for id_, item in pair.preconditions
+        ]}
+        for pair in pairs
+    ]  # fmt: skip
+    return {"peers": found}

@@ -73,15 +73,12 @@ def _pair_reasons(pair: Readiness) -> Reasons:
 
 def as_json(pairs: Sequence[Readiness]) -> dict[str, Json]:
     """The member ``rdma`` of the JSON document."""
-    return {"rdma": [_pair(pair) for pair in pairs]}
-
-
-def _pair(pair: Readiness) -> Json:
-    members: dict[str, Json] = {"gpu": pair.gpu.name, "hca": pair.nic.name, "verdict": pair.verdict}
-    members |= bounds(pair.expected)
-    members["limited_by"] = [limit.name for limit in pair.limited_by]
-    members["preconditions"] = [
-        {"check": id_, "state": CELLS.get(precondition.state, precondition.state), "message": text_of(precondition)}
-        for id_, precondition in pair.preconditions
-    ]
-    return members
+    found: list[Json] = [
+        {"gpu": pair.gpu.name, "hca": pair.nic.name, "verdict": pair.verdict, **bounds(pair.expected),
+         "limited_by": [limit.name for limit in pair.limited_by], "preconditions": [
+            {"check": id_, "state": CELLS.get(item.state, item.state), "message": text_of(item)}
+            for id_, item in pair.preconditions
+        ]}
+        for pair in pairs
+    ]  # fmt: skip
+    return {"rdma": found}

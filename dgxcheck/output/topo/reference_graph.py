@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.graph import Graph, known_rows, nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import Topology
-from dgxcheck.topology.reference import Nearest, PairDifference, matches, nearest, possible
+from dgxcheck.topology.reference import PairDifference, matches, nearest, possible
 
 
 def as_json(topology: Topology) -> dict[str, Json]:
@@ -42,7 +43,13 @@ def text(topology: Topology) -> list[str]:
     near = nearest(graph, generation)
     if near is None:
         return [f"NVLink graph: matches no reference machine ({_links(graph)})."]
-    return [f"NVLink graph: differs from {near.reference.machines}{_less(near)}:", *_differences(near)]
+    gone = near.missing_gpus
+    less = f", {gone} of its {near.reference.gpus} GPUs {'is' if gone == 1 else 'are'} missing" if gone else ""
+    found = [f"  {visible(pair.a)} - {visible(pair.b)}: {_links_of(pair)}" for pair in near.differences]
+    return [
+        f"NVLink graph: differs from {near.reference.machines}{less}:",
+        *(found or ["  all links between the present GPUs are up"]),
+    ]
 
 
 def _possible(rows: Sequence[Sequence[int | None]]) -> list[str]:
@@ -60,21 +67,7 @@ def _possible(rows: Sequence[Sequence[int | None]]) -> list[str]:
 def _links(graph: Graph) -> str:
     if graph.switched:
         return "through NVSwitches"
-    total = sum(graph.pairs.values())
-    return f"{total} {'link' if total == 1 else 'links'}"
-
-
-def _less(near: Nearest) -> str:
-    if not near.missing_gpus:
-        return ""
-    verb = "is" if near.missing_gpus == 1 else "are"
-    return f", {near.missing_gpus} of its {near.reference.gpus} GPUs {verb} missing"
-
-
-def _differences(near: Nearest) -> list[str]:
-    if not near.differences:
-        return ["  all links between the present GPUs are up"]
-    return [f"  {visible(pair.a)} - {visible(pair.b)}: {_links_of(pair)}" for pair in near.differences]
+    return counted(sum(graph.pairs.values()), "link")
 
 
 def _links_of(pair: PairDifference) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.bandwidth.links import collective_gbs
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_values import either
 from dgxcheck.output.plain_text import lines, visible
@@ -20,7 +21,7 @@ def rings(topology: Topology) -> str:
     if isinstance(result.count, Missing):
         return lines([f"Rings: {visible(result.detail)}."])
     bandwidth = collective_gbs(result, nvlink_generation(topology))
-    count = f"{result.count} edge-disjoint {'ring' if result.count == 1 else 'rings'} over {len(graph.names)} GPUs"
+    count = f"{counted(result.count, 'edge-disjoint ring')} over {len(graph.names)} GPUs"
     text = [f"{count}{f': {visible(result.detail)}' if result.detail else ''}"]
     text += [f"  {' - '.join(map(visible, (*order, order[0])))}" for order in result.orders]
     if result.count and isinstance(bandwidth, float):

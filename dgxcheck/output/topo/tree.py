@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.bdf import bus_order
-from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.output.json_values import either
@@ -14,13 +14,14 @@ from dgxcheck.topology.model import Topology
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 Branch = dict[str, "Branch"]
+PciNames = Mapping[str, str | Missing] | Missing
 _KINDS = {0x01: "storage", 0x02: "network", 0x03: "display", 0x0B: "processor", 0x12: "accelerator"}
 _CLASSES = {0x0101: "IDE", 0x0104: "RAID", 0x0106: "SATA", 0x0107: "SAS", 0x0108: "NVMe", 0x0200: "Ethernet",
             0x0207: "InfiniBand", 0x0300: "VGA", 0x0302: "3D", 0x0604: "bridge", 0x0680: "bridge",
             0x0801: "DMA"}  # fmt: skip
 
 
-def tree(topology: Topology, names: Mapping[str, str]) -> str:
+def tree(topology: Topology, names: PciNames) -> str:
     """The tree of every root bus; ``names`` are the pci.ids names by ``vendor:device`` (``10de:1db1``)."""
     roots: Branch = {}
     for function in sorted(topology.functions.values(), key=lambda function: bus_order(function.bdf)):
@@ -30,7 +31,7 @@ def tree(topology: Topology, names: Mapping[str, str]) -> str:
     hops = _hops(topology)
     text: list[str] = []
     for root, branch in sorted(roots.items(), key=lambda item: bus_order(item[0])):
-        text.append(f"{visible(root)}{_node(topology, branch)}")
+        text.append(f"{visible(root)}{_node(topology, root)}")
         _grow(text, topology, names, hops, branch, "")
     lost = [function.bdf for function in topology.functions.values() if isinstance(function.path, Missing)]
     text += [f"{visible(bdf)}  path unknown: {visible(str(topology.functions[bdf].path))}" for bdf in lost]
@@ -38,7 +39,7 @@ def tree(topology: Topology, names: Mapping[str, str]) -> str:
     return lines([*(text or ["No PCI functions found."]), *_summary(topology, hops)])
 
 
-def excerpt(topology: Topology, names: Mapping[str, str], bdf: str) -> list[str]:
+def excerpt(topology: Topology, names: PciNames, bdf: str) -> list[str]:
     """The way from the root bus to one device, and what is directly below that; empty where it is not known."""
     function = topology.functions.get(bdf)
     if function is None or isinstance(function.path, Missing):
@@ -87,7 +88,7 @@ def _hops(topology: Topology) -> dict[str, Hop]:
 
 
 def _grow(
-    text: list[str], topology: Topology, names: Mapping[str, str], hops: dict[str, Hop], branch: Branch, indent: str
+    text: list[str], topology: Topology, names: PciNames, hops: dict[str, Hop], branch: Branch, indent: str
 ) -> None:
     for number, (bdf, below) in enumerate(branch.items()):
         last = number == len(branch) - 1
@@ -95,7 +96,7 @@ def _grow(
         _grow(text, topology, names, hops, below, indent + ("   " if last else "│  "))
 
 
-def _entry(topology: Topology, names: Mapping[str, str], hops: dict[str, Hop], bdf: str) -> str:
+def _entry(topology: Topology, names: PciNames, hops: dict[str, Hop], bdf: str) -> str:
     function = topology.functions.get(bdf)
     device_names = [visible(device.name) for device in topology.devices if device.bdf == bdf]
     what = visible(_what(function, names)) if function else "bridge, no details"
@@ -103,27 +104,22 @@ def _entry(topology: Topology, names: Mapping[str, str], hops: dict[str, Hop], b
     return f"{visible(bdf)}  {'/'.join(device_names) + '  ' if device_names else ''}{what}{link}"
 
 
-def _what(function: PciFunction, names: Mapping[str, str]) -> str:
+def _what(function: PciFunction, names: PciNames) -> str:
     code = function.class_code
     kind = "?" if isinstance(code, Missing) else _CLASSES.get(code >> 8, _KINDS.get(code >> 16, f"{code:06x}"))
-    if isinstance(code, int) and code >> 8 == OTHER_BRIDGE and function.vendor == NVIDIA:
-        kind = "NVSwitch"
+    kind = "NVSwitch" if is_nvswitch(function) else kind
     if isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
         return kind
     ids = f"{function.vendor:04x}:{function.device:04x}"
-    return f"{kind} {names.get(ids, ids)}"
+    name = None if isinstance(names, Missing) else names.get(ids)
+    return f"{kind} {name if isinstance(name, str) else ids}"
 
 
-def _node(topology: Topology, branch: Branch) -> str:
+def _node(topology: Topology, root: str) -> str:
     """The NUMA nodes of the functions below a root bus."""
-    nodes: set[int] = set()
-    queue = [branch]
-    while queue:
-        for bdf, below in queue.pop().items():
-            queue.append(below)
-            function = topology.functions.get(bdf)
-            if function is not None and isinstance(function.numa_node, int) and function.numa_node >= 0:
-                nodes.add(function.numa_node)
+    paths = [each.path for each in topology.functions.values() if not isinstance(each.path, Missing)]
+    below = [topology.functions.get(bdf) for path in paths if path[:1] == (root,) for bdf in path[1:]]
+    nodes = {each.numa_node for each in below if each and isinstance(each.numa_node, int) and each.numa_node >= 0}
     return f"  NUMA node {', '.join(map(str, sorted(nodes)))}" if nodes else "  NUMA node unknown"
 
 
@@ -132,14 +128,15 @@ def all_links_known(topology: Topology) -> bool:
     return not any(isinstance(hop.narrow, Missing) and not hop.skip_reason for hop in _hops(topology).values())
 
 
+def link_words(hop: Hop, topology: Topology) -> str:
+    """``link A - B of GPU0: gen3 x8``: with the devices that share it."""
+    behind = ", ".join(map(visible, sharers(hop, topology)))
+    return f"link {hop}{f' of {behind}' if behind else ''}: {hop_text(hop)}"
+
+
 def narrow_links(topology: Topology) -> list[str]:
-    """One sentence per link on fewer lanes than both ends support, with the devices that share it."""
-    sentences = []
-    for hop in _hops(topology).values():
-        if hop.narrow is True:
-            behind = ", ".join(map(visible, sharers(hop, topology)))
-            sentences.append(f"Link {hop}{f' of {behind}' if behind else ''}: {hop_text(hop)}.")
-    return sentences
+    """One sentence per link on fewer lanes than both ends support."""
+    return [f"L{link_words(hop, topology)[1:]}." for hop in _hops(topology).values() if hop.narrow is True]
 
 
 def _summary(topology: Topology, hops: dict[str, Hop]) -> list[str]:

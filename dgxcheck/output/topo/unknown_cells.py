@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.nvidia_smi_topo import HIDDEN, NO_ID
-
-SHOWN = 4
 
 
 def unknown_cell_reasons(topology: Topology, names: Mapping[str, str]) -> list[str]:
@@ -29,9 +28,4 @@ def unknown_cell_reasons(topology: Topology, names: Mapping[str, str]) -> list[s
             if isinstance(value, Missing) and gpu.name not in without_function:
                 file = value.where.rpartition("/")[2]
                 names_by_reason.setdefault(f"{what} unknown ({file}: {value})", []).append(names[gpu.name])
-    return [f"? {_some(affected)}: {visible(reason)}" for reason, affected in names_by_reason.items()]
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return [f"? {first_of(affected)}: {visible(reason)}" for reason, affected in names_by_reason.items()]
