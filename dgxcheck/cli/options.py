@@ -175,9 +175,6 @@ def renderer(place: str) -> Callable[[Any], str]:
     return render
 
 
-_PARAGRAPH = "\n\n"
-
-
 def emit(text: str, output: str | None, color: str = "never", form: str = "text", again: bool = False) -> None:
     """The result, to a file (whole or not at all) or to stdout, coloured where that is wanted.
 
@@ -193,30 +190,22 @@ def emit(text: str, output: str | None, color: str = "never", form: str = "text"
         text = f"\t\x1b[4m{head}\x1b[0m\n{rest}"
     if output not in (None, "-"):
         if color == "always" and form == "text":
-            from dgxcheck.output.color import colorize
-
-            text = colorize(text)
-        if form in ("prometheus", "openmetrics"):
-            # node_exporter reads it as a user of its own, and the umask of root may be 077
-            save(output, text, 0o644, exactly=True)
-        else:
-            save(output, text, 0o666)
+            text = renderer("color.colorize")(text)
+        # node_exporter reads metrics as a user of its own, and the umask of root may be 077
+        exactly = form in ("prometheus", "openmetrics")
+        save(output, text, 0o644 if exactly else 0o666, exactly)
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for the lines of a tree
     with writing_stdout():
         if form == "json" and sys.stdout.isatty():
-            from dgxcheck.output.json_values import indented
-
-            text = indented(text)
+            text = renderer("json_values.indented")(text)
         if form == "text" and sys.stdout.isatty():
             text = wrap_sentences(text, terminal_columns())
             if again and text.count("\n") >= os.get_terminal_size(sys.stdout.fileno()).lines:
-                text += f"\n{text.partition(_PARAGRAPH)[0]}\n"
+                text += "\n" + text.partition("\n\n")[0] + "\n"
         if form == "text" and coloured(color):
-            from dgxcheck.output.color import colorize
-
-            text = colorize(text)
+            text = renderer("color.colorize")(text)
         sys.stdout.write(text)
         sys.stdout.flush()
 
