@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 
 from dgxcheck.facts.limits import LINE_CHARACTERS
 from dgxcheck.facts.missing import Json
@@ -55,6 +56,16 @@ def bounded(lines: tuple[str, ...]) -> tuple[str, ...]:
     if max(map(len, lines), default=0) <= LINE_CHARACTERS:
         return lines
     return tuple(line if len(line) <= LINE_CHARACTERS else "" for line in lines)
+
+
+def squeezed(line: str) -> str:
+    """A line without quoting and list markers, with one blank between words."""
+    return " ".join(bare(line).split())
+
+
+def numbered(lines: tuple[str, ...], form: Callable[[str], str] = str.strip) -> Iterator[tuple[int, str]]:
+    """Number, from 0, and text of every line; that of a line that is too long is empty."""
+    return ((number, form(line)) for number, line in enumerate(bounded(lines)))
 
 
 def imported(value: Json, unit: str, *, tool: str, line: int, method: str, **more: Json) -> dict[str, Json]:

@@ -82,6 +82,7 @@ def test_a_paste_reads_as_the_output(text: str) -> None:
 @given(st.sampled_from(sorted(TEXTS)), st.lists(st.sampled_from(sorted(LAYERS)), max_size=3, unique=True))
 @example("memory", ["indent", "colour"])
 @example("memory", ["indent", "container"])
+@example("mlxlink", ["indent", "CRLF", "compose"])
 def test_several_layers(text: str, changes: list[str]) -> None:
     lines = TEXTS[text].split("\n")
     for change in changes:

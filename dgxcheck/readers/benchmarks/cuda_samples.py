@@ -24,7 +24,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported, ToolPart
-from dgxcheck.readers.values import MOST_GBS, bare, bounded, gpu, imported, integer, number
+from dgxcheck.readers.values import MOST_GBS, bare, bounded, gpu, imported, integer, number, numbered, squeezed
 
 BANDWIDTH_TOOL = "bandwidthTest"
 GBS = {"MB/s": 1.024e-3, "GB/s": 1.0}
@@ -184,8 +184,7 @@ def read_simple_p2p(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     pair: tuple[int, int] | None = None
     size = 0
     wrong: list[int] = []
-    for at, raw in enumerate(bounded(lines)):
-        line = " ".join(bare(raw).split())
+    for at, line in numbered(lines, squeezed):
         if access := ACCESS.fullmatch(line):
             if both := _pair(access[1], access[2]):
                 fact = imported(access[3] == "Yes", "", tool=SIMPLE_P2P_TOOL, line=at, method="cudaDeviceCanAccessPeer")

@@ -18,7 +18,7 @@ from dgxcheck.facts.typical import median
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.host.cuda import error_of_host
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.values import bounded, gpu
+from dgxcheck.readers.values import gpu, numbered
 
 BURN_TOOL = "gpu_burn"
 BURN_SLOW = 0.5
@@ -69,8 +69,7 @@ def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(BURN_TOOL)
     why = ""
     tested = False
-    for number, raw in enumerate(bounded(lines)):
-        line = raw.strip()
+    for number, line in numbered(lines):
         progress = [*_PROGRESS.finditer(line)] if "proc'd" in line else []
         for match in progress:
             _progress(gpus, match)
@@ -162,8 +161,7 @@ def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     throttled: dict[int, FaultKind | None] = {}
     part = ToolPart(FRYER_TOOL)
     index: int | None = None
-    for number, raw in enumerate(bounded(lines)):
-        line = raw.strip()
+    for number, line in numbered(lines):
         if (match := _RATE.fullmatch(line)) and (index := gpu(match["gpu"])) is not None:
             rates[index] = float(match["rate"])
         elif index is not None and (held := _THROTTLING.fullmatch(line)):

@@ -24,7 +24,18 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.network.files import completion
-from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported, integer, number, too_small
+from dgxcheck.readers.values import (
+    MOST_GBS,
+    MOST_US,
+    bare,
+    gpu,
+    imported,
+    integer,
+    number,
+    numbered,
+    squeezed,
+    too_small,
+)
 
 _LISTED = LazyPattern(
     r"CUDA device (?P<number>\d{1,3}): PCIe address is (?P<place>[0-9A-Fa-f]{1,2}:[0-9A-Fa-f]{1,2})", "CUDA device "
@@ -164,8 +175,7 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             gpus.forget()
         rows.clear()
 
-    for at, raw in enumerate(bounded(lines)):
-        line = " ".join(bare(raw).split())
+    for at, line in numbered(lines, squeezed):
         if (called := command(line)) is not None:
             close()
             (run, device), column = called, None
@@ -255,8 +265,7 @@ _FAILURES_CHATTER = LazyPattern(
 def read_failures(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Failed transfers of the host; which HCA they are of stands nowhere."""
     part = ToolPart(TOOL)
-    for at, raw in enumerate(bounded(lines)):
-        line = bare(raw)
+    for at, line in numbered(lines, bare):
         if match := _STATUS.fullmatch(line):
             ended, text = completion(int(match["code"]))
             part.add(HOST, "status", ended.outcome, ended.fault, text)

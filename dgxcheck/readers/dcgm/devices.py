@@ -12,7 +12,7 @@ from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Form, Imported, ToolPart, recognised
-from dgxcheck.readers.values import bare, bounded, gpu
+from dgxcheck.readers.values import bare, bounded, gpu, numbered
 
 DISCOVERY_TOOL = "dcgmi discovery"
 _NAME = LazyPattern(r"Name: (\S.{0,80})", "Name: ")
@@ -76,8 +76,7 @@ def read_topo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(TOPO_TOOL)
     gpu = to = ""
     inside = False
-    for number, raw in enumerate(bounded(lines)):
-        line = raw.strip()
+    for number, line in numbered(lines):
         if head := _TOPO_HEAD.fullmatch(line):
             inside, gpu, to = True, f"GPU{int(head['gpu'])}" if head["gpu"] else "", ""
         elif inside and (row := _ROW.fullmatch(line)):
@@ -131,8 +130,7 @@ def _errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated nvlink-errors GPUn LINK COUNTER`` as of ``nvidia-smi nvlink -e``."""
     part = ToolPart(ERRORS)
     name = link = ""
-    for number, raw in enumerate(bounded(lines)):
-        line = raw.strip()
+    for number, line in numbered(lines):
         if line.startswith(_COUNTS):
             name = link = ""
             part.lines.add(number)

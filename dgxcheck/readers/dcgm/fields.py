@@ -22,8 +22,8 @@ from dgxcheck.readers import formats
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
 from dgxcheck.readers.nvidia_smi.fields import RECOVERY_ACTIONS
-from dgxcheck.readers.values import bounded
 from dgxcheck.readers.values import gpu as number_of
+from dgxcheck.readers.values import numbered
 from dgxcheck.xid.table import architecture_of, meaning
 
 XID = "xid"
@@ -175,8 +175,7 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     lines_of: set[int] = set()
     gpus: dict[int, Gpu] = {}
     table: _Table | None = None
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         if head := _HEAD.fullmatch(text):
             table = _Table(tags=tuple(head["tags"].split()), lines={number}, gpus=gpus)
         elif table is None or not text:
@@ -227,8 +226,7 @@ def read_metrics(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One output for each host; a metric that comes twice, as for the instances of MIG, counts once."""
     hosts: dict[str, _Host] = {}
     comments: set[int] = set()
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         if formats.commented(text).startswith(_PREFIXES):
             comments.add(number)
         elif (found := formats.sample(text)) and found.labels and found.name.startswith(_PREFIXES):

@@ -19,7 +19,7 @@ from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.values import bounded
+from dgxcheck.readers.values import bounded, numbered
 
 HEALTH_TOOL = "dcgmi health"
 _OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "failure": "fail", "fail": "fail"}
@@ -209,8 +209,7 @@ _LOG_GPU = LazyPattern(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![
 def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Errors that name a GPU and a fault; every line of the log counts as understood."""
     part = ToolPart(LOG_TOOL)
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         match = _LINE.fullmatch(text) if "[" in text[:60] else None
         if match is None:
             continue

@@ -27,7 +27,7 @@ from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.values import bounded, gpu
+from dgxcheck.readers.values import bounded, gpu, numbered
 
 COLLECT_ENV_TOOL = "collect_env"
 _BEGIN = LazyPattern(
@@ -66,8 +66,7 @@ def read_collect_env(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     names: dict[int, str] = {}
     begun = listing = False
     available = built = ""
-    for number, raw in enumerate(bounded(lines)):
-        line = raw.strip()
+    for number, line in numbered(lines):
         begun = begun or _BEGIN.fullmatch(line) is not None
         if not begun or not line:
             listing = False
@@ -172,8 +171,7 @@ _OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli")
 def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Each error by what it is about: a GPU, the services and driver of the host, or the program itself."""
     part = ToolPart(CUDA_ERRORS_TOOL)
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         if not text:
             continue
         error = _error(text) if not _OWN_READER.search(text) and _SIGN.search(text) else None

@@ -25,7 +25,7 @@ from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME
-from dgxcheck.readers.values import MOST_GBS, bounded, gpu, imported
+from dgxcheck.readers.values import MOST_GBS, bounded, gpu, imported, numbered
 
 HEALTHMON_TOOL = "nvidia-healthmon"
 _HEALTHMON_OUTCOMES: dict[str, Outcome | None] = {
@@ -58,8 +58,7 @@ def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     order: dict[int, str] = {}
     subject, test, text = "", "", ""
     total: re.Match[str] | None = None
-    for number, raw in enumerate(bounded(lines)):
-        line = raw.strip()
+    for number, line in numbered(lines):
         if _HEALTHMON_BEGIN.fullmatch(line):
             subject, test = HOST, ""
         elif match := _TOTAL.fullmatch(line):
@@ -135,8 +134,7 @@ def read_config(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     keys: dict[str, set[int]] = {}
     rest: set[int] = set()
     in_section = False
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         if _SECTION.fullmatch(text) or _COMMENT.fullmatch(text):
             in_section = in_section or text.startswith("[")
             rest.add(number)

@@ -16,7 +16,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import formats
 from dgxcheck.readers.model import Form, Imported, ToolPart, recognised
 from dgxcheck.readers.network.files import NAME, device_files, listed, port_files
-from dgxcheck.readers.values import bounded, number
+from dgxcheck.readers.values import number, numbered
 
 TOOL = "node_exporter"
 _PREFIX = "node_"
@@ -48,8 +48,7 @@ def read_node_exporter(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(TOOL)
     ports: dict[str, list[int]] = {}
     controllers: set[str] = set()
-    for at, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for at, text in numbered(lines):
         if formats.commented(text).startswith(_PREFIX):
             part.lines.add(at)
         elif (sample := formats.sample(text)) and sample.name.startswith(_PREFIX):

@@ -12,7 +12,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
-from dgxcheck.readers.values import bounded
+from dgxcheck.readers.values import numbered
 
 SMART, RAS = "SMART", "ras-mc-ctl"
 _DISK = LazyPattern(
@@ -31,8 +31,7 @@ def read_smart(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Of each disk its warnings and the result of its own assessment; errors of its media are a note."""
     part = ToolPart(SMART)
     disk, inside = "a disk", False
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         if begins := _DISK.fullmatch(text):
             disk, inside = begins["nvme"] or begins["disk"] or disk, True
             part.beside.add(number)
@@ -92,8 +91,7 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(RAS)
     found: Counter[tuple[str, str, bool]] = Counter()
     of = ""
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         if title := _TITLE.fullmatch(text):
             of = title["of"] or title["table"]
         elif of.startswith("Label") and (row := _ROW.fullmatch(text)):

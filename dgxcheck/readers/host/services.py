@@ -22,7 +22,7 @@ from dgxcheck.facts.tool_report import NOT_STARTED, Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.values import bounded
+from dgxcheck.readers.values import bounded, numbered
 from dgxcheck.xid.table import sxids
 
 FABRIC_MANAGER_TOOL = "fabric manager"
@@ -92,8 +92,7 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     unit: list[str] = []
     entries: list[tuple[str, str]] = []
     shown = False
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         if match := _LINE.fullmatch(text):
             entries.append((match["level"], match["text"]))
         elif match := _JOURNAL.fullmatch(text):
@@ -180,8 +179,7 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """
     part, own = ToolPart("imex"), _is_of_imex(lines)
     away, ended, errors = list[str](), list[str](), list[str]()
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         if match := _OF_IMEX.fullmatch(text):
             said = match["text"] or match["unit"] or match["verb"]
             if _ERROR.search(said) or _STOPPED.search(said):

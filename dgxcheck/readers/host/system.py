@@ -10,7 +10,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import NODES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.values import bare, bounded, integer
+from dgxcheck.readers.values import bare, bounded, integer, numbered
 
 LSCPU_TOOL = "lscpu"
 _MEMBER = LazyPattern(r"(?P<name>[A-Z][\w ().,/-]{1,50}?):\s{0,60}(?P<value>.{0,4000})")
@@ -73,8 +73,7 @@ def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     nodes: list[str] = []
     below = False
     total: int | None = None
-    for number, raw in enumerate(bounded(lines)):
-        line = bare(raw)
+    for number, line in numbered(lines, bare):
         if match := _NUMACTL_HEAD.fullmatch(line):
             total = int(match[1])
         elif match := _CPUS.fullmatch(line):

@@ -32,8 +32,10 @@ def plain(line: str) -> str:
     """A line as the tool wrote it, without what people pointed at it with."""
     if "\x1b" in line:
         line = _ESCAPE.sub("", line)
-    if "# " in line and not line.partition("#")[0].strip().isdecimal() and line.lstrip()[:1] != "#":
-        line = _REMARK.sub("", line)
+    if "# " in line:
+        before = line.partition("#")[0].strip()
+        if before and not before.isdecimal() and before.find("|") != len(before) - 1:  # ``web-1  |  # mlxlink -d ..``
+            line = _REMARK.sub("", line)
     if _PLAIN.fullmatch(line):
         return line
     if "[" in line:

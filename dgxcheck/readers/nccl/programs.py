@@ -22,7 +22,7 @@ from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.nccl.warnings import Gpus, report
-from dgxcheck.readers.values import bounded
+from dgxcheck.readers.values import numbered
 
 PROGRAMS_TOOL = "PyTorch"
 TESTS = "nccl-tests"
@@ -74,8 +74,7 @@ def read_programs(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     understood: set[int] = set()
     chatter: set[int] = set()
     below = False
-    for number, raw in enumerate(bounded(lines)):
-        line = raw.strip()
+    for number, line in numbered(lines):
         if below and line and not _ERROR.fullmatch(line):
             job.warnings.append(line)
             understood.add(number)
@@ -214,8 +213,7 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.add(HOST, kind.lower(), *_FOUND[kind], f"{_sentence(what)}{named}")
 
     begun = False
-    for number, raw in enumerate(bounded(lines)):
-        line = raw.strip()
+    for number, line in numbered(lines):
         if section := _SECTION.fullmatch(line):
             close()
             kind, what, who, begun = section["kind"], "", [], True

@@ -12,7 +12,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, device_files, listed, physical, port_files, rate, state
-from dgxcheck.readers.values import bare, bounded, integer
+from dgxcheck.readers.values import bare, bounded, integer, numbered
 
 MLXLINK_TOOL = "mlxlink"
 _MLXLINK_COMMAND = LazyPattern(
@@ -55,8 +55,7 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             _diagnose(part, re.sub(r"^/dev/mst/|[/:]", "", device) or "HCA", members)
         members.clear()
 
-    for number, raw in enumerate(bounded(lines)):
-        line = bare(raw)
+    for number, line in numbered(lines, bare):
         if command := _MLXLINK_COMMAND.fullmatch(line) if "mlxlink" in line else None:
             close()
             of_port = _PORT.search(command["more"] or "")
@@ -126,8 +125,7 @@ _MST_HEAD = LazyPattern(r"(?:MST modules|PCI devices):|-{4,40}|MST PCI(?: config
 def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated pci-function NAME`` for every row that names both."""
     part = ToolPart(MST_TOOL)
-    for number, raw in enumerate(bounded(lines)):
-        line = raw.strip()
+    for number, line in numbered(lines):
         if row := _ROW.fullmatch(line):
             bdf = as_bdf(row["bdf"] if row["bdf"].count(":") == 2 else f"0000:{row['bdf']}")
             part.found |= {f"{PCI_OF} {row['name']}": bdf} if bdf is not None else {}

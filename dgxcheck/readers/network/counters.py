@@ -10,7 +10,7 @@ from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, lid, listed, physical, port_files, state
-from dgxcheck.readers.values import bare, bounded, integer
+from dgxcheck.readers.values import bare, bounded, integer, numbered
 
 LINK_TOOL = "rdma link"
 _LINK_ROW = LazyPattern(
@@ -159,8 +159,7 @@ def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     of_port: dict[str, int] | None = None
     key = ""
     found: dict[str, dict[str, int]] = {}
-    for number, raw in enumerate(bounded(lines)):
-        line = bare(raw)
+    for number, line in numbered(lines, bare):
         if head := _HEAD.fullmatch(line):
             key = f"{int(head['lid'])}/{int(head['port'])}"
             of_port = found.setdefault(key, {})

@@ -19,7 +19,7 @@ from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Form, Imported, Reports, ToolPart, recognised
 from dgxcheck.readers.network.files import state
-from dgxcheck.readers.values import bare, bounded
+from dgxcheck.readers.values import bare, bounded, numbered
 
 IBLINKINFO_TOOL = "iblinkinfo"
 _LINK = LazyPattern(
@@ -105,8 +105,7 @@ def read_subnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(SMINFO)
-    for number, raw in enumerate(bounded(lines)):
-        line = bare(raw)
+    for number, line in numbered(lines, bare):
         if answer := _MASTER.fullmatch(line):
             master = answer["state"] == "MASTER"
             text = "" if master else f"the subnet manager that answers is {answer['state']}"
@@ -217,8 +216,7 @@ def read_carrier(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """An interface that lost its carrier and has none fails; one that lost it and got it again is counted."""
     part = ToolPart(CARRIER_TOOL)
     events: dict[str, list[bool]] = {}
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         match = next((match for form in _CARRIER_FORMS if (match := form.fullmatch(text))), None)
         if match is not None:
             up = not match["what"].lower().endswith(("lost", "disconnected", "down"))

@@ -25,7 +25,7 @@ from dgxcheck.readers.network.files import (
     state,
     worded,
 )
-from dgxcheck.readers.values import bare, bounded
+from dgxcheck.readers.values import bare, bounded, numbered
 
 IBSTAT_TOOL = "ibstat"
 _IBSTAT_DEVICE = LazyPattern(rf"CA '({NAME})'", "CA '", flags=re.ASCII)
@@ -55,8 +55,7 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     ports: dict[str, list[int]] = {}
     device = ""
     port = 0
-    for number, raw in enumerate(bounded(lines)):
-        line = bare(raw)
+    for number, line in numbered(lines, bare):
         label, colon, value = line.partition(":")
         if match := _IBSTAT_DEVICE.fullmatch(line):
             device, port = match[1], 0
@@ -90,8 +89,7 @@ def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     ports: dict[str, list[int]] = {}
     device = ""
     port = 0
-    for number, raw in enumerate(bounded(lines)):
-        line = bare(raw)
+    for number, line in numbered(lines, bare):
         label, _, value = (each.strip() for each in line.partition(":"))
         if match := _IBSTATUS_HEAD.fullmatch(line):
             device, port = match[1], int(match[2])

@@ -16,7 +16,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
-from dgxcheck.readers.values import bounded, gpu
+from dgxcheck.readers.values import gpu, numbered
 from dgxcheck.readers.values import number as decimal
 
 _SAME = {
@@ -146,8 +146,7 @@ def read_csv(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     asked: tuple[str, ...] = ()
     open_ = False
     others = 0
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         if not text or len(text) > LONGEST:
             open_ = open_ and (not tables or len(tables[-1].columns) > 1 or not tables[-1].gpus)
             continue
@@ -255,8 +254,7 @@ def read_pages(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     pages: dict[str, list[Json]] = {}
     gpus: dict[str, str] = {}
     head: set[int] = set()
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         if command := _PAGES_COMMAND.search(text):
             columns, head = tuple(filter(None, command["names"].split(","))), {number}
         elif _HEAD.fullmatch(text) and ("retired_pages" in text or (columns and "address" in text)):
