@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -35,6 +36,11 @@ REPORT = "stated report "
 MOST = 256
 """Different results of one text; a box has some hundred."""
 _MOST_TEXT = 200
+
+
+def topic_of(words: str, otherwise: str = "test") -> str:
+    """``memory-bandwidth`` of ``Memory Bandwidth``."""
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or otherwise
 
 
 class Reports:
@@ -81,8 +87,13 @@ class ToolPart(Reports):
         self.beside: set[int] = set()
         """Of lines that alone are no sign of the tool."""
 
-    def imported(self, more: Mapping[str, Json] | None = None) -> tuple[Imported, ...]:
-        """With ``more`` facts; nothing where it understands no line."""
+    def imported(self, more: Mapping[str, Json] | None = None, sound: str = "") -> tuple[Imported, ...]:
+        """With ``more`` facts; nothing where it understands no line.
+
+        ``sound``: the topic of a result without a fault, where nothing was found wrong.
+        """
+        if sound and self.lines and not self:
+            self.add(HOST, sound, "pass")
         facts = {**self.found, **self.facts(), **(more or {})}
         understood = frozenset(self.lines | self.beside)
         return (Imported(tool=self.tool, facts=facts, understood=understood),) if self.lines else ()

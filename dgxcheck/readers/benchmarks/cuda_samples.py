@@ -186,39 +186,31 @@ def read_simple_p2p(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     wrong: list[int] = []
     for at, line in numbered(lines, squeezed):
         if access := ACCESS.fullmatch(line):
-            if both := _pair(access[1], access[2]):
-                fact = imported(access[3] == "Yes", "", tool=SIMPLE_P2P_TOOL, line=at, method="cudaDeviceCanAccessPeer")
-                facts.append((f"measure access {both[0]} {both[1]}", fact))
-                part.lines.add(at)
+            if not (both := _pair(access[1], access[2])):
+                continue
+            fact = imported(access[3] == "Yes", "", tool=SIMPLE_P2P_TOOL, line=at, method="cudaDeviceCanAccessPeer")
+            facts.append((f"measure access {both[0]} {both[1]}", fact))
         elif begun := PAIR.fullmatch(line):
             pair, size, wrong = _pair(begun[1], begun[2]), 0, []
-            part.lines.add(at)
         elif rate := RATE.fullmatch(line):
             both, value = _pair(rate[1], rate[2]), number(rate[3], MOST_GBS)
-            if both and value is not None:
-                pair = both
-                fact = imported(
-                    round(value * GIB, 4),
-                    "GB/s",
-                    tool=SIMPLE_P2P_TOOL,
-                    line=at,
-                    method="cudaMemcpy, alternating directions",
-                )
-                facts.append((f"measure p2p-alternating {min(both)} {max(both)}", fact))
-                part.lines.add(at)
+            if not both or value is None:
+                continue
+            pair, method = both, "cudaMemcpy, alternating directions"
+            fact = imported(round(value * GIB, 4), "GB/s", tool=SIMPLE_P2P_TOOL, line=at, method=method)
+            facts.append((f"measure p2p-alternating {min(both)} {max(both)}", fact))
         elif buffers := BUFFERS.fullmatch(line):
             size = int(buffers[1]) * MIB
-            part.lines.add(at)
         elif error := WRONG.fullmatch(line):
             wrong.append(int(error[1]))
-            part.lines.add(at)
         elif verdict := VERDICT.fullmatch(line):
-            if pair is not None:
-                facts += _integrity(pair, wrong, verdict[1] == "passed", size, at)
-                part.lines.add(at)
-            pair, wrong = None, []
-        elif SIMPLE_P2P_CHATTER.fullmatch(line):
-            part.lines.add(at)
+            judged, pair, failures, wrong = pair, None, wrong, []
+            if judged is None:
+                continue
+            facts += _integrity(judged, failures, verdict[1] == "passed", size, at)
+        elif not SIMPLE_P2P_CHATTER.fullmatch(line):
+            continue
+        part.lines.add(at)
     return part.imported(merge_runs(facts)) if facts else ()
 
 

@@ -116,7 +116,7 @@ def _row(words: list[str], heading: Columns) -> SizeRow | None:
         return None
     redop = next((word for word in head[3:] if word.isalpha() and word != "none"), "")
     root = next((int(word) for word in head[3:] if re.fullmatch(r"\d{1,5}", word, re.ASCII)), -1)
-    second_time = heading.tail[3:].index("time") + 3 if "time" in heading.tail[3:] else None
+    second = heading.tail.index("time", 3) + 2 if "time" in heading.tail[3:] else 0  # its busbw
     return SizeRow(
         size=size,
         count=count,
@@ -127,9 +127,7 @@ def _row(words: list[str], heading: Columns) -> SizeRow | None:
         time_us=round(time * heading.microseconds, 3),
         algbw=rates[0],
         busbw=rates[1],
-        in_place=number(tail[second_time + 2], MOST_GBS)
-        if second_time is not None and second_time + 2 < len(tail)
-        else None,
+        in_place=number(tail[second], MOST_GBS) if 2 < second < len(tail) else None,
         wrong=_wrong(heading, tail),
     )
 
@@ -177,10 +175,14 @@ def operation(rows: tuple[SizeRow, ...], heading: Columns, ranks: int | None) ->
     return "alltoall" if "redop" in heading.head and large.headed == 3 else ""
 
 
+def _ratio(rows: tuple[SizeRow, ...]) -> float:
+    large = max(rows, key=lambda size_row: size_row.algbw)
+    return large.busbw / large.algbw if large.algbw else 0.0
+
+
 def are_many(rows: tuple[SizeRow, ...], op: str) -> bool:
     """Are there more than twenty ranks? The ratio of the rates is then too flat for an exact number."""
-    large = max(rows, key=lambda size_row: size_row.algbw)
-    ratio = large.busbw / large.algbw if large.algbw else 0.0
+    ratio = _ratio(rows)
     if op == "all_reduce":
         return 1.9 < ratio <= 2
     return op in ("all_gather", "reduce_scatter", "alltoall") and 0.95 < ratio <= 1
@@ -189,8 +191,7 @@ def are_many(rows: tuple[SizeRow, ...], op: str) -> bool:
 def ranks_of(rows: tuple[SizeRow, ...], op: str) -> int | None:
     """The number of ranks that the ratio of bus bandwidth to algorithm bandwidth stands for
     (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md)."""
-    large = max(rows, key=lambda size_row: size_row.algbw)
-    ratio = large.busbw / large.algbw if large.algbw else 0.0
+    ratio = _ratio(rows)
     if op == "all_reduce":
         ranks = 2 / (2 - ratio) if 0.9 < ratio < 2 else 0.0
     elif op in ("all_gather", "reduce_scatter", "alltoall"):

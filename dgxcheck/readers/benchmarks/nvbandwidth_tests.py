@@ -44,12 +44,12 @@ class Case(Record):
 
     kind: str
     """Of the facts; empty for a table that says nothing that another one does not: one direction of a sum."""
-    pairs: bool
+    pairs: bool = False
     """GPUs by GPUs; else a row for the host, a column for each GPU."""
-    from_column: bool
+    from_column: bool = False
     """Data goes from the column's GPU to the row's."""
-    unit: str
-    factor: float
+    unit: str = "GB/s"
+    factor: float = 1.0
     method: str
 
 
@@ -60,24 +60,23 @@ def case(name: str, part: str = "", version: tuple[int, int] | None = None) -> C
         what = "copies of all GPUs at once, own share" if "all" in way else "copies"
         kind = HOST_KINDS[way] + ("-contended" if both else "") + ("-sm" if engine == "sm" else "")
         against = ", against copies the other way" if both else ""
-        return _case(kind, method=f"{_engine(engine)}, {what}{against}, pinned memory")
+        return Case(kind=kind, method=f"{_engine(engine)}, {what}{against}, pinned memory")
     if match := PAIRS.fullmatch(name):
         both, way, engine = match.groups()
         kind = ("p2p-both" if part == "Total" else "" if part else "p2p-contended") if both else "p2p"
         method = f"{_engine(engine)}, {'pulled by the receiver' if way == 'read' else 'pushed by the sender'}"
-        pulled = way == "read"
-        return _case(kind and kind, method=method, pairs=True, from_column=pulled)
+        return Case(kind=kind, method=method, pairs=True, from_column=way == "read")
     if match := MANY.fullmatch(name):
-        return _case(f"p2p-{match[1].replace('_', '-')}", method=f"{_engine(match[3])}, {match[2]}")
+        return Case(kind=f"p2p-{match[1].replace('_', '-')}", method=f"{_engine(match[3])}, {match[2]}")
     if name == "device_local_copy":
         # It reports what was copied; the memory was read and written (https://github.com/NVIDIA/nvbandwidth/issues/48).
-        return _case("device-copy", method="copy engine, read and write counted", factor=2.0)
+        return Case(kind="device-copy", method="copy engine, read and write counted", factor=2.0)
     if name == "host_device_latency_sm":
-        return _case("latency-host-sm", unit="ns", method="pointer chase by the SM")
+        return Case(kind="latency-host-sm", unit="ns", method="pointer chase by the SM")
     if name == "device_to_device_latency_sm":
         # Before 0.8 it measured the host's memory in place of the peer's (CHANGELOG.md of 0.8).
         kind = "" if version is not None and version < (0, 8) else "latency-sm"
-        return _case(kind, unit="ns", method="pointer chase by the SM", pairs=True)
+        return Case(kind=kind, unit="ns", method="pointer chase by the SM", pairs=True)
     return None
 
 
@@ -93,18 +92,6 @@ def by_heading(heading: re.Match[str]) -> str:
     if arrow == "<->":
         return f"device_to_device_bidirectional_memcpy_read_{engine}"
     return f"device_to_device_memcpy_{'read' if arrow == '->' else 'write'}_{engine}"
-
-
-def _case(
-    kind: str,
-    *,
-    method: str,
-    pairs: bool = False,
-    from_column: bool = False,
-    unit: str = "GB/s",
-    factor: float = 1.0,
-) -> Case:
-    return Case(kind=kind, pairs=pairs, from_column=from_column, unit=unit, factor=factor, method=method)
 
 
 def _engine(engine: str) -> str:
@@ -143,9 +130,7 @@ def cells(case: Case, values: Iterable[tuple[int, int, float, int]], tool: str) 
         if case.kind.startswith("p2p-both"):
             sender, receiver = min(row, column), max(row, column)
         fact = imported(round(value * case.factor, 6), case.unit, tool=tool, line=at, method=case.method)
-        facts.append(
-            (f"measure {case.kind} {sender} {receiver}" if case.pairs else f"measure {case.kind} {column}", fact)
-        )
+        facts.append((f"measure {case.kind} {f'{sender} {receiver}' if case.pairs else column}", fact))
     return facts
 
 

@@ -146,14 +146,12 @@ def read_p2p_bandwidth_latency(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             until = at + len(table.rows) + NEAR
         elif match := HEADING.fullmatch(line):
             if any(match[0] == earlier[0] for earlier, _ in output):
-                facts += _figures(output, part.lines)
-                output = []
+                facts, output = facts + _figures(output, part.lines), []
             heading, headed, until = match, False, at + NEAR
             part.lines.add(at)
         elif line in (CONNECTIVITY, TITLE):
             if line == TITLE:
-                facts += _figures(output, part.lines)
-                output = []
+                facts, output = facts + _figures(output, part.lines), []
             connectivity, heading, until = line == CONNECTIVITY, None, at + NEAR
             part.lines.add(at)
         elif line_facts := _line_facts(line, at):
@@ -203,9 +201,8 @@ def _access_fact(value: bool, number: int) -> Json:
 def _access(table: Matrix, understood: set[int]) -> list[tuple[str, Json]]:
     cells, whole = table.cells({"0": False, "1": True}.get)
     understood |= whole
-    return [
-        (f"measure access {row} {column}", _access_fact(able, at)) for row, column, able, at in cells if row != column
-    ]
+    return [(f"measure access {row} {column}", _access_fact(able, at))
+            for row, column, able, at in cells if row != column]  # fmt: skip
 
 
 def _figures(output: list[Table], understood: set[int]) -> list[tuple[str, Json]]:
@@ -213,18 +210,15 @@ def _figures(output: list[Table], understood: set[int]) -> list[tuple[str, Json]
     pulled = any(
         operation is None
         for way, switch, _, operation in (match.groups() for match, _ in output)
-        if _one_way(way, switch)
+        if switch == "Enabled" and way != "Bidirectional"  # samples of today name reads or writes there
     )
     facts: list[tuple[str, Json]] = []
     for heading, table in output:
         way, switch, what, operation = heading.groups()
         both = way == "Bidirectional"
         reads = operation == "Reads" or (operation is None and pulled)
-        copy = (
-            "both directions at once, sum"
-            if both
-            else f"{'pulled by the receiver' if reads else 'pushed by the sender'}"
-        )
+        one_way = "pulled by the receiver" if reads else "pushed by the sender"
+        copy = "both directions at once, sum" if both else one_way
         kind, unit, most = _kind(what == "Latency", switch == "Enabled", both, table.corner == "CPU")
         cells, whole = table.cells(two_places(most))
         understood |= whole
@@ -235,11 +229,6 @@ def _figures(output: list[Table], understood: set[int]) -> list[tuple[str, Json]
             fact = imported(value, unit, tool=TOOL, line=at, method=f"cudaMemcpyPeerAsync, {copy}")
             facts.append((f"measure {kind} {sender} {receiver}", fact))
     return facts
-
-
-def _one_way(way: str | None, switch: str) -> bool:
-    """Whether samples of today name the reads or writes in this heading."""
-    return switch == "Enabled" and way != "Bidirectional"
 
 
 def _kind(latency: bool, enabled: bool, both: bool, by_cpu: bool) -> tuple[str, str, float]:

@@ -66,10 +66,6 @@ class GpuMemory:
         self._places: dict[int, tuple[str, int]] = {}
         self._names: dict[int, str] = {}
 
-    def forget(self) -> None:
-        """A test is over, and the next one may use host memory."""
-        self.number = None
-
     @staticmethod
     def speaks(line: str) -> bool:
         """Is it a line about GPUs?"""
@@ -83,20 +79,15 @@ class GpuMemory:
                 self._places[number] = (bdf, at)
         elif picked := _PICKED.fullmatch(line):
             self.number = gpu(picked["number"] or picked["other"])
-        elif named := _NAMED.fullmatch(line):
-            number = gpu(named["number"])
-            self.number = self.number if number is None else number
-            if number is not None:
-                self._names[number] = named["name"]
+        elif (named := _NAMED.fullmatch(line)) and (number := gpu(named["number"])) is not None:
+            self.number, self._names[number] = number, named["name"]
 
     def facts(self) -> Iterator[tuple[str, Json]]:
         """``measure device N``: where each sits."""
         for device, (bdf, at) in self._places.items():
             name: dict[str, Json] = {"name": self._names[device]} if device in self._names else {}
-            yield (
-                f"measure device {device}",
-                imported(None, "", tool="perftest", line=at, method="CUDA order", bdf=bdf, **name),
-            )
+            fact = imported(None, "", tool="perftest", line=at, method="CUDA order", bdf=bdf, **name)
+            yield f"measure device {device}", fact
 
 
 TOOL = "perftest"
@@ -172,7 +163,7 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if rows and run is not None and column is not None and device:
             facts.append(_fact(run, device, column, rows))
             part.lines.update(at for _, _, at in rows)
-            gpus.forget()
+            gpus.number = None  # the next one may use host memory
         rows.clear()
 
     for at, line in numbered(lines, squeezed):
@@ -214,8 +205,7 @@ _WITH_DEVICE = LazyPattern(r" (?:-d ?|--ib-dev[= ])(?P<device>[A-Za-z][\w.-]{0,6
 
 def command(line: str) -> tuple[Run, str] | None:
     """What ``ib_write_bw -d mlx5_0 -b host`` will measure, and at which HCA; empty where it names none."""
-    match = _COMMAND.fullmatch(line)
-    if match is None:
+    if (match := _COMMAND.fullmatch(line)) is None:
         return None
     options = match["options"]
     named = _WITH_DEVICE.search(options)
@@ -271,10 +261,8 @@ def read_failures(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.add(HOST, "status", ended.outcome, ended.fault, text)
         elif _NO_MEMORY.fullmatch(line):
             part.add(HOST, "memory", "fail", Fault.RDMA_ACCESS, "memory cannot be registered with the HCA")
-        elif _FAILURES_CHATTER.fullmatch(line):
-            part.beside.add(at)
-            continue
         else:
+            part.beside |= {at} if _FAILURES_CHATTER.fullmatch(line) else set()
             continue
         part.lines.add(at)
     return part.imported() if part else ()

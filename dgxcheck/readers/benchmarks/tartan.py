@@ -122,9 +122,8 @@ def _csv(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json]]
         size, rate, at = max(all_sizes)
         sizes: list[Json] = [[bytes_, None, None, value] for bytes_, value, _ in sorted(all_sizes)[-MOST_SIZES:]]
         method = f"{op}, bus bandwidth at {size} bytes"
-        facts.append(
-            (f"measure collective {op} 8", imported(rate, "GB/s", tool=TOOL, line=at, method=method, sizes=sizes))
-        )
+        fact = imported(rate, "GB/s", tool=TOOL, line=at, method=method, sizes=sizes)
+        facts.append((f"measure collective {op} 8", fact))
     return facts
 
 

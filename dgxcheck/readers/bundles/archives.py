@@ -105,12 +105,11 @@ def tar_members(blocks: Blocks) -> Iterator[TarMember | Link]:
             name = ""
             if kind == b"2":
                 yield Link(name=own, target=_text(header[157:257]))
-                size = 0
-            member = TarMember(own, size if kind in _REGULAR else 0, blocks)
+            size = size if kind in _REGULAR else 0
+            member = TarMember(own, size, blocks)
             if kind in _REGULAR:
                 yield member
             member.skip()
-            size = size if kind in _REGULAR else 0
         blocks.read(-size % _BLOCK)
 
 
@@ -148,26 +147,18 @@ _CHUNK = 64 << 10
 _ZIP64, _IN_ZIP64 = 1, 0xFFFFFFFF
 
 
-class ZipMember:
-    """A file of an archive; ``read`` gives its bytes as long as the next one is not asked for."""
+class ZipMember(TarMember):
+    """A file of an archive, stored as it is or deflated."""
 
     def __init__(self, name: str, blocks: Blocks, size: int | None) -> None:
-        self.name = name
-        self.cut = False
-        self._blocks = blocks
-        self._left = size
-        """Of a file that is stored as it is; None for a deflated one, which has an end of its own."""
-        self._inflate = zlib.decompressobj(_RAW_DEFLATE) if size is None else None
+        """``size``: of a stored file; a deflated one has an end of its own."""
+        super().__init__(name, size or 0, blocks)
+        self._stored = size is not None
+        self._inflate = None if self._stored else zlib.decompressobj(_RAW_DEFLATE)
         self._packed = b""
 
     def read(self, size: int) -> bytes:
-        if self._left is not None:
-            data = self._blocks.read(min(size, self._left))
-            self._left -= len(data)
-            if not data and self._left:
-                self.cut, self._left = True, 0
-            return data
-        return self._inflated(size)
+        return super().read(size) if self._stored else self._inflated(size)
 
     def _inflated(self, size: int) -> bytes:
         while self._inflate is not None:
@@ -191,18 +182,12 @@ class ZipMember:
     def _end(self, cut: bool) -> None:
         self.cut, self._inflate, self._packed = cut, None, b""
 
-    def skip(self) -> None:
-        """Go past what was not read."""
-        while self.read(1 << 20):
-            pass
 
-
-class Unreadable:
+class Unreadable(Record, kw_only=False):
     """A file whose bytes cannot be read, and why."""
 
-    def __init__(self, name: str, why: str) -> None:
-        self.name = name
-        self.why = why
+    name: str
+    why: str
 
 
 def zip_members(blocks: Blocks) -> Iterator[ZipMember | Unreadable]:

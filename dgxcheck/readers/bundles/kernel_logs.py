@@ -12,7 +12,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.bundles.sections import Section
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
-from dgxcheck.source.kernel_log.records import Lines
+from dgxcheck.source.kernel_log.records import MONTHS, Lines
 from dgxcheck.source.kernel_log.saved import Times, times
 
 _JOURNAL = LazyPattern(r"(?:.*/|  )?journalctl\b.*? (?:-b|--boot)(?:[ =]-?(?P<back>\d{1,2}))?(?:[ :].*)?", "journalctl")
@@ -33,7 +33,6 @@ _FIRST = " kernel: Linux version "
 _REBOOT = "-- Reboot --"
 _JITTER = 1.0
 """Seconds by which rows of one boot may be out of order."""
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DIGITS = 3
 """Two logs of one clock agree to so many digits after the point."""
 
@@ -104,8 +103,8 @@ def _stamp(row: str) -> tuple[int, int, str] | None:
     if match["number"]:
         return int(match["number"]), int(match["day"]), match["clock"]
     word, day = match["month"], match["of_month"]
-    if word in _MONTHS:
-        return _MONTHS.index(word) + 1, int(day), match["at"]
+    if word in MONTHS:
+        return MONTHS.index(word) + 1, int(day), match["at"]
     digits = word.rstrip("月")
     return (int(digits), int(day), match["at"]) if digits.isascii() and digits.isdecimal() else None
 
@@ -173,10 +172,10 @@ def _english(rows: Sequence[str]) -> list[str]:
     for row in rows:
         row = _NAMED.sub(r"\1", row, count=1) if row.startswith("[") else row
         match = _DATED.match(row)
-        if match is None or match["month"] in _MONTHS:
+        if match is None or match["month"] in MONTHS:
             found.append(row)
             continue
         digits = "".join(character for character in match["month"] if character in "0123456789")
         number = int(digits) - 1 if digits and len(digits) < 3 else len(months)
-        found.append(f"{months.setdefault(match['month'], _MONTHS[number % 12])} {match['rest']}")
+        found.append(f"{months.setdefault(match['month'], MONTHS[number % 12])} {match['rest']}")
     return found

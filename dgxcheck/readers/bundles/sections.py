@@ -76,28 +76,18 @@ def without_dots(path: str) -> str:
 _LOOKED_AT = 200
 _FORMS = (
     ("lspci -t", LazyPattern(r"-(?:\+-)?\[[0-9a-f]{4}:[0-9a-f]{2}\]-.*"), 1),
-    (
-        "lspci",
-        LazyPattern(r"(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z][\w /-]{2,60}(?: \[[0-9a-f]{4}\])?: .*"),
-        3,
-    ),
+    ("lspci",
+     LazyPattern(r"(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z][\w /-]{2,60}(?: \[[0-9a-f]{4}\])?: .*"), 3),
     ("dmidecode", LazyPattern(r"# dmidecode \d.*", "# dmidecode "), 1),
     ("ibstat", LazyPattern(r"CA '[\w.-]{1,64}'", "CA '"), 1),
     ("numactl -H", LazyPattern(r"available: \d+ nodes? \(.*\)", "available: "), 1),
     ("lsmod", LazyPattern(r"Module +Size +Used by", "Module "), 1),
-    (
-        "nvidia-smi",
-        LazyPattern(
-            r"={1,99}NVSMI LOG={1,99}|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)",
-            "NVIDIA-SMI",
-            "NVSMI LOG=",
-            " (UUID: ",
-        ),
-        1,
-    ),
+    ("nvidia-smi",
+     LazyPattern(r"={1,99}NVSMI LOG={1,99}|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)",
+                 "NVIDIA-SMI", "NVSMI LOG=", " (UUID: "), 1),
     ("nvidia-smi topo -m", LazyPattern(r"[ \t]{1,40}(?:\x1b\[4m)?GPU0\s.{0,2000}", "GPU0"), 1),
     ("dmesg", LazyPattern(r"(?:<\d{1,5}>)?\[ *\d{1,10}\.\d{6}\] .*"), 3),
-)
+)  # fmt: skip
 """Title, form of a line, and how many lines of it there must be."""
 
 

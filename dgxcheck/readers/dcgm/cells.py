@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
@@ -39,6 +39,12 @@ class DiagCell(Record):
 def is_rule(line: str) -> bool:
     """A line between rows, with or without a heading in it."""
     return _RULE.fullmatch(line.strip()) is not None
+
+
+def frame(lines: Sequence[str], rows: Collection[int], above: int, is_own: Callable[[str], bool]) -> set[int]:
+    """Rules around the rows, and other lines that are the table's; ``above``: so many lines before the first row."""
+    around = range(max(min(rows) - above, 0), min(max(rows) + 2, len(lines)))
+    return {n for n in around if is_rule(lines[n]) or is_own(lines[n].strip())}
 
 
 def cells(lines: Sequence[str], begin: int, end: int) -> Iterator[DiagCell]:

@@ -163,10 +163,8 @@ def _states(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             name = ""
         elif name is not None and _STATES.fullmatch(line):
             part.found |= _links(name, line.split()) if name else {}
-        elif _CHATTER.fullmatch(line) or _FRAME.fullmatch(raw.strip()):
-            part.beside.add(number)
-            continue
         else:
+            part.beside |= {number} if _CHATTER.fullmatch(line) or _FRAME.fullmatch(raw.strip()) else set()
             continue
         part.lines.add(number)
     return part.imported() if part.found else ()

@@ -14,9 +14,9 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.dcgm.cells import DiagCell, cells, is_rule
+from dgxcheck.readers.dcgm.cells import DiagCell, cells, frame
 from dgxcheck.readers.formats import documents
-from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
 
 _FORMS = (
@@ -101,17 +101,15 @@ def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             outcome = next(word for word in _WORST if word in {each for _, each in results})
             failed = [name for name, word in results if word == outcome and word in ("fail", "warn")]
             for name in (name for name, word in results if word == "pass"):
-                reports.add(name, _topic(test), "pass")
+                reports.add(name, topic_of(test), "pass")
         elif not (cell.left in _META and reports) and cell.left not in _META:
             continue
         understood.update(cell.lines)
     _unexplained(reports, test, outcome, failed)
     if not understood:
         return ()
-    first, last = min(understood), max(understood)
-    frame = {n for n in range(max(first - 4, 0), min(last + 2, len(lines)))
-             if is_rule(lines[n]) or _CHATTER.fullmatch(lines[n].strip())}  # fmt: skip
-    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood | frame)),)
+    understood |= frame(lines, understood, 4, lambda text: _CHATTER.fullmatch(text) is not None)
+    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),)
 
 
 def _results(cell: DiagCell) -> Iterator[tuple[str, str]]:
@@ -133,7 +131,7 @@ def _results(cell: DiagCell) -> Iterator[tuple[str, str]]:
 def _unexplained(reports: Reports, test: str, outcome: str, names: list[str]) -> None:
     """Of those that no message is about."""
     for name in names:
-        reports.add(name, _topic(test), OUTCOMES[outcome], Fault.TEST_FAILED, f"test {test} ended with {outcome}")
+        reports.add(name, topic_of(test), OUTCOMES[outcome], Fault.TEST_FAILED, f"test {test} ended with {outcome}")
 
 
 def _explain(
@@ -155,12 +153,8 @@ def _explain(
     of_test, found = judged(of_test, text)
     ran = " did not run" if of_test == "unknown" else ""
     for subject in subjects:
-        reports.add(subject, _topic(test), of_test, found, f"test {test}{ran}: {text}" if test else text)
+        reports.add(subject, topic_of(test), of_test, found, f"test {test}{ran}: {text}" if test else text)
     return subjects
-
-
-def _topic(test: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", test.lower()).strip("-") or "test"
 
 
 _TOKEN = LazyPattern(r'"((?:[^"\\]|\\.){0,2000})"\s{0,8}(:?)|([{}])|(?<![\w.])(\d{1,10})(?![\w.])')
@@ -234,7 +228,7 @@ def _fragments(reports: Reports, lines: Sequence[str]) -> set[int]:
 
 def _test(reports: Reports, test: dict[str, Json]) -> None:
     name = str(test.get("name", "test"))[:60]
-    topic = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "test"
+    topic = topic_of(name)
     for result in _objects(test, "results"):
         outcome = OUTCOMES.get(str(result.get("status", "")).lower())
         if outcome is None:

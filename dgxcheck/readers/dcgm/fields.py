@@ -193,8 +193,7 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     reports = Reports(DMON_TOOL)
     for gpu in gpus.values():
         report(reports, gpu)
-    output = imported(DMON_TOOL, [section(gpu) for gpu in gpus.values()], {}, frozenset(lines_of))
-    return (Imported(tool=output.tool, facts={**output.facts, **reports.facts()}, understood=output.understood),)
+    return (imported(DMON_TOOL, [*map(section, gpus.values())], {}, frozenset(lines_of), reports=reports),)
 
 
 def _dmon_take(table: _Table, kind: str, text: str, cells: list[str]) -> None:
@@ -238,10 +237,8 @@ def read_metrics(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         reports = Reports(METRICS_TOOL)
         for gpu in host.gpus.values():
             report(reports, gpu)
-        output = imported(METRICS_TOOL, [section(gpu) for gpu in host.gpus.values()], host.system, frozenset())
-        understood = frozenset(host.lines | comments)
-        facts = {**output.facts, **reports.facts()}
-        outputs.append(Imported(tool=output.tool, facts=facts, understood=understood, host=name.partition(".")[0]))
+        sections, understood = [*map(section, host.gpus.values())], frozenset(host.lines | comments)
+        outputs.append(imported(METRICS_TOOL, sections, host.system, understood, True, reports, name.partition(".")[0]))
     return tuple(outputs)
 
 

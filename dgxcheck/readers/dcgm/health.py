@@ -8,17 +8,16 @@ machine does not have: only messages of a GPU that name a fault count.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.dcgm.cells import cells, is_rule
+from dgxcheck.readers.dcgm.cells import cells, frame
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.formats import documents
-from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import bounded, numbered
 
 HEALTH_TOOL = "dcgmi health"
@@ -65,9 +64,8 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     understood |= _json(reports, lines)
     if not reports:
         return ()
-    frame = {n for n in range(max(min(understood) - 4, 0), min(max(understood) + 2, len(lines)))
-             if is_rule(lines[n]) or lines[n].strip(" |") in ("Health Monitor Report", "Errors")}  # fmt: skip
-    return (Imported(tool=HEALTH_TOOL, facts=reports.facts(), understood=frozenset(understood | frame)),)
+    understood |= frame(lines, understood, 4, lambda text: text.strip(" |") in ("Health Monitor Report", "Errors"))
+    return (Imported(tool=HEALTH_TOOL, facts=reports.facts(), understood=frozenset(understood)),)
 
 
 def _json(reports: Reports, lines: tuple[str, ...]) -> set[int]:
@@ -109,8 +107,7 @@ def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth
 
 
 def _add(reports: Reports, subject: str, word: str, watch: str, text: str) -> None:
-    topic = re.sub(r"[^a-z0-9]+", "-", watch.lower()).strip("-") or "watch"
-    reports.add(subject, topic, _OUTCOMES[word.lower()], fault_of(text), text.rstrip("' ."))
+    reports.add(subject, topic_of(watch, "watch"), _OUTCOMES[word.lower()], fault_of(text), text.rstrip("' ."))
 
 
 STATS, POLICY = "dcgmi stats", "dcgmi policy"
@@ -172,10 +169,10 @@ def _stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 reports.add(subject, topic, "pass")
     if not is_stats or not understood:
         return ()
-    first, last = min({*understood, *heads}), max(understood)
-    frame = {n for n in range(max(first - 2, 0), min(last + 2, len(lines)))
-             if is_rule(lines[n]) or _TITLE.fullmatch(lines[n].strip())}  # fmt: skip
-    return (Imported(tool=STATS, facts=reports.facts(), understood=frozenset(understood | frame | heads.keys())),)
+    last = max(understood)  # behind it may be the head of a table without rows
+    rows = understood | {number for number in heads if number < last}
+    understood |= heads.keys() | frame(lines, rows, 2, lambda text: _TITLE.fullmatch(text) is not None)
+    return (Imported(tool=STATS, facts=reports.facts(), understood=frozenset(understood)),)
 
 
 def _policy(lines: tuple[str, ...]) -> tuple[Imported, ...]:

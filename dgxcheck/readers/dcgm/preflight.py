@@ -7,7 +7,6 @@ Source: https://github.com/NVIDIA/NVSentinel (preflight-checks): ``event``, ``le
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 
 from dgxcheck.facts.faults import Fault
@@ -15,7 +14,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
-from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import bounded
 
 TOOL = "preflight"
@@ -50,13 +49,13 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _add(reports: Reports, entry: Entry) -> Outcome:
     outcome = _OUTCOMES.get(str(entry["level"]).lower(), "pass")
     test, detail = str(entry["test"])[:60], str(entry.get("detail", entry.get("message", "")))
-    topic = re.sub(r"[^a-z0-9]+", "-", test.lower()).strip("-") or "test"
     named = _GPU.search(detail)
     subject = f"GPU{int(named[1])}" if named else HOST
     if outcome == "pass":
-        reports.add(subject, topic, outcome)
+        reports.add(subject, topic_of(test), outcome)
     else:
-        reports.add(subject, topic, outcome, fault_of(detail), f"test {test}: {detail}" if detail else f"test {test}")
+        text = f"test {test}: {detail}" if detail else f"test {test}"
+        reports.add(subject, topic_of(test), outcome, fault_of(detail), text)
     return outcome
 
 

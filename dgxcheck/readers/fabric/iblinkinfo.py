@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.fabric.rows import End, EndKind, PortRow, digits, speed_of_lane
 
@@ -41,22 +42,20 @@ def links(lines: Iterable[str]) -> Iterator[PortRow]:
             node = digits(guid) if guid else f"lid:{match['lid']}"
             found.append((match, End(kind, node, int(match["port"]), description, int(match["lid"]))))
     switches = _switches(found)
-    for match, seen in found:
-        end = End("switch" if seen.guid in switches else "adapter", seen.guid, seen.port, seen.description, seen.lid)
+    found = [(match, replace(end, kind="switch" if end.guid in switches else "adapter")) for match, end in found]
+    for match, end in found:
         yield PortRow(end, None, int(match["lanes"] or 0), speed_of_lane(match["speed"] or ""))
     by_place = _by_place([end for _, end in found])
     own = {end.guid for _, end in found}
     for match, end in found:
         if match["peer_port"]:
-            kind = "switch" if end.guid in switches else "adapter"
             lid, port, name = int(match["peer_lid"]), int(match["peer_port"]), match["peer"].strip()
             by_lid = by_place.get((lid, name, port)) or by_place.get((lid, "", port)) or by_place.get((lid, "", 0))
             guid = digits(match["peer_guid"]) if match["peer_guid"] else f"lid:{lid}" if by_lid is None else by_lid
             if guid:
-                beyond = guid in switches or (guid not in own and kind == "adapter")
+                beyond = guid in switches or (guid not in own and end.kind == "adapter")
                 peer = End("switch" if beyond else "adapter", guid, port, name, lid)
-                yield PortRow(End(kind, end.guid, end.port, end.description, end.lid), peer, int(match["lanes"] or 0),
-                              speed_of_lane(match["speed"] or ""))  # fmt: skip
+                yield PortRow(end, peer, int(match["lanes"] or 0), speed_of_lane(match["speed"] or ""))
 
 
 def _switches(found: list[tuple[re.Match[str], End]]) -> frozenset[str]:

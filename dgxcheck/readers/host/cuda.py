@@ -26,8 +26,8 @@ from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX
-from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.values import bounded, gpu, numbered
+from dgxcheck.readers.model import HOST, Imported, ToolPart
+from dgxcheck.readers.values import gpu, numbered
 
 COLLECT_ENV_TOOL = "collect_env"
 _BEGIN = LazyPattern(
@@ -75,8 +75,7 @@ def read_collect_env(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.lines.add(number)
         elif models := _MODELS.fullmatch(line) or (_MODEL.fullmatch(line) if listing else None):
             listing = True
-            index = gpu(models["gpu"] or "")
-            if index is not None:
+            if (index := gpu(models["gpu"] or "")) is not None:
                 names.setdefault(index, models["name"])
             part.lines.add(number)
         elif cuda := _CUDA.fullmatch(line):
@@ -178,7 +177,8 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if error is not None:
             named = _GPU.search(text)
             subject = HOST if not error.of_gpu else f"GPU{int(named['gpu'])}" if named else nameless(0)
-            part.add(subject, f"error-{error.number}", error.outcome, error.fault, _spelled(error))
+            name = f"error-{error.number}"
+            part.add(subject, name, error.outcome, error.fault, f"error {error.number}: {error.text}")
             part.lines.add(number)
         elif _AROUND.fullmatch(text) or (number - 1 in part.beside and _FILE.match(lines[number - 1])):
             part.beside.add(number)
@@ -188,10 +188,9 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _error(text: str) -> CudaError | None:
     if not _SAID.search(text):
         return None
-    for forms in (_BY_NAME, _BY_TEXT):
-        for error, form in forms:
-            if form.search(text):
-                return error
+    for error, form in (*_BY_NAME, *_BY_TEXT):
+        if form.search(text):
+            return error
     match = _NUMBER.search(text)
     return next((error for error in _ERRORS if match is not None and error.number == int(match["number"])), None)
 
@@ -203,10 +202,6 @@ def error_of_host(text: str) -> CudaError | None:
     """
     error = _error(text)
     return None if error is None or error.of_gpu or error.fault is Fault.PROGRAM_CRASHED else error
-
-
-def _spelled(error: CudaError) -> str:
-    return f"error {error.number}: {error.text}"
 
 
 CONTAINERS_TOOL = "nvidia-container-cli"
@@ -242,40 +237,34 @@ _FIELD = LazyPattern(
 
 def read_containers(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The errors as results, and the GPUs that ``info`` lists."""
-    reports = Reports(CONTAINERS_TOOL)
-    errors: set[int] = set()
-    rows: list[tuple[int, str, str]] = []
-    for number, line in enumerate(bounded(lines)):
+    part, info = ToolPart(CONTAINERS_TOOL), ToolPart(f"{CONTAINERS_TOOL} info")
+    rows: list[tuple[str, str]] = []
+    for number, line in numbered(lines):
         if match := _ERROR.search(line):
             text = match["text"].strip().rstrip(":")
             outcome, fault = next((how, kind) for form, how, kind in _MEANINGS if form.search(text))
             if fault is Fault.CONTAINER_RUNTIME and (passed_on := error_of_host(text)) is not None:
                 outcome, fault = passed_on.outcome, passed_on.fault or fault
-            reports.add(HOST, match["kind"], outcome, fault, f"{match['kind']} error: {text}")
+            part.add(HOST, match["kind"], outcome, fault, f"{match['kind']} error: {text}")
         elif _NO_TOOLKIT.search(line) or _NO_RUNTIME.search(line):
-            reports.add(
-                HOST, "runtime", "fail", Fault.CONTAINER_RUNTIME, "the container runtime does not know NVIDIA's GPUs"
-            )
+            text = "the container runtime does not know NVIDIA's GPUs"
+            part.add(HOST, "runtime", "fail", Fault.CONTAINER_RUNTIME, text)
         else:
-            if field := _FIELD.fullmatch(line.strip()):
-                rows.append((number, field["name"], field["value"].strip()))
+            if field := _FIELD.fullmatch(line):
+                rows.append((field["name"], field["value"].strip()))
+                info.lines.add(number)
             continue
-        errors.add(number)
-    found = [Imported(tool=CONTAINERS_TOOL, facts=reports.facts(), understood=frozenset(errors))] if errors else []
-    facts = _info(rows)
-    if facts:
-        found.append(
-            Imported(tool=f"{CONTAINERS_TOOL} info", facts=facts, understood=frozenset(number for number, _, _ in rows))
-        )
-    return tuple(found)
+        part.lines.add(number)
+    info.found = _info(rows)
+    return (*part.imported(), *(info.imported() if info.found else ()))
 
 
-def _info(rows: list[tuple[int, str, str]]) -> dict[str, Json]:
+def _info(rows: list[tuple[str, str]]) -> dict[str, Json]:
     """Driver and GPUs; nothing where the line of the driver or a GPU's bus id is not there."""
     facts: dict[str, Json] = {}
     index: int | None = None
     name = uuid = ""
-    for _, field, value in rows:
+    for field, value in rows:
         if field == "NVRM version":
             facts["nvml nvmlSystemGetDriverVersion"] = value
         elif field == "Device Index":

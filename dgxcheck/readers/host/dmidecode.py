@@ -33,8 +33,8 @@ def report(devices: Sequence[Members], reports: Reports) -> None:
     dimms = [device for device in devices if device.get("Type", "").startswith("DDR") and _mib(device)]
     if not dimms:
         return
-    kinds = Counter(f"{_gib(dimm)} GiB {dimm['Type']}" for dimm in dimms)
-    empty = len([device for device in devices if _is_empty(device)])
+    kinds = Counter(f"{_mib(dimm) / 1024:g} GiB {dimm['Type']}" for dimm in dimms)
+    empty = sum(map(_is_empty, devices))
     speeds = {dimm.get("Locator", "?"): speed for dimm in dimms if (speed := _speed(dimm)) is not None}
     rated = {int(match[1]) for dimm in dimms if (match := _SPEED.fullmatch(dimm.get("Speed", "")))}
     text = ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
@@ -60,10 +60,6 @@ def report(devices: Sequence[Members], reports: Reports) -> None:
 def _mib(device: Members) -> int:
     match = _SIZE.fullmatch(device.get("Size", ""))
     return 0 if match is None else int(match[1]) << (10 if match[2].startswith("G") else 0)
-
-
-def _gib(device: Members) -> str:
-    return f"{_mib(device) / 1024:g}"
 
 
 def _is_empty(device: Members) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
@@ -45,19 +44,9 @@ _COMPILED = tuple(
 )
 
 
-class Event(Record):
-    """An event that was asserted, and what it stands for."""
-
-    sensor: str
-    words: str
-    when: str
-    outcome: Outcome
-    fault: FaultKind | None
-
-
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Events that were not deasserted, by sensor and kind, with the date of the last and their number."""
-    open_: dict[tuple[str, str], list[Event]] = {}
+    open_: dict[tuple[str, str], list[str]] = {}
     part = ToolPart(TOOL)
     for number, line in enumerate(bounded(lines)):
         row = _ROW.fullmatch(line.strip())
@@ -67,24 +56,16 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         key = row["sensor"], row["event"]
         if row["way"] == "Deasserted":
             open_.pop(key, None)
-        elif (event := _event(row["sensor"], row["event"], f"{row['date']} {row['time']}")) is not None:
-            open_.setdefault(key, []).append(event)
-    for events in open_.values():
-        last = events[-1]
-        text = f"{last.sensor}: {last.words}, last {last.when}" + (f", {len(events)} times" if events[1:] else "")
-        part.add(HOST, _topic(last.sensor), last.outcome, last.fault, text)
-    if part.lines and not part:
-        part.add(HOST, "events", "pass")
-    return part.imported()
+        else:
+            open_.setdefault(key, []).append(f"{row['date']} {row['time']}")
+    for (sensor, words), dates in open_.items():
+        text = f"{sensor}: {words}, last {dates[-1]}" + (f", {len(dates)} times" if dates[1:] else "")
+        for outcome, fault in _stands_for(sensor, words)[:1]:
+            part.add(HOST, sensor.partition(" #")[0].split()[0].lower(), outcome, fault, text)
+    return part.imported(sound="events")
 
 
-def _event(sensor: str, words: str, when: str) -> Event | None:
-    """None for an event that reports no fault: a boot, a login, a presence."""
-    for sensors, form, outcome, fault in _COMPILED:
-        if sensors.match(sensor) and form.search(words):
-            return Event(sensor=sensor, words=words, when=when, outcome=outcome, fault=fault)
-    return None
-
-
-def _topic(sensor: str) -> str:
-    return sensor.partition(" #")[0].split()[0].lower()
+def _stands_for(sensor: str, words: str) -> list[tuple[Outcome, FaultKind | None]]:
+    """The likeliest first; nothing for an event that reports no fault: a boot, a login, a presence."""
+    return [(outcome, fault) for sensors, form, outcome, fault in _COMPILED
+            if sensors.match(sensor) and form.search(words)]  # fmt: skip

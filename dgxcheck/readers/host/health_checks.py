@@ -23,7 +23,7 @@ from dgxcheck.readers import values
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.listing import INDEX
-from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GBS, bounded, gpu, imported, numbered
 
@@ -99,7 +99,7 @@ def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _healthmon_add(reports: Reports, subject: str, test: str, word: str, text: str) -> None:
     outcome = _HEALTHMON_OUTCOMES[word]
-    topic = re.sub(r"[^a-z0-9]+", "-", test.lower()).strip("-")
+    topic = topic_of(test, "")
     if outcome == "pass":
         reports.add(subject, topic, outcome)
     elif outcome is not None:

@@ -117,9 +117,7 @@ _FORMS: Sequence[Form] = (
          instead=_DUMP),
     Form("nvtop", LazyPattern(_NVTOP, "] PCIe GEN", "MHz TEMP "), LazyPattern(_NVTOP), instead=_DUMP),
     Form("metrics of a GPU exporter", LazyPattern(f"{_METRIC}|{_COMMENT}", "nvidia_smi_", "nvidia_gpu_", "nvml_"),
-         LazyPattern(f"{_METRIC}|{_COMMENT}",
-    "nvidia_smi_", "nvidia_gpu_", "nvml_"
-),
+         LazyPattern(f"{_METRIC}|{_COMMENT}", "nvidia_smi_", "nvidia_gpu_", "nvml_"),
          instead=_DUMP),
 )  # fmt: skip
 

@@ -109,6 +109,4 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             fault = None if corrected else _FAULTS.get(subject, Fault.DIMM_ERRORS)
             text = f"{subject}{f' ({name})' if name else ''}: {count} {'' if corrected else 'un'}corrected"
             part.add(HOST, "errors", "note" if corrected else "warn", fault, text)
-    if part.lines and not part:
-        part.add(HOST, "errors", "pass")
-    return part.imported()
+    return part.imported(sound="errors")

@@ -82,7 +82,7 @@ _BAD = frozenset({"Warning", "Critical", "Fatal", "Unhealthy", "Degraded"})
 """Types of events, and states."""
 
 
-class Said(Record):
+class Said(Record, kw_only=False):
     """What is said of a node."""
 
     node: str
@@ -112,23 +112,20 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Said]:
         elif columns and (row := {name: line[at].strip() for name, at in columns.items()})["NODELIST"]:
             whose = ", ".join(row[name] for name in ("USER", "TIMESTAMP") if row.get(name))
             shown = f"{row['REASON']} ({whose})" if whose else row["REASON"]
-            yield Said(node=row["NODELIST"], lines=(number,), topic="reason",
-                       text="" if row["REASON"] in ("", "none") else shown)  # fmt: skip
+            yield Said(row["NODELIST"], (number,), "reason", "" if row["REASON"] in ("", "none") else shown)
         elif below and (match := _ROW.fullmatch(text)):
-            yield Said(node=match["nodes"], lines=(number,), topic="reason",
-                       text=f"{match['reason']} ({match['user']}, {match['when']})")  # fmt: skip
+            yield Said(match["nodes"], (number,), "reason", f"{match['reason']} ({match['user']}, {match['when']})")
         elif match := _NODE.fullmatch(text):
             node, state, since = match["node"], "", number
         elif node and (match := _STATE.fullmatch(text)):
             state = match["state"]
         elif node and state and (match := _REASON.fullmatch(text)):
             whose = f" ({match['user']}, {match['when']})" if match["user"] else ""
-            yield Said(node=node, lines=tuple(range(since, number + 1)), topic="reason",
-                       text=f"{state}: {match['reason']}{whose}")  # fmt: skip
+            yield Said(node, tuple(range(since, number + 1)), "reason", f"{state}: {match['reason']}{whose}")
             node = ""
         elif logged := _LOGGED.fullmatch(text):
-            yield Said(node=logged["node"] or logged["other"] or "", lines=(number,), topic="reason",
-                       text=logged["reason"] or logged["missing"])  # fmt: skip
+            yield Said(logged["node"] or logged["other"] or "", (number,), "reason",
+                       logged["reason"] or logged["missing"])  # fmt: skip
         else:
             below = below and bool(text)
             columns = columns if text else {}
@@ -160,18 +157,17 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
             counts[which] = int(gpus["count"])
             some, every = counts.get("Allocatable", 0), counts.get("Capacity", 0)
             short = which == "Allocatable" and some < every
-            yield Said(node="", lines=(number,), topic="allocatable",
-                       text=f"{some} of {every} GPUs are allocatable: {_HELD_BACK}" if short else "")  # fmt: skip
+            yield Said("", (number,), "allocatable",
+                       f"{some} of {every} GPUs are allocatable: {_HELD_BACK}" if short else "")  # fmt: skip
         elif condition := _CONDITION.fullmatch(text):
             name, status = condition["type"], condition["status"]
             good = status == _USUAL.get(name, "False")
             shown = f"{name} is {status} ({condition['reason']}): {condition['message'] or ''}".rstrip(": ")
-            yield Said(node="", lines=(number,), topic=name.lower(), text="" if good else shown)
+            yield Said("", (number,), name.lower(), "" if good else shown)
         elif event := _EVENT.fullmatch(text):
-            yield Said(node=event["node"], lines=(number,), topic=event["reason"].lower(),
-                       text=f"{event['reason']}: {event['message']}")  # fmt: skip
+            yield Said(event["node"], (number,), event["reason"].lower(), f"{event['reason']}: {event['message']}")
         elif code := _CODE.fullmatch(text):
-            yield Said(node="", lines=(number,), topic=code["code"].lower(), text=code["said"])
+            yield Said("", (number,), code["code"].lower(), code["said"])
 
 
 def read_health_events(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -201,8 +197,8 @@ def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Said]:
         at = next((as_bdf(f"{place.partition('.')[0]}.0") for place in places), None)
         key = node, check, str(impacted)
         before = last[key].lines if key in last else ()
-        last[key] = Said(node=node, lines=(*before, *where), topic=check.lower(),
-                         text="" if event.get("isHealthy") is True else text, gpu="" if gpus else at or "")  # fmt: skip
+        last[key] = Said(node, (*before, *where), check.lower(),
+                         "" if event.get("isHealthy") is True else text, gpu="" if gpus else at or "")  # fmt: skip
     yield from last.values()
 
 
@@ -222,8 +218,8 @@ def _of_gpud(lines: tuple[str, ...]) -> Iterator[Said]:
         for event in listed if isinstance(listed, list) else []:
             if isinstance(event, dict) and not _BAD.isdisjoint((str(event.get("type")), str(event.get("health")))):
                 text = f"{event.get('name', '')}: {event.get('message') or event.get('reason', '')}"
-                yield Said(node="", lines=tuple(where), topic=str(found["component"]), text=text)
-        yield Said(node="", lines=tuple(where), topic=str(found["component"]), text="")
+                yield Said("", tuple(where), str(found["component"]), text)
+        yield Said("", tuple(where), str(found["component"]), "")
 
 
 def _of_lines(lines: tuple[str, ...]) -> Iterator[Said]:
@@ -233,7 +229,7 @@ def _of_lines(lines: tuple[str, ...]) -> Iterator[Said]:
         text = line.strip()
         if detected := _DETECTED.fullmatch(text):
             gpu = as_bdf(f"{detected['bdf']}.0") if detected["bdf"] else nameless(0)
-            yield Said(node="", lines=(number,), topic="xid", text="" if again else text, gpu=gpu or "")
+            yield Said("", (number,), "xid", "" if again else text, gpu=gpu or "")
 
 
 def _judged(text: str) -> tuple[Outcome, FaultKind | None]:

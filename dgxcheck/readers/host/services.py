@@ -21,7 +21,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import NOT_STARTED, Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
-from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import bounded, numbered
 from dgxcheck.xid.table import sxids
 
@@ -71,8 +71,7 @@ _FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
     (LazyPattern(r"NVSwitch fatal error", flags=re.IGNORECASE), "nvswitch-fatal", "fail", Fault.NVSWITCH_FATAL),
     (LazyPattern(r"NVSwitch non-?fatal error", flags=re.IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
     (LazyPattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)",
-    flags=re.IGNORECASE
-),
+         flags=re.IGNORECASE),
      "nvlink", "fail", Fault.NVLINK_DOWN),
     (LazyPattern(r"version.{0,80}(?:mismatch|(?:don't|does not|do not) match)", flags=re.IGNORECASE), "version", "fail",
      Fault.FABRIC_MANAGER_DOWN),
@@ -95,10 +94,9 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, text in numbered(lines):
         if match := _LINE.fullmatch(text):
             entries.append((match["level"], match["text"]))
-        elif match := _JOURNAL.fullmatch(text):
-            entries.append(("ERROR" if _ERROR.search(match["text"]) else "INFO", match["text"]))
-        elif match := _HELPER.fullmatch(text):
-            entries.append(("ERROR" if _ERROR.search(match["text"] or "") else "INFO", match["text"] or ""))
+        elif match := _JOURNAL.fullmatch(text) or _HELPER.fullmatch(text):
+            said = match["text"] or ""
+            entries.append(("ERROR" if _ERROR.search(said) else "INFO", said))
         elif match := _UNIT.fullmatch(text):
             unit.append(match["text"] or match["verb"] or match["job"])
         elif _SHOWN.fullmatch(text):
@@ -127,9 +125,7 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.add(HOST, topic, how, down, "systemctl could not start the service")
     elif last == "stopp" and not part.has_fault(down):
         part.add(HOST, "service", "unknown", down, "the service was stopped and not started again")
-    if part.lines and not part:
-        part.add(HOST, "log", "pass")
-    return part.imported()
+    return part.imported(sound="log")
 
 
 def _take(reports: Reports, level: str, text: str) -> None:
@@ -199,9 +195,7 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.add(HOST, "log", "warn", Fault.IMEX_DOWN if ended else _APART, text)
     if away:
         part.add(HOST, "nodes", "warn", _APART, f"nodes not ready: {len(away)} ({', '.join(away[:4])})")
-    if part.lines and not part:
-        part.add(HOST, "log", "pass")
-    return part.imported()
+    return part.imported(sound="log")
 
 
 def _is_of_imex(lines: tuple[str, ...]) -> bool:
@@ -293,5 +287,4 @@ def _add(reports: Reports, text: str, outcome: Outcome, topic: str) -> None:
         subject = f"GPU{int(gpu[1])}" if gpu else (as_bdf(bdf[0]) or HOST) if bdf else HOST
     fault = next((kind for kind, part in _LINKS if f"link {part}" in text), None) or fault_of(text)
     good = outcome in ("pass", "note")
-    name = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-") or "check"
-    reports.add(subject, name, outcome, None if good else fault, "" if outcome == "pass" else text)
+    reports.add(subject, topic_of(topic, "check"), outcome, None if good else fault, "" if outcome == "pass" else text)

@@ -9,7 +9,7 @@ from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import NODES
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
+from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bare, bounded, integer, numbered
 
 LSCPU_TOOL = "lscpu"
@@ -156,16 +156,12 @@ def _all(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _some(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Rows of modules for GPUs and HCAs that were taken out of the list."""
-    found: dict[int, str] = {}
-    for number, line in enumerate(bounded(lines)):
-        if row := _ROW.fullmatch(line.strip()):
-            found[number] = row["name"]
-    if not found:
-        return ()
-    reports = Reports(MODULES_TOOL)
+    part = ToolPart(MODULES_TOOL)
+    found = {number: row["name"] for number, text in numbered(lines) if (row := _ROW.fullmatch(text))}
     for name in dict.fromkeys(found.values()):
-        reports.add(HOST, "modules", "pass", text=f"{name} is loaded")
-    return (Imported(tool=MODULES_TOOL, facts=reports.facts(), understood=frozenset(found)),)
+        part.add(HOST, "modules", "pass", text=f"{name} is loaded")
+    part.lines.update(found)
+    return part.imported()
 
 
 FILE = "/proc/driver/nvidia/version"
@@ -175,7 +171,7 @@ _COMPILER = LazyPattern(r"GCC version: .{1,200}", "GCC version:")
 
 def read_driver_version(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Nothing of texts that show two modules: which of them is loaded is not known."""
-    found = {number: text for number, line in enumerate(bounded(lines)) if _MODULE.fullmatch(text := line.strip())}
+    found = {number: text for number, text in numbered(lines) if _MODULE.fullmatch(text)}
     if len(set(found.values())) != 1:
         return ()
     behind = {at + 1 for at in found if at + 1 < len(lines) and _COMPILER.fullmatch(lines[at + 1].strip())}
@@ -189,7 +185,7 @@ _TEGRA = LazyPattern(r"# R\d{1,3} \(release\), REVISION: [\d.]{1,12}(?:, .{0,200
 
 def read_tegra(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The release of the system of a Jetson."""
-    found = {number: text for number, line in enumerate(bounded(lines)) if _TEGRA.fullmatch(text := line.strip())}
+    found = {number: text for number, text in numbered(lines) if _TEGRA.fullmatch(text)}
     facts: dict[str, Json] = {f"text {TEGRA_FILE}": f"{text}\n" for text in found.values()}
     return (Imported(tool=TEGRA_FILE, facts=facts, understood=frozenset(found)),) if found else ()
 

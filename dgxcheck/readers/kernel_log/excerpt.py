@@ -18,7 +18,7 @@ from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Rows, by_host, embed
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 from dgxcheck.source.kernel_log.kmsg import NO_TIMES, line, relevant_lines
-from dgxcheck.source.kernel_log.records import BDF
+from dgxcheck.source.kernel_log.records import BDF, MONTHS
 from dgxcheck.source.kernel_log.saved import is_forgeable, times
 
 DOMAIN = "stated iommu-domain"
@@ -68,7 +68,6 @@ _WHOLE_S = 1.0
 _FOLLOWS = LazyPattern(r"(?!NVRM|nvidia)")
 """What may belong to the line before it: the parts of a PCIe error."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def read_excerpt(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -188,8 +187,8 @@ def _untimed(lines: Rows) -> Iterator[tuple[int, str]]:
 
 def _human(text: str, clock: float) -> tuple[float, str] | None:
     """Seconds and text of a row of ``dmesg -H``; None for any other."""
-    if (begins := _HUMAN.fullmatch(text)) and begins["month"] in _MONTHS:
-        days = 31 * _MONTHS.index(begins["month"]) + int(begins["day"])
+    if (begins := _HUMAN.fullmatch(text)) and begins["month"] in MONTHS:
+        days = 31 * MONTHS.index(begins["month"]) + int(begins["day"])
         return float(days * _DAY + int(begins["hour"]) * _HOUR + int(begins["minute"]) * _MINUTE), begins["text"]
     if both := _BOTH.fullmatch(text):
         return float(both["seconds"]), both["text"]

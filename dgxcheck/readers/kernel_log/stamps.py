@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.kernel_messages.forms import is_relevant
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.source.kernel_log.records import from_kernel
+from dgxcheck.source.kernel_log.records import MONTHS, from_kernel
 
 ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 SYSLOG = r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
@@ -21,7 +21,6 @@ _OWNER = LazyPattern(rf"(?:{ISO}|{SYSLOG}) {{1,2}}(?P<host>[A-Za-z0-9][\w.-]{{0,
 _ANYBODY = frozenset(("host", "localhost"))
 """What stands in place of a name, as early in a boot."""
 Rows = Sequence[tuple[int, str]]
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,9})?"
 _WITHOUT_YEAR = LazyPattern(
     rf"\[[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) (?P<time>{_CLOCK})\] (?P<text>.*)"
@@ -99,22 +98,22 @@ class Months:
     def english(self, word: str) -> str:
         """``Apr`` of ``april``, ``Nov`` of ``11月``; only the order of lines and the time between them counts."""
         if digits := re.match(r"\d{1,2}", word):
-            return _MONTHS[(int(digits[0]) - 1) % 12]
-        month_name = next((month for month in _MONTHS if word[:3].title() == month), None)
-        return month_name or _MONTHS[self._seen.setdefault(word, len(self._seen)) % 12]
+            return MONTHS[(int(digits[0]) - 1) % 12]
+        month_name = next((month for month in MONTHS if word[:3].title() == month), None)
+        return month_name or MONTHS[self._seen.setdefault(word, len(self._seen)) % 12]
 
 
 def known_row(text: str, months: Months) -> str | None:
     """A line with an odd stamp as a row of syslog; None for any other."""
     if match := _WITHOUT_YEAR.fullmatch(text):
         return (
-            _row(match["month"], match["day"], match["time"], "", match["text"]) if match["month"] in _MONTHS else None
+            _row(match["month"], match["day"], match["time"], "", match["text"]) if match["month"] in MONTHS else None
         )
     if match := _TALOS.fullmatch(text):
         return " ".join(filter(None, (match["at"], match["host"], f"kernel: {match['text']}")))
     if (match := _TIME_ALONE.fullmatch(text)) and _OF_KERNEL.match(match["text"]):
         return _row("Jan", "1", match["time"], "", match["text"])
-    if (match := _LOCAL.fullmatch(text)) and match["month"] not in _MONTHS:
+    if (match := _LOCAL.fullmatch(text)) and match["month"] not in MONTHS:
         return _row(months.english(match["month"]), match["day"], match["time"], match["host"], match["text"])
     return None
 

@@ -210,7 +210,7 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if kind in _FOUND and (what or who):
             more = f" and {len(who) - MOST_NAMED} more" if len(who) > MOST_NAMED else ""
             named = f": {', '.join(who[:MOST_NAMED])}{more}" if who else ""
-            part.add(HOST, kind.lower(), *_FOUND[kind], f"{_sentence(what)}{named}")
+            part.add(HOST, kind.lower(), *_FOUND[kind], f"{what[:1].lower()}{what[1:] or 'see the output'}{named}")
 
     begun = False
     for number, line in numbered(lines):
@@ -230,10 +230,6 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.lines.add(number)
     close()
     return part.imported() if begun and part else ()
-
-
-def _sentence(what: str) -> str:
-    return what[:1].lower() + what[1:] if what else "see the output"
 
 
 def _name(match: re.Match[str]) -> str:

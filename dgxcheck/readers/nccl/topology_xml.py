@@ -104,11 +104,8 @@ def _gpu_order(gpus: Sequence[Card]) -> dict[str, Json]:
     numbers = [integer(card.gpu.get("dev", ""), MOST_GPUS - 1) for card in gpus]
     if None in numbers or len(set(numbers)) != len(numbers):
         return {}
-    return {f"{INDEX} {number}": card.bdf for number, card in sorted(zip(numbers, gpus, strict=True), key=_first)}
-
-
-def _first(pair: tuple[int | None, Card]) -> int:
-    return pair[0] or 0
+    order = sorted(zip(numbers, gpus, strict=True), key=lambda pair: pair[0] or 0)
+    return {f"{INDEX} {number}": card.bdf for number, card in order}
 
 
 def _nic_names(nics: Sequence[Card]) -> dict[str, str]:
@@ -150,10 +147,8 @@ def _links(a: Card, b: Card) -> int:
     """NVLinks to each other, else, where both lead to switches, the fewer of the two."""
     if direct := min(_direct(a, b), _direct(b, a)) or _direct(a, b):
         return direct
-    switched = [
-        sum(_count(link) for link in card.nvlinks if link.get("tclass", "").startswith(_SWITCH)) for card in (a, b)
-    ]
-    return min(switched)
+    return min(sum(_count(link) for link in card.nvlinks if link.get("tclass", "").startswith(_SWITCH))
+               for card in (a, b))  # fmt: skip
 
 
 def _direct(a: Card, b: Card) -> int:
@@ -218,11 +213,11 @@ def _take(cards: dict[str, Card], stack: list[_Open], name: str, members: dict[s
             above = tuple(each.members.get("busid", "") for each in stack if each.name == "pci")
             cpu = next((each.members for each in stack if each.name == "cpu"), {})
             is_gpu = int(code[1], 16) >> 16 == _GPU
-            cards.setdefault(
-                bdf, Card(bdf=bdf, is_gpu=is_gpu, members=members, cpu=cpu, above=above, gpu={}, nvlinks=[], nets=[])
-            )
+            new = Card(bdf=bdf, is_gpu=is_gpu, members=members, cpu=cpu, above=above, gpu={}, nvlinks=[], nets=[])
+            cards.setdefault(bdf, new)
         return
-    card = cards.get(_card(stack) or "")
+    inside = next((as_bdf(each.members.get("busid", "")) for each in reversed(stack) if each.name == "pci"), None)
+    card = cards.get(inside or "")
     if card is None:
         return
     if name == "gpu" and card.is_gpu:
@@ -231,8 +226,3 @@ def _take(cards: dict[str, Card], stack: list[_Open], name: str, members: dict[s
         card.nvlinks.append(members)
     elif name == "net" and members.get("name"):
         card.nets.append(members)
-
-
-def _card(stack: list[_Open]) -> str | None:
-    """The bus id of what the innermost open tags stand in."""
-    return next((as_bdf(each.members.get("busid", "")) for each in reversed(stack) if each.name == "pci"), None)

@@ -61,9 +61,7 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             of_port = _PORT.search(command["more"] or "")
             device, port, inside = command["device"], int(of_port["port"]) if of_port else 1, False
             in_json = False
-        elif line[:1] in _JSON and (
-            in_json or (line[0] == "{" and not inside and _begins(lines[number:][:_MLXLINK_HEAD]))
-        ):
+        elif line[:1] in _JSON and (in_json or (not inside and _begins(lines[number : number + _MLXLINK_HEAD]))):
             in_json = True  # line by line, as it may be cut
             for row in _JSON_MEMBER.finditer(line):
                 members.setdefault(row["name"], row["value"])
@@ -79,8 +77,8 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _begins(lines: tuple[str, ...]) -> bool:
-    """Is a document mlxlink's?"""
-    return any('"Operational Info"' in line for line in lines)
+    """Does a document of mlxlink begin here?"""
+    return lines[0].strip()[:1] == "{" and any('"Operational Info"' in line for line in lines)
 
 
 def _files(members: dict[str, str]) -> dict[str, str | None]:
@@ -209,16 +207,12 @@ def _compared(adapters: list[Adapter]) -> Reports:
     reports = Reports(FIRMWARE_TOOL)
     for at, adapter in enumerate(adapters):
         place = as_bdf(adapter.name) or re.sub(r"^/dev/mst/|[\s/:]", "", adapter.name) or f"adapter{at}"
+        place = place.replace(":", ".")  # in results of tools a bus id with colons stands for a GPU
         versions = Counter(other.version for other in adapters if other.psid == adapter.psid)
         usual, count = versions.most_common(1)[0]
         if adapter.version != usual and 2 * count > versions.total():
             text = f"firmware {adapter.version}, other adapters of board {adapter.psid} run {usual}"
-            reports.add(_subject(place), "firmware", "warn", Fault.HCA_FIRMWARE, text)
+            reports.add(place, "firmware", "warn", Fault.HCA_FIRMWARE, text)
         else:
-            reports.add(_subject(place), "firmware", "pass")
+            reports.add(place, "firmware", "pass")
     return reports
-
-
-def _subject(place: str) -> str:
-    """The place without colons: in results of tools a bus id stands for a GPU."""
-    return place.replace(":", ".") if ":" in place else place

@@ -112,10 +112,8 @@ def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.add(HOST, "state", "pass" if master else "warn", None if master else Fault.NO_SUBNET_MANAGER, text)
         elif _NONE.fullmatch(line):
             part.add(HOST, "state", "warn", Fault.NO_SUBNET_MANAGER, "no subnet manager answers")
-        elif _TIMEOUT.fullmatch(line):
-            part.beside.add(number)
-            continue
         else:
+            part.beside |= {number} if _TIMEOUT.fullmatch(line) else set()
             continue
         part.lines.add(number)
     return part.imported()
@@ -167,19 +165,15 @@ _KNOWN_FORMS: Sequence[Form] = (
                                   r"|OFED-internal-[\w.-]{3,40}:?"), _NEVER),
     Form("show_gids", LazyPattern(r"DEV\s+PORT\s+INDEX\s+GID\s+(?:IPv4\s+)?VER\s+DEV", "INDEX"), _GID),
     Form("mlxconfig", LazyPattern(r"Device #\d{1,3}:|Device type: {1,12}(?:ConnectX|BlueField|Connect-IB).{0,30}",
-    "Device"
-),
+         "Device"),
           LazyPattern(r"-{4,40}|(?:Name|Description|Device|Device type|PCI device|Configurations): {0,60}.{0,200}"
                      r"|[A-Z][A-Z0-9_]{3,60} {1,60}\S.{0,200}|The '\*' shows parameters .{0,100}"), False),
     Form("ibportstate", LazyPattern(r"PortInfo:|(?:# )?Port info: Lid \d{1,5} port \d{1,3}",
-    "Port info: Lid", "PortInfo:"
-),
+         "Port info: Lid", "PortInfo:"),
           LazyPattern(r"[A-Z][A-Za-z]{2,40}:\.{1,60}.{0,100}")),
     Form("ibnetdiscover -p", LazyPattern(_PORTS, " 0x"), LazyPattern(_PORTS, " 0x")),
     Form("ibnetdiscover", LazyPattern(r"# (?:Topology file: generated on|.{0,40}\(ibnetdiscover output\)).{0,60}"
-                                      r"|vendid=0x[0-9a-f]{1,8}",
-    "ibnetdiscover", "# Topology file:", "vendid=0x"
-),
+                                      r"|vendid=0x[0-9a-f]{1,8}", "ibnetdiscover", "# Topology file:", "vendid=0x"),
           LazyPattern(r"#.{0,200}"
                      r"|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid|nodeguid)=0x[0-9a-f]{1,16}.{0,80}"
                      r"|(?:Switch|Ca|Rt)\s+\d{1,4} \".{1,60}\".{0,200}|\[\d{1,4}\](?:\([0-9a-f]{1,16}\))?\s*\".{0,300}"

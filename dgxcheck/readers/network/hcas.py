@@ -53,8 +53,7 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Rates are left out: ``ibstat`` tells neither lanes nor generation."""
     part = ToolPart(IBSTAT_TOOL)
     ports: dict[str, list[int]] = {}
-    device = ""
-    port = 0
+    device, port = "", 0
     for number, line in numbered(lines, bare):
         label, colon, value = line.partition(":")
         if match := _IBSTAT_DEVICE.fullmatch(line):
@@ -87,8 +86,7 @@ def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every port that it lists."""
     part = ToolPart(IBSTATUS_TOOL)
     ports: dict[str, list[int]] = {}
-    device = ""
-    port = 0
+    device, port = "", 0
     for number, line in numbered(lines, bare):
         label, _, value = (each.strip() for each in line.partition(":"))
         if match := _IBSTATUS_HEAD.fullmatch(line):
@@ -134,9 +132,8 @@ def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     def close() -> None:
         if device:
-            part.found.update(
-                _ibv_devinfo_of_port(device, port, members) if port else _ibv_devinfo_of_device(device, members)
-            )
+            of_port = _ibv_devinfo_of_port(device, port, members) if port else None
+            part.found.update(_ibv_devinfo_of_device(device, members) if of_port is None else of_port)
         members.clear()
 
     for number, raw in enumerate(bounded(lines)):
@@ -164,16 +161,12 @@ def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _ibv_devinfo_of_device(device: str, members: dict[str, str]) -> dict[str, Json]:
     part = members.get("vendor_part_id", "")
     mellanox = members.get("vendor_id", "") == "0x02c9" and part.isascii() and part.isdecimal()
+    board = members.get("board_id", "")  # its kind (PSID, ``MT_0000000223``), or the number of a single one
     return device_files(device, {
         "hca_type": f"MT{part}" if mellanox else None,  # as mlx5_ib words it
-        "fw_ver": members.get("fw_ver") or None, "board_id": _board(members.get("board_id", "")),
+        "fw_ver": members.get("fw_ver") or None, "board_id": None if _GUID.search(board) else board or None,
         "node_guid": guid(members.get("node_guid", "")), "sys_image_guid": guid(members.get("sys_image_guid", "")),
     })  # fmt: skip
-
-
-def _board(text: str) -> str | None:
-    """The kind of the board (PSID, ``MT_0000000223``); None for the number of a single one."""
-    return None if not text or _GUID.search(text) else text
 
 
 def _ibv_devinfo_of_port(device: str, port: int, members: dict[str, str]) -> dict[str, Json]:

@@ -14,7 +14,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import ATTACHED, INDEX, WITHOUT_NUMBER
-from dgxcheck.readers.model import Imported
+from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.nvidia_smi.fields import (
     C2C,
     HISTOGRAM,
@@ -68,9 +68,10 @@ class Section(Record, kw_only=False):
 
 
 def imported(
-    tool: str, gpus: Sequence[Section], system: Mapping[str, str], understood: frozenset[int], headed: bool = True
+    tool: str, gpus: Sequence[Section], system: Mapping[str, str], understood: frozenset[int], headed: bool = True,
+    reports: Reports | None = None, host: str = "",
 ) -> Imported:
-    """The answers of NVML about the GPUs of one dump; ``system`` has its first lines.
+    """The answers of NVML about the GPUs of one dump, and ``reports``; ``system`` has its first lines.
 
     GPUs without a printed number have that of their place, unless the dump lacks its head or tells of more GPUs than
     it shows.
@@ -93,7 +94,7 @@ def imported(
         for question, answer in answers(gpu.fields):
             function, _, args = question.partition(" ")
             facts[f"nvml nvmlDeviceGet{function} {gpu.bdf} {args}".rstrip()] = answer
-    return Imported(tool=tool, facts=facts, understood=understood)
+    return Imported(tool=tool, facts=facts | (reports.facts() if reports else {}), understood=understood, host=host)
 
 
 def _merged(gpus: Sequence[Section]) -> list[Section]:
@@ -258,6 +259,4 @@ def _sum(parts: Sequence[Json]) -> Json:
     """The sum of the numbers; where it is 0 and a part could not be read, why."""
     numbers = [part for part in parts if isinstance(part, int)]
     unread = [part for part in parts if not isinstance(part, int) and part != UNSUPPORTED]
-    if unread and not sum(numbers):
-        return unread[0]
-    return sum(numbers) if numbers else UNSUPPORTED
+    return unread[0] if unread and not sum(numbers) else sum(numbers) if numbers else UNSUPPORTED

@@ -13,18 +13,14 @@ _NEVER = LazyPattern(r"(?!)")
 _PAIR = LazyPattern(r"\d{2,5}(?: MHz)?, ?\d{2,5}(?: MHz)?")
 _TABLE = LazyPattern(r"[|+].{3,300}[|+]|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}")
 _FORMS: Sequence[Form] = (
-    Form("nvidia-smi pmon", LazyPattern(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}pid {1,12}type .{0,200}",
-    "type "
-),
+    Form("nvidia-smi pmon", LazyPattern(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}pid {1,12}type .{0,200}", "type "),
          LazyPattern(r"# {0,4}(?:[A-Z:]{8} +){0,2}Idx .{1,200}|(?:\d{8} +)?(?:\d\d:\d\d:\d\d +)?"
                     r"\d{1,3}(?: {1,12}[\w.,/:+-]{1,60}){2,24}"), instead="nvidia-smi -q"),
     Form("nvidia-smi --query-supported-clocks",
          LazyPattern(r"(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid), ?){0,5}"
                     r"(?:graphics|memory)(?: \[MHz\])?, ?(?:graphics|memory)(?: \[MHz\])?",
                      "graphics", "memory"), _PAIR),
-    Form("nvidia-smi --version", LazyPattern(r"(?:NVIDIA-SMI|NVML) version {1,12}: .{1,100}",
-    flags=re.IGNORECASE
-),
+    Form("nvidia-smi --version", LazyPattern(r"(?:NVIDIA-SMI|NVML) version {1,12}: .{1,100}", flags=re.IGNORECASE),
          LazyPattern(r"(?:NVML|DRIVER|CUDA|KMD|CUDA UMD) version {1,12}: .{1,100}", flags=re.IGNORECASE)),
     Form("nvidia-smi --query-accounted-apps",
          LazyPattern(r"(?=.*(?:max_memory_usage|_util))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|vgpu_instance|pid|gpu_util(?:ization)?"
@@ -35,15 +31,13 @@ _FORMS: Sequence[Form] = (
                     r"(?: \[[^\]]{1,8}\])?(?:, ?|$)){2,8}"),
          LazyPattern(r"[^,]{1,200}(?:, ?[^,]{1,200}){1,7}")),
     Form("nvidia-smi mig -lgip", LazyPattern(r"\| (?:GPU instance profiles|Compute instance profiles):? {1,80}\|",
-    "instance"
-),
+         "instance"),
          _TABLE, instead="nvidia-smi -L"),
     Form("nvidia-smi mig -lgi", LazyPattern(r"\| (?:GPU instances|Compute instances):? {1,80}\|", "instances"), _TABLE,
          instead="nvidia-smi -L"),
     Form("nvidia-smi mig",
          LazyPattern(r"No (?:MIG-(?:enabled|supported) devices|(?:GPU|compute) instances) found.{0,100}",
-    "found"
-), _NEVER),
+         "found"), _NEVER),
     Form("nvidia-smi c2c", LazyPattern(r"(?:GPU \d{1,2}: .{1,120}\(UUID: .{1,60}\)\s{1,4})?C2C Link \d{1,2}: .{1,60}"
                                       r"|C2C links? .{1,100}", "C2C Link ", "C2C link"),
          LazyPattern(r"C2C Link \d{1,2}: .{1,60}", "C2C Link ")),
@@ -52,14 +46,12 @@ _FORMS: Sequence[Form] = (
                     r"|CC (?:status|Environment|GPUs? Ready State|Feature): {0,12}.{1,60}"),
          LazyPattern(r"[A-Z][\w -]{2,40} {0,30}: {0,12}[A-Za-z][\w -]{0,40}"), False),
     Form("nvidia-smi vgpu", LazyPattern(r"\| GPU {1,4}Name {1,60}\| Bus-Id {1,60}\| GPU-Util {1,20}\|",
-    "| GPU-Util "
-), _TABLE,
+         "| GPU-Util "), _TABLE,
          instead="nvidia-smi -q"),
     Form("nvidia-smi topo",
          LazyPattern(r"The GPUs that have an affinity with CPU \d{1,4} are:"
                     r"|Device \d{1,2} is connected to device .{1,80}",
-    "The GPUs that have an", "is connected to device"
-),
+         "The GPUs that have an", "is connected to device"),
          LazyPattern(r"(?:\d{1,2}(?:, ?|$)){1,64}|None"), instead="nvidia-smi topo -m"),
     Form("nvidia-smi nvlink -gt", LazyPattern(r"Link \d{1,2}: (?:Data|Raw|Payload) [TR]x: .{1,40}", "Link "), _NEVER),
 )  # fmt: skip

@@ -47,8 +47,7 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif _UNITS.fullmatch(text):
             begun.add(at)
         elif (row := _ROW.fullmatch(text)) and len(cells := row["cells"].split()) == len(columns):
-            index = gpu(row["gpu"])
-            if index is not None:
+            if (index := gpu(row["gpu"])) is not None:
                 values = {name: value for name, cell in zip(columns, cells, strict=True)
                           if (value := number(cell, _MOST)) is not None}  # fmt: skip
                 before = hottest.setdefault(index, values)
@@ -61,12 +60,11 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if not hottest:
         return ()
     gpus = [Section(NOWHERE, {**_fields(values), "": ""}, index) for index, values in sorted(hottest.items())]
-    output = imported(DMON_TOOL, gpus, {}, frozenset(understood))
-    return (Imported(tool=DMON_TOOL, facts={**output.facts, **reports.facts()}, understood=output.understood),)
+    return (imported(DMON_TOOL, gpus, {}, frozenset(understood), reports=reports),)
 
 
 def _heat(values: Mapping[str, float]) -> float:
-    return max((values.get(name, 0.0) for name in _HEAT), default=0.0)
+    return max(values.get(name, 0.0) for name in _HEAT)
 
 
 def _fields(values: Mapping[str, float]) -> dict[str, str]:

@@ -68,20 +68,32 @@ _NVLINK_MIG = LazyPattern(
 _CAPABILITY = LazyPattern(
     r"Link \d{1,2}, [\w ]{4,60} (?:is )?supported: (?:true|false)", flags=re.IGNORECASE | re.ASCII
 )
+_OF_ALL = (("none", _NONE), ("all inactive", _DOWN), ("MIG", _NVLINK_MIG))
 _LINK = LazyPattern(r"Link (\d{1,2})[:,] ", flags=re.IGNORECASE | re.ASCII)
 _COMMAND = LazyPattern(r"nvidia-smi\s+nvlink\b.*", "nvidia-smi")
 
 
-class LinkOrder:
-    """Tells whether rows below a cut mark belong to the GPU above it: its link numbers go on rising."""
+class _Gpu:
+    """The GPU that is open; rows below a cut mark are its own as long as their link numbers go on rising."""
 
     def __init__(self) -> None:
-        self.cut = False
-        self._last = -1
+        self.name, self.at = "", -1
+        self._cut, self._last = False, -1
+
+    def begins(self, number: int, line: str, text: str) -> bool:
+        """Does a line name a GPU, or only say that others were left out?"""
+        if match := _NVLINK_GPU.fullmatch(text):
+            self.name, self.at = f"GPU{int(match[1])}", number
+            self._cut, self._last = False, -1
+        elif is_cut(line):
+            self._cut = True
+        else:
+            return False
+        return True
 
     def goes_on(self, link: int) -> bool:
         """Is the row of this link of the same GPU as the rows before? Where nothing was left out it always is."""
-        if self.cut and link < self._last:
+        if self._cut and link < self._last:
             return False
         self._last = max(self._last, link)
         return True
@@ -92,45 +104,35 @@ def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     facts: dict[str, Json] = {}
     understood: set[int] = set()
     tools: dict[str, None] = {}
-    gpu, at = "", -1
-    order = LinkOrder()
+    gpu = _Gpu()
     for number, line in enumerate(lines):
         text = bare(line).strip()
-        if match := _NVLINK_GPU.fullmatch(text):
-            gpu, at = f"GPU{int(match[1])}", number
-            order = LinkOrder()
+        if gpu.begins(number, line, text):
             continue
-        if is_cut(line):
-            order.cut = True
-            continue
-        if gpu and (link := _LINK.match(text)) and not order.goes_on(int(link[1])):
-            gpu = ""
-        if gpu and (match := _STATE.fullmatch(text)):
-            facts[f"stated nvlink {gpu} {int(match[1])}"] = match[2] if match[2][0].isdigit() else "<inactive>"
+        if gpu.name and (link := _LINK.match(text)) and not gpu.goes_on(int(link[1])):
+            gpu.name = ""
+        if gpu.name and (match := _STATE.fullmatch(text)):
+            facts[f"stated nvlink {gpu.name} {int(match[1])}"] = match[2] if match[2][0].isdigit() else "<inactive>"
             tools["nvidia-smi nvlink -s"] = None
-        elif gpu and (match := _REMOTE.fullmatch(text)):
-            facts[f"stated nvlink-remote {gpu} {int(match[1])}"] = match[2].lower()
+        elif gpu.name and (match := _REMOTE.fullmatch(text)):
+            facts[f"stated nvlink-remote {gpu.name} {int(match[1])}"] = match[2].lower()
             tools["nvidia-smi nvlink -R"] = None
-        elif gpu and (_NONE.fullmatch(text) or _DOWN.fullmatch(text)):
-            facts[f"stated nvlink {gpu}"] = "none" if _NONE.fullmatch(text) else "all inactive"
+        elif gpu.name and (of_all := next((words for words, form in _OF_ALL if form.fullmatch(text)), "")):
+            facts[f"stated nvlink {gpu.name}"] = of_all
             tools["nvidia-smi nvlink -s"] = None
-        elif gpu and _NVLINK_MIG.fullmatch(text):
-            facts[f"stated nvlink {gpu}"] = "MIG"
-            tools["nvidia-smi nvlink -s"] = None
-        elif gpu and _CAPABILITY.fullmatch(text):  # whether a link is there and up is what nvlink -s tells
+        elif gpu.name and _CAPABILITY.fullmatch(text):  # whether a link is there and up is what nvlink -s tells
             tools["nvidia-smi nvlink -c"] = None
-        elif not text or (match := _COMMAND.search(text)):
+        elif not text or _COMMAND.search(text):
             understood |= {number} if text else set()
             continue
         else:
-            gpu = ""
+            gpu.name = ""
             continue
-        understood |= {number, at}
+        understood |= {number, gpu.at}
     return (Imported(tool=", ".join(tools), facts=facts, understood=frozenset(understood)),) if tools else ()
 
 
 KIND = "nvlink-errors"
-_ERRORS_GPU = LazyPattern(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", "GPU ", flags=re.ASCII)
 _COUNT = LazyPattern(r"Link (\d{1,2}): (Replay|Recovery|CRC) Errors: (\d{1,20})", "Errors", flags=re.ASCII)
 _COUNTERS = {"Replay": 0, "Recovery": 1, "CRC": 2}
 """``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""
@@ -153,25 +155,21 @@ _TRAFFIC_5 = LazyPattern(
 def read_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated nvlink-errors GPU0 LINK COUNTER`` for the counters of all GPUs in a text."""
     part = ToolPart("nvidia-smi nvlink -e")
-    gpu, at = "", -1
-    order = LinkOrder()
+    gpu = _Gpu()
     for number, line in enumerate(lines):
         text = bare(line).strip()
-        if match := _ERRORS_GPU.fullmatch(text):
-            gpu, at = f"GPU{int(match[1])}", number
-            order = LinkOrder()
-        elif is_cut(line):
-            order.cut = True
-        elif gpu and (match := _COUNT.fullmatch(text)) and order.goes_on(int(match[1])):
-            part.found[f"stated {KIND} {gpu} {int(match[1])} {_COUNTERS[match[2]]}"] = int(match[3])
-            part.lines |= {number, at}
-        elif gpu and (match := _COUNT_5.fullmatch(text)) and order.goes_on(int(match[1])):
+        if gpu.begins(number, line, text):
+            continue
+        if gpu.name and (match := _COUNT.fullmatch(text)) and gpu.goes_on(int(match[1])):
+            part.found[f"stated {KIND} {gpu.name} {int(match[1])} {_COUNTERS[match[2]]}"] = int(match[3])
+            part.lines |= {number, gpu.at}
+        elif gpu.name and (match := _COUNT_5.fullmatch(text)) and gpu.goes_on(int(match[1])):
             if (name := _NAMES_5.get(match[2])) is not None:
                 field = (NVLINK5_ERRORS | NVLINK5_BER)[name]
-                part.found[f"stated {KIND} {gpu} {int(match[1])} {field}"] = _packed(match[3])
-            part.lines |= {number, at} if name is not None or _TRAFFIC_5.fullmatch(match[2]) else set()
+                part.found[f"stated {KIND} {gpu.name} {int(match[1])} {field}"] = _packed(match[3])
+            part.lines |= {number, gpu.at} if name is not None or _TRAFFIC_5.fullmatch(match[2]) else set()
         elif text:
-            gpu = ""
+            gpu.name = ""
     return part.imported() if part.found else ()
 
 

@@ -155,7 +155,8 @@ def read_csv(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             tables.append(_Table(asked, True, set(), [], {}, {}))
             open_, others = True, 0
         elif (columns := _head(text, asked)) is not None:
-            certain = columns == asked or _UNIT.search(text) is not None or any(map(_is_ours, columns))
+            ours = any("." in name or name in _OURS for name in columns)
+            certain = ours or columns == asked or _UNIT.search(text) is not None
             if not certain and not any(field(name) or name == "index" for name in columns):
                 continue  # options of nvidia-smi in its help
             tables.append(_Table(columns, certain, {number}, [], {}, {}))
@@ -191,10 +192,6 @@ def _cells(text: str, count: int) -> list[str]:
     split = (separator.split(text) for separator in _SEPARATORS)
     found = next((cells for cells in split if len(cells) == count), [])
     return [_DECIMAL_COMMA.sub(r"\1.\2", cell) if _DECIMAL_COMMA.fullmatch(cell) else cell for cell in found]
-
-
-def _is_ours(column: str) -> bool:
-    return "." in column or column in _OURS
 
 
 def _row(table: _Table, number: int, cells: Sequence[str]) -> bool:

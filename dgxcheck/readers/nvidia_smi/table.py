@@ -21,31 +21,17 @@ from dgxcheck.readers.nvidia_smi.topo import bare, plain
 from dgxcheck.readers.values import bounded, gpu
 
 FAILURE_TOOL = "nvidia-smi"
-_INIT = (
-    (
-        LazyPattern(
-            r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*", "NVIDIA-SMI has failed"
-        ),
-        "absent",
-        9,
-    ),
-    (LazyPattern(r"NVIDIA-SMI couldn't find libnvidia-ml\.so\b.*", "libnvidia-ml"), "absent", 12),
-    (LazyPattern(r"Failed to initialize NVML: Driver Not Loaded\b.*", "Failed to initialize"), "absent", 9),
-    (
-        LazyPattern(r"Failed to initialize NVML: Driver/library version mismatch\b.*", "Failed to initialize"),
-        "garbled",
-        18,
-    ),
-    (LazyPattern(r"Failed to initialize NVML: Insufficient Permissions\b.*", "Insufficient"), "denied", 4),
-    (
-        LazyPattern(
-            r"Failed to initialize NVML: GPU access blocked by the operating system\b.*", "Failed to initialize"
-        ),
-        "denied",
-        17,
-    ),
-    (LazyPattern(r"Failed to initialize NVML: \S.{0,80}", "Failed to initialize"), "garbled", 999),
-)
+_BEGIN = "Failed to initialize"
+_INIT = tuple((LazyPattern(words, literal), gap, code) for words, literal, gap, code in (
+    (r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*", "NVIDIA-SMI has failed",
+     "absent", 9),
+    (r"NVIDIA-SMI couldn't find libnvidia-ml\.so\b.*", "libnvidia-ml", "absent", 12),
+    (rf"{_BEGIN} NVML: Driver Not Loaded\b.*", _BEGIN, "absent", 9),
+    (rf"{_BEGIN} NVML: Driver/library version mismatch\b.*", _BEGIN, "garbled", 18),
+    (rf"{_BEGIN} NVML: Insufficient Permissions\b.*", "Insufficient", "denied", 4),
+    (rf"{_BEGIN} NVML: GPU access blocked by the operating system\b.*", _BEGIN, "denied", 17),
+    (rf"{_BEGIN} NVML: \S.{{0,80}}", _BEGIN, "garbled", 999),
+))  # fmt: skip
 """Words, gap and nvmlReturn_t."""
 _MORE = LazyPattern(r"Please also try adding directory that contains libnvidia-ml\.so to your system PATH\.?"
                    r"|NVML library version: (?P<library>[\d.]{1,20})",

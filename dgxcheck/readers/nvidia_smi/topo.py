@@ -19,7 +19,7 @@ The output does not say which of the five was asked; a command line pasted above
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
@@ -224,21 +224,30 @@ def _is_labels(matrix: TopoMatrix) -> bool:
 
 def _labels_imported(matrix: TopoMatrix) -> Imported:
     kind = "label" if _shows_nvlinks(matrix) else "label-pci"
+    facts, understood = _pairs(matrix, kind, lambda cell: _LABEL.fullmatch(cell) is not None, matrix.titles)
+    facts |= {f"stated nic-name {name}": nic_name for name, nic_name in matrix.nics.items() if name in matrix.columns}
+    tool = f"nvidia-smi topo {'-m' if kind == 'label' else matrix.option}".strip()
+    return Imported(tool=tool, facts=facts, understood=understood)
+
+
+def _pairs(
+    matrix: TopoMatrix, kind: str, is_valid: Callable[[str], bool], titles: tuple[str, ...] = ()
+) -> tuple[dict[str, Json], frozenset[int]]:
+    """What cells state, and what stands under the titles; and the lines of the matrix that say nothing else."""
     facts: dict[str, Json] = {}
     understood = set(matrix.lines)
     for row in matrix.rows:
-        complete = len(row.cells) == len(matrix.columns) and row.name in matrix.columns
-        cells = row.cells if len(row.cells) == len(matrix.columns) else row.cells[:-1]  # NV1 may be half of NV12
+        whole = len(row.cells) == len(matrix.columns)
+        complete = whole and row.name in matrix.columns
+        cells = row.cells if whole else row.cells[:-1]  # the last may be cut: NV1 of NV12, N of NS
         for column, cell in zip(matrix.columns, cells, strict=False):
-            valid = cell == "X" if column == row.name else _LABEL.fullmatch(cell) is not None
+            valid = cell == "X" if column == row.name else is_valid(cell)
             fact: Json = cell if valid else {"missing": "garbled", "detail": cell[:40]}
             complete = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and valid and complete
-        facts |= dict(_affinities(row, matrix.titles))
+        facts |= dict(_affinities(row, titles))
         if complete:
             understood |= {row.line, *row.more}
-    facts |= {f"stated nic-name {name}": nic_name for name, nic_name in matrix.nics.items() if name in matrix.columns}
-    tool = f"nvidia-smi topo {'-m' if kind == 'label' else matrix.option}".strip()
-    return Imported(tool=tool, facts=facts, understood=frozenset(understood))
+    return facts, frozenset(understood)
 
 
 def _shows_nvlinks(matrix: TopoMatrix) -> bool:
@@ -268,16 +277,5 @@ def read_p2p(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _p2p_imported(matrix: TopoMatrix) -> Imported:
     option = matrix.option.partition(" ")[2]
     capability = _OPTIONS.get(option, "") if "p2p" in matrix.option else ""
-    kind = f"p2p-{capability}" if capability else "p2p"
-    facts: dict[str, Json] = {}
-    understood = set(matrix.lines)
-    for row in matrix.rows:
-        complete = row.name in matrix.columns and len(row.cells) == len(matrix.columns)
-        cells = row.cells if len(row.cells) == len(matrix.columns) else row.cells[:-1]  # N may be half of NS
-        for column, cell in zip(matrix.columns, cells, strict=False):
-            valid = cell == "X" if column == row.name else cell in STATUSES
-            fact: Json = cell if valid else {"missing": "garbled", "detail": cell[:40]}
-            complete = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and valid and complete
-        if complete:
-            understood |= {row.line, *row.more}
-    return Imported(tool=f"nvidia-smi topo -p2p {option}".strip(), facts=facts, understood=frozenset(understood))
+    facts, understood = _pairs(matrix, f"p2p-{capability}" if capability else "p2p", STATUSES.__contains__)
+    return Imported(tool=f"nvidia-smi topo -p2p {option}".strip(), facts=facts, understood=understood)

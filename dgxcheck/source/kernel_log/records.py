@@ -21,6 +21,7 @@ _OF_DEVICE = re.compile(
 """First lines of drivers about a device, each by more bytes than the name of a process has."""
 _BDF = re.compile(BDF)
 Lines = list[tuple[float, str]]
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MOST_KINDS = 64
 """Of a real log; in a forged one the rest share one."""
 

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dgxcheck.kernel_messages.forms import is_drivers
-from dgxcheck.source.kernel_log.records import from_kernel, may_follow, messages
+from dgxcheck.source.kernel_log.records import MONTHS, from_kernel, may_follow, messages
 
 _ISO = r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?"
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _KMSG = re.compile(r"(\d{1,5}),\d{1,20},(\d{1,18}),[^;]{0,40};(.*)")
 _SINCE_BOOT = re.compile(r"(?:<(\d{1,5})>)?\[ {0,12}(\d{1,10}\.\d{1,9})\](?:\[ {0,12}[TC]\d{1,10}\])? ?(.*)")
 _LEVEL = re.compile(r"([a-z0-9]{2,9}) {0,9}:[a-z]{2,9} {0,9}: ")
@@ -135,8 +134,8 @@ def _at(row: str, year: int) -> tuple[float, str] | None:
         if "iso" in parts:
             years, months, days, hours, minutes = (int(match[n]) for n in range(2, 7))
             seconds = float(match[7].replace(",", "."))
-        elif parts["month"] in _MONTHS:
-            years, months, days = int(parts.get("year") or year), _MONTHS.index(parts["month"]) + 1, int(parts["day"])
+        elif parts["month"] in MONTHS:
+            years, months, days = int(parts.get("year") or year), MONTHS.index(parts["month"]) + 1, int(parts["day"])
             clock = parts["time"].split(":")
             hours, minutes, seconds = int(clock[0]), int(clock[1]), float(clock[2])
         else:
