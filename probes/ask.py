@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from dgxcheck.facts.cpulist import ranges
@@ -11,12 +11,18 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def ask(source: Source, path: str, parse: Callable[[str, str], T | Missing]) -> T | Missing:
     """What ``parse(text, path)`` makes of the file, or why there is no text."""
     answer = source.text(path)
     return answer if isinstance(answer, Missing) else parse(answer, path)
+
+
+def mapped(listed: Iterable[T] | Missing, read: Callable[[T], R]) -> tuple[R, ...] | Missing:
+    """What ``read`` makes of each that is listed, or why there is no list."""
+    return listed if isinstance(listed, Missing) else tuple(map(read, listed))
 
 
 def numbered(source: Source, folder: str, prefix: str) -> tuple[int, ...] | Missing:
@@ -53,9 +59,7 @@ def decimal(text: str, where: str) -> int | Missing:
 def signed(text: str, where: str) -> int | Missing:
     """A decimal number that may be negative, as ``numa_node``."""
     body = text.strip()
-    if body.startswith("-"):
-        return -int(body[1:]) if is_decimal(body[1:]) else garbled(text, where)
-    return int(body) if is_decimal(body) else garbled(text, where)
+    return int(body) if is_decimal(body.removeprefix("-")) else garbled(text, where)
 
 
 def hexadecimal(text: str, where: str) -> int | Missing:

@@ -7,7 +7,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, garbled, hexadecimal, is_decimal, line, natural, numbered
+from probes.ask import ask, garbled, hexadecimal, is_decimal, line, mapped, natural, numbered
 from probes.pci.tree import function_behind
 
 
@@ -52,8 +52,7 @@ def ib_ports(source: Source) -> tuple[IbDevicePorts, ...] | Missing:
 
 
 def _ports(source: Source, device: str) -> tuple[IbPort, ...] | Missing:
-    numbers = numbered(source, f"{INFINIBAND}/{device}/ports", "")
-    return numbers if isinstance(numbers, Missing) else tuple(_port(source, device, port) for port in numbers)
+    return mapped(numbered(source, f"{INFINIBAND}/{device}/ports", ""), lambda port: _port(source, device, port))
 
 
 def _port(source: Source, device: str, port: int) -> IbPort:
@@ -99,34 +98,24 @@ def node_type(text: str, where: str) -> str | Missing:
 _RATE = LazyPattern(
     r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \(([0-9]{1,3})X(?: ([A-Z0-9]{1,8}))?\)", " Gb/sec ("
 )
-_STATES = {state: state.name for state in PortState}
-_PHYS_STATES = {
-    PhysState.SLEEP: "Sleep",
-    PhysState.POLLING: "Polling",
-    PhysState.DISABLED: "Disabled",
-    PhysState.TRAINING: "PortConfigurationTraining",
-    PhysState.LINK_UP: "LinkUp",
-    PhysState.RECOVERY: "LinkErrorRecovery",
-    PhysState.PHY_TEST: "Phy Test",
-}
+_STATES = {f"{state.value}: {state.name}": state for state in PortState}
+_PHYS_STATES = {f"{state.value}: {name}": state for state, name in (
+    (PhysState.SLEEP, "Sleep"), (PhysState.POLLING, "Polling"), (PhysState.DISABLED, "Disabled"),
+    (PhysState.TRAINING, "PortConfigurationTraining"), (PhysState.LINK_UP, "LinkUp"),
+    (PhysState.RECOVERY, "LinkErrorRecovery"), (PhysState.PHY_TEST, "Phy Test"),
+)}  # fmt: skip
 
 
 def port_state(text: str, where: str) -> PortState | Missing:
     """``4: ACTIVE``; a number and a name that disagree are garbled."""
-    body = text.strip()
-    for state, name in _STATES.items():
-        if body == f"{state.value}: {name}":
-            return state
-    return garbled(text, where)
+    state = _STATES.get(text.strip())
+    return garbled(text, where) if state is None else state
 
 
 def phys_state(text: str, where: str) -> PhysState | Missing:
     """``5: LinkUp``."""
-    body = text.strip()
-    for state, name in _PHYS_STATES.items():
-        if body == f"{state.value}: {name}":
-            return state
-    return garbled(text, where)
+    state = _PHYS_STATES.get(text.strip())
+    return garbled(text, where) if state is None else state
 
 
 def rate(text: str, where: str) -> IbRate | Missing:

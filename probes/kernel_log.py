@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from math import inf
 from typing import TypeVar
@@ -26,7 +26,7 @@ from dgxcheck.facts.kernel_log import (
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
-from dgxcheck.kernel_messages.form import Lines
+from dgxcheck.kernel_messages.form import Lines, host_event
 from dgxcheck.kernel_messages.forms import by_subject
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
@@ -55,6 +55,7 @@ of which only boot, begun and what follows the last colon are required.
 
 _LEFT_OUT = LazyPattern(r"dgxcheck: left out: (\d{1,9}): (.*)", "dgxcheck: left out: ", flags=re.ASCII | re.DOTALL)
 """dgxcheck's own line on messages of which only the last are kept: how many more there were, and one of them."""
+T = TypeVar("T")
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
 Begins = dict[str, list[tuple[int, float]]]
 """Number and seconds of the lines at which each GPU was reset or taken over; under ``""`` the driver's loads."""
@@ -71,8 +72,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     with_time = [each for each in map(_timed, lines) if each is not None]
     if not with_time:
         return Missing(Gap.GARBLED, where, "no line of it has a time")
-    first, mark = with_time[0]
-    of = by_subject(with_time)
+    (first, mark), of = with_time[0], by_subject(with_time)
     of_driver = of[gpu]
     begins = _begins(of_driver)
     trouble = (
@@ -93,10 +93,8 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
             OffBus(bdf=xid.bdf, seconds=xid.seconds, xid=False, line=xid.line, past=xid.past)
             for xid in unnumbered if xid.number == FALLEN
         ),
-        pcie=_errors_with_more(errors, left_out),
-        not_started=_once(_not_started(of_driver, begins)),
-        refused=tuple(_refused(of_driver, begins)),
-        modules=tuple(_modules(of_driver, begins)),
+        pcie=_errors_with_more(errors, left_out), not_started=_once(_not_started(of_driver, begins)),
+        refused=tuple(_refused(of_driver, begins)), modules=tuple(_modules(of_driver, begins)),
         hcas=_once(hca.events(of[hca])),
         host=_once(sorted(chain(*trouble), key=lambda event: event.seconds)),
         iommu=tuple(pcie.iommu_faults(of[pcie])),
@@ -114,9 +112,8 @@ def _timed(line: str) -> tuple[float, str] | None:
     seconds, _, message = line.partition(";")
     whole, dot, part = seconds.partition(".")
     digits = whole + part if dot else whole
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
-        return None
-    return float(seconds), message
+    is_time = digits.isascii() and digits.isdigit() and len(digits) < 20
+    return (float(seconds), message) if is_time else None
 
 
 def _begins(lines: Lines) -> Begins:
@@ -144,11 +141,8 @@ def _same_load(lines: Lines, number: int) -> int:
     if not number or not gpu.failed_probe(lines[number - 1][1]):
         return number
     first = number
-    while (
-        first
-        and lines[first - 1][1].startswith(("NVRM: ", "nvidia: ", "nvidia "))
-        and lines[number][0] - lines[first - 1][0] < LOAD_S
-    ):
+    while (first and lines[first - 1][1].startswith(("NVRM: ", "nvidia: ", "nvidia "))
+            and lines[number][0] - lines[first - 1][0] < LOAD_S):  # fmt: skip
         first -= 1
     return first
 
@@ -163,15 +157,20 @@ def _begun_s(number: int, bdf: str, begins: Begins) -> float:
     return max((begins[name][place - 1][1] for name, place in places if place), default=0.0)
 
 
+def _found(lines: Lines, read: Callable[[str], T | None]) -> Iterator[tuple[int, float, str, T]]:
+    """Number, seconds and message of the lines in which something is read, and what."""
+    for number, (seconds, message) in enumerate(lines):
+        if (found := read(message)) is not None:
+            yield number, seconds, message, found
+
+
 def _xids(lines: Lines, begins: Begins) -> list[Xid]:
     return [
         Xid(
             bdf=xid.bdf, number=xid.number, seconds=seconds, pid=xid.pid, process=xid.process, part=xid.part,
-            text=xid.text, line=message, past=_past(number, xid.bdf, begins),
-            begun_s=_begun_s(number, xid.bdf, begins),
+            text=xid.text, line=message, past=_past(number, xid.bdf, begins), begun_s=_begun_s(number, xid.bdf, begins),
         )
-        for number, (seconds, message) in enumerate(lines)
-        if (xid := gpu.xid(message)) is not None
+        for number, seconds, message, xid in _found(lines, gpu.xid)
     ]  # fmt: skip
 
 
@@ -195,9 +194,8 @@ def _with_causes(xids: tuple[Xid, ...]) -> tuple[Xid, ...]:
     for xid in xids:
         cause = gpu.cause(xid.text)
         if cause is not None and (xid.bdf, cause) not in logged:
-            found.setdefault(
-                (xid.bdf, cause), replace(xid, number=cause, text="", pid=None, process="", ended_channel=True)
-            )
+            new = replace(xid, number=cause, text="", pid=None, process="", ended_channel=True)
+            found.setdefault((xid.bdf, cause), new)
     ended = (replace(xid, ended_channel=True) if (xid.bdf, xid.number) in named else xid for xid in xids)
     return (*ended, *found.values())
 
@@ -209,15 +207,13 @@ def _unnumbered(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> list[Xid
     """
     logged = {xid.number for xid in xids}
     found: dict[tuple[int, int], Xid] = {}
-    for number, (seconds, message) in enumerate(lines):
-        if (said := gpu.unnumbered(message)) is not None and gpu.is_news(said[1], logged):
-            place, counts_as, text = said
+    for number, seconds, message, (place, counts_as, text) in _found(lines, gpu.unnumbered):
+        if gpu.is_news(counts_as, logged):
             near = {xid.bdf for xid in xids if abs(xid.seconds - seconds) <= _NEAR_S} if place < 0 else set()
             bdf = near.pop() if len(near) == 1 else nameless(0) if place < 0 else unplaced(place)
-            past = _past(number, bdf, begins)
             found[place, counts_as] = Xid(
-                bdf=bdf, number=counts_as, seconds=seconds, pid=None, process="", part="", text=text,
-                line=message, past=past,
+                bdf=bdf, number=counts_as, seconds=seconds, pid=None, process="", part="", text=text, line=message,
+                past=_past(number, bdf, begins),
             )  # fmt: skip
     if any(number != RECOVERY for _, number in found):  # from which the reset follows
         found = {key: xid for key, xid in found.items() if key[1] != RECOVERY}
@@ -225,12 +221,8 @@ def _unnumbered(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> list[Xid
 
 
 def _sxids(lines: Lines, begins: Begins) -> list[SXid]:
-    return [
-        SXid(bdf=sxid[0], number=sxid[1], seconds=seconds, fatal=sxid[2], line=message,
-             past=_past(number, sxid[0], begins))
-        for number, (seconds, message) in enumerate(lines)
-        if (sxid := gpu.sxid(message)) is not None
-    ]  # fmt: skip
+    return [SXid(bdf=bdf, number=sxid, seconds=seconds, fatal=fatal, line=message, past=_past(number, bdf, begins))
+            for number, seconds, message, (bdf, sxid, fatal) in _found(lines, gpu.sxid)]  # fmt: skip
 
 
 def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
@@ -246,10 +238,8 @@ def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
         else:
             bdf = gpu.off_bus(message)
         if bdf is not None:
-            past, begun_s = _past(number, bdf, begins), _begun_s(number, bdf, begins)
-            events.append(
-                OffBus(bdf=bdf, seconds=seconds, xid=xid is not None, line=message, past=past, begun_s=begun_s)
-            )
+            past, begun_s, of_xid = _past(number, bdf, begins), _begun_s(number, bdf, begins), xid is not None
+            events.append(OffBus(bdf=bdf, seconds=seconds, xid=of_xid, line=message, past=past, begun_s=begun_s))
         elif events and (told := gpu.fallen_serial(message)) is not None and told[0] in (None, events[-1].bdf):
             events[-1] = replace(events[-1], serial=told[1])
     return events
@@ -274,41 +264,31 @@ def _not_started(lines: Lines, begins: Begins) -> list[NotStarted]:
 
 
 def _refused(lines: Lines, begins: Begins) -> Iterator[Refused]:
-    for number, (seconds, message) in enumerate(lines):
-        if (version := gpu.refused(message)) is not None:
-            yield Refused(version=version, seconds=seconds, line=message, past=_past(number, "", begins))
+    for number, seconds, message, version in _found(lines, gpu.refused):
+        yield Refused(version=version, seconds=seconds, line=message, past=_past(number, "", begins))
 
 
 def _modules(lines: Lines, begins: Begins) -> Iterator[ModuleRefused]:
-    for number, (seconds, message) in enumerate(lines):
-        if (module := gpu.module_refused(message)) is not None:
-            past = _past(number, "", begins)
-            yield ModuleRefused(module=module[0], why=module[1], seconds=seconds, line=message, past=past)
+    for number, seconds, message, (module, why) in _found(lines, gpu.module_refused):
+        yield ModuleRefused(module=module, why=why, seconds=seconds, line=message, past=_past(number, "", begins))
 
 
 def _nvlinks(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
     for number, (seconds, message) in enumerate(lines):
         if (trouble := gpu.nvlink_trouble(message)) is not None:
-            past = _past(number, "", begins)
-            yield HostEvent(
-                trouble=trouble, part="", group="", corrected=None, seconds=seconds, line=message, past=past
-            )
+            yield host_event(trouble, "", seconds, message, past=_past(number, "", begins))
 
 
 def _without_bars(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
     """``past`` once the driver took over the GPU."""
-    for seconds, message in lines:
-        if (bar := pcie.without_bar(message)) is not None:
-            past = any(seconds <= begun_s for _, begun_s in begins.get(bar[0], ()))
-            yield HostEvent(
-                trouble="no BAR", part=bar[0], group=bar[1], corrected=None, seconds=seconds, line=message, past=past
-            )
+    for _, seconds, message, (bdf, bar) in _found(lines, pcie.without_bar):
+        past = any(seconds <= begun_s for _, begun_s in begins.get(bdf, ()))
+        yield host_event("no BAR", bdf, seconds, message, bar, past=past)
 
 
 def earlier(message: str) -> EarlierXid | None:
     """dgxcheck's own line on one; None for any other, and for one without an Xid or a GPU that fell off the bus."""
-    match = _EARLIER.fullmatch(message) if message.startswith("dgxcheck: earlier: ") else None
-    if match is None:
+    if (match := _EARLIER.fullmatch(message)) is None:
         return None
     xid = gpu.xid(match["message"])
     bdf = xid.bdf if xid is not None else gpu.off_bus(match["message"])

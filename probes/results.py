@@ -6,11 +6,10 @@ from typing import get_args
 
 from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.measurement import How, Measurement, NotMeasured
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import GAPS_BY_VALUE, Gap, Json, Missing
 from dgxcheck.facts.tool_report import Outcome, ToolReport
 from dgxcheck.source.protocol import Source
 
-_GAPS = {gap.value: gap for gap in Gap}
 MOST = 1e15
 """No figure of any kind is larger: bytes checked in a day at 10 TB/s."""
 MOST_SAMPLES = 256
@@ -48,7 +47,7 @@ def _value(key: str, fact: Json) -> int | float | bool | Missing | NotMeasured |
     if not isinstance(fact, dict):
         return Missing(Gap.GARBLED, key, "no object in the recording")
     if "missing" in fact:
-        gap = _GAPS.get(_text(fact, "missing"), Gap.GARBLED)
+        gap = GAPS_BY_VALUE.get(_text(fact, "missing"), Gap.GARBLED)
         return Missing(gap, key, _text(fact, "detail"))
     code = fact.get("code")
     code = code if isinstance(code, int) else None

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import IdPair
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import GAPS_BY_VALUE, Gap, Json, Missing
 from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.source.protocol import Source
 
 MOST_DEVICES = 512
 LABELS = ("PIX", "PXB", "PHB", "NODE", "SOC", "SYS")
-_GAPS = {gap.value: gap for gap in Gap}
 _P2P = {f"p2p-{name}": name for name in CAPABILITIES} | {"p2p": ""}
 _MATRICES = ("label", "label-pci", *_P2P)
 
@@ -76,7 +75,7 @@ def _status(key: str, fact: Json) -> str | Missing:
 
 def _gap(key: str, fact: Json) -> Missing:
     if isinstance(fact, dict) and isinstance(gap := fact.get("missing"), str):
-        return Missing(_GAPS.get(gap, Gap.GARBLED), key, str(fact.get("detail", ""))[:80])
+        return Missing(GAPS_BY_VALUE.get(gap, Gap.GARBLED), key, str(fact.get("detail", ""))[:80])
     return Missing(Gap.GARBLED, key, f"unexpected: {str(fact)[:80]}")
 
 

@@ -135,7 +135,7 @@ _GAPS = {
 }
 
 
-_BY_VALUE = {gap.value: gap for gap in Gap}
+GAPS_BY_VALUE = {gap.value: gap for gap in Gap}
 
 
 def question(function: str, subject: str = "", *args: int) -> str:
@@ -166,7 +166,7 @@ def gap_from_json(members: dict[str, Json], where: str) -> Missing:
     Recordings before ``code`` have the nvmlReturn_t in the detail alone: ``NVML 15: ..``.
     """
     kind, detail, code = members["missing"], members.get("detail"), members.get("code")
-    gap = _BY_VALUE.get(kind, Gap.GARBLED) if isinstance(kind, str) else Gap.GARBLED
+    gap = GAPS_BY_VALUE.get(kind, Gap.GARBLED) if isinstance(kind, str) else Gap.GARBLED
     text = detail if isinstance(detail, str) else ""
     if isinstance(code, bool) or not isinstance(code, int):
         number = text[5:].partition(":")[0] if text.startswith("NVML ") else ""

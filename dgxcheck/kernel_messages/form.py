@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dgxcheck.facts.bdf import PATTERN
+from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
 from dgxcheck.lazy_pattern import LazyPattern
 
 Lines = Sequence[tuple[float, str]]
@@ -32,6 +33,16 @@ class Form(LazyPattern):
         """Its first character; empty where that varies."""
         self.forgeable = forgeable or context
         self.context = context
+
+
+def host_event(
+    trouble: HostTrouble, part: str, seconds: float, line: str, group: str = "", corrected: bool | None = None,
+    past: bool = False,
+) -> HostEvent:
+    """One event of one line."""
+    return HostEvent(
+        trouble=trouble, part=part, group=group, corrected=corrected, seconds=seconds, line=line, past=past
+    )  # fmt: skip
 
 
 def first_match(forms: tuple[Form, ...], message: str) -> re.Match[str] | None:

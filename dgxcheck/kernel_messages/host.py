@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import PATTERN
-from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
+from dgxcheck.facts.kernel_log import HostEvent
 from dgxcheck.facts.record import replace
-from dgxcheck.kernel_messages.form import Form, Lines, first_match
+from dgxcheck.kernel_messages.form import Form, Lines, first_match, host_event
 from dgxcheck.lazy_pattern import LazyPattern
 
 FRAMES_S = 1.0
@@ -96,29 +96,23 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
     for seconds, message in lines:
         if match := _PANIC.match(message):
             why = match["why"].strip()
-            yield _event("panic", why, seconds, message, "hardware" if _BY_HARDWARE.match(why) else "")
+            yield host_event("panic", why, seconds, message, "hardware" if _BY_HARDWARE.match(why) else "")
         elif match := _NMI.match(message):
-            yield _event("machine check", match["what"], seconds, message, corrected=False)
+            yield host_event("machine check", match["what"], seconds, message, corrected=False)
         elif match := _CLOCK.match(message):
-            yield _event("clock", match["why"], seconds, message)
+            yield host_event("clock", match["why"], seconds, message)
         elif _PROGRESS.match(message):
-            yield _event("stuck", "nvidia-modeset", seconds, message)
+            yield host_event("stuck", "nvidia-modeset", seconds, message)
         elif match := _BOUNCE.match(message):
-            yield _event("bounce buffers", match["bdf"], seconds, message)
+            yield host_event("bounce buffers", match["bdf"], seconds, message)
         elif match := _KILLED.match(message):
             group = "cgroup" if match["cgroup"] else ""
-            yield _event("out of memory", match["name"], seconds, message, group)
+            yield host_event("out of memory", match["name"], seconds, message, group)
         elif match := first_match(_CRASHED, message):
-            yield _event("crashed", match["name"], seconds, message, match["library"])
+            yield host_event("crashed", match["name"], seconds, message, match["library"])
         elif match := _THROTTLED.match(message):
             count = int(match["count"])
-            yield replace(_event("throttled", f"CPU {int(match['cpu'])}", seconds, message), count=count)
-
-
-def _event(
-    trouble: HostTrouble, part: str, seconds: float, line: str, group: str = "", corrected: bool | None = None
-) -> HostEvent:
-    return HostEvent(trouble=trouble, part=part, group=group, corrected=corrected, seconds=seconds, line=line)
+            yield replace(host_event("throttled", f"CPU {int(match['cpu'])}", seconds, message), count=count)
 
 
 def _stuck(lines: Lines) -> Iterator[HostEvent]:
@@ -129,7 +123,7 @@ def _stuck(lines: Lines) -> Iterator[HostEvent]:
     heading: HostEvent | None = None
     for seconds, message in lines:
         if match := first_match(_STUCK, message):
-            heading = _event("stuck", match.groupdict().get("task", ""), seconds, message)
+            heading = host_event("stuck", match.groupdict().get("task", ""), seconds, message)
         elif heading is not None and seconds - heading.seconds <= FRAMES_S and _FRAME.match(message):
             yield heading
             heading = None
@@ -143,9 +137,9 @@ def _oopses(lines: Lines) -> Iterator[HostEvent]:
             yield open_
             open_ = None
         if open_ is None and first_match(_OOPS, message):
-            open_ = _event("oops", "", seconds, message)
+            open_ = host_event("oops", "", seconds, message)
         elif open_ is not None and not open_.group and (at := first_match(_AT, message)):
-            open_ = _event("oops", "", open_.seconds, open_.line, at["module"])
+            open_ = host_event("oops", "", open_.seconds, open_.line, at["module"])
     if open_ is not None:
         yield open_
 
@@ -162,6 +156,6 @@ def _hung(lines: Lines) -> Iterator[HostEvent]:
         if match is not None:
             if open_ is not None:
                 yield open_
-            open_ = _event("hung", match.groupdict().get("task", ""), seconds, message)
+            open_ = host_event("hung", match.groupdict().get("task", ""), seconds, message)
     if open_ is not None:
         yield open_

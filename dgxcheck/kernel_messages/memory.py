@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, PcieError, Severity
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.kernel_messages.form import Form, Lines, first_match
+from dgxcheck.kernel_messages.form import Form, Lines, first_match, host_event
 from dgxcheck.lazy_pattern import LazyPattern
 
 SAME_S = 1.0
@@ -81,10 +81,9 @@ def _edac(seconds: float, message: str) -> HostEvent | None:
     """``EDAC MC1: 262 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x2031c14 ..``"""
     if (match := _EDAC.match(message)) is None:
         return None
-    return HostEvent(
-        trouble="memory", part=match["dimm"].strip(), group=f"mc{int(match['number'])}", corrected=match["kind"] == "C",
-        count=max(int(match["count"]), 1), seconds=seconds, line=message,
-    )  # fmt: skip
+    group, corrected = f"mc{int(match['number'])}", match["kind"] == "C"
+    event = host_event("memory", match["dimm"].strip(), seconds, message, group, corrected)
+    return replace(event, count=max(int(match["count"]), 1))
 
 
 def _machine_checks(lines: Lines) -> Iterator[HostEvent]:
@@ -111,11 +110,10 @@ def _machine_check(seconds: float, message: str, match: re.Match[str]) -> HostEv
     mcg = match.groupdict().get("mcg")
     cpu = "" if match["cpu"] is None else f"CPU {int(match['cpu'])} "
     is_memory = mcg is not None and status & _MEMORY_MASK == _MEMORY
-    return HostEvent(
-        trouble="memory" if is_memory else "machine check", part=f"{cpu}bank {int(match['bank'])}", group="",
-        corrected=not status & (_UNCORRECTED | _DEFERRED), seconds=seconds, line=message,
-        past=seconds <= BOOT_S and mcg is not None and int(mcg, 16) == 0,
-    )  # fmt: skip
+    past = seconds <= BOOT_S and mcg is not None and int(mcg, 16) == 0
+    corrected = not status & (_UNCORRECTED | _DEFERRED)
+    trouble: HostTrouble = "memory" if is_memory else "machine check"
+    return host_event(trouble, f"{cpu}bank {int(match['bank'])}", seconds, message, "", corrected, past)
 
 
 class _Block(Record):
@@ -160,9 +158,7 @@ def _block(block: Sequence[tuple[float, str, str]], past: bool) -> _Block:
     of_memory = any("memory error" in section for section in sections)
     trouble: HostTrouble = "memory" if of_memory else "machine check"
     part = (dimm.strip() or module) if of_memory or "processor" in " ".join(sections) else ""
-    event = HostEvent(
-        trouble=trouble, part=part, group=part, corrected=severity == "corrected", seconds=seconds, line=line, past=past
-    )  # fmt: skip
+    event = host_event(trouble, part, seconds, line, part, severity == "corrected", past)
     only_pcie = all("PCIe" in section for section in sections)
     return _Block(
         event=None if only_pcie and (devices or event.corrected) else event,
@@ -180,10 +176,7 @@ def _unnamed(lines: Lines) -> Iterator[HostEvent]:
         poisoned = first_match(_POISONED, message) is not None
         if not poisoned and not _LOGGED.match(message):
             continue
-        event = HostEvent(
-            trouble="memory" if poisoned else "machine check", part="", group="", corrected=not poisoned,
-            seconds=seconds, line=message,
-        )  # fmt: skip
+        event = host_event("memory" if poisoned else "machine check", "", seconds, message, corrected=not poisoned)
         if last is None or seconds - last.seconds > SAME_S or last.trouble != event.trouble:
             yield event
         last = event

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dgxcheck.facts.bdf import PATTERN, as_bdf, is_bdf
 from dgxcheck.facts.kernel_log import HostEvent, IommuFault, IommuRefusal, PcieError, Severity
 from dgxcheck.facts.record import replace
-from dgxcheck.kernel_messages.form import DEVICE, Form, Lines, first_match
+from dgxcheck.kernel_messages.form import DEVICE, Form, Lines, first_match, host_event
 
 SAME_S = 1.0
 """Within this time the details of an error follow its announcement by a port."""
@@ -144,9 +144,7 @@ def unplugged(lines: Lines) -> Iterator[HostEvent]:
             continue
         seconds, line, _ = messages[first]
         back = any(what in _BACK for _, _, what in messages[last[-1] :])
-        yield HostEvent(
-            trouble="unplugged", part=port, group=slot, corrected=None, seconds=seconds, line=line, past=back
-        )
+        yield host_event("unplugged", port, seconds, line, slot, past=back)
 
 
 def without_bar(message: str) -> tuple[str, str] | None:

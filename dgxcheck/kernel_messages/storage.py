@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import PATTERN
-from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
+from dgxcheck.facts.kernel_log import HostEvent
 from dgxcheck.facts.record import replace
-from dgxcheck.kernel_messages.form import Form, Lines, first_match
+from dgxcheck.kernel_messages.form import Form, Lines, first_match, host_event
 
 _NAME = r"(?P<disk>[a-z][\w!-]{0,31})"
 _BLOCK = r"(?:blk_update_request: |print_req_error: |end_request: )?"
@@ -65,20 +65,16 @@ def events(lines: Lines) -> Iterator[HostEvent]:
 def _single(lines: Lines) -> Iterator[HostEvent]:
     for seconds, message in lines:
         if match := _ARRAY.match(message):
-            yield _event("array", match["array"], seconds, message, whole_disk(match["disk"]))
+            yield host_event("array", match["array"], seconds, message, whole_disk(match["disk"]))
         elif match := first_match(_DISK, message):
             disk = f"nvme{match['disk']}" if match["disk"].isdigit() else match["disk"]
-            yield _event("disk", whole_disk(disk), seconds, message)
+            yield host_event("disk", whole_disk(disk), seconds, message)
         elif match := first_match(_FILE_SYSTEM, message):
-            yield _event("file system", whole_disk(match["disk"]), seconds, message)
+            yield host_event("file system", whole_disk(match["disk"]), seconds, message)
         elif match := _CONTROLLER.match(message):
-            yield _event("controller", match["bdf"], seconds, message, match["what"].strip())
+            yield host_event("controller", match["bdf"], seconds, message, match["what"].strip())
         elif _FILES.match(message):
-            yield _event("out of files", "", seconds, message)
-
-
-def _event(trouble: HostTrouble, part: str, seconds: float, line: str, group: str = "") -> HostEvent:
-    return HostEvent(trouble=trouble, part=part, group=group, corrected=None, seconds=seconds, line=line)
+            yield host_event("out of files", "", seconds, message)
 
 
 def _silent_servers(lines: Lines) -> Iterator[HostEvent]:
@@ -86,7 +82,7 @@ def _silent_servers(lines: Lines) -> Iterator[HostEvent]:
     silent: dict[str, HostEvent] = {}
     for seconds, message in lines:
         if match := _SERVER_SILENT.match(message):
-            silent[match["server"]] = _event("file server", match["server"], seconds, message)
+            silent[match["server"]] = host_event("file server", match["server"], seconds, message)
         elif (match := _SERVER_ANSWERS.match(message)) and match["server"] in silent:
             silent[match["server"]] = replace(silent[match["server"]], past=True)
     yield from silent.values()

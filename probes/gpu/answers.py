@@ -12,6 +12,7 @@ from dgxcheck.facts.ids import MOST_GPUS, NVLINK_5, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.facts.nvml_quantities import GROUPS, Quantity
 from dgxcheck.source.protocol import Json, Source
+from probes.ask import mapped
 
 U64 = 2**64 - 1
 U32 = 2**32 - 1
@@ -48,9 +49,7 @@ def as_bdf(value: Json | Missing) -> str | None:
 
 def is_on(value: int | Missing, where: str) -> bool | Missing:
     """An ``nvmlEnableState_t``."""
-    if isinstance(value, Missing):
-        return value
-    return value == 1 if value in (0, 1) else garbled(where, value)
+    return value if isinstance(value, Missing) else value == 1 if value in (0, 1) else garbled(where, value)
 
 
 def number(
@@ -130,12 +129,9 @@ def structs(source: Source, function: str, subject: str, *args: int) -> tuple[di
 
 def facts_of(source: Source, group: str, bdf: str) -> dict[str, Any]:
     """Fields of the group's record to values or gaps, for one GPU."""
-    return {
-        name: value
-        for quantity in GROUPS[group]
-        if quantity.scope == "gpu" and quantity.facts
-        for name, value in zip(quantity.facts, _values(source, quantity, bdf), strict=True)
-    }
+    asked = (quantity for quantity in GROUPS[group] if quantity.scope == "gpu" and quantity.facts)
+    return {name: value for quantity in asked
+            for name, value in zip(quantity.facts, _values(source, quantity, bdf), strict=True)}  # fmt: skip
 
 
 def facts_of_link(source: Source, group: str, bdf: str, link: int, state: int | Missing) -> dict[str, Any]:
@@ -194,6 +190,7 @@ def _values(source: Source, quantity: Quantity, bdf: str, *first: int) -> tuple[
 
 
 T = TypeVar("T")
+_INVALID = NvmlReturn.INVALID_ARGUMENT
 WITHOUT_NUMBER = "gpu-without-number"
 _NO_NUMBER = Missing(Gap.UNRECORDED, "nvmlDeviceGetIndex", "the text does not tell the number")
 
@@ -228,15 +225,13 @@ def bdfs(source: Source) -> tuple[tuple[int | Missing, str | Missing], ...] | Mi
 
 def present(source: Source) -> tuple[str, ...] | Missing:
     """The GPUs that have a handle, in NVML's order."""
-    if isinstance(listed := bdfs(source), Missing):
-        return listed
-    return tuple(bdf for _, bdf in listed if isinstance(bdf, str))
+    listed = bdfs(source)
+    return listed if isinstance(listed, Missing) else tuple(bdf for _, bdf in listed if isinstance(bdf, str))
 
 
 def per_gpu(source: Source, read: Callable[[Source, str], T]) -> tuple[T, ...] | Missing:
     """``read`` for every GPU that has a handle."""
-    gpus = present(source)
-    return gpus if isinstance(gpus, Missing) else tuple(read(source, bdf) for bdf in gpus)
+    return mapped(present(source), lambda bdf: read(source, bdf))
 
 
 def per_link(source: Source, read: Callable[[Source, str, int, int | Missing], T]) -> tuple[T, ...] | Missing:
@@ -255,7 +250,7 @@ def links(source: Source, bdf: str) -> tuple[tuple[int, int | Missing], ...]:
     found: list[tuple[int, int | Missing]] = []
     for link in range(NVLINK_MAX_LINKS):
         state = number(source, "nvmlDeviceGetNvLinkState", bdf, link)
-        if isinstance(state, Missing) and state.gap is Gap.UNSUPPORTED and (link == 0 or _invalid_argument(state)):
+        if isinstance(state, Missing) and state.gap is Gap.UNSUPPORTED and (link == 0 or state.code == _INVALID):
             break
         found.append((link, state))
     while len(found) > 1 and _silent(found[-1][1]) and _silent(found[-2][1]):
@@ -266,7 +261,7 @@ def links(source: Source, bdf: str) -> tuple[tuple[int, int | Missing], ...]:
 def _without_number(source: Source) -> list[str]:
     """The bdfs under ``stated gpu-without-number``."""
     stated = source.stated()
-    keys = [key.split(" ") for key in (() if isinstance(stated, Missing) else stated)]
+    keys = [key.split(" ") for key in ({} if isinstance(stated, Missing) else stated)]
     return sorted({words[2] for words in keys if words[1:2] == [WITHOUT_NUMBER] and is_bdf(words[-1])}, key=bus_order)
 
 
@@ -279,10 +274,6 @@ def _handle(source: Source, index: int, listed: dict[str, int]) -> str | Missing
     if listed.setdefault(bdf, index) != index:
         return Missing(Gap.GARBLED, where, f"{bdf} is index {listed[bdf]} already")
     return bdf
-
-
-def _invalid_argument(state: Missing) -> bool:
-    return state.code == NvmlReturn.INVALID_ARGUMENT
 
 
 def _silent(state: int | Missing) -> bool:

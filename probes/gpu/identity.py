@@ -80,9 +80,7 @@ def _architecture(source: Source, bdf: str) -> int | Missing:
 
 def _compute_capability(source: Source, bdf: str) -> tuple[int, int] | Missing:
     major, minor = outputs(source, "nvmlDeviceGetCudaComputeCapability", bdf, count=2)
-    if isinstance(major, Missing):
-        return major
-    return minor if isinstance(minor, Missing) else (major, minor)
+    return major if isinstance(major, Missing) else minor if isinstance(minor, Missing) else (major, minor)
 
 
 def gpu_modes(source: Source) -> tuple[GpuModes, ...] | Missing:
@@ -138,9 +136,7 @@ def _processes(source: Source, function: str, bdf: str) -> tuple[GpuProcess, ...
 
 def _used(memory: int | Missing) -> int | Missing:
     """NVML_VALUE_NOT_AVAILABLE is all ones; the Python binding makes it None, an older one may not."""
-    if memory == U64:
-        return Missing(Gap.UNSUPPORTED, "usedGpuMemory", "not available")
-    return memory
+    return Missing(Gap.UNSUPPORTED, "usedGpuMemory", "not available") if memory == U64 else memory
 
 
 MAX_WORDS = 1024  # 65536 CPUs, eight times what the kernel can be built for

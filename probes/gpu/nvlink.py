@@ -19,6 +19,7 @@ from dgxcheck.facts.nvlink import (
 )
 from dgxcheck.facts.nvml_quantities import LINK_ERRORS
 from dgxcheck.source.protocol import Source
+from probes.ask import mapped
 from probes.gpu.answers import as_bdf, facts_of_link, fields, garbled, is_on, links, number, per_link, present
 
 GENERATION = {1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5, 8: 6}
@@ -80,12 +81,8 @@ def nvlink_rate(source: Source) -> tuple[NvLinkRate, ...] | Missing:
     """``NVML_FI_DEV_NVLINK_GET_SPEED`` of every NVLink that is up."""
     if isinstance(gpus := present(source), Missing):
         return gpus
-    return tuple(
-        NvLinkRate(bdf=bdf, link=link, **facts_of_link(source, "nvlink rate", bdf, link, state))
-        for bdf in gpus
-        for link, state in links(source, bdf)
-        if state == 1
-    )
+    return tuple(NvLinkRate(bdf=bdf, link=link, **facts_of_link(source, "nvlink rate", bdf, link, state))
+                 for bdf in gpus for link, state in links(source, bdf) if state == 1)  # fmt: skip
 
 
 def nvlink_errors(source: Source) -> tuple[NvLinkErrors, ...] | Missing:
@@ -125,9 +122,9 @@ LEVELS = (0, 10, 20, 30, 40, 50)
 
 def gpu_pairs(source: Source) -> tuple[GpuPair, ...] | Missing:
     """``nvmlDeviceGetTopologyCommonAncestor`` of every unordered pair, in NVML's order."""
-    if isinstance(gpus := present(source), Missing):
-        return gpus
-    return tuple(GpuPair(a=a, b=b, common_ancestor=_ancestor(source, f"{a} {b}")) for a, b in combinations(gpus, 2))
+    gpus = present(source)
+    pairs = gpus if isinstance(gpus, Missing) else combinations(gpus, 2)
+    return mapped(pairs, lambda pair: GpuPair(a=pair[0], b=pair[1], common_ancestor=_ancestor(source, " ".join(pair))))
 
 
 def _ancestor(source: Source, pair: str) -> int | Missing:
@@ -139,9 +136,8 @@ def _ancestor(source: Source, pair: str) -> int | Missing:
 
 def p2p(source: Source) -> tuple[P2pStatus, ...] | Missing:
     """``nvmlDeviceGetP2PStatus`` of every ordered pair and capability."""
-    if isinstance(gpus := present(source), Missing):
-        return gpus
-    return tuple(_pair(source, a, b) for a, b in permutations(gpus, 2))
+    gpus = present(source)
+    return gpus if isinstance(gpus, Missing) else tuple(_pair(source, a, b) for a, b in permutations(gpus, 2))
 
 
 def _pair(source: Source, a: str, b: str) -> P2pStatus:

@@ -21,6 +21,7 @@ from dgxcheck.facts.gpu_readings import (
 )
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
+from probes.ask import mapped
 from probes.gpu.answers import (
     as_number,
     facts_of,
@@ -90,11 +91,7 @@ def _retired(source: Source, bdf: str, cause: int) -> tuple[RetiredPage, ...] | 
 
 def gpu_counters(source: Source) -> tuple[GpuCounters, ...] | Missing:
     """``nvmlDeviceGetPcieReplayCounter`` and ``nvmlDeviceGetViolationStatus`` of every GPU."""
-    return per_gpu(source, _counters)
-
-
-def _counters(source: Source, bdf: str) -> GpuCounters:
-    return GpuCounters(bdf=bdf, **facts_of(source, "counters", bdf))
+    return per_gpu(source, lambda _, bdf: GpuCounters(bdf=bdf, **facts_of(source, "counters", bdf)))
 
 
 PSTATE_UNKNOWN = 32
@@ -144,12 +141,11 @@ def _clocks(source: Source, bdf: str) -> GpuClocks:
 
 
 def _supported(source: Source, bdf: str) -> tuple[SupportedClocks, ...] | Missing:
-    if isinstance(memory_clocks := numbers(source, "nvmlDeviceGetSupportedMemoryClocks", bdf), Missing):
-        return memory_clocks
-    return tuple(
-        SupportedClocks(memory=mhz, graphics=numbers(source, "nvmlDeviceGetSupportedGraphicsClocks", bdf, mhz))
-        for mhz in memory_clocks
-    )
+    def clocks(mhz: int) -> SupportedClocks:
+        graphics = numbers(source, "nvmlDeviceGetSupportedGraphicsClocks", bdf, mhz)
+        return SupportedClocks(memory=mhz, graphics=graphics)
+
+    return mapped(numbers(source, "nvmlDeviceGetSupportedMemoryClocks", bdf), clocks)
 
 
 def _performance_state(source: Source, bdf: str) -> int | Missing:
@@ -162,26 +158,14 @@ def _performance_state(source: Source, bdf: str) -> int | Missing:
 
 def gpu_power(source: Source) -> tuple[GpuPower, ...] | Missing:
     """``nvmlDeviceGetPowerUsage`` and the power limits of every GPU."""
-    return per_gpu(source, _power)
-
-
-def _power(source: Source, bdf: str) -> GpuPower:
-    return GpuPower(bdf=bdf, **facts_of(source, "power", bdf))
+    return per_gpu(source, lambda _, bdf: GpuPower(bdf=bdf, **facts_of(source, "power", bdf)))
 
 
 def gpu_thermal(source: Source) -> tuple[GpuThermal, ...] | Missing:
     """``nvmlDeviceGetTemperature``, ``GetTemperatureThreshold``, ``GetFieldValues`` and ``GetFanSpeed``."""
-    return per_gpu(source, _thermal)
-
-
-def _thermal(source: Source, bdf: str) -> GpuThermal:
-    return GpuThermal(bdf=bdf, **facts_of(source, "thermal", bdf))
+    return per_gpu(source, lambda _, bdf: GpuThermal(bdf=bdf, **facts_of(source, "thermal", bdf)))
 
 
 def gpu_pcie(source: Source) -> tuple[GpuPcie, ...] | Missing:
     """``nvmlDeviceGetCurrPcieLink...``, ``GetMaxPcieLink...`` and ``GetBAR1MemoryInfo`` of every GPU."""
-    return per_gpu(source, _pcie)
-
-
-def _pcie(source: Source, bdf: str) -> GpuPcie:
-    return GpuPcie(bdf=bdf, **facts_of(source, "pcie", bdf))
+    return per_gpu(source, lambda _, bdf: GpuPcie(bdf=bdf, **facts_of(source, "pcie", bdf)))

@@ -19,10 +19,8 @@ def storage(source: Source) -> Storage:
     if isinstance(names := source.names(BLOCK), Missing):
         return Storage(disks=names, arrays=names)
     whole = sorted(whole_devices(names), key=natural)
-    return Storage(
-        disks=tuple(_disk(source, name) for name in whole),
-        arrays=tuple(_array(source, name) for name in whole if name.startswith("md")),
-    )
+    arrays = tuple(_array(source, name) for name in whole if name.startswith("md"))
+    return Storage(disks=tuple(_disk(source, name) for name in whole), arrays=arrays)
 
 
 def whole_devices(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dgxcheck.facts.host import STATED_CONTAINER, STATED_NAMED, Cpu, CpuPolicy, 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import DMI
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, cpulist, decimal, garbled, is_decimal, line, numbered
+from probes.ask import ask, cpulist, decimal, garbled, is_decimal, line, mapped, numbered
 from probes.host.memory import mem_total_kb
 
 _UPTIME = re.compile(r"(\d{1,10}(?:\.\d{1,6})?)\s", re.ASCII)
@@ -55,8 +55,7 @@ def _uptime(text: str, where: str) -> float | Missing:
 
 def _policies(source: Source) -> tuple[CpuPolicy, ...] | Missing:
     """By number; other directories beside them belong to governors."""
-    numbers = numbered(source, f"{_CPU}/cpufreq", "policy")
-    return numbers if isinstance(numbers, Missing) else tuple(_policy(source, f"policy{n}") for n in numbers)
+    return mapped(numbered(source, f"{_CPU}/cpufreq", "policy"), lambda number: _policy(source, f"policy{number}"))
 
 
 def _policy(source: Source, name: str) -> CpuPolicy:
@@ -189,9 +188,6 @@ def release(text: str, where: str) -> dict[str, str] | Missing:
     for row in text.splitlines():
         name, equals, value = row.strip().partition("=")
         if equals and name.isascii() and name.isidentifier():
-            fields[name] = _unquoted(value.strip())
+            value = value.strip()
+            fields[name] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
     return fields or garbled(text, where)
-
-
-def _unquoted(value: str) -> str:
-    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value

@@ -9,7 +9,7 @@ from dgxcheck.facts.memory import Dimm, MemoryController, NumaMemory, NumaNode
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import EDAC, NODES, SMBIOS
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, cpulist, decimal, garbled, is_decimal, line, numbered
+from probes.ask import ask, cpulist, decimal, garbled, is_decimal, line, mapped, numbered
 
 
 def numa(source: Source) -> tuple[NumaNode, ...] | Missing:
@@ -26,8 +26,7 @@ def node_numbers(source: Source) -> tuple[int, ...] | Missing:
 
 def numa_memory(source: Source) -> tuple[NumaMemory, ...] | Missing:
     """``meminfo`` and ``distance`` of every ``/sys/devices/system/node/nodeN``, by number."""
-    numbers = node_numbers(source)
-    return numbers if isinstance(numbers, Missing) else tuple(_node(source, node) for node in numbers)
+    return mapped(node_numbers(source), lambda node: _node(source, node))
 
 
 def distances(text: str, where: str) -> tuple[int, ...] | Missing:
@@ -46,8 +45,7 @@ def _node(source: Source, node: int) -> NumaMemory:
 
 def edac(source: Source) -> tuple[MemoryController, ...] | Missing:
     """``/sys/devices/system/edac/mc``, by number."""
-    numbers = numbered(source, EDAC, "mc")
-    return numbers if isinstance(numbers, Missing) else tuple(_memory_controller(source, f"mc{n}") for n in numbers)
+    return mapped(numbered(source, EDAC, "mc"), lambda number: _memory_controller(source, f"mc{number}"))
 
 
 def _memory_controller(source: Source, name: str) -> MemoryController:

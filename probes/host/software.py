@@ -7,7 +7,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import MEMORY_PEERS
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, decimal, garbled, line, numbered
+from probes.ask import ask, decimal, garbled, line, mapped, numbered
 from probes.pci.tree import roles
 
 WATCHED = (
@@ -65,9 +65,10 @@ def _module(source: Source, name: str, loaded: frozenset[str] | Missing) -> Modu
 
 
 def _peers(source: Source) -> tuple[MemoryPeer, ...] | Missing:
-    if isinstance(names := source.names(MEMORY_PEERS), Missing):
-        return names
-    return tuple(MemoryPeer(name=name, version=ask(source, f"{MEMORY_PEERS}/{name}/version", line)) for name in names)
+    def peer(name: str) -> MemoryPeer:
+        return MemoryPeer(name=name, version=ask(source, f"{MEMORY_PEERS}/{name}/version", line))
+
+    return mapped(source.names(MEMORY_PEERS), peer)
 
 
 SERVICES = (
@@ -89,9 +90,8 @@ def units(source: Source) -> tuple[Unit, ...]:
     Each unit is asked for by its name, so that a recording holds the names of no others.
     """
     seen = any(not isinstance(source.names(f"{group}/{_ALWAYS}"), Missing) for group in _GROUPS)
-    return tuple(
-        Unit(name=name, running=_runs(source, name, seen), enabled=_enabled(source, name)) for name in SERVICES
-    )
+    return tuple(Unit(name=name, running=_runs(source, name, seen), enabled=_enabled(source, name))
+                 for name in SERVICES)  # fmt: skip
 
 
 def _runs(source: Source, name: str, seen: bool) -> bool | Missing:
@@ -144,8 +144,7 @@ def _gpus(source: Source) -> tuple[DeviceNode, ...] | Missing:
 
 def _verbs(source: Source) -> tuple[DeviceNode, ...] | Missing:
     """``/dev/infiniband`` holds ``umad``, ``issm`` and ``rdma_cm`` too."""
-    numbers = numbered(source, _VERBS, "uverbs")
-    return numbers if isinstance(numbers, Missing) else tuple(_node(source, f"{_VERBS}/uverbs{n}") for n in numbers)
+    return mapped(numbered(source, _VERBS, "uverbs"), lambda number: _node(source, f"{_VERBS}/uverbs{number}"))
 
 
 def _node(source: Source, path: str) -> DeviceNode:

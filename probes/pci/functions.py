@@ -23,13 +23,8 @@ def pci(source: Source) -> tuple[PciFunction, ...] | Missing:
     hcas = behind_infiniband(source)
     vendors: dict[str, int | Missing] = {}
     for bdf, code in codes.items():
-        if (
-            isinstance(code, Missing)
-            or code >> 16 in _ENDS
-            or code >> 8 == OTHER_BRIDGE
-            or bdf in hcas
-            or is_dma_controller(code)
-        ):
+        if (isinstance(code, Missing) or code >> 16 in _ENDS or code >> 8 == OTHER_BRIDGE or bdf in hcas
+                or is_dma_controller(code)):  # fmt: skip
             vendors[bdf] = ask(source, f"{PCI_DEVICES}/{bdf}/vendor", hexadecimal)
     ends = {bdf: path_of(source, bdf) for bdf, vendor in vendors.items() if bdf in hcas or _wanted(codes[bdf], vendor)}
     paths = with_bridges(ends)
@@ -76,11 +71,8 @@ def pci_names(source: Source) -> Mapping[str, str | Missing] | Missing:
     """pci.ids by ``vendor:device``, four hexadecimal digits each."""
     if isinstance(functions := pci(source), Missing):
         return functions
-    ids = {
-        f"{function.vendor:04x}:{function.device:04x}"
-        for function in functions
-        if isinstance(function.vendor, int) and isinstance(function.device, int)
-    }
+    ids = {f"{function.vendor:04x}:{function.device:04x}" for function in functions
+           if isinstance(function.vendor, int) and isinstance(function.device, int)}  # fmt: skip
     return {key: source.name("pci", key) for key in sorted(ids)}
 
 

@@ -87,14 +87,10 @@ def _functions(source: Source) -> tuple[IommuFunction, ...] | Missing:
         return found
     bdfs = (*found.devices, *found.bridges)
     numbers = {bdf: _number(source, f"{PCI_DEVICES}/{bdf}/iommu_group") for bdf in bdfs}
-    groups = {
-        number: IommuGroup(number=number, type=ask(source, f"{_GROUPS}/{number}/type", line))
-        for number in sorted({number for number in numbers.values() if isinstance(number, int)})
-    }
-    return tuple(
-        IommuFunction(bdf=bdf, group=groups[number] if isinstance(number, int) else number)
-        for bdf, number in numbers.items()
-    )
+    groups = {number: IommuGroup(number=number, type=ask(source, f"{_GROUPS}/{number}/type", line))
+              for number in sorted({number for number in numbers.values() if isinstance(number, int)})}  # fmt: skip
+    return tuple(IommuFunction(bdf=bdf, group=groups[number] if isinstance(number, int) else number)
+                 for bdf, number in numbers.items())  # fmt: skip
 
 
 def _number(source: Source, where: str) -> int | Missing | None:

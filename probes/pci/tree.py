@@ -139,17 +139,17 @@ def roles(source: Source) -> Roles | Missing:
             hcas.append(bdf)
         elif isinstance(code, Missing):
             continue
-        elif code >> 16 == DISPLAY and _id(source, bdf, "vendor") == NVIDIA:
+        elif code >> 16 == DISPLAY and pci_id(source, bdf, "vendor") == NVIDIA:
             gpus.append(bdf)
-        elif code >> 8 == OTHER_BRIDGE and _id(source, bdf, "vendor") == NVIDIA:
+        elif code >> 8 == OTHER_BRIDGE and pci_id(source, bdf, "vendor") == NVIDIA:
             nvswitches.append(bdf)
         elif code >> 8 == _INFINIBAND_CONTROLLER:
             hcas.append(bdf)
-        elif is_dma_controller(code) and _id(source, bdf, "vendor") == MELLANOX:
-            dma += [bdf] if _id(source, bdf, "device") == DATA_DIRECT else []
+        elif is_dma_controller(code) and pci_id(source, bdf, "vendor") == MELLANOX:
+            dma += [bdf] if pci_id(source, bdf, "device") == DATA_DIRECT else []
     paths = with_bridges({bdf: path_of(source, bdf) for bdf in (*gpus, *nvswitches, *hcas, *dma)})
     return Roles(gpus=tuple(gpus), nvswitches=tuple(nvswitches), hcas=tuple(hcas), dma=tuple(dma), paths=paths)
 
 
-def _id(source: Source, bdf: str, name: str) -> int | Missing:
+def pci_id(source: Source, bdf: str, name: str) -> int | Missing:
     return ask(source, f"{PCI_DEVICES}/{bdf}/{name}", hexadecimal)

@@ -8,8 +8,7 @@ from dgxcheck.facts.pci import Vpd
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.facts.vital_product_data import PURPOSE, UUID, keywords
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, hexadecimal
-from probes.pci.tree import class_codes, is_dma_controller
+from probes.pci.tree import class_codes, is_dma_controller, pci_id
 
 _ASKED = (0x1021, 0x1023, 0x1025, DATA_DIRECT)
 """ConnectX-7, -8, -9, and the DMA functions of the last two; an answer takes milliseconds, so others are not asked."""
@@ -25,15 +24,11 @@ def vpd(source: Source) -> tuple[Vpd, ...] | Missing:
     if _ACCELERATOR not in {code >> 8 for code in readable.values()}:
         return ()
     bridges = (bdf for bdf, code in readable.items() if code >> 8 == OTHER_BRIDGE)
-    if any(_id(source, bdf, "vendor") == 0x10DE for bdf in bridges):
+    if any(pci_id(source, bdf, "vendor") == 0x10DE for bdf in bridges):
         return ()
     adapters = [bdf for bdf, code in readable.items() if (code >> 16 == 0x02 or is_dma_controller(code))]
-    return tuple(_device(source, bdf) for bdf in adapters if _id(source, bdf, "vendor") == MELLANOX
-                 and _id(source, bdf, "device") in _ASKED)  # fmt: skip
-
-
-def _id(source: Source, bdf: str, name: str) -> int | Missing:
-    return ask(source, f"{PCI_DEVICES}/{bdf}/{name}", hexadecimal)
+    return tuple(_device(source, bdf) for bdf in adapters if pci_id(source, bdf, "vendor") == MELLANOX
+                 and pci_id(source, bdf, "device") in _ASKED)  # fmt: skip
 
 
 def _device(source: Source, bdf: str) -> Vpd:
