@@ -78,14 +78,10 @@ def _pci_name(device: Device, facts: Snapshot) -> str | Missing:
 
 def _gaps(rows: Sequence[ListedGpu]) -> list[Missing]:
     """Of GPUs that NVML lists; what a board or chassis does not have is no gap."""
-    values = [
-        value
-        for row in rows
-        if row.index is not None
-        for value in (row.name, row.uuid, row.serial, row.slot, row.vbios)
-    ]
-    missing = [value for value in values if isinstance(value, Missing)]
-    return [gap for gap in missing if gap.gap not in (Gap.ABSENT, Gap.UNSUPPORTED)]
+    listed = (row for row in rows if row.index is not None)
+    values = (value for row in listed for value in (row.name, row.uuid, row.serial, row.slot, row.vbios))
+    return [value for value in values
+            if isinstance(value, Missing) and value.gap not in (Gap.ABSENT, Gap.UNSUPPORTED)]  # fmt: skip
 
 
 def gpus(topology: Topology, ids: str) -> list[Device]:
@@ -102,11 +98,8 @@ def _one(topology: Topology, devices: Sequence[Device], word: str, kind: str) ->
     wanted = as_bdf(word, short=True)
     index = f"GPU{int(word)}" if word.isdecimal() and len(word) < 10 else None
     for found in devices:
-        if word.lower() == found.name.lower() or found.name == index:
-            return found
-        if isinstance(found.uuid, str) and word.lower() == found.uuid.lower():
-            return found
-        if wanted is not None and found.bdf is not None and found.bdf == wanted:
+        names = (found.name.lower(), found.uuid.lower() if isinstance(found.uuid, str) else None)
+        if word.lower() in names or found.name == index or (wanted is not None and found.bdf == wanted):
             return found
     nics = [device for device in topology.devices if device.kind != "gpu"]
     for number, nic in enumerate(nics):

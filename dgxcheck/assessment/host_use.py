@@ -144,12 +144,10 @@ def programs(
         listed = [part for part in (row.compute, row.graphics) if not isinstance(part, Missing)]
         for process in {each.pid: each for part in listed for each in part}.values() if row.bdf in names else ():
             user, command = _user_and_command(process.pid, asked_at)
-            found.append(
-                Program(
-                    gpu=names[row.bdf], bdf=row.bdf, pid=process.pid, gpu_memory=process.used_memory,
-                    name=process.name, user=user, command=command,
-                )
-            )  # fmt: skip
+            found.append(Program(
+                gpu=names[row.bdf], bdf=row.bdf, pid=process.pid, gpu_memory=process.used_memory, name=process.name,
+                user=user, command=command,
+            ))  # fmt: skip
     return tuple(found)
 
 
@@ -160,13 +158,12 @@ def _user_and_command(pid: int, asked_at: float) -> tuple[str | Missing, str | M
     except OSError:
         same_pids = False
     if not same_pids:
-        gap = Missing(Gap.UNSUPPORTED, where, "NVML's pids are those of the host, which this container does not see")
-        return gap, gap
+        other = "NVML's pids are those of the host, which this container does not see"
+        return (Missing(Gap.UNSUPPORTED, where, other),) * 2
     try:
         import psutil
     except ImportError:  # the single file holds no compiled module
-        gap = Missing(Gap.UNSUPPORTED, where, "psutil is not installed")
-        return gap, gap
+        return (Missing(Gap.UNSUPPORTED, where, "psutil is not installed"),) * 2
     try:
         process = psutil.Process(pid)
         if process.create_time() > asked_at:

@@ -29,7 +29,7 @@ from dgxcheck.measure.burn_in.stop_rules import limits
 from dgxcheck.measure.publishable import publishable_facts
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
-from dgxcheck.source.recording.keys import GroupedFacts, insert
+from dgxcheck.source.recording.keys import grouped
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import COUNTERS, Snapshot, survey
 from dgxcheck.topology.model import Device, Topology
@@ -74,7 +74,7 @@ def measure(
 
 def as_facts(measured: Mapping[str, Json]) -> Measurements:
     """The measurements as the probe reads them."""
-    return survey(RecordedSource(_lines(measured), Origin("live")), ("measurement",)).measurement
+    return survey(RecordedSource(grouped(measured), Origin("live")), ("measurement",)).measurement
 
 
 def save(facts: Snapshot, measured: Mapping[str, Json]) -> None:
@@ -86,7 +86,7 @@ def save(facts: Snapshot, measured: Mapping[str, Json]) -> None:
     if isinstance(boot_id, Missing):
         return
     reading = state_file.Reading(
-        lines=_lines(measured), boot_id=boot_id, driver="" if isinstance(driver, Missing) else driver, at_s=at_s,
+        lines=grouped(measured), boot_id=boot_id, driver="" if isinstance(driver, Missing) else driver, at_s=at_s,
         date=date,
     )  # fmt: skip
     try:
@@ -99,13 +99,6 @@ def _low(findings: tuple[Finding, ...]) -> set[str]:
     """Keys of the figures that a finding names as its evidence."""
     bad = (finding for finding in findings if finding.status in (Status.WARN, Status.FAIL))
     return {item.where for finding in bad for item in finding.judgement.evidence if item.where.startswith(FACT)}
-
-
-def _lines(measured: Mapping[str, Json]) -> GroupedFacts:
-    lines: GroupedFacts = {}
-    for key, fact in measured.items():
-        insert(lines, key, fact)
-    return lines
 
 
 _BAD = (Status.WARN, Status.UNKNOWN, Status.FAIL)
@@ -137,9 +130,8 @@ def burn_in(
     poller = Poller(lambda: survey(source, ("kernel_log",)).kernel_log, lambda: _counters(source))
     with progress.burning_in(seconds) as elapsed:
         burn = BurnIn(
-            burn_in_plan.loads(box.topology, gpus, facts.gpu_modes), seconds, test_seconds,
-            limits(facts.gpu_thermal), poller, survey(source, ("kernel_log",)).kernel_log,
-            Follower(box, before, progress, elapsed),
+            burn_in_plan.loads(box.topology, gpus, facts.gpu_modes), seconds, test_seconds, limits(facts.gpu_thermal),
+            poller, survey(source, ("kernel_log",)).kernel_log, Follower(box, before, progress, elapsed),
             burn_in_plan.files(root, facts.aer),
         )  # fmt: skip
         with interruptible(burn.interrupt):
@@ -198,10 +190,8 @@ class Follower:
         box = replace(self._box, growth=growth, snapshot=replace(facts, kernel_log=log))
         new = [each for each in run(box, self._checks) if each.status in _BAD and each.key not in self._known]
         self._known |= {finding.key for finding in new}
-        return [
-            {"event": "finding", "gpu": finding.subject.bdf, "text": f"{finding.id}: {finding.judgement.message}",
-             "status": finding.status.value} for finding in new
-        ]  # fmt: skip
+        return [{"event": "finding", "gpu": finding.subject.bdf, "text": f"{finding.id}: {finding.judgement.message}",
+                 "status": finding.status.value} for finding in new]  # fmt: skip
 
     def _name(self, event: Event) -> str:
         return next((gpu.name for gpu in self._box.gpus if gpu.bdf == event.get("gpu")), str(event.get("gpu") or ""))
@@ -242,15 +232,13 @@ def under_load(
     facts: dict[str, Json] = {}
     whole = True
     if any(check.id.startswith(UNDER_LOAD) and check.id != BURN_IN for check in checks):
-        facts, whole = measure(
-            box.snapshot, box.topology, box.gpus, judge, request.test_seconds, request.long, progress
-        )
+        of_all = box.snapshot, box.topology, box.gpus
+        facts, whole = measure(*of_all, judge, request.test_seconds, request.long, progress)
     growth, kernel_log = box.growth, box.snapshot.kernel_log
     if request.duration is not None:
         if whole:
-            burned = burn_in(
-                box, source, request.duration, request.test_seconds, not_loaded(box, facts), progress, root
-            )
+            left_out = not_loaded(box, facts)
+            burned = burn_in(box, source, request.duration, request.test_seconds, left_out, progress, root)
             facts |= burned.measured
             growth, kernel_log = burned.growth, burned.kernel_log
         else:

@@ -79,8 +79,6 @@ class LiveMachine:
         if spec is not None:
             if self._is_contained:
                 raise BadInput("--root is for this machine, --from for another one; give one of them")
-            from dgxcheck.assessment.machine import open_source
-
             return open_source(spec, self.host)
         if self.host:
             raise BadInput(ONLY_OF_TEXTS)

@@ -14,7 +14,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import SMBIOS
 from dgxcheck.source.protocol import Origin, Source
-from dgxcheck.source.recording.keys import GroupedFacts, flatten, from_rows, insert, to_rows
+from dgxcheck.source.recording.keys import flatten, from_rows, grouped, to_rows
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source
@@ -79,24 +79,16 @@ def needed(source: Source) -> tuple[Needed, ...]:
     found = []
     for privilege in PRIVILEGES:
         left = _judged(_without(whole, privilege))
-        found.append(
-            Needed(
-                privilege=privilege,
-                checks=tuple(check for check, keys in judged.items() if keys - left.get(check, set())),
-                missing=tuple(key for key in unread if privilege.concerns(key)),
-            )
-        )
+        checks = tuple(check for check, keys in judged.items() if keys - left.get(check, set()))
+        missing = tuple(key for key in unread if privilege.concerns(key))
+        found.append(Needed(privilege=privilege, checks=checks, missing=missing))
     return tuple(found)
 
 
 def _judged(facts: Mapping[str, Json]) -> dict[str, set[str]]:
     """By check the keys of what it judges: all but what it skips, or cannot know."""
-    lines: GroupedFacts = {}
-    for key, fact in facts.items():
-        insert(lines, key, fact)
-    assessment = assess(RecordedSource(lines, Origin("recording")))
     found: dict[str, set[str]] = {}
-    for finding in assessment.findings:
+    for finding in assess(RecordedSource(grouped(facts), Origin("recording"))).findings:
         subjects = found.setdefault(finding.id, set())
         if finding.status in (Status.PASS, Status.WARN, Status.FAIL):
             subjects.add(finding.key)

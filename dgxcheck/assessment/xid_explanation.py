@@ -112,8 +112,7 @@ def _alike(entry: XidEntry) -> tuple[str, ...]:
 def _explained(entry: XidEntry, applies_to: AppliesTo) -> Explanation:
     fault = None if entry.response == "none" else fault_of([(entry, "")])
     on_link = entry.about == "PCIe link"
-    part = "" if on_link else entry.about
-    component = Component(kind="link" if on_link else "gpu", name="GPU", part=part)
+    component = Component(kind="link" if on_link else "gpu", name="GPU", part="" if on_link else entry.about)
     return Explanation(
         kind="Xid", number=entry.number, applies_to=applies_to, mnemonic=entry.mnemonic, text=entry.text,
         severity=entry.severity, about=entry.about or "GPU", fatality="", action=entry.action,

@@ -57,9 +57,8 @@ def _of_log(log: KernelLog, boot: str, date: str, uuids: dict[str, str]) -> Iter
                 uuid=uuids.get(xid.bdf, ""),
             )  # fmt: skip
     for event in log.off_bus:
-        yield EarlierXid(
-            bdf=event.bdf, number=OFF_BUS, boot=boot, begun_s=event.begun_s, date=date, uuid=uuids.get(event.bdf, "")
-        )
+        uuid = uuids.get(event.bdf, "")
+        yield EarlierXid(bdf=event.bdf, number=OFF_BUS, boot=boot, begun_s=event.begun_s, date=date, uuid=uuid)
 
 
 def _uuids(facts: Snapshot, seen: Iterable[EarlierXid]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from time import process_time
 
 from dgxcheck.assessment.importing.texts import of_host
+from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.input_file import CpuTime
@@ -14,7 +15,7 @@ from dgxcheck.readers.bundles.bug_report import with_hosts
 from dgxcheck.readers.bundles.contents import Bundle, load
 from dgxcheck.readers.bundles.outputs import Found, Output, machine_facts, outputs
 from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recording.keys import GroupedFacts, insert
+from dgxcheck.source.recording.keys import grouped
 from dgxcheck.source.recording.replay import RecordedSource
 
 MOST_NAMED = 3
@@ -56,8 +57,7 @@ def opened(spec: str, host: str = "", clock: Callable[[], float] = process_time)
     found = outputs(sections, time)
     own = found.outputs if hosts else of_host(found.outputs, host)
     facts, refused = machine_facts(own)
-    more = f" and {len(refused) - MOST_NAMED} more" if len(refused) > MOST_NAMED else ""
-    contradicting = f"{', '.join(refused[:MOST_NAMED])}{more}: left out, because earlier output contradicts"
+    contradicting = f"{first_of(refused, MOST_NAMED)}: left out, because earlier output contradicts"
     notes = tuple(filter(None, (*bundle.notes, contradicting if refused else "", time.said)))
     bundle = replace(bundle, sections=tuple(sections), notes=notes)
     return Opened(bundle=bundle, found=replace(found, outputs=tuple(own)), facts=facts, unowned=tuple(sorted(unowned)))
@@ -73,14 +73,11 @@ def as_source(spec: str, found: Opened) -> RecordedSource:
     if not found.outputs:
         tree = " and no sys/ directory" if found.bundle.kind == "directory" else ""
         raise BadInput(f"{spec}: contains no output of a supported tool{tree}")
-    lines: GroupedFacts = {}
-    for key in sorted(found.facts):
-        insert(lines, key, found.facts[key])
-    alarms = sum(len(alarming(found.found.texts[file], lines)) for file, lines in found.found.unread.items())
+    lines = grouped(found.facts)
+    alarms = sum(len(alarming(found.found.texts[file], unread)) for file, unread in found.found.unread.items())
     origin = Origin("report", spec, note="; ".join(found.bundle.notes), alarms=alarms)
-    return RecordedSource(
-        lines, origin, head={"provenance": provenance(found)}, unheard=f"not in the {found.bundle.kind}"
-    )
+    head: dict[str, Json] = {"provenance": provenance(found)}
+    return RecordedSource(lines, origin, head=head, unheard=f"not in the {found.bundle.kind}")
 
 
 def provenance(found: Opened) -> dict[str, Json]:

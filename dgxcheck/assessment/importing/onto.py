@@ -20,7 +20,7 @@ from dgxcheck.readers.model import HOST, Reports
 from dgxcheck.readers.onto import nvml_gpus
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.anonymize import anonymized
-from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, grouped
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import shipped
@@ -95,7 +95,7 @@ def stated(imported: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, J
     answers = {key: fact for key, fact in imported.items() if key.startswith(_ANSWERS) and not is_gap(fact)}
     if all(own.get(key, fact) == fact for key, fact in answers.items()):
         return {}
-    boxes = [_recorded(facts) for facts in (own, {**own, **answers})]
+    boxes = [RecordedSource(grouped(facts), Origin("recording")) for facts in (own, {**own, **answers})]
     before, after = (survey(box, ALL) for box in boxes)
     reports = Reports("import")
     faulty = set()
@@ -143,13 +143,6 @@ _ANSWERS = ("text ", "nvml ")
 
 def is_gap(fact: Json) -> bool:
     return fact is None or (isinstance(fact, dict) and "missing" in fact)
-
-
-def _recorded(facts: Mapping[str, Json]) -> RecordedSource:
-    lines: GroupedFacts = {}
-    for key, fact in facts.items():
-        insert(lines, key, fact)
-    return RecordedSource(lines, Origin("recording"))
 
 
 def _lasts(row: Fact) -> bool:

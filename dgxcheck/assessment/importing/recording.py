@@ -9,9 +9,9 @@ from time import process_time
 from dgxcheck import __version__
 from dgxcheck.assessment.importing.bundle import Opened, provenance
 from dgxcheck.assessment.importing.onto import REPORT, BaseBox, Moments, is_gap, stated
-from dgxcheck.assessment.importing.texts import SHOWN, InputText, named, of_host, texts
+from dgxcheck.assessment.importing.texts import SHOWN, InputText, of_host, texts
 from dgxcheck.assessment.importing.unread import beside, nearest
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.alarming import alarming
@@ -23,7 +23,7 @@ from dgxcheck.readers.listing import handles as numbered
 from dgxcheck.readers.onto import mismatch, rebase_indexes
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.anonymize import anonymized
-from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, grouped, insert
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.save import written
@@ -93,7 +93,7 @@ def recording(reading: TextsRead, base: BaseBox | None) -> tuple[str, int, dict[
         facts = facts_of(reading.combined, base)
     except BadInput as error:
         onto = "" if base is None else base.spec
-        names = named([text.name for text in reading.texts])
+        names = first_of([text.name for text in reading.texts], 3)
         raise BadInput(f"{names} onto {onto}: {error}; no file was written") from None
     hosts = {host for text in reading.texts for host in text.layout.hosts if host}
     head, lines, later = _recording(facts, base, sorted(hosts))
@@ -154,17 +154,12 @@ def _recording(
 ) -> tuple[dict[str, Json], GroupedFacts, Moments]:
     """Head, lines and later moments; identities of either side leave as pseudonyms of one key."""
     key = site_key()
-    new: GroupedFacts = {}
-    for name in sorted(facts):
-        insert(new, name, facts[name])
-    new, _ = anonymized(new, (), key, hosts)
+    new, _ = anonymized(grouped(facts), (), key, hosts)
     head: dict[str, Json] = {"schema": SCHEMA, "tool_version": __version__, "identities": "pseudonyms"}
     if base is None:
         return head, new, []
     lines, later = base.with_identities_hidden(key, hosts)
-    if LOG in new and (
-        base.kind != REPORT or LOG not in lines
-    ):  # one log or the other: their times do not count from one moment
+    if LOG in new and (base.kind != REPORT or LOG not in lines):  # one or the other: times of one do not fit the other
         lines[LOG] = new[LOG]
     own = flatten(lines)
     differing = stated(flatten(new), own) if base.kind != REPORT else {}
@@ -203,10 +198,7 @@ def open_text(path: str, host: str = "", clock: Callable[[], float] = process_ti
         if why:
             raise BadInput(f"{path}: no output of a known tool; {'; '.join(why)}: see dgxcheck import --show")
         return None
-    lines: GroupedFacts = {}
-    facts = facts_of(reading.combined, None)
-    for key in sorted(facts):
-        insert(lines, key, facts[key])
+    lines = grouped(facts_of(reading.combined, None))
     left = sum(map(len, reading.unread.values()))
     others = {host for text in reading.texts for host in reading.of_others(text.name)}
     whose = f", some of another host ({', '.join(sorted(others)[:SHOWN])})" if others else ""

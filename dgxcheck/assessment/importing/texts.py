@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from time import process_time
 from typing import Protocol, TypeVar
 
+from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.facts.limits import IMPORT_BYTES, IMPORT_LINES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
@@ -71,12 +72,6 @@ def text_of(name: str, lines: tuple[str, ...], time: CpuTime | None = None) -> I
 def bundles(files: tuple[str, ...]) -> tuple[str, ...]:
     """Those of the files that are bug reports, archives or directories of outputs."""
     return tuple(file for file in files if file != "-" and is_bundle(file))
-
-
-def named(names: Sequence[str]) -> str:
-    """A few names for a sentence."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def lines(raw: bytes, file: str) -> tuple[str, ...]:
@@ -141,7 +136,6 @@ def of_host(parts: Sequence[T], host: str, others: Collection[str] = ()) -> list
 def _have(hosts: Sequence[str]) -> str:
     if not hosts:
         return "no prefix, heading or prompt in the texts names a host"
-    more = f" and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else ""
     if len(hosts) == 1:
         return f"the texts come from host {hosts[0]}"
-    return f"the texts come from several hosts: {', '.join(hosts[:SHOWN])}{more}"
+    return f"the texts come from several hosts: {first_of(hosts, SHOWN)}"

@@ -7,10 +7,10 @@ import click
 from dgxcheck.assessment.importing.bundle import Opened, opened
 from dgxcheck.assessment.importing.onto import base_of, base_of_bundle
 from dgxcheck.assessment.importing.recording import TextsRead, read, recording
-from dgxcheck.assessment.importing.texts import KNOWN, InputText, bundles, named, texts
+from dgxcheck.assessment.importing.texts import KNOWN, InputText, bundles, texts
 from dgxcheck.assessment.importing.unread import nearest
 from dgxcheck.assessment.machine import open_source
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.cli.options import check_writable, emit, flag, option, save, sources
 from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.facts.missing import BadInput
@@ -75,11 +75,11 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
         save(output, text, 0o644)
         _complain(complaints)
         if left:
-            shown = named([f"{what} ({number})" for what, number in left.items()])
+            shown = first_of([f"{what} ({number})" for what, number in left.items()], 3)
             number = counted(sum(left.values()), "fact")
             click.echo(f"{number} not taken: the box has its own {visible(shown)}", err=True)
         before = [] if reading.bundle is None else [reading.bundle.bundle.name]
-        from_where = visible(named([*before, *(each.name for each in reading.texts)]))
+        from_where = visible(first_of([*before, *(each.name for each in reading.texts)], 3))
         click.echo(f"{visible(output)}: {counted(count, 'fact')} imported from {from_where}", err=True)
     return 3 if complaints else 0
 
@@ -91,7 +91,7 @@ def _of_files(opened: Opened) -> list[str]:
     left = opened.left
     return [
         *(f"{file}: {counted(len(lines), 'line')} not read: see --show" for file, lines in opened.found.unread.items()),
-        *([f"{counted(len(left), 'file')} not read: {named(left)}: see --show"] if left else []),
+        *([f"{counted(len(left), 'file')} not read: {first_of(left, 3)}: see --show"] if left else []),
     ]
 
 

@@ -10,7 +10,7 @@ limit it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from dgxcheck.facts import smbios
 from dgxcheck.facts.sysfs import SMBIOS
@@ -20,7 +20,7 @@ from dgxcheck.source.recording import command_line
 from dgxcheck.source.recording.config_space import publishable, serial_numbers
 from dgxcheck.source.recording.device_names import OF_PCI, DeviceNames
 from dgxcheck.source.recording.free_text import OF_PERSON, FreeText, users_of
-from dgxcheck.source.recording.keys import GroupedFacts, flatten, from_rows, insert, place, to_rows
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, from_rows, grouped, place, to_rows
 from dgxcheck.source.recording.known_identities import KnownIdentities
 from dgxcheck.source.recording.pseudonyms import Pseudonyms
 
@@ -70,7 +70,7 @@ def anonymized(
     for at_s, changed in later:
         times.append(at_s)
         changes.append(_keyed(changed))
-    first, *others = map(_grouped, _replaced(changes, Pseudonyms(key), hosts))
+    first, *others = map(grouped, _replaced(changes, Pseudonyms(key), hosts))
     return first, list(zip(times, others, strict=True))
 
 
@@ -88,25 +88,14 @@ def _replaced(
             if key.startswith(_PROCESS) and isinstance(fact, str):
                 people.add(fact)
             elif key.startswith((_KERNEL_LOG, _STATED)):
-                people |= {user for text in _texts(fact) for user in users_of(text)}
+                texts = (one for one in (fact.values() if isinstance(fact, dict) else (fact,)) if isinstance(one, str))
+                people |= {user for text in texts for user in users_of(text)}
     text = FreeText(pseudonyms, [host.strip(), *hosts] if isinstance(host, str) else hosts, people)
     names = DeviceNames(pseudonyms, moments)
     by_key = _ByKey(pseudonyms, names, text)
     once = [{names.key(key): by_key.fact(key, fact) for key, fact in facts.items()} for facts in moments]
     known = KnownIdentities(pseudonyms.replaced)
     return [known.facts(facts) for facts in once]
-
-
-def _texts(fact: Json) -> list[str]:
-    """A fact that is a text, and the members of one that are."""
-    return [one for one in (fact.values() if isinstance(fact, dict) else (fact,)) if isinstance(one, str)]
-
-
-def _grouped(facts: Mapping[str, Json]) -> GroupedFacts:
-    lines: GroupedFacts = {}
-    for key, fact in sorted(facts.items()):
-        insert(lines, key, fact)
-    return lines
 
 
 class _ByKey:

@@ -9,6 +9,8 @@ and subject, of one kind of measurement or statement, or the kernel log.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dgxcheck.facts.limits import BINARY_BYTES
 from dgxcheck.facts.missing import Gap, Missing, gap_from_json, gap_to_json, question
 from dgxcheck.source.protocol import Json
@@ -69,6 +71,14 @@ def insert(lines: GroupedFacts, key: str, fact: Json) -> None:
             raise ValueError(f"conflicting fact key: {key!r}")
         group = inner
     group[entry] = fact
+
+
+def grouped(facts: Mapping[str, Json]) -> GroupedFacts:
+    """Facts by key as lines, in the order of their keys."""
+    lines: GroupedFacts = {}
+    for key, fact in sorted(facts.items()):
+        insert(lines, key, fact)
+    return lines
 
 
 def find(lines: GroupedFacts, key: str) -> Json | Missing:

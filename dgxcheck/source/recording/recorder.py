@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Json, Origin, Source
-from dgxcheck.source.recording.keys import GroupedFacts, insert, nvml_key, to_json, to_rows
+from dgxcheck.source.recording.keys import GroupedFacts, grouped, nvml_key, to_json, to_rows
 
 T = TypeVar("T", bound="Json | Missing")
 
@@ -76,12 +76,12 @@ class RecordingSource:
 
     def lines(self) -> GroupedFacts:
         """All that was heard, in the lines of a recording."""
-        return _lines(self.facts)
+        return grouped(self.facts)
 
     def later_lines(self) -> list[tuple[float, GroupedFacts]]:
         """Per later moment: seconds since the first answers, and the facts that are not the first ones."""
         return [
-            (moment.at_s, _lines({k: v for k, v in moment.facts.items() if k not in self.facts or self.facts[k] != v}))
+            (moment.at_s, grouped({k: v for k, v in moment.facts.items() if k not in self.facts or self.facts[k] != v}))
             for moment in self._all_moments()
         ]
 
@@ -98,10 +98,3 @@ class RecordingSource:
     def _keep(self, key: str, fact: T) -> T:
         self.facts[key] = to_json(fact)
         return fact
-
-
-def _lines(facts: dict[str, Json]) -> GroupedFacts:
-    lines: GroupedFacts = {}
-    for key in sorted(facts):
-        insert(lines, key, facts[key])
-    return lines
