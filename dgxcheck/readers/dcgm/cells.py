@@ -43,7 +43,7 @@ def is_rule(line: str) -> bool:
 
 def frame(lines: Sequence[str], rows: Collection[int], above: int, is_own: Callable[[str], bool]) -> set[int]:
     """Rules around the rows, and other lines that are the table's; ``above``: so many lines before the first row."""
-    around = range(max(min(rows) - above, 0), min(max(rows) + 2, len(lines)))
+    around = range(max(min(rows) - above, 0), min(max(rows) + 2, len(lines))) if rows else ()
     return {n for n in around if is_rule(lines[n]) or is_own(lines[n].strip())}
 
 

@@ -83,33 +83,30 @@ _CHATTER = LazyPattern(
 def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Each test of each GPU that the table shows a result of."""
     lines = bounded(lines)
-    reports = Reports(TOOL)
-    understood: set[int] = set()
+    part = ToolPart(TOOL)
     test, outcome = "", ""
     failed: list[str] = []
     for cell in cells(lines, 0, len(lines)):
         message = _MESSAGE.fullmatch(cell.left)
         results = [*_results(cell)] if message is None else []
         if message is not None:
-            explained = _explain(reports, message, cell.right, test, outcome, failed)
+            explained = _explain(part, message, cell.right, test, outcome, failed)
             failed = [name for name in failed if name not in explained and (name != HOST or not explained)]
             if not (explained or test):
                 continue
         elif results:
-            _unexplained(reports, test, outcome, failed)
+            _unexplained(part, test, outcome, failed)
             test = cell.left
             outcome = next(word for word in _WORST if word in {each for _, each in results})
             failed = [name for name, word in results if word == outcome and word in ("fail", "warn")]
             for name in (name for name, word in results if word == "pass"):
-                reports.add(name, topic_of(test), "pass")
-        elif not (cell.left in _META and reports) and cell.left not in _META:
+                part.add(name, topic_of(test), "pass")
+        elif cell.left not in _META:
             continue
-        understood.update(cell.lines)
-    _unexplained(reports, test, outcome, failed)
-    if not understood:
-        return ()
-    understood |= frame(lines, understood, 4, lambda text: _CHATTER.fullmatch(text) is not None)
-    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),)
+        part.lines.update(cell.lines)
+    _unexplained(part, test, outcome, failed)
+    part.beside = frame(lines, part.lines, 4, lambda text: _CHATTER.fullmatch(text) is not None)
+    return part.imported()
 
 
 def _results(cell: DiagCell) -> Iterator[tuple[str, str]]:

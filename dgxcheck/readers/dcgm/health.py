@@ -39,14 +39,13 @@ _NAMED = LazyPattern(r"\bGPU ?(\d{1,2})(?!\d)", "GPU")
 def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every watch that warns or fails; ``Overall Health | Healthy`` alone is a result without a fault."""
     lines = bounded(lines)
-    reports = Reports(HEALTH_TOOL)
-    understood: set[int] = set()
+    part = ToolPart(HEALTH_TOOL)
     inside, name = False, HOST
     for cell in cells(lines, 0, len(lines)):
         if overall := _OVERALL.fullmatch(cell.left):
             inside, name = True, HOST
             if (overall["old"] or cell.right).startswith("Healthy"):
-                reports.add(HOST, "overall", "pass")
+                part.add(HOST, "overall", "pass")
         elif not inside:
             continue
         elif match := _HEALTH_GPU.fullmatch(cell.left):
@@ -54,31 +53,29 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif (watch := _WATCH.fullmatch(cell.left)) and (status := _STATUS.fullmatch(cell.parts[0].strip())):
             subject = f"GPU{int(watch['gpu'])}" if watch["gpu"] else name
             if text := cell.unwrapped([status["text"], *cell.parts[1:]]):
-                _add(reports, subject, status["word"], watch["watch"], text)
-        understood.update(cell.lines)
+                _add(part, subject, status["word"], watch["watch"], text)
+        part.lines.update(cell.lines)
     for number, line in enumerate(lines):
         if logged := _LOGGED.fullmatch(line.strip()) if "in health system" in line else None:
             named = _NAMED.findall(logged["text"])
-            _add(reports, f"GPU{int(named[0])}" if named else HOST, logged["word"], logged["watch"], logged["text"])
-            understood.add(number)
-    understood |= _json(reports, lines)
-    if not reports:
+            _add(part, f"GPU{int(named[0])}" if named else HOST, logged["word"], logged["watch"], logged["text"])
+            part.lines.add(number)
+    _json(part, lines)
+    if not part:
         return ()
-    understood |= frame(lines, understood, 4, lambda text: text.strip(" |") in ("Health Monitor Report", "Errors"))
-    return (Imported(tool=HEALTH_TOOL, facts=reports.facts(), understood=frozenset(understood)),)
+    part.lines |= frame(lines, part.lines, 4, lambda text: text.strip(" |") in ("Health Monitor Report", "Errors"))
+    return part.imported()
 
 
-def _json(reports: Reports, lines: tuple[str, ...]) -> set[int]:
+def _json(part: ToolPart, lines: tuple[str, ...]) -> None:
     """``-j``: the tree of the table, each row an object with ``value`` and ``children``."""
-    understood: set[int] = set()
     for found, where in documents(lines, lambda each: _overall(each) is not None):
         if (_overall(found) or "").startswith("Healthy"):
-            reports.add(HOST, "overall", "pass")
+            part.add(HOST, "overall", "pass")
         body = found["body"]
         for name, row in body.items() if isinstance(body, dict) else ():
-            _row(reports, HOST, "", name, row, 0)
-        understood.update(where)
-    return understood
+            _row(part, HOST, "", name, row, 0)
+        part.lines.update(where)
 
 
 def _overall(found: Mapping[str, Json]) -> str | None:
@@ -147,9 +144,7 @@ def read_stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    reports = Reports(STATS)
-    understood: set[int] = set()
-    subject = HOST
+    part = ToolPart(STATS)
     is_stats = False
     heads = {n: match["gpu"] for n, line in enumerate(lines) if (match := _STATS_GPU.fullmatch(line.strip()))}
     for cell in cells(lines, 0, len(lines)):
@@ -157,22 +152,21 @@ def _stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         subject = HOST if not above or heads[max(above)] is None else f"GPU{int(heads[max(above)] or 0)}"
         if not _ROWS.fullmatch(cell.left):
             continue
-        understood.update(cell.lines)
+        part.lines.update(cell.lines)
         is_stats = is_stats or cell.left.rstrip(" *") in _FIRST
         fault, words = _ERRORS.get(cell.left, (None, ""))
         if words and cell.right.isdecimal():
-            count = int(cell.right)
             topic = words.replace(" ", "-").lower()
-            if count:
-                reports.add(subject, topic, "warn", fault, f"{words} during a job: {count}")
+            if count := int(cell.right):
+                part.add(subject, topic, "warn", fault, f"{words} during a job: {count}")
             else:
-                reports.add(subject, topic, "pass")
-    if not is_stats or not understood:
+                part.add(subject, topic, "pass")
+    if not is_stats:
         return ()
-    last = max(understood)  # behind it may be the head of a table without rows
-    rows = understood | {number for number in heads if number < last}
-    understood |= heads.keys() | frame(lines, rows, 2, lambda text: _TITLE.fullmatch(text) is not None)
-    return (Imported(tool=STATS, facts=reports.facts(), understood=frozenset(understood)),)
+    last = max(part.lines)  # behind it may be the head of a table without rows
+    rows = part.lines | {number for number in heads if number < last}
+    part.beside = heads.keys() | frame(lines, rows, 2, lambda text: _TITLE.fullmatch(text) is not None)
+    return part.imported()
 
 
 def _policy(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -15,13 +15,13 @@ from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.dcgm.fields import of_xid
 from dgxcheck.readers.formats import documents
-from dgxcheck.readers.model import HOST, Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded
 
 SLURM, KUBERNETES = "Slurm", "Kubernetes"
@@ -242,12 +242,12 @@ def _judged(text: str) -> tuple[Outcome, FaultKind | None]:
 
 def _imported(tool: str, said: Iterator[Said]) -> tuple[Imported, ...]:
     """One output for each node; of conditions that are as they should be one result without a fault."""
-    by_node: dict[str, tuple[Reports, set[int]]] = {}
+    by_node: dict[str, ToolPart] = {}
     for each in said:
-        reports, understood = by_node.setdefault(each.node, (Reports(tool), set()))
-        understood.update(each.lines)
+        part = by_node.setdefault(each.node, ToolPart(tool))
+        part.lines.update(each.lines)
         if not each.text:
-            reports.add(HOST, "conditions", "pass")
+            part.add(HOST, "conditions", "pass")
             continue
         named, at = _GPU.search(each.text), _AT.search(each.text)
         place = as_bdf(f"{at['bdf']}.0") if at else None
@@ -255,8 +255,7 @@ def _imported(tool: str, said: Iterator[Said]) -> tuple[Imported, ...]:
         outcome, fault = _judged(each.text)
         if tool == SLURM and outcome == "fail":  # what a person wrote stands after the repair too
             outcome = "warn"
-        reports.add(subject, each.topic, outcome, fault, each.text)
+        part.add(subject, each.topic, outcome, fault, each.text)
     return tuple(
-        Imported(tool=tool, facts=reports.facts(), understood=frozenset(understood), host=node.partition(".")[0])
-        for node, (reports, understood) in by_node.items()
+        replace(found, host=node.partition(".")[0]) for node, part in by_node.items() for found in part.imported()
     )

@@ -20,7 +20,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
+from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.nccl.warnings import Gpus, report
 from dgxcheck.readers.values import numbered
 
@@ -84,10 +84,9 @@ def read_programs(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             below = bool(last := _LAST.fullmatch(line)) and not (last and last["text"].strip())
         elif _PROGRAMS_CHATTER.fullmatch(line):
             chatter.add(number)
-    if not understood:
-        return ()
-    tool = TESTS if job.of_tests else PROGRAMS_TOOL
-    return (Imported(tool=tool, facts=job.reports(tool).facts(), understood=frozenset(understood | chatter)),)
+    part = job.reports()
+    part.lines, part.beside = understood, chatter
+    return part.imported()
 
 
 class _Job:
@@ -124,9 +123,9 @@ class _Job:
             return bool(_DUMP.fullmatch(line) or _ERROR.fullmatch(line))
         return True
 
-    def reports(self, tool: str) -> Reports:
+    def reports(self) -> ToolPart:
         """One report on all ranks that timed out, then the errors of NCCL and CUDA; result codes only without those."""
-        found = Reports(tool)
+        found = ToolPart(TESTS if self.of_tests else PROGRAMS_TOOL)
         report([(None, text) for text in self.warnings], Gpus(), found)
         if self._waits or self._silent:
             found.add(HOST, "timeout", "warn", Fault.COLLECTIVE_TIMEOUT, self._text())
