@@ -24,7 +24,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported, ToolPart
-from dgxcheck.readers.values import MOST_GBS, bare, bounded, gpu, imported, integer, number, numbered, squeezed
+from dgxcheck.readers.values import MOST_GBS, gpu, imported, integer, number, numbered, squeezed
 
 BANDWIDTH_TOOL = "bandwidthTest"
 GBS = {"MB/s": 1.024e-3, "GB/s": 1.0}
@@ -62,16 +62,11 @@ MEMORY = LazyPattern(r"(PINNED|PAGEABLE) Memory Transfers", "Transfers")
 def read_bandwidth(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``host-to-device``, ``device-to-host`` (``pageable-..`` too) and ``device-copy``, at the largest size; all sizes
     are kept. Where no device is named it is 0, the sample's default; the sum of ``--device=all`` is of ``all``."""
-    lines = bounded(lines)
+    part = ToolPart(BANDWIDTH_TOOL)
     scan = _Scan()
-    for at, raw in enumerate(lines):
-        line = " ".join(bare(raw).split())
-        if line and scan.line(at, line):
-            scan.understood.add(at)
+    part.lines.update(at for at, line in numbered(lines, squeezed) if line and scan.line(at, line))
     scan.close()
-    if not scan.facts:
-        return ()
-    return (Imported(tool=BANDWIDTH_TOOL, facts=merge_runs(scan.facts), understood=frozenset(scan.understood)),)
+    return part.imported(merge_runs(scan.facts)) if scan.facts else ()
 
 
 class _Scan:
@@ -79,7 +74,6 @@ class _Scan:
 
     def __init__(self) -> None:
         self.facts: list[tuple[str, Json]] = []
-        self.understood: set[int] = set()
         self.devices: list[tuple[int, str]] = []
         self.listing = False  # between "Running on..." and the first table
         self.kind = ""

@@ -21,7 +21,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX
-from dgxcheck.readers.model import Imported, Reports
+from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GPUS, bits, bounded, integer
 
@@ -180,11 +180,11 @@ class _Open(Record):
 def read_topology_xml(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """GPUs and NICs with their links, and the class of each pair as far as the file tells it."""
     cards: dict[str, Card] = {}
-    understood: set[int] = set()
+    part = ToolPart(TOOL)
     stack: list[_Open] = []
     for number, line in enumerate(bounded(lines)):
         for match in _TAG.finditer(line) if "<" in line else ():
-            understood.add(number)
+            part.lines.add(number)
             name = match["name"]
             if match["end"]:
                 while stack and stack.pop().name != name:
@@ -197,11 +197,9 @@ def read_topology_xml(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 stack.append(_Open(name=name, members=members))
     if not cards:
         return ()
-    first, last = min(understood), max(understood)
-    comments = {number for number in range(first, last) if lines[number].strip()}
-    whole = not stack and all(lines[number].lstrip().startswith("<") for number in comments - understood)
-    found = facts([*cards.values()], whole)
-    return (Imported(tool=TOOL, facts=found, understood=frozenset(understood | comments)),)
+    part.beside = {number for number in range(min(part.lines), max(part.lines)) if lines[number].strip()}
+    whole = not stack and all(lines[number].lstrip().startswith("<") for number in part.beside - part.lines)
+    return part.imported(facts([*cards.values()], whole))
 
 
 def _take(cards: dict[str, Card], stack: list[_Open], name: str, members: dict[str, str]) -> None:
