@@ -160,7 +160,8 @@ _OF_IMEX = LazyPattern(
     "IMEX service",
 )
 _NODE = LazyPattern(
-    r"Node #\d{1,5} {1,8}[*-] (?P<node>\S{1,80}) [ *-]{1,60}(?P<state>[A-Z_]{3,30}) {0,40}- Version: .{1,60}", "Node #"
+    r"Node #\d{1,5} {1,8}[*-] (?P<node>\S{1,80}) [ *-]{1,60}(?P<state>[A-Z_]{3,30})(?: {0,40}- Version: .{1,60})?",
+    "Node #",
 )
 _DOMAIN = LazyPattern(r"Domain State: (?P<state>[A-Z_]{2,20})", "Domain State: ")
 _ROW = LazyPattern(r"\d{1,5} {2,12}(?:(?:[INRDAC]|![VM]!|\d{1,5}|\.{3}) {0,8}){1,600}")
@@ -175,6 +176,7 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """
     part, own = ToolPart("imex"), _is_of_imex(lines)
     away, ended, errors = list[str](), list[str](), list[str]()
+    domain = "UP"
     for number, text in numbered(lines):
         if match := _OF_IMEX.fullmatch(text):
             said = match["text"] or match["unit"] or match["verb"]
@@ -188,13 +190,17 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             for sign, what in _MISMATCH.items():
                 if sign in text:
                     part.add(HOST, what, "warn", _APART, f"{what} of nodes differ")
-        elif not (match := _DOMAIN.fullmatch(text)):
+        elif match := _DOMAIN.fullmatch(text):
+            domain = match["state"]
+        else:
             continue
         part.lines.add(number)
     for text in errors or ended[:1]:
         part.add(HOST, "log", "warn", Fault.IMEX_DOWN if ended else _APART, text)
     if away:
         part.add(HOST, "nodes", "warn", _APART, f"nodes not ready: {len(away)} ({', '.join(away[:4])})")
+    if domain != "UP" and not part:
+        part.add(HOST, "domain", "warn", _APART, f"domain state: {domain}")
     return part.imported(sound="log")
 
 
