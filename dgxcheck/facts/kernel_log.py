@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 
 EARLIER_DAYS = 30
@@ -228,3 +228,7 @@ class KernelLog(Record, nature="event"):
     """Of a saved log: why not all of it was read."""
     forgeable: bool = False
     """Rows of syslog, to which any user can write as ``kernel``, and not those of the kernel itself."""
+
+
+NO_LOG = KernelLog(where="", begins=Missing(Gap.UNASKED, ""), xids=(), sxids=(), off_bus=(), pcie=())
+"""Has no line."""

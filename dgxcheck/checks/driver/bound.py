@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import component_of, driver
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import guests_running, in_container
 from dgxcheck.components.component import Component, host_part
@@ -71,11 +72,9 @@ def _devices(box: Box) -> Iterator[tuple[Subject, _Kind, PciFunction]]:
 
 
 def _judge(box: Box) -> Judged:
-    nothing = True
-    for subject, kind, function in _devices(box):
-        nothing = False
-        yield subject, ruled(_of_device, box, kind, function)
-    if nothing:
+    devices = [*_devices(box)]
+    yield from ((subject, ruled(_of_device, box, kind, function)) for subject, kind, function in devices)
+    if not devices:
         yield HOST, skip("not-visible", "no GPU, NVSwitch, HCA or NVMe disk is shown with its PCI function")
 
 
@@ -101,11 +100,10 @@ def _set_aside(
 
     Of one that fell off the bus another driver says nothing.
     """
-    alike = [other for other in box.topology.functions.values() if _same(other, function)]
+    alike = _like(box, function)
     used = sum(other.driver in kind.drivers for other in alike)
     message, module = f"bound to {name}, not to {kind.drivers[0]}", kind.drivers[0]
-    log = box.snapshot.kernel_log
-    has_left = not isinstance(log, Missing) and any(gpu.bdf == function.bdf for gpu in log.off_bus)
+    has_left = any(gpu.bdf == function.bdf for gpu in box.log.off_bus)
     if kind is _DISK or 2 * used <= len(alike) or has_left or guests_running(box):
         return skip("not-visible", message, *evidence)
     remedy = (
@@ -125,16 +123,15 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
         return skip("not-recorded", "no driver of any device is shown", *evidence)
     if (reporter := _refused(box, function)) is not None:
         return skip("dependency-failed", f"its driver gave up on it: see {reporter}", *evidence)
-    module = kind.drivers[0]
+    alike, module = [each for _, other, each in _devices(box) if other is kind], kind.drivers[0]
     if kind in (_GPU, _SWITCH) and "nvidia" not in bound:
         return skip("dependency-failed", "no device is bound to the NVIDIA driver: see driver.library", *evidence)
     loaded = _loaded(box, "nvidia" if kind is _SWITCH else module)
     why = f"this {kind.word}: the module {module} is not loaded" if loaded is False else f"this {kind.word}"
-    alike = _of(box, kind)
     if loaded is None and len(alike) > 1 and not any(each.driver in kind.drivers for each in alike):
         loaded = False  # a module that is built in would hold at least one of them
         why = f"any {kind.word}; the module {module} may not be loaded"
-    state = _power_state(box, function.bdf)
+    state = next((row.power_state for row in rows(box.snapshot.config_space) if row.bdf == function.bdf), None)
     asleep = f", and it is asleep ({state})" if state in _ASLEEP else ""
     wake = f"wake it (echo on > {pci_file(function.bdf, 'power/control')}), then " if asleep else ""
     remedy = f"{wake}{_OF_SWITCH}" if kind is _SWITCH else (
@@ -142,7 +139,7 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
         f"{wake}bind it (echo {function.bdf} > /sys/bus/pci/drivers/{module}/bind); read in the kernel log"
         " why the driver does not take it; look for driverctl, vfio-pci.ids and blacklists that keep it"
     )  # fmt: skip
-    others = any(other.driver in kind.drivers for other in box.topology.functions.values() if _same(other, function))
+    others = any(other.driver in kind.drivers for other in _like(box, function))
     status = Status.FAIL if kind is _SWITCH or (others and kind is not _DISK) else Status.WARN
     message = f"no driver is bound to {why}{asleep}"
     fault = Fault.MODULE_NOT_LOADED if loaded is False and kind is not _SWITCH else kind.fault
@@ -157,12 +154,10 @@ def _load(module: str) -> str:
     )
 
 
-def _of(box: Box, kind: _Kind) -> list[PciFunction]:
-    return [function for _, each, function in _devices(box) if each is kind]
-
-
-def _same(a: PciFunction, b: PciFunction) -> bool:
-    return (a.vendor, a.device) == (b.vendor, b.device)
+def _like(box: Box, function: PciFunction) -> list[PciFunction]:
+    """Those of the same model, itself too."""
+    model = model_of(box, function.bdf)
+    return [other for other in box.topology.functions.values() if model_of(box, other.bdf) == model]
 
 
 def _refused(box: Box, function: PciFunction) -> str | None:
@@ -170,24 +165,15 @@ def _refused(box: Box, function: PciFunction) -> str | None:
     bars = next((row for row in rows(box.snapshot.bars) if row.bdf == function.bdf), None)
     if bars is not None and (bars.bars == () or (not isinstance(bars.bar1, Missing) and not bars.bar1.assigned)):
         return "pcie.bar1"
-    log = box.snapshot.kernel_log
-    if isinstance(log, Missing):
-        return None
-    if any(event.bdf == function.bdf and not event.past for event in log.not_started):
+    if any(event.bdf == function.bdf and not event.past for event in box.log.not_started):
         return "kernel.gpu-start"
-    adapters = (event for event in log.hcas if event.trouble == "not started" and not event.past)
-    return "kernel.hca" if any(event.bdf == function.bdf for event in adapters) else None
+    adapters = (event.bdf for event in box.log.hcas if event.trouble == "not started" and not event.past)
+    return "kernel.hca" if function.bdf in adapters else None
 
 
 def _loaded(box: Box, module: str) -> bool | None:
     """Is a module loaded? None where that is not known, as of one that may be built into the kernel."""
-    modules = box.snapshot.modules
-    loaded = () if isinstance(modules, Missing) else modules.modules
-    return next((other.loaded for other in loaded if other.name == module and isinstance(other.loaded, bool)), None)
-
-
-def _power_state(box: Box, bdf: str) -> str | Missing | None:
-    return next((row.power_state for row in rows(box.snapshot.config_space) if row.bdf == bdf), None)
+    return next((row.loaded for row in box.modules if row.name == module and isinstance(row.loaded, bool)), None)
 
 
 def _lacks_rdma(box: Box, function: PciFunction) -> bool:

@@ -9,7 +9,17 @@ from dgxcheck.checks.engine.blame import component_of, driver, part
 from dgxcheck.checks.engine.box import HOST, Box, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Judged,
+    Judgement,
+    Status,
+    Subject,
+    answered,
+    as_evidence,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
@@ -20,7 +30,6 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import REGISTERED, Fabric, GpuModes
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvlink import NvLink
-from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
 _STATES = ("not supported", "not started", "in progress", "completed")  # nvmlGpuFabricState_t
@@ -40,18 +49,15 @@ def _fabric(box: Box) -> Judged:
         yield HOST, unjudged(modes_of) if isinstance(modes_of, Missing) else ruled(_before_hopper, box)
         return
     failed = [judgement for _, judgement in registrations if judgement.status is Status.FAIL]
-    if failed and len(failed) == len(registrations) and (len(failed) > 1 or len(box.topology.gpus) == 1):
+    if len(failed) == len(registrations) and (len(failed) > 1 or len(box.topology.gpus) == 1):
         state, evidence = failed[0].measured, tuple(fact for judgement in failed for fact in judgement.evidence)
         shown = STATUSES.get(state, f"NVML error {state}") if isinstance(state, int) else state
         message = f"no GPU is registered with the NVSwitch fabric (first GPU: {shown})"
         fault = Fault.FABRIC_MANAGER_DOWN
         yield HOST, Judgement(Status.FAIL, message, state, "completed", evidence=evidence, fault=fault)
         return
-    for gpu, judgement in registrations:
-        yield box.subject(gpu), judgement
-    for gpu in box.gpus:
-        if (alone := _left_out(box, gpu)) is not None:
-            yield box.subject(gpu), alone
+    yield from ((box.subject(gpu), judgement) for gpu, judgement in registrations)
+    yield from ((box.subject(gpu), alone) for gpu in box.gpus if (alone := _left_out(box, gpu)) is not None)
 
 
 def _has_fabric(modes: GpuModes) -> bool:
@@ -62,7 +68,7 @@ def _has_fabric(modes: GpuModes) -> bool:
 def _left_out(box: Box, gpu: Device) -> Judgement | None:
     """Of a GPU without a fabric, where more than half of the GPUs of its model have one; None for any other."""
     modes = box.gpu(gpu).modes
-    if not isinstance(modes, GpuModes) or not isinstance(modes.fabric, Fabric) or modes.fabric.state != 0:
+    if not isinstance(modes, GpuModes) or not isinstance(modes.fabric, Fabric) or _has_fabric(modes):
         return None
     others = [box.gpu(other).modes for other in siblings(box, gpu)]
     with_fabric = sum(isinstance(other, GpuModes) and _has_fabric(other) for other in others)
@@ -76,26 +82,23 @@ def _left_out(box: Box, gpu: Device) -> Judgement | None:
 def _registration(modes: GpuModes) -> Judgement | Missing:
     fabric = need(modes.fabric)
     number = need(fabric.state)
-    status: Json = fabric.status.reason if isinstance(fabric.status, Missing) else fabric.status
-    evidence = (answered({"state": number, "status": status}, "nvmlDeviceGetGpuFabricInfo", modes.bdf),)
+    answer: Json = {"state": number, "status": as_evidence(fabric.status)}
+    evidence = (answered(answer, "nvmlDeviceGetGpuFabricInfo", modes.bdf),)
     if number not in range(len(_STATES)):
         return Missing(Gap.GARBLED, evidence[0].where, f"unknown fabric state {number}")
     state = _STATES[number]
-    judgement = Judgement(Status.PASS, "registered with the NVSwitch fabric", state, "completed", evidence=evidence)
-    if state != "completed":
-        message = f"registration with the NVSwitch fabric: {state}"
-        return replace(judgement, status=Status.FAIL, message=message, fault=Fault.FABRIC_FAILED)
-    if error := need(fabric.status):
+    if state == "completed" and (error := need(fabric.status)):
         words = f"{STATUSES[error]} (NVML error {error})" if error in STATUSES else f"NVML error {error}"
         message = f"registration with the NVSwitch fabric failed: {words}"
         return Judgement(Status.FAIL, message, error, 0, evidence=evidence, fault=Fault.FABRIC_FAILED)
-    return judgement
+    done = state == "completed"
+    message = "registered with the NVSwitch fabric" if done else f"registration with the NVSwitch fabric: {state}"
+    return judged(Fault.FABRIC_FAILED, message, state, "completed", evidence=evidence, fails=not done)
 
 
 def needed(box: Box) -> bool:
     """Are there NVSwitches, or does a GPU report a fabric?"""
-    modes = box.snapshot.gpu_modes
-    return bool(_nvswitches(box)) or (not isinstance(modes, Missing) and any(map(_has_fabric, modes)))
+    return bool(_nvswitches(box)) or any(map(_has_fabric, rows(box.snapshot.gpu_modes)))
 
 
 def reported(box: Box) -> bool:
@@ -127,11 +130,8 @@ def _before_hopper(box: Box) -> Judgement:
     if not links:
         return skip("not-supported", "the GPUs report neither a fabric state nor NVLinks outside of MIG mode")
     up = sum(link.up is True for link in links)
-    evidence = tuple(
-        answered(int(link.up is True), "nvmlDeviceGetNvLinkState", link.bdf, link.link)
-        for link in links
-        if link.link == 0
-    )
+    first = [link for link in links if link.link == 0]
+    evidence = tuple(answered(int(link.up is True), "nvmlDeviceGetNvLinkState", link.bdf, 0) for link in first)
     message = f"{up} of {counted(len(links), 'NVLink')} up ({counted(switches, 'NVSwitch', 'NVSwitches')})"
     return judged(Fault.FABRIC_MANAGER_DOWN, message, up, len(links), "links", evidence, fails=not up)
 
@@ -169,7 +169,8 @@ def _of_gpu(box: Box, gpu: Device) -> Judgement:
     summary = fabric.health_summary if isinstance(fabric.health_summary, int) else None
     if fabric.state != REGISTERED:
         return skip("dependency-failed", "not registered with a fabric (driver.fabric)")
-    evidence = _evidence(fabric, gpu)
+    answer: Json = {"healthMask": as_evidence(fabric.health_mask), "healthSummary": as_evidence(fabric.health_summary)}
+    evidence = answered(answer, "nvmlDeviceGetGpuFabricInfo", gpu.bdf or "")
     if mask is None and summary is None:
         need(fabric.health_mask)
     bad = _health(mask or 0, summary or 0, evidence)
@@ -221,14 +222,6 @@ def _registered(box: Box, gpu: Device) -> Fabric | None:
     modes = box.gpu(gpu).modes
     fabric = modes.fabric if isinstance(modes, GpuModes) else None
     return fabric if isinstance(fabric, Fabric) and fabric.state == REGISTERED else None
-
-
-def _evidence(fabric: Fabric, gpu: Device) -> Evidence:
-    answer: dict[str, Json] = {
-        name: value.reason if isinstance(value, Missing) else value
-        for name, value in (("healthMask", fabric.health_mask), ("healthSummary", fabric.health_summary))
-    }
-    return answered(answer, "nvmlDeviceGetGpuFabricInfo", gpu.bdf or "")
 
 
 CHECKS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_host
-from dgxcheck.checks.engine.finding import Evidence, Judgement, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, as_evidence, judged, skip
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import Fabric
 from dgxcheck.facts.missing import Missing, need, rows
@@ -27,7 +27,7 @@ def _imex(box: Box) -> Judgement:
     nodes = need(box.snapshot.imex).nodes
     listed = f"its list is not readable ({nodes})" if isinstance(nodes, Missing) else f"its list has {nodes} nodes"
     message = f"{UNIT} {'runs' if running else 'is enabled and does not run'}, {listed}; of other nodes nothing is seen"
-    evidence = (state, Evidence(NODES, nodes.reason if isinstance(nodes, Missing) else nodes))
+    evidence = (state, Evidence(NODES, as_evidence(nodes)))
     return judged(Fault.IMEX_DOWN, message, int(running), 1, "", evidence, warns=not running)
 
 

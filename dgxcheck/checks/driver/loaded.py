@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.blame import driver, host
-from dgxcheck.checks.engine.box import HOST, Box, Growth
+from dgxcheck.checks.engine.box import HOST, Box, Growth, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, per_host
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, of_gaps, skip
 from dgxcheck.checks.engine.gaps import is_driver_query, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
@@ -54,22 +54,21 @@ def gpu_nodes(box: Box) -> list[bool] | Missing:
 
 def _nvml_state(box: Box) -> Judgement:
     nvml = box.nvml
-    again = _second_reading(box)
-    if not isinstance(nvml, Missing) and again is not None:
+    again = box.growth.new.gpu_counters if isinstance(box.growth, Growth) else None
+    if not isinstance(nvml, Missing) and isinstance(again, Missing) and again.gap not in (Gap.UNRECORDED, Gap.UNASKED):
         nvml = again
     if not isinstance(nvml, Missing):
         version = nvml.driver_version
         gaps = [each for each in (version, nvml.nvml_version, nvml.cuda_version) if isinstance(each, Missing)]
         refused = [missing for missing in gaps if missing.code not in (None, NvmlReturn.FUNCTION_NOT_FOUND)]
         if refused:
-            evidence = tuple(Evidence(missing.where, missing.reason) for missing in refused)
             message = f"NVML does not report its version: {refused[0].where}: {refused[0]}"
-            return Judgement(Status.UNKNOWN, message, evidence=evidence)
+            return Judgement(Status.UNKNOWN, message, evidence=of_gaps(refused))
         return Judgement(Status.PASS, f"NVML responds, driver {'unknown' if isinstance(version, Missing) else version}")
+    evidence = of_gaps([nvml])
     no_error_code = nvml.gap is Gap.GARBLED and nvml.code is None
     held = [gpu for gpu in box.topology.gpus if bound(gpu) == "nvidia"]
     if nvml.gap is Gap.UNRECORDED and held:
-        evidence = (Evidence(nvml.where, nvml.reason),)
         message = f"NVML was not asked about {counted(len(held), 'GPU')} bound to nvidia: {nvml}"
         return Judgement(Status.UNKNOWN, message, evidence=evidence)
     if no_error_code or nvml.gap in (Gap.UNRECORDED, Gap.TIMEOUT):
@@ -85,13 +84,11 @@ def _nvml_state(box: Box) -> Judgement:
         return skip("not-visible", "no GPU is assigned to this container: no device node can be opened")
     if shut and not isinstance(nodes, Missing) and nodes and nvml.code == NvmlReturn.UNKNOWN:
         message = f"this container may not open any of its GPUs' device nodes: {nvml}"
-        evidence = (Evidence(nvml.where, nvml.reason),)
         return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.CONTAINER_DEVICES)
     fault = _NVML_FAULTS.get(nvml.code or 0, Fault.DRIVER_FAILED)
     when = " at the second reading" if nvml is again else ""
     on_pci = f", {counted(len(box.topology.gpus), 'NVIDIA GPU')} on PCI" if box.topology.gpus else ""
     message = f"{nvml}{when}; NVML is not available{on_pci}"
-    evidence = (Evidence(nvml.where, nvml.reason),)
     if nvml.gap is Gap.DENIED:
         return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_TO_READ)
     remedy = RELOAD if fault is Fault.DRIVER_MISMATCH else ""
@@ -104,32 +101,21 @@ def _untold(box: Box) -> bool:
     return isinstance(pci, Missing) and pci.gap is Gap.UNRECORDED
 
 
-def _second_reading(box: Box) -> Missing | None:
-    """Why NVML did not answer when counters were read for the second time; None where it did, or was not asked."""
-    rows = box.growth.new.gpu_counters if isinstance(box.growth, Growth) else None
-    return rows if isinstance(rows, Missing) and rows.gap not in (Gap.UNRECORDED, Gap.UNASKED) else None
-
-
 def _responsive(box: Box) -> Judged:
     unanswered = [gap for gap in box.gaps if gap.gap is Gap.TIMEOUT and is_driver_query(gap)]
     late = [gap for gap in unanswered if gap.code != NO_WORKER]
     if unanswered and not late:
         queries = counted(len(unanswered), "driver query was", "driver queries were")
         message = f"{queries} not asked, first {unanswered[0].where}: {unanswered[0]}"
-        evidence = tuple(Evidence(gap.where, gap.reason) for gap in unanswered[:10])
-        yield HOST, Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_TO_START)
+        yield HOST, Judgement(Status.UNKNOWN, message, evidence=of_gaps(unanswered), remedy=_TO_START)
     elif late:
         queries = counted(len(late), "driver query", "driver queries")
         message = f"no response to {queries}; first {late[0].where}: {late[0]}"
-        evidence = tuple(Evidence(gap.where, gap.reason) for gap in late[:10])
         fault = Fault.DRIVER_UNRESPONSIVE
-        yield HOST, Judgement(Status.FAIL, message, len(late), 0, "queries", evidence, fault=fault)
-    elif isinstance(box.nvml, Missing) and box.nvml.gap is Gap.UNRECORDED:
-        yield HOST, unjudged(box.nvml)
-    elif isinstance(box.nvml, Missing):
-        yield HOST, skip("dependency-failed", f"NVML is not available: {box.nvml.where}: {box.nvml}")
+        yield HOST, Judgement(Status.FAIL, message, len(late), 0, "queries", of_gaps(late), fault=fault)
     else:
-        yield HOST, Judgement(Status.PASS, "the driver responded to every query", 0, 0, "queries")
+        responded = Judgement(Status.PASS, "the driver responded to every query", 0, 0, "queries")
+        yield HOST, nvml_unavailable(box) or responded
 
 
 CHECKS = (

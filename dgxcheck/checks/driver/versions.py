@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from dgxcheck.checks.driver.loaded import RELOAD
-from dgxcheck.checks.engine.blame import component_of, host, itself, setting_of_all
-from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, per_host, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
+from dgxcheck.checks.engine.blame import host, itself, part, setting_of_all
+from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
+from dgxcheck.checks.engine.check import Check, per_host, per_listed_gpu, ruled
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Judged,
+    Judgement,
+    Status,
+    Subject,
+    answered,
+    as_evidence,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import first_of
-from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.components.component import DRIVER, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import DeviceNode, Modules
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.kernel_log import Refused
-from dgxcheck.facts.missing import Gap, Json, Missing, need
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
@@ -27,6 +35,7 @@ _PROC = "/proc/driver/nvidia/version"
 _MODULE = "/sys/module/nvidia/version"
 _OF_ONE_DRIVER = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem")
 """Modules that are built and installed together."""
+_CLIENTS = host_part("programs with another driver library")
 
 
 def _versions_match(box: Box) -> Judgement:
@@ -59,12 +68,12 @@ def _versions_match(box: Box) -> Judgement:
 
 def _refused_clients(box: Box, version: str) -> Judgement | None:
     """Programs with another library, in a container or started before an upgrade: only the kernel log has them."""
-    log, refused = box.snapshot.kernel_log, _refused(box, version)
-    if isinstance(log, Missing) or not refused:
+    refused = _refused(box, version)
+    if not refused:
         return None
     client = refused[-1].version
     message = f"driver {version} refused programs with library version {client}"
-    evidence = tuple(Evidence(log.where, event.line) for event in refused[-10:])
+    evidence = tuple(Evidence(box.log.where, event.line) for event in refused[-10:])
     remedy = "restart these programs; in containers use the library that the container toolkit mounts, not the image's"
     fault = Fault.CLIENT_MISMATCH
     return Judgement(Status.WARN, message, client, version, "", evidence, remedy=remedy, fault=fault)
@@ -72,14 +81,7 @@ def _refused_clients(box: Box, version: str) -> Judgement | None:
 
 def _refused(box: Box, version: str) -> list[Refused]:
     """Programs with another version of the library that the loaded module sent away."""
-    log = box.snapshot.kernel_log
-    refused = () if isinstance(log, Missing) else log.refused
-    return [other for other in refused if not other.past and other.version != version]
-
-
-def _blame_versions(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    refused = judgement.fault is Fault.CLIENT_MISMATCH
-    yield host_part("programs with another driver library") if refused else DRIVER
+    return [other for other in box.log.refused if not other.past and other.version != version]
 
 
 def _module_versions(modules: Modules | Missing) -> dict[str, str | Missing]:
@@ -104,21 +106,14 @@ def _library_versions(nvml: Nvml | Missing) -> dict[str, str | Missing]:
 
 def _nodes(box: Box) -> Judged:
     yield HOST, nvml_unavailable(box) or ruled(_shared_nodes, box)
-    for gpu in box.gpus:
-        yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(_gpu_node, box, gpu)
+    yield from per_listed_gpu(_gpu_node)(box)
 
 
 def _shared_nodes(box: Box) -> Judgement:
-    nodes = need(box.snapshot.device_nodes)
-    required = [nodes.control, nodes.uvm] if _uvm_loaded(box.snapshot.modules) else [nodes.control]
-    return _opened(box, required)
-
-
-def _uvm_loaded(modules: Modules | Missing) -> bool:
     """``nvidia-modprobe`` makes /dev/nvidia-uvm when the first CUDA program starts, and loads this module."""
-    return isinstance(modules, Modules) and any(
-        row.name == "nvidia_uvm" and row.loaded is True for row in modules.modules
-    )
+    nodes = need(box.snapshot.device_nodes)
+    uvm = any(row.name == "nvidia_uvm" and row.loaded is True for row in box.modules)
+    return _opened(box, [nodes.control, nodes.uvm] if uvm else [nodes.control])
 
 
 def _gpu_node(box: Box, gpu: Device) -> Judgement:
@@ -129,9 +124,7 @@ def _gpu_node(box: Box, gpu: Device) -> Judgement:
         return _opened(box, [node])
     others = {row.minor for row in need(box.nvml).gpus if row.bdf != gpu.bdf}
     spare = [each.path for number, each in enumerate(nodes) if each.opens is True and number not in others]
-    log = box.snapshot.kernel_log
-    fell = () if isinstance(log, Missing) else log.off_bus  # the node of a GPU that is gone stays
-    gone = any(box.topology.device(event.bdf) is None for event in fell)
+    gone = any(box.topology.device(event.bdf) is None for event in box.log.off_bus)  # the node of such a GPU stays
     if not spare or gone or in_container(box) or len(nodes) != len(box.topology.gpus) or guest(box) is not None:
         return skip("not-recorded", f"/dev/nvidia{minor} was not checked")
     evidence = (answered(minor, "nvmlDeviceGetMinorNumber", gpu.bdf or ""), Evidence(spare[0], True))
@@ -146,8 +139,7 @@ def _opened(box: Box, nodes: list[DeviceNode]) -> Judgement:
         opens = node.opens
         if isinstance(opens, Missing) and opens.gap not in (Gap.ABSENT, Gap.DENIED):
             return unjudged(opens)
-        value: Json = opens.reason if isinstance(opens, Missing) else opens
-        evidence.append(Evidence(node.path, value))
+        evidence.append(Evidence(node.path, as_evidence(opens)))
         if opens is not True:
             failed.append(f"{node.path}: {opens if isinstance(opens, Missing) else 'permission denied'}")
     if not failed:
@@ -159,10 +151,6 @@ def _opened(box: Box, nodes: list[DeviceNode]) -> Judgement:
     return Judgement(Status.WARN, message, evidence=tuple(evidence), fault=Fault.DEVICE_NODE)
 
 
-def _blame_node(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield component_of(box, subject, "device nodes" if subject.kind == "host" else "device node")
-
-
 def _site_versions(box: Box) -> Judged:
     pinned = box.settings
     if not (pinned.driver or pinned.vbios or pinned.hca_firmware):
@@ -170,19 +158,17 @@ def _site_versions(box: Box) -> Judged:
     if pinned.driver:
         yield replace(HOST, part="driver"), ruled(_driver, box)
     if pinned.vbios:
-        for gpu in box.gpus:
-            yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(_vbios, box, gpu)
+        yield from per_listed_gpu(_vbios)(box)
     if pinned.hca_firmware:
         yield from _hcas(box)
 
 
 def _driver(box: Box) -> Judgement:
     """As NVML reports it, else the version of the loaded kernel module."""
-    if not isinstance(box.nvml, Missing) and not isinstance(box.nvml.driver_version, Missing):
-        version = box.nvml.driver_version
+    if not isinstance(box.nvml, Missing) and not isinstance(version := box.nvml.driver_version, Missing):
         return _compare("driver", version, box.settings.driver, answered(version, "nvmlSystemGetDriverVersion", ""))
-    version = need(need(box.snapshot.modules).driver).version
-    return _compare("driver", version, box.settings.driver, Evidence("/proc/driver/nvidia/version", version))
+    loaded = need(need(box.snapshot.modules).driver).version
+    return _compare("driver", loaded, box.settings.driver, Evidence(_PROC, loaded))
 
 
 def _vbios(box: Box, gpu: Device) -> Judgement:
@@ -192,12 +178,10 @@ def _vbios(box: Box, gpu: Device) -> Judgement:
 
 def _hcas(box: Box) -> Judged:
     devices = box.snapshot.infiniband
-    if isinstance(devices, Missing):
-        yield replace(HOST, part="hca_firmware"), unjudged(devices)
-        return
-    hcas = [hca for hca in devices if hca.is_vf is not True]  # a virtual function runs the firmware of its parent
+    hcas = [hca for hca in rows(devices) if hca.is_vf is not True]  # a virtual function has its parent's firmware
     if not hcas:
-        yield replace(HOST, part="hca_firmware"), skip("not-visible", "no HCA is visible")
+        nothing = skip("not-visible", "no HCA is visible")
+        yield replace(HOST, part="hca_firmware"), unjudged(devices) if isinstance(devices, Missing) else nothing
     for hca in hcas:
         subject = Subject(kind="hca", name=hca.name, bdf=None if isinstance(hca.bdf, Missing) else hca.bdf)
         yield subject, ruled(_firmware, box, hca)
@@ -215,10 +199,6 @@ def _compare(what: str, version: str, pinned: tuple[str, ...], evidence: Evidenc
     return judged(Fault.VERSION, message, version, accepted, "", (evidence,), warns=differs)
 
 
-def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterable[Component]:
-    return (host("versions") if subject.kind == "host" else itself)(box, subject, judgement)
-
-
 INSTALLATION = (
     Check(
         id="driver.version-match",
@@ -229,7 +209,7 @@ INSTALLATION = (
         " /proc/driver/nvidia/version and /sys/module/nvidia/version",
         remedy=RELOAD,
         judge=per_host(_versions_match),
-        blames=_blame_versions,
+        blames=lambda box, at, judgement: (_CLIENTS if judgement.fault is Fault.CLIENT_MISMATCH else DRIVER,),
     ),
     Check(
         id="driver.device-nodes",
@@ -240,7 +220,7 @@ INSTALLATION = (
         remedy="run nvidia-modprobe -c MINOR (255 for nvidiactl; -u -c 0 for nvidia-uvm); then check the mode of the"
         " nodes, udev rules and the device list of the cgroup",
         judge=_nodes,
-        blames=_blame_node,
+        blames=lambda box, at, judgement: part(f"device node{'s' * (at.kind == 'host')}")(box, at, judgement),
         shared=setting_of_all("device node"),
     ),
 )
@@ -252,6 +232,6 @@ SITE_VERSIONS = (
         source="[versions] of dgxcheck-config(5)",
         remedy="install the pinned version, or add the new version to the configuration",
         judge=_site_versions,
-        blames=_blame,
+        blames=lambda box, at, judgement: (host("versions") if at.kind == "host" else itself)(box, at, judgement),
     ),
 )

@@ -11,6 +11,8 @@ from dgxcheck.checks.engine.gaps import missing_in, unjudged
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.components.locate import serial_of
 from dgxcheck.facts.gpu import Nvml, vgpus
+from dgxcheck.facts.host import Module, Modules
+from dgxcheck.facts.kernel_log import NO_LOG, KernelLog
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Identity, Record, replace
 from dgxcheck.profiles.library import board_id
@@ -74,6 +76,17 @@ class Box(Record):
         if isinstance(nvml, Nvml) and isinstance(nvml.count, Missing) and not nvml.gpus:
             return nvml.count
         return nvml
+
+    @property
+    def log(self) -> KernelLog:
+        """The kernel log; one without a line where it is not known."""
+        log = self.snapshot.kernel_log
+        return NO_LOG if isinstance(log, Missing) else log
+
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """The kernel modules that were looked for; none where they are not known."""
+        return self.snapshot.modules.modules if isinstance(self.snapshot.modules, Modules) else ()
 
     @property
     def readings(self) -> tuple[Snapshot, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Literal, TypeVar
 
@@ -166,6 +166,11 @@ def given(value: T | Judgement) -> T:
 def as_evidence(value: T | Missing) -> T | str:
     """A fact, or why there is none."""
     return value.reason if isinstance(value, Missing) else value
+
+
+def of_gaps(gaps: Sequence[Missing]) -> tuple[Evidence, ...]:
+    """The first of them, each with its reason."""
+    return tuple(Evidence(gap.where, gap.reason) for gap in gaps[:10])
 
 
 def answered(value: Json, function: str, bdf: str, *args: int) -> Evidence:

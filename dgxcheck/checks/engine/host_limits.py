@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.facts.host import Cpu, Host, Modules
+from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.missing import Gap, Missing
 
 
@@ -125,8 +125,5 @@ KVM = ("kvm_intel", "kvm_amd")
 
 def guests_running(box: Box) -> str:
     """The sign, in words, that virtual machines run on this host; empty without one."""
-    modules = box.snapshot.modules
-    for module in modules.modules if isinstance(modules, Modules) else ():
-        if module.name in KVM and isinstance(module.refcnt, int) and module.refcnt > 0:
-            return f"{module.name} is in use"
-    return ""
+    used = (row.name for row in box.modules if row.name in KVM and isinstance(row.refcnt, int) and row.refcnt > 0)
+    return next((f"{name} is in use" for name in used), "")

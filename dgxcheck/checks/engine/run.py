@@ -11,7 +11,6 @@ from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subj
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
 
@@ -31,8 +30,7 @@ def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tu
     others = replace(box, found=tuple(finding for findings in found.values() for finding in findings))
     found |= {check.id: _findings(others, check) for check in ordered if check.last}
     findings: Iterable[Finding] = (finding for check in ordered for finding in found[check.id])
-    log = box.snapshot.kernel_log
-    if not isinstance(log, Missing) and log.forgeable:
+    if box.log.forgeable:
         findings = map(_of_syslog, findings)
     return tuple(_required(_at_site(finding, box.settings), required) for finding in findings)
 
