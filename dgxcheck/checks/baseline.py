@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from dgxcheck.checks.engine.blame import component_of, host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.pcie.isolation import between
 from dgxcheck.checks.placement.missing import missing
@@ -29,24 +29,16 @@ def _drift(box: Box) -> Judged:
     if box.drift is None:
         return
     differences = box.drift.differences
-    worse = [difference for difference in differences if difference.kind == "worse" and _asked(box, difference)]
+    unasked = {gpu.bdf for gpu in box.topology.gpus} - {gpu.bdf for gpu in box.gpus}
+    worse = [difference for difference in differences if difference.kind == "worse" and difference.bdf not in unasked]
     for difference in worse:
-        status = Status.FAIL if difference.lost else Status.WARN
-        yield (
-            _subject(box, difference),
-            Judgement(status, difference.message, difference.new, difference.old, difference.unit, fault=Fault.DRIFT),
-        )
+        facts = (difference.message, difference.new, difference.old, difference.unit)
+        yield _subject(box, difference), judged(Fault.DRIFT, *facts, warns=True, fails=difference.lost)
     if not worse:
         number = counted(len(differences), "other difference")
         others = f"; {number} (list: dgxcheck diff BASELINE live)" if differences else ""
         notes = "".join(f"; {note}" for note in box.drift.notes)
         yield HOST, Judgement(Status.PASS, f"nothing is worse than in the baseline{others}{notes}")
-
-
-def _asked(box: Box, difference: Difference) -> bool:
-    """Is it about a GPU that was asked about, or about no GPU?"""
-    others = {gpu.bdf for gpu in box.topology.gpus} - {gpu.bdf for gpu in box.gpus}
-    return difference.bdf not in others
 
 
 def _subject(box: Box, difference: Difference) -> Subject:

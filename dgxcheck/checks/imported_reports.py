@@ -41,14 +41,15 @@ _STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unk
 
 def _reports(box: Box) -> Judged:
     """One judgement for each subject, tool and fault; of what passed one for each tool."""
-    for (subject, tool), of_one in groupby(sorted(_all_reports(box), key=_group), key=_group):
+    for (subject, tool), of_one in groupby(sorted(rows(box.snapshot.tool_reports), key=_group), key=_group):
         results = [*of_one]
         bad = [result for result in results if result.outcome in ("warn", "fail", "unknown")]
         for note in (result for result in results if result.outcome == "note"):
             yield _subject(box, subject, note.topic), skip("no-history", f"{tool}: {note.text}"[:280], _evidence(note))
         for fault in dict.fromkeys(result.fault for result in bad):
             of_fault = [result for result in bad if result.fault is fault]
-            refuted = fault is Fault.NVLINK_REPORTED and _has_no_nvlinks(box, subject)
+            device = box.topology.device(subject)
+            refuted = fault is Fault.NVLINK_REPORTED and device is not None and device.nvlink_positions == 0
             judgement = skip("not-supported", _NO_NVLINKS, *map(_evidence, of_fault)) if refuted else _bad(of_fault)
             if fault is Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
                 judgement = _of_service(box, of_fault, judgement)
@@ -84,21 +85,11 @@ def _of_service(box: Box, results: list[ToolReport], judgement: Judgement) -> Ju
     """
     behind = needed(box) or only_switches_join(box)
     if behind and any(result.topic == NOT_STARTED for result in results):
-        down = Fault.FABRIC_MANAGER_DOWN
-        return replace(judgement, status=Status.FAIL, fault=down)
-    shown = bool(box.gpus) and not any(result.topic == CONFIGURED for result in _all_reports(box))
+        return replace(judgement, status=Status.FAIL, fault=Fault.FABRIC_MANAGER_DOWN)
+    shown = bool(box.gpus) and not any(result.topic == CONFIGURED for result in rows(box.snapshot.tool_reports))
     if shown and not behind and all(result.topic in OF_SERVICE for result in results):
         return replace(judgement, status=Status.UNKNOWN, fault=None, remedy=_ASK_NVSWITCHES)
     return judgement
-
-
-def _all_reports(box: Box) -> tuple[ToolReport, ...]:
-    return rows(box.snapshot.tool_reports)
-
-
-def _has_no_nvlinks(box: Box, name: str) -> bool:
-    device = box.topology.device(name)
-    return device is not None and device.nvlink_positions == 0
 
 
 def _group(report: ToolReport) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
@@ -93,13 +93,10 @@ def _drained(
     if at is None:
         return planned
     restarts = planned[at].step in ("reboot", "power-cycle")
-    while at and restarts and _waits_for_a_restart(planned[at - 1]):
+    waits = [each.step == "change-setting" and each.instruction.code in _BEFORE_A_RESTART for each in planned]
+    while at and restarts and waits[at - 1]:
         at -= 1
     return [*planned[:at], drain(box), *planned[at:]]
-
-
-def _waits_for_a_restart(action: Action) -> bool:
-    return action.step == "change-setting" and action.instruction.code in _BEFORE_A_RESTART
 
 
 _SAY_WHY = frozenset(
@@ -152,7 +149,14 @@ def _reload(box: Box, component: Component, explained: Sequence[Finding]) -> Act
     return None if absent else load(box, component)
 
 
+_PLAIN: Mapping[Step, Code] = {
+    "contact-host": "contact-host", "watch": "watch-counters", "restart-program": "restart-program",
+    "check-program": "check-program",
+}  # fmt: skip
+
+
 def _action(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Action:
+    code: Code
     faults = {finding.judgement.fault for finding in explained}
     source = remedy_finding(component, explained)
     scope: Scope = "none" if source.judgement.fault is None else source.judgement.fault.disturbs
@@ -195,21 +199,19 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         names = tuple(gpu.name for gpu in box.topology.gpus)
         commands = (("dcgmi", "diag", "-r", "3"),)
         hot = not _OVERHEATING.isdisjoint(faults)
-        code: Code = "field-diagnostic-cooled" if hot else "field-diagnostic"
+        code = "field-diagnostic-cooled" if hot else "field-diagnostic"
         if has_no_diagnostic(box, component):
             commands = (("dgxcheck", "health", "-e", "--long"),)
             code = "field-diagnostic-by-load-cooled" if hot else "field-diagnostic-by-load"
         instruction = Instruction(code=code, values=_mig(box))
         return Action(step=step, commands=commands, instruction=instruction, disturbs=names, scope="jobs")
-    if step == "contact-host":
-        return Action(step=step, instruction=Instruction(code=step))
     if step == "reboot":
         instruction = Instruction(code="reboot", values=_mig(box))
         return Action(step=step, commands=(("reboot",),), instruction=instruction, scope="host")
     if step == "power-cycle":
-        return Action(step=step, instruction=Instruction(code=_power_cycle(box)), scope="host")
-    plain: dict[Step, Code] = {"watch": "watch-counters", "restart-program": "restart-program"}
-    return Action(step=step, instruction=Instruction(code=plain.get(step, "check-program")))
+        code = "power-cycle-tray" if is_tray_of_a_rack(box) else "power-cycle"
+        return Action(step=step, instruction=Instruction(code=code), scope="host")
+    return Action(step=step, instruction=Instruction(code=_PLAIN[step]))
 
 
 def _mig(box: Box) -> dict[str, Value]:
@@ -217,10 +219,6 @@ def _mig(box: Box) -> dict[str, Value]:
     support enumerating GPUs with MIG mode enabled``.
     """
     return {"mig": 1} if mig_enabled(box, *(gpu.bdf for gpu in box.topology.gpus)) else {}
-
-
-def _power_cycle(box: Box) -> Code:
-    return "power-cycle-tray" if is_tray_of_a_rack(box) else "power-cycle"
 
 
 def _by_hand(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Action:
@@ -238,12 +236,10 @@ def _by_hand(box: Box, component: Component, step: Step, explained: Sequence[Fin
         instruction = replace(instruction, values={**instruction.values, "members": members})
     outside: dict[str, Scope] = {"port": "traffic", "interface": "traffic", "fabric": "traffic", "disk": "device"}
     scope = outside.get(component.kind, "host")
-    down = (
-        not _DOWN.isdisjoint(faults) if component.kind == "port" else component.kind == "fabric" and {*faults} <= _DOWN
-    )
-    if component.kind == "disk" and step == "contact-vendor":
-        scope = "host"  # a boot mirror is changed with the power off
-    elif instruction.code == "reassemble-array":
+    down = component.kind == "fabric" and {*faults} <= _DOWN
+    down = down or (component.kind == "port" and not _DOWN.isdisjoint(faults))
+    boot_mirror = component.kind == "disk" and step == "contact-vendor"  # changed with the power off
+    if boot_mirror or instruction.code == "reassemble-array":
         scope = "host"
     elif down or step == "contact-vendor":
         scope = "none"

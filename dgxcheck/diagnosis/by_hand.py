@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.host.lost_disks import arrays_of
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.checks.pcie.isolation import is_coherent
@@ -23,20 +24,14 @@ from dgxcheck.diagnosis.form_factor import (
     is_station,
     is_tray_of_a_rack,
 )
-from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80, is_vgpu
+from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80, is_vgpu, nvlinks_of_path
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
-from dgxcheck.facts.host import MdArray, Storage
-from dgxcheck.facts.missing import Missing, rows
-from dgxcheck.topology.model import Device
+from dgxcheck.facts.missing import rows
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
-    ("gpu", "cooling"): "inspect-airflow",
-    ("board", "cooling"): "inspect-airflow",
-    ("host", "cooling"): "inspect-airflow",
-    ("gpu", "power supply"): "inspect-power",
-    ("board", "power supply"): "inspect-power",
-    ("host", "power supply"): "inspect-power",
+    **{(kind, "cooling"): "inspect-airflow" for kind in ("gpu", "board", "host")},
+    **{(kind, "power supply"): "inspect-power" for kind in ("gpu", "board", "host")},
     ("host", "memory"): "inspect-dimms",
     ("host", "memory bandwidth"): "inspect-dimms",
     ("slot", "missing GPU"): "inspect-missing",
@@ -86,8 +81,7 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
     """The steps that apply: a GPU's diagnostic for GPUs alone, and the vendor in place of what only a vendor does."""
     if not has_gpus(box, component):
         steps = tuple(step for step in steps if step != "field-diagnostic")
-    soldered = (component.kind, component.part) == ("host", "memory") and is_coherent(box)  # LPDDR5X beside a Grace
-    if soldered:
+    if (component.kind, component.part) == ("host", "memory") and is_coherent(box):  # LPDDR5X soldered beside a Grace
         return ("inspect", "contact-vendor")
     if component.part != "power supply" and (
         (has_gpus(box, component) and form_factor(box, component) in VENDOR_ONLY)
@@ -108,8 +102,9 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
     if "change-setting" in steps[:1] and _by_nvlink(box, component):
         steps = ("inspect", *steps[1:])
     if steps == ("change-setting", "reboot") and component.part == "BAR1":
-        gpus = gpus_of(box, component)
-        steps = ("inspect", "reboot", "power-cycle", "contact-vendor") if _bars_elsewhere(box, gpus) else steps
+        gpus, largest = gpus_of(box, component), largest_bar1(box)
+        if gpus and all(others_have_bar1(box, gpu, largest) for gpu in gpus):
+            steps = ("inspect", "reboot", "power-cycle", "contact-vendor")
     return _in_a_guest(box, component, steps) if guest(box) is not None else steps or ("contact-vendor",)
 
 
@@ -141,14 +136,7 @@ def _leads_to_a_rack(box: Box, component: Component) -> bool:
 
 def _by_nvlink(box: Box, path: Component) -> bool:
     """Is it peer access of two GPUs that NVLinks join? No setting of PCIe keeps them from each other."""
-    ends = [box.topology.device(bdf) for bdf in (path.bdf, path.peer_bdf) if bdf is not None]
-    a, b = ends if path.kind == "path" and len(ends) == 2 else (None, None)
-    return a is not None and b is not None and bool(box.topology.link(a, b).nvlinks)
-
-
-def _bars_elsewhere(box: Box, gpus: Collection[Device]) -> bool:
-    largest = largest_bar1(box)
-    return bool(gpus) and all(others_have_bar1(box, gpu, largest) for gpu in gpus)
+    return path.kind == "path" and bool(nvlinks_of_path(box, path))
 
 
 def inspection(
@@ -198,7 +186,8 @@ def reseating(box: Box, component: Component, faults: Collection[FaultKind | Non
 
 def replacing(box: Box, component: Component, faults: Collection[FaultKind | None]) -> Instruction:
     """What to replace. Data on an array without redundancy can be saved until a disk of it is lost."""
-    if component.kind == "disk" and _without_redundancy(box, component.name):
+    bare = any(row.name == component.name and row.level in ("raid0", "linear") for row in arrays_of(box))  # md(4)
+    if component.kind == "disk" and bare:
         if {*faults} <= {Fault.DISK_ERRORS}:
             return Instruction(code="replace-one-disk", values={"name": component.name, "members": ()})
         return Instruction(code="restore-array", values={"array": component.name})
@@ -250,7 +239,9 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     name: dict[str, Value] = {"name": component.name}
     if component.kind in _CABLED:
         return "cable", {"name": component.name if component.kind != "fabric" and _kernel_name(component) else ""}
-    if component.kind == "link" and _ends_at_a_drive(box, component):
+    function = box.topology.functions.get(component.bdf or "")
+    code = None if function is None else function.class_code
+    if component.kind == "link" and isinstance(code, int) and code >> 8 == _NVME:
         return "drive", {"name": component.bdf or ""}
     if component.kind == "disk":
         return ("disk", {**name, "members": ()}) if _is_array(box, component.name) else ("one-disk", name)
@@ -269,26 +260,14 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     return "part", {}
 
 
-def _ends_at_a_drive(box: Box, link: Component) -> bool:
-    function = box.topology.functions.get(link.bdf or "")
-    code = None if function is None else function.class_code
-    return isinstance(code, int) and code >> 8 == _NVME
-
-
 def _on_one_board(box: Box, one: str, other: str) -> bool:
     a, b = (next(gpu for gpu in box.topology.gpus if gpu.name == name) for name in (one, other))
     return one == other or (is_k80(b) and box.topology.link(a, b).pci == "PIX")
 
 
-def _arrays(box: Box) -> tuple[MdArray, ...]:
-    storage = box.snapshot.storage
-    arrays = storage.arrays if isinstance(storage, Storage) else ()
-    return rows(arrays)
-
-
 def _is_array(box: Box, name: str) -> bool:
     """Is it no disk by itself? An array that is not there any more has its name only (``md0``)."""
-    return name.startswith("md") or any(row.name == name for row in _arrays(box))
+    return name.startswith("md") or any(row.name == name for row in arrays_of(box))
 
 
 def _is_boot_mirror(box: Box, name: str) -> bool:
@@ -296,11 +275,6 @@ def _is_boot_mirror(box: Box, name: str) -> bool:
 
     DGX-2 and DGX A100 user guides: two M.2 drives in RAID 1 for the operating system; the data drives are RAID 0 or 5.
     """
-    members = [row.members for row in _arrays(box) if row.name == name and row.level == "raid1"]
-    drives = [drive for member in members if not isinstance(member, Missing) for drive in member]
+    mirrors = (row for row in arrays_of(box) if row.name == name and row.level == "raid1")
+    drives = [drive for row in mirrors for drive in rows(row.members)]
     return is_dgx(box) and bool(drives) and all(drive.startswith("nvme") for drive in drives)
-
-
-def _without_redundancy(box: Box, name: str) -> bool:
-    """A RAID 0 or linear array that lost a disk has lost its data (md(4))."""
-    return any(row.name == name and row.level in ("raid0", "linear") for row in _arrays(box))

@@ -35,30 +35,22 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     slow = [each for each in bad.values() if is_slow(each)]
     unread = [each for each in bad.values() if is_unread(each)]
     common = common_causes(box, findings)
-    blamed = {
-        key: (*finding.blames, *common.get(key, ()))
-        for key, finding in bad.items()
-        if finding not in slow and finding not in unread
-    }
+    others = {key: finding for key, finding in bad.items() if finding not in slow and finding not in unread}
+    blamed = {key: (*finding.blames, *common.get(key, ())) for key, finding in others.items()}
     for followed in (collateral(box, bad, blamed), refused_clients(bad, blamed)):
         blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
     causes = explain(box, bad, blamed)
     for finding in unread:
-        around = {key for blame in finding.blames for key in (blame.key, blame.whole.key, *containers(box, blame))} - {
-            HOST.key
-        }
-        _attribute(finding.key, around, causes, by_device=True)
+        around = {key for blame in finding.blames for key in (blame.key, blame.whole.key, *containers(box, blame))}
+        _attribute(finding.key, around - {HOST.key}, causes, by_device=True)
     paths = candidates(findings, slow)
     for finding in slow:
         _attribute(finding.key, {path.key for path in paths[finding.key]}, causes)
     explained = {key for keys in causes.values() for key in keys}
     open_paths = {key: paths[key] for key in paths if key not in explained}
     crossed = {key: {each.key for each in path} for key, path in open_paths.items()}
-    eliminated = {
-        component: keys
-        for component, keys in set_cover(open_paths, crossed, frozenset()).items()
-        if len(keys) > 1 or len(open_paths[keys[0]]) == 1
-    }
+    left = set_cover(open_paths, crossed, frozenset())
+    eliminated = {each: keys for each, keys in left.items() if len(keys) > 1 or len(open_paths[keys[0]]) == 1}
     dead = frozenset(each.subject.bdf for each in bad.values() if each.judgement.fault in GPU_DEAD)
     judged = [_cause(box, each, [bad[key] for key in keys], None, dead) for each, keys in causes.items()]
     for component, keys in eliminated.items():
@@ -139,12 +131,9 @@ def _attribute(key: str, components: Collection[Key], causes: Causes, by_device:
 
 
 def _cause(
-    box: Box,
-    component: Component,
-    findings: Sequence[Finding],
-    confidence: Confidence | None,
+    box: Box, component: Component, findings: Sequence[Finding], confidence: Confidence | None,
     dead: Collection[str | None],
-) -> Cause:
+) -> Cause:  # fmt: skip
     def rank(finding: Finding) -> tuple[int, bool]:
         return BAD.index(finding.status), not (_is_dead(finding) and finding.subject.bdf in {component.bdf} - {None})
 
@@ -189,11 +178,8 @@ def exonerated(findings: Sequence[Finding], slow: Finding) -> set[Key]:
 
 def candidates(findings: Sequence[Finding], slow: Collection[Finding]) -> Mapping[str, Sequence[Component]]:
     """By key of each slow finding: the components on its path that no good figure exonerates."""
-    by_traffic = {finding.traffic: exonerated(findings, finding) for finding in slow}
-    return {
-        finding.key: [component for component in finding.crossed if component.key not in by_traffic[finding.traffic]]
-        for finding in slow
-    }
+    good = {finding.traffic: exonerated(findings, finding) for finding in slow}
+    return {each.key: [one for one in each.crossed if one.key not in good[each.traffic]] for each in slow}
 
 
 def with_ports(component: Component, explained: Sequence[Finding]) -> Component:
@@ -222,9 +208,8 @@ def refused_clients(
     A client of NVML or CUDA enumerates all GPUs when it starts: one that fell off the bus makes it fail or time out,
     and nothing can be started while no driver is there (https://docs.nvidia.com/deploy/xid-errors/, Xid 79).
     """
-    leading = [
-        key for key in blamed if bad[key].status is Status.FAIL and bad[key].judgement.fault in _LEADING and blamed[key]
-    ]
+    failed = [key for key, components in blamed.items() if components and bad[key].status is Status.FAIL]
+    leading = [key for key in failed if bad[key].judgement.fault in _LEADING]
     components = tuple(dict.fromkeys(blamed[key][0] for key in leading))
     following = [key for key in blamed if key not in leading and _is_of_client(bad[key])] if components else []
     return dict.fromkeys(following, components)

@@ -14,7 +14,8 @@ from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
 from dgxcheck.components.component import PEER_TRAFFIC, Component
 from dgxcheck.diagnosis.action import Code, Instruction
-from dgxcheck.diagnosis.reset_domain import gpus_of
+from dgxcheck.diagnosis.reset_domain import gpus_of, nvlinks_of_path
+from dgxcheck.diagnosis.steps import minors
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -48,7 +49,7 @@ def setting(box: Box, component: Component, faults: Collection[FaultKind | None]
         return _acs(box, component)
     if component.kind == "socket-interconnect":
         return (), Instruction(code="socket-links")
-    if component.kind == "path" and Fault.SLOW in faults and _over_pcie(box, component):
+    if component.kind == "path" and Fault.SLOW in faults and nvlinks_of_path(box, component) == 0:
         return (), Instruction(code="peer-traffic", values={"guest": guest(box) or ""})
     if component.part in _BY_HAND:
         return (), Instruction(code=_BY_HAND[component.part])
@@ -58,21 +59,16 @@ def setting(box: Box, component: Component, faults: Collection[FaultKind | None]
 def changed_by(box: Box, component: Component) -> tuple[bool, bool]:
     """Is there a mode to set, and does it need a reset to take effect? ECC and MIG modes that were changed and not yet
     applied can be taken back without one."""
-    gpus = gpus_of(box, component)
-    if component.part == "ECC mode":
-        rows = [box.gpu(gpu).memory for gpu in gpus]
-        readable = [row for row in rows if isinstance(row, GpuMemory)]
-        to_set = any(row.ecc_pending is not True for row in readable) or not readable
-        return to_set, any(row.ecc is not True for row in readable) or not readable
-    return True, True
+    memory = [box.gpu(gpu).memory for gpu in gpus_of(box, component)] if component.part == "ECC mode" else []
+    readable = [row for row in memory if isinstance(row, GpuMemory)]
+    to_set = any(row.ecc_pending is not True for row in readable) or not readable
+    return to_set, any(row.ecc is not True for row in readable) or not readable
 
 
 def _of_gpus(box: Box, component: Component) -> Setting | None:
     chosen = for_smi(component.bdf)
     ids = ("-i", chosen) if chosen else ()
-    options: Mapping[str, tuple[str, ...]] = {
-        "ECC mode": ("-e", "1"), "compute mode": ("-c", "0"),
-    }  # fmt: skip
+    options: Mapping[str, tuple[str, ...]] = {"ECC mode": ("-e", "1"), "compute mode": ("-c", "0")}
     if component.part in options:
         code: Code = "if-unintended" if changed_by(box, component)[1] else "take-back-or-reset"
         return (("nvidia-smi", *ids, *options[component.part]),), Instruction(code=code)
@@ -85,7 +81,8 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
     if component.part == "power limit":
         return _power_limit(box, gpus_of(box, component))
     if component.part == "device node":
-        return _device_nodes(box, gpus_of(box, component))
+        commands = tuple(("nvidia-modprobe", "-c", str(minor)) for minor in minors(box, gpus_of(box, component)))
+        return (commands, _COMMAND) if commands else None
     if component.part == "device nodes":
         return _shared_nodes(box), _COMMAND
     return None
@@ -102,34 +99,25 @@ def _clock_option(box: Box, gpus: Collection[Device]) -> str:
 
 def _mig(box: Box, gpus: Collection[Device]) -> Setting | None:
     """Back to the mode in use, which needs no reset; the reset that follows is for who meant the change."""
-    rows = [box.gpu(gpu).modes for gpu in gpus]
-    modes = [(row.bdf, row.mig) for row in rows if isinstance(row, GpuModes)]
-    commands = tuple(
-        ("nvidia-smi", "-i", for_smi(bdf), "-mig", str(int(mig))) for bdf, mig in modes if isinstance(mig, bool)
-    )
+    rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).modes, GpuModes)]
+    modes = [(for_smi(row.bdf), mig) for row in rows if isinstance(mig := row.mig, bool)]
+    commands = tuple(("nvidia-smi", "-i", bdf, "-mig", str(int(mig))) for bdf, mig in modes)
     return (commands, Instruction(code="take-back-or-reset")) if commands else None
 
 
 def _power_limit(box: Box, gpus: Collection[Device]) -> Setting | None:
     """The default limit, in W, of every GPU that has another one; None where all have it."""
     rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).power, GpuPower)]
-    readable = [row for row in rows if isinstance(row.default_limit_mw, int)]
-    if not readable:
+    defaults = [(row, default) for row in rows if isinstance(default := row.default_limit_mw, int)]
+    if not defaults:
         return (), Instruction(code="default-power-limit")
     by_limit: dict[int, list[str]] = {}
-    for row in readable:
-        if isinstance(row.default_limit_mw, int) and row.limit_mw != row.default_limit_mw:
-            by_limit.setdefault(row.default_limit_mw, []).append(for_smi(row.bdf))
+    for row, default in defaults:
+        if row.limit_mw != default:
+            by_limit.setdefault(default, []).append(for_smi(row.bdf))
     chosen = {mw: ("-i", ",".join(ids)) if len(ids) < len(box.topology.gpus) else () for mw, ids in by_limit.items()}
     commands = tuple(("nvidia-smi", *ids, "-pl", f"{mw / 1000:g}") for mw, ids in chosen.items())
     return (commands, Instruction(code="lower-limit")) if commands else None
-
-
-def _device_nodes(box: Box, gpus: Collection[Device]) -> Setting | None:
-    nvml = box.nvml
-    minors = {} if isinstance(nvml, Missing) else {row.bdf: row.minor for row in nvml.gpus}
-    numbers = [minor for gpu in gpus if isinstance(minor := minors.get(gpu.bdf or ""), int)]
-    return (tuple(("nvidia-modprobe", "-c", str(minor)) for minor in numbers), _COMMAND) if numbers else None
 
 
 def _shared_nodes(box: Box) -> Commands:
@@ -138,13 +126,6 @@ def _shared_nodes(box: Box) -> Commands:
     open_by = {} if isinstance(nodes, Missing) else {"control": nodes.control.opens, "uvm": nodes.uvm.opens}
     control = () if open_by.get("control") is True else (("nvidia-modprobe", "-c", "255"),)
     return control if open_by.get("uvm") is True else (*control, ("nvidia-modprobe", "-u", "-c", "0"))
-
-
-def _over_pcie(box: Box, path: Component) -> bool:
-    """Is it known that no NVLink joins the two GPUs of this path?"""
-    ends = [box.topology.device(bdf) for bdf in (path.bdf, path.peer_bdf) if bdf is not None]
-    a, b = ends if len(ends) == 2 else (None, None)
-    return a is not None and b is not None and box.topology.link(a, b).nvlinks == 0
 
 
 def _acs(box: Box, component: Component) -> Setting | None:

@@ -18,7 +18,6 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, LogEvent, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import far_ends, has_nvswitches, link_positions
-from dgxcheck.facts.missing import Missing
 from dgxcheck.xid.relations import WINDOW_S, Place, places, window_s
 from dgxcheck.xid.table import meaning
 
@@ -35,11 +34,9 @@ def collateral(
         found = [leaders.of(event, bad[key]) for event in bad[key].judgement.events]
         if found and all(found):
             leading[key] = dict.fromkeys(leader for those in found for leader in those)
-    followed: dict[str, tuple[Component, ...]] = {}
-    for key, keys in leading.items():
-        if not _is_among_equals(key, leading):
-            followed[key] = tuple(dict.fromkeys(component for leader in keys for component in blamed.get(leader, ())))
-    return followed
+    following = {key: keys for key, keys in leading.items() if not _is_among_equals(key, leading)}
+    by_key = {key: (each for leader in keys for each in blamed.get(leader, ())) for key, keys in following.items()}
+    return {key: tuple(dict.fromkeys(components)) for key, components in by_key.items()}
 
 
 def _is_among_equals(key: str, leading: Mapping[str, Collection[str]]) -> bool:
@@ -56,9 +53,8 @@ class _Leaders:
     """
 
     def __init__(self, box: Box, bad: Mapping[str, Finding]) -> None:
-        log = box.snapshot.kernel_log
         self._box = box
-        self._timed = isinstance(log, Missing) or log.timed
+        self._timed = box.log.timed
         self._leading = (Status.FAIL,) if box.topology.gpus else (Status.FAIL, Status.WARN)
         self._status = {key: finding.status for key, finding in bad.items()}
         self._stopped: dict[str, dict[str, list[float]]] = {}
@@ -123,13 +119,9 @@ def _near(by_finding: Mapping[str, Sequence[float]], event: LogEvent, window: fl
 
 def _is_at(box: Box, place: Place, here: str, there: str) -> bool:
     """Is the one device where the relation sees the effect of the other?"""
-    if place in _SAME:
-        return here == there
-    if place == "any-gpu":
-        return True
-    if place == "gpu-to-nvswitch":
-        return _reaches(box, there, here)
-    return here != there and _reaches(box, here, there)
+    if place in _SAME or place == "any-gpu":
+        return place == "any-gpu" or here == there
+    return _reaches(box, there, here) if place == "gpu-to-nvswitch" else here != there and _reaches(box, here, there)
 
 
 def _reaches(box: Box, bdf: str, end: str) -> bool:

@@ -19,6 +19,18 @@ _COOLING: Steps = ("inspect", *RMA_STEPS)
 _SUPPLY: Steps = ("inspect", "replace", "contact-vendor")
 """Of the power supply, which is the owner's to replace; the GPU obeys the signal and is not at fault."""
 
+_RESTART: Steps = ("change-setting", "reboot")
+_MODE: Steps = ("change-setting", "reset-gpu")
+_ALL_GPUS: Steps = ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor")
+_SET_AT_BOOT = (
+    "IOMMU setting", "NVLink setting", "PCIe setting", "large BARs", "kernel command line", "NUMA setting",
+)  # fmt: skip
+_LOOKED_AT = (
+    "disks", "container runtime", "free memory", "programs", "open files", "file server", "burn-in", "results of NCCL",
+    "network of NCCL", "path to other hosts", "transfers to other hosts", "GPUDirect RDMA", "results of diagnostics",
+    "changes since the baseline",
+)  # fmt: skip
+"""Parts of the host."""
 OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpu", ""): _GPU,
     ("gpu", "NVLink"): _GPU,
@@ -27,30 +39,19 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpu", "power supply"): _SUPPLY,
     ("gpu", "InfoROM"): ("field-diagnostic", "contact-vendor"),
     ("gpu", "fabric"): ("inspect", "reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
-    ("gpu", "BAR1"): ("change-setting", "reboot"),
-    ("gpu", "ECC mode"): ("change-setting", "reset-gpu"),
-    ("gpus", ""): ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
-    ("gpus", "ECC mode"): ("change-setting", "reset-gpu"),
-    ("gpu", "MIG mode"): ("change-setting", "reset-gpu"),
-    ("gpus", "MIG mode"): ("change-setting", "reset-gpu"),
-    ("gpu", "MaxPayload"): ("change-setting", "reboot"),
-    ("hca", "MaxPayload"): ("change-setting", "reboot"),
-    ("hca", "MaxReadReq"): ("change-setting", "reboot"),
-    ("host", "MaxReadReq setting"): ("change-setting", "reboot"),
-    ("port", "link layer"): ("change-setting", "reboot"),
+    ("gpu", "ECC mode"): _MODE, ("gpus", "ECC mode"): _MODE, ("gpu", "MIG mode"): _MODE, ("gpus", "MIG mode"): _MODE,
+    ("gpus", ""): _ALL_GPUS,
+    ("gpu", "BAR1"): _RESTART, ("gpu", "MaxPayload"): _RESTART, ("hca", "MaxPayload"): _RESTART,
+    ("hca", "MaxReadReq"): _RESTART, ("host", "MaxReadReq setting"): _RESTART, ("port", "link layer"): _RESTART,
     ("gpu", "model"): ("inspect", "contact-vendor"),
     ("board", ""): _GPU,
     ("board", "cooling"): _COOLING,
     ("board", "power supply"): _SUPPLY,
-    ("link", ""): LINK_STEPS,
-    ("switch", ""): LINK_STEPS,
-    ("bridge", ""): LINK_STEPS,
+    ("link", ""): LINK_STEPS, ("switch", ""): LINK_STEPS, ("bridge", ""): LINK_STEPS,
     ("nvlink", ""): _GPU,
-    ("nvswitch", ""): ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
-    ("path", ""): ("change-setting", "reboot"),
-    ("host-bridge", ""): ("change-setting", "reboot"),
-    ("host-bridge", PEER_TRAFFIC): ("change-setting", "reboot"),
-    ("socket-interconnect", ""): ("change-setting", "reboot"),
+    ("nvswitch", ""): _ALL_GPUS,
+    ("path", ""): _RESTART, ("host-bridge", ""): _RESTART, ("host-bridge", PEER_TRAFFIC): _RESTART,
+    ("socket-interconnect", ""): _RESTART,
     ("socket", ""): ("inspect", "contact-vendor"),
     ("fabric", ""): ("inspect", "reseat"),
     ("port", ""): ("inspect", "reseat", "replace"),
@@ -64,15 +65,10 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("slot", "missing NVSwitch"): NVSWITCH_STEPS,
     ("disk", ""): ("inspect", "reseat", "replace"),
     ("interface", ""): ("inspect", "reseat"),
-    ("host", "IOMMU setting"): ("change-setting", "reboot"),
     ("host", "NVLink rate"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
-    ("host", "NVLink setting"): ("change-setting", "reboot"),
-    ("host", "PCIe setting"): ("change-setting", "reboot"),
-    ("host", "large BARs"): ("change-setting", "reboot"),
     ("host", "peer memory module"): ("load-module", "reboot"),
     ("host", "programs with another driver library"): ("stop-jobs",),
     ("host", "memory"): ("inspect", "reseat", "replace"),
-    ("host", "disks"): ("inspect",),
     ("host", "memory bandwidth"): ("inspect", "change-setting", "reboot"),
     ("host", "cooling"): ("inspect", "contact-vendor"),
     ("host", "power supply"): _SUPPLY,
@@ -80,26 +76,12 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "NVSwitches"): ("restart-service", "reset-gpu", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("host", "placement of GPUs"): ("reseat",),
     ("host", "missing socket"): ("inspect", "power-cycle", "contact-vendor"),
-    ("host", "kernel command line"): ("change-setting", "reboot"),
-    ("host", "CPU clock setting"): ("change-setting",),
     ("host", "clock source"): ("inspect", "reboot"),
-    ("host", "NUMA setting"): ("change-setting", "reboot"),
     ("host", "CPUs"): ("inspect", "contact-vendor"),
     ("host", "kernel"): ("inspect", "reboot"),
-    ("host", "container runtime"): ("inspect",),
-    ("host", "free memory"): ("inspect",),
-    ("host", "programs"): ("inspect",),
-    ("host", "open files"): ("inspect",),
-    ("host", "file server"): ("inspect",),
-    ("host", "burn-in"): ("inspect",),
-    ("host", "results of NCCL"): ("inspect",),
-    ("host", "network of NCCL"): ("inspect",),
-    ("host", "path to other hosts"): ("inspect",),
-    ("host", "transfers to other hosts"): ("inspect",),
-    ("host", "GPUDirect RDMA"): ("inspect",),
-    ("host", "results of diagnostics"): ("inspect",),
-    ("host", "changes since the baseline"): ("inspect",),
-}
+    **{("host", part): _RESTART for part in _SET_AT_BOOT},
+    **{("host", part): ("inspect",) for part in _LOOKED_AT},
+}  # fmt: skip
 DEFAULT: Steps = ("change-setting",)
 """Of settings, versions and all else that its finding's remedy puts right."""
 OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {

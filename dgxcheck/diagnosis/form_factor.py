@@ -48,16 +48,18 @@ def form_factor(box: Box, component: Component) -> FormFactor:
 
 def is_station(box: Box) -> bool:
     """A DGX Station: its GPUs and CPU are water-cooled, its GPUs named ``Tesla V100-DGXS-16GB``."""
-    host = box.snapshot.host
-    product = host.dmi.product_name if isinstance(host, Host) else None
-    named = isinstance(product, str) and "DGX Station" in product
-    return named or any("DGXS" in (model_family(box, gpu) or "") for gpu in box.topology.gpus)
+    models = (model_family(box, gpu) or "" for gpu in box.topology.gpus)
+    return "DGX Station" in _product(box) or any("DGXS" in model for model in models)
 
 
 def is_dgx(box: Box) -> bool:
+    return "DGX" in _product(box).upper()
+
+
+def _product(box: Box) -> str:
     host = box.snapshot.host
     product = host.dmi.product_name if isinstance(host, Host) else None
-    return isinstance(product, str) and "DGX" in product.upper()
+    return product if isinstance(product, str) else ""
 
 
 def has_no_diagnostic(box: Box, component: Component) -> bool:

@@ -14,7 +14,6 @@ from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.form_factor import is_dgx
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.record import Record
 from dgxcheck.xid.relations import OFF_BUS
 
@@ -56,7 +55,8 @@ def _commands(box: Box, component: Component, faults: Collection[FaultKind]) -> 
     yield Preserve(("dgxcheck", "record", "before.json"))
     yield Preserve(("dmesg",), "dmesg.txt")
     nvlinks = component.kind in ("nvlink", "nvswitch") or component.part.startswith(_OF_NVLINKS)
-    hangs = bool(_BUG_REPORT_HANGS & {*faults}) or _a_gpu_hangs(box)
+    of_any_gpu = any(xid.number in _GPU_HANGS and not xid.past for xid in box.log.xids)  # the report asks them all
+    hangs = bool(_BUG_REPORT_HANGS & {*faults}) or of_any_gpu
     if nvlinks or hangs or (component.kind in _GPU_SIDE and component.part != "missing HCA"):
         safe = ("--safe-mode", "--extra-system-data") if hangs else ()
         yield Preserve(("nvidia-bug-report.sh", *safe))
@@ -78,9 +78,3 @@ def _commands(box: Box, component: Component, faults: Collection[FaultKind]) -> 
         yield Preserve(("ipmitool", "sel", "elist"), "sel.txt")
     if is_dgx(box) and component.kind not in ("disk", "interface"):
         yield Preserve(("nvsm", "dump", "health"))
-
-
-def _a_gpu_hangs(box: Box) -> bool:
-    """Any of the box, for the report asks them all."""
-    log = box.snapshot.kernel_log
-    return isinstance(log, KernelLog) and any(xid.number in _GPU_HANGS and not xid.past for xid in log.xids)

@@ -15,7 +15,6 @@ from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.gpu_readings import GpuEcc
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog
-from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, FATAL, OFF_BUS
 from dgxcheck.xid.table import meaning
@@ -61,16 +60,13 @@ def recurrence_of(box: Box, explained: Sequence[Finding]) -> Recurrence | None:
 
     An uncorrected memory error whose page or row waits for the next reset is new, for that reset takes it away.
     """
-    log = box.snapshot.kernel_log
-    if isinstance(log, Missing):
-        return None
+    log = box.log
+    reported = [(bdf, finding.judgement.fault) for finding in explained if (bdf := finding.subject.bdf) is not None]
     found = [
-        _recurrence(box, log, finding.subject.bdf, number)
-        for finding in explained
-        if finding.subject.bdf is not None
-        for number in sorted(_numbers(log, finding.judgement.fault, finding.subject.bdf))
-        if number not in _MENDED or not _waits(box, finding.subject.bdf)
-    ]
+        _recurrence(box, log, bdf, number)
+        for bdf, fault in reported for number in sorted(_numbers(log, fault, bdf))
+        if number not in _MENDED or not _waits(box, bdf)
+    ]  # fmt: skip
     tried = [recurrence for recurrence in found if recurrence.reset or recurrence.reboots]
     return max(tried, key=lambda recurrence: (recurrence.reboots, recurrence.reset), default=None)
 
@@ -100,11 +96,8 @@ def _numbers(log: KernelLog, fault: FaultKind | None, bdf: str) -> set[int]:
     """The Xids that a finding of this fault reports for the GPU since its last reset."""
     if fault not in _OF_XIDS:
         return {OFF_BUS} if fault is Fault.GPU_LOST else set()
-    return {
-        xid.number
-        for xid in log.xids
-        if xid.bdf == bdf and not xid.past and xid.number != OFF_BUS and escalates(xid.number, xid.text)
-    }
+    now = (xid for xid in log.xids if xid.bdf == bdf and not xid.past and xid.number != OFF_BUS)
+    return {xid.number for xid in now if escalates(xid.number, xid.text)}
 
 
 def _recurrence(box: Box, log: KernelLog, bdf: str, number: int) -> Recurrence:
@@ -113,13 +106,9 @@ def _recurrence(box: Box, log: KernelLog, bdf: str, number: int) -> Recurrence:
     first = min((seconds for seconds, _ in now), default=0.0)
     host = box.snapshot.host
     this = host.boot_id if isinstance(host, Host) else host
-    answered = [
-        xid
-        for xid in log.earlier
-        if xid.number == number and escalates(number, xid.text) and _is_of(box, xid, bdf)
-    ]
-    here = [xid for xid in answered if xid.boot == this]
-    before = [xid for xid in answered if xid.boot != this]
+    alike = [xid for xid in log.earlier if xid.number == number and escalates(number, xid.text)]
+    own = [xid for xid in alike if _is_of(box, xid, bdf)]
+    here, before = ([xid for xid in own if (xid.boot == this) is same] for same in (True, False))
     past = any(past and first - seconds <= _WINDOW_S for seconds, _, past in events)
     return Recurrence(
         number=number,

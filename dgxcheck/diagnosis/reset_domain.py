@@ -25,6 +25,12 @@ def gpus_of(box: Box, component: Component) -> tuple[Device, ...]:
     return tuple(gpu for gpu in box.topology.gpus if gpu.bdf in ends or gpu.name in component.shared_by)
 
 
+def nvlinks_of_path(box: Box, path: Component) -> int | None:
+    """How many NVLinks join the two GPUs of a path; None where either is not known, or how many."""
+    ends = [device for bdf in (path.bdf, path.peer_bdf) if bdf and (device := box.topology.device(bdf)) is not None]
+    return box.topology.link(*ends).nvlinks if len(ends) == 2 else None
+
+
 def is_before_ampere(box: Box, gpu: Device) -> bool | None:
     """By its own architecture, else by that of another GPU of its model; None if both are unknown."""
     own = _before_ampere(box, gpu)
@@ -98,10 +104,9 @@ def _reset_together(box: Box, gpu: Device, other: Device) -> bool:
         return link.pci == "PIX"
     if is_before_ampere(box, gpu) is False:
         return False
-    meshed = box.choice is not None and box.choice.number("nvlink.links") is not None
-    return bool(link.nvlinks) or meshed or (link.nvlinks is None and {gpu.bdf, other.bdf} <= _with_open_ends(box))
-
-
-def _with_open_ends(box: Box) -> set[str]:
-    """GPUs with an NVLink that is up and of which nothing says where it ends, as in ``nvidia-smi nvlink -s``."""
-    return {row.bdf for row in rows(box.snapshot.nvlink) if row.up is True and isinstance(row.remote_bdf, Missing)}
+    if link.nvlinks or box.number("nvlink.links") is not None:
+        return True
+    # GPUs with an NVLink that is up and of which nothing says where it ends, as in nvidia-smi nvlink -s
+    up = (row for row in rows(box.snapshot.nvlink) if row.up is True)
+    open_ends = {row.bdf for row in up if isinstance(row.remote_bdf, Missing)}
+    return link.nvlinks is None and {gpu.bdf, other.bdf} <= open_ends

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
-from dgxcheck.checks.engine.finding import Judgement
-from dgxcheck.checks.network.ports import UP, ports, role
+from dgxcheck.checks.network.ports import UP, listed_ports, role
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere, is_k80
 from dgxcheck.facts.bdf import for_smi
-from dgxcheck.facts.gpu import REGISTERED, Fabric, GpuActivity, GpuModes, GpuProcess
-from dgxcheck.facts.host import Host, Memlock, Modules
+from dgxcheck.facts.gpu import REGISTERED, Fabric, GpuModes, GpuProcess
+from dgxcheck.facts.host import Host, Memlock
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
@@ -56,7 +55,8 @@ def services(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> t
     running = running_units(box)
     if running is not None:
         return tuple(unit for unit in (*_CLIENTS, *fabric) if unit in running)
-    enabled = [unit for unit in _CLIENTS if unit in _enabled(box) or (unit == IMEX and is_tray_of_a_rack(box))]
+    on = {unit.name for unit in rows(box.snapshot.units) if unit.enabled is True}
+    enabled = [unit for unit in _CLIENTS if unit in on or (unit == IMEX and is_tray_of_a_rack(box))]
     return tuple(dict.fromkeys([*on_gpus, *enabled, *_CANDIDATES, *nvsm, *fabric]))
 
 
@@ -68,16 +68,10 @@ def running_units(box: Box) -> frozenset[str] | None:
     return frozenset(unit.name for unit in units if unit.running is True)
 
 
-def _enabled(box: Box) -> frozenset[str]:
-    return frozenset(unit.name for unit in rows(box.snapshot.units) if unit.enabled is True)
-
-
-def device_nodes(box: Box, gpus: Sequence[Device]) -> tuple[str, ...]:
-    """``/dev/nvidia<minor>`` of those GPUs whose minor is known."""
-    nvml = box.nvml
-    minors = {} if isinstance(nvml, Missing) else {row.bdf: row.minor for row in nvml.gpus}
-    numbers = (minors.get(gpu.bdf or "") for gpu in gpus)
-    return tuple(f"/dev/nvidia{minor}" for minor in numbers if isinstance(minor, int))
+def minors(box: Box, gpus: Sequence[Device]) -> list[int]:
+    """Those of the GPUs whose minor number, that of ``/dev/nvidia<minor>``, is known."""
+    listed = {} if isinstance(box.nvml, Missing) else {row.bdf: row.minor for row in box.nvml.gpus}
+    return [minor for gpu in gpus if isinstance(minor := listed.get(gpu.bdf or ""), int)]
 
 
 def drives_a_display(box: Box, gpus: Sequence[Device]) -> bool:
@@ -87,21 +81,14 @@ def drives_a_display(box: Box, gpus: Sequence[Device]) -> bool:
     """
     if all(isinstance(box.gpu(gpu).processes, Missing) for gpu in gpus):
         return any(unit in _DISPLAYS for unit in running_units(box) or ())
-    for gpu in gpus:
-        modes = box.gpu(gpu).modes
-        if isinstance(modes, GpuModes) and modes.display_active is True:
-            return True
-        if any(_name(process) in _SCREENS for process in _processes(box, gpu)):
-            return True
-    return False
+    modes = [box.gpu(gpu).modes for gpu in gpus]
+    active = any(isinstance(row, GpuModes) and row.display_active is True for row in modes)
+    return active or any(_name(process) in _SCREENS for gpu in gpus for process in _processes(box, gpu))
 
 
-def _processes(box: Box, gpu: Device) -> list[GpuProcess]:
+def _processes(box: Box, gpu: Device) -> tuple[GpuProcess, ...]:
     activity = box.gpu(gpu).processes
-    if not isinstance(activity, GpuActivity):
-        return []
-    lists = (activity.compute, activity.graphics)
-    return [process for processes in lists if not isinstance(processes, Missing) for process in processes]
+    return () if isinstance(activity, Missing) else (*rows(activity.compute), *rows(activity.graphics))
 
 
 def _name(process: GpuProcess) -> str:
@@ -153,7 +140,7 @@ def _evict(box: Box) -> tuple[tuple[str, ...], ...]:
 
 def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
     """All that keeps these GPUs open; ``with_switches``: and the NVSwitches."""
-    nodes = device_nodes(box, gpus) or ("/dev/nvidiactl",)
+    nodes = [f"/dev/nvidia{minor}" for minor in minors(box, gpus)] or ["/dev/nvidiactl"]
     display, evict = drives_a_display(box, gpus), _evict(box)
     to_stop, units_read = services(box, gpus, with_switches), running_units(box) is not None
     commands = [*evict]
@@ -180,7 +167,7 @@ def stop_programs(box: Box, component: Component) -> Action:
 
 def stop_load(box: Box, component: Component) -> Action:
     """Programs on a GPU that overheats; on all GPUs where the host's cooling is to blame."""
-    stop = stop_programs(box, component) if gpus_of(box, component) else stop_programs(box, all_gpus(box, ""))
+    stop = stop_programs(box, component if gpus_of(box, component) else all_gpus(box, ""))
     evict = _evict(box)
     disturbs = tuple(gpu.name for gpu in box.topology.gpus) if evict else stop.disturbs
     commands = (*evict, *stop.commands)
@@ -205,19 +192,18 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
     everything = whole and len(gpus) == len(box.topology.gpus)
     ids = () if everything else _chosen(gpus)
     everything |= with_switches and not ids
+    code: Code = "reset-board" if all(map(is_k80, gpus)) else "reset-together"
     if with_switches or (_has_own_fabric(box) and gpus):
         old = any(is_before_ampere(box, gpu) is not False for gpu in gpus)
-        all_reset = with_switches or old
-        instruction = Instruction(code="reset-all-with-switches" if all_reset else "reset-with-fabric-manager")
-    else:
-        several: Code = "reset-board" if all(map(is_k80, gpus)) else "reset-together"
-        instruction = Instruction(code="reset-one" if len(gpus) == 1 else several)
+        code = "reset-all-with-switches" if with_switches or old else "reset-with-fabric-manager"
+    elif len(gpus) == 1:
+        code = "reset-one"
     values: dict[str, Value] = {"chosen": f" {' '.join(ids)}"} if ids else {}
     values |= {"mig": 1} if mig_enabled(box, *(gpu.bdf for gpu in gpus)) else {}
-    chosen = Instruction(code=instruction.code, values=values)
+    named = ids or everything
     return Action(
-        step="reset-gpu", commands=(("nvidia-smi", "-r", *ids),) if ids or everything else (), scope="jobs",
-        instruction=chosen if ids or everything else Instruction(code="reset-named"),
+        step="reset-gpu", commands=(("nvidia-smi", "-r", *ids),) if named else (), scope="jobs",
+        instruction=Instruction(code=code, values=values) if named else Instruction(code="reset-named"),
         disturbs=tuple(gpu.name for gpu in gpus),
     )  # fmt: skip
 
@@ -258,8 +244,7 @@ def ask_subnet_manager(box: Box, port: str) -> tuple[tuple[str, ...], ...]:
     """
     hca, _, number = port.rpartition("/")
     look = ("smpquery", "-C", hca, "-P", number, "-D", "nodedesc", "0,1")
-    listed = ports(box)
-    pairs = [] if isinstance(listed, Judgement) else listed
+    pairs = listed_ports(box)
     own = {role(box, device) for device, _ in pairs if device.name == hca} - {None}
     served = (each for device, each in pairs if each.state in UP and each.sm_lid != 0 and role(box, device) in own)
     ask = [("sminfo", "-C", each.device, "-P", str(each.port)) for each in served][:1]
@@ -273,9 +258,7 @@ def load(box: Box, component: Component) -> Action | None:
     """
     if component.kind != "driver":
         return None
-    modules = box.snapshot.modules
-    names = modules.modules if isinstance(modules, Modules) else ()
-    absent = {module.name for module in names if module.loaded is False}
+    absent = {module.name for module in box.modules if module.loaded is False}
     if "nvidia" in absent:
         return None
     unload = [name for name in _HOLDERS if name not in absent]

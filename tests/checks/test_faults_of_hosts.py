@@ -113,7 +113,7 @@ def test_what_all_ports_have_comes_from_the_fabric(fault: FaultKind, kind: str |
             f"mlxlink -d {NIC} --port_state UP",
         ),
         (port(1, state=DOWN, phys_state=POLLING), Settings(), Fault.PORT_DOWN, "cable"),
-        (port(1, state=INIT), Settings(), Fault.NO_SUBNET_MANAGER, "sminfo through an ACTIVE port"),
+        (port(1, state=INIT), Settings(), Fault.NO_SUBNET_MANAGER, "sminfo through an ACTIVE port of that fabric)"),
         (port(1, state="3: ARMED"), Settings(), Fault.NO_SUBNET_MANAGER, "subnet manager"),
         (every(link_layer="Ethernet") | port(1, state=INIT), Settings(), Fault.PORT_DOWN, "ip link"),
         (port(1, state=DOWN, link_layer="Ethernet", phys_state=DISABLED), WANTED, Fault.PORT_DISABLED, "ip link"),

@@ -6,7 +6,7 @@ from dgxcheck.checks.answers.gpus import Facts, Group, most_have
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, of_gaps, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.missing import Gap, Missing
@@ -18,7 +18,6 @@ _VARIES = ("pci.driver", "infiniband.node_guid", "infiniband.sys_image_guid")
 _LAYER = ".link_layer"
 """InfiniBand and Ethernet ports have other files."""
 _REPORTED = (Gap.UNRECORDED, Gap.UNASKED)
-_MOST = 10
 
 
 def _answers(box: Box) -> Judged:
@@ -32,7 +31,8 @@ def _answers(box: Box) -> Judged:
     for bdf, model in models.items():
         silent = _silent(facts[bdf], groups[model]) if None not in model else []
         if silent or bdf in adapters:
-            yield _subject(bdf, names[bdf]), _judgement(silent)
+            name = names[bdf]
+            yield Subject(kind="hca" if name else "pci", name=name or bdf, bdf=bdf), _judgement(silent)
     if not adapters:
         yield HOST, skip("not-visible", "no HCA is present")
 
@@ -67,17 +67,12 @@ def _silent(own: Facts, group: Group) -> list[Missing]:
     ]  # fmt: skip
 
 
-def _subject(bdf: str, name: str) -> Subject:
-    return Subject(kind="hca" if name else "pci", name=name or bdf, bdf=bdf)
-
-
 def _judgement(silent: list[Missing]) -> Judgement:
     if not silent:
         return Judgement(Status.PASS, "sysfs has the same values as for the other devices of its model")
-    evidence = tuple(Evidence(gap.where, gap.reason) for gap in silent[:_MOST])
     values = counted(len(silent), "value")
     message = f"{values} missing that other devices of its model have, first {silent[0].where}: {silent[0]}"
-    return Judgement(Status.UNKNOWN, message, len(silent), 0, "values", evidence)
+    return Judgement(Status.UNKNOWN, message, len(silent), 0, "values", of_gaps(silent))
 
 
 CHECKS = (

@@ -16,7 +16,7 @@ from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import changed_facts, facts_of
 from dgxcheck.checks.engine.expected import model_family
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, of_gaps, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
@@ -62,10 +62,7 @@ def _recorded(facts: Facts) -> Iterator[str]:
 
 def most_have(groups: Sequence[Group], path: str) -> bool:
     """Do at least half of the others have a value that one device of these groups has not?"""
-    members = answered = 0
-    for group in groups:
-        members += len(group.members)
-        answered += group.answered(path)
+    members, answered = sum(len(group.members) for group in groups), sum(group.answered(path) for group in groups)
     return members > 1 and 2 * answered >= members - 1
 
 
@@ -88,7 +85,6 @@ _VARIES = (
 _ERRORS = (NvmlReturn.DRIVER_NOT_LOADED, NvmlReturn.LIBRARY_NOT_FOUND)
 _ALWAYS = ("gpu.name", "gpu.uuid")
 """What NVML knows of any GPU, by any driver."""
-_MOST = 10
 _MUCH, _OF_ONE = 0.25, 0.5
 """Of what a GPU should tell, the part without which nothing is known of it."""
 _OF_NVML = "gpu"
@@ -120,19 +116,15 @@ def _answers(box: Box) -> Judged:
 def _without_pci(box: Box, pci: Missing) -> Judgement:
     if guest(box) is not None or in_container(box):
         return skip("not-visible", f"the PCI tree is hidden: {pci}")
-    evidence = (Evidence(pci.where, pci.reason),)
-    return Judgement(Status.UNKNOWN, f"NVML lists GPUs and the PCI tree cannot be read: {pci}", evidence=evidence)
+    message = f"NVML lists GPUs and the PCI tree cannot be read: {pci}"
+    return Judgement(Status.UNKNOWN, message, evidence=of_gaps([pci]))
 
 
 def _mode(box: Box, gpu: Device, facts: Facts) -> Mode:
-    """Model and modes; None for a mode that is not known."""
+    """Model and modes, None for a mode that is not known; the model by the PCI ids, which the driver cannot withhold,
+    without the PCI tree by its name."""
     modes = (facts.get(path) for path in _MODES)
-    return _model(box, gpu), *(mode if isinstance(mode, bool) else None for mode in modes)
-
-
-def _model(box: Box, gpu: Device) -> str:
-    """The PCI ids, which the driver cannot withhold; without the PCI tree the name."""
-    return board_id(gpu) or model_family(box, gpu) or ""
+    return board_id(gpu) or model_family(box, gpu) or "", *(each if isinstance(each, bool) else None for each in modes)
 
 
 def _alike(own: Mode, other: Mode) -> bool:
@@ -159,7 +151,7 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgem
     since = "" if required else " at the second reading"
     queries = counted(len(gaps), "query", "queries")
     message = f"no answer to {queries} that this GPU must answer{since}, first {gaps[0].where}: {gaps[0]}"
-    return Judgement(Status.UNKNOWN, message, len(gaps), 0, "queries", _evidence(gaps))
+    return Judgement(Status.UNKNOWN, message, len(gaps), 0, "queries", of_gaps(gaps))
 
 
 def _cut(box: Box, own: Facts, missing: Mapping[str, Missing], alike: Sequence[Group]) -> Judgement | None:
@@ -194,19 +186,9 @@ def _and_above(path: str) -> Iterator[str]:
 
 def _not_on_pci(box: Box, gpu: Device) -> dict[str, object]:
     """A GPU that NVML lists and the PCI tree of this host does not have."""
-    if (
-        gpu.function is not None
-        or is_unplaced(gpu.bdf)
-        or isinstance(box.snapshot.pci, Missing)
-        or guest(box) is not None
-        or in_container(box)
-    ):
-        return {}
-    return {"pci": Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}")}
-
-
-def _evidence(gaps: Sequence[Missing]) -> tuple[Evidence, ...]:
-    return tuple(Evidence(gap.where, gap.reason) for gap in gaps[:_MOST])
+    placed = gpu.function is not None or is_unplaced(gpu.bdf)
+    hidden = isinstance(box.snapshot.pci, Missing) or guest(box) is not None or in_container(box)
+    return {} if placed or hidden else {"pci": Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}")}
 
 
 def _is_silent(path: str, fact: object) -> bool:

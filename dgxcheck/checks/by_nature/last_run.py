@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dgxcheck.checks.by_nature.records import records
 from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine import host_limits
-from dgxcheck.checks.engine.blame import component_of, host
+from dgxcheck.checks.engine.blame import host, part
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.components.component import Component
+from dgxcheck.checks.placement.missing import NO_EARLIER_RUN, NOT_LIVE
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface
 from dgxcheck.facts.ids import DISPLAY
@@ -94,9 +94,7 @@ def _last_run(box: Box) -> Judged:
     if box.state_trouble:
         yield replace(HOST, part="state file"), skip("no-history", box.state_trouble)
     if before is None:
-        yield HOST, skip("no-history", "no earlier run on this host") if box.present else skip(
-            "not-recorded", "only the live machine is compared with earlier runs"
-        )  # fmt: skip
+        yield HOST, NO_EARLIER_RUN if box.present else NOT_LIVE
         return
     if host_limits.in_container(box) or guest(box) is not None:
         yield HOST, skip("not-visible", "a container or virtual machine sees what is assigned to it")
@@ -164,13 +162,7 @@ def _gone(box: Box, before: Kept) -> Iterator[str]:
         yield from (f"disk {element}" for element in (Counter(map(str, old)) - Counter(map(str, new))).elements())
 
 
-def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    if subject.kind == "host":
-        yield from host("changes since the last run")(box, subject, judgement)
-    else:
-        yield component_of(box, subject, "versions and settings")
-
-
+_OF_HOST, _OF_DEVICE = host("changes since the last run"), part("versions and settings")
 CHECKS = (
     Check(
         id=CHECK,
@@ -182,7 +174,7 @@ CHECKS = (
         remedy="find out who changed it: an upgrade needs nothing, and is accepted after a day; a device that was"
         " replaced or lost its setting needs the same attention as at its first installation",
         judge=_last_run,
-        blames=_blame,
+        blames=lambda box, at, judgement: (_OF_HOST if at.kind == "host" else _OF_DEVICE)(box, at, judgement),
         last=True,
     ),
 )

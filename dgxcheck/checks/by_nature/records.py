@@ -29,11 +29,4 @@ def _records(key: Identity) -> tuple[Owned, ...]:
 def subject(box: Box, keys: tuple[str, ...], record: Record) -> Subject:
     """The GPU, adapter or PCI function that a record is of; else the host, with the keys as its part."""
     bdf = getattr(record, "bdf", next((key for key in keys if key in box.topology.functions), None))
-    device = box.topology.device(bdf) if isinstance(bdf, str) else None
-    if device is not None and device.kind == "gpu":
-        return box.subject(device)
-    if device is not None:
-        return Subject(kind="hca", name=device.name, bdf=device.bdf)
-    if isinstance(bdf, str):
-        return Subject(kind="pci", name=bdf, bdf=bdf)
-    return replace(HOST, part=" ".join(keys))
+    return box.subject_at(bdf) if isinstance(bdf, str) else replace(HOST, part=" ".join(keys))

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from dgxcheck.checks.by_nature.records import records
-from dgxcheck.checks.engine.blame import device_of
+from dgxcheck.checks.consistency.contradiction import NOTHING_TO_COMPARE
+from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
-from dgxcheck.components.component import Component
-from dgxcheck.components.locate import device_part
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import Gpu
 from dgxcheck.facts.host import NetInterface
@@ -26,6 +25,7 @@ _BLANK = frozenset("0 :.-")
 """An identity of these characters alone was never written."""
 _TWO_ON_A_BOARD = ("GB200", "GB300")
 """A Grace superchip has two GPUs and one serial number."""
+SETTINGS = "versions and settings"
 _LEAST_OTHERS = 2
 """Devices with a value of their own, beside which two that share one are a finding where others may share."""
 _Owner = tuple[str, tuple[str, ...], Record, Rows, Value]
@@ -118,19 +118,8 @@ def _unique(box: Box) -> Judged:
         at = replace(subject, part=",".join(names[1:] if subject.kind == "gpu" else names))
         yield at, Judgement(Status.WARN, message, len(names), 1, "devices", evidence, fault=Fault.CONTRADICTION)
     if not found:
-        comparable = any(len(owners) > 1 for owners in identities)
-        yield HOST, Judgement(Status.PASS, "every identity is of one device alone") if comparable else skip(
-            "not-recorded", "nothing was read that could be compared"
-        )  # fmt: skip
-
-
-def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    device = device_of(box, subject)
-    yield (
-        Component(kind="host", name="host", part="identities")
-        if device is None
-        else device_part(box, device, "versions and settings")
-    )
+        alone = Judgement(Status.PASS, "every identity is of one device alone")
+        yield HOST, alone if any(len(owners) > 1 for owners in identities) else NOTHING_TO_COMPARE
 
 
 CHECKS = (
@@ -145,6 +134,6 @@ CHECKS = (
         remedy="find out which one was flashed as the other; restore its own configuration (HCAs:"
         " flint sg; GPUs: the vendor does it)",
         judge=_unique,
-        blames=_blame,
+        blames=lambda box, at, judgement: part("identities" if at.kind == "host" else SETTINGS)(box, at, judgement),
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dgxcheck.checks.engine.box import Box, Growth, row_of
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record
@@ -15,6 +15,7 @@ from dgxcheck.topology.model import Device
 
 Facts = Mapping[str, object]
 """Of one device by path, as ``engine/device_facts.py`` gives them."""
+NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compared")
 _MOST = 3
 
 
@@ -109,6 +110,4 @@ def fallen(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
 
 
 def _count(fact: object) -> int | None:
-    if isinstance(fact, tuple):
-        return len(fact)
-    return fact if isinstance(fact, int) else None
+    return len(fact) if isinstance(fact, tuple) else fact if isinstance(fact, int) else None

@@ -32,8 +32,8 @@ _IDS = (
 def is_compared(box: Box, gpu: Device) -> bool:
     """Were its ids or its architecture read?"""
     board = box.gpu(gpu).board
-    return not isinstance(board, Missing) and any(isinstance(each, int) for each in (board.pci_device_id,
-                                                                                     board.architecture))  # fmt: skip
+    ids = () if isinstance(board, Missing) else (board.pci_device_id, board.architecture)
+    return any(isinstance(each, int) for each in ids)
 
 
 def pci_ids(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:

@@ -12,22 +12,21 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 
 from dgxcheck.checks.consistency import bounds, contradiction, identity
-from dgxcheck.checks.consistency.contradiction import Contradiction, ReadingRule, judged
+from dgxcheck.checks.consistency.contradiction import NOTHING_TO_COMPARE, Contradiction, ReadingRule, judged
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import part
-from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest
-from dgxcheck.checks.engine.check import Check, Judge
+from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.check import Check, Judge, per_host, per_listed_gpu
 from dgxcheck.checks.engine.device_facts import facts_of
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, NUMA_SETTING, command_line
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.cpulist import first_shared, ranges
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.infiniband import LANE_GBIT, IbPort, IbRate, PhysState, PortState
-from dgxcheck.facts.memory import MemoryController
+from dgxcheck.facts.infiniband import LANE_GBIT, IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Json, Missing, rows
-from dgxcheck.facts.sysfs import NODES
+from dgxcheck.facts.sysfs import EDAC, NODES
 from dgxcheck.topology.model import Device
 
 _KB_IN_MB = 1024
@@ -41,22 +40,17 @@ def memory(box: Box) -> Iterator[Contradiction]:
     host, controllers = box.snapshot.host, box.snapshot.edac
     if not isinstance(host, Host) or isinstance(host.memory_kb, Missing) or isinstance(controllers, Missing):
         return
-    sizes = [row.size_mb for row in controllers]
-    readable = [size for size in sizes if not isinstance(size, Missing)]
-    if not readable or len(readable) < len(sizes) or guest(box) is not None or host_limits.in_container(box):
+    sizes = [(row.name, row.size_mb) for row in controllers if not isinstance(row.size_mb, Missing)]
+    if not sizes or len(sizes) < len(controllers) or guest(box) is not None or host_limits.in_container(box):
         return
     if any(name in MEMORY_PARAMETERS for name, _ in command_line(box)):
         return
-    kernel, dimms = host.memory_kb // _KB_IN_MB, sum(readable)
+    kernel, dimms = host.memory_kb // _KB_IN_MB, sum(size for _, size in sizes)
     lowest = dimms * (1 - box.settings.limit("consistency.memory") / 100)
     if not lowest <= kernel <= dimms:
-        evidence = (Evidence("/proc/meminfo", f"MemTotal: {host.memory_kb} kB"), *map(_size, controllers))
+        own = (Evidence(f"{EDAC}/{name}/size_mb", size) for name, size in sizes)
+        evidence = (Evidence("/proc/meminfo", f"MemTotal: {host.memory_kb} kB"), *own)
         yield Contradiction(f"the kernel has {kernel} MiB of memory, the DIMMs have {dimms} MiB", evidence)
-
-
-def _size(row: MemoryController) -> Evidence:
-    size = row.size_mb
-    return Evidence(f"/sys/devices/system/edac/mc/{row.name}/size_mb", None if isinstance(size, Missing) else size)
 
 
 def nodes(box: Box) -> Iterator[Contradiction]:
@@ -110,7 +104,8 @@ def ports(box: Box) -> Iterator[Contradiction]:
     """A port that is active on a link that is not up, or at a rate that its lanes do not have."""
     for device in rows(box.snapshot.ib_ports):
         for port in rows(device.ports):
-            if port.state is PortState.ACTIVE and isinstance(port.phys_state, PhysState) and not _up(port):
+            down = isinstance(port.phys_state, PhysState) and port.phys_state is not PhysState.LINK_UP
+            if port.state is PortState.ACTIVE and isinstance(port.phys_state, PhysState) and down:
                 path = f"/sys/class/infiniband/{port.device}/ports/{port.port}"
                 states = {"state": int(port.state), "phys_state": int(port.phys_state)}
                 evidence = tuple(Evidence(f"{path}/{name}", state) for name, state in states.items())
@@ -123,48 +118,37 @@ def ports(box: Box) -> Iterator[Contradiction]:
                 yield Contradiction(f"{port.device}/{port.port} has a rate that its lanes have not: {rate}", evidence)
 
 
-def _up(port: IbPort) -> bool:
-    return port.phys_state is PhysState.LINK_UP
-
-
 READINGS: tuple[ReadingRule, ...] = (
     bounds.never_above, bounds.told_twice, bounds.ranges, bounds.parts, bounds.spare_rows, contradiction.at_load,
     contradiction.fallen,
 )  # fmt: skip
 IDENTITIES: tuple[ReadingRule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
-NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compared")
 OF_THE_HOST = (memory, nodes, ports)
 
 
 def _per_gpu(rules: tuple[ReadingRule, ...], is_compared: Callable[[Box, Device], bool], status: Status) -> Judge:
     """``is_compared``: have the rules anything to compare?"""
 
-    def judge(box: Box) -> Judged:
-        for gpu in box.gpus:
-            unavailable = gpu_unavailable(box, gpu)
-            if unavailable is not None:
-                yield box.subject(gpu), unavailable
-                continue
-            facts = facts_of(box.snapshot, gpu.bdf or "")
-            found = {each.text: each for rule in rules for each in rule(box, gpu, facts)}
-            compared = found or is_compared(box, gpu)
-            yield box.subject(gpu), judged([*found.values()], status) if compared else NOTHING_TO_COMPARE
+    def rule(box: Box, gpu: Device) -> Judgement:
+        facts = facts_of(box.snapshot, gpu.bdf or "")
+        found = {each.text: each for rule in rules for each in rule(box, gpu, facts)}
+        compared = found or is_compared(box, gpu)
+        return judged([*found.values()], status) if compared else NOTHING_TO_COMPARE
 
-    return judge
+    return per_listed_gpu(rule)
 
 
-def _host(box: Box) -> Judged:
+def _host(box: Box) -> Judgement:
     found: list[Contradiction] = [each for rule in OF_THE_HOST for each in rule(box)]
     nothing = not isinstance(box.snapshot.numa, tuple) and not isinstance(box.snapshot.edac, tuple)
     if nothing and not found:
-        yield HOST, skip("not-recorded", "neither NUMA nodes nor memory controllers were read")
-    else:
-        yield HOST, judged(found)
+        return skip("not-recorded", "neither NUMA nodes nor memory controllers were read")
+    return judged(found)
 
 
-def _places(box: Box) -> Judged:
+def _places(box: Box) -> Judgement:
     placed = any(isinstance(function.numa_node, int) for function in box.topology.functions.values())
-    yield HOST, judged([*places(box)], Status.WARN) if placed else NOTHING_TO_COMPARE
+    return judged([*places(box)], Status.WARN) if placed else NOTHING_TO_COMPARE
 
 
 def _blame_host(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -201,7 +185,7 @@ CHECKS = (
         source="numa_node and local_cpulist of /sys/bus/pci/devices; Linux gives each root bus the node of its bridge",
         remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC); update it; look for"
         " numa= on the kernel command line",
-        judge=_places,
+        judge=per_host(_places),
         blames=_blame_host,
     ),
     Check(
@@ -211,7 +195,7 @@ CHECKS = (
         " or with a rate that is not that of its lanes.",
         source="/proc/meminfo, /sys/devices/system/edac, /sys/devices/system/node, /sys/class/infiniband",
         remedy="check the firmware's memory map and NUMA settings (dmesg: e820, SRAT); run dgxcheck again",
-        judge=_host,
+        judge=per_host(_host),
         blames=_blame_host,
     ),
 )

@@ -21,7 +21,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import MELLANOX, OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.sysfs import INFINIBAND, pci_file
 
 _INFINIBAND, _ETHERNET, _NVME = 0x0207, 0x0200, 0x010802
@@ -63,10 +63,9 @@ def _devices(box: Box) -> Iterator[tuple[Subject, _Kind, PciFunction]]:
             yield box.subject(gpu), _GPU, gpu.function
     for bdf, function in box.topology.functions.items():
         if is_nvswitch(function):
-            yield Subject(kind="pci", name=bdf, bdf=bdf), _SWITCH, function
+            yield box.subject_at(bdf), _SWITCH, function
         elif is_hca(function):
-            device = box.topology.device(bdf)
-            yield Subject(kind="hca", name=bdf if device is None else device.name, bdf=bdf), _HCA, function
+            yield replace(box.subject_at(bdf), kind="hca"), _HCA, function
         elif function.class_code == _NVME:
             yield Subject(kind="disk", name=bdf, bdf=bdf), _DISK, function
 

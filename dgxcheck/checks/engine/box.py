@@ -16,7 +16,7 @@ from dgxcheck.facts.kernel_log import NO_LOG, KernelLog
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Identity, Record, replace
 from dgxcheck.profiles.library import board_id
-from dgxcheck.profiles.model import Board, SelectedProfile
+from dgxcheck.profiles.model import Board, Number, SelectedProfile
 from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology, slot_of
@@ -117,6 +117,15 @@ class Box(Record):
         id = self.board_id(gpu)
         return self.boards.get(id) if id else self._board_by_name(gpu)
 
+    def number(self, key: str) -> Number | None:
+        """A number of the reference machine; None where it has none, or is not known."""
+        return None if self.choice is None else self.choice.number(key)
+
+    def board_number(self, gpu: Device, key: str) -> Number | None:
+        """A number of this GPU's model; None where it has none, or is not known."""
+        board = self.board(gpu)
+        return None if board is None else board.numbers.get(key)
+
     def board_id(self, gpu: Device) -> str:
         """``10de:1db1``; empty where a text names the model alone."""
         return board_id(gpu) or self._nvml_board_id(gpu)
@@ -137,6 +146,13 @@ class Box(Record):
     def subject(self, gpu: Device) -> Subject:
         """The subject of a finding about a GPU."""
         return _subject(Identity(self), Identity(gpu))
+
+    def subject_at(self, bdf: str) -> Subject:
+        """The subject of a finding about a PCI function: a GPU, an HCA, or any other."""
+        device = self.topology.device(bdf)
+        if device is None:
+            return Subject(kind="pci", name=bdf, bdf=bdf)
+        return self.subject(device) if device.kind == "gpu" else Subject(kind="hca", name=device.name, bdf=device.bdf)
 
     def pair(self, a: Device, b: Device) -> Subject:
         """The subject of a finding about what joins two GPUs."""

@@ -163,6 +163,12 @@ def given(value: T | Judgement) -> T:
     return value
 
 
+def unless(judgement: Judgement | None) -> None:
+    """Where there is a judgement the judge ends with that one, of the host."""
+    if judgement is not None:
+        raise Instead(judgement)
+
+
 def as_evidence(value: T | Missing) -> T | str:
     """A fact, or why there is none."""
     return value.reason if isinstance(value, Missing) else value

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
-from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, skip
+from dgxcheck.checks.engine.finding import Judgement, SkipReason, Status, of_gaps, skip
 from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Identity, Record, values
@@ -33,22 +33,19 @@ def unjudged(gap: Missing) -> Judgement:
 
     A lost GPU and a driver that hangs fail once, in gpu.lost and driver.responsive; other checks skip.
     """
-    message = f"{gap.where}: {gap}"
-    evidence = Evidence(gap.where, gap.reason)
     reason = _SKIPPED.get(gap.gap)
     if gap.gap in (Gap.LOST, Gap.TIMEOUT) and is_driver_query(gap):
         reason = "dependency-failed"
-    if reason is None:
-        return Judgement(Status.UNKNOWN, message, evidence=(evidence,))
-    return skip(reason, message, evidence)
+    return _unknown(gap) if reason is None else skip(reason, f"{gap.where}: {gap}", *of_gaps([gap]))
+
+
+def _unknown(gap: Missing) -> Judgement:
+    return Judgement(Status.UNKNOWN, f"{gap.where}: {gap}", evidence=of_gaps([gap]))
 
 
 def unread(gap: Missing) -> Judgement:
     """The same for a fact that this device must have: unknown also if it is absent, unsupported or not permitted."""
-    if gap.gap not in (Gap.ABSENT, Gap.UNSUPPORTED, Gap.DENIED):
-        return unjudged(gap)
-    evidence = Evidence(gap.where, gap.reason)
-    return Judgement(Status.UNKNOWN, f"{gap.where}: {gap}", evidence=(evidence,))
+    return _unknown(gap) if gap.gap in (Gap.ABSENT, Gap.UNSUPPORTED, Gap.DENIED) else unjudged(gap)
 
 
 def is_about(gap: Missing, bdf: str | None) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.blame import component_of, host_if_all, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check, per_gpu
@@ -12,21 +10,19 @@ from dgxcheck.checks.engine.finding import (
     Judged,
     Judgement,
     Status,
-    Subject,
     answered,
     as_evidence,
     judged,
     skip,
 )
 from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth, per_gpu_growth
-from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.component import host_part
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import GpuBoard
 from dgxcheck.facts.gpu_readings import ClockPair, Clocks, GpuClocks, GpuCounters, GpuPower
 from dgxcheck.facts.ids import THROTTLE_TIMES
 from dgxcheck.facts.missing import Gap, Json, Missing, need
-from dgxcheck.profiles.model import Board
 
 _VOLTA = 5
 """``nvmlDeviceArchitecture_t``"""
@@ -46,18 +42,13 @@ def can_lock_clocks(box: Box, bdf: str) -> bool:
 
 BRAKE, THERMAL, SLOWDOWN, SOFTWARE = 0x80, 0x40, 0x8, 0x20
 HELD_BACK = {
-    BRAKE: "power brake",
-    THERMAL: "hardware thermal slowdown",
-    SLOWDOWN: "hardware slowdown",
-    SOFTWARE: "software thermal slowdown",
+    BRAKE: ("power brake", Fault.POWER_BRAKE),
+    THERMAL: ("hardware thermal slowdown", Fault.THERMAL_SLOWDOWN),
+    SLOWDOWN: ("hardware slowdown", Fault.HARDWARE_SLOWDOWN),
+    SOFTWARE: ("software thermal slowdown", Fault.THERMAL_SLOWDOWN),
 }
-"""Bits of ``nvmlClocksEventReasons``; 0x8 is set along with 0x40 and 0x80."""
-_FAULTS = {
-    BRAKE: Fault.POWER_BRAKE,
-    THERMAL: Fault.THERMAL_SLOWDOWN,
-    SLOWDOWN: Fault.HARDWARE_SLOWDOWN,
-    SOFTWARE: Fault.THERMAL_SLOWDOWN,
-}
+"""Bits of ``nvmlClocksEventReasons`` in words, with their faults, the one that says most first: 0x8 is set along with
+0x40 and 0x80."""
 _NEARBY_S = 600.0
 """Two readings of the slowdown reasons further apart say nothing about the time between."""
 _AT_LIMIT = 0.95
@@ -77,21 +68,19 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
     bit = slowdown(mask)
     if not bit:
         return _before(box, clocks.bdf) or Judgement(Status.PASS, "no slowdown", evidence=(evidence,))
-    name, fault = HELD_BACK[bit], _FAULTS[bit]
-    lasting = _lasting(box, clocks.bdf, bit)
-    if lasting is None:
-        message = f"clocks are held down: {name}"
-        return Judgement(Status.WARN, message, name, evidence=(evidence,), fault=fault)
-    message = f"clocks held down: {name}"
-    return Judgement(Status.FAIL, message, name, evidence=(evidence, lasting), fault=fault)
+    name, fault = HELD_BACK[bit]
+    if (lasting := _lasting(box, clocks.bdf, bit)) is None:
+        return judged(fault, f"clocks are held down: {name}", name, evidence=(evidence,), warns=True)
+    return judged(fault, f"clocks held down: {name}", name, evidence=(evidence, lasting), fails=True)
 
 
 def _before(box: Box, bdf: str) -> Judgement | None:
     """Of a slowdown that is over: by the time that the counters gave it between two readings."""
     for bit in (BRAKE, THERMAL):
         if (lost := _lasting(box, bdf, bit)) is not None:
-            message = f"clocks were held down between two readings: {HELD_BACK[bit]}"
-            return Judgement(Status.WARN, message, HELD_BACK[bit], evidence=(lost,), fault=_FAULTS[bit])
+            name, fault = HELD_BACK[bit]
+            message = f"clocks were held down between two readings: {name}"
+            return judged(fault, message, name, evidence=(lost,), warns=True)
     return None
 
 
@@ -111,20 +100,11 @@ def _lasting(box: Box, bdf: str, bit: int) -> Evidence | None:
         times = (getattr(old, name), getattr(new, name))
         lost = counter_growth(*times)
         if isinstance(lost, int) and _percent(lost, growth) > box.settings.limit("clock.throttle"):
-            counters: list[Json] = [*map(as_evidence, times)]
-            field = THROTTLE_TIMES.get(name)
-            if field is None:
-                return answered(counters, "nvmlDeviceGetViolationStatus", bdf, _THERMAL)
-            return answered(counters, "nvmlDeviceGetFieldValues", bdf, field)
+            function, number = "nvmlDeviceGetViolationStatus", _THERMAL
+            if name in THROTTLE_TIMES:
+                function, number = "nvmlDeviceGetFieldValues", THROTTLE_TIMES[name]
+            return answered([*map(as_evidence, times)], function, bdf, number)
     return None
-
-
-def _blame_throttle(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield component_of(box, subject, _throttled_by(judgement))
-
-
-def _shared_throttle(box: Box, subject: Subject, judgement: Judgement) -> Component:
-    return host_part(_throttled_by(judgement))
 
 
 def _throttled_by(judgement: Judgement) -> str:
@@ -163,9 +143,9 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
         how = "locked" if can_lock_clocks(box, clocks.bdf) else "held"
         message = f"clocks {how} at {locked} MHz under load, application clock {measured} MHz"
         evidence.append(answered(locked, "nvmlDeviceGetClockInfo", clocks.bdf, 0))
-        fault = Fault.CLOCKS_LOWERED
-        return Judgement(Status.WARN, message, locked, measured, "MHz", tuple(evidence), fault=fault)
-    return judged(Fault.CLOCKS_LOWERED, message, measured, expected, "MHz", tuple(evidence), warns=bool(low))
+        measured, expected = locked, measured
+    warns = bool(low) or locked is not None
+    return judged(Fault.CLOCKS_LOWERED, message, measured, expected, "MHz", tuple(evidence), warns=warns)
 
 
 def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | Missing | None:
@@ -191,7 +171,8 @@ def highest(box: Box, clocks: GpuClocks) -> Judgement:
     """The highest clocks against those of the model, in MHz."""
     gpu = next(gpu for gpu in box.topology.gpus if gpu.bdf == clocks.bdf)
     board = box.board(gpu)
-    limits = [] if board is None else [*_model_clocks(board)]
+    numbers = {} if board is None else board.numbers
+    limits = [(*each, numbers[key].value) for each in _KINDS if (key := f"max_{each[1]}_clock") in numbers]
     if board is None or not limits:
         return skip("no-reference", "the highest clocks of this model are not known")
     evidence: list[Evidence] = []
@@ -205,13 +186,6 @@ def highest(box: Box, clocks: GpuClocks) -> Judgement:
             low.append(f"{kind} {clock} MHz, expected {expected:g} MHz ({board.name})")
     message = f"highest clock: {'; '.join(low)}" if low else f"highest {limits[0][1]} clock {measured[0]} MHz"
     return judged(Fault.CLOCKS_LIMITED, message, measured[0], limits[0][2], "MHz", tuple(evidence), warns=bool(low))
-
-
-def _model_clocks(board: Board) -> Iterator[tuple[int, str, int | float]]:
-    for number, kind in _KINDS:
-        limit = board.numbers.get(f"max_{kind}_clock")
-        if limit is not None:
-            yield number, kind, limit.value
 
 
 def _violations(box: Box) -> Judged:
@@ -254,8 +228,8 @@ CHECKS = (
         remedy="check temperature, fans and airflow, then power supplies; if the fault persists, run"
         " nvidia-bug-report.sh and call the vendor",
         judge=per_gpu("gpu_clocks", _throttle),
-        blames=_blame_throttle,
-        shared=_shared_throttle,
+        blames=lambda box, at, judgement: (component_of(box, at, _throttled_by(judgement)),),
+        shared=lambda box, at, judgement: host_part(_throttled_by(judgement)),
     ),
     Check(
         id="clock.application",

@@ -30,12 +30,9 @@ def mode(box: Box, memory: GpuMemory) -> Judgement:
             f"set the current mode again (nvidia-smi -i BDF -e {int(current)}), which needs no reset; or end the GPU's"
             " jobs and reset it, or reboot"
         )
-        fault = Fault.ECC_PENDING
-        return Judgement(Status.WARN, message, now, later, evidence=evidence, fault=fault, remedy=remedy)
-    reason = "" if current else _expected_on(box, memory.bdf)
-    if reason:
-        message = f"ECC is off: {reason}"
-        return Judgement(Status.WARN, message, now, "on", evidence=evidence, fault=Fault.ECC_OFF)
+        return judged(Fault.ECC_PENDING, message, now, later, evidence=evidence, warns=True, remedy=remedy)
+    if reason := "" if current else _expected_on(box, memory.bdf):
+        return judged(Fault.ECC_OFF, f"ECC is off: {reason}", now, "on", evidence=evidence, warns=True)
     return Judgement(Status.PASS, f"ECC is {now}", now, now, evidence=evidence)
 
 
@@ -43,8 +40,7 @@ def _expected_on(box: Box, bdf: str) -> str:
     """Why ECC is expected to be on; empty if it is not."""
     gpu = next(gpu for gpu in box.topology.gpus if gpu.bdf == bdf)
     board = box.board(gpu)
-    default = board.numbers.get("ecc") if board is not None else None
-    if board is not None and default is not None and default.value:
+    if board is not None and (default := board.numbers.get("ecc")) is not None and default.value:
         return f"{board.name} ships with ECC on"
     views = (box.gpu(other).memory for other in siblings(box, gpu))
     enabled = sum(isinstance(memory, GpuMemory) and memory.ecc is True for memory in views)
@@ -53,10 +49,8 @@ def _expected_on(box: Box, bdf: str) -> str:
 
 def _volatile(box: Box, ecc: GpuEcc) -> Judgement:
     """At the second reading, where there is one: an error that was counted meanwhile is as bad as an earlier one."""
-    counts = [need(ecc.volatile_uncorrected.total)]
-    if isinstance(later := latest(box, ecc).volatile_uncorrected.total, int):
-        counts.append(later)
-    count = max(counts)
+    count, later = need(ecc.volatile_uncorrected.total), latest(box, ecc).volatile_uncorrected.total
+    count = max(count, later) if isinstance(later, int) else count
     evidence = (answered(count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 1, 0),)
     message = f"{counted(count, 'uncorrected memory error')} since driver load"
     return judged(Fault.ECC_UNCORRECTED, message, count, 0, "errors", evidence, fails=count > 0)

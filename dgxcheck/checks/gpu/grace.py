@@ -6,10 +6,10 @@ from dgxcheck.checks.engine.blame import host, part
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.check import Check, per_gpu, per_host, per_listed_gpu
 from dgxcheck.checks.engine.finding import Evidence, Judgement, answered, judged, skip
+from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import GpuBoard
-from dgxcheck.facts.host import Modules
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.topology.model import Device
 
@@ -39,10 +39,10 @@ def _memory_node(box: Box, gpu: Device) -> Judgement:
         evidence += [Evidence(f"/sys/devices/system/node/node{node}/meminfo", need(memory) if memory else "none")]
         message = f"its memory is NUMA node {node}{'' if memory else ', which has no memory'}"
         return judged(Fault.MEMORY_NODE, message, int(bool(memory)), 1, "", tuple(evidence), warns=not memory)
-    if node is None or (isinstance(node, Missing) and node.gap is not Gap.UNSUPPORTED):
-        return need(node) if node is not None else skip("not-supported", "NVML does not list this GPU")
+    if node is not None and node.gap is not Gap.UNSUPPORTED:
+        return unjudged(node)
     modules = box.snapshot.modules
-    params = modules.driver_params if isinstance(modules, Modules) else {}
+    params = modules if isinstance(modules, Missing) else modules.driver_params
     mode = "" if isinstance(params, Missing) else params.get("CoherentGPUMemoryMode", "").strip('"')
     others = [other for other in box.topology.gpus if isinstance(other.gpu_numa_id, int)]
     if mode == "driver" or not (others or mode == "numa"):

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, per_gpu, per_host, ruled
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
 from dgxcheck.checks.engine.wording import counted
@@ -50,11 +50,8 @@ def _listed(box: Box) -> int:
 
 def _with_driver(box: Box) -> list[Device]:
     """GPUs on PCI. One that no driver holds while NVML works does not count: its driver could not start it."""
-    return [
-        gpu
-        for gpu in box.topology.gpus
-        if isinstance(box.nvml, Missing) or gpu.index is not None or bound(gpu) is not None
-    ]
+    gpus, nvml = box.topology.gpus, box.nvml
+    return [gpu for gpu in gpus if isinstance(nvml, Missing) or gpu.index is not None or bound(gpu) is not None]
 
 
 def _count_judgement(box: Box) -> Judgement:
@@ -63,10 +60,10 @@ def _count_judgement(box: Box) -> Judgement:
     listed = _listed(box)
     why = host_limits.gpus_hidden(box)
     if not box.topology.gpus and not listed and (choice is None or (choice.how != "named" and why)):
-        if isinstance(nvml, Missing) and isinstance(pci, Missing) and nvml.gap is pci.gap is Gap.UNRECORDED:
-            return unjudged(nvml)  # figures that were imported without their box
         if isinstance(nvml, Missing) and isinstance(pci, Missing) and pci.gap is Gap.UNRECORDED:
-            return skip("dependency-failed", f"NVML is not available: {nvml}")
+            # figures that were imported without their box, or a failure of NVML alone
+            unavailable = skip("dependency-failed", f"NVML is not available: {nvml}")
+            return unjudged(nvml) if nvml.gap is Gap.UNRECORDED else unavailable
         if (gap := box.topology.nameless) is not None:
             return unjudged(gap)
         none = Evidence(PCI_DEVICES, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU")
@@ -79,10 +76,8 @@ def _count_judgement(box: Box) -> Judgement:
     present = need(count(box))
     unbound = [str(gpu.bdf) for gpu in box.topology.gpus if gpu not in _with_driver(box)]
     on_pci: list[Json] = [gpu.bdf for gpu in box.topology.gpus]
-    evidence = (
-        Evidence(PCI_DEVICES, on_pci),
-        Evidence("nvmlDeviceGetCount", listed if not isinstance(nvml, Missing) else nvml.reason),
-    )
+    count_of_nvml = nvml.reason if isinstance(nvml, Missing) else listed
+    evidence = (Evidence(PCI_DEVICES, on_pci), Evidence("nvmlDeviceGetCount", count_of_nvml))
     note = f"; bound to no driver: {', '.join(unbound)}" if unbound else ""
     message = f"{present} of {counted(int(number.value), 'GPU')} found ({choice.profile.title}){note}"
     return judged(Fault.GPU_MISSING, message, present, number.value, "GPUs", evidence, fails=present < number.value)
@@ -107,23 +102,16 @@ def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator
     yield from missing_socket(box)
 
 
-def _model(box: Box) -> Judged:
-    for gpu in box.gpus:
-        yield box.subject(gpu), ruled(_model_judgement, box, gpu)
-
-
-def _model_judgement(box: Box, gpu: Device) -> Judgement:
+def _model(box: Box, gpu: Device) -> Judgement:
     choice = box.choice
     if choice is None or choice.how == "gpus" or not choice.profile.boards:
         return NO_REFERENCE
     evidence = _pci_id(box, gpu)
     model = str(evidence.value)
     name = f" ({box.boards[model].name})" if model in box.boards else ""
-    expected = ", ".join(choice.profile.boards)
-    if model in choice.profile.boards:
-        return Judgement(Status.PASS, f"model {model}{name}", model, expected, evidence=(evidence,))
-    message = f"model {model}{name}, expected {expected} ({choice.profile.title})"
-    return Judgement(Status.FAIL, message, model, expected, evidence=(evidence,), fault=Fault.WRONG_MODEL)
+    expected, wrong = ", ".join(choice.profile.boards), model not in choice.profile.boards
+    message = f"model {model}{name}" + (f", expected {expected} ({choice.profile.title})" if wrong else "")
+    return judged(Fault.WRONG_MODEL, message, model, expected, evidence=(evidence,), fails=wrong)
 
 
 def _pci_id(box: Box, gpu: Device) -> Evidence:
@@ -132,8 +120,8 @@ def _pci_id(box: Box, gpu: Device) -> Evidence:
     function = gpu.function
     if function is not None and not isinstance(function.vendor, Missing) and not isinstance(function.device, Missing):
         return Evidence(where, f"{function.vendor:04x}:{function.device:04x}")
-    rows = need(box.snapshot.gpu_board)
-    number = need(next((row.pci_device_id for row in rows if row.bdf == gpu.bdf), Missing(Gap.ABSENT, where)))
+    boards = need(box.snapshot.gpu_board)
+    number = need(next((row.pci_device_id for row in boards if row.bdf == gpu.bdf), Missing(Gap.ABSENT, where)))
     return answered(f"{number & 0xFFFF:04x}:{number >> 16:04x}", "nvmlDeviceGetPciInfo", gpu.bdf or "")
 
 
@@ -160,16 +148,13 @@ def _inforom(box: Box) -> Judged:
     corrupted = [gap for gap in box.gaps if gap.code == NvmlReturn.CORRUPTED_INFOROM]
     for gpu in box.gpus:
         own = [gap for gap in corrupted if gpu.bdf in gap.where.split()]
-        yield box.subject(gpu), gpu_unavailable(box, gpu) or (_corrupted(own) if own else ruled(_image, box, gpu))
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(_image, box, gpu, own)
 
 
-def _corrupted(gaps: list[Missing]) -> Judgement:
-    message = f"InfoROM corrupted; reported by {gaps[0].where}"
-    evidence = tuple(Evidence(gap.where, gap.reason) for gap in gaps[:10])
-    return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.INFOROM)
-
-
-def _image(box: Box, gpu: Device) -> Judgement | Missing:
+def _image(box: Box, gpu: Device, corrupted: list[Missing]) -> Judgement | Missing:
+    if corrupted:
+        message = f"InfoROM corrupted; reported by {corrupted[0].where}"
+        return judged(Fault.INFOROM, message, evidence=of_gaps(corrupted), fails=True)
     board = need(box.gpu(gpu).board)
     version = board.inforom_image
     if isinstance(version, str):
@@ -202,7 +187,7 @@ CHECKS = (
         rule="Fails if a GPU is of a model that the reference machine does not ship with.",
         source="PCI vendor and device id against the profile",
         remedy="compare its part number with the machine's order; if it is meant so, name another profile (--profile)",
-        judge=_model,
+        judge=lambda box: ((box.subject(gpu), ruled(_model, box, gpu)) for gpu in box.gpus),
         blames=part("model"),
     ),
     Check(

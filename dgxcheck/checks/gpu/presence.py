@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.blame import device_of, itself, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.device_facts import is_only_named
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.placement.missing import missing
@@ -50,12 +50,14 @@ def _lost(box: Box) -> Judged:
         yield box.subject(gpu), _responds(box, gpu, by_gpu.get(gpu.bdf or "", []))
     for a, b, gap in pairs:
         yield box.pair(a, b), _gpu_lost(f"NVML has lost one of {a.name} and {b.name}: {gap}", [gap])
-    lost = _lost_handles(box)
-    if lost and not _unlisted_gpus(box):
+    lost, refused = _handles(box.nvml)
+    if _unlisted_gpus(box):
+        return
+    if lost:
         yield HOST, _gpu_lost(f"NVML has lost a GPU that is not on PCI: {lost[0]}", lost)
-    elif not lost and not _unlisted_gpus(box):
+    else:
         later = box.growth.new.gpu if isinstance(box.growth, Growth) else box.nvml
-        yield from ((HOST, _not_opened(gap)) for gap in (_refused_handles(box.nvml) or _refused_handles(later))[:1])
+        yield from ((HOST, _not_opened(gap)) for gap in (refused or _handles(later)[1])[:1])
 
 
 def _blamed(
@@ -77,56 +79,40 @@ def _blamed(
 def _responds(box: Box, gpu: Device, unanswered: Sequence[Missing]) -> Judgement:
     """``unanswered``: queries about this GPU that failed because it is lost or timed out."""
     if not unanswered:
-        if (how := _gone(box, gpu)) is not None:
-            message = f"NVML no longer lists it at the second reading; {how}"
-            listed = (Evidence("nvmlDeviceGetHandleByIndex", "no longer listed"),)
-            return Judgement(Status.FAIL, message, evidence=listed, fault=Fault.GPU_LOST)
+        if isinstance(box.growth, Growth) and gpu.index is not None:
+            later = box.growth.new.gpu_counters
+            if not isinstance(later, Missing) and all(row.bdf != gpu.bdf for row in later):
+                message = f"NVML no longer lists it at the second reading; {box.growth.how}"
+                listed = (Evidence("nvmlDeviceGetHandleByIndex", "no longer listed"),)
+                return judged(Fault.GPU_LOST, message, evidence=listed, fails=True)
         if gpu.index is None:
             return unlisted(box, gpu)
         if gpu.bdf is not None and is_only_named(box.snapshot, gpu.bdf):
             return unjudged(ONLY_NAMED)
         return Judgement(Status.PASS, "NVML lists it and it responds")
-    worst = min(unanswered, key=lambda gap: gap.gap is Gap.TIMEOUT)
+    evidence = sorted(unanswered, key=lambda gap: gap.gap is Gap.TIMEOUT)
+    worst = evidence[0]
     if worst.code == NvmlReturn.RESET_REQUIRED:
         return skip("dependency-failed", "the GPU requires a reset: see gpu.reset-required")
     if worst.gap is Gap.TIMEOUT:
         return unjudged(worst)
-    if _refused(box, gpu):
+    # NVML counts a GPU that the driver does not start all the same, and gets no answer
+    if any(event.bdf == gpu.bdf and event.why and not event.past for event in box.log.not_started):
         return skip("dependency-failed", "the driver says why it does not take the GPU: see kernel.gpu-start")
-    evidence = sorted(unanswered, key=lambda gap: gap.gap is Gap.TIMEOUT)
     return _gpu_lost(f"stopped responding; {worst}", evidence)
 
 
-def _refused(box: Box, gpu: Device) -> bool:
-    """Did the driver log the reason why it does not start it? NVML counts it all the same, and gets no answer."""
-    log = box.snapshot.kernel_log
-    return not isinstance(log, Missing) and any(
-        event.bdf == gpu.bdf and event.why and not event.past for event in log.not_started
-    )
-
-
-def _gone(box: Box, gpu: Device) -> str | None:
-    """When it was that NVML no longer listed a GPU that it had listed before; None where it still lists it."""
-    if isinstance(box.growth, Growth) and gpu.index is not None:
-        rows = box.growth.new.gpu_counters
-        if not isinstance(rows, Missing) and all(row.bdf != gpu.bdf for row in rows):
-            return box.growth.how
-    return None
-
-
-def _lost_handles(box: Box) -> list[Missing]:
-    return [] if isinstance(box.nvml, Missing) else [gap for gap in box.nvml.lost if gap.gap is Gap.LOST]
-
-
-def _refused_handles(nvml: Nvml | Missing) -> list[Missing]:
-    """Why NVML opened no GPU for an index that it counts, other than that the GPU is lost or the driver hangs."""
-    reported_elsewhere = (Gap.LOST, Gap.TIMEOUT, Gap.UNRECORDED, Gap.UNASKED)
-    return [] if isinstance(nvml, Missing) else [gap for gap in nvml.lost if gap.gap not in reported_elsewhere]
+def _handles(nvml: Nvml | Missing) -> tuple[list[Missing], list[Missing]]:
+    """Of indexes that NVML counts: the GPUs that are lost, and why it opened no GPU otherwise, unless it was a driver
+    that hangs."""
+    gaps = () if isinstance(nvml, Missing) else nvml.lost
+    elsewhere = (Gap.LOST, Gap.TIMEOUT, Gap.UNRECORDED, Gap.UNASKED)
+    return [gap for gap in gaps if gap.gap is Gap.LOST], [gap for gap in gaps if gap.gap not in elsewhere]
 
 
 def _not_opened(gap: Missing) -> Judgement:
     message = f"NVML counts a GPU but cannot open it: {gap}"
-    return Judgement(Status.UNKNOWN, message, evidence=_evidence([gap]), remedy=_TO_OPEN)
+    return Judgement(Status.UNKNOWN, message, evidence=of_gaps([gap]), remedy=_TO_OPEN)
 
 
 def _unlisted_gpus(box: Box) -> list[Device]:
@@ -157,43 +143,33 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
     for gap in box.nvml.lost:
         if gap.gap in (Gap.TIMEOUT, Gap.UNRECORDED, Gap.UNASKED):
             return unjudged(gap)
-    for gap in _refused_handles(box.nvml):
+    (lost, refused), nodes, driver = _handles(box.nvml), gpu_nodes(box), bound(gpu)
+    all_open = not isinstance(nodes, Missing) and all(nodes)
+    if refused:
         # NVML counts GPUs that this user may not open, too (nvmlDeviceGetCount_v2)
-        allowed = not in_container(box) and bound(gpu) == "nvidia" and _all_nodes_open(box)
-        return _not_opened(gap) if allowed or gap.gap is not Gap.DENIED else unjudged(gap)
-    lost = _lost_handles(box)
+        allowed = not in_container(box) and driver == "nvidia" and all_open
+        return _not_opened(refused[0]) if allowed or refused[0].gap is not Gap.DENIED else unjudged(refused[0])
     if lost and len(_unlisted_gpus(box)) <= len(lost) and _may_be_of_nvidia(gpu):
         return _gpu_lost(f"lost, NVML cannot open it; {lost[0]}", lost)
-    driver = bound(gpu)
     if isinstance(driver, Missing):
         return unjudged(driver)
     if driver != "nvidia":
         return skip("not-visible", f"bound to {driver or 'no driver'}, not to nvidia")
     if lost:
         return Judgement(Status.UNKNOWN, "NVML has lost a GPU: it may be this one, or this one may be hidden")
-    nodes = gpu_nodes(box)
     untried = nodes if isinstance(nodes, Missing) else _unrecorded_node(box)
     if untried is not None:
         message = f"bound to nvidia, but NVML does not list it; whether this user may open it is unknown: {untried}"
         return skip("not-visible", message) if in_container(box) else Judgement(Status.UNKNOWN, message)
-    if in_container(box) or isinstance(nodes, Missing) or not all(nodes):
+    if in_container(box) or not all_open:
         return skip("not-visible", "not every device node can be opened: the GPU may be hidden, not lost")
     message = "NVML does not list it; bound to nvidia, and its device node can be opened"
     evidence = (Evidence("nvmlDeviceGetCount", len(box.nvml.gpus)),)
-    return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.GPU_LOST)
-
-
-def _all_nodes_open(box: Box) -> bool:
-    nodes = gpu_nodes(box)
-    return not isinstance(nodes, Missing) and all(nodes)
+    return judged(Fault.GPU_LOST, message, evidence=evidence, fails=True)
 
 
 def _gpu_lost(message: str, gaps: Sequence[Missing]) -> Judgement:
-    return Judgement(Status.FAIL, message, evidence=_evidence(gaps), fault=Fault.GPU_LOST)
-
-
-def _evidence(gaps: Sequence[Missing]) -> tuple[Evidence, ...]:
-    return tuple(Evidence(gap.where, gap.reason) for gap in gaps[:10])
+    return judged(Fault.GPU_LOST, message, evidence=of_gaps(gaps), fails=True)
 
 
 def _blame_lost(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -221,10 +197,8 @@ def _mig(_: Box, modes: GpuModes) -> Judgement:
     current, pending = need(modes.mig), need(modes.mig_pending)
     now, later = (("off", "on")[enabled] for enabled in (current, pending))
     evidence = (answered([int(current), int(pending)], "nvmlDeviceGetMigMode", modes.bdf),)
-    if now != later:
-        message = f"MIG mode is {now}, {later} after the next GPU reset"
-        return Judgement(Status.WARN, message, now, later, evidence=evidence, fault=Fault.MIG_PENDING)
-    return Judgement(Status.PASS, f"MIG mode is {now}", now, now, evidence=evidence)
+    message = f"MIG mode is {now}" + (f", {later} after the next GPU reset" if now != later else "")
+    return judged(Fault.MIG_PENDING, message, now, later, evidence=evidence, warns=now != later)
 
 
 def _reset(box: Box) -> Judged:
@@ -239,7 +213,7 @@ def _reset(box: Box) -> Judged:
 
 
 def _reset_required(message: str, gaps: Sequence[Missing]) -> Judgement:
-    return Judgement(Status.FAIL, message, evidence=_evidence(gaps), fault=Fault.RESET_REQUIRED)
+    return judged(Fault.RESET_REQUIRED, message, evidence=of_gaps(gaps), fails=True)
 
 
 def _recovery(_: Box, modes: GpuModes) -> Judgement:
@@ -251,16 +225,6 @@ def _recovery(_: Box, modes: GpuModes) -> Judgement:
     action, fault, remedy = _RECOVERY.get(number, unknown)
     status = Status.WARN if fault is Fault.DRAIN_REQUIRED else Status.FAIL
     return Judgement(status, f"the driver requires {action}", evidence=evidence, fault=fault, remedy=remedy)
-
-
-def _shared_lost(box: Box, subject: Subject, judgement: Judgement) -> Component | None:
-    """The driver, where no GPU answers at all and the log does not say that they fell off the bus."""
-    return DRIVER if judgement.fault is Fault.GPU_LOST else None
-
-
-def _shared_reset(box: Box, subject: Subject, judgement: Judgement) -> Component | None:
-    """All GPUs, which one command resets."""
-    return all_gpus(box, "") if judgement.fault is Fault.RESET_REQUIRED else None
 
 
 CHECKS = (
@@ -276,7 +240,7 @@ CHECKS = (
         " diagnostic, then reseat the GPU (SXM: the vendor does)",
         judge=_lost,
         blames=_blame_lost,
-        shared=_shared_lost,
+        shared=lambda box, at, judgement: DRIVER if judgement.fault is Fault.GPU_LOST else None,
     ),
     Check(
         id="gpu.compute-mode",
@@ -305,6 +269,6 @@ CHECKS = (
         remedy="end all clients of the GPU and reset it: nvidia-smi -r -i BDF (GPUs before Ampere that NVLink joins:"
         " nvidia-smi -r); if the reset fails, reboot",
         judge=_reset,
-        shared=_shared_reset,
+        shared=lambda box, at, judgement: all_gpus(box, "") if judgement.fault is Fault.RESET_REQUIRED else None,
     ),
 )

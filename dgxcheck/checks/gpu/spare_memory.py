@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from dgxcheck.checks.engine.blame import component_of, part
+from dgxcheck.checks.engine.blame import itself, part
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.expected import model_family
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, as_evidence, judged, skip
 from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.ecc import REMAPPING, RESET, earlier, latest
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
-from dgxcheck.facts.gpu_readings import GpuEcc, GpuMemory, RetiredPage
-from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
+from dgxcheck.facts.gpu_readings import GpuEcc, GpuMemory
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
 
@@ -33,7 +33,7 @@ def _retired(box: Box, ecc: GpuEcc) -> Judgement:
     single, double = numbers = [0 if isinstance(retired, Missing) else len(retired) for retired in pages]
     waiting = ecc.retirement_pending is True  # such a page takes its place in the table, too
     count = single + double + waiting
-    most, watch, growing = (box.settings.limit(f"ecc.retired-pages{word}") for word in ("-fail", "-warn", "-double"))
+    most, watch, growing = (box.settings.limit(f"ecc.retired-pages-{word}") for word in ("fail", "warn", "double"))
     evidence = tuple(answered(each, "nvmlDeviceGetRetiredPages", ecc.bdf, cause) for cause, each in enumerate(numbers))
     causes = f"{single} for single-bit, {double} for double-bit errors{', 1 pending' if waiting else ''}"
     message = f"{counted(count, 'retired page')} ({causes})"
@@ -54,20 +54,14 @@ def _retired(box: Box, ecc: GpuEcc) -> Judgement:
 def _new_in_a_week(box: Box, ecc: GpuEcc) -> int:
     """Pages with double-bit errors of the last week: by their times, counted back from the latest, or by what was new
     since an earlier reading that is no older than that."""
-    pages = rows(ecc.retired_double_bit)
-    return max(_latest(pages), _grown(box, ecc.bdf, len(pages)))
-
-
-def _latest(pages: Iterable[RetiredPage]) -> int:
-    times = [page.timestamp for page in pages if not isinstance(page.timestamp, Missing) and page.timestamp > 0]
-    return sum(max(times) - time <= _WEEK_S for time in times) if times else 0
-
-
-def _grown(box: Box, bdf: str, count: int) -> int:
-    old = earlier(box, bdf)
+    pages, old = rows(ecc.retired_double_bit), earlier(box, ecc.bdf)
+    times = [page.timestamp for page in pages if isinstance(page.timestamp, int) and page.timestamp > 0]
+    latest_of_all = max(times, default=0)
+    by_times = sum(latest_of_all - time <= _WEEK_S for time in times)
     if old is None or isinstance(box.growth, Judgement) or box.growth.seconds > _WEEK_S:
-        return 0
-    return 0 if isinstance(old.retired_double_bit, Missing) else count - len(old.retired_double_bit)
+        return by_times
+    before = old.retired_double_bit
+    return by_times if isinstance(before, Missing) else max(by_times, len(pages) - len(before))
 
 
 def _pending(box: Box, ecc: GpuEcc) -> Judgement:
@@ -88,14 +82,10 @@ def _pending(box: Box, ecc: GpuEcc) -> Judgement:
 def _remap(box: Box, ecc: GpuEcc) -> Judgement:
     ecc = latest(box, ecc)
     states = (ecc.remap_pending, ecc.remap_failed)
-    values: list[Json] = [
-        state.reason if isinstance(state, Missing) else state for state in (ecc.remapped_uncorrected, *states)
-    ]
-    evidence = (answered(values, "nvmlDeviceGetRemappedRows", ecc.bdf),)
     rows, most = ecc.remapped_uncorrected, box.settings.limit("ecc.remapped-rows")
+    evidence = (answered([*map(as_evidence, (rows, *states))], "nvmlDeviceGetRemappedRows", ecc.bdf),)
     if ecc.remap_failed is True:
-        message, fault = "a row remapping failed", Fault.REMAP_FAILED
-        return Judgement(Status.FAIL, message, evidence=evidence, fault=fault)
+        return judged(Fault.REMAP_FAILED, "a row remapping failed", evidence=evidence, fails=True)
     if isinstance(rows, int) and rows >= most:
         message = f"{counted(rows, 'row')} remapped for uncorrected errors"
         return Judgement(Status.FAIL, message, rows, most, "rows", evidence, fault=Fault.ROWS_EXHAUSTED)
@@ -127,8 +117,7 @@ def _repair(box: Box, ecc: GpuEcc) -> Judgement:
         message = "memory unrepairable; the driver can neither remap nor repair it"
         return Judgement(Status.FAIL, message, True, False, evidence=evidence, fault=Fault.MEMORY_UNREPAIRABLE)
     waiting = {"memory channel": ecc.channel_repair_pending, "TPC": ecc.tpc_repair_pending}
-    values: list[Json] = [each.reason if isinstance(each, Missing) else each for each in waiting.values()]
-    evidence = (answered(values, "nvmlDeviceGetRepairStatus", ecc.bdf),)
+    evidence = (answered([*map(as_evidence, waiting.values())], "nvmlDeviceGetRepairStatus", ecc.bdf),)
     pending = [name for name, state in waiting.items() if state is True]
     if pending:
         message = f"a repair of a {' and a '.join(pending)} is pending: the next reset of the GPU applies it"
@@ -140,10 +129,11 @@ def _repair(box: Box, ecc: GpuEcc) -> Judgement:
     return Judgement(Status.PASS, "no repair is pending", evidence=evidence)
 
 
-def _blame_repair(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+def _blame_repair(box: Box, at: Subject, judgement: Judgement) -> Iterable[Component]:
     """The GPU if a TPC is to be repaired, else its memory."""
-    ecc = box.gpu(at.bdf or "").ecc
-    yield component_of(box, at, "" if isinstance(ecc, GpuEcc) and ecc.tpc_repair_pending is True else "memory")
+    ecc = box.gpu(at.bdf).ecc
+    of_tpc = isinstance(ecc, GpuEcc) and ecc.tpc_repair_pending is True
+    return (itself if of_tpc else part("memory"))(box, at, judgement)
 
 
 def _banks(box: Box, memory: GpuMemory) -> Judgement:

@@ -6,14 +6,14 @@ from typing import Literal
 
 from dgxcheck.checks.engine.blame import host_if_all, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check, per_gpu, ruled
+from dgxcheck.checks.engine.check import Check, per_gpu, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import has_problem, siblings
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu_readings import GpuPower, GpuThermal
+from dgxcheck.facts.gpu_readings import EventReasons, GpuPower, GpuThermal
 from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
 from dgxcheck.facts.nvml_quantities import THRESHOLDS
@@ -35,12 +35,11 @@ def power_limit(_: Box, power: GpuPower) -> Judgement | Missing:
     if limit <= 0 or default <= 0:
         return Missing(Gap.GARBLED, evidence[0 if limit <= 0 else 1].where, "a power limit of 0 W is not valid")
     message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
-    if limit < default and not isinstance(power.limit_mw, Missing) and power.limit_mw >= default:
-        said = f"{message}, which is set: another limit holds"
-        return Judgement(
-            Status.WARN, said, limit / 1000, default / 1000, "W", evidence, fault=Fault.POWER_CAPPED, remedy=_ELSEWHERE
-        )
-    return judged(Fault.POWER_CAPPED, message, limit / 1000, default / 1000, "W", evidence, warns=limit < default)
+    low, remedy = limit < default, ""
+    if low and isinstance(power.limit_mw, int) and power.limit_mw >= default:
+        message, remedy = f"{message}, which is set: another limit holds", _ELSEWHERE
+    watts = (limit / 1000, default / 1000, "W")
+    return judged(Fault.POWER_CAPPED, message, *watts, evidence, warns=low, remedy=remedy)
 
 
 _ELSEWHERE = (
@@ -72,10 +71,9 @@ COOLING = (
 
 _SLOWDOWN_TLIMIT = TLIMITS[1]
 Sensor = Literal["gpu_c", "memory_c"]
-_NAMES = {"gpu_c": "", "memory_c": "memory "}
 _SENSORS = {
-    "gpu_c": ("nvmlDeviceGetTemperature", 0),
-    "memory_c": ("nvmlDeviceGetFieldValues", MEMORY_TEMPERATURE),
+    "gpu_c": ("", "nvmlDeviceGetTemperature", 0),
+    "memory_c": ("memory ", "nvmlDeviceGetFieldValues", MEMORY_TEMPERATURE),
 }
 _MIN_SIBLINGS = 2
 """Fewer GPUs in the same state make no median."""
@@ -91,25 +89,18 @@ def _margin(box: Box, thermal: GpuThermal) -> Judgement:
     )
     near = margin - at < box.settings.limit("thermal.margin")
     # some boards report margins of 0 and less while they are cool: the slowdown itself decides
-    held = margin <= at and _slowed_by_heat(box, thermal.bdf)
+    clocks = box.gpu(thermal.bdf).clocks
+    reasons = None if isinstance(clocks, Missing) else clocks.reasons
+    slow = isinstance(reasons, EventReasons) and slowdown(reasons.mask) in (THERMAL, SLOWDOWN, SOFTWARE)
     message = f"temperature margin {margin} °C (slowdown at {at} °C)"
-    return judged(Fault.OVERHEATING, message, margin, at, "°C", evidence, warns=near, fails=held)
-
-
-def _slowed_by_heat(box: Box, bdf: str) -> bool:
-    clocks = box.gpu(bdf).clocks
-    reasons = Missing(Gap.UNASKED, bdf) if isinstance(clocks, Missing) else clocks.reasons
-    return not isinstance(reasons, Missing) and slowdown(reasons.mask) in (THERMAL, SLOWDOWN, SOFTWARE)
+    return judged(Fault.OVERHEATING, message, margin, at, "°C", evidence, warns=near, fails=margin <= at and slow)
 
 
 def _memory(box: Box) -> Judged:
     """The memory against its own limit; below it, or where that is not known, against the memory of the siblings."""
-    compared = dict(_against_siblings(box, "memory_c"))
-    for gpu in box.gpus:
-        at = box.subject(gpu)
-        by_limit = gpu_unavailable(box, gpu) or ruled(_memory_limit, box, gpu)
+    limits, compared = per_listed_gpu(_memory_limit)(box), _against_siblings(box, "memory_c")
+    for (at, by_limit), (_, by_siblings) in zip(limits, compared, strict=True):
         passed = by_limit.status in (Status.PASS, Status.SKIP)
-        by_siblings = compared[at]
         yield at, by_siblings if passed and by_siblings.status is not Status.SKIP else by_limit
 
 
@@ -143,10 +134,6 @@ class _State(Record):
     sensor: Sensor
 
 
-def _outlier(box: Box) -> Judged:
-    yield from _against_siblings(box, "gpu_c")
-
-
 def _against_siblings(box: Box, sensor: Sensor) -> Judged:
     states = {gpu: gpu_unavailable(box, gpu) or _state(box, gpu, sensor) for gpu in box.topology.gpus}
     for gpu in box.gpus:
@@ -171,12 +158,11 @@ def _state(box: Box, gpu: Device, sensor: Sensor) -> _State | Judgement:
 def _compare(box: Box, own: _State, others: list[_State]) -> Judgement:
     tolerance = box.settings.limit("thermal.like-power") / 100
     alike = [
-        other
-        for other in others
+        other for other in others
         if other.pstate == own.pstate
         and abs(other.power_mw - own.power_mw) <= tolerance * max(other.power_mw, own.power_mw)
-    ]
-    function, argument = _SENSORS[own.sensor]
+    ]  # fmt: skip
+    name, function, argument = _SENSORS[own.sensor]
     evidence = tuple(answered(state.temperature_c, function, state.bdf, argument) for state in (own, *alike))
     if len(alike) < _MIN_SIBLINGS:
         message = f"only {counted(len(alike), 'other GPU')} in P{own.pstate} at similar power"
@@ -185,7 +171,7 @@ def _compare(box: Box, own: _State, others: list[_State]) -> Judgement:
     warm = own.temperature_c >= box.settings.limit("thermal.warm")
     hotter = warm and own.temperature_c - usual > box.settings.limit("thermal.outlier")
     beside = f"{len(alike)} other GPUs in P{own.pstate} at similar power"
-    message = f"{_NAMES[own.sensor]}{own.temperature_c} °C, median {usual:g} °C of {beside}"
+    message = f"{name}{own.temperature_c} °C, median {usual:g} °C of {beside}"
     return judged(Fault.HOTTER, message, own.temperature_c, usual, "°C", evidence, warns=hotter, remedy=_ALONE)
 
 
@@ -238,7 +224,7 @@ CHECKS = (
         " other GPUs of its model that are in the same P-state and draw the same power within {thermal.like-power}.",
         source="nvmlDeviceGetTemperature, GetPerformanceState and GetPowerUsage of all GPUs",
         remedy=_ALONE,
-        judge=_outlier,
+        judge=lambda box: _against_siblings(box, "gpu_c"),
         blames=part("cooling"),
         shared=host_if_all("cooling"),
     ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import part, setting_of_all
-from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable
+from dgxcheck.checks.engine.box import Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, given, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, given, judged, skip, unless
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.gpu.presence import unlisted
@@ -48,15 +48,15 @@ def bar1(box: Box, gpu: Device) -> Precondition:
     if expected is not None and mib < expected:
         return judged_elsewhere("no", f"BAR1 has only {mib} MiB, {expected:g} MiB expected", "pcie.bar1")
     evidence = Evidence(pci_file(gpu.bdf, "resource"), size)
-    used = _used(box, gpu)
+    pcie = box.gpu(gpu).pcie
+    used = pcie if isinstance(pcie, Missing) else pcie.bar1_used
     percent = box.settings.limit("gdr.bar1-used")
     most = size * percent / 100
     if isinstance(used, int) and used > most:
         message = f"{used // MIB} of {mib} MiB of BAR1 in use, at most {percent:g} % expected"
         nvml = answered(used, "nvmlDeviceGetBAR1MemoryInfo", gpu.bdf or "")
-        return Precondition("slow", Judgement(
-            Status.WARN, message, used // MIB, int(most) // MIB, "MiB", (evidence, nvml), fault=Fault.BAR1_FULL
-        ))  # fmt: skip
+        facts = (used // MIB, int(most) // MIB, "MiB", (evidence, nvml))
+        return Precondition("slow", judged(Fault.BAR1_FULL, message, *facts, warns=True))
     memory = box.gpu(gpu).memory
     total = None if isinstance(memory, Missing) or isinstance(memory.total, Missing) else memory.total
     if total is not None and size < total:
@@ -64,7 +64,7 @@ def bar1(box: Box, gpu: Device) -> Precondition:
         return Precondition("slow", Judgement(Status.PASS, message, mib, unit="MiB", evidence=(evidence,)))
     message = f"BAR1 has {mib} MiB" + ("" if total is None else " and maps all of the GPU's memory")
     judgement = Judgement(Status.PASS, message, mib, unit="MiB", evidence=(evidence,))
-    if isinstance(used, Missing):
+    if isinstance(used, Missing) and used.gap is not Gap.UNSUPPORTED:  # some drivers do not count it
         return Precondition("?", judgement, f"how much of BAR1 is in use is unknown: {used.where}: {used}")
     if total is not None or expected is not None:
         return Precondition("ready", judgement)
@@ -73,20 +73,12 @@ def bar1(box: Box, gpu: Device) -> Precondition:
     return Precondition("?", judgement, f"{message}; whether that maps all of the GPU's memory is unknown")
 
 
-def _used(box: Box, gpu: Device) -> int | Missing | None:
-    """Bytes of BAR1 in use; None for a board whose driver does not count them."""
-    pcie = box.gpu(gpu).pcie
-    used = pcie if isinstance(pcie, Missing) else pcie.bar1_used
-    return None if isinstance(used, Missing) and used.gap is Gap.UNSUPPORTED else used
-
-
 def _ports_of(box: Box, nic: Device) -> tuple[IbPort, ...] | Missing:
     """The ports of one HCA."""
-    rows = box.snapshot.ib_ports
-    if isinstance(rows, Missing):
-        return rows
+    read = box.snapshot.ib_ports
     unrecorded = Missing(Gap.UNRECORDED, f"/sys/class/infiniband/{nic.name}/ports")
-    return next((row.ports for row in rows if row.device == nic.name), unrecorded)
+    found = next((row.ports for row in rows(read) if row.device == nic.name), unrecorded)
+    return read if isinstance(read, Missing) else found
 
 
 @needs_facts
@@ -121,16 +113,13 @@ def _state(port: IbPort) -> Judgement:
 
 
 def _bar1(box: Box) -> Judged:
-    if (reason := no_rdma(box)) is not None:
-        yield HOST, reason
-        return
-    for gpu in box.gpus:
-        yield box.subject(gpu), bar1(box, gpu).judgement
+    unless(no_rdma(box))
+    yield from ((box.subject(gpu), bar1(box, gpu).judgement) for gpu in box.gpus)
 
 
 def _port(box: Box) -> Judged:
-    for device, port in given(no_rdma(box) or ports(box)):
-        yield port_subject(device, port), _state(port)
+    unless(no_rdma(box))
+    yield from ((port_subject(device, port), _state(port)) for device, port in given(ports(box)))
 
 
 CHECKS = (

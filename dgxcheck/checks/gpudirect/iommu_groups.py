@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.gpudirect.preconditions import of_host, rdma_configured
 from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.acs_rules import needless_ats, pairing
-from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.component import host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.pci import IommuGroup
@@ -85,10 +85,6 @@ def _iommu_groups(box: Box) -> Precondition:
     return Precondition("no", judgement if rdma_configured(box) else skip("not-configured", message, *evidence))
 
 
-def _blame_groups(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield host_part("ATS setting" if judgement.fault is Fault.ATS else "ACS setting")
-
-
 CHECKS = (
     Check(
         id="gdr.iommu-groups",
@@ -99,6 +95,6 @@ CHECKS = (
         remedy="compare rdma_topo check of rdma-core: the kernel makes the groups at boot, from the ACS bits that the"
         " kernel parameter pci=config_acs= or the firmware set by then; bits set later with setpci come too late",
         judge=of_host(needs_facts(_iommu_groups)),
-        blames=_blame_groups,
+        blames=lambda box, at, judgement: (host_part(f"{'ATS' if judgement.fault is Fault.ATS else 'ACS'} setting"),),
     ),
 )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Instead, Judged, Judgement, Status, judged, of_gaps, skip, unless
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.gpudirect.preconditions import near_pairs, no_rdma, not_judged, rdma_configured
+from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged, of_host, rdma_configured
 from dgxcheck.checks.host.virtual_machines import hypervisor, in_guest
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.acs_rules import AcsRule, acs_rules
@@ -24,11 +24,10 @@ from dgxcheck.checks.pcie.isolation import (
     disable_translation,
     group_type,
     is_coherent,
-    passes_through,
     ports_between,
     translated_devices,
 )
-from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.component import host_part
 from dgxcheck.components.locate import bridge_setting
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, need, rows
@@ -64,11 +63,7 @@ def port_acs(box: Box, bdf: str, pairs: Sequence[DevicePair]) -> Precondition:
     """Does this port redirect the traffic of these pairs? Where the platform has a rule for it, is it set so?"""
     registers = need(acs_of(box, bdf))
     rule = acs_rules(box).get(bdf)
-    if (
-        rule is not None
-        and registers is not None
-        and not (rule.is_off and (hypervisor(box) or translated_devices(box)))
-    ):
+    if registers is not None and rule and not (rule.is_off and (hypervisor(box) or translated_devices(box))):
         return _ruled(box, bdf, registers.control, rule)
     if registers is None or not registers.control & REDIRECT:
         return Precondition("ready", Judgement(Status.PASS, f"{bdf} does not redirect"))
@@ -82,11 +77,7 @@ def port_acs(box: Box, bdf: str, pairs: Sequence[DevicePair]) -> Precondition:
         return judged_elsewhere("no", f"{message}; the kernel enables this where an IOMMU translates", "gdr.iommu")
     if not rdma_configured(box):
         return Precondition("no", skip("not-configured", message, evidence))
-    expected = registers.control & ~REDIRECT
-    return Precondition("no", Judgement(
-        Status.WARN, message, registers.control, expected, evidence=(evidence,), remedy=disable_acs(box, bdf),
-        fault=Fault.ACS,
-    ))  # fmt: skip
+    return _wrong(box, bdf, message, registers.control, registers.control & ~REDIRECT)
 
 
 def _ruled(box: Box, bdf: str, control: int, rule: AcsRule) -> Precondition:
@@ -97,23 +88,23 @@ def _ruled(box: Box, bdf: str, control: int, rule: AcsRule) -> Precondition:
     message = f"ACS control {control:07b}, not {rule.bits}; the latter lets {rule.reason}"
     if rule.is_off and not rdma_configured(box):
         return Precondition("no", skip("not-configured", message, evidence))
-    return Precondition("no", Judgement(
-        Status.WARN, message, control, expected, evidence=(evidence,), remedy=disable_acs(box, bdf), fault=Fault.ACS
-    ))  # fmt: skip
+    return _wrong(box, bdf, message, control, expected)
+
+
+def _wrong(box: Box, bdf: str, message: str, control: int, expected: int) -> Precondition:
+    facts = (control, expected, "", (Evidence(pci_file(bdf, "config"), f"ACSCtl {control:#06x}"),))
+    return Precondition("no", judged(Fault.ACS, message, *facts, warns=True, remedy=disable_acs(box, bdf)))
 
 
 def _acs(box: Box) -> Judged:
     pairs, rules = near_pairs(box), acs_rules(box)
-    pairs_by_port: dict[str, list[DevicePair]] = {row.bdf: [] for row in rows(box.snapshot.config_space)
-                                                  if row.bdf in rules}  # fmt: skip
-    if (reason := not_judged(box, pairs or bool(rules))) is not None:
-        yield HOST, reason
-        return
+    ruled_ports = (row.bdf for row in rows(box.snapshot.config_space) if row.bdf in rules)
+    pairs_by_port: dict[str, list[DevicePair]] = {port: [] for port in ruled_ports}
+    unless(not_judged(box, pairs or bool(rules)))
     for pair in pairs:
         ports = ports_between(box, *pair)
         if isinstance(ports, Missing):
-            yield HOST, undetermined(ports).judgement
-            return
+            raise Instead(undetermined(ports).judgement)
         for port in ports:
             pairs_by_port.setdefault(port, []).append(pair)
     with_acs = {port: its for port, its in pairs_by_port.items() if acs_of(box, port) is not None}
@@ -127,8 +118,7 @@ def _of_ports(box: Box, ports: Mapping[str, Precondition], ruled: bool) -> Judge
     if len(wrong) == len(ports) > 1:
         yield HOST, _all_ports(box, wrong, ruled)
     else:
-        for port, judgement in wrong.items():
-            yield bridge(port), judgement
+        yield from ((bridge(port), judgement) for port, judgement in wrong.items())
     if unknown is not None:
         yield HOST, unknown.judgement
     elif not wrong:
@@ -155,10 +145,6 @@ def _all_ports(box: Box, wrong: Mapping[str, Judgement], ruled: bool) -> Judgeme
     return skip(first.reason, f"{message}{iommu if first.reason == 'dependency-failed' else ''}", *evidence)
 
 
-def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield host_part("ACS setting") if subject.bdf is None else bridge_setting(subject.bdf)
-
-
 def iommu(box: Box, devices: list[Device]) -> Precondition:
     """Are the DMA addresses of any of these devices translated? Of a pair, or of all GPUs and HCAs."""
     if (hidden := in_guest(box)) is not None:
@@ -167,13 +153,15 @@ def iommu(box: Box, devices: list[Device]) -> Precondition:
         message = "the HCAs reach GPU memory over C2C, whatever the IOMMU translates"
         return Precondition("ready", skip("not-supported", message))
     types = {device: group_type(box, device.bdf) for device in devices}
-    translated = {device: type_ for device, type_ in types.items() if isinstance(type_, str)}
-    translated = {device: type_ for device, type_ in translated.items() if not passes_through(type_)}
+    translated = {device: type_ for device, type_ in types.items() if isinstance(type_, str) and type_ != PASS_THROUGH}
     if translated:
         return _translation(box, translated)
     gap = next((type_ for type_ in types.values() if isinstance(type_, Missing)), None)
+    if gap is not None and gap.gap is Gap.ABSENT:
+        message = "an IOMMU is enabled, iommu=pt is not set, and this kernel does not report whether it translates"
+        return Precondition("?", skip("not-supported", message, *of_gaps([gap])))
     if gap is not None:
-        return _unknown_type(gap)
+        return undetermined(gap)
     pass_through = PASS_THROUGH in types.values()
     units = box.snapshot.iommu.units if isinstance(box.snapshot.iommu, Iommu) else ()
     if isinstance(units, Missing) and units.gap is not Gap.ABSENT and not pass_through:
@@ -193,21 +181,9 @@ def _translation(box: Box, translated: Mapping[Device, str]) -> Precondition:
         return Precondition("no", skip("not-configured", f"{message}; {needed}", *evidence), f"{summary}; {needed}")
     if not rdma_configured(box):
         return Precondition("no", skip("not-configured", message, *evidence), summary)
-    remedy = disable_translation(box)
-    return Precondition("no", Judgement(
-        Status.WARN, message, types, PASS_THROUGH, evidence=evidence, remedy=remedy, fault=Fault.IOMMU
-    ), summary)  # fmt: skip
-
-
-def _unknown_type(gap: Missing) -> Precondition:
-    if gap.gap is Gap.ABSENT:
-        message = "an IOMMU is enabled, iommu=pt is not set, and this kernel does not report whether it translates"
-        return Precondition("?", skip("not-supported", message, Evidence(gap.where, gap.reason)))
-    return undetermined(gap)
-
-
-def _iommu(box: Box) -> Judged:
-    yield HOST, no_rdma(box) or iommu(box, [*box.gpus, *nics(box)]).judgement
+    facts = (types, PASS_THROUGH, "", evidence)
+    judgement = judged(Fault.IOMMU, message, *facts, warns=True, remedy=disable_translation(box))
+    return Precondition("no", judgement, summary)
 
 
 CHECKS = (
@@ -221,7 +197,7 @@ CHECKS = (
         " 214, 606, 2079; https://github.com/linux-rdma/rdma-core kernel-boot/rdma_topo",
         remedy="disable ACS in the firmware setup, after IOMMU translation is disabled",
         judge=_acs,
-        blames=_blames,
+        blames=lambda box, at, judgement: (host_part("ACS setting") if at.bdf is None else bridge_setting(at.bdf),),
     ),
     Check(
         id="gdr.iommu",
@@ -230,7 +206,7 @@ CHECKS = (
         source="type of /sys/kernel/iommu_groups/*, the kernel command line;"
         " https://docs.nvidia.com/cuda/gpudirect-rdma on IOMMUs",
         remedy=BOOT_WITH_PASS_THROUGH,
-        judge=_iommu,
+        judge=of_host(lambda box: iommu(box, [*box.gpus, *nics(box)])),
         blames=host("IOMMU setting"),
     ),
 )

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from dgxcheck.bandwidth.expected import between
 from dgxcheck.bandwidth.links import as_it_is, narrowest
-from dgxcheck.checks.engine.blame import device_of, host, own_link
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.blame import host
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip, unless
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.hcas import nics
-from dgxcheck.checks.pcie.gpu_link import own_hop, port_setting, slow_fault, target_evidence
+from dgxcheck.checks.pcie.gpu_link import own_hop, setting_or_link, slow_fault, target_evidence
 from dgxcheck.checks.pcie.isolation import is_coherent
-from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.missing import need
@@ -41,9 +40,8 @@ def path(box: Box, gpu: Device, nic: Device) -> Precondition:
         return Precondition("?", skip("not-visible", link.pci_reason or f"the path to {nic.name} is not known"))
     if link.pci in NEAR:
         return Precondition("ready", Judgement(Status.PASS, f"shares a PCIe switch with {nic.name} ({link.pci})"))
-    if link.pci in _SAME_NODE and is_coherent(box) and not any(
-        box.topology.link(gpu, other).pci in NEAR for other in nics(box)
-    ):
+    near = any(box.topology.link(gpu, other).pci in NEAR for other in nics(box))
+    if link.pci in _SAME_NODE and is_coherent(box) and not near:
         message = f"{nic.name} reaches its memory over C2C through their CPU, which NCCL uses by default"
         return Precondition("ready", Judgement(Status.PASS, message))
     carries = between(box, gpu, nic)
@@ -71,11 +69,8 @@ def link(box: Box, gpu: Device, nic: Device) -> Precondition:
 
 
 def _path(box: Box) -> Judged:
-    if (reason := no_rdma(box)) is not None:
-        yield HOST, reason
-        return
-    matrix = box.topology.matrix()
-    adapters = nics(box)
+    unless(no_rdma(box))
+    matrix, adapters = box.topology.matrix(), nics(box)
     near = {gpu.name: [nic for nic in adapters if matrix[gpu.name, nic.name].pci in NEAR] for gpu in box.topology.gpus}
     for gpu in box.gpus:
         yield box.subject(gpu), _nearest(box, gpu, near[gpu.name], any(near.values()))
@@ -113,9 +108,7 @@ def _without_rdma_device(box: Box, gpu: Device) -> str:
 
 
 def _link(box: Box) -> Judged:
-    if (reason := no_rdma(box)) is not None:
-        yield HOST, reason
-        return
+    unless(no_rdma(box))
     for nic in nics(box):
         subject = Subject(kind="hca", name=nic.name, bdf=nic.bdf)
         hop = own_hop(box, nic.path)
@@ -140,19 +133,8 @@ def _trained(box: Box, hop: Hop, port: float | None) -> Judgement:
     fault = Fault.LINK_NARROW if narrow else slow_fault(box, hop)
     if fault is Fault.LINK_LIMITED:
         message += ", limited by a setting of the port"
-    return Judgement(
-        Status.WARN, message, round(gbs, 2), round(need(hop.max_gbs), 2), "GB/s",
-        (*evidence, *target_evidence(box, hop)), fault=fault,
-    )  # fmt: skip
-
-
-def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The HCA's own link; first the setting of the port above it, where that is what holds the link."""
-    nic = device_of(box, subject)
-    hop = own_hop(box, nic.path) if nic is not None else None
-    if judgement.fault is Fault.LINK_LIMITED and isinstance(hop, Hop):
-        yield port_setting(hop)
-    yield from own_link(box, subject, judgement)
+    figures = (round(gbs, 2), round(need(hop.max_gbs), 2), "GB/s")
+    return judged(fault, message, *figures, (*evidence, *target_evidence(box, hop)), warns=True)
 
 
 CHECKS = (
@@ -174,6 +156,6 @@ CHECKS = (
         source="current_link_* against max_link_* of both ends",
         remedy="power off and reseat the HCA or its riser; then check the slot's settings in the firmware setup",
         judge=_link,
-        blames=_blames,
+        blames=setting_or_link,
     ),
 )

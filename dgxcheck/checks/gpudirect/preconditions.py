@@ -39,9 +39,8 @@ def no_rdma(box: Box) -> Judgement | None:
 def not_judged(box: Box, pairs: object) -> Judgement | None:
     """Why no path between a GPU and an HCA near it can be judged; None where one can."""
     hidden = in_guest(box)
-    in_virtual_machine = None if hidden is None else hidden.judgement
     far = None if pairs else skip("not-supported", "no GPU shares a PCIe switch with an HCA")
-    return no_rdma(box) or in_virtual_machine or far
+    return no_rdma(box) or (far if hidden is None else hidden.judgement)
 
 
 def near_pairs(box: Box) -> list[tuple[Device, Device]]:

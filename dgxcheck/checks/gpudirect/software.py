@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, judged, skip
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.engine.wording import counted
@@ -13,7 +13,7 @@ from dgxcheck.checks.gpudirect.preconditions import PEER_MODULES, of_host, rdma_
 from dgxcheck.checks.host.virtual_machines import loaded
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Flavour, JobDaemon, Memlock, MemlockLimit, Modules, Setting
-from dgxcheck.facts.missing import Gap, Json, Missing, need
+from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import MEMORY_PEERS
 from dgxcheck.topology.model import Device
@@ -35,9 +35,8 @@ def peer_memory(box: Box, gpu: Device | None = None) -> Precondition:
     if len(names) > 1:
         message = "nvidia_peermem and nv_peer_mem are both loaded, and exclude each other"
         remedy = "unload nv_peer_mem: modprobe -r nv_peer_mem"
-        return Precondition("no", Judgement(
-            Status.WARN, message, evidence=evidence, remedy=remedy, fault=Fault.PEER_MEMORY
-        ))  # fmt: skip
+        judgement = judged(Fault.PEER_MEMORY, message, evidence=evidence, warns=True, remedy=remedy)
+        return Precondition("no", judgement)
     return _registered(modules, names[0], evidence) if names else _without_module(box, gpu)
 
 
@@ -52,10 +51,9 @@ def _registered(modules: Modules, name: str, evidence: tuple[Evidence, ...]) -> 
         if isinstance(fact, Missing) and fact.gap is not Gap.ABSENT:
             need(fact)
     others: Json = "absent" if isinstance(peers, Missing) else [client.name for client in peers]
-    return Precondition("no", Judgement(
-        Status.WARN, f"{name} is loaded, but not registered with ib_core",
-        evidence=(*evidence, Evidence(MEMORY_PEERS, others)), fault=Fault.PEER_MEMORY,
-    ))  # fmt: skip
+    message = f"{name} is loaded, but not registered with ib_core"
+    evidence = (*evidence, Evidence(MEMORY_PEERS, others))
+    return Precondition("no", judged(Fault.PEER_MEMORY, message, evidence=evidence, warns=True))
 
 
 def _without_module(box: Box, gpu: Device | None) -> Precondition:
@@ -142,9 +140,7 @@ def stack(box: Box) -> Precondition:
 
 def _origin(box: Box) -> str:
     """MLNX_OFED's modules have versions of their own, those of current kernels have none."""
-    modules = box.snapshot.modules
-    listed = () if isinstance(modules, Missing) else modules.modules
-    version = next((module.version for module in listed if module.name == "mlx5_ib"), None)
+    version = next((module.version for module in box.modules if module.name == "mlx5_ib"), None)
     if not isinstance(version, str):
         return "inbox drivers"
     return f"drivers {version}, as in old kernels" if version in _OF_OLD_KERNELS else "drivers of MLNX_OFED or DOCA"
@@ -177,7 +173,7 @@ def _session(box: Box, facts: Memlock, soft: int) -> Precondition:
     if _covers_gpu(box, soft):
         message += ", more than a GPU's memory"
         return Precondition("ready", Judgement(Status.PASS, message, evidence=(evidence,)))
-    if _is_root(box):
+    if any(not isinstance(row.express, Missing) for row in rows(box.snapshot.config_space)):  # only root can read it
         message += ", which does not apply to root"
         free = [each for each in facts.daemons if isinstance(each.limit, MemlockLimit) and each.limit.hard is None]
         if free:
@@ -202,11 +198,8 @@ def _jobs(box: Box, facts: Memlock, daemon: JobDaemon, hard: int) -> Preconditio
     line = _line_with(facts, hard)
     line = line if line is not None and _is_unit(line) else None
     own = line is not None and not line.path.startswith(_SYSTEM)
-    where = (
-        f"set LimitMEMLOCK=infinity in {_place(line)}"
-        if line is not None and own
-        else (f"systemctl edit {daemon.unit}: LimitMEMLOCK=infinity under [Service]")
-    )
+    where = f"systemctl edit {daemon.unit}: LimitMEMLOCK=infinity under [Service]"
+    where = f"set LimitMEMLOCK=infinity in {_place(line)}" if line is not None and own else where
     restart = f"systemctl daemon-reload; systemctl restart {daemon.unit}"
     remedy = f"{where}, then {_RESTART.get(daemon.name, _DRAIN).format(restart)}"
     return _too_low(message, hard, evidence, line, remedy)
@@ -214,10 +207,9 @@ def _jobs(box: Box, facts: Memlock, daemon: JobDaemon, hard: int) -> Preconditio
 
 def _too_low(message: str, limit: int, evidence: Evidence, line: Setting | None, remedy: str) -> Precondition:
     of_line = () if line is None else (Evidence(_place(line), line.text),)
-    return Precondition("no", Judgement(
-        Status.WARN, message if line is None else f"{message}; by {_place(line)}", limit, "unlimited", "bytes",
-        (evidence, *of_line), remedy=remedy, fault=Fault.MEMLOCK,
-    ))  # fmt: skip
+    message = message if line is None else f"{message}; by {_place(line)}"
+    facts = (limit, "unlimited", "bytes", (evidence, *of_line))
+    return Precondition("no", judged(Fault.MEMLOCK, message, *facts, warns=True, remedy=remedy))
 
 
 def _line_with(facts: Memlock, limit: int) -> Setting | None:
@@ -235,15 +227,8 @@ def _place(line: Setting) -> str:
 
 def _covers_gpu(box: Box, limit: int) -> bool:
     """Is it at least the memory of the largest GPU?"""
-    rows = box.snapshot.gpu_memory
-    totals = [] if isinstance(rows, Missing) else [row.total for row in rows if not isinstance(row.total, Missing)]
+    totals = [row.total for row in rows(box.snapshot.gpu_memory) if not isinstance(row.total, Missing)]
     return bool(totals) and limit >= max(totals)
-
-
-def _is_root(box: Box) -> bool:
-    """Only root can read configuration space beyond its header."""
-    rows = box.snapshot.config_space
-    return not isinstance(rows, Missing) and any(not isinstance(row.express, Missing) for row in rows)
 
 
 CHECKS = (

@@ -8,17 +8,16 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, unless
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.gpudirect.preconditions import near_pairs, no_rdma, not_judged
+from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged
 from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.network.hcas import nics
-from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.checks.siblings.compare import Odd, compared
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import NeededFact, need
 from dgxcheck.facts.pci import Express
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
@@ -28,30 +27,19 @@ Sizes = Mapping[str, int]
 """MaxPayload in bytes by bdf."""
 
 
-def _functions_between(a: Device, b: Device) -> tuple[str, ...] | Missing:
-    """Bdfs of both devices and every port between them."""
-    if isinstance(a.path, Missing):
-        return a.path
-    if isinstance(b.path, Missing):
-        return b.path
-    top = max(shared_bridges(a.path, b.path), 1)
-    return tuple(dict.fromkeys((*a.path[top:], *b.path[top:])))
+def _sizes(box: Box, gpu: Device, nic: Device) -> Sizes:
+    """Of both devices and every port between them."""
+    above, beside = need(gpu.path), need(nic.path)
+    top = max(shared_bridges(above, beside), 1)
+    bdfs = dict.fromkeys((*above[top:], *beside[top:]))
+    return {bdf: need(need(need(config_space_of(box, bdf)).express).max_payload) for bdf in bdfs}
 
 
-def _size(box: Box, bdf: str) -> int | Missing:
-    space = config_space_of(box, bdf)
-    express = space if isinstance(space, Missing) else space.express
-    return express if isinstance(express, Missing) else express.max_payload
-
-
-def _sizes(box: Box, gpu: Device, nic: Device) -> Sizes | Missing:
-    """Of the whole path; Missing where one size is."""
-    bdfs = _functions_between(gpu, nic)
-    if isinstance(bdfs, Missing):
-        return bdfs
-    sizes = {bdf: _size(box, bdf) for bdf in bdfs}
-    gap = next((size for size in sizes.values() if isinstance(size, Missing)), None)
-    return {bdf: size for bdf, size in sizes.items() if isinstance(size, int)} if gap is None else gap
+def _sizes_or_none(box: Box, gpu: Device, nic: Device) -> Sizes | None:
+    try:
+        return _sizes(box, gpu, nic)
+    except NeededFact:
+        return None
 
 
 def _different(sizes: Sizes) -> tuple[Sizes, int]:
@@ -65,7 +53,7 @@ def payload(box: Box, gpu: Device, nic: Device) -> Precondition:
     """Is MaxPayload the same along the path of the pair?"""
     if (hidden := in_guest(box)) is not None:
         return hidden
-    different, usual = _different(need(_sizes(box, gpu, nic)))
+    different, usual = _different(_sizes(box, gpu, nic))
     if not different:
         return Precondition("ready", Judgement(Status.PASS, f"MaxPayload is {usual} bytes along the path"))
     sizes = ", ".join(f"{size} bytes at {bdf}" for bdf, size in different.items())
@@ -75,13 +63,9 @@ def payload(box: Box, gpu: Device, nic: Device) -> Precondition:
 
 def _payload(box: Box) -> Judged:
     pairs = near_pairs(box)
-    if (reason := not_judged(box, pairs)) is not None:
-        yield HOST, reason
-        return
-    paths = [sizes for pair in pairs if not isinstance(sizes := _sizes(box, *pair), Missing)]
-    if not paths:
-        yield HOST, payload(box, *pairs[0]).judgement
-        return
+    unless(not_judged(box, pairs))
+    paths = [sizes for pair in pairs if (sizes := _sizes_or_none(box, *pair)) is not None]
+    unless(None if paths else payload(box, *pairs[0]).judgement)
     judgements: dict[str, Judgement] = {}
     for sizes in paths:
         different, usual = _different(sizes)
@@ -89,30 +73,16 @@ def _payload(box: Box) -> Judged:
             evidence = (Evidence(pci_file(bdf, "config"), f"MaxPayload {size}"),)
             message = f"MaxPayload {size} bytes, {usual} bytes along its path"
             judgements[bdf] = Judgement(Status.WARN, message, size, usual, "bytes", evidence, fault=Fault.MAX_PAYLOAD)
-    for bdf, judgement in judgements.items():
-        yield _subject(box, bdf), judgement
+    yield from ((box.subject_at(bdf), judgement) for bdf, judgement in judgements.items())
     if not judgements:
-        read = counted(len(paths), "pair")
-        if len(paths) < len(pairs):
-            read = f"{len(paths)} of {len(pairs)} pairs"
+        some = f"{len(paths)} of {len(pairs)} pairs"
+        read = some if len(paths) < len(pairs) else counted(len(paths), "pair")
         message = f"MaxPayload is the same along the path of {read} of GPU and HCA"
         yield HOST, Judgement(Status.PASS, message, evidence=(Evidence("/sys/bus/pci/devices/*/config", "equal"),))
 
 
-def _subject(box: Box, bdf: str) -> Subject:
-    device = box.topology.device(bdf)
-    if device is not None and device.kind == "gpu":
-        return box.subject(device)
-    return bridge(bdf) if device is None else Subject(kind="hca", name=device.name, bdf=bdf)
-
-
 def _read_requests(box: Box) -> Judged:
-    if (reason := no_rdma(box)) is not None:
-        yield HOST, reason
-        return
-    if (hidden := in_guest(box)) is not None:
-        yield HOST, hidden.judgement
-        return
+    unless(not_judged(box, True))
     odd = compared(box, ["hca"], Express.max_read_request).odd
     for nic in nics(box):
         at = Subject(kind="hca", name=nic.name, bdf=nic.bdf)
@@ -124,14 +94,12 @@ def _read_request(box: Box, nic: Device, among: Odd | None) -> Judgement:
     evidence = (Evidence(pci_file(nic.bdf, "config"), f"MaxReadReq {size}"),)
     least = box.settings.limit("gdr.read-request")
     usual = among.usual if among is not None and among.majority and isinstance(among.usual, int) else 0
-    message = f"MaxReadReq {size} bytes"
+    message, due = f"MaxReadReq {size} bytes", usual if size < usual else least
     if size < usual:
         message += f", {usual} bytes in the others; HCAs of one model"
-        return Judgement(Status.WARN, message, size, usual, "bytes", evidence, fault=Fault.READ_REQUEST)
-    if size < least:
+    elif size < least:
         message += f", at least {least:g} expected"
-        return Judgement(Status.WARN, message, size, least, "bytes", evidence, fault=Fault.READ_REQUEST)
-    return Judgement(Status.PASS, message, size, least, "bytes", evidence)
+    return judged(Fault.READ_REQUEST, message, size, due, "bytes", evidence, warns=size < due)
 
 
 CHECKS = (

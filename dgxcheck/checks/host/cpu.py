@@ -74,9 +74,8 @@ def _online_cpus(box: Box) -> Judgement:
     if isinstance(reference, Judgement):
         return Judgement(status, message, evidence=evidence, fault=fault)
     remedy = _MISSING_SOCKET if fault is Fault.CPU_MISSING and any(missing_socket(box)) else ""
-    return Judgement(
-        status, message, need(cpu.cores), reference.value, "cores", evidence, fault=fault, remedy=remedy
-    )  # fmt: skip
+    figures = (need(cpu.cores), reference.value, "cores")
+    return Judgement(status, message, *figures, evidence, fault=fault, remedy=remedy)
 
 
 def _against_reference(box: Box, cpu: Cpu, present: int, reference: Number) -> tuple[bool, str]:
@@ -143,12 +142,9 @@ def _boost(facts: Host) -> Iterator[tuple[str, Evidence]]:
 
 def _lowered(policies: Sequence[CpuPolicy]) -> Iterator[tuple[str, Evidence]]:
     """CPUs whose limit is below what they can do; cores of one kind can have different highest clocks."""
-    low = {
-        policy.name: policy.limit_khz
-        for policy in policies
-        if isinstance(policy.limit_khz, int) and isinstance(policy.highest_khz, int)
-        if policy.limit_khz < policy.highest_khz
-    }
+    limits = ((policy.name, policy.limit_khz, policy.highest_khz) for policy in policies)
+    low = {name: limit for name, limit, highest in limits
+           if isinstance(limit, int) and isinstance(highest, int) and limit < highest}  # fmt: skip
     if low:
         ghz = min(low.values()) / 1e6
         yield f"limited to {ghz:g} GHz: {first_of([*low])}", Evidence(f"{_POLICIES}/*/scaling_max_freq", {**low})
@@ -166,8 +162,7 @@ def _governors(policies: Sequence[CpuPolicy]) -> Iterator[tuple[str, Evidence]]:
 
 
 def _clock_source(box: Box) -> Judgement:
-    log = box.snapshot.kernel_log
-    marked = None if isinstance(log, Missing) else next((event for event in log.host if event.trouble == "clock"), None)
+    marked = next((event for event in box.log.host if event.trouble == "clock"), None)
     if marked is not None and guest(box) is None:
         message = f"the kernel marked the time stamp counter unstable: {marked.part}"
         said = (Evidence("kernel log", marked.line),)
@@ -197,9 +192,9 @@ def _scaling(box: Box) -> Judgement:
         return Judgement(Status.PASS, f"governor {governor} of {driver}, which follows the load", evidence=evidence)
     if driver != "acpi-cpufreq":
         return skip("not-supported", f"governors of {driver} are not judged", *evidence)
-    status, fault = (Status.PASS, None) if governor == "performance" else (Status.WARN, Fault.GOVERNOR)
-    message = f"governor {governor} of {driver}" + (", expected performance" if fault else "")
-    return Judgement(status, message, governor, "performance", "", evidence, fault=fault)
+    other = governor != "performance"
+    message = f"governor {governor} of {driver}" + (", expected performance" if other else "")
+    return judged(Fault.GOVERNOR, message, governor, "performance", "", evidence, warns=other)
 
 
 CPU = (

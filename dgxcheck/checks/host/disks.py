@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import component_of
+from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.host.lost_disks import arrays_of, lost_members, members_gone
-from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.missing import Gap, Missing, need, rows
@@ -37,14 +35,14 @@ def _disks(box: Box) -> Judged:
     storage = box.snapshot.storage
     disks = need(need(storage).disks)
     arrays = arrays_of(box)
-    judged = [(Subject(kind="disk", name=array.name, bdf=None), ruled(_array, box, array)) for array in arrays]
+    of_arrays = [(Subject(kind="disk", name=array.name, bdf=None), ruled(_array, box, array)) for array in arrays]
     reference = expected(box, "host.data")
     if isinstance(reference, Number):
-        down = [subject.name for subject, judgement in judged if judgement.status in (Status.WARN, Status.FAIL)]
+        down = [at.name for at, judgement in of_arrays if judgement.status in (Status.WARN, Status.FAIL)]
         yield HOST, ruled(_volume, box, reference, disks, arrays, down)
-    elif not judged:
+    elif not of_arrays:
         yield HOST, reference
-    yield from judged
+    yield from of_arrays
 
 
 def _array(box: Box, array: MdArray) -> Judgement:
@@ -54,12 +52,10 @@ def _array(box: Box, array: MdArray) -> Judgement:
     evidence = [Evidence(f"{BLOCK}/{array.name}/md/array_state", state)]
     if state == "clear":
         return skip("not-visible", "no array is configured under this name", *evidence)
-    if isinstance(degraded, Missing):
-        missing = 0
-        if degraded.gap is not Gap.ABSENT and state not in _DOWN:
-            return unjudged(degraded)  # levels without redundancy have no such file
-    else:
-        missing = degraded
+    if isinstance(degraded, Missing) and degraded.gap is not Gap.ABSENT and state not in _DOWN:
+        return unjudged(degraded)  # levels without redundancy have no such file
+    missing = degraded if isinstance(degraded, int) else 0
+    if isinstance(degraded, int):
         evidence.append(Evidence(f"{BLOCK}/{array.name}/md/degraded", degraded))
     disks = "" if isinstance(members, Missing) or not members else f" of {', '.join(members)}"
     name = f"{'array' if isinstance(array.level, Missing) else array.level}{disks}"
@@ -72,10 +68,8 @@ def _array(box: Box, array: MdArray) -> Judgement:
     find = f"find out why {lost} left it (the kernel log; smartctl -a, nvme smart-log)" if lost else _FIND
     if state in _DOWN or gone:
         trouble = state if state in _DOWN else f"{state}, but lacks {counted(gone, 'disk')}"
-        return Judgement(
-            Status.FAIL, f"{name} is {trouble}{size}", state, evidence=tuple(evidence), fault=Fault.ARRAY_FAILED,
-            remedy=(_REBUILD if redundant else _RESTORE).format(find),
-        )  # fmt: skip
+        message, remedy = f"{name} is {trouble}{size}", (_REBUILD if redundant else _RESTORE).format(find)
+        return judged(Fault.ARRAY_FAILED, message, state, evidence=tuple(evidence), fails=True, remedy=remedy)
     if missing:
         message = f"{name} is degraded: {counted(missing, 'disk')} missing{size}"
         remedy = f"{find}; if its device is back without errors: mdadm /dev/{array.name} --re-add DEVICE"
@@ -87,9 +81,8 @@ def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict
     """Size in bytes by name: each disk that is in no array, and each array with its redundancy."""
     sizes = {disk.name: disk.size_bytes for disk in disks if not isinstance(disk.size_bytes, Missing)}
     if not sizes:
-        return next(
-            (disk.size_bytes for disk in disks if isinstance(disk.size_bytes, Missing)), Missing(Gap.ABSENT, BLOCK)
-        )
+        gaps = (disk.size_bytes for disk in disks if isinstance(disk.size_bytes, Missing))
+        return next(gaps, Missing(Gap.ABSENT, BLOCK))
     in_array = set[str]()
     usable = dict(sizes)
     for array in arrays:
@@ -124,11 +117,8 @@ def smallest_data_volume(box: Box, reference: float) -> float:
 
 def _volumes(box: Box) -> dict[str, int] | Missing:
     storage = box.snapshot.storage
-    if isinstance(storage, Missing):
-        return storage
-    if isinstance(storage.disks, Missing):
-        return storage.disks
-    return volumes(storage.disks, arrays_of(box))
+    disks = storage if isinstance(storage, Missing) else storage.disks
+    return disks if isinstance(disks, Missing) else volumes(disks, arrays_of(box))
 
 
 def _volume(
@@ -165,11 +155,6 @@ def _equal_disks(sizes: dict[str, int], size_bytes: float) -> list[str]:
     return next((names for size, names in by_size.items() if len(names) > 1 and size * len(names) >= size_bytes), [])
 
 
-def _disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The array; the disks of the host where its data volume is too small."""
-    yield component_of(box, at, "disks" if at.kind == "host" else "")
-
-
 CHECKS = (
     Check(
         id="host.disks",
@@ -183,6 +168,6 @@ CHECKS = (
         " whose disk comes back is assembled again (mdadm --assemble; of a controller its foreign configuration is"
         " imported); only one whose disk failed is restored from backup",
         judge=_disks,
-        blames=_disk,
+        blames=lambda box, at, judgement: part("disks" if at.kind == "host" else "")(box, at, judgement),
     ),
 )

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Subject, judged, skip
 from dgxcheck.checks.engine.growth import DAY_S, counter_growth, flood, is_short, rate
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.host.memory import controllers_of, name_of
@@ -25,54 +24,37 @@ _SOCKET = LazyPattern(r"(?:SrcID|Socket) ?#(\d{1,3})(?!\d)", flags=re.IGNORECASE
 
 
 def _edac(box: Box) -> Judged:
-    controllers = box.snapshot.edac
-    if isinstance(controllers, Missing):
-        yield HOST, unjudged(controllers)
-    elif not controllers:
+    controllers = need(box.snapshot.edac)
+    if not controllers:
         yield HOST, skip("not-supported", "no EDAC driver counts memory errors on this machine")
-    else:
-        for controller in controllers:
-            yield replace(HOST, part=controller.name), ruled(_errors, box, controller)
+    yield from ((replace(HOST, part=each.name), ruled(_errors, box, each)) for each in controllers)
 
 
 def _errors(box: Box, now: MemoryController) -> Judgement:
-    growth, name = box.growth, name_of(now)
+    growth, name, limit = box.growth, name_of(now), box.settings.limit("host.edac-corrected")
     new = now if isinstance(growth, Judgement) else _row(growth.new.edac, now.name) or now
     uncorrected, corrected = need(new.uncorrected), need(new.corrected)
     evidence = (
         Evidence(f"{EDAC}/{now.name}/ue_count", uncorrected),
         Evidence(f"{EDAC}/{now.name}/ce_count", corrected),
     )
-    fault = Fault.DIMM_ERRORS
-    grew = None if isinstance(growth, Judgement) else _grew(growth, new)
-    if grew is not None and not isinstance(growth, Judgement):
+    fault, remedy = Fault.DIMM_ERRORS, REPLACE_DIMM
+    if not isinstance(growth, Judgement) and (grew := _grew(growth, new)) is not None:
         more_uncorrected, more_corrected = grew
         if more_uncorrected > 0:
             message = f"{name}: {counted(more_uncorrected, 'new uncorrected error')} {growth.how}"
-            return Judgement(
-                Status.FAIL, message, more_uncorrected, 0, "errors", evidence, fault=fault, remedy=REPLACE_DIMM
-            )  # fmt: skip
-        limit = box.settings.limit("host.edac-corrected")
+            return judged(fault, message, more_uncorrected, 0, "errors", evidence, fails=True, remedy=remedy)
         if rate(more_corrected, growth, DAY_S) > limit and uncorrected == 0:
             message = f"{name}: {counted(more_corrected, 'new corrected error')} {growth.how}, limit {limit:g} a day"
-            return Judgement(Status.WARN, message, more_corrected, limit, "errors", evidence, fault=fault)
-    flooded = _flood(box, new, corrected) if is_short(growth) and not uncorrected else None
-    if flooded is not None:
-        limit = box.settings.limit("host.edac-corrected")
+            return judged(fault, message, more_corrected, limit, "errors", evidence, warns=True)
+    counts = [other.corrected for other in controllers_of(box) if other.name != new.name]
+    others = [count for count in counts if isinstance(count, int)]
+    if is_short(growth) and not uncorrected and (flooded := flood(box, corrected, others, limit, DAY_S)) is not None:
         message = f"{name}: {counted(corrected, 'corrected error')} {flooded}, limit {limit:g} a day"
-        return Judgement(Status.WARN, message, corrected, limit, "errors", evidence, fault=fault)
+        return judged(fault, message, corrected, limit, "errors", evidence, warns=True)
     totals = f"{counted(uncorrected, 'uncorrected error')}, {counted(corrected, 'corrected error')}"
     message = f"{name}: {totals}; since the EDAC driver was loaded"
-    if not uncorrected:
-        return Judgement(Status.PASS, message, uncorrected, 0, "errors", evidence)
-    return Judgement(Status.FAIL, message, uncorrected, 0, "errors", evidence, fault=fault, remedy=REPLACE_DIMM)
-
-
-def _flood(box: Box, controller: MemoryController, corrected: int) -> str | None:
-    """In words the time in which so many corrected errors are too many; None where they are not."""
-    others = [other.corrected for other in controllers_of(box) if other.name != controller.name]
-    readable = [count for count in others if not isinstance(count, Missing)]
-    return flood(box, corrected, readable, box.settings.limit("host.edac-corrected"), DAY_S)
+    return judged(fault, message, uncorrected, 0, "errors", evidence, fails=bool(uncorrected), remedy=remedy)
 
 
 def slots(box: Box) -> Mapping[str, str]:
@@ -87,9 +69,8 @@ def slots(box: Box) -> Mapping[str, str]:
 def memory_modules(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The DIMMs of the memory controller or slot that a finding names, or that the log names, and of its socket."""
     yield host_part("memory", at.part)
-    dimms, log = slots(box), box.snapshot.kernel_log
-    events = () if isinstance(log, Missing) else log.host
-    named = dict.fromkeys(dimms[event.part] for event in events if event.group == at.part and event.part in dimms)
+    dimms, events = slots(box), [event for event in box.log.host if event.group == at.part]
+    named = dict.fromkeys(dimms[event.part] for event in events if event.part in dimms)
     yield from (host_part("memory", slot) for slot in named)
     controller = next((each.mc_name for each in controllers_of(box) if each.name == at.part), at.part)
     socket = _SOCKET.search(controller) if isinstance(controller, str) else None
@@ -114,7 +95,7 @@ def _grew(growth: Growth, new: MemoryController) -> tuple[int, int] | None:
 
 
 def _row(controllers: tuple[MemoryController, ...] | Missing, name: str) -> MemoryController | None:
-    return None if isinstance(controllers, Missing) else next((c for c in controllers if c.name == name), None)
+    return next((row for row in rows(controllers) if row.name == name), None)
 
 
 CHECKS = (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, Judge, ruled
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.growth import DAY_S, flood
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
@@ -74,20 +74,19 @@ def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) ->
     if interface.name != fastest:
         return skip("dependency-failed", f"{message}; see {fastest}, the fastest", *evidence)
     others = f"; fastest of {len(interfaces)} with a carrier" if len(interfaces) > 1 else ""
-    return Judgement(
-        Status.WARN, message + others, mbit / 1000, reference.value, "Gbit/s", evidence, fault=Fault.ETHERNET_SLOW
-    )  # fmt: skip
+    figures = (mbit / 1000, reference.value, "Gbit/s")
+    return judged(Fault.ETHERNET_SLOW, message + others, *figures, evidence, warns=True)
 
 
 def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgement:
     lost, limit = need(interface.carrier_down_count), box.settings.limit("network.carrier")
     evidence = (Evidence(f"/sys/class/net/{interface.name}/carrier_down_count", lost),)
     since = flood(box, lost, None, limit, DAY_S)
-    if since is None:
-        return Judgement(Status.PASS, f"lost its carrier {counted(lost, 'time')}", lost, limit, "a day", evidence)
-    message = f"lost its carrier {lost} times {since} ({limit:g} a day allowed)"
-    remedy = _FLAPPING.replace("INTERFACE", interface.name)
-    return Judgement(Status.WARN, message, lost, limit, "a day", evidence, remedy=remedy, fault=Fault.PORT_ERRORS)
+    often = f" {since} ({limit:g} a day allowed)" if since else ""
+    return judged(
+        Fault.PORT_ERRORS, f"lost its carrier {counted(lost, 'time')}{often}", lost, limit, "a day", evidence,
+        warns=since is not None, remedy=_FLAPPING.replace("INTERFACE", interface.name),
+    )  # fmt: skip
 
 
 _FLAPPING = (

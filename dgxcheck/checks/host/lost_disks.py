@@ -15,8 +15,7 @@ _NVME = LazyPattern(r"nvme\d+", "nvme")
 
 def lost_members(box: Box, array: MdArray) -> list[str]:
     """Disks that an array lacks, by the kernel log: it dropped them, or they had errors and are gone from the host."""
-    log, disks = box.snapshot.kernel_log, own_disks(box)
-    events = [] if isinstance(log, Missing) else [*by_disk(box, log)]
+    disks, events = own_disks(box), [*by_disk(box, box.log)]
     dropped = [name for name, event in events if event.trouble == "array" and event.part == array.name]
     gone = {name: None for name, _ in events if disks is not None and name not in disks and name.startswith("nvme")}
     absent = [member for member in rows(array.members) if member in gone]
@@ -56,5 +55,4 @@ def own_disks(box: Box) -> set[str] | None:
 def arrays_of(box: Box) -> tuple[MdArray, ...]:
     """The host's arrays (md); none where they are not known."""
     storage = box.snapshot.storage
-    arrays: Missing | tuple[MdArray, ...] = storage if isinstance(storage, Missing) else storage.arrays
-    return rows(arrays)
+    return () if isinstance(storage, Missing) else rows(storage.arrays)

@@ -125,11 +125,9 @@ def _tables(box: Box) -> Judged:
         message = f"{counted(len(nodes), 'NUMA node')} in agreement with the PCI tree"
         yield HOST, Judgement(Status.PASS, message, 0, 0, "", evidence)
     for node in nodes_without_memory(box):
-        fact = Evidence(f"{NODES}/node{node}/meminfo", "MemTotal: 0 kB")
-        text = f"node {node} has CPUs and no memory"
-        yield replace(HOST, part=f"node {node}"), Judgement(
-            Status.WARN, text, 0, None, "kB", (fact,), fault=Fault.NODE_EMPTY
-        )  # fmt: skip
+        facts = (Evidence(f"{NODES}/node{node}/meminfo", "MemTotal: 0 kB"),)
+        judgement = judged(Fault.NODE_EMPTY, f"node {node} has CPUs and no memory", 0, None, "kB", facts, warns=True)
+        yield replace(HOST, part=f"node {node}"), judgement
 
 
 def _fewer_than_sockets(box: Box, nodes: tuple[NumaNode, ...]) -> Wrong:
@@ -161,17 +159,13 @@ def _distances(rows: tuple[NumaMemory, ...]) -> Wrong:
             return
         own, others = distances[nodes.index(node)], [d for n, d in zip(nodes, distances, strict=False) if n != node]
         if own != _SELF or any(other <= own for other in others):
-            yield f"distances of node {node} from itself {own}, from others {_list(others)}", where
+            yield f"distances of node {node} from itself {own}, from others {', '.join(map(str, others))}", where
     if len(by_node) == len(rows):
         for (a, one), (b, other) in combinations(enumerate(nodes), 2):
             there, back = by_node[one][b], by_node[other][a]
             if there != back:
                 text = f"distance of nodes {one} and {other}: {there} one way, {back} the other"
                 yield text, Evidence(f"{NODES}/node{one}/distance", " ".join(map(str, by_node[one])))
-
-
-def _list(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

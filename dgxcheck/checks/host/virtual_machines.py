@@ -8,17 +8,13 @@ from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import skip
 from dgxcheck.checks.engine.host_limits import KVM, guests_running
 from dgxcheck.checks.engine.precondition import Precondition, undetermined
-from dgxcheck.facts.host import Modules
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 
 
 def loaded(box: Box, *names: str) -> list[str]:
     """Which of these modules the kernel has."""
-    modules = box.snapshot.modules
-    return [module.name for module in modules.modules if module.name in names and module.loaded is True] if isinstance(
-        modules, Modules
-    ) else []  # fmt: skip
+    return [module.name for module in box.modules if module.name in names and module.loaded is True]
 
 
 _OF_VIRTUAL_MACHINES = ("vfio_pci", "mdev", "nvidia_vgpu_vfio")
@@ -37,13 +33,10 @@ def hypervisor(box: Box) -> str:
 
 def hypervisor_gaps(box: Box) -> Iterator[Missing]:
     """Facts that ``hypervisor`` needs and that could not be read; a KVM built into the kernel has no use count."""
-    modules = box.snapshot.modules
-    yield from (modules,) if isinstance(modules, Missing) else ()
-    for module in () if isinstance(modules, Missing) else modules.modules:
-        for fact in (module.loaded, module.refcnt if module.name in KVM and module.loaded is True else None):
-            yield from (fact,) if isinstance(fact, Missing) else ()
-    for function in box.topology.functions.values():
-        yield from (function.driver,) if isinstance(function.driver, Missing) else ()
+    modules = ((row.loaded, row.refcnt if row.name in KVM and row.loaded is True else None) for row in box.modules)
+    drivers = (function.driver for function in box.topology.functions.values())
+    facts = (box.snapshot.modules, *(fact for both in modules for fact in both), *drivers)
+    yield from (fact for fact in facts if isinstance(fact, Missing))
 
 
 def in_guest(box: Box) -> Precondition | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import device_of, itself
@@ -38,6 +39,7 @@ LEAST_FREE = 3
 """Fewer boots without the fault do not show that an intermittent one is gone."""
 _BEFORE = LazyPattern(r"-[1-9]\d{0,3}", "-", flags=re.ASCII)
 
+E = TypeVar("E")
 Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent | IommuFault | ModuleRefused
 EventRule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
 """From the log to the judgement of the device of that bdf; None where the log has nothing about it."""
@@ -51,16 +53,14 @@ def per_device(rule: EventRule, bdfs: Callable[[KernelLog], Iterable[str]], noth
 
     def judge(box: Box) -> Judged:
         log = box.snapshot.kernel_log
-        for gpu in box.gpus:
-            if isinstance(log, Missing):
-                yield box.subject(gpu), unjudged(log)
-            else:
-                yield box.subject(gpu), rule(box, log, gpu.bdf or "", gpu) or _not_logged(log, gpu, nothing)
-        if isinstance(log, Missing) or len(box.gpus) < len(box.topology.gpus):
+        if isinstance(log, Missing):
+            yield from ((box.subject(gpu), unjudged(log)) for gpu in box.gpus)
             return
-        for bdf in sorted({*bdfs(log)} - {gpu.bdf for gpu in box.topology.gpus}):
-            judgement = rule(box, log, bdf, None)
-            if judgement is not None:
+        for gpu in box.gpus:
+            yield box.subject(gpu), rule(box, log, gpu.bdf or "", gpu) or _not_logged(log, gpu, nothing)
+        others = {*bdfs(log)} - {gpu.bdf for gpu in box.topology.gpus}
+        for bdf in sorted(others) if len(box.gpus) == len(box.topology.gpus) else ():
+            if (judgement := rule(box, log, bdf, None)) is not None:
                 yield _subject(box, bdf), judgement
 
     return judge
@@ -79,6 +79,20 @@ def _not_logged(log: KernelLog, gpu: Device, nothing: str) -> Judgement:
     if isinstance(driver, str) and driver != "nvidia":
         return skip("not-visible", f"bound to {driver}, which logs no such errors")
     return Judgement(Status.PASS, f"{nothing}{reach(log)}")
+
+
+def nothing_logged(log: KernelLog, nothing: str) -> Judgement:
+    """Of what an excerpt may leave out: a pass only where the log reaches back to boot."""
+    message = f"{nothing}{reach(log)}"
+    return skip("no-history", message) if isinstance(log.begins, Missing) else Judgement(Status.PASS, message)
+
+
+def grouped(events: Iterable[tuple[str, E]]) -> dict[str, list[E]]:
+    """By name, in order of the names."""
+    found: dict[str, list[E]] = {}
+    for name, event in events:
+        found.setdefault(name, []).append(event)
+    return dict(sorted(found.items()))
 
 
 def reach(log: KernelLog) -> str:

@@ -8,7 +8,7 @@ from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.gaps import is_about
 from dgxcheck.checks.kernel_log.device_log import (
     boots_since,
@@ -114,26 +114,23 @@ def earlier_falls(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
 
 
 def _off_bus(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement | None:
-    function = box.topology.functions.get(bdf)
+    function, earlier = box.topology.functions.get(bdf), earlier_falls(log, bdf)
     if gpu is None and function is not None and function.vendor != NVIDIA:
         return None
     all_times = [event for event in log.off_bus if event.bdf == bdf]
     now = [event for event in all_times if not event.past]
-    falls = {xid.boot for xid in earlier_falls(log, bdf)}
-    boots = len(falls)
-    since = boots_since(falls)
-    if not now and boots >= RECURS:
+    falls = {xid.boot for xid in earlier}
+    if not now and len(falls) >= RECURS:
+        since = boots_since(falls)
         later = f", not in the {since} boots since" if since else ""
-        message = f"fell off the bus in {boots} earlier boots of this log{later}{reach(log)}"
+        message = f"fell off the bus in {len(falls)} earlier boots of this log{later}{reach(log)}"
         fault = Fault.GPU_LOST_BEFORE if since else Fault.GPU_LOST
-        return Judgement(Status.WARN, message, boots, 0, "boots", fault=fault)
-    if not all_times and not boots:
-        return None
-    if not all_times:
-        message = f"fell off the bus in an earlier boot of this log{reach(log)}"
-        return Judgement(Status.PASS, message, evidence=of_earlier_boots(log, earlier_falls(log, bdf)))
-    if not now:
+        return Judgement(Status.WARN, message, len(falls), 0, "boots", fault=fault)
+    if not now and all_times:
         return Judgement(Status.PASS, f"fell off the bus before the driver was last loaded{reach(log)}")
+    if not now:
+        message = f"fell off the bus in an earlier boot of this log{reach(log)}"
+        return Judgement(Status.PASS, message, evidence=of_earlier_boots(log, earlier)) if earlier else None
     how = "Xid 79" if any(event.xid for event in now) else "no Xid"
     when = "" if isinstance(log.begins, Missing) else f" {now[0].seconds:.0f} s after boot"
     message = f"fell off the bus{when} ({how}){reach(log)}"
@@ -179,12 +176,9 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
     if listed:
         message = f"the driver could not start it at first{reason.text}; NVML lists it now{reach(log)}"
         remedy = _POWER if reason.fault is Fault.GPU_UNPOWERED else _LATE
-        return Judgement(
-            Status.WARN, message, evidence=lines(log, now), fault=Fault.GPU_STARTED_LATE, remedy=remedy
-        )  # fmt: skip
+        return judged(Fault.GPU_STARTED_LATE, message, evidence=lines(log, now), warns=True, remedy=remedy)
     message = f"the driver could not start it{reason.text}{reach(log)}"
-    evidence = lines(log, now or no_bar)
-    return Judgement(Status.FAIL, message, evidence=evidence, fault=reason.fault, remedy=reason.remedy)
+    return judged(reason.fault, message, evidence=lines(log, now or no_bar), fails=True, remedy=reason.remedy)
 
 
 def _reason(events: Sequence[NotStarted]) -> _Reason:
@@ -200,9 +194,7 @@ def _runs_others(box: Box, gpu: Device) -> bool:
 
 def _starts(box: Box) -> Judged:
     yield from _PER_GPU(box)
-    log = box.snapshot.kernel_log
-    if isinstance(log, Missing):
-        return
+    log = box.log
     yield from _modules(box, log)
     now = [event for event in log.not_started if event.bdf is None and not event.past]
     if now and all(event.why == "claimed" for event in now):
@@ -211,28 +203,23 @@ def _starts(box: Box) -> Judged:
     if now and _only_unlisted(box) is None:
         reason = _reason(now)
         text = f"the driver could not start a GPU{reason.text}; its log line does not name which{reach(log)}"
-        yield HOST, Judgement(
-            Status.WARN, text, evidence=lines(log, now), fault=reason.fault, remedy=reason.remedy
-        )  # fmt: skip
+        yield HOST, judged(reason.fault, text, evidence=lines(log, now), warns=True, remedy=reason.remedy)
 
 
 def _modules(box: Box, log: KernelLog) -> Judged:
     """A refused signature names no module: it counts where the driver is not loaded."""
-    nvml = box.snapshot.gpu
-    loaded = not isinstance(nvml, Missing)
+    loaded = not isinstance(box.snapshot.gpu, Missing)
     now = [refused for refused in log.modules if not refused.past and (refused.module or not loaded)]
     for name in dict.fromkeys(refused.module for refused in now):
         own = [refused for refused in now if refused.module == name]
         peer = name in _PEER_MEMORY
         text, remedy = _OTHER_STACK if peer and own[-1].why == "kernel" else _MODULES[own[-1].why]
         message = f"the kernel did not load module {name or 'of the driver'}: {text}{reach(log)}"
-        yield (
-            replace(HOST, part=name or "kernel modules"),
-            Judgement(
-                Status.WARN if loaded or peer or not name else Status.FAIL, message, len(own), 0,
-                evidence=lines(log, own), fault=Fault.PEER_MEMORY if peer else Fault.MODULE_REFUSED, remedy=remedy,
-            ),
-        )  # fmt: skip
+        fault = Fault.PEER_MEMORY if peer else Fault.MODULE_REFUSED
+        fails = bool(name) and not loaded and not peer
+        yield replace(HOST, part=name or "kernel modules"), judged(
+            fault, message, len(own), 0, "", lines(log, own), warns=True, fails=fails, remedy=remedy
+        )
 
 
 _PEER_MEMORY = ("nvidia_peermem", "nv_peer_mem")
@@ -263,10 +250,9 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     """The driver, which starts no GPU at all; not where it says why of each, nor where its codes differ."""
-    log = box.snapshot.kernel_log
     if judgement.fault is Fault.BAR1_SMALL:
         return host_part("large BARs")
-    codes = {event.code for event in (() if isinstance(log, Missing) else log.not_started)}
+    codes = {event.code for event in box.log.not_started}
     return DRIVER if judgement.fault is Fault.GPU_NOT_STARTED and len(codes - {""}) <= 1 else None
 
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.kernel_log.device_log import happened, lines, reach
+from dgxcheck.checks.kernel_log.device_log import grouped, happened, lines, reach
 from dgxcheck.checks.network.hcas import hcas, subject
 from dgxcheck.checks.network.ports import port_subject, ports
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.record import Record
 
 _DRIVER = "mlx5_core"
@@ -68,9 +68,8 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
 
 
 def _hcas(box: Box) -> Judged:
-    log, devices = box.snapshot.kernel_log, hcas(box)
-    listed = rows(devices)
-    subjects = {device.bdf: subject(device) for device in listed if isinstance(device.bdf, str)}
+    log = box.snapshot.kernel_log
+    subjects = {device.bdf: subject(device) for device in rows(hcas(box)) if isinstance(device.bdf, str)}
     if isinstance(log, Missing):
         yield HOST, unjudged(log) if subjects else _NO_HCAS
         return
@@ -107,26 +106,19 @@ def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
 
 
 def _modules(box: Box) -> Judged:
-    log, listed = box.snapshot.kernel_log, ports(box)
+    listed = ports(box)
+    events = [event for event in box.log.hcas if event.trouble == "module"]
     if isinstance(listed, Judgement):
-        adapters = () if isinstance(log, Missing) else {event.bdf for event in log.hcas if event.trouble == "module"}
-        for bdf in sorted(adapters):
-            if not isinstance(log, Missing):
-                own = [event for event in log.hcas if event.trouble == "module" and event.bdf == bdf]
-                yield Subject(kind="hca", name=bdf, bdf=bdf), _module(log, own)
-        if not adapters:
+        for bdf, own in grouped((event.bdf, event) for event in events).items():
+            yield Subject(kind="hca", name=bdf, bdf=bdf), _module(box.log, own)
+        if not events:
             yield HOST, listed
         return
-    if isinstance(log, Missing):
-        yield HOST, unjudged(log)
-        return
+    log = need(box.snapshot.kernel_log)
     for device, port in listed:
         alone = sum(each.bdf == device.bdf for each, _ in listed) == 1
-        events = [
-            event for event in log.hcas
-            if event.trouble == "module" and event.bdf == device.bdf and (alone or event.module == port.port - 1)
-        ]  # fmt: skip
-        yield port_subject(device, port), _module(log, events)
+        own = [event for event in events if event.bdf == device.bdf and (alone or event.module == port.port - 1)]
+        yield port_subject(device, port), _module(log, own)
 
 
 def _module(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
@@ -134,11 +126,8 @@ def _module(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
     if not now:
         message = "module or cable was replaced since its last error" if events else "no module errors logged"
         return Judgement(Status.PASS, f"{message}{reach(log)}")
-    texts = ", ".join(dict.fromkeys(event.text for event in now))
-    return Judgement(
-        Status.WARN, f"module or cable: {texts}{reach(log)}", len(now), 0, "lines", lines(log, now),
-        fault=Fault.PORT_MODULE,
-    )  # fmt: skip
+    message = f"module or cable: {', '.join(dict.fromkeys(event.text for event in now))}{reach(log)}"
+    return judged(Fault.PORT_MODULE, message, len(now), 0, "lines", lines(log, now), warns=True)
 
 
 CHECKS = (

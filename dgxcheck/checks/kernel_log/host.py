@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dgxcheck.checks.engine.blame import component_of, driver, host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.kernel_log.device_log import events_of, lines, reach
+from dgxcheck.checks.kernel_log.device_log import events_of, lines, nothing_logged, reach
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import need
 from dgxcheck.facts.record import replace
 
 _DRIVER = "nvidia"
@@ -24,6 +25,11 @@ _SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
 """Prefixes of the names of NVIDIA's services; the kernel truncates names to 15 characters."""
 _BY_LIMIT = "cgroup"
 _BESIDE_S = 60.0
+_BOUNCE = "bounce buffers"
+_OPEN_FILES = (
+    "find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only where that many"
+    " are meant"
+)
 HostEventRule = Callable[[KernelLog, "Sequence[HostEvent]"], Judgement]
 
 
@@ -35,12 +41,8 @@ def _of_host(rule: HostEventRule, nothing: str, *troubles: HostTrouble) -> Calla
 
     def judge(box: Box) -> Judged:
         log = need(box.snapshot.kernel_log)
-        if events := events_of(log, *troubles):
-            yield HOST, rule(log, events)
-        elif isinstance(log.begins, Missing):
-            yield HOST, skip("no-history", f"{nothing}{reach(log)}")
-        else:
-            yield HOST, Judgement(Status.PASS, f"{nothing}{reach(log)}")
+        events = events_of(log, *troubles)
+        yield HOST, rule(log, events) if events else nothing_logged(log, nothing)
 
     return judge
 
@@ -58,12 +60,10 @@ def _panic(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 def _blame_panic(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The driver where the processor was in its code; CPUs where hardware asked for the panic; else the kernel."""
-    log = box.snapshot.kernel_log
-    events = () if isinstance(log, Missing) else log.host
-    oopses = [event.group for event in events if event.trouble == "oops"]
-    if any(event.trouble == "panic" and event.group for event in events):
-        for event in events:
-            if event.trouble == "machine check" and event.corrected is False and not event.past:
+    oopses = [event.group for event in events_of(box.log, "oops")]
+    if any(event.group for event in events_of(box.log, "panic")):
+        for event in events_of(box.log, "machine check"):
+            if event.corrected is False and not event.past:
                 yield host_part("CPUs", event.group or event.part)
         yield host_part("CPUs")
     elif oopses and oopses[0].startswith(_DRIVER):
@@ -75,18 +75,17 @@ def _blame_panic(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compon
 def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     names = first_of([*dict.fromkeys(event.part for event in events if event.part)] or ["CPUs"])
     message = f"tasks or CPUs hung outside the NVIDIA driver {counted(len(events), 'time')}: {names}{reach(log)}"
-    return Judgement(Status.WARN, message, len(events), 0, evidence=lines(log, events), fault=Fault.TASKS_HUNG)
+    return _warning(Fault.TASKS_HUNG, message, log, events)
 
 
 def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The adapters in whose driver CPUs hang and whose queues stalled (NVIDIA/NVSentinel issue 1334), or a file server
     that does not respond, for which tasks wait; else the kernel."""
-    log = box.snapshot.kernel_log
-    if not isinstance(log, Missing) and any(event.group.startswith(_MLX5) for event in events_of(log, "hung")):
-        stalled = (event.bdf for event in log.hcas if event.trouble == "stalled" and not event.past)
+    if any(event.group.startswith(_MLX5) for event in events_of(box.log, "hung")):
+        stalled = (event.bdf for event in box.log.hcas if event.trouble == "stalled" and not event.past)
         for bdf in dict.fromkeys(stalled):
             yield component_of(box, Subject(kind="hca", name=bdf, bdf=bdf))
-    if not isinstance(log, Missing) and any(not event.past for event in events_of(log, "file server")):
+    if any(not event.past for event in events_of(box.log, "file server")):
         yield host_part("file server")
     yield host_part("kernel")
 
@@ -99,31 +98,23 @@ def _memory(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     message = f"{what} {counted(len(bad or events), 'time')}; killed: {names}{reach(log)}"
     if not bad:
         return Judgement(Status.PASS, message, evidence=lines(log, events))
-    return Judgement(Status.WARN, message, len(bad), 0, evidence=lines(log, bad), fault=Fault.OUT_OF_MEMORY)
+    return _warning(Fault.OUT_OF_MEMORY, message, log, bad)
 
 
 def _memory_and_files(box: Box) -> Judged:
     yield from _of_host(_memory, "no process killed for lack of memory", "out of memory")(box)
-    log = box.snapshot.kernel_log
-    if not isinstance(log, Missing) and (events := events_of(log, "out of files")):
-        yield replace(HOST, part="open files"), Judgement(
-            Status.WARN, f"the limit of open files of the whole host was reached{reach(log)}", len(events), 0,
-            evidence=lines(log, events), fault=Fault.OUT_OF_FILES,
-            remedy="find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only"
-            " where that many are meant",
-        )  # fmt: skip
-    if not isinstance(log, Missing) and (events := events_of(log, "bounce buffers")):
+    log = box.log
+    if events := events_of(log, "out of files"):
+        message, remedy = f"the limit of open files of the whole host was reached{reach(log)}", _OPEN_FILES
+        yield replace(HOST, part="open files"), _warning(Fault.OUT_OF_FILES, message, log, events, remedy)
+    if events := events_of(log, "bounce buffers"):
         names = first_of([*dict.fromkeys(event.part for event in events)])
-        yield replace(HOST, part="bounce buffers"), Judgement(
-            Status.WARN, f"transfers of {names} found no bounce buffer {counted(len(events), 'time')}{reach(log)}",
-            len(events), 0, evidence=lines(log, events), fault=Fault.BOUNCE_BUFFERS,
-            remedy=Fault.BOUNCE_BUFFERS.remedy,
-        )  # fmt: skip
+        message = f"transfers of {names} found no bounce buffer {counted(len(events), 'time')}{reach(log)}"
+        yield replace(HOST, part=_BOUNCE), _warning(Fault.BOUNCE_BUFFERS, message, log, events)
 
 
 def _blame_memory(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    bounce = judgement.fault is Fault.BOUNCE_BUFFERS
-    yield host_part("bounce buffers") if bounce else host_part("free memory", at.part)
+    yield host_part(_BOUNCE) if at.part == _BOUNCE else host_part("free memory", at.part)
 
 
 def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -134,18 +125,23 @@ def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
         or any(abs(xid.seconds - event.seconds) <= _BESIDE_S for xid in log.xids if log.timed)
     ]  # fmt: skip
     names = first_of([*dict.fromkeys(f"{event.part} in {event.group}" for event in bad or events)])
-    message = (
-        f"{counted(len(bad or events), 'program crash', 'program crashes')} in code of NVIDIA: {names}{reach(log)}"
-    )
+    crashes = counted(len(bad or events), "program crash", "program crashes")
+    message = f"{crashes} in code of NVIDIA: {names}{reach(log)}"
     if not bad:
         return Judgement(Status.PASS, message, evidence=lines(log, events))
-    return Judgement(Status.WARN, message, len(bad), 0, evidence=lines(log, bad), fault=Fault.PROGRAM_CRASHED)
+    return _warning(Fault.PROGRAM_CRASHED, message, log, bad)
 
 
 def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     names = first_of([*dict.fromkeys(event.part for event in events if event.part)])
     message = f"tasks hung in it {counted(len(events), 'time')}: {names}{reach(log)}"
-    return Judgement(Status.WARN, message, len(events), 0, evidence=lines(log, events), fault=Fault.DRIVER_STUCK)
+    return _warning(Fault.DRIVER_STUCK, message, log, events)
+
+
+def _warning(
+    fault: FaultKind, message: str, log: KernelLog, events: Sequence[HostEvent], remedy: str = ""
+) -> Judgement:
+    return judged(fault, message, len(events), 0, "", lines(log, events), warns=True, remedy=remedy)
 
 
 CHECKS = (

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules, slots
-from dgxcheck.checks.kernel_log.device_log import DAY_S, lines, reach
+from dgxcheck.checks.kernel_log.device_log import DAY_S, events_of, grouped, lines, reach
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
@@ -27,14 +27,10 @@ def _by_part(trouble: HostTrouble, rule: MemoryEventRule, nothing: str) -> Calla
     """
 
     def judge(box: Box) -> Judged:
-        log = need(box.snapshot.kernel_log)
-        parts: dict[str, list[HostEvent]] = {}
-        dimms = slots(box)
-        for event in log.host:
-            if event.trouble == trouble:
-                parts.setdefault(dimms.get(event.part, event.group or event.part), []).append(event)
-        for name, events in sorted(parts.items()):
-            yield replace(HOST, part=name), rule(box, log, events)
+        log, dimms = need(box.snapshot.kernel_log), slots(box)
+        events = events_of(log, trouble)
+        parts = grouped((dimms.get(event.part, event.group or event.part), event) for event in events)
+        yield from ((replace(HOST, part=name), rule(box, log, own)) for name, own in parts.items())
         if not parts:
             yield HOST, Judgement(Status.PASS, f"{nothing}{reach(log)}")
 
@@ -66,14 +62,10 @@ def _errors(what: str, limit: str, fault: FaultKind, uncorrected_remedy: str) ->
         daily, most = _most_in_a_day(good), box.settings.limit(limit)
         if not bad:
             message = f"{message}, up to {daily} a day (limit {most:g}){reach(log)}"
-            status = Status.WARN if daily > most else Status.PASS
-            bad_fault = fault if status is Status.WARN else None
-            return Judgement(status, message, daily, most, "errors", lines(log, good), fault=bad_fault)
-        status = Status.FAIL if any(not event.past for event in bad) else Status.WARN
-        return Judgement(
-            status, f"{message}{reach(log)}", sum(event.count for event in bad), 0, "errors", lines(log, bad),
-            fault=fault, remedy=uncorrected_remedy,
-        )  # fmt: skip
+            return judged(fault, message, daily, most, "errors", lines(log, good), warns=daily > most)
+        now, number = any(not event.past for event in bad), sum(event.count for event in bad)
+        message, remedy = f"{message}{reach(log)}", uncorrected_remedy
+        return judged(fault, message, number, 0, "errors", lines(log, bad), warns=True, fails=now, remedy=remedy)
 
     return rule
 
@@ -85,7 +77,7 @@ def _parts(events: Sequence[HostEvent]) -> str:
 
 def _throttled(box: Box) -> Judged:
     log = need(box.snapshot.kernel_log)
-    events = [event for event in log.host if event.trouble == "throttled"]
+    events = events_of(log, "throttled")
     counts: dict[str, int] = {}
     for event in events:
         counts[event.part] = max(event.count, counts.get(event.part, 0))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged
 from dgxcheck.checks.kernel_log.device_log import events_of, lines, reach
-from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component
+from dgxcheck.components.component import DRIVER, FABRIC_MANAGER
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HostTrouble
@@ -29,14 +27,8 @@ def _nvlinks(box: Box) -> Judged:
     for trouble, (fault, message) in _FORMS.items():
         if events := found[trouble]:
             at = HOST if trouble == "nvlink" else replace(HOST, part=trouble)
-            yield at, Judgement(
-                Status.WARN, f"{message}{reach(log)}", len(events), 0, evidence=lines(log, events), fault=fault,
-                remedy=fault.remedy,
-            )  # fmt: skip
-
-
-def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield FABRIC_MANAGER if judgement.fault is Fault.FABRIC_OUT_OF_SYNC else DRIVER
+            text, evidence = f"{message}{reach(log)}", lines(log, events)
+            yield at, judged(fault, text, len(events), 0, "", evidence, warns=True, remedy=fault.remedy)
 
 
 CHECKS = (
@@ -50,6 +42,6 @@ CHECKS = (
         " mem_mgr/mem_multicast_fabric.c",
         remedy="nvidia-smi nvlink -s; compare all GPUs, and their GPU Recovery Action in nvidia-smi -q",
         judge=_nvlinks,
-        blames=_blame,
+        blames=lambda box, at, judgement: (FABRIC_MANAGER if at.part else DRIVER,),
     ),
 )

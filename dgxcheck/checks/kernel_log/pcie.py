@@ -8,9 +8,18 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.blame import device_of, host, itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.kernel_log.device_log import DAY_S, events_of, happened, lines, per_device, reach
+from dgxcheck.checks.kernel_log.device_log import (
+    DAY_S,
+    events_of,
+    grouped,
+    happened,
+    lines,
+    nothing_logged,
+    per_device,
+    reach,
+)
 from dgxcheck.checks.placement.missing import missing, place_of
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at
@@ -53,13 +62,11 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     before = "" if not worst or now else " before this boot"
     message = f"PCIe errors logged{before}: {totals}{bits}{rate}{stuck}{reach(log)}"
     measured, expected, unit = (len(worst), 0, "errors") if worst else (daily, limit, "corrected errors")
+    evidence, fault = lines(log, worst or corrected), Fault.AER_LOGGED if worst else Fault.AER_CORRECTABLE
     if status is Status.PASS:
-        return Judgement(status, message, measured, expected, unit, lines(log, corrected))
-    return Judgement(
-        status, message, measured, expected, unit, lines(log, worst or corrected),
-        fault=Fault.AER_LOGGED if worst else Fault.AER_CORRECTABLE,
-        events=happened(worst or corrected, "pcie"),
-    )  # fmt: skip
+        return Judgement(status, message, measured, expected, unit, evidence)
+    events = happened(worst or corrected, "pcie")
+    return Judgement(status, message, measured, expected, unit, evidence, fault=fault, events=events)
 
 
 def _in_a_day(seconds: Sequence[float]) -> int:
@@ -88,16 +95,9 @@ def _slots(box: Box) -> Judged:
     gone = {event.part: event for event in events_of(log, "unplugged") if not event.past}
     for port, event in sorted(gone.items()):
         message = f"slot {event.group} below this port lost its device while the system was running{reach(log)}"
-        yield (
-            Subject(kind="pci", name=port, bdf=port),
-            Judgement(
-                Status.WARN,
-                message,
-                evidence=lines(log, [event]),
-                fault=Fault.UNPLUGGED,
-                events=happened([event], "pcie"),
-            ),
-        )
+        evidence, events = lines(log, [event]), happened([event], "pcie")
+        judgement = Judgement(Status.WARN, message, evidence=evidence, fault=Fault.UNPLUGGED, events=events)
+        yield Subject(kind="pci", name=port, bdf=port), judgement
     if not gone:
         yield HOST, Judgement(Status.PASS, f"no slot lost its device{reach(log)}")
 
@@ -108,8 +108,7 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     yield from tuple(links_at(box, at.bdf or "")) or itself(box, at, judgement)
     if any(at.bdf in _above(function) for function in box.topology.functions.values()):
         return
-    log = box.snapshot.kernel_log
-    for gpu in () if isinstance(log, Missing) else log.off_bus:
+    for gpu in box.log.off_bus:
         if any(abs(gpu.seconds - event.seconds) <= WINDOW_S for event in judgement.events):
             placed = box.topology.device(gpu.bdf)
             yield Component(kind="gpu", name=gpu_at(gpu.bdf) if placed is None else placed.name, bdf=gpu.bdf)
@@ -125,30 +124,25 @@ def _above(function: PciFunction) -> tuple[str, ...]:
 
 def _refused(box: Box) -> Judged:
     log = need(box.snapshot.kernel_log)
-    found: dict[str, list[IommuFault]] = {}
-    for event in log.iommu:
-        at = next((device for device in box.topology.devices if _is_at(device.bdf, event)), None)
-        if at is not None or not event.bdf or event.line.startswith(_OF_DRIVER):
-            bdf = event.bdf if at is None else at.bdf or ""
-            found.setdefault(bdf, []).append(event)
-    for bdf, own in sorted(found.items()):
+    placed = [(next((device for device in box.topology.devices if _is_at(device.bdf, event)), None), event)
+              for event in log.iommu]  # fmt: skip
+    found = grouped((event.bdf if at is None else at.bdf or "", event) for at, event in placed
+                    if at is not None or not event.bdf or event.line.startswith(_OF_DRIVER))  # fmt: skip
+    for bdf, own in found.items():
         only_interrupts = all(event.what == "interrupt" for event in own)
         accesses = f"{counted(len(own), 'access', 'accesses')} to memory"
         refused = counted(len(own), "interrupt") if only_interrupts else accesses
         message = f"the IOMMU refused {refused}{reach(log)}"
         by_setting = any(event.what == "memory" for event in own)
         fault, remedy = (Fault.IOMMU, "") if by_setting else (Fault.IOMMU_BLOCKED, _BLOCKED)
-        evidence = lines(log, own)
-        yield _device(box, bdf), Judgement(
-            Status.WARN, message, len(own), 0, "accesses", evidence, fault=fault, remedy=remedy
-        )  # fmt: skip
+        accesses_of = (len(own), 0, "accesses", lines(log, own))
+        yield _device(box, bdf), judged(fault, message, *accesses_of, warns=True, remedy=remedy)
     if not found and log.iommu:
         accesses, whose = counted(len(log.iommu), "access", "accesses"), log.iommu[-1].bdf
         message = f"the IOMMU refused {accesses}, the last of {whose}, no known GPU or HCA{reach(log)}"
         yield HOST, skip("no-history", message, *lines(log, log.iommu))
     elif not found:
-        nothing = f"no access that an IOMMU refused{reach(log)}"
-        yield HOST, skip("no-history", nothing) if isinstance(log.begins, Missing) else Judgement(Status.PASS, nothing)
+        yield HOST, nothing_logged(log, "no access that an IOMMU refused")
 
 
 def _is_at(bdf: str | None, fault: IommuFault) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.lost_disks import arrays_of, by_disk, lost_members, own_disks
-from dgxcheck.checks.kernel_log.device_log import events_of, lines, reach
+from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
@@ -21,29 +21,25 @@ _MAPPED = ("dm-", "md")
 
 
 def _disks(box: Box) -> Judged:
-    log = need(box.snapshot.kernel_log)
-    disks = own_disks(box)
-    found: dict[str, list[HostEvent]] = {}
-    for name, event in by_disk(box, log):
-        if disks is None or _is_own(name, disks) or event.trouble == "array":
-            found.setdefault(name, []).append(event)
-    for name, events in sorted(found.items()):
+    log, disks = need(box.snapshot.kernel_log), own_disks(box)
+    found = grouped(
+        (name, event) for name, event in by_disk(box, log) if _is_own(name, disks) or event.trouble == "array"
+    )
+    for name, events in found.items():
         yield Subject(kind="disk", name=name, bdf=None), _disk(box, log, events)
-    alarms = events_of(log, "controller")
-    for bdf in sorted({event.part for event in alarms}):
-        own = [event for event in alarms if event.part == bdf]
+    alarms = grouped((event.part, event) for event in events_of(log, "controller"))
+    for bdf, own in alarms.items():
         said = first_of([*dict.fromkeys(event.group for event in own)])
         message = f"alarms of this RAID controller: {said}{reach(log)}"
-        yield Subject(kind="disk", name=bdf, bdf=None), Judgement(
-            Status.WARN, message, len(own), 0, "alarms", lines(log, own), fault=Fault.RAID_ALARM
-        )
+        judgement = judged(Fault.RAID_ALARM, message, len(own), 0, "alarms", lines(log, own), warns=True)
+        yield Subject(kind="disk", name=bdf, bdf=None), judgement
     if not found and not alarms:
         yield HOST, Judgement(Status.PASS, f"no I/O errors of disks logged{reach(log)}")
 
 
-def _is_own(name: str, disks: set[str]) -> bool:
-    """Is it a disk, volume or array of the host, or an NVMe disk that is gone?"""
-    return name in disks or name.startswith(("nvme", *_MAPPED))
+def _is_own(name: str, disks: set[str] | None) -> bool:
+    """Is it a disk, volume or array of the host, or an NVMe disk that is gone, as far as its disks are known?"""
+    return disks is None or name in disks or name.startswith(("nvme", *_MAPPED))
 
 
 def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -62,9 +58,8 @@ def _blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     if judgement.fault is Fault.RAID_ALARM:
         yield host_part(f"RAID controller {at.name}")
         return
-    log, arrays = box.snapshot.kernel_log, arrays_of(box)
-    events = () if isinstance(log, Missing) else log.host
-    dropped = [event.part for event in events if event.trouble == "array" and event.group == at.name]
+    arrays = arrays_of(box)
+    dropped = [event.part for event in events_of(box.log, "array") if event.group == at.name]
     of = [row.name for row in arrays if not isinstance(row.members, Missing) and _has(row.members, at.name)]
     lacking = [row.name for row in arrays if at.name in lost_members(box, row)]
     for name in dict.fromkeys((*of, *dropped, *lacking)):
@@ -82,28 +77,20 @@ def _has(members: Sequence[str], disk: str) -> bool:
 
 def _file_systems(box: Box) -> Judged:
     log, disks = need(box.snapshot.kernel_log), own_disks(box)
-    found: dict[str, list[HostEvent]] = {}
-    for event in events_of(log, "file system"):
-        if disks is None or _is_own(event.part, disks):
-            found.setdefault(event.part, []).append(event)
-    for name, events in sorted(found.items()):
+    damaged = [event for event in events_of(log, "file system") if _is_own(event.part, disks)]
+    for name, events in grouped((event.part, event) for event in damaged).items():
         message = f"{counted(len(events), 'error')} of its file systems logged{reach(log)}"
-        yield (
-            Subject(kind="disk", name=name, bdf=None),
-            Judgement(Status.WARN, message, len(events), 0, "errors", lines(log, events), fault=Fault.FILE_SYSTEM),
-        )
-    servers = events_of(log, "file server")
-    silent = [event for event in servers if not event.past]
-    if servers:
-        yield HOST, _servers(log, servers, silent)
-    nothing = f"no errors of file systems logged{reach(log)}"
-    if not found and not servers:
-        unknown = isinstance(log.begins, Missing)
-        yield HOST, skip("no-history", nothing) if unknown else Judgement(Status.PASS, nothing)
+        judgement = judged(Fault.FILE_SYSTEM, message, len(events), 0, "errors", lines(log, events), warns=True)
+        yield Subject(kind="disk", name=name, bdf=None), judgement
+    if servers := events_of(log, "file server"):
+        yield HOST, _servers(log, servers)
+    elif not damaged:
+        yield HOST, nothing_logged(log, "no errors of file systems logged")
 
 
-def _servers(log: KernelLog, servers: Sequence[HostEvent], silent: Sequence[HostEvent]) -> Judgement:
+def _servers(log: KernelLog, servers: Sequence[HostEvent]) -> Judgement:
     """Those that responded again pass: a server that restarts is silent for a while."""
+    silent = [event for event in servers if not event.past]
     if not silent:
         return Judgement(Status.PASS, f"file servers did not respond for a while, and do again{reach(log)}")
     message = f"{counted(len(silent), 'file server')} stopped responding{reach(log)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import get_args
 
@@ -37,7 +37,6 @@ from dgxcheck.components.gpu_view import architecture
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, Xid
-from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, OFF_BUS, WINDOW_S, link_of, places, recovery_words
 from dgxcheck.xid.table import REMEDIES, Part, Severity, XidEntry, meaning
@@ -60,12 +59,12 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     history = [f"{counted(earlier, 'Xid')} before the last reset or driver load"] if earlier else []
     before = _of_earlier_boots(box, log, bdf)
     if not now and before is not None:
-        return before
+        return before[1]
     if not now:
         message = f"{''.join(history)}{reach(log)}"
         return Judgement(Status.PASS, message, evidence=lines(log, all_times)) if all_times else None
-    history += _words_of_boots(box, log, bdf)
-    entries = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in now}
+    history += [before[0]] if before is not None else []
+    entries = _meanings(box, bdf, now)
     entries |= contained(now, entries)
     applications = [xid for xid in now if entries[xid.number].severity == "application" and xid.number != _CLEANED_UP]
     processes = processes_of(applications)
@@ -92,36 +91,30 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     )  # fmt: skip
 
 
-def _earlier(log: KernelLog, bdf: str) -> list[EarlierXid]:
-    return [xid for xid in earlier_xids(log, bdf) if xid.number != OFF_BUS]
+def _meanings(box: Box, bdf: str, xids: Iterable[Xid | EarlierXid]) -> dict[int, XidEntry]:
+    return {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in xids}
 
 
-def _words_of_boots(box: Box, log: KernelLog, bdf: str) -> list[str]:
-    """``Xid 48 (double-bit ECC error) in 1 earlier boot of this log``, those of hardware first; none without any."""
-    every = _earlier(log, bdf)
-    entries = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in every}
-    serious = {xid.number for xid in every if xid_status(entries[xid.number], xid.text, 1) is not Status.PASS}
-    numbers = sorted(entries, key=lambda number: number not in serious)
-    words = ", ".join(f"Xid {number} ({entries[number].text})" for number in numbers)
-    return [f"{words} in {counted(len({xid.boot for xid in every}), 'earlier boot')} of this log"] if every else []
-
-
-def _of_earlier_boots(box: Box, log: KernelLog, bdf: str) -> Judgement | None:
-    """Of a GPU without an Xid in this boot: None where the boots before had none either.
+def _of_earlier_boots(box: Box, log: KernelLog, bdf: str) -> tuple[str, Judgement] | None:
+    """``Xid 48 (double-bit ECC error) in 1 earlier boot of this log``, those of hardware first, and what that is of a
+    GPU without an Xid in this boot; None where the boots before had none either.
 
     Those of hardware are watched, unless many boots have passed without one.
     """
-    every = _earlier(log, bdf)
+    every = [xid for xid in earlier_xids(log, bdf) if xid.number != OFF_BUS]
     if not every:
         return None
-    entries = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in every}
+    entries = _meanings(box, bdf, every)
     serious = [xid for xid in every if xid_status(entries[xid.number], xid.text, 1) is not Status.PASS]
+    first = {xid.number for xid in serious}
+    numbers = sorted(entries, key=lambda number: number not in first)
     boots = len({xid.boot for xid in every})
-    message = f"{', '.join(_words_of_boots(box, log, bdf))}, none since{reach(log)}"
-    evidence = of_earlier_boots(log, every)
+    words = ", ".join(f"Xid {number} ({entries[number].text})" for number in numbers)
+    words = f"{words} in {counted(boots, 'earlier boot')} of this log"
+    message, evidence = f"{words}, none since{reach(log)}", of_earlier_boots(log, every)
     if not serious or boots_since({xid.boot for xid in serious}):
-        return Judgement(Status.PASS, message, evidence=evidence)
-    return Judgement(Status.WARN, message, boots, 0, "boots", evidence, fault=Fault.XID_NOTICE)
+        return words, Judgement(Status.PASS, message, evidence=evidence)
+    return words, Judgement(Status.WARN, message, boots, 0, "boots", evidence, fault=Fault.XID_NOTICE)
 
 
 def _event(xid: Xid, entry: XidEntry) -> LogEvent:
@@ -134,15 +127,12 @@ def _event(xid: Xid, entry: XidEntry) -> LogEvent:
 def _primary(xids: Sequence[Xid], entries: Mapping[int, XidEntry], timed: bool) -> list[Xid]:
     """Those of one GPU without the NVLink errors that follow from the failure of the GPU itself."""
     within = WINDOW_S if timed else inf
-    return [
-        xid
-        for xid in xids
-        if entries[xid.number].about != "NVLink"
-        or not any(
-            "same-gpu" in places(xid.number, other.number) and abs(xid.seconds - other.seconds) <= within
-            for other in xids
-        )
-    ]
+
+    def follows(xid: Xid, other: Xid) -> bool:
+        return "same-gpu" in places(xid.number, other.number) and abs(xid.seconds - other.seconds) <= within
+
+    of_nvlinks = {number for number, entry in entries.items() if entry.about == "NVLink"}
+    return [xid for xid in xids if xid.number not in of_nvlinks or not any(follows(xid, other) for other in xids)]
 
 
 def _words(numbers: Sequence[int], events: Sequence[Xid], entries: Mapping[int, XidEntry]) -> str:
@@ -194,13 +184,10 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 def _part(box: Box, bdf: str) -> Part:
     """The part of the GPU that the most severe of its Xids since the last reset are about."""
-    log = box.snapshot.kernel_log
-    xids, timed = ((), True) if isinstance(log, Missing) else (log.xids, log.timed)
-    own = [xid for xid in xids if xid.bdf == bdf and not xid.past]
-    table = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in own}
-    entries = [
-        table[number] for number in {xid.number for xid in _primary(own, table, timed)} - {OFF_BUS, ANNOUNCES_RECOVERY}
-    ]
+    own = [xid for xid in box.log.xids if xid.bdf == bdf and not xid.past]
+    table = _meanings(box, bdf, own)
+    numbers = {xid.number for xid in _primary(own, table, box.log.timed)} - {OFF_BUS, ANNOUNCES_RECOVERY}
+    entries = [table[number] for number in numbers]
     worst = min((_SEVERITIES.index(entry.severity) for entry in entries), default=0)
     parts = {entry.about for entry in entries if _SEVERITIES.index(entry.severity) == worst}
     return next((part for part in _PARTS if part and part in parts), "")

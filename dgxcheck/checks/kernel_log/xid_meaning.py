@@ -70,9 +70,8 @@ def asked_for(entries: Iterable[tuple[XidEntry, str]]) -> tuple[Response, FaultK
     """
     pairs = [*entries]
     responses = {response_of(entry, text) for entry, text in pairs}
-    if responses & _OF_AN_END and all(
-        recovery_of(text) in _RESETS for entry, text in pairs if entry.number == ANNOUNCES_RECOVERY
-    ):
+    announced = {recovery_of(text) for entry, text in pairs if entry.number == ANNOUNCES_RECOVERY}
+    if responses & _OF_AN_END and announced <= _RESETS:
         responses.discard("recovery")
     response = most_drastic(responses)
     return response, _fault(response, pairs)
@@ -171,10 +170,10 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
     if worst is Status.PASS:
         return Judgement(worst, message, evidence=lines(log, reported))
     response = most_drastic(map(_response, reported))
+    events = tuple(LogEvent(sxid.seconds, "nvswitch", sxid.number, link_of(sxid.line)) for sxid in reported)
     return Judgement(
         worst, message, len(now), None, "SXids", lines(log, reported), fault=sxid_fault(response),
-        remedy=REMEDIES[response],
-        events=tuple(LogEvent(sxid.seconds, "nvswitch", sxid.number, link_of(sxid.line)) for sxid in reported),
+        remedy=REMEDIES[response], events=events,
     )  # fmt: skip
 
 

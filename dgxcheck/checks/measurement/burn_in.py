@@ -11,13 +11,13 @@ from dgxcheck.checks.engine.finding import BAD, Evidence, Judged, Judgement, Sta
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.measurement.compute import FAULTS
+from dgxcheck.checks.gpu.clocks import HELD_BACK
 from dgxcheck.checks.measurement.failures import skip_reason
-from dgxcheck.checks.measurement.lookup import ALL, gpu_name
+from dgxcheck.checks.measurement.lookup import ALL, gpu_name, number
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.measurement import Measurement, NotMeasured
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
@@ -49,14 +49,12 @@ class Problem(Record, kw_only=False):
 
 def judge_burn_in(box: Box) -> Judged:
     """No finding without a burn-in, which is made on request only."""
-    rows = box.snapshot.measurement
-    by_gpu = {} if isinstance(rows, Missing) else {row.a: row for row in rows if row.kind == KIND}
+    by_gpu = {row.a: row for row in rows(box.snapshot.measurement) if row.kind == KIND}
     run = by_gpu.get(ALL)
     if run is None:
         return
     if isinstance(run.value, int | float):
-        for gpu in box.gpus:
-            yield box.subject(gpu), _judge_gpu(box, gpu, by_gpu, run)
+        yield from ((box.subject(gpu), _judge_gpu(box, gpu, by_gpu, run)) for gpu in box.gpus)
     yield HOST, _judge_run(box, run)
 
 
@@ -65,7 +63,7 @@ def _judge_run(box: Box, run: Measurement) -> Judgement:
         return _not_measured(run)
     stopped, detail = run.more.get("stopped"), str(run.more.get("detail"))
     evidence = (_evidence(run, stopped),)
-    asked = _number(run.more.get("asked"))
+    asked = number(run.more.get("asked"))
     message = f"{duration(run.value)} of {duration(asked or 0.0)} under load"
     if stopped is None:
         return Judgement(Status.PASS, message, run.value, asked, "s", evidence)
@@ -83,7 +81,7 @@ def _judge_gpu(box: Box, gpu: Device, by_gpu: Mapping[str, Measurement], run: Me
     row = by_gpu.get(str(gpu.bdf))
     stopped = run.more.get("stopped")
     if gpu.bdf is not None and run.more.get("gpu") == gpu.bdf:
-        message = f"load stopped after {duration(_number(run.value) or 0.0)}: {run.more.get('detail')}"
+        message = f"load stopped after {duration(number(run.value) or 0.0)}: {run.more.get('detail')}"
         remedy = _COOLING if stopped in _SLOWDOWN_REASONS else ""
         fault = _STOPS.get(str(stopped), Fault.BURN_IN)
         return Judgement(Status.FAIL, message, evidence=(_evidence(row or run, stopped),), remedy=remedy, fault=fault)
@@ -96,7 +94,7 @@ def _judge_gpu(box: Box, gpu: Device, by_gpu: Mapping[str, Measurement], run: Me
     if problems:
         worst = problems[0]
         message = "; ".join(problem.text for problem in problems)
-        return Judgement(worst.status, message, _number(row.more.get("wrong")), evidence=evidence,
+        return Judgement(worst.status, message, number(row.more.get("wrong")), evidence=evidence,
                          remedy=worst.remedy, fault=worst.fault)  # fmt: skip
     if not row.more.get("cycles"):
         if stopped is not None:
@@ -109,7 +107,7 @@ def _problems(box: Box, gpu: Device, row: Measurement, by_gpu: Mapping[str, Meas
     """All that is wrong with one GPU under load."""
     more = row.more
     yield from _wrong_data(box, row, by_gpu)
-    if (errors := _number(more.get("dbe"))) is not None and errors > 0:
+    if (errors := number(more.get("dbe"))) is not None and errors > 0:
         message = f"{counted(int(errors), 'uncorrected memory error')} under load"
         yield Problem(Status.FAIL, Fault.ECC_UNCORRECTED, message)
     yield from _broken_load(box, row, by_gpu)
@@ -134,9 +132,9 @@ def _wrong_data(box: Box, row: Measurement, by_gpu: Mapping[str, Measurement]) -
 def _wrong_words(row: Measurement) -> dict[str, float]:
     """Wrong words by turn of the load."""
     by_turn = row.more.get("wrong_in")
-    counts = {turn: _number(count) or 0.0 for turn, count in by_turn.items()} if isinstance(by_turn, dict) else {}
+    counts = {turn: number(count) or 0.0 for turn, count in by_turn.items()} if isinstance(by_turn, dict) else {}
     positive = {turn: count for turn, count in counts.items() if count > 0}
-    rest = (_number(row.more.get("wrong")) or 0.0) - sum(positive.values())
+    rest = (number(row.more.get("wrong")) or 0.0) - sum(positive.values())
     return positive | ({"memory": rest} if rest > 0 else {})
 
 
@@ -160,9 +158,9 @@ def _held_back(box: Box, more: Mapping[str, Any]) -> Iterator[Problem]:
     """Clocks held down for too much of the time, by the first reason alone: 0x8 is set along with the others."""
     shares = more.get("throttled")
     warn, fail = (box.settings.limit(f"measure.slowdown-{word}") for word in ("warn", "fail"))
-    samples = _number(more.get("looks"))
-    for name, fault in FAULTS.items():
-        percent = 100 * (_number(shares.get(name)) or 0.0) if isinstance(shares, dict) else 0.0
+    samples = number(more.get("looks"))
+    for name, fault in HELD_BACK.values():
+        percent = 100 * (number(shares.get(name)) or 0.0) if isinstance(shares, dict) else 0.0
         if percent > warn and (samples is None or percent * samples / 100 >= _FEWEST_SAMPLES):
             status = Status.FAIL if percent > fail and not name.startswith("software") else Status.WARN
             yield Problem(status, fault, f"{name} {percent:.3g} % of the time", _COOLING)
@@ -172,7 +170,7 @@ def _held_back(box: Box, more: Mapping[str, Any]) -> Iterator[Problem]:
 def _bandwidth_drift(box: Box, more: Mapping[str, Any]) -> Iterator[Problem]:
     drifts = more.get("drift")
     for kind, ends in drifts.items() if isinstance(drifts, dict) else ():
-        first, last = (_number(end) for end in ends) if isinstance(ends, list) and len(ends) == 2 else (None, None)
+        first, last = (number(end) for end in ends) if isinstance(ends, list) and len(ends) == 2 else (None, None)
         if kind == "compute" or first is None or last is None or first <= 0:
             continue
         if 100 * (1 - last / first) > box.settings.limit("measure.drift"):
@@ -195,12 +193,12 @@ def _low_clock(box: Box, gpu: Device, row: Measurement, by_gpu: Mapping[str, Mea
 def _median_clock(row: Measurement) -> float | None:
     """MHz"""
     clocks = row.more.get("sm_clock")
-    return _number(clocks.get("median")) if isinstance(clocks, dict) else None
+    return number(clocks.get("median")) if isinstance(clocks, dict) else None
 
 
 def _summary(row: Measurement) -> str:
     more = row.more
-    clock, celsius, watts = _median_clock(row), _number(more.get("temperature_max")), _number(more.get("power_max"))
+    clock, celsius, watts = _median_clock(row), number(more.get("temperature_max")), number(more.get("power_max"))
     cycles = more.get("cycles")
     parts = [
         f"{duration(row.number or 0.0)} under load, no wrong words in {cycles} cycle{'' if cycles == 1 else 's'}",
@@ -227,7 +225,3 @@ def _not_measured(row: Measurement) -> Judgement:
 
 def _evidence(row: Measurement, value: Any) -> Evidence:
     return Evidence(f"measure {KIND} {row.a}", value)
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -38,7 +38,7 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
     if (failure := without_figure(box, row)) is not None:
         return failure
     wrong = row.more.get("wrong")
-    if isinstance(wrong, int) and not isinstance(wrong, bool) and wrong > 0:
+    if isinstance(wrong, int) and wrong is not True and wrong > 0:
         message = f"{label(box, row)}: {counted(wrong, 'wrong value')}"
         return Judgement(Status.FAIL, message, wrong, 0, "values", (evidence(row),), fault=Fault.WRONG_DATA)
     if row.number is None:
@@ -66,11 +66,8 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
 def _collapses(box: Box, row: Measurement) -> Judgement | None:
     """A figure at the largest size far below one at a smaller size: bandwidth grows with the size, or stays."""
     sizes = row.more.get("sizes")
-    rates = [
-        (rate, size)
-        for size, _, _, rate in (each for each in (sizes if isinstance(sizes, list) else ()) if _is_row(each))
-        if size < (_largest(sizes) or 0.0)
-    ]
+    measured = [each for each in (sizes if isinstance(sizes, list) else ()) if _is_row(each)]
+    rates = [(rate, size) for size, _, _, rate in measured if size < (_largest(sizes) or 0.0)]
     if not rates or row.number is None:
         return None
     best, size = max(rates)

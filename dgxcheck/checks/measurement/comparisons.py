@@ -149,7 +149,11 @@ def unless_link_explains(box: Box, row: Measurement, judgement: Judgement | None
     if slowest is None or isinstance(slowest, Missing):
         return judgement
     hop, gbs = slowest
-    reduced = _reduced(box, row, expected.value, gbs) if has_reference(box, row) else _derived(box, row, line)
+    if has_reference(box, row):
+        reduced = _reduced(box, row, expected.value, gbs)
+    else:
+        by_path = derived(box, row, line)
+        reduced = None if by_path is None else by_path.value
     if reduced is None or reduced >= expected.value:
         return judgement
     if value < reduced * expected.warn_below / 100:
@@ -183,11 +187,6 @@ def _lanes(box: Box) -> LineRate:
         return with_lanes(hop, width)
 
     return gbs
-
-
-def _derived(box: Box, row: Measurement, line: LineRate) -> float | None:
-    figure = derived(box, row, line)
-    return None if figure is None else figure.value
 
 
 def _reduced(box: Box, row: Measurement, expected: float, gbs: float) -> float | None:

@@ -10,7 +10,7 @@ from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike
 from dgxcheck.checks.measurement.expectations import far_below, quantity
 from dgxcheck.checks.measurement.failures import without_figure
 from dgxcheck.checks.measurement.host_copies import per_gpu
-from dgxcheck.checks.measurement.lookup import Figures, device, evidence
+from dgxcheck.checks.measurement.lookup import Figures, device, evidence, number
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.gpu_readings import GpuPower
@@ -21,13 +21,6 @@ from dgxcheck.topology.model import Device
 
 POWER_CAP, CLOCK_SETTING = 0x4, 0x2
 """``nvmlClocksEventReasonSwPowerCap``, ``..ApplicationsClocksSetting``: faults only where a GPU is slower for them."""
-FAULTS = {
-    "power brake": Fault.POWER_BRAKE,
-    "hardware thermal slowdown": Fault.THERMAL_SLOWDOWN,
-    "hardware slowdown": Fault.HARDWARE_SLOWDOWN,
-    "software thermal slowdown": Fault.THERMAL_SLOWDOWN,
-}
-"""By name of the reason, the one that says most first: 0x8 is set along with the others."""
 
 
 def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str, FaultKind] | None:
@@ -36,20 +29,15 @@ def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str
     ``power``: the GPU's. A power limit is a setting to blame only where it is below its default: a GPU that reaches the
     default limit at lower clocks than its siblings needs more power than they do. ``can_lock``: from Volta on.
     """
-    bit = slowdown(mask)
-    if bit:
-        return HELD_BACK[bit], FAULTS[HELD_BACK[bit]]
+    if bit := slowdown(mask):
+        return HELD_BACK[bit]
     if mask & POWER_CAP:
-        if not isinstance(power, Missing) and _is_lowered(power):
+        limit, default = (0, 0) if isinstance(power, Missing) else (power.enforced_limit_mw, power.default_limit_mw)
+        if isinstance(limit, int) and isinstance(default, int) and limit < default:
             return "lowered power limit reached", Fault.POWER_CAPPED
         return "power limit reached, which was not lowered", Fault.POWER_REACHED
     setting = "application or locked clocks" if can_lock else "application clocks"
     return (setting, Fault.CLOCKS_LOWERED) if mask & CLOCK_SETTING else None
-
-
-def _is_lowered(power: GpuPower) -> bool:
-    limit, default = power.enforced_limit_mw, power.default_limit_mw
-    return isinstance(limit, int) and isinstance(default, int) and limit < default
 
 
 ID = "measure.compute"
@@ -63,11 +51,11 @@ def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
     if row.number is None:
         return skip("not-recorded", "no figure", evidence(row))
     alike = [other for other in gpus_alike(box, figures, row) if other.number and other.how == row.how]
-    message = f"{quantity(row.number, row.unit)}{_at_clock(row)}"
+    clock = _clock(row)
+    message = f"{quantity(row.number, row.unit)}{'' if clock is None else f' at {clock:g} MHz'}"
     if (far := _far_below_peak(box, row)) is not None:
         share, peak = far
-        held = _held_back(box, figures, row) or _ceiling(box, row)
-        reason, fault = ("", Fault.SLOW) if held is None else (f"; clocks held down: {held[0]}", held[1])
+        reason, fault = _held_back(box, figures, row)
         message = f"{message}, less than {share:g} % of the {quantity(peak, row.unit)} of the GPU model{reason}"
         return Judgement(Status.FAIL, message, row.number, peak, row.unit, (evidence(row),), fault=fault)
     if len(alike) < FEWEST:
@@ -106,16 +94,16 @@ def _reason(
         at = f" at {median(clocks):g} MHz"
     elif alike:
         return "", Fault.SLOW
-    held = _held_back(box, figures, row) or _ceiling(box, row)
-    return (at, Fault.SLOW) if held is None else (f"{at}; clocks held down: {held[0]}", held[1])
+    reason, fault = _held_back(box, figures, row)
+    return f"{at}{reason}", fault
 
 
-def _held_back(box: Box, figures: Figures, row: Measurement) -> tuple[str, FaultKind] | None:
+def _held_back(box: Box, figures: Figures, row: Measurement) -> tuple[str, FaultKind]:
     load = figures.get("under-load", row.a)
     mask = load.more.get("reasons") if load is not None else None
-    if not isinstance(mask, int) or isinstance(mask, bool):
-        return None
-    return held_back(mask, box.gpu(row.a).power, can_lock_clocks(box, row.a))
+    known = mask if isinstance(mask, int) and mask is not True else 0
+    held = held_back(known, box.gpu(row.a).power, can_lock_clocks(box, row.a)) or _ceiling(box, row)
+    return ("", Fault.SLOW) if held is None else (f"; clocks held down: {held[0]}", held[1])
 
 
 def _ceiling(box: Box, row: Measurement) -> tuple[str, FaultKind] | None:
@@ -135,14 +123,8 @@ def _highest(box: Box, gpu: Device) -> int | None:
 
 def _clock(row: Measurement) -> float | None:
     """MHz"""
-    clock = row.more.get("clock_mhz")
-    is_valid = isinstance(clock, int | float) and not isinstance(clock, bool) and 0 < clock < 1e6
-    return float(clock) if is_valid and isinstance(clock, int | float) else None
-
-
-def _at_clock(row: Measurement) -> str:
-    clock = _clock(row)
-    return "" if clock is None else f" at {clock:g} MHz"
+    clock = number(row.more.get("clock_mhz"))
+    return clock if clock is not None and 0 < clock < 1e6 else None
 
 
 def judge_throughput(box: Box) -> Judged:

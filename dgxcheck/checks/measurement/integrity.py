@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip
 from dgxcheck.checks.engine.wording import counted, extended
 from dgxcheck.checks.measurement.checks import BY_NVLINK, BY_PCIE, UNUSED
 from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure
@@ -16,6 +16,7 @@ from dgxcheck.checks.measurement.lookup import (
     gpu_name,
     label,
     link_between,
+    number,
     pair_subject,
     pairs,
 )
@@ -23,7 +24,6 @@ from dgxcheck.checks.peer_access.cuda import blocker
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MIB
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 
 _METHODS = {"ce": "copy engine", "sm": "stores of a kernel", "ping-pong": "two kernels that wait for each other"}
@@ -38,15 +38,14 @@ def judge_integrity(box: Box, figures: Figures, row: Measurement) -> Judgement:
         return skip("not-recorded", f"{label(box, row)}: no figure", evidence(row))
     route = _route(box, row)
     checked = _checked(row)
-    if not wrong and row.more.get("timed_out") is not True:
-        message = f"{route}no wrong words{checked and f' in {checked}'}"
-        return Judgement(Status.PASS, message, 0, 0, "words", (evidence(row),))
-    if wrong:
-        where = f"{checked and f' in {checked}'}{_methods(row)}{_first(row)}"
-        message = f"{route}{counted(int(wrong), 'wrong word')}{where}"
-    else:
-        message = f"{route}handshake of two kernels timed out{checked and f' after {checked}'}"
-    return Judgement(Status.FAIL, message, wrong, 0, "words", (evidence(row),), fault=Fault.WRONG_DATA)
+    timed_out = not wrong and row.more.get("timed_out") is True
+    in_all = checked and f" {'after' if timed_out else 'in'} {checked}"
+    result = f"{counted(int(wrong), 'wrong word')}{in_all}{_methods(row)}{_first(row)}"
+    if not wrong:
+        result = f"{'handshake of two kernels timed out' if timed_out else 'no wrong words'}{in_all}"
+    bad = bool(wrong) or timed_out
+    measured = wrong if bad else 0
+    return judged(Fault.WRONG_DATA, f"{route}{result}", measured, 0, "words", (evidence(row),), fails=bad)
 
 
 def _route(box: Box, row: Measurement) -> str:
@@ -61,12 +60,8 @@ def _methods(row: Measurement) -> str:
     by = row.more.get("by")
     if not isinstance(by, dict):
         return ""
-    bad = [f"{count} by {_METHODS.get(method, method)}" for method, count in by.items() if _is_positive(count)]
+    bad = [f"{count} by {_METHODS.get(method, method)}" for method, count in by.items() if (number(count) or 0) > 0]
     return f" ({', '.join(bad)})" if bad else ""
-
-
-def _is_positive(count: Json) -> bool:
-    return isinstance(count, int | float) and not isinstance(count, bool) and count > 0
 
 
 def _first(row: Measurement) -> str:
@@ -77,8 +72,8 @@ def _first(row: Measurement) -> str:
 def _checked(row: Measurement) -> str:
     """``64 MiB``; empty where it is not known."""
     checked = row.more.get("checked")
-    is_valid = isinstance(checked, int) and not isinstance(checked, bool) and 0 < checked < 1 << 60
-    return f"{checked / MIB:g} MiB" if is_valid and isinstance(checked, int) else ""
+    is_size = isinstance(checked, int) and checked is not True and 0 < checked < 1 << 60
+    return f"{checked / MIB:g} MiB" if is_size and isinstance(checked, int) else ""
 
 
 def judge_memory(box: Box) -> Judged:

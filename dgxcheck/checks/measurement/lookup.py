@@ -233,6 +233,11 @@ def pairs(box: Box, figures: Figures, kinds: Sequence[str]) -> list[tuple[str, s
     return sorted(((a, b) for a, b in ordered), key=lambda pair: (ids.index(pair[0]), ids.index(pair[1])))
 
 
+def number(value: object) -> float | None:
+    """A number in what else is recorded of a measurement; None for anything else."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def evidence(row: Measurement) -> Evidence:
     """The fact as a recording has it."""
     value = row.value

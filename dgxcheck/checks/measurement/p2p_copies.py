@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.checks.measurement.comparisons import (
     below_class,
@@ -64,15 +64,12 @@ def judge_p2p_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
         other_way = figures.get("p2p", row.b, row.a)
         bad = bad or slower_than(box, row, other_way, "measure.symmetry", "the other way")
     if p2p_on:
-        return bad or _below_its_like(box, figures, row) or expected or plain_pass(box, row)
-    near = staged_in_a_socket(box, figures, row)
-    bad = bad or below_class(box, row, near, "measure.directions", "of pairs within one NUMA node")
+        alike = pairs_alike(figures, row)
+        bad = bad or below_class(box, row, alike, "measure.symmetry", "of pairs with the same links")
+    else:
+        near = staged_in_a_socket(box, figures, row)
+        bad = bad or below_class(box, row, near, "measure.directions", "of pairs within one NUMA node")
     return bad or expected or plain_pass(box, row)
-
-
-def _below_its_like(box: Box, figures: Figures, row: Measurement) -> Judgement | None:
-    alike = pairs_alike(figures, row)
-    return below_class(box, row, alike, "measure.symmetry", "of pairs with the same links")
 
 
 def _staged(figures: Figures, row: Measurement) -> Measurement | None:
@@ -137,14 +134,10 @@ def _slower_with_p2p(box: Box, figures: Figures, tried: list[IdPair]) -> list[tu
             continue
         compared += 1
         low = [pair for pair in both if is_slower(box, *pair, "measure.symmetry")]
-        if low and not any(has_reference(box, row) and _is_low(box, row) for row, _ in both):
+        by_reference = (against_expected(box, row) for row, _ in both if has_reference(box, row))
+        if low and all(each is None or each.status is Status.PASS for each in by_reference):
             slower.append(min(low, key=lambda pair: pair[0].number or 0))
     return slower if len(slower) >= FEWEST and len(slower) == compared else []
-
-
-def _is_low(box: Box, row: Measurement) -> bool:
-    judgement = against_expected(box, row)
-    return judgement is not None and judgement.status is not Status.PASS
 
 
 def _all_slower(box: Box, slower: list[tuple[Measurement, Measurement]]) -> Judgement:
@@ -179,10 +172,9 @@ def judge_latency(box: Box, figures: Figures, row: Measurement) -> Judgement:
     facts = (evidence(row), evidence(off))
     limit = off.number * box.settings.limit("measure.p2p-latency") / 100
     message = f"{figure_text(box, row)}, with P2P off {quantity(off.number, off.unit)}"
-    if row.number <= limit:
-        return Judgement(Status.PASS, message, row.number, round(limit, 3), row.unit, facts)
-    message = f"{message}: peer access is not in use"
-    return Judgement(Status.WARN, message, row.number, round(limit, 3), row.unit, facts, fault=Fault.SLOW)
+    unused = row.number > limit
+    message += ": peer access is not in use" if unused else ""
+    return judged(Fault.SLOW, message, row.number, round(limit, 3), row.unit, facts, warns=unused)
 
 
 def _method(row: Measurement) -> str:
@@ -195,9 +187,8 @@ def judge_latencies(box: Box) -> Judged:
     figures = given(measured_figures(box, LATENCY))
     tried = pairs(box, figures, ("latency",))
     for a, b in tried:
-        judgement = combined(
-            box, [(row, judge_latency(box, figures, row)) for row in figures.each_way("latency", a, b)]
-        )
+        rows = figures.each_way("latency", a, b)
+        judgement = combined(box, [(row, judge_latency(box, figures, row)) for row in rows])
         link = link_between(box, a, b)
         if judgement.status is Status.WARN and link is not None and link.nvlinks:
             judgement = replace(judgement, remedy=_BY_NVLINK)

@@ -27,7 +27,7 @@ from dgxcheck.components.locate import (
 )
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import rows
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_between
 
@@ -72,10 +72,8 @@ def peer_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Comp
         yield from _nvlinks(box, a, b)
     else:
         yield from blocking_settings(box, a, b)
-        hops = hops_between(a, b, box.topology.functions)
-        for hop in rows(hops):
-            if not hop.skip_reason:
-                yield link_of(box, hop)
+        hops = rows(hops_between(a, b, box.topology.functions))
+        yield from (link_of(box, hop) for hop in hops if not hop.skip_reason)
         if link.pci == "SOC":
             nodes = sorted(str(gpu.numa_node) for gpu in pair)
             yield Component(kind="socket-interconnect", name=f"NUMA nodes {' and '.join(nodes)}")
@@ -117,10 +115,8 @@ def collective(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Com
 
 def _is_over_network(box: Box, subject: Subject) -> bool:
     """Is the finding about a collective over several hosts, whose bandwidth is that of the network between them?"""
-    rows = box.snapshot.measurement
-    return not isinstance(rows, Missing) and any(
-        f"{row.a} {row.b}" == " ".join(subject.part.split()[:2]) and over_network(box, row) for row in rows
-    )
+    of = " ".join(subject.part.split()[:2])
+    return any(f"{row.a} {row.b}" == of and over_network(box, row) for row in rows(box.snapshot.measurement))
 
 
 def nccl_or_nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -14,7 +14,7 @@ from dgxcheck.checks.measurement.expectations import figure_text, plain_pass, qu
 from dgxcheck.checks.measurement.failures import measured_figures, no_figure
 from dgxcheck.checks.measurement.lookup import Figures, evidence
 from dgxcheck.checks.network.hcas import nics
-from dgxcheck.checks.network.ports import gbit_per_s, port_subject, ports
+from dgxcheck.checks.network.ports import gbit_per_s, listed_ports, port_subject
 from dgxcheck.components.component import Component
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
@@ -34,8 +34,8 @@ def judge_rdma(box: Box, figures: Figures, row: Measurement) -> Judgement:
     if row.more.get("memory") is not None:
         return runs_differ(box, row) or plain_pass(box, row)
     directions = 2 if row.kind.endswith("-both") else 1
-    nic = next((each for each in nics(box) if each.name == row.a), None)
-    port = None if nic is None else _port_gbs(box, nic)
+    nic = _nic(box, row.a)
+    port = _port_gbs(box, row.a)
     value = (row.number or 0) / directions
     judged: Judgement | None = None
     if nic is not None and port is not None:
@@ -53,7 +53,7 @@ def judge_rdma(box: Box, figures: Figures, row: Measurement) -> Judgement:
         judged = Judgement(
             Status.PASS, message, row.number, round(expected * directions, 3), row.unit, (evidence(row),)
         )  # fmt: skip
-    alike = [] if port is None else [each for each in figures.of_kinds(row.kind) if _rate_of(box, each) == port]
+    alike = [] if port is None else [each for each in figures.of_kinds(row.kind) if _port_gbs(box, each.a) == port]
     bad = runs_differ(box, row) or below_class(box, row, alike, "measure.symmetry", "of ports with the same rate")
     return bad or judged or plain_pass(box, row)
 
@@ -66,21 +66,19 @@ def _path_gbs(box: Box, nic: Device, line: LineRate, least: bool = True) -> floa
     return min(readable) if len(readable) == len(bounds) else None
 
 
-def _rate_of(box: Box, row: Measurement) -> float | None:
-    nic = next((each for each in nics(box) if each.name == row.a), None)
-    return None if nic is None else _port_gbs(box, nic)
+def _nic(box: Box, name: str) -> Device | None:
+    return next((each for each in nics(box) if each.name == name), None)
 
 
-def _port_gbs(box: Box, nic: Device) -> float | None:
+def _port_gbs(box: Box, name: str) -> float | None:
     """GB/s of the HCA's fastest port that is up; None where none is known to be."""
-    listed = ports(box)
-    own = [] if isinstance(listed, Judgement) else [port for device, port in listed if device.name == nic.name]
-    rates = [rate for port in own if isinstance(rate := gbit_per_s(port), float)]
+    own = () if _nic(box, name) is None else listed_ports(box)
+    rates = [rate for device, port in own if device.name == name and isinstance(rate := gbit_per_s(port), float)]
     return max(rates, default=0.0) / 8 or None
 
 
 def _subject(box: Box, name: str) -> Subject:
-    nic = next((each for each in nics(box) if each.name == name), None)
+    nic = _nic(box, name)
     return Subject(kind="hca", name=name, bdf=None if nic is None else nic.bdf)
 
 
@@ -98,8 +96,7 @@ def judge_hcas(box: Box) -> Judged:
 def hca_or_port(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """The HCA, or its ports that are up: cable, switch port and the other host are at their other end."""
     yield component_of(box, subject)
-    listed = ports(box)
-    for device, port in () if isinstance(listed, Judgement) else listed:
+    for device, port in listed_ports(box):
         if device.name == subject.name and gbit_per_s(port):
             at = port_subject(device, port)
             yield Component(kind="port", name=at.name, bdf=at.bdf)

@@ -44,7 +44,7 @@ def _alone(box: Box) -> list[Device]:
 
 
 def _number(box: Box, key: str, noun: str) -> Judgement:
-    number, gpus = (box.choice.number(each) if box.choice is not None else None for each in (key, "gpu.count"))
+    number, gpus = box.number(key), box.number("gpu.count")
     if number is None or gpus is None or len(box.topology.gpus) != gpus.value:
         return skip("no-reference", "no reference number of such functions")
     if guest(box) is not None or in_container(box):
@@ -69,10 +69,6 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         yield Component(kind="slot", name="", part="missing DMA function")
 
 
-def _missing_bridge(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield Component(kind="slot", name="", part="missing NVSwitch bridge")
-
-
 def _switch_ports(box: Box) -> Judged:
     if not rows(bridges(box)):
         yield HOST, skip("not-supported", "no adapter leads to NVSwitches")
@@ -94,13 +90,7 @@ def _port(box: Box, port: IbPort) -> Judgement:
         return Judgement(Status.PASS, f"no new errors {how}", 0, 0, "errors")
     by_name = ", ".join(f"{file.partition('/')[2]} {more}" for file, more in many.items())
     message = f"{counted(total, 'new error')} {how} on the port to the NVSwitches: {by_name}"
-    return Judgement(
-        Status.WARN, message, total, 0, "errors", evidence_of(port, many, counts), fault=Fault.NVSWITCH_PORT
-    )
-
-
-def _switches(box: Box, at: object, judgement: Judgement) -> tuple[Component, ...]:
-    return (NVSWITCHES,)
+    return judged(Fault.NVSWITCH_PORT, message, total, 0, "errors", evidence_of(port, many, counts), warns=True)
 
 
 CHECKS = (
@@ -123,7 +113,7 @@ CHECKS = (
         " Manager guide, NVLink Subnet Manager",
         remedy="search dmesg for mlx5_core and pcieport lines of that function and the log of Fabric Manager for NVLSM",
         judge=per_host(lambda box: _number(box, "nvlink.bridges", "functions towards NVSwitches")),
-        blames=_missing_bridge,
+        blames=lambda box, at, judgement: (Component(kind="slot", name="", part="missing NVSwitch bridge"),),
     ),
     Check(
         id="nvlink.switch-port",
@@ -134,7 +124,7 @@ CHECKS = (
         remedy="read the NVLink Subnet Manager's log (journalctl -u nvidia-fabricmanager); the link is on the baseboard"
         " and has no cable",
         judge=_switch_ports,
-        blames=_switches,
+        blames=lambda box, at, judgement: (NVSWITCHES,),
         counters=True,
     ),
 )

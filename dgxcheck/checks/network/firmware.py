@@ -8,36 +8,37 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, none_here, subject
 from dgxcheck.checks.siblings.compare import Odd, compared
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.lazy_pattern import LazyPattern
 
 _OF_ALL = "firmware of HCAs"
+_RECOVER = (
+    "burn the firmware image of its board (mstflint -d {} -i IMAGE burn), then cold power cycle; replace the adapter if"
+    " it stays in flash recovery"
+)
 _NUMBERS = LazyPattern(r"\d+(\.\d+)+", ".", flags=re.ASCII)
 
 
 def _firmware(box: Box) -> Judged:
     for function in in_flash_recovery(box):
-        yield Subject(kind="hca", name=function.bdf, bdf=function.bdf), Judgement(
-            Status.FAIL, "in flash recovery: the adapter runs no firmware", fault=Fault.HCA_FLASH_RECOVERY,
-            evidence=(Evidence(pci_file(function.bdf, "device"), f"{function.device:#06x}"),),
-            remedy=f"burn the firmware image of its board (mstflint -d {function.bdf} -i IMAGE burn), then cold power"
-            " cycle; replace the adapter if it stays in flash recovery",
-        )  # fmt: skip
+        bdf, evidence = function.bdf, (Evidence(pci_file(function.bdf, "device"), f"{function.device:#06x}"),)
+        message, remedy = "in flash recovery: the adapter runs no firmware", _RECOVER.format(bdf)
+        judgement = judged(Fault.HCA_FLASH_RECOVERY, message, evidence=evidence, fails=True, remedy=remedy)
+        yield Subject(kind="hca", name=bdf, bdf=bdf), judgement
     devices = hcas(box)
     if isinstance(devices, Missing):
         yield HOST, none_here(devices)
-        return
     odd = compared(box, ["hca"], IbDevice.fw_ver).odd
-    for device in devices:
+    for device in rows(devices):
         at = subject(device)
-        yield at, ruled(_version, device, next(iter(odd.get(at, ())), None), devices)
+        yield at, ruled(_version, device, next(iter(odd.get(at, ())), None), rows(devices))
 
 
 def _newest(device: IbDevice, devices: Sequence[IbDevice]) -> tuple[str, list[IbDevice]] | None:
@@ -88,8 +89,7 @@ def _version(device: IbDevice, among: Odd | None, devices: Sequence[IbDevice]) -
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The firmware of the adapter; where several are older than another one, that of the adapters together."""
-    devices = hcas(box)
-    listed = [] if isinstance(devices, Missing) else devices
+    listed = rows(hcas(box))
     device = next((each for each in listed if each.name == at.name), None)
     newest = None if device is None else _newest(device, listed)
     if newest is not None and len(newest[1]) > 1 and judgement.expected == newest[0]:

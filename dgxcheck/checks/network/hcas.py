@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.driver.bound import without_rdma_device
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, per_host
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
 from dgxcheck.checks.engine.wording import first_of
@@ -25,7 +23,7 @@ from dgxcheck.checks.placement.placement import (
     without_place,
     wrong_gpus,
 )
-from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.component import host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.infiniband import IbDevice
@@ -55,11 +53,10 @@ adapters (0262 and 0263 are a ConnectX-4 Lx)."""
 
 def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
     """InfiniBand and RoCE devices without virtual functions, and without those that lead to NVSwitches."""
-    devices = box.snapshot.infiniband
-    if isinstance(devices, Missing):
-        return devices
-    names = _bridge_names(box)
-    return tuple(device for device in devices if device.is_vf is not True and device.name not in names)
+    devices, names = box.snapshot.infiniband, _bridge_names(box)
+    return devices if isinstance(devices, Missing) else tuple(
+        device for device in devices if device.is_vf is not True and device.name not in names
+    )  # fmt: skip
 
 
 def bridges(box: Box) -> tuple[IbDevice, ...] | Missing:
@@ -109,15 +106,14 @@ def in_flash_recovery(box: Box) -> list[PciFunction]:
 
 def _not_started(box: Box) -> list[PciFunction]:
     """Adapters without an InfiniBand device whose driver gave up, by the kernel log."""
-    log = box.snapshot.kernel_log
-    trouble = {} if isinstance(log, Missing) else {event.bdf: event.trouble for event in log.hcas if not event.past}
+    trouble = {event.bdf: event.trouble for event in box.log.hcas if not event.past}
     listed = {device.bdf for device in _listed(box)}
     functions = box.topology.functions.values()
     return [each for each in functions if trouble.get(each.bdf) == "not started" and each.bdf not in listed]
 
 
 def _number(box: Box) -> Judgement:
-    number = box.choice.number("network.hcas") if box.choice else None
+    number = box.number("network.hcas")
     if number is None:
         return skip("no-reference", "no reference number of HCAs")
     if why := host_limits.hcas_hidden(box):
@@ -127,12 +123,8 @@ def _number(box: Box) -> Judgement:
     few = _gpus_short_of_hcas(box)
     on_pci = without_rdma_device(box)
     not_started = [function for function in _not_started(box) if function not in (*in_flash_recovery(box), *on_pci)]
-    total = (
-        f"{present} of {expected:g} HCAs found"
-        if present <= expected
-        else f"{present} HCAs found, {expected:g} expected"
-    )
-    message = f"{total} ({names})"
+    more = f"{present} HCAs found, {expected:g} expected"
+    message = f"{more if present > expected else f'{present} of {expected:g} HCAs found'} ({names})"
     if not_started:
         message += f"; {first_of([function.bdf for function in not_started])} did not start (kernel.hca)"
     if on_pci:
@@ -140,9 +132,7 @@ def _number(box: Box) -> Judgement:
     if few:
         message += f"; too few behind the PCIe switch of {', '.join(gpu.name for gpu in few)}"
     bad = present + len(not_started) + len(on_pci) < expected or bool(few)
-    evidence = (Evidence(INFINIBAND, names),)
-    fault = Fault.HCA_MISSING if bad else None
-    return Judgement(Status.FAIL if bad else Status.PASS, message, present, expected, "HCAs", evidence, fault=fault)
+    return judged(Fault.HCA_MISSING, message, present, expected, "HCAs", (Evidence(INFINIBAND, names),), fails=bad)
 
 
 def _gpus_short_of_hcas(box: Box) -> list[Device]:
@@ -160,11 +150,6 @@ def _gpus_short_of_hcas(box: Box) -> list[Device]:
     least = min(sum(wiring.to_hcas.get(pci, 0) for pci in NEAR) for wiring in profile.wiring)
     matrix = box.topology.matrix()
     return [gpu for gpu in gpus if sum(matrix[gpu.name, nic.name].pci in NEAR for nic in adapters) < least]
-
-
-def _missing_hca(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield missing(box, "HCA")
-    yield from missing_socket(box)
 
 
 def _placement(box: Box) -> Judged:
@@ -188,26 +173,19 @@ def _placement(box: Box) -> Judged:
         return
     for nic in adapters:
         place, classes_text = Subject(kind="hca", name=nic.name, bdf=nic.bdf), reached[nic]
-        if nic in wrong_hcas.devices:
-            message = f"misplaced: {classes_text} to GPUs; unlike {profile.title}{other(wrong_hcas)}"
-            yield place, Judgement(
-                Status.WARN, message, classes_text, evidence=(evidence[nic],), fault=Fault.MISPLACED
-            )  # fmt: skip
-        else:
-            right = Judgement(Status.PASS, f"to GPUs: {classes_text}", classes_text, evidence=(evidence[nic],))
-            yield place, _not_placed(nic) or right
+        wrong_one = nic in wrong_hcas.devices
+        message = f"misplaced: {classes_text} to GPUs; unlike {profile.title}{other(wrong_hcas)}"
+        message = message if wrong_one else f"to GPUs: {classes_text}"
+        judgement = judged(Fault.MISPLACED, message, classes_text, evidence=(evidence[nic],), warns=wrong_one)
+        nowhere = skip("not-visible", "no PCI function behind it") if nic.bdf is None else without_place(nic)
+        yield place, judgement if wrong_one else nowhere or judgement
 
 
 def _path(nic: Device) -> str:
     return nic.path.reason if isinstance(nic.path, Missing) else "/".join(nic.path)
 
 
-def _not_placed(nic: Device) -> Judgement | None:
-    return skip("not-visible", "no PCI function behind it") if nic.bdf is None else without_place(nic)
-
-
-def _slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield host_part("placement of HCAs") if at.kind == "host" else component_of(box, at, "slot")
+_OF_ALL = host_part("placement of HCAs")
 
 
 CHECKS = (
@@ -221,7 +199,7 @@ CHECKS = (
         remedy="look for the adapter in lspci -d 15b3: and in the kernel log; if it is listed, load its driver"
         " (modprobe mlx5_ib); if not, reboot, then cold power cycle, then reseat it",
         judge=per_host(_number),
-        blames=_missing_hca,
+        blames=lambda box, at, judgement: (missing(box, "HCA"), *missing_socket(box)),
     ),
     Check(
         id="network.hca-placement",
@@ -231,6 +209,6 @@ CHECKS = (
         source="the profile's wiring; PCI classes from the paths under /sys/devices",
         remedy="move the adapter to the slot behind the PCIe switch of its GPUs",
         judge=_placement,
-        blames=_slot,
+        blames=lambda box, at, judgement: (_OF_ALL if at.kind == "host" else component_of(box, at, "slot"),),
     ),
 )

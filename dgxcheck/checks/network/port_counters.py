@@ -10,11 +10,11 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, as_evide
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, flood, rate
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.network.ports import fabric, file_of, name_of, per_port_growth, ports
+from dgxcheck.checks.network.ports import fabric, file_of, listed_ports, name_of, per_port_growth
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import DOWNED, RECEIVER, IbPort, counter_row
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.nature import Fact
 from dgxcheck.survey import Snapshot
 
@@ -25,6 +25,8 @@ _FOLDERS = ("counters", "hw_counters")
 _AT_BOOT = 10
 """Times the limit that a total since boot may have: peers that came and went, a fabric that was set up."""
 PROGRAM = "program"
+_NOT_BEFORE = skip("no-history", "its counters were not read before")
+_NO_COUNTERS = skip("not-supported", "the port has none of these counters")
 _PARTICULAR: Mapping[str, tuple[FaultKind, str]] = {
     PROGRAM: (
         Fault.PROGRAM_ERROR, "find the program whose work requests fail (rdma statistic qp show link DEVICE/PORT, the"
@@ -66,32 +68,30 @@ def _counts(port: IbPort, picked: Picked) -> Counts:
     }  # fmt: skip
 
 
-def _row(file: str) -> Fact:
-    return counter_row(file.partition("/")[2])
-
-
 def _name(file: str) -> str:
     return file.partition("/")[2]
 
 
+def _row(file: str) -> Fact:
+    return counter_row(_name(file))
+
+
 def _port(snapshot: Snapshot, port: IbPort) -> IbPort | None:
-    for device in need(snapshot.ib_ports):
-        if device.device == port.device and not isinstance(device.ports, Missing):
-            return next((other for other in device.ports if other.port == port.port), None)
-    return None
+    own = (other for device in need(snapshot.ib_ports) if device.device == port.device for other in rows(device.ports))
+    return next((other for other in own if other.port == port.port), None)
 
 
 def grown_of(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, int], Counts] | Judgement:
     """New events by file, those that grew alone, and the new counts; the skip where nothing can be compared."""
     later, earlier = _port(growth.new, port), _port(growth.old, port)
     if later is None or earlier is None:
-        return skip("no-history", "its counters were not read before")
+        return _NOT_BEFORE
     for folder in _FOLDERS:
         if isinstance(gap := getattr(later, folder), Missing) and not _counts(later, picked):
             return unjudged(gap)
     new, old = _counts(later, picked), _counts(earlier, picked)
     if new and not old:
-        return skip("no-history", "its counters were not read before")
+        return _NOT_BEFORE
     events: dict[str, int] = {}
     unread: dict[str, Judgement] = {}
     for file in [file for file in new if file in old]:
@@ -106,9 +106,7 @@ def grown_of(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, in
     if unread and not any(events.values()) and (hidden or not events):
         return next(iter(unread.values()))
     most_first = sorted(events.items(), key=lambda item: (_name(item[0]) != DOWNED, -item[1]))
-    return ({file: more for file, more in most_first if more}, new) if events else skip(
-        "not-supported", "the port has none of these counters"
-    )  # fmt: skip
+    return ({file: more for file, more in most_first if more}, new) if events else _NO_COUNTERS
 
 
 def _of_link(box: Box, growth: Growth, port: IbPort) -> Judgement:
@@ -122,18 +120,13 @@ def _of_link(box: Box, growth: Growth, port: IbPort) -> Judgement:
     hourly = rate(most, growth, HOUR_S)
     steady = growth.seconds >= HOUR_S and hourly >= box.settings.limit("network.errors")
     often = hourly >= box.settings.limit("network.errors-warn")
-    status = Status.PASS if most < MIN_EVENTS else Status.FAIL if steady else Status.WARN if often else Status.PASS
-    if f"counters/{DOWNED}" in events:
-        status = Status.FAIL
+    many, down = most >= MIN_EVENTS, f"counters/{DOWNED}" in events
     total = sum(events.values())
-    by_name = ", ".join(f"{_name(file)} {more}{_saturated(file, new)}" for file, more in events.items())
-    message = f"{counted(total, 'new error')} {growth.how}: {by_name}"
-    fault = None if status is Status.PASS else Fault.PORT_ERRORS
-    return Judgement(status, message, total, 0, "errors", evidence_of(port, events, new), fault=fault)
-
-
-def _saturated(file: str, new: Counts) -> str:
-    return " (saturated)" if new[file] == _row(file).more.get("ceiling") else ""
+    saturated = {file: " (saturated)" for file in events if new[file] == _row(file).more.get("ceiling")}
+    by_name = ", ".join(f"{_name(file)} {more}{saturated.get(file, '')}" for file, more in events.items())
+    message, evidence = f"{counted(total, 'new error')} {growth.how}: {by_name}", evidence_of(port, events, new)
+    warns, fails = many and often, down or (many and steady)
+    return judged(Fault.PORT_ERRORS, message, total, 0, "errors", evidence, warns=warns, fails=fails)
 
 
 def evidence_of(port: IbPort, files: Iterable[str], new: Counts) -> tuple[Evidence, ...]:
@@ -148,18 +141,16 @@ def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
     if not events:
         return Judgement(Status.PASS, f"no new retransmissions, timeouts or discards {growth.how}", 0, 0, "errors")
     limits = {file: box.settings.limit(str(_row(file).more["limit"])) for file in events}
-    bad = [
-        file for file, more in events.items() if more >= MIN_EVENTS and rate(more, growth, HOUR_S) >= limits[file]
-    ]  # fmt: skip
+    many = [file for file, more in events.items() if more >= MIN_EVENTS]
+    bad = [file for file in many if rate(events[file], growth, HOUR_S) >= limits[file]]
     shown = bad or [*events]
     worst = max(shown, key=lambda file: events[file] / max(limits[file], 1))
     by_name = ", ".join(f"{_name(file)} {events[file]}" for file in shown)
     message = f"{by_name} {growth.how} ({limits[worst]:g} an hour{' of each' if len(shown) > 1 else ''} allowed)"
     hourly, evidence = rate(events[worst], growth, HOUR_S), evidence_of(port, events, new)
     fault, remedy = _blamed(bad)
-    return judged(
-        fault, message, round(hourly, 2), limits[worst], "an hour", evidence, warns=bool(bad), remedy=remedy
-    )  # fmt: skip
+    figures = (round(hourly, 2), limits[worst], "an hour")
+    return judged(fault, message, *figures, evidence, warns=bool(bad), remedy=remedy)
 
 
 def _link_total(box: Box, port: IbPort) -> Judgement | None:
@@ -172,9 +163,8 @@ def _transport_total(box: Box, port: IbPort) -> Judgement | None:
 
     def limit(row: Fact) -> float:
         name = str(row.more["limit"])
-        return box.settings.limit("network.transport-total") if name == "network.transport" else (
-            _AT_BOOT * box.settings.limit(name)
-        )  # fmt: skip
+        by_name = name != "network.transport"
+        return _AT_BOOT * box.settings.limit(name) if by_name else box.settings.limit("network.transport-total")
 
     return _total(box, port, lambda row: of_others(row) and row.more.get("blames") != PROGRAM, limit)
 
@@ -196,8 +186,7 @@ def _total(box: Box, port: IbPort, picked: Picked, limit: Callable[[Fact], float
 
 def _elsewhere(box: Box, port: IbPort, file: str, picked: Picked) -> Iterator[int]:
     """The same counter of the other ports; looked up only where ``flood`` asks."""
-    listed = ports(box)
-    for _, other in [] if isinstance(listed, Judgement) else listed:
+    for _, other in listed_ports(box):
         if name_of(other) != name_of(port) and isinstance(count := _counts(other, picked).get(file), int):
             yield count
 

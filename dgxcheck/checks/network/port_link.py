@@ -9,6 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.checks.network.ports import (
     LEAST,
@@ -25,7 +26,7 @@ from dgxcheck.checks.network.ports import (
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.infiniband import IbDevice, IbPort, IbRate
-from dgxcheck.facts.missing import Gap, Missing, need
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 
 _LINK_TYPES = {"InfiniBand": 1, "Ethernet": 2}
 """Of mlxconfig's LINK_TYPE_P1 and LINK_TYPE_P2."""
@@ -36,22 +37,16 @@ def _layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice
     evidence = (Evidence(file_of(port, "link_layer"), own),)
     usual = odd_link_layer(box, device, port, listed)
     if usual is not None:
-        message = f"link layer {own}, others {usual}; HCAs of its kind"
-        return Judgement(
-            Status.WARN, message, own, usual, evidence=evidence, fault=Fault.LINK_LAYER,
-            remedy=_set_link_type(device, port, usual),
-        )  # fmt: skip
-    others = len(twins(box, device, port, listed))
-    if others < LEAST:
+        message, remedy = f"link layer {own}, others {usual}; HCAs of its kind", _set_link_type(device, port, usual)
+        return judged(Fault.LINK_LAYER, message, own, usual, evidence=evidence, warns=True, remedy=remedy)
+    if len(twins(box, device, port, listed)) < LEAST:
         return skip("no-reference", f"link layer {own}; too few HCAs of its kind to compare with", *evidence)
     return Judgement(Status.PASS, f"link layer {own}", own, own, evidence=evidence)
 
 
 def _set_link_type(device: IbDevice, port: IbPort, layer: str) -> str:
-    if layer not in _LINK_TYPES or isinstance(device.bdf, Missing):
-        return ""
-    command = f"mlxconfig -d {device.bdf} set LINK_TYPE_P{port.port}={_LINK_TYPES[layer]}"
-    return f"unless this was intended: {command}"
+    command = f"mlxconfig -d {device.bdf} set LINK_TYPE_P{port.port}={_LINK_TYPES.get(layer)}"
+    return f"unless this was intended: {command}" if layer in _LINK_TYPES and isinstance(device.bdf, str) else ""
 
 
 def _identity(box: Box) -> Judged:
@@ -73,35 +68,27 @@ def _of_hca(box: Box, device: IbDevice) -> Judgement:
         if not zeros or pci is None or pci.vendor != MELLANOX:
             return unjudged(device.node_guid)
         evidence = (Evidence(f"{where}/node_guid", device.node_guid.reason),)
-        message = "node GUID is all zeros"
-        return Judgement(Status.WARN, message, evidence=evidence, fault=Fault.HCA_IDENTITY)
-    number = need(_port_count(box, device))
-    usual = _usual_ports(box, device)
+        return judged(Fault.HCA_IDENTITY, "node GUID is all zeros", evidence=evidence, warns=True)
+    number, usual = need(_port_count(box, device)), _usual_ports(box, device)
+    fewer = usual is not None and number < usual
     evidence = (Evidence(f"{where}/ports", number),)
-    message = f"{number} {'port' if number == 1 else 'ports'}"
-    if usual is not None and number < usual:
-        message += f", {usual} on the other HCAs of its kind"
-    elif number:
-        return Judgement(Status.PASS, message, number, usual, "ports", evidence)
-    return Judgement(Status.FAIL, message, number, usual or 1, "ports", evidence, fault=Fault.HCA_IDENTITY)
+    message = counted(number, "port") + (f", {usual} on the other HCAs of its kind" if fewer else "")
+    due = usual if number and not fewer else usual or 1
+    return judged(Fault.HCA_IDENTITY, message, number, due, "ports", evidence, fails=fewer or not number)
 
 
 def _port_count(box: Box, device: IbDevice) -> int | Missing:
-    rows = box.snapshot.ib_ports
-    if isinstance(rows, Missing):
-        return rows
+    read = box.snapshot.ib_ports
     unrecorded = Missing(Gap.UNRECORDED, f"/sys/class/infiniband/{device.name}/ports")
-    found = next((row.ports for row in rows if row.device == device.name), unrecorded)
-    return found if isinstance(found, Missing) else len(found)
+    found = next((row.ports for row in rows(read) if row.device == device.name), unrecorded)
+    return read if isinstance(read, Missing) else found if isinstance(found, Missing) else len(found)
 
 
 def _usual_ports(box: Box, device: IbDevice) -> int | None:
     """The number of ports that most other HCAs in its role have; None with fewer than two of them."""
-    devices, own = hcas(box), role(box, device)
-    others = [] if isinstance(devices, Missing) or own is None else [
-        other for other in devices if other is not device and role(box, other) == own
-    ]  # fmt: skip
-    counts = [count for other in others if isinstance(count := _port_count(box, other), int)]
+    own, others = role(box, device), [other for other in rows(hcas(box)) if other is not device]
+    alike = [other for other in others if own is not None and role(box, other) == own]
+    counts = [count for other in alike if isinstance(count := _port_count(box, other), int)]
     usual, count = Counter(counts).most_common(1)[0] if counts else (0, 0)
     return usual if len(counts) > 1 and 2 * count > len(counts) else None
 
@@ -130,17 +117,11 @@ def expected_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[I
     """Gbit/s, and whose rate that is: the profile's for the first port of a card, else that of ports in its place; 0 if
     none of these is up.
     """
-    number = box.choice.number("network.rate") if box.choice else None
+    number, place = box.number("network.rate"), position_of(device, port)
     if number is not None and is_first(device, port):
         return number.value, " (reference machine)"
-    rates = [
-        each.rate.gbit_per_s
-        for other, each in listed
-        if position_of(other, each) == position_of(device, port)
-        and each.link_layer == port.link_layer
-        and each.state in UP
-        and isinstance(each.rate, IbRate)
-    ]
+    alike = [each for other, each in listed if position_of(other, each) == place and each.link_layer == port.link_layer]
+    rates = [each.rate.gbit_per_s for each in alike if each.state in UP and isinstance(each.rate, IbRate)]
     return max(rates, default=0.0), " (ports of the same kind)"
 
 

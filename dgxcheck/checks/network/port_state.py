@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.network.ports import (
     LEAST,
     UP,
     fabric,
     file_of,
     is_first,
+    listed_ports,
     name_of,
     odd_link_layer,
     port_subject,
@@ -29,12 +30,15 @@ from dgxcheck.facts.missing import Missing, need
 _DOWN = (PortState.DOWN, PortState.NOP)
 _LAST_LID = 0xBFFF
 """Of a single port; those above are of multicast."""
+_TO_FIND = (
+    "look for the HCA of this port (ibstat, lspci -d 15b3:, the kernel log); if the port was renamed or removed,"
+    " correct the configuration"
+)
 
 
 def of_the_profile(box: Box) -> list[IbPort]:
     """The ports that the profile's rate is for, without those that were never meant to be up."""
-    listed = ports(box)
-    pairs = [] if isinstance(listed, Judgement) else listed
+    pairs = listed_ports(box)
     return [port for device, port in pairs if is_first(device, port) and not _not_in_use(box, device, port, pairs)]
 
 
@@ -55,12 +59,8 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
     if idle:
         return f"{kind} that no configuration lists"
     up = sum(each.state in UP for _, each in others)  # a port without a cable polls; somebody switched this one off
-    return "switched off, and no configuration lists it" if _is_off(box, port) and 2 * up <= len(others) else ""
-
-
-def _is_off(box: Box, port: IbPort) -> bool:
-    """Is a port disabled that no reference machine says to be up?"""
-    return port.phys_state is PhysState.DISABLED and (box.choice is None or box.choice.number("network.rate") is None)
+    off = port.phys_state is PhysState.DISABLED and box.number("network.rate") is None
+    return "switched off, and no configuration lists it" if off and 2 * up <= len(others) else ""
 
 
 def _was_up(port: IbPort) -> bool:
@@ -85,19 +85,15 @@ def _is_configured(box: Box, port: IbPort) -> bool:
 
 
 def _state(box: Box) -> Judged:
-    listed = ports(box)
-    pairs = [] if isinstance(listed, Judgement) else listed
+    pairs = listed_ports(box)
     names = {name_of(port) for _, port in pairs}
-    for name in box.settings.ports:
-        if name not in names:
-            yield Subject(kind="port", name=name, bdf=None), Judgement(
-                Status.FAIL, f"no such port; {box.settings.path} lists it", fault=Fault.PORT_MISSING,
-                evidence=(Evidence(f"/sys/class/infiniband/{name.replace('/', '/ports/')}", "absent"),),
-                remedy="look for the HCA of this port (ibstat, lspci -d 15b3:, the kernel log); if the port was renamed"
-                " or removed, correct the configuration",
-            )  # fmt: skip
-    if isinstance(listed, Judgement):
-        yield HOST, listed
+    for name in [name for name in box.settings.ports if name not in names]:
+        evidence = (Evidence(f"/sys/class/infiniband/{name.replace('/', '/ports/')}", "absent"),)
+        message = f"no such port; {box.settings.path} lists it"
+        judgement = judged(Fault.PORT_MISSING, message, evidence=evidence, fails=True, remedy=_TO_FIND)
+        yield Subject(kind="port", name=name, bdf=None), judgement
+    if isinstance(none := ports(box), Judgement):
+        yield HOST, none
     for device, port in pairs:
         configured, why = _is_configured(box, port), _not_in_use(box, device, port, pairs)
         odd = odd_link_layer(box, device, port, pairs) is not None
@@ -119,38 +115,24 @@ def _port_state(box: Box, device: IbDevice, port: IbPort, configured: bool, not_
     fault = _fault(port)
     if fault is Fault.NO_SUBNET_MANAGER:
         message += ": no subnet manager configured it"
-    elif _is_unplugged(box, device, port):
+    elif any(each.trouble == "unplugged" and each.bdf == device.bdf and not each.past for each in box.log.hcas):
         message += ": no cable or transceiver is plugged in"
-    status = Status.FAIL if configured else Status.WARN
-    remedy = _remedy(fault, device, port)
-    return Judgement(status, message, state.name, "ACTIVE", evidence=evidence, remedy=remedy, fault=fault)
-
-
-def _is_unplugged(box: Box, device: IbDevice, port: IbPort) -> bool:
-    """By the last that the driver logged of its module."""
-    log = box.snapshot.kernel_log
-    return not isinstance(log, Missing) and any(
-        event.trouble == "unplugged" and event.bdf == device.bdf and not event.past for event in log.hcas
-    )
+    now, remedy = (message, state.name, "ACTIVE", "", evidence), _remedy(fault, device, port)
+    return judged(fault, *now, warns=True, fails=configured, remedy=remedy)
 
 
 def _addressed(
     device: IbDevice, port: IbPort, state: PortState, message: str, evidence: tuple[Evidence, ...]
 ) -> Judgement:
     """Of a port that is up: on InfiniBand it has a LID, and knows that of its subnet manager."""
-    nothing = [
-        (name, words)
-        for name, lid, words in (("lid", port.lid, "has no LID"), ("sm_lid", port.sm_lid, "has no subnet manager"))
-        if lid == 0
-    ]
-    if port.link_layer != "InfiniBand" or not nothing:
+    lids = {"lid": (port.lid, "has no LID"), "sm_lid": (port.sm_lid, "has no subnet manager")}
+    nothing = {name: words for name, (lid, words) in lids.items() if lid == 0 and port.link_layer == "InfiniBand"}
+    if not nothing:
         return Judgement(Status.PASS, message, state.name, "ACTIVE", evidence=evidence)
-    fault = Fault.NO_SUBNET_MANAGER
-    return Judgement(
-        Status.WARN, f"{message} but {' and '.join(words for _, words in nothing)}", state.name, "ACTIVE",
-        evidence=(*evidence, *(Evidence(file_of(port, name), "0x0") for name, _ in nothing)),
-        remedy=_remedy(fault, device, port), fault=fault,
-    )  # fmt: skip
+    message, fault = f"{message} but {' and '.join(nothing.values())}", Fault.NO_SUBNET_MANAGER
+    evidence = (*evidence, *(Evidence(file_of(port, name), "0x0") for name in nothing))
+    remedy = _remedy(fault, device, port)
+    return judged(fault, message, state.name, "ACTIVE", evidence=evidence, warns=True, remedy=remedy)
 
 
 def _fault(port: IbPort) -> FaultKind:
@@ -164,8 +146,9 @@ def _fault(port: IbPort) -> FaultKind:
 
 def _remedy(fault: FaultKind, device: IbDevice, port: IbPort) -> str:
     if fault is Fault.NO_SUBNET_MANAGER:
-        manager = "check that a subnet manager runs, on a node or in a switch (sminfo through an ACTIVE port of that"
-        " fabric)"
+        manager = (
+            "check that a subnet manager runs, on a node or in a switch (sminfo through an ACTIVE port of that fabric)"
+        )
         virtual = port.state in _DOWN and (device.is_vf is True or isinstance(device.is_vf, Missing))
         policy = (
             "; if this is a virtual function, also its state and GUIDs on the host (ip link set DEV vf N state auto)"
@@ -192,9 +175,8 @@ def port_or_subnet_manager(box: Box, at: Subject, judgement: Judgement) -> Itera
 
 def _without_subnet_manager(box: Box) -> bool:
     """Do most InfiniBand ports with a link lack one? Adapters for storage may be in a fabric of their own."""
-    listed = ports(box)
-    every = [] if isinstance(listed, Judgement) else [port for _, port in listed]
-    linked = [port for port in every if port.link_layer == "InfiniBand" and port.state not in _DOWN]
+    every = listed_ports(box)
+    linked = [port for _, port in every if port.link_layer == "InfiniBand" and port.state not in _DOWN]
     with_state = [port for port in linked if isinstance(port.state, PortState)]
     lacking = [port for port in with_state if port.state not in UP or port.sm_lid == 0]
     return len(lacking) > 1 and 2 * len(lacking) > len(linked)

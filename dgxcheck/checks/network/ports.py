@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from functools import lru_cache
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
-from dgxcheck.checks.engine.check import ruled
+from dgxcheck.checks.engine.check import Judge, ruled
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, given, skip
 from dgxcheck.checks.engine.growth import is_short
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
@@ -26,19 +26,20 @@ def ports(
     box: Box, adapters: Callable[[Box], tuple[IbDevice, ...] | Missing] = hcas
 ) -> list[tuple[IbDevice, IbPort]] | Judgement:
     """The ports of all HCAs without virtual functions, never empty; or the skip that stands for them."""
-    devices, rows = adapters(box), box.snapshot.ib_ports
+    devices, read = adapters(box), box.snapshot.ib_ports
     if isinstance(devices, Missing):
         return none_here(devices)
-    if isinstance(rows, Missing):
-        return none_here(rows)
+    if isinstance(read, Missing):
+        return none_here(read)
     by_name = {device.name: device for device in devices}
-    listed = [
-        (by_name[row.device], port)
-        for row in rows
-        if row.device in by_name and not isinstance(row.ports, Missing)
-        for port in row.ports
-    ]
+    listed = [(by_name[row.device], port) for row in read if row.device in by_name for port in rows(row.ports)]
     return listed or _NO_PORTS
+
+
+def listed_ports(box: Box) -> list[tuple[IbDevice, IbPort]]:
+    """The same; none where a skip stands for them."""
+    listed = ports(box)
+    return [] if isinstance(listed, Judgement) else listed
 
 
 def gbit_per_s(port: IbPort) -> float | Missing:
@@ -138,7 +139,6 @@ def odd_link_layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[
     return usual if usual != port.link_layer and 4 * count >= 3 * len(layers) else None
 
 
-Judge = Callable[[Box], Judged]
 PortRule = Callable[[Box, IbDevice, IbPort, list[tuple[IbDevice, IbPort]]], Judgement]
 """The last are all ports, for those that are compared with their twins."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, NO_EARLIER_READING, counter_growth, flood, is_short
 from dgxcheck.checks.engine.wording import counted
@@ -29,10 +29,7 @@ NVLINK_ERROR = 74
 def _errors(box: Box) -> Judged:
     for gpu in box.gpus:
         unavailable = gpu_unavailable(box, gpu)
-        if unavailable is not None:
-            yield box.subject(gpu), unavailable
-        else:
-            yield from _of_gpu(box, gpu)
+        yield from _of_gpu(box, gpu) if unavailable is None else ((box.subject(gpu), unavailable),)
 
 
 def _of_gpu(box: Box, gpu: Device) -> Judged:
@@ -72,17 +69,16 @@ def _totals(box: Box, gpu: Device) -> dict[int, Judgement]:
             since = flood(box, count, others, limit, DAY_S) if isinstance(count, int) else None
             if since is not None:
                 message = f"link {row.link}: {counted(count, f'{name} error')} {since} ({limit:g} per day allowed)"
-                found[row.link] = Judgement(
-                    Status.WARN, message, count, limit, "errors", (_asked(row, name),), fault=Fault.NVLINK_ERRORS
-                )
+                facts = (count, limit, "errors", (_asked(row, name),))
+                found[row.link] = judged(Fault.NVLINK_ERRORS, message, *facts, warns=True)
     return found
 
 
 def _asked(row: NvLinkErrors, name: str) -> Evidence:
-    field = (NVLINK5_ERRORS | NVLINK5_BER).get(name)
-    if field is not None:
-        return answered(getattr(row, name), "nvmlDeviceGetFieldValues", row.bdf, row.link, field)
-    return answered(getattr(row, name), "nvmlDeviceGetNvLinkErrorCounter", row.bdf, row.link, LINK_ERRORS.index(name))
+    fields = NVLINK5_ERRORS | NVLINK5_BER
+    function = "nvmlDeviceGetFieldValues" if name in fields else "nvmlDeviceGetNvLinkErrorCounter"
+    number = fields[name] if name in fields else LINK_ERRORS.index(name)
+    return answered(getattr(row, name), function, row.bdf, row.link, number)
 
 
 def _of_nvlink_5(box: Box, row: NvLinkErrors) -> Judgement | None:
@@ -92,9 +88,7 @@ def _of_nvlink_5(box: Box, row: NvLinkErrors) -> Judgement | None:
         rate = getattr(row, name)
         if isinstance(rate, float) and rate > limit:
             message = f"link {row.link}: {name.replace('_ber', ' bit error rate')} {rate:g} (limit {limit:g})"
-            return Judgement(
-                Status.FAIL, message, rate, limit, "errors a bit", (_asked(row, name),), fault=Fault.NVLINK_ERRORS
-            )
+            return judged(Fault.NVLINK_ERRORS, message, rate, limit, "errors a bit", (_asked(row, name),), fails=True)
     for name, status, word in zip(_RECOVERIES, (Status.FAIL, Status.WARN), ("failed", "succeeded"), strict=True):
         count = getattr(row, name)
         if isinstance(count, int) and count:
@@ -124,10 +118,7 @@ def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkError
     recoveries = events.get("recovery", 0)
     xid = _xid_74(box, new.bdf) if recoveries else None
     crc = max((events.get(name, 0) for name in CRC), default=0) / max(growth.seconds, 1.0)
-    failed = (
-        xid is not None or recoveries >= box.settings.limit("nvlink.recoveries")
-        or crc >= box.settings.limit("nvlink.crc")
-    )  # fmt: skip
+    many = recoveries >= box.settings.limit("nvlink.recoveries") or crc >= box.settings.limit("nvlink.crc")
     evidence = tuple(_asked(new, name) for name in errors)
     total = sum(errors.values())
     by_counter = ", ".join(f"{name} {more}" for name, more in errors.items())
@@ -137,17 +128,14 @@ def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkError
     if xid is not None:
         message += "; Xid 74 of this GPU in the kernel log"
         evidence += (xid,)
-    status = Status.FAIL if failed else Status.WARN
-    return Judgement(status, message, total, 0, "errors", evidence, fault=Fault.NVLINK_ERRORS)
+    failed = xid is not None or many
+    return judged(Fault.NVLINK_ERRORS, message, total, 0, "errors", evidence, warns=True, fails=failed)
 
 
 def _xid_74(box: Box, bdf: str) -> Evidence | None:
     """The last NVLink error that the driver logged for this GPU since its reset or the driver load."""
-    log = box.snapshot.kernel_log
-    if isinstance(log, Missing):
-        return None
-    lines = [xid.line for xid in log.xids if xid.bdf == bdf and xid.number == NVLINK_ERROR and not xid.past]
-    return Evidence(log.where, lines[-1]) if lines else None
+    lines = [xid.line for xid in box.log.xids if xid.bdf == bdf and xid.number == NVLINK_ERROR and not xid.past]
+    return Evidence(box.log.where, lines[-1]) if lines else None
 
 
 CHECKS = (

@@ -28,7 +28,7 @@ MOST = 6
 """Pairs that may differ before the graph counts as that of another machine."""
 
 
-class GraphComparison(Record):
+class GraphComparison(Record, kw_only=False):
     """NVLinks per pair that is joined in this machine or in its reference machine."""
 
     links: Mapping[DevicePair, int]
@@ -73,8 +73,7 @@ def severity(box: Box, gpu: Device) -> Status:
     """Warn only, where the reference machine was guessed from the GPUs alone; but from A100 on every board for
     NVSwitches has all its links wired, in whoever's machine."""
     guessed = box.choice is not None and box.choice.how == "gpus"
-    board = box.board(gpu)
-    wired = board is not None and "nvlinks" in board.numbers and (architecture(box, gpu.bdf or "") or 0) >= AMPERE
+    wired = box.board_number(gpu, "nvlinks") is not None and (architecture(box, gpu.bdf or "") or 0) >= AMPERE
     return Status.WARN if guessed and (not wired or guest(box) is not None) else Status.FAIL
 
 
@@ -90,9 +89,7 @@ def compare_graph(box: Box, ends: Mapping[str, End], reference: Reference) -> Gr
     links = {(gpus[i], gpus[j]): rows[i][j] for i, j in places}
     expected = {(gpus[i], gpus[j]): wanted[labels[i]][labels[j]] for i, j in places}
     joined = [pair for pair in links if links[pair] or expected[pair]]
-    return GraphComparison(
-        links={pair: links[pair] for pair in joined}, expected={pair: expected[pair] for pair in joined}
-    )
+    return GraphComparison(*({pair: each[pair] for pair in joined} for each in (links, expected)))
 
 
 def _labels(rows: Rows, wanted: Rows, most: int) -> tuple[int, ...] | None:
@@ -181,8 +178,7 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
 
 def _all_up(box: Box, gpu: Device, up: int, others: Sequence[int], evidence: tuple[Evidence, ...]) -> Judgement | None:
     """Every link that is shown is up; None where the model, or another GPU of it, has more: the text is cut."""
-    board = box.board(gpu)
-    number = board.numbers.get("nvlinks") if board is not None else None
+    number = box.board_number(gpu, "nvlinks")
     due = max([*others, int(number.value) if number is not None else 0])
     if not up or up < due:
         return None

@@ -27,11 +27,10 @@ def _matrix(box: Box) -> Judged:
     stated = box.snapshot.stated
     if isinstance(stated, Missing) or not stated.labels:
         return
-    own = _of_box(box, stated)
-    if own:
-        yield HOST, _against(stated, own)
-        return
     names = {name: device.name for name in stated.names if (device := box.topology.device(name)) is not None}
+    if own := _of_box(box, stated, names):
+        yield HOST, _against(own)
+        return
     counts = _counts(stated, names)
     order = [names.get(name, name) for name in stated.names]
     gpus = sorted({name for pair in counts for name in pair}, key=order.index)
@@ -52,9 +51,8 @@ def _counts(stated: NvidiaSmiTopo, names: Mapping[str, str]) -> dict[frozenset[s
     return found
 
 
-def _of_box(box: Box, stated: NvidiaSmiTopo) -> dict[IdPair, tuple[str, str]]:
+def _of_box(box: Box, stated: NvidiaSmiTopo, names: Mapping[str, str]) -> dict[IdPair, tuple[str, str]]:
     """By pair: the matrix's label, and the box's own; only pairs of which both are known."""
-    names = {name: device.name for name in stated.names if (device := box.topology.device(name)) is not None}
     links = box.topology.matrix() if names else {}
     found: dict[IdPair, tuple[str, str]] = {}
     for (a, b), label in stated.labels.items():
@@ -65,7 +63,7 @@ def _of_box(box: Box, stated: NvidiaSmiTopo) -> dict[IdPair, tuple[str, str]]:
     return found
 
 
-def _against(stated: NvidiaSmiTopo, own: Mapping[IdPair, tuple[str, str]]) -> Judgement:
+def _against(own: Mapping[IdPair, tuple[str, str]]) -> Judgement:
     differing = {tuple(sorted(pair)): labels for pair, labels in own.items() if labels[0] != labels[1]}
     if not differing:
         return Judgement(Status.PASS, "the imported matrix shows what the box reports", 0, 0, "pairs")
@@ -82,7 +80,8 @@ def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judgement:
     meshed = [gpu for gpu, links in peers.items() if sum(count > 0 for count in links) > 1]
     without = [gpu for gpu, links in peers.items() if not any(links)]
     if without and len(meshed) >= FEWEST and len(meshed) > len(without):
-        message = f"{', '.join(without)} {_has(without)} no NVLink, {counted(len(meshed), 'other GPU')} have some"
+        has = "has" if len(without) == 1 else "have"
+        message = f"{', '.join(without)} {has} no NVLink, {counted(len(meshed), 'other GPU')} have some"
         evidence = (Evidence(WHERE, {gpu: sum(peers[gpu]) for gpu in gpus}),)
         return Judgement(Status.FAIL, message, 0, None, "links", evidence, fault=Fault.NVLINK_DOWN)
     pairs = {(a, b): counts[frozenset((a, b))] for a, b in combinations(gpus, 2)}
@@ -94,10 +93,6 @@ def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judgement:
         evidence = (Evidence(WHERE, ", ".join(shown)),)
         return Judgement(Status.WARN, message, min(fewer.values()), usual, "links", evidence, fault=Fault.NVLINK_DOWN)
     return Judgement(Status.PASS, "every GPU of the imported matrix has the NVLinks that the others have")
-
-
-def _has(names: list[str]) -> str:
-    return "has" if len(names) == 1 else "have"
 
 
 CHECKS = (

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.check import Check, per_host, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, judged, skip
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_nvswitch, missing_nvswitches
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import need
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import PCI_DEVICES
 
@@ -25,8 +23,7 @@ def nvswitches(box: Box) -> list[PciFunction]:
 
 
 def _number(box: Box) -> Judgement:
-    if isinstance(box.snapshot.pci, Missing):
-        return need(box.snapshot.pci)
+    need(box.snapshot.pci)
     if guest(box) is not None or in_container(box):
         return skip("not-visible", "a guest or container sees only the NVSwitches assigned to it")
     present, expected = nvswitches(box), _expected(box)
@@ -36,32 +33,22 @@ def _number(box: Box) -> Judgement:
         return skip("no-reference" if present else "not-supported", why)
     wanted = max(int(expected or 0), len(present) + len(lost))
     evidence = (Evidence(PCI_DEVICES, ", ".join(function.bdf for function in present) or "none"),)
-    if len(present) >= wanted:
-        return Judgement(
-            Status.PASS, counted(len(present), "NVSwitch", "NVSwitches"), len(present), wanted, "NVSwitches", evidence
-        )
-    message = f"{len(present)} of {counted(wanted, 'NVSwitch', 'NVSwitches')} found on PCI"
+    short = len(present) < wanted
+    message = counted(len(present), "NVSwitch", "NVSwitches")
+    if short:
+        message = f"{len(present)} of {counted(wanted, 'NVSwitch', 'NVSwitches')} found on PCI"
     if lost:
         message += f"; NVLinks lead to {', '.join(lost)}, which {'is' if len(lost) == 1 else 'are'} not there"
-    return Judgement(Status.FAIL, message, len(present), wanted, "NVSwitches", evidence, fault=Fault.NVSWITCH_MISSING)
+    return judged(Fault.NVSWITCH_MISSING, message, len(present), wanted, "NVSwitches", evidence, fails=short)
 
 
 def _expected(box: Box) -> int | float | None:
     """The profile's number; of a machine that is known by its GPUs alone only where it has NVSwitches at all."""
-    number = box.choice.number("nvlink.switches") if box.choice is not None else None
+    number, gpus = box.number("nvlink.switches"), box.number("gpu.count")
     guessed = box.choice is not None and box.choice.how == "gpus"
-    return None if number is None or (guessed and not _same_machine(box)) else number.value
-
-
-def _same_machine(box: Box) -> bool:
-    """As many GPUs as the reference machine has, and NVSwitches: boards of fewer GPUs have fewer of both."""
-    number = box.choice.number("gpu.count") if box.choice is not None else None
-    return number is not None and len(box.topology.gpus) == number.value and bool(nvswitches(box))
-
-
-def _missing(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The NVSwitches by the bus ids to which NVLinks lead, else the missing one."""
-    yield missing_nvswitch(box)
+    # boards of fewer GPUs have fewer of both
+    same = gpus is not None and len(box.topology.gpus) == gpus.value and bool(nvswitches(box))
+    return None if number is None or (guessed and not same) else number.value
 
 
 def lacking(box: Box) -> bool:
@@ -88,6 +75,6 @@ CHECKS = (
         remedy="save the kernel log and nvidia-bug-report.sh, drain and reboot the node; if the NVSwitch is still"
         " missing, cold power cycle, then call the vendor; restarting fabric manager alone does not bring it back",
         judge=per_host(_number),
-        blames=_missing,
+        blames=lambda box, at, judgement: (missing_nvswitch(box),),
     ),
 )

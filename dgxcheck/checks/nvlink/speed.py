@@ -9,15 +9,16 @@ from dgxcheck.checks.engine.blame import host_if_all
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import model_family
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.ids import NVLINK_SPEED
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.profiles.model import Number
 from dgxcheck.topology.model import Device
 
 Values = Mapping[tuple[str, int], "int | Missing"]
@@ -30,7 +31,7 @@ class _Quantity(Record, kw_only=False):
     """What is compared: in words, by NVML function, and whose number is expected (in the profile or of the board)."""
 
     values: Callable[[Box], Values | Missing]
-    reference: Callable[[Box, Device], float | None]
+    reference: Callable[[Box, Device], Number | None]
     text: Callable[[float], str]
     function: str
     args: tuple[int, ...]
@@ -39,35 +40,25 @@ class _Quantity(Record, kw_only=False):
 
 def generations(box: Box) -> Values | Missing:
     """``nvmlDeviceGetNvLinkVersion`` as a generation."""
-    rows = box.snapshot.nvlink
-    up = () if isinstance(rows, Missing) else [row for row in rows if row.up is True]
-    return rows if isinstance(rows, Missing) else {(row.bdf, row.link): row.generation for row in up}
+    links = box.snapshot.nvlink
+    up = {(row.bdf, row.link): row.generation for row in rows(links) if row.up is True}
+    return links if isinstance(links, Missing) else up
 
 
 def rates(box: Box) -> Values | Missing:
     """MB/s per direction."""
-    rows = box.snapshot.nvlink_rate
-    return rows if isinstance(rows, Missing) else {(row.bdf, row.link): row.speed_mbs for row in rows}
-
-
-def _profile_generation(box: Box, gpu: Device) -> float | None:
-    number = box.choice.number("nvlink.generation") if box.choice is not None else None
-    return None if number is None else number.value
-
-
-def _board_rate(box: Box, gpu: Device) -> float | None:
-    board = box.board(gpu)
-    number = board.numbers.get("nvlink_rate") if board is not None else None
-    return None if number is None else number.value
+    links = box.snapshot.nvlink_rate
+    return links if isinstance(links, Missing) else {(row.bdf, row.link): row.speed_mbs for row in links}
 
 
 _GENERATION = _Quantity(
-    generations, _profile_generation, lambda value: f"generation {value:g}", "nvmlDeviceGetNvLinkVersion", (),
-    "generation",
+    generations, lambda box, gpu: box.number("nvlink.generation"), lambda value: f"generation {value:g}",
+    "nvmlDeviceGetNvLinkVersion", (), "generation",
 )  # fmt: skip
 _RATE = _Quantity(
-    rates, _board_rate, lambda value: f"{value / 1000:g} GB/s", "nvmlDeviceGetFieldValues", (NVLINK_SPEED,), "MB/s"
-)
+    rates, lambda box, gpu: box.board_number(gpu, "nvlink_rate"), lambda value: f"{value / 1000:g} GB/s",
+    "nvmlDeviceGetFieldValues", (NVLINK_SPEED,), "MB/s",
+)  # fmt: skip
 
 
 def _judge(quantity: _Quantity) -> Callable[[Box], Judged]:
@@ -94,7 +85,7 @@ def _of_gpu(box: Box, quantity: _Quantity, gpu: Device, subject: Subject, values
         yield subject, skip("not-supported", "this GPU has no NVLink up") if gap is None else unjudged(gap)
         return
     expected, usual = quantity.reference(box, gpu), _usual(box, gpu, values)
-    due = max(expected or 0, usual or 0)
+    due = max(0 if expected is None else expected.value, usual or 0)
     below = {link: value for link, value in own_rates.items() if value < TOLERANCE * due}
     one = next(iter(own_rates))
     good = f"{counted(len(own_rates), 'NVLink')} at {quantity.text(own_rates[one])}"
@@ -111,13 +102,12 @@ def _of_gpu(box: Box, quantity: _Quantity, gpu: Device, subject: Subject, values
         alone = usual is not None and value < TOLERANCE * usual
         whose = "for this machine" if quantity is _GENERATION else "for this model"
         wanted = f"{quantity.text(due)} on the other links" if alone else f"{quantity.text(due)} expected {whose}"
-        yield (
-            subject if whole else replace(subject, part=str(link)),
-            Judgement(
-                Status.FAIL if alone else _severity(box), f"{named} at {quantity.text(value)}, {wanted}", value, due,
-                quantity.unit, _evidence(quantity, gpu, below if whole else {link: value}), fault=Fault.NVLINK_SLOW,
-            ),
-        )  # fmt: skip
+        # warn only, where the machine is not known by more than its GPUs
+        fails = alone or (box.choice is not None and box.choice.how != "gpus")
+        message = f"{named} at {quantity.text(value)}, {wanted}"
+        facts = (value, due, quantity.unit, _evidence(quantity, gpu, below if whole else {link: value}))
+        judgement = judged(Fault.NVLINK_SLOW, message, *facts, warns=True, fails=fails)
+        yield subject if whole else replace(subject, part=str(link)), judgement
 
 
 def _usual(box: Box, gpu: Device, values: Values) -> int | None:
@@ -129,15 +119,9 @@ def _usual(box: Box, gpu: Device, values: Values) -> int | None:
     return value if 2 * count > len(readable) > 1 else None
 
 
-def _severity(box: Box) -> Status:
-    """Warn only, where the machine is not known by more than its GPUs."""
-    return Status.WARN if box.choice is None or box.choice.how == "gpus" else Status.FAIL
-
-
 def _evidence(quantity: _Quantity, gpu: Device, links: Mapping[int, int]) -> tuple[Evidence, ...]:
-    return tuple(
-        answered(value, quantity.function, gpu.bdf or "", link, *quantity.args) for link, value in links.items()
-    )
+    asked = (quantity.function, gpu.bdf or "")
+    return tuple(answered(value, *asked, link, *quantity.args) for link, value in links.items())
 
 
 _REMEDY = (

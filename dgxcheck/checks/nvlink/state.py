@@ -68,8 +68,7 @@ def _state(box: Box) -> Judged:
 
 def _expected_links(box: Box, reference: Reference | Judgement) -> int | None:
     """NVLinks per GPU of the reference machine."""
-    number = box.choice.number("nvlink.links") if box.choice else None
-    if number is not None:
+    if (number := box.number("nvlink.links")) is not None:
         return int(number.value)
     return None if isinstance(reference, Judgement) else max(sum(row) for row in reference.rows())
 
@@ -100,7 +99,9 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
         return Judgement(Status.PASS, f"{message}; judged per pair", up, expected, "links", evidence)
     others = [device for device in linked(box, ends) if device.bdf != gpu.bdf]
     one_sided = sum(max(0, theirs - own) for own, theirs in (links_of_both(ends, gpu, device) for device in others))
-    if up + one_sided >= expected or (not by_pairs and not switched(ends) and _lacks_gpus(box)):
+    gpus = box.number("gpu.count")  # where some are missing, links that lead to them are down through no fault
+    lacks_gpus = gpus is not None and sum(gpu.index is not None for gpu in box.topology.gpus) < gpus.value
+    if up + one_sided >= expected or (not by_pairs and not switched(ends) and lacks_gpus):
         return Judgement(Status.PASS, message, up, expected, "links", evidence)
     if down := [link for link, state in states.items() if not state]:
         message += f"; {'link' if len(down) == 1 else 'links'} {', '.join(map(str, down))} down"
@@ -136,12 +137,6 @@ def _without_links(box: Box, gpu: Device, ends: Mapping[str, End], expected: int
         message = f"NVML reports no NVLink, and has some of {counted(len(having), 'other GPU')} of the model"
         return Judgement(Status.UNKNOWN, message, 0, None, "links", (evidence,))
     return skip("not-supported", "this GPU has no NVLink")
-
-
-def _lacks_gpus(box: Box) -> bool:
-    """Are GPUs missing, to which links may lead? Then links that are down are not at fault."""
-    number = box.choice.number("gpu.count") if box.choice else None
-    return number is not None and sum(gpu.index is not None for gpu in box.topology.gpus) < number.value
 
 
 def _graph(box: Box) -> Judged:
@@ -211,10 +206,8 @@ def _of_pair(
 
 
 def _peers(ends: Mapping[str, End], a: Device, b: Device) -> tuple[Evidence, ...]:
-    return tuple(
-        Evidence(f"nvmlDeviceGetNvLinkRemotePciInfo {gpu.bdf}", dict(sorted(ends[gpu.bdf or ""].gpus.items())))
-        for gpu in (a, b)
-    )
+    peers = ((gpu.bdf or "", dict(sorted(ends[gpu.bdf or ""].gpus.items()))) for gpu in (a, b))
+    return tuple(Evidence(f"nvmlDeviceGetNvLinkRemotePciInfo {bdf}", {**gpus}) for bdf, gpus in peers)
 
 
 def _symmetry(box: Box) -> Judged:
@@ -230,15 +223,11 @@ def _symmetry(box: Box) -> Judged:
     for a, b in joined:
         gap = next((view.gap for gpu in (a, b) if (view := ends[gpu.bdf or ""]).gap is not None), None)
         yield box.pair(a, b), _both_ends(ends, a, b) if gap is None else unjudged(gap)
-    if not joined:
-        yield HOST, _nothing_joined(ends)
-
-
-def _nothing_joined(ends: Mapping[str, End]) -> Judgement:
-    if switched(ends):
-        return skip("not-visible", "the far ends of the links are in NVSwitches")
-    gap = next((view.gap for view in ends.values() if view.gap is not None), None)
-    return skip("not-supported", "no two GPUs are joined by NVLink") if gap is None else unjudged(gap)
+    if not joined and switched(ends):
+        yield HOST, skip("not-visible", "the far ends of the links are in NVSwitches")
+    elif not joined:
+        gap = next((view.gap for view in ends.values() if view.gap is not None), None)
+        yield HOST, skip("not-supported", "no two GPUs are joined by NVLink") if gap is None else unjudged(gap)
 
 
 def _both_ends(ends: Mapping[str, End], a: Device, b: Device) -> Judgement:

@@ -19,7 +19,6 @@ from dgxcheck.checks.engine.growth import (
     rate,
 )
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.pcie.control import subject_of
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at, links_below
 from dgxcheck.facts.faults import Fault
@@ -99,10 +98,9 @@ def totals_of(box: Box, rows: Sequence[AerDevice]) -> Iterator[tuple[str, Judgem
 def _fatal(row: AerDevice) -> Judgement | None:
     counts = {} if isinstance(row.fatal, Missing) else row.fatal.counts
     count = sum(number for name, number in counts.items() if name not in _BY_A_RESET)
-    if not count:
-        return None
     message, evidence = f"{counted(count, KINDS['fatal'])} since boot", (counters(row, "fatal", row.fatal),)
-    return Judgement(Status.WARN, message, count, 0, "errors", evidence, fault=Fault.AER_UNCORRECTABLE)
+    warning = judged(Fault.AER_UNCORRECTABLE, message, count, 0, "errors", evidence, warns=True)
+    return warning if count else None
 
 
 def _many(box: Box, count: int, others: Collection[int], evidence: Evidence, origin: str = "") -> Judgement | None:
@@ -138,7 +136,7 @@ def _aer(box: Box) -> Judged:
     if isinstance(growth, Growth):
         yield from _grown(box, growth, totals)
         return
-    yield from ((subject_of(box, bdf), judgement) for bdf, judgement in totals.items())
+    yield from ((box.subject_at(bdf), judgement) for bdf, judgement in totals.items())
     if not totals:
         yield HOST, growth
 
@@ -148,19 +146,18 @@ def _grown(box: Box, growth: Growth, totals: Mapping[str, Judgement]) -> Judged:
     earlier = rows(growth.old.aer)
     old = {row.bdf: row for row in earlier}
     bdfs = _bdfs(box)
-    counting = [
-        row for row in listed
-        if row.bdf in bdfs and any(not isinstance(errors, Missing) for errors in _by_kind(row).values())
-    ]  # fmt: skip
+    own = (row for row in listed if row.bdf in bdfs)
+    counting = [row for row in own if any(not isinstance(errors, Missing) for errors in _by_kind(row).values())]
     by_port = dict(messages_from(box.topology, listed, earlier))
     for row in counting:
         judgement = _errors(box, growth, old.get(row.bdf), row)
         if judgement.status is Status.PASS and row.bdf in by_port:
-            kind, messages = by_port[row.bdf]
-            judgement = _of_messages(box, growth, row, kind, messages)
+            kind, number = by_port[row.bdf]
+            message = f"{counted(number, KINDS[kind])} from below {growth.how}, which no device there counts"
+            judgement = _judgement(box, growth, kind, number, message, told(row, kind))
         if judgement.status in (Status.PASS, Status.SKIP):
             judgement = totals.get(row.bdf, judgement)
-        yield subject_of(box, row.bdf), judgement
+        yield box.subject_at(row.bdf), judgement
     if not counting:
         yield HOST, skip("not-supported", "no device or bridge counts PCIe errors")
 
@@ -194,16 +191,10 @@ def _errors(box: Box, growth: Growth, old: AerDevice | None, new: AerDevice) -> 
     return Judgement(Status.PASS, f"no new PCIe errors {growth.how}", 0, 0, "errors")
 
 
-def _of_messages(box: Box, growth: Growth, port: AerDevice, kind: str, messages: int) -> Judgement:
-    """Messages that reached a root port from devices below that count none themselves."""
-    message = f"{counted(messages, KINDS[kind])} from below {growth.how}, which no device there counts"
-    return _judgement(box, growth, kind, messages, message, told(port, kind))
-
-
 def _judgement(box: Box, growth: Growth, kind: str, count: int, message: str, evidence: Evidence) -> Judgement:
     if kind != "correctable":
-        status = Status.FAIL if kind == "fatal" else Status.WARN
-        return Judgement(status, message, count, 0, "errors", (evidence,), fault=Fault.AER_UNCORRECTABLE)
+        facts, fails = (count, 0, "errors", (evidence,)), kind == "fatal"
+        return judged(Fault.AER_UNCORRECTABLE, message, *facts, warns=True, fails=fails)
     limit = box.settings.limit("kernel.corrected-pcie")
     message += f" ({limit:g} per day allowed)"
     many = count >= MIN_EVENTS and rate(count, growth, DAY_S) > limit

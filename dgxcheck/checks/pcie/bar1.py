@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, row_of
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MIB
 from dgxcheck.facts.missing import Missing, need, rows
@@ -24,8 +24,7 @@ def bars_of(box: Box, gpu: Device) -> PciBars | Missing:
 
 def expected_bar1_mib(box: Box, gpu: Device) -> float | None:
     """MiB of BAR1 that the GPU's model has; None where it is not on record."""
-    board = box.board(gpu)
-    number = board.numbers.get("bar1") if board is not None else None
+    number = box.board_number(gpu, "bar1")
     return None if number is None else number.value
 
 
@@ -58,15 +57,13 @@ def _model(gpu: Device) -> int | Missing | None:
 
 def _bytes(row: PciBars) -> int:
     """0 where it is not assigned or not known."""
-    if isinstance(row.bar1, Missing) or not row.bar1.assigned:
-        return 0
-    return row.bar1.size if isinstance(row.bar1.size, int) else 0
+    size = 0 if isinstance(row.bar1, Missing) or not row.bar1.assigned else row.bar1.size
+    return size if isinstance(size, int) else 0
 
 
 def _bar1(box: Box) -> Judged:
     largest = largest_bar1(box)
-    for gpu in box.gpus:
-        yield box.subject(gpu), ruled(_size, box, gpu, largest)
+    yield from ((box.subject(gpu), ruled(_size, box, gpu, largest)) for gpu in box.gpus)
 
 
 def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) -> Judgement:
@@ -77,7 +74,7 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
     if bar is None or not bar.assigned:
         message, start = ("no BAR is assigned", 0) if bar is None else ("BAR1 is unassigned", bar.start)
         facts = (Evidence(resource, start),)
-        return Judgement(Status.FAIL, message, 0, unit="MiB", evidence=facts, fault=Fault.BAR1_SMALL, remedy=alone)
+        return judged(Fault.BAR1_SMALL, message, 0, None, "MiB", facts, fails=True, remedy=alone)
     size = need(bar.size)
     mib = size // MIB
     pcie = box.gpu(gpu).pcie
@@ -88,21 +85,17 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
     expected = expected_bar1_mib(box, gpu)
     if expected is not None and mib < expected:
         small = mib <= box.settings.limit("pcie.bar1-small") and expected >= box.settings.limit("pcie.bar1-large")
-        status = Status.FAIL if small else Status.WARN
-        message = f"BAR1 has {mib} MiB, expected {expected:g} MiB; as on this model{_memory(box, gpu)}"
-        return Judgement(status, message, mib, expected, "MiB", evidence, fault=Fault.BAR1_SMALL, remedy=alone)
+        memory = box.gpu(gpu).memory
+        total_memory = None if isinstance(memory, Missing) else memory.total
+        of = f" with {total_memory // MIB} MiB of memory" if isinstance(total_memory, int) else ""
+        message = f"BAR1 has {mib} MiB, expected {expected:g} MiB; as on this model{of}"
+        fault = Fault.BAR1_SMALL
+        return judged(fault, message, mib, expected, "MiB", evidence, warns=True, fails=small, remedy=alone)
     if not isinstance(total, Missing) and total != size:
         message = f"BAR1 has {mib} MiB on the PCI bus, {total // MIB} MiB in NVML"
         return Judgement(Status.WARN, message, total // MIB, mib, "MiB", evidence, fault=Fault.BAR1_MISMATCH)
     unknown = "" if expected is not None else ", no size is on record for this model"
     return Judgement(Status.PASS, f"BAR1 has {mib} MiB{unknown}", mib, expected, "MiB", evidence)
-
-
-def _memory(box: Box, gpu: Device) -> str:
-    memory = box.gpu(gpu).memory
-    if isinstance(memory, Missing) or isinstance(memory.total, Missing):
-        return ""
-    return f" with {memory.total // MIB} MiB of memory"
 
 
 CHECKS = (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
-from dgxcheck.checks.pcie.gpu_link import bridge
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import OF_THE_KERNEL
@@ -19,23 +18,15 @@ PASSED_ON = frozenset(("vfio-pci", "pci-stub", "xen-pciback", *OF_THE_KERNEL))
 AWAKE = "D0"
 
 
-def subject_of(box: Box, bdf: str) -> Subject:
-    """A GPU, HCA, bridge or NVSwitch."""
-    device = box.topology.device(bdf)
-    if device is None:
-        return bridge(bdf)
-    return box.subject(device) if device.kind == "gpu" else Subject(kind="hca", name=device.name, bdf=bdf)
-
-
 def _control(box: Box) -> Judged:
     listed = box.snapshot.config_space
     in_use = _in_use(box)
     judged = [row for row in rows(listed) if row.bdf in in_use]
     unread = all(isinstance(row.control, Missing) for row in judged)
-    for row in judged if not unread else ():
-        yield subject_of(box, row.bdf), ruled(_enabled, row)
     if unread:
         yield HOST, ruled(_nothing, listed, judged)
+    else:
+        yield from ((box.subject_at(row.bdf), ruled(_enabled, row)) for row in judged)
 
 
 def _in_use(box: Box) -> set[str]:
@@ -60,12 +51,10 @@ def _enabled(row: ConfigSpace) -> Judgement:
     if isinstance(row.power_state, str) and row.power_state not in (AWAKE, "unknown"):
         return skip("not-supported", f"asleep: {row.power_state}")
     control = need(row.control)
-    off = [
-        name for name, enabled in (("memory space", control.memory_space), ("bus mastering", control.bus_master))
-        if not enabled
-    ]  # fmt: skip
-    evidence = (Evidence(where, f"Command {'Mem-' if not control.memory_space else 'Mem+'}"
-                                f" {'BusMaster-' if not control.bus_master else 'BusMaster+'}"),)  # fmt: skip
+    bits = {"memory space": control.memory_space, "bus mastering": control.bus_master}
+    off = [name for name, enabled in bits.items() if not enabled]
+    memory, master = ("+" if enabled else "-" for enabled in bits.values())
+    evidence = (Evidence(where, f"Command Mem{memory} BusMaster{master}"),)
     if not off:
         return Judgement(Status.PASS, "memory space and bus mastering are on", evidence=evidence)
     message = f"{' and '.join(off)} off, {'no DMA reaches memory' if control.memory_space else 'nothing can access it'}"

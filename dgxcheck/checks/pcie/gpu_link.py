@@ -9,7 +9,17 @@ from dgxcheck.checks.engine.blame import device_of, host_if_all, own_link
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, as_evidence, skip
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Judged,
+    Judgement,
+    Status,
+    Subject,
+    answered,
+    as_evidence,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.components.component import Component
@@ -99,12 +109,12 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     evidence = (Evidence(f"{base}/current_link_width", width), Evidence(f"{base}/max_link_width", most))
     message = f"link at x{width}, the GPU supports x{most}"
     others = [other.function for other in box.topology.gpus if other.bdf != gpu.bdf and other.function is not None]
-    alike = [other.link_width for other in others if (other.class_code, other.max_link_width) == (_3D_CONTROLLER, most)]
-    if function.class_code != _3D_CONTROLLER:
-        alike = []
+    kind = (_3D_CONTROLLER, most)
+    alike = [other.link_width for other in others
+             if (other.class_code, other.max_link_width) == kind == (function.class_code, most)]  # fmt: skip
     if len(alike) >= FEWEST and 2 * sum(each == most for each in alike) > len(alike):
         message = f"{message}, as most other GPUs have"
-        return Judgement(Status.WARN, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
+        return judged(Fault.LINK_NARROW, message, width, most, "lanes", evidence, warns=True)
     message = f"{message}; what its slot supports is not shown"
     return Judgement(Status.UNKNOWN, message, width, most, "lanes", evidence)
 
@@ -117,22 +127,21 @@ def _under_load(box: Box, gpu: Device, at_rest: Judgement) -> Judgement:
     width, evidence = loaded
     if width >= at_rest.measured:
         return at_rest
-    status = Status.WARN if _expected_width(box) is None else Status.FAIL
+    fails = box.number("pcie.link_width") is not None
     message = f"PCIe drops from x{at_rest.measured} to x{width} while copies run"
-    return Judgement(
-        status, message, width, at_rest.measured, "lanes", (*at_rest.evidence, evidence), fault=Fault.LINK_NARROW
-    )
+    facts = (width, at_rest.measured, "lanes", (*at_rest.evidence, evidence))
+    return judged(Fault.LINK_NARROW, message, *facts, warns=True, fails=fails)
 
 
 def _own(box: Box, gpu: Device, hop: Hop) -> Judgement:
-    expected = _expected_width(box)
-    if expected is None or hop.skip_reason or isinstance(hop.width, Missing):
+    number = box.number("pcie.link_width")
+    if number is None or hop.skip_reason or isinstance(hop.width, Missing):
         others = (own_hop(box, other.path) for other in siblings(box, gpu))
         outdone = is_outdone(hop, [other for other in others if isinstance(other, Hop)], "width")
         return trained_width(box, hop, Status.FAIL if outdone else Status.WARN)
     both_ends = "" if isinstance(hop.max_width, Missing) else f", both ends support x{hop.max_width}"
-    message = f"{lanes(hop.width, expected)}; link {hop}{both_ends}"
-    return _judgement(box, hop, Status.FAIL if hop.width < expected else Status.PASS, message, expected)
+    message = f"{lanes(hop.width, number.value)}; link {hop}{both_ends}"
+    return _judgement(box, hop, Status.FAIL if hop.width < number.value else Status.PASS, message, number.value)
 
 
 def is_outdone(hop: Hop, others: Collection[Hop], what: Literal["gen", "width"]) -> bool:
@@ -142,11 +151,6 @@ def is_outdone(hop: Hop, others: Collection[Hop], what: Literal["gen", "width"])
     if isinstance(own, Missing) or len(values) < FEWEST:
         return False
     return 2 * sum(isinstance(value, int) and value > own for value in values) > len(values)
-
-
-def _expected_width(box: Box) -> int | float | None:
-    number = box.choice.number("pcie.link_width") if box.choice else None
-    return None if number is None else number.value
 
 
 def lanes(width: int, expected: float) -> str:
@@ -209,7 +213,7 @@ IDLE = 0x1
 def _trained(box: Box, gpu: Device) -> Judgement:
     pcie = need(box.gpu(gpu).pcie)
     supported = need(_supported(box, gpu, pcie))
-    number = box.choice.number("pcie.link_gen") if box.choice else None
+    number = box.number("pcie.link_gen")
     evidence: tuple[Evidence, ...] = (
         answered(as_evidence(pcie.max_link_gen), "nvmlDeviceGetMaxPcieLinkGeneration", pcie.bdf),
         answered(as_evidence(pcie.link_gen), "nvmlDeviceGetCurrPcieLinkGeneration", pcie.bdf),
@@ -246,21 +250,19 @@ def _supported(box: Box, gpu: Device, pcie: GpuPcie) -> int | Missing:
 
 def _is_loaded(box: Box, gpu: Device) -> bool:
     """In P0, not idle, and with utilisation or a process: only then is the link at its full generation."""
-    view = box.gpu(gpu)
-    clocks, processes = view.clocks, view.processes
+    clocks, processes = box.gpu(gpu).clocks, box.gpu(gpu).processes
     if isinstance(clocks, Missing) or isinstance(processes, Missing):
         return False
-    reasons = clocks.reasons
-    if clocks.performance_state != 0 or isinstance(reasons, Missing) or reasons.mask & IDLE:
+    if clocks.performance_state != 0 or isinstance(clocks.reasons, Missing) or clocks.reasons.mask & IDLE:
         return False
     used = not isinstance(processes.gpu_percent, Missing) and processes.gpu_percent > 0
-    return used or (not isinstance(processes.compute, Missing) and len(processes.compute) > 0)
+    return used or bool(rows(processes.compute))
 
 
-def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The GPU's own link; first the setting of the port above it, where that is what holds the link."""
-    gpu = device_of(box, subject)
-    hop = own_hop(box, gpu.path) if gpu is not None else None
+def setting_or_link(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """A device's own link; first the setting of the port above it, where that is what holds the link."""
+    device = device_of(box, subject)
+    hop = own_hop(box, device.path) if device is not None else None
     if judgement.fault is Fault.LINK_LIMITED and isinstance(hop, Hop):
         yield port_setting(hop)
     yield from own_link(box, subject, judgement)
@@ -293,7 +295,7 @@ GENERATION = (
         " nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links",
         remedy="set slot speed to auto in the firmware",
         judge=per_listed_gpu(_trained),
-        blames=_blames,
+        blames=setting_or_link,
         shared=host_if_all("PCIe setting"),
     ),
 )

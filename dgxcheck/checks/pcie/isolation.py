@@ -14,7 +14,7 @@ from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting, device_part, is_below, nvlinks_between, peer_path
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.lazy_pattern import LazyPattern
@@ -84,10 +84,9 @@ def disable_translation(box: Box) -> str:
 
 def reason_to_keep_acs(box: Box) -> str:
     """Why ACS must not be disabled yet: IOMMU or virtual machines that may need it are not known; empty if known."""
-    for device in (*box.topology.gpus, *nics(box)):
-        type_ = group_type(box, device.bdf)
-        if isinstance(type_, Missing):
-            return f"whether an IOMMU translates addresses is unknown ({type_.where}: {type_})"
+    types = (group_type(box, device.bdf) for device in (*box.topology.gpus, *nics(box)))
+    if (unread := next((type_ for type_ in types if isinstance(type_, Missing)), None)) is not None:
+        return f"whether an IOMMU translates addresses is unknown ({unread.where}: {unread})"
     gap = next(hypervisor_gaps(box), None)
     return "" if gap is None else f"whether virtual machines run here is unknown ({gap.where}: {gap})"
 
@@ -135,11 +134,8 @@ def acs_of(box: Box, bdf: str) -> Acs | Missing | None:
 
 def config_space_of(box: Box, bdf: str) -> ConfigSpace | Missing:
     """The configuration space of a GPU, HCA, NVSwitch or bridge."""
-    rows = box.snapshot.config_space
-    if isinstance(rows, Missing):
-        return rows
-    unrecorded = Missing(Gap.UNRECORDED, pci_file(bdf, "config"))
-    return next((row for row in rows if row.bdf == bdf), unrecorded)
+    read, unrecorded = box.snapshot.config_space, Missing(Gap.UNRECORDED, pci_file(bdf, "config"))
+    return read if isinstance(read, Missing) else next((row for row in read if row.bdf == bdf), unrecorded)
 
 
 def _is_root_port(box: Box, bdf: str) -> bool:
@@ -195,14 +191,9 @@ def blocking_settings(box: Box, a: Device, b: Device) -> Iterator[Component]:
     if isinstance(ports, Missing) or not ports:
         return
     yield from map(bridge_setting, ports)
-    if _acs_above_all_gpus(box):
+    above = {path[-2] for gpu in box.topology.gpus if len(path := rows(gpu.path)) > 2}
+    if all(redirects(box, port) for port in above):  # then firmware or kernel enabled ACS everywhere
         yield host_part("ACS setting")
-
-
-def _acs_above_all_gpus(box: Box) -> bool:
-    """Do the ports above all GPUs redirect? Then firmware or kernel enabled ACS everywhere."""
-    above = {gpu.path[-2] for gpu in box.topology.gpus if not isinstance(gpu.path, Missing) and len(gpu.path) > 2}
-    return all(redirects(box, port) for port in above)
 
 
 def most_blocking_settings(box: Box, bridge: str | None = None) -> list[Component]:

@@ -48,9 +48,9 @@ def links(box: Box) -> dict[str, Hop]:
             found |= {hop.port: hop for hop in hops_above(gpu.path, box.topology.functions)}
     if len(box.gpus) == len(box.topology.gpus):
         for function in filter(_keeps_its_speed, box.topology.functions.values()):
-            path = rows(function.path)
-            for hop in hops_above(path, box.topology.functions):
-                if hop.device != function.bdf or _readable(hop):
+            for hop in hops_above(rows(function.path), box.topology.functions):
+                unread = isinstance(hop.narrow, Missing) or isinstance(hop.slow, Missing)
+                if hop.device != function.bdf or not unread:
                     found.setdefault(hop.port, hop)
     return {port: hop for port, hop in found.items() if hop.device not in own and not hop.skip_reason}
 
@@ -59,10 +59,6 @@ def _keeps_its_speed(function: PciFunction) -> bool:
     code = function.class_code
     dma = function.vendor == MELLANOX and function.device == DATA_DIRECT
     return dma or (isinstance(code, int) and (code >> 16 in _CLASSES or is_nvswitch(function)))
-
-
-def _readable(hop: Hop) -> bool:
-    return not isinstance(hop.narrow, Missing) and not isinstance(hop.slow, Missing)
 
 
 def _path(box: Box) -> Judged:
@@ -79,8 +75,7 @@ def _path(box: Box) -> Judged:
 def _trained(box: Box, hop: Hop) -> Judgement:
     if need(hop.narrow) and _is_wired_so(box, hop):
         message = f"link {hop} trained at x{hop.width}, as boards wire such devices"
-        evidence = Evidence(pci_file(hop.device, "current_link_width"), need(hop.width))
-        return skip("no-reference", message, evidence)
+        return skip("no-reference", message, Evidence(pci_file(hop.device, "current_link_width"), need(hop.width)))
     if need(hop.narrow) or not need(hop.slow):
         return trained_width(box, hop, _severity(box, hop, "width"))
     names = sharers(hop, box.topology)
@@ -88,10 +83,9 @@ def _trained(box: Box, hop: Hop) -> Judgement:
     fault = slow_fault(box, hop)
     held = ", limited by a setting of the port" if fault is Fault.LINK_LIMITED else ""
     message = f"PCIe gen{hop.gen} instead of gen{hop.max_gen}{held}; link {hop}{shared}"
-    return Judgement(
-        _severity(box, hop, "gen"), message, need(hop.gen), need(hop.max_gen), "generation",
-        (*both_ends(box, hop, "link_gen", "current_link_speed"), *target_evidence(box, hop)), fault=fault,
-    )  # fmt: skip
+    evidence = (*both_ends(box, hop, "link_gen", "current_link_speed"), *target_evidence(box, hop))
+    figures = (need(hop.gen), need(hop.max_gen), "generation")
+    return Judgement(_severity(box, hop, "gen"), message, *figures, evidence, fault=fault)
 
 
 def _is_wired_so(box: Box, hop: Hop) -> bool:
@@ -116,7 +110,7 @@ def _severity(box: Box, hop: Hop, what: Literal["gen", "width"]) -> Status:
     """
     if not _is_above_a_gpu(box, hop):
         return Status.WARN
-    number = box.choice.number(f"pcie.link_{what}") if box.choice else None
+    number = box.number(f"pcie.link_{what}")
     if number is None:
         return Status.FAIL if is_outdone(hop, _alike(box, hop), what) else Status.WARN
     has: int | Missing = getattr(hop, what)

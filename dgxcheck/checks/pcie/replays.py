@@ -63,9 +63,8 @@ def _odd_total(box: Box, gpu: Device, totals: Mapping[str | None, int], most: Se
 
 def _total(box: Box, gpu: Device) -> int | None:
     counters = box.gpu(gpu).counters
-    if isinstance(counters, Missing) or isinstance(counters.pcie_replays, Missing):
-        return None
-    return counters.pcie_replays
+    replays = None if isinstance(counters, Missing) else counters.pcie_replays
+    return replays if isinstance(replays, int) else None
 
 
 def _replays(box: Box, growth: Growth, gpu: Device) -> Judgement:

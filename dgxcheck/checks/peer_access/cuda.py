@@ -53,9 +53,11 @@ def blocker(box: Box, a: Device, b: Device) -> Blocker:
     translates = any(isinstance(type_, str) and not passes_through(type_) for type_ in types)
     ports = redirecting_ports(box, a, b) if box.topology.link(a, b).pci in NEAR else []
     if translates:
-        setting = "IOMMU translation"
+        setting, ports = "IOMMU translation", []
+    elif isinstance(ports, Missing) and ports.gap is Gap.DENIED:
+        return Blocker("", f"to check ACS {AS_ROOT}; if ACS is not the reason, {DRIVER_KEYS}")
     elif isinstance(ports, Missing):
-        return _ports_unknown(ports)
+        return Blocker("", f"check ACS of the ports between them (lspci -vvv, ACSCtl); then {DRIVER_KEYS}")
     elif ports:
         setting = f"ACS of {', '.join(ports)}"
     else:
@@ -65,13 +67,7 @@ def blocker(box: Box, a: Device, b: Device) -> Blocker:
         return Blocker(setting, f"leave {setting} enabled, virtual machines need it ({reason}); {advice}")
     if translates:
         return Blocker(setting, f"{disable_translation(box)}; then run dgxcheck again, ACS may still be enabled")
-    return Blocker(setting, disable_acs(box, *(() if isinstance(ports, Missing) else ports)))
-
-
-def _ports_unknown(gap: Missing) -> Blocker:
-    if gap.gap is Gap.DENIED:
-        return Blocker("", f"to check ACS {AS_ROOT}; if ACS is not the reason, {DRIVER_KEYS}")
-    return Blocker("", f"check ACS of the ports between them (lspci -vvv, ACSCtl); then {DRIVER_KEYS}")
+    return Blocker(setting, disable_acs(box, *ports))
 
 
 Access = Mapping[tuple[str, str], bool]

@@ -9,12 +9,23 @@ from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.blame import device_of
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, given, skip
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Judged,
+    Judgement,
+    Status,
+    Subject,
+    answered,
+    as_evidence,
+    given,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.checks.pcie.isolation import between, most_blocking_settings
 from dgxcheck.checks.peer_access import cuda
-from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, DRIVER_KEYS, blocker
+from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, DRIVER_KEYS, Blocker, blocker
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
@@ -93,14 +104,11 @@ def _judged(box: Box, a: Device, b: Device, there: P2pStatus | None, back: P2pSt
         return skip("not-supported", f"{status.text}: MIG mode is on, which disables P2P", *status.evidence)
     if vm is not None and not link.nvlinks and status.measured in _OF_THE_CHIPSET:
         return skip("not-visible", f"{status.text}: {vm} hides the PCIe topology from its guest", *status.evidence)
-    setting, remedy = "", _BY_NVLINK
-    if not link.nvlinks:
-        blocked = blocker(box, a, b)
-        setting, remedy = blocked.setting, blocked.remedy
+    blocked = Blocker("", _BY_NVLINK) if link.nvlinks else blocker(box, a, b)
+    setting, remedy = blocked.setting, blocked.remedy
     message = f"{status.text}; blocked by {setting}" if setting else status.text
-    return Judgement(
-        Status.FAIL, message, status.measured, "OK", evidence=status.evidence, remedy=remedy, fault=Fault.P2P_BLOCKED
-    )
+    facts = (status.measured, "OK", "", status.evidence)
+    return judged(Fault.P2P_BLOCKED, message, *facts, fails=True, remedy=remedy)
 
 
 def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link, vm: str | None) -> Judgement | Refusal:
@@ -110,10 +118,10 @@ def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link, vm: str |
     capabilities = CAPABILITIES[: 3 if link.nvlinks else 2]
     both = {name: (getattr(there, name), getattr(back, name)) for name in capabilities}
     evidence = tuple(
-        answered(_raw(status), "nvmlDeviceGetP2PStatus", f"{row.a} {row.b}", CAPABILITIES.index(name))
-        for name in capabilities
-        for row, status in zip((there, back), both[name], strict=True)
-    )
+        answered(STATUSES.index(status) if isinstance(status, str) else as_evidence(status), "nvmlDeviceGetP2PStatus",
+                 f"{row.a} {row.b}", CAPABILITIES.index(name))
+        for name in capabilities for row, status in zip((there, back), both[name], strict=True)
+    )  # fmt: skip
     near = link.nvlinks or link.pci in NEAR
     for name, (one, other) in both.items():
         for status in (one, other):
@@ -135,11 +143,6 @@ def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link, vm: str |
 
 def _word(status: str) -> str:
     return f"{status} ({_MEANINGS[status]})" if status in _MEANINGS else status
-
-
-def _raw(value: str | Missing) -> int | str:
-    """As NVML answers: the number of the status."""
-    return value.reason if isinstance(value, Missing) else STATUSES.index(value)
 
 
 def _at_bridges(box: Box, pairs: Mapping[DevicePair, Judgement]) -> dict[str, list[DevicePair]]:
@@ -170,15 +173,10 @@ def _below_bridge(box: Box, below: Mapping[DevicePair, Judgement]) -> Judgement:
     blockers = [blocker(box, *pair) for pair in below]
     settings = ", ".join(dict.fromkeys(each.setting for each in blockers if each.setting))
     blocked = f"; blocked by {settings}" if settings else ""
-    return Judgement(
-        Status.FAIL,
-        f"P2P is {_word(str(measured))} between all GPUs that it joins, OK expected: {names}{blocked}",
-        measured,
-        "OK",
-        evidence=tuple(evidence for judgement in below.values() for evidence in judgement.evidence[:1]),
-        remedy="; ".join(dict.fromkeys(each.remedy for each in blockers)),
-        fault=Fault.P2P_BLOCKED,
-    )
+    message = f"P2P is {_word(str(measured))} between all GPUs that it joins, OK expected: {names}{blocked}"
+    evidence = tuple(evidence for judgement in below.values() for evidence in judgement.evidence[:1])
+    remedy = "; ".join(dict.fromkeys(each.remedy for each in blockers))
+    return judged(Fault.P2P_BLOCKED, message, measured, "OK", evidence=evidence, fails=True, remedy=remedy)
 
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -52,7 +52,7 @@ def missing(box: Box, what: DeviceType) -> Component:
 
 def place_of(box: Box, bdf: str | None) -> Iterator[Component]:
     """The place of a missing GPU, where a GPU was at this bus id and PCI does not list it any more."""
-    number = box.choice.number("gpu.count") if box.choice is not None else None
+    number = box.number("gpu.count")
     if number is not None and len(box.topology.gpus) < number.value and bdf not in box.topology.functions:
         yield missing(box, "GPU")
 
@@ -138,19 +138,15 @@ def _of_kind(box: Box, kind: _Kind) -> Judgement:
     if host_limits.in_container(box) or guest(box) is not None:
         return skip("not-visible", "a container or virtual machine sees what is assigned to it")
     evidence = (Evidence(f"state file, {was.date}", was.number), Evidence("this run", now))
-    if now >= was.number - _tolerance(box, kind, was.number):
+    # of memory the kernel and the firmware reserve now more, now less
+    tolerance = box.settings.limit("host.memory-missing") / 100 if kind.name == "memory" else 0
+    if now >= was.number - was.number * tolerance:
         return Judgement(Status.PASS, f"{_many(kind, now)} as on {was.date}", now, was.number, kind.unit, evidence)
-    profile = box.choice if box.choice is not None and box.choice.how != "gpus" else None
-    reference = profile.number(kind.key) if profile is not None else None
+    reference = box.number(kind.key) if box.choice is not None and box.choice.how != "gpus" else None
     if reference is not None and kind.name in ("GPU", "HCA") and now < reference.value:
         return skip("dependency-failed", f"fewer {kind.unit} than the reference machine: see {kind.key}", *evidence)
     message = f"{_many(kind, now)}, was {was.number} on {was.date}"
     return Judgement(kind.status, message, now, was.number, kind.unit, evidence, fault=kind.fault)
-
-
-def _tolerance(box: Box, kind: _Kind, number: int) -> float:
-    """Of memory the kernel and the firmware reserve now more, now less."""
-    return number * box.settings.limit("host.memory-missing") / 100 if kind.name == "memory" else 0
 
 
 def _many(kind: _Kind, number: int) -> str:
@@ -158,10 +154,8 @@ def _many(kind: _Kind, number: int) -> str:
 
 
 def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    if subject.part == "GPU":
-        yield missing(box, "GPU")
-    elif subject.part == "HCA":
-        yield missing(box, "HCA")
+    if subject.part in ("GPU", "HCA"):
+        yield missing(box, "GPU" if subject.part == "GPU" else "HCA")
     else:
         yield host_part("memory" if subject.part == "memory" else "disks")
 

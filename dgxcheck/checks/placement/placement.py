@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from dgxcheck.checks.engine.blame import Blames, driver
+from dgxcheck.checks.engine.blame import driver
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.check import Check, per_host, ruled
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, given, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
 from dgxcheck.checks.engine.wording import counted, first_of
@@ -31,6 +31,7 @@ _NUMA_TABLES = (
     " numa_node files that were written to; no card is in a wrong slot"
 )
 NO_PAIR = skip("not-supported", "fewer than two GPUs")
+_NUMA, _PLACEMENT = host_part(NUMA_SETTING), host_part("placement of GPUs")
 
 
 def reference(box: Box) -> Profile | Judgement:
@@ -87,13 +88,8 @@ def by_classes(box: Box, devices: Iterable[Device], others: tuple[Device, ...], 
     return "; ".join(f"{', '.join(names)} to {to} {reached}" for reached, names in alike.items())
 
 
-def _profile(box: Box) -> Judged:
-    profile = reference(box)
-    yield HOST, profile if isinstance(profile, Judgement) else ruled(_gpus_placed, box, profile)
-
-
-def _gpus_placed(box: Box, profile: Profile) -> Judgement:
-    gpus = box.topology.gpus
+def _gpus_placed(box: Box) -> Judgement:
+    profile, gpus = given(reference(box)), box.topology.gpus
     for gpu in gpus:
         need(gpu.path)
     if len(gpus) < 2:
@@ -122,9 +118,9 @@ def divided_otherwise(box: Box, profile: Profile, wrong: Misplaced | None) -> bo
     if wrong is not None and not wrong.devices:
         return False
     many = wrong is None or 3 * len(wrong.devices) >= len(gpus) > 0
-    if not many and not nodes_below_roots(box):
-        return False
-    return numa_explains(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus)
+    return (many or bool(nodes_below_roots(box))) and numa_explains(
+        gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus
+    )
 
 
 def _numa_mode(box: Box, profile: Profile) -> Judgement:
@@ -138,19 +134,6 @@ def _numa_mode(box: Box, profile: Profile) -> Judgement:
     facts = (Evidence("/sys/bus/pci/devices/*/numa_node", {**nodes}),)
     return Judgement(Status.WARN, message, len(by_node), None, "nodes", facts, fault=Fault.NUMA_MODE,
                      remedy=_NUMA_TABLES if nodes_below_roots(box) else _NUMA_MODE)  # fmt: skip
-
-
-def placed_by(part: str) -> Blames:
-    """The placement of these devices, or the NUMA setting where that alone differs."""
-
-    def blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-        yield host_part(NUMA_SETTING if judgement.fault is Fault.NUMA_MODE else part)
-
-    return blames
-
-
-def _nvml(box: Box) -> Judged:
-    yield HOST, nvml_unavailable(box) or ruled(_ancestors, box)
 
 
 def _ancestors(box: Box) -> Judgement:
@@ -215,25 +198,15 @@ def _numa(box: Box) -> Judged:
 
 def _host_bridge_node(devices: list[Device], vm: str | None) -> Judgement:
     """A host bridge gives its node to all devices below it, so that one without a node is one fault."""
-    without: list[str] = []
-    evidence: list[Evidence] = []
-    for device in devices:
-        node = need(device.function.numa_node) if device.function is not None else 0
-        evidence.append(Evidence(pci_file(device.bdf, "numa_node"), node))
-        if node < 0:
-            without.append(device.name)
-    if not without:
-        message = f"the NUMA node of {counted(len(devices), 'device')} is known"
-        return Judgement(Status.PASS, message, 0, 0, "devices", tuple(evidence))
-    if vm is not None:
-        message = f"{vm} hides the NUMA node of {', '.join(without)} from its guest"
-        return skip("not-visible", message, *evidence)
-    message, fault = f"firmware reports no NUMA node; for {', '.join(without)}", Fault.NUMA_UNKNOWN
-    return Judgement(Status.WARN, message, len(without), 0, "devices", tuple(evidence), fault=fault)
-
-
-def _host_bridge(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield Component(kind="host-bridge", name=subject.name)
+    nodes = [(each, need(each.function.numa_node) if each.function is not None else 0) for each in devices]
+    evidence = tuple(Evidence(pci_file(device.bdf, "numa_node"), node) for device, node in nodes)
+    without = [device.name for device, node in nodes if node < 0]
+    if without and vm is not None:
+        return skip("not-visible", f"{vm} hides the NUMA node of {', '.join(without)} from its guest", *evidence)
+    message = f"the NUMA node of {counted(len(devices), 'device')} is known"
+    if without:
+        message = f"firmware reports no NUMA node; for {', '.join(without)}"
+    return judged(Fault.NUMA_UNKNOWN, message, len(without), 0, "devices", evidence, warns=bool(without))
 
 
 def is_reference_machine(box: Surveyed, choice: SelectedProfile) -> bool:
@@ -266,8 +239,8 @@ CHECKS = (
         source="the profile's wiring; PCI classes from the paths under /sys/devices",
         remedy="compare slots and cables with the machine's manual and move what is in the wrong place; if all GPUs"
         " differ in the same way, check the firmware's NUMA settings first",
-        judge=_profile,
-        blames=placed_by("placement of GPUs"),
+        judge=per_host(_gpus_placed),
+        blames=lambda box, at, judgement: (_NUMA if judgement.fault is Fault.NUMA_MODE else _PLACEMENT,),
     ),
     Check(
         id="topology.nvml-agrees",
@@ -276,7 +249,7 @@ CHECKS = (
         source="nvmlDeviceGetTopologyCommonAncestor against the paths under /sys/devices",
         remedy="rely on the PCI tree (compare nvidia-smi topo -m with lspci -tv); nothing needs to be"
         " reloaded: jobs run as before",
-        judge=_nvml,
+        judge=per_host(lambda box: nvml_unavailable(box) or _ancestors(box)),
         blames=_blame_ancestors,
     ),
     Check(
@@ -286,6 +259,6 @@ CHECKS = (
         source="numa_node in /sys/bus/pci/devices/BDF, /sys/devices/system/node",
         remedy="check the firmware's NUMA setting; update it; until then bind jobs to their node by hand (numactl)",
         judge=_numa,
-        blames=_host_bridge,
+        blames=lambda box, at, judgement: (Component(kind="host-bridge", name=at.name),),
     ),
 )

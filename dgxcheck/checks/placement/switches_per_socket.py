@@ -27,7 +27,7 @@ def _switches(box: Box) -> Judged:
         yield HOST, skip("not-visible", why)
         return
     judgement = ruled(_halves, box)
-    counted_by = "gpu.count" if box.choice is not None and box.choice.number("gpu.count") is not None else ""
+    counted_by = "gpu.count" if box.number("gpu.count") is not None else ""
     seen_by = counted_by or ("kernel.off-bus" if fallen(box).keys() - box.topology.functions.keys() else "")
     if judgement.status is Status.WARN and seen_by:
         words = f"the sockets' halves of the PCI tree are not alike: see {seen_by}"

@@ -84,7 +84,8 @@ def compared(box: Box, kinds: Collection[Kind], only: object = None) -> Comparis
     """
     odd: dict[Subject, list[Odd]] = {}
     alike: dict[Subject, Kind] = {}
-    reported = _reported(box)
+    bad = (finding.judgement for finding in box.found if finding.status in BAD)
+    reported = frozenset(evidence.where for judgement in bad for evidence in judgement.evidence)
     for group in _whatever_position(_grouped(box, kinds, only)):
         first = group[0][1][2]
         if any(leaf[2] != first for _, leaf, _ in group):
@@ -108,16 +109,15 @@ def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[H
         if sibling.subject.bdf is not None and sibling.subject.bdf in dead:
             continue
         picked = _picked(sibling.kind) if only is None else _only(only)
-        within = {"": None, "place": sibling.place, "board": sibling.board, "image": sibling.image}
+        within: Mapping[object, Hashable] = {"place": sibling.place, "image": sibling.image}
         for record in sibling.rows:
             from_files = not type(record).__name__.startswith(OF_THE_DRIVER)
             for leaf in leaves(record, picked, gaps=from_files):
                 if only is not None and leaf[1][-1] is not row(only):
                     continue
-                among = said(leaf[1], "among") or ""
+                among = said(leaf[1], "among")
                 board = sibling.board if among == "board" else None
-                place = within[str(among)] if among != "board" else None
-                groups[board, role, leaf[0], place].append((sibling, leaf, record))
+                groups[board, role, leaf[0], within.get(among)].append((sibling, leaf, record))
     return groups
 
 
@@ -188,12 +188,6 @@ def _has_display(box: Box, gpu: Sibling) -> bool:
     """Does a display take a part of its memory?"""
     modes = box.gpu(gpu.subject.bdf).modes
     return isinstance(modes, GpuModes) and modes.display_active is True
-
-
-def _reported(box: Box) -> frozenset[str]:
-    """Files and queries that are evidence of a bad finding."""
-    bad = (found for found in box.found if found.status in BAD)
-    return frozenset(evidence.where for found in bad for evidence in found.judgement.evidence)
 
 
 def _is_reported(box: Box, sibling: Sibling, leaf: Leaf, record: Record, reported: Collection[str]) -> bool:

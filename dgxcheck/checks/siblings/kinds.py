@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from functools import lru_cache
 from typing import Literal
 
@@ -14,7 +14,7 @@ from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.components.locate import is_nvswitch, serial_of
 from dgxcheck.facts.host import BlockDevice, NetInterface
 from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
-from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
+from dgxcheck.facts.infiniband import IbDevice, PortState
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
 from dgxcheck.facts.record import Identity, Record, fields, replace
@@ -106,8 +106,6 @@ def _hcas(box: Box, by_place: Rows) -> Iterator[Sibling]:
         device = box.topology.device(row.name)
         if row.is_vf is True or (device is not None and device.kind != "nic"):
             continue
-        if device is not None and device.kind != "nic":
-            continue
         near = device is not None and any(matrix[device.name, gpu.name].pci in NEAR for gpu in box.topology.gpus)
         bdf = row.bdf if isinstance(row.bdf, str) else None
         function = box.topology.functions.get(bdf or "")
@@ -131,7 +129,8 @@ def _image(row: IbDevice, function: PciFunction | None) -> Hashable:
 def _ports(box: Box, device: IbDevice, hca: Sibling) -> Iterator[Sibling]:
     """Ports that are up: a port that is down prints the rate 10 (4X SDR), which means nothing. The second port of a
     card may be made or cabled for less than the first."""
-    for port in _port_rows(box, device):
+    own = (row for row in rows(box.snapshot.ib_ports) if row.device == device.name)
+    for port in (port for row in own for port in rows(row.ports)):
         if port.state in (PortState.ACTIVE, PortState.ACTIVE_DEFER):
             subject = replace(hca.subject, kind="port", name=f"{device.name}/{port.port}", part=str(port.port))
             position = (hca.subject.bdf or "")[-1:], port.port
@@ -140,13 +139,6 @@ def _ports(box: Box, device: IbDevice, hca: Sibling) -> Iterator[Sibling]:
         if row.bdf == hca.subject.bdf and row.bdf is not None and row.operstate == "up":
             subject = Subject(kind="interface", name=row.name, bdf=hca.subject.bdf)
             yield Sibling(kind="interface", subject=subject, role=(hca.role, row.type), rows=(row,))
-
-
-def _port_rows(box: Box, device: IbDevice) -> Iterable[IbPort]:
-    for row in rows(box.snapshot.ib_ports):
-        if row.device == device.name and not isinstance(row.ports, Missing):
-            return row.ports
-    return ()
 
 
 def _bridges(box: Box, rows: Rows) -> Iterator[Sibling]:
@@ -159,7 +151,8 @@ def _bridges(box: Box, rows: Rows) -> Iterator[Sibling]:
     for function in box.topology.functions.values():
         for upper in _bridges_above(function.path)[-1:]:
             next_below.setdefault(upper, set()).add(function.bdf)
-        if not _is_bridge(function) or is_nvswitch(function):
+        code = function.class_code
+        if not (isinstance(code, int) and code >> 16 == BRIDGE) or is_nvswitch(function):
             for level, bridge in enumerate(_bridges_above(function.path)):
                 below.setdefault(bridge, Counter())[_model(function), uses.get(function.bdf)] += 1
                 depth[bridge] = level
@@ -205,10 +198,9 @@ def _memory_controllers(box: Box, _: Rows) -> Iterator[Sibling]:
 
 def _nodes(box: Box, _: Rows) -> Iterator[Sibling]:
     """NUMA nodes with CPUs; those of GPU memory and of memory expanders are of another kind."""
-    listed, memory = box.snapshot.numa, box.snapshot.numa_memory
-    for node in rows(listed):
+    for node in rows(box.snapshot.numa):
         if isinstance(node.cpulist, str) and node.cpulist:
-            own = [] if isinstance(memory, Missing) else [row for row in memory if row.node == node.node]
+            own = [row for row in rows(box.snapshot.numa_memory) if row.node == node.node]
             yield Sibling(kind="node", subject=replace(HOST, part=f"node{node.node}"), role="", rows=(node, *own))
 
 
@@ -224,12 +216,8 @@ def _model(function: PciFunction) -> Hashable:
     return tuple(each if isinstance(each, int) else None for each in ids)
 
 
-def _is_bridge(function: PciFunction) -> bool:
-    return isinstance(function.class_code, int) and function.class_code >> 16 == BRIDGE
-
-
 def _bridges_above(path: tuple[str, ...] | Missing) -> tuple[str, ...]:
-    return () if isinstance(path, Missing) else path[1:-1]
+    return rows(path)[1:-1]
 
 
 def _place(box: Box, path: tuple[str, ...] | Missing) -> Hashable:
