@@ -5,10 +5,9 @@ from __future__ import annotations
 from dgxcheck.checks import baseline, imported_reports
 from dgxcheck.checks.answers import files as answers_of_files
 from dgxcheck.checks.answers import gpus as answers_of_gpus
-from dgxcheck.checks.answers import host as answers_of_the_host
-from dgxcheck.checks.by_nature import last_run, states, unique
+from dgxcheck.checks.by_nature import last_run, records, unique
 from dgxcheck.checks.consistency import readings
-from dgxcheck.checks.driver import bound, fabric_manager, imex, persistence, versions
+from dgxcheck.checks.driver import bound, fabric_manager, persistence, versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, presence, spare_memory, thermal
@@ -42,7 +41,6 @@ CHECKS: tuple[Check, ...] = (
     *answers_of_gpus.CHECKS,
     *versions.INSTALLATION,
     *fabric_manager.CHECKS,
-    *imex.CHECKS,
     *presence.CHECKS,
     *inventory.CHECKS,
     *ecc.CHECKS,
@@ -52,7 +50,7 @@ CHECKS: tuple[Check, ...] = (
     *gpu_link.WIDTH,
     *path.CHECKS,
     *switches_per_socket.CHECKS,
-    *answers_of_files.CHECKS,
+    *answers_of_files.DEVICES,
     *gpu_link.GENERATION,
     *control.CHECKS,
     *bar1.CHECKS,
@@ -73,7 +71,7 @@ CHECKS: tuple[Check, ...] = (
     *port_counters.CHECKS,
     *readings.CHECKS,
     *unique.CHECKS,
-    *states.CHECKS,
+    *records.CHECKS,
     *software.CHECKS,
     *bar1_and_port.CHECKS,
     *gdr_path.CHECKS,
@@ -85,7 +83,7 @@ CHECKS: tuple[Check, ...] = (
     *memory.MEMORY,
     *edac.CHECKS,
     *memory.NUMA,
-    *answers_of_the_host.CHECKS,
+    *answers_of_files.HOST_FILES,
     *disks.CHECKS,
     *missing.CHECKS,
     *ethernet.CHECKS,

@@ -1,4 +1,4 @@
-"""What is part of what: the one model by which a broken whole explains its parts.
+"""What is part of what: the one model by which a broken whole explains its parts; the units that can be replaced.
 
 Memory, clocks, power, cooling, BAR1 and NVLinks are in a GPU; ports in an HCA; devices below a PCIe link, switch and
 host bridge, on a board, in a socket; NVSwitches in the fabric; all of it in the host.
@@ -6,15 +6,15 @@ host bridge, on a board, in a socket; NVSwitches in the fabric; all of it in the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from dgxcheck.components.component import HOST, Component, Key, host_part
-from dgxcheck.components.locate import device_part, link_of, serial_of, switch_at
-from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.pci import PciFunction
-from dgxcheck.facts.record import Identity
-from dgxcheck.topology.model import Device, Surveyed, Topology
+from dgxcheck.components.locate import device_part, fallen, link_of, serial_of, switch_at
+from dgxcheck.facts.gpu import GpuBoard
+from dgxcheck.facts.missing import Gap, Missing, rows
+from dgxcheck.facts.record import Identity, Record
+from dgxcheck.topology.model import Device, Surveyed, Topology, slot_of
 from dgxcheck.topology.paths import hops_above
 
 NVSWITCHES = host_part("NVSwitches")
@@ -52,7 +52,8 @@ def above(machine: Surveyed, bdf: str) -> Iterator[Component]:
     if device is not None and device.kind == "gpu" and len(same := board(machine, device)) > 1:
         serial = str(serial_of(machine, same[0].bdf))
         yield Component(kind="board", name=serial, serial=serial, shared_by=tuple(gpu.name for gpu in same))
-    path = _path(device or function)
+    at = device or function
+    path = () if at is None else rows(at.path)
     if path[1:]:
         yield from _bridges(machine, path)
     if (node := _node(machine, bdf)) is not None:
@@ -100,5 +101,57 @@ def _by_node(topology: Identity) -> dict[int, tuple[str, ...]]:
     return {node: tuple(names) for node, names in found.items()}
 
 
-def _path(of: Device | PciFunction | None) -> tuple[str, ...]:
-    return () if of is None or isinstance(of.path, Missing) else of.path
+_SHARED = ("switch", "bridge", "host-bridge", "socket", "gpus")
+"""What no unit can be taken for: many devices are behind it."""
+
+
+class Fru(Record):
+    """One field replaceable unit: what a technician looks for, and what a vendor asks for first; empty if unknown."""
+
+    name: str
+    """``GPU2``; both GPUs of a K80 board: ``GPU2, GPU3``."""
+    bdf: str
+    slot: str
+    serial: str
+    part_number: str
+    position: str = ""
+    """Where it sits on the baseboard and in the rack, as NVML has it: ``tray 3, module 2``."""
+
+
+def frus(machine: Surveyed, component: Component) -> tuple[Fru, ...]:
+    """The GPUs or adapters that it is, is a part of or ends at, each board once; none is what supplies it."""
+    of_several = component.kind in _SHARED or (component.kind == "link" and len(component.shared_by) > 1)
+    if of_several or component.part == "power supply":
+        return ()
+    gone = {bdf: serial for bdf, serial in fallen(machine).items() if bdf not in machine.topology.functions}
+    if component.bdf in gone or (component.part == "missing GPU" and gone):
+        found = [component.bdf] if component.bdf in gone else gone
+        return tuple(Fru(name="GPU", bdf=bdf, slot="", serial=gone[bdf], part_number="") for bdf in found)
+    ends = {component.bdf, component.peer_bdf} - {None}
+    names = component.shared_by if component.kind in ("link", "board") else ()
+    devices = (device for device in machine.topology.devices if device.bdf in ends or device.name in names)
+    return tuple(dict.fromkeys(_unit(machine, device) for device in devices))
+
+
+def _unit(machine: Surveyed, device: Device) -> Fru:
+    units = board(machine, device) if device.kind == "gpu" else (device,)
+    boards = rows(machine.snapshot.gpu_board)
+    own = next((each for each in boards if each.bdf == device.bdf), None)
+    return Fru(
+        name=", ".join(unit.name for unit in units), bdf=units[0].bdf or "",
+        slot=_text(slot_of(device, machine.snapshot.slots)),
+        serial=serial_of(machine, device.bdf) or fallen(machine).get(device.bdf or "", ""),
+        part_number=_text(own.part_number) if own else "", position=_position(own, boards) if own else "",
+    )  # fmt: skip
+
+
+def _position(own: GpuBoard, boards: Sequence[GpuBoard]) -> str:
+    """Nothing of modules whose numbers repeat, as in virtual machines."""
+    modules = [each.module_id for each in boards]
+    module = own.module_id if modules.count(own.module_id) == 1 else Missing(Gap.GARBLED, "module id")
+    said = (("tray", own.tray), ("slot in the rack", own.chassis_slot), ("module", module))
+    return ", ".join(f"{word} {number}" for word, number in said if isinstance(number, int))
+
+
+def _text(value: str | Missing) -> str:
+    return "" if isinstance(value, Missing) else value

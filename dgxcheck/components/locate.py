@@ -8,14 +8,12 @@ from functools import lru_cache
 
 from dgxcheck.components.component import Component, Kind, host_part
 from dgxcheck.facts.gpu import Nvml
-from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvlink import NvLink
-from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Identity
 from dgxcheck.facts.typical import multimode
 from dgxcheck.topology.model import Device, Surveyed, Topology, slot_of
-from dgxcheck.topology.nvlinks import SWITCH
+from dgxcheck.topology.nvlinks import SWITCH, is_nvswitch
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 
@@ -144,48 +142,39 @@ def _has_nvswitches(topology: Identity) -> bool:
     return behind or any(map(is_nvswitch, wired.functions.values()))
 
 
-def is_nvswitch(function: PciFunction) -> bool:
-    """Is this PCI function an NVSwitch?"""
-    bridge = isinstance(function.class_code, int) and function.class_code >> 8 == OTHER_BRIDGE
-    return bridge and function.vendor == NVIDIA
-
-
 def far_ends(machine: Surveyed, gpu: Device) -> Mapping[int, str]:
     """By link position the bus id of the device at the other end: as NVML has it, else the only one that lacks a link.
 
     A peer lacks one where it reports more links to this GPU than this GPU reports to it; an NVSwitch, where this GPU
     has fewer links to it than most GPUs have, or no GPU has any.
     """
-    rows = _rows(machine)
-    own = [row for row in rows if row.bdf == gpu.bdf]
+    links = rows(machine.snapshot.nvlink)
+    own = [row for row in links if row.bdf == gpu.bdf]
     remotes = {row.link: row.remote_bdf for row in own if isinstance(row.remote_bdf, str)}
     unknown = [row.link for row in own if row.link not in remotes and row.up is False]
-    lacking = _lacking(machine, rows, gpu, Counter(remotes.values())) if unknown else []
+    lacking = _lacking(machine, links, gpu, Counter(remotes.values())) if unknown else []
     return remotes | (dict.fromkeys(unknown, lacking[0]) if len(lacking) == 1 else {})
 
 
 def missing_nvswitches(machine: Surveyed) -> tuple[str, ...]:
     """Bus ids of NVSwitches to which NVLinks lead and that are not on PCI; empty where no NVSwitch is on PCI.
 
-    NVSwitches that another host manages, or from Blackwell on, are never on PCI; a CPU can be the peer of a link too.
+    NVSwitches that another host manages, or from Blackwell on, are never on PCI; a CPU can be the peer of a link too,
+    and drivers before R470 do not tell the kind of a link's peer.
     """
     present = {gpu.bdf for gpu in machine.topology.gpus} | {*machine.topology.functions}
-    ends = {
-        row.remote_bdf
-        for row in _rows(machine)
-        if row.up is True and isinstance(row.remote_bdf, str) and (row.remote_type == SWITCH or _untold(row))
-    }
+    ends = set()
+    for row in rows(machine.snapshot.nvlink):
+        kind = row.remote_type
+        may_be_switch = kind.gap is Gap.UNSUPPORTED if isinstance(kind, Missing) else kind == SWITCH
+        if row.up is True and isinstance(row.remote_bdf, str) and may_be_switch:
+            ends.add(row.remote_bdf)
     return tuple(sorted(ends - present)) if has_nvswitches(machine) else ()
-
-
-def _untold(row: NvLink) -> bool:
-    """Drivers before R470 do not tell the kind of a link's peer."""
-    return isinstance(row.remote_type, Missing) and row.remote_type.gap is Gap.UNSUPPORTED
 
 
 def link_positions(machine: Surveyed, gpu: Device) -> tuple[int, ...]:
     """The NVLink positions of a GPU that NVML reports; empty where it reports none."""
-    return tuple(row.link for row in _rows(machine) if row.bdf == gpu.bdf)
+    return tuple(row.link for row in rows(machine.snapshot.nvlink) if row.bdf == gpu.bdf)
 
 
 def nvlinks_of(machine: Surveyed, gpu: Device, links: Collection[int] | None = None) -> Iterator[Component]:
@@ -215,14 +204,7 @@ def _lacking(machine: Surveyed, rows: Collection[NvLink], gpu: Device, own: Coun
     usual = {end: max(multimode(counts[end] for counts in to_switch.values())) for end in ends}
     theirs = Counter(row.bdf for row in rows if row.remote_bdf == gpu.bdf)
     lacking = sorted(end for end, links in {**usual, **theirs}.items() if links > own[end])
-    return lacking or _idle_nvswitches(machine, reached | own.keys())
-
-
-def _idle_nvswitches(machine: Surveyed, ends: Collection[str]) -> list[str]:
-    """NVSwitches on PCI to which no NVLink leads while NVLinks lead to others: all of its links are down."""
+    reached |= own.keys()
     switches = {bdf for bdf, function in machine.topology.functions.items() if is_nvswitch(function)}
-    return sorted(switches - {*ends}) if switches & {*ends} else []
-
-
-def _rows(machine: Surveyed) -> tuple[NvLink, ...]:
-    return rows(machine.snapshot.nvlink)
+    # else those to which no NVLink leads while NVLinks lead to others: all of their links are down
+    return lacking or (sorted(switches - reached) if switches & reached else [])

@@ -6,12 +6,11 @@ import re
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.host.lost_disks import arrays_of
+from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.components.component import FABRIC_MANAGER, Component
-from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import (
     VENDOR_ONLY,
@@ -28,6 +27,7 @@ from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80, is_vgpu, nvlinks_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.missing import rows
+from dgxcheck.topology.nvlinks import is_nvswitch
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
     **{(kind, "cooling"): "inspect-airflow" for kind in ("gpu", "board", "host")},

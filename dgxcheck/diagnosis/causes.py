@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import HOST, SETTINGS, Component, Key
-from dgxcheck.components.containment import containers
-from dgxcheck.components.fru import frus
+from dgxcheck.components.containment import containers, frus
 from dgxcheck.diagnosis.action import ORDER, urgency_of
 from dgxcheck.diagnosis.actions import actions
 from dgxcheck.diagnosis.collateral import collateral

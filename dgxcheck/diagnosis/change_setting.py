@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.gpu.clocks import can_lock_clocks
-from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
 from dgxcheck.components.component import PEER_TRAFFIC, Component

@@ -197,7 +197,8 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 own = {each.key for each in inside}
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
                 add([*inside, *(other for other in others if other.key not in own)], whole)
-        scattered = [each for each in judged if each.status in BAD and _is_environment(each.shared)]
+        scattered = [each for each in judged if each.status in BAD and each.shared is not None
+                     and (each.shared.kind == "fabric" or _is_air_or_power(each.shared))]  # fmt: skip
         if (shared := _environment_of_many(box, scattered, len(judged))) is not None:
             add(scattered, shared)
     for together, component in same_moment(box, findings):
@@ -247,10 +248,6 @@ def _can_be_shared(finding: Finding) -> bool:
     if finding.judgement.fault in DEVICE_DEAD or any(each.kind in ("link", "port") for each in finding.blames[:1]):
         return True
     return _is_air_or_power(finding.shared)
-
-
-def _is_environment(shared: Component | None) -> bool:
-    return _is_air_or_power(shared) or (shared is not None and shared.kind == "fabric")
 
 
 def _is_air_or_power(shared: Component | None) -> bool:

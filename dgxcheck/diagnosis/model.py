@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dgxcheck.checks.engine.finding import Status
     from dgxcheck.components.component import Component
-    from dgxcheck.components.fru import Fru
+    from dgxcheck.components.containment import Fru
     from dgxcheck.diagnosis.action import Action
     from dgxcheck.diagnosis.confidence import Confidence
     from dgxcheck.diagnosis.preserve import Preserve

@@ -9,8 +9,7 @@ from typing import Literal
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, judgements
 from dgxcheck.checks.engine.finding import Judgement, Status
-from dgxcheck.checks.engine.precondition import Precondition, State, deciding, undetermined
-from dgxcheck.checks.host.virtual_machines import in_guest
+from dgxcheck.checks.engine.precondition import Precondition, State, deciding, in_guest, undetermined
 from dgxcheck.checks.measurement.checks import CHECKS
 from dgxcheck.checks.pcie.isolation import redirecting_ports
 from dgxcheck.checks.peer_access.cuda import blocker

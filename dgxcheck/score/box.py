@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import Box, mig_enabled
-from dgxcheck.checks.engine.finding import Finding, Judgement
+from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.host import cpu, disks, ethernet, memory
 from dgxcheck.checks.network import hcas, port_state, ports
 from dgxcheck.checks.network.port_link import expected_rate
@@ -24,14 +24,6 @@ from dgxcheck.topology.reference import matches
 Measured = int | float | Missing
 
 
-def _below(_: Box, measured: float, expected: float) -> bool:
-    return measured < expected
-
-
-def _nothing_hidden(_: Box) -> str:
-    return ""
-
-
 class HostQuantity(Record, kw_only=False):
     """A quantity expected of the machine: the key of its number, its measure, and the check's own comparison."""
 
@@ -39,13 +31,9 @@ class HostQuantity(Record, kw_only=False):
     key: str
     unit: str
     measure: Callable[[Box], Measured]
-    short: Callable[[Box, float, float], bool] = _below
-    hidden: Callable[[Box], str] = _nothing_hidden
+    short: Callable[[Box, float, float], bool] = lambda _, measured, expected: measured < expected
+    hidden: Callable[[Box], str] = lambda _: ""
     """Why some of it may be hidden; empty if not."""
-
-
-def _less_data(box: Box, tb: float, expected: float) -> bool:
-    return tb < disks.smallest_data_volume(box, expected)
 
 
 OF_THE_HOST = (
@@ -53,8 +41,9 @@ OF_THE_HOST = (
     HostQuantity("host", "host.sockets", "sockets", cpu.sockets, hidden=host_limits.cpus_hidden),
     HostQuantity("host", "host.cores", "cores", cpu.cores, hidden=host_limits.cpus_hidden),
     HostQuantity("host", "host.memory", "GiB", memory.total_memory, memory.is_short, host_limits.cpus_hidden),
-    HostQuantity("host", "host.data", "TB", disks.data_volume, _less_data, disks.possible_pool),
-)
+    HostQuantity("host", "host.data", "TB", disks.data_volume,
+                 lambda box, tb, expected: tb < disks.smallest_data_volume(box, expected), disks.possible_pool),
+)  # fmt: skip
 
 
 def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
@@ -82,8 +71,7 @@ def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
             source=number.source,
         )  # fmt: skip
     number, first = choice.number("network.rate"), port_state.of_the_profile(box)
-    every = ports.ports(box)
-    listed = [] if isinstance(every, Judgement) or choice.how == "gpus" else every
+    listed = [] if choice.how == "gpus" else ports.listed_ports(box)
     for device, port in listed:
         if port in first:
             rate, whose = expected_rate(box, device, port, listed)

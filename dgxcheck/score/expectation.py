@@ -70,9 +70,7 @@ def rounded(value: float) -> float:
 LEAST_COVERAGE = 0.5
 
 
-def score(
-    expectations: tuple[Expectation, ...], gpus_uncertain: bool = False, usable_gpus: float = 1
-) -> Score:
+def score(expectations: tuple[Expectation, ...], gpus_uncertain: bool = False, usable_gpus: float = 1) -> Score:
     """The mean of the areas' mean shares, weighted by ``WEIGHTS`` over the areas that could be read."""
     shares: dict[Area, list[float]] = {}
     for expectation in expectations:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement
@@ -12,10 +12,10 @@ from dgxcheck.checks.measurement.lookup import Figures, device, gpu_name, pairs
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import OF_THE_GPUS, SelectedProfile
+from dgxcheck.profiles.model import OF_THE_GPUS, Number, SelectedProfile
 from dgxcheck.score.expectation import Area, Expectation
 
-INTACT = "no wrong words"
+INTACT = Number(1, "no wrong words")
 
 
 def expected_figures(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
@@ -28,13 +28,13 @@ def expected_figures(box: Box, choice: SelectedProfile) -> Iterator[Expectation]
         for row in figures.of_kinds(kind):
             number = reference(box, row)
             if number is not None and row.how != "simulated" and device(box, row.a) is not None:
-                yield _expectation(box, area, kind, gpu_name(box, row.a), [row], number.value, row.unit, number.source)
+                yield _expectation(box, area, kind, gpu_name(box, row.a), [row], number)
     for a, b in pairs(box, figures, ("p2p",)):
         rows = figures.each_way("p2p", a, b)
         number = reference(box, rows[0])
         if number is not None and not figures.access_refused(a, b) and all(row.how != "simulated" for row in rows):
             area = "nvlink" if _by_nvlink(figures, a, b) else "pcie"
-            yield _expectation(box, area, "p2p", _pair(box, a, b), rows, number.value, rows[0].unit, number.source)
+            yield _expectation(box, area, "p2p", _pair(box, a, b), rows, number)
     if choice.how != "gpus" or "integrity" in OF_THE_GPUS:
         yield from _integrity(box, figures)
 
@@ -52,7 +52,7 @@ def _unmeasured(box: Box) -> Iterator[Expectation]:
                 samples=(), runs=(), more={},
             )  # fmt: skip
             if (number := reference(box, row)) is not None:
-                yield _expectation(box, area, kind, gpu.name, [row], number.value, row.unit, number.source)
+                yield _expectation(box, area, kind, gpu.name, [row], number)
 
 
 def _by_nvlink(figures: Figures, a: str, b: str) -> bool:
@@ -64,54 +64,38 @@ def _integrity(box: Box, figures: Figures) -> Iterator[Expectation]:
     """Expectations of intact data: 1 where no word was wrong."""
     for row in figures.of_kinds("memory-integrity"):
         if row.how != "simulated" and device(box, row.a) is not None:
-            yield _expectation(box, "integrity", "memory", gpu_name(box, row.a), [row], 1, "", INTACT, _intact)
+            yield _expectation(box, "integrity", "memory", gpu_name(box, row.a), [row], INTACT)
     for a, b in pairs(box, figures, ("p2p-integrity",)):
         rows = figures.each_way("p2p-integrity", a, b)
         if all(row.how != "simulated" for row in rows) and device(box, a) is not None:
-            yield _expectation(box, "integrity", "p2p", _pair(box, a, b), rows, 1, "", INTACT, _intact)
+            yield _expectation(box, "integrity", "p2p", _pair(box, a, b), rows, INTACT)
 
 
 def _pair(box: Box, a: str, b: str) -> str:
     return f"{gpu_name(box, a)}-{gpu_name(box, b)}"
 
 
-def _figure(row: Measurement) -> float:
-    return row.number or 0.0
-
-
-def _intact(row: Measurement) -> float:
-    return float(not row.number and row.more.get("timed_out") is not True)
-
-
-def _expectation(
-    box: Box,
-    area: Area,
-    what: str,
-    subject: str,
-    rows: list[Measurement],
-    value: float,
-    unit: str,
-    source: str,
-    figure: Callable[[Measurement], float] = _figure,
-) -> Expectation:
+def _expectation(box: Box, area: Area, what: str, subject: str, rows: list[Measurement], number: Number) -> Expectation:
     """An expectation of the lowest row; a figure above the check's warning threshold counts in full."""
-    figures = [_figure_or_gap(row, figure) for row in rows]
+    figures = [_figure(row, number) for row in rows]
     gaps = [reading for reading in figures if isinstance(reading, Missing)]
     least = min((reading for reading in figures if not isinstance(reading, Missing)), default=0.0)
     covered = not gaps or (least == 0 and len(gaps) < len(figures))
     measured = least if covered else gaps[0]
-    enough = not isinstance(measured, Missing) and measured >= value * box.settings.limit("measure.warn") / 100
+    enough = not isinstance(measured, Missing) and measured >= number.value * box.settings.limit("measure.warn") / 100
     return Expectation(
-        area=area, id=f"{area}.measured-{what}", subject=subject, measured=measured, expected=value, unit=unit,
-        source=source, enough=enough,
+        area=area, id=f"{area}.measured-{what}", subject=subject, measured=measured, expected=number.value,
+        unit="" if number is INTACT else rows[0].unit, source=number.source, enough=enough,
     )  # fmt: skip
 
 
-def _figure_or_gap(row: Measurement, figure: Callable[[Measurement], float]) -> float | Missing:
+def _figure(row: Measurement, number: Number) -> float | Missing:
     """The figure of a measurement; 0 if it failed, timed out or moved wrong data, Missing if it was not tried."""
     if isinstance(value := row.value, Missing):
         return 0.0 if value.gap is Gap.TIMEOUT else value
     if isinstance(value, NotMeasured):
         failed = has_failed(row) or (value.reason == "failed" and is_withheld(value))
         return 0.0 if failed else Missing(Gap.UNASKED, f"measure {row.kind}", str(value))
-    return figure(row)
+    if number is INTACT:
+        return float(not row.number and row.more.get("timed_out") is not True)
+    return row.number or 0.0

@@ -12,12 +12,12 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.gpu.clocks import slowdown
 from dgxcheck.checks.gpu.inventory import count, short
 from dgxcheck.checks.gpu.presence import unlisted
-from dgxcheck.facts.ids import OF_THE_KERNEL
+from dgxcheck.facts.ids import MIB, OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
-from dgxcheck.profiles.model import OF_THE_GPUS, Board, SelectedProfile
+from dgxcheck.profiles.model import OF_THE_GPUS, Board, Number, SelectedProfile
 from dgxcheck.score.expectation import Area, Expectation
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_above
@@ -32,7 +32,7 @@ def usable(box: Box) -> list[Device]:
 
 def absent_gpus(box: Box) -> list[int | Missing]:
     """One entry per expected GPU that is not usable: 0 if it is missing, Missing with the reason if it is hidden."""
-    number = box.choice.number("gpu.count") if box.choice else None
+    number = box.number("gpu.count")
     present = usable(box)
     missing = 0 if number is None else max(0, int(number.value) - len(present))
     unlisted_gpus = [_unlisted(box, gpu) for gpu in box.topology.gpus if gpu not in present][:missing]
@@ -70,27 +70,23 @@ def _not_on_pci(box: Box) -> int | Missing:
     return 0
 
 
-MIB = 1 << 20
 Measure = Callable[[Box, Device], "int | float | Missing"]
 
 
-def fact(*names: str, per: float = 1) -> Measure:
-    """A measure: a field of the GPU's records (``power``, ``enforced_limit_mw``) divided by ``per``."""
+def fact(*names: str, as_number: Callable[[Any], int | float] = float) -> Measure:
+    """A measure: a field of the GPU's records (``power``, ``enforced_limit_mw``) as the number that is expected."""
 
     def measured(box: Box, gpu: Device) -> int | float | Missing:
         value: Any = box.gpu(gpu)
         for name in names:
             value = value if isinstance(value, Missing) else getattr(value, name)
-        return value if isinstance(value, Missing) else value / per
+        return value if isinstance(value, Missing) else as_number(value)
 
     return measured
 
 
-def not_throttled(box: Box, gpu: Device) -> int | Missing:
-    """1 if no hardware or thermal slowdown holds the clocks down, else 0."""
-    clocks = box.gpu(gpu).clocks
-    reasons = clocks if isinstance(clocks, Missing) else clocks.reasons
-    return reasons if isinstance(reasons, Missing) else int(not slowdown(reasons.mask))
+def _mib(size: int) -> float:
+    return size / MIB
 
 
 def pages_left(box: Box, gpu: Device) -> int | Missing:
@@ -105,31 +101,8 @@ def pages_left(box: Box, gpu: Device) -> int | Missing:
     return next((addresses for addresses in pages if isinstance(addresses, Missing)), 1)
 
 
-def rows_left(box: Box, gpu: Device) -> int | Missing:
-    """1 if no row remapping has failed, else 0."""
-    ecc = box.gpu(gpu).ecc
-    failed = ecc if isinstance(ecc, Missing) else ecc.remap_failed
-    return failed if isinstance(failed, Missing) else int(not failed)
-
-
-def no_uncorrected_errors(box: Box, gpu: Device) -> int | Missing:
-    """1 if the volatile counter of uncorrected memory errors is 0, else 0."""
-    ecc = box.gpu(gpu).ecc
-    errors = ecc if isinstance(ecc, Missing) else ecc.volatile_uncorrected.total
-    return errors if isinstance(errors, Missing) else int(errors == 0)
-
-
-def narrowest(box: Box, gpu: Device) -> int | Missing:
-    """Lanes of the narrowest link up to the root bus."""
-    return _least(box, gpu, "width")
-
-
-def slowest(box: Box, gpu: Device) -> int | Missing:
-    """The lowest PCIe generation supported by the links up to the root bus."""
-    return _least(box, gpu, "max_gen")
-
-
-def _least(box: Box, gpu: Device, member: str) -> int | Missing:
+def least(box: Box, gpu: Device, member: str) -> int | Missing:
+    """The lowest of the links up to the root bus."""
     if isinstance(gpu.path, Missing):
         return gpu.path
     values = [getattr(hop, member) for hop in hops_above(gpu.path, box.topology.functions) if not hop.skip_reason]
@@ -145,7 +118,7 @@ def links(box: Box, gpu: Device) -> int | Missing:
         return rows
     gap = next((row.up for row in rows if isinstance(row.up, Missing)), None)
     up = sum(row.up is True for row in rows)
-    expected = box.choice.number("nvlink.links") if box.choice else None
+    expected = box.number("nvlink.links")
     hidden = hidden_gpus(box) if expected is not None and up < expected.value else None
     return gap if gap is not None else up if hidden is None else hidden
 
@@ -173,6 +146,13 @@ def _links_of(box: Box, gpu: Device) -> tuple[NvLink, ...] | Missing:
     return own
 
 
+def known_model(box: Box, gpu: Device) -> int | Missing:
+    """1 if it is a model of the reference machine, else 0."""
+    if not (id := board_id(gpu)):
+        return Missing(Gap.ABSENT, str(gpu.bdf), "PCI vendor or device id unknown")
+    return int(box.choice is not None and id in box.choice.profile.boards)
+
+
 class GpuQuantity(Record, kw_only=False):
     """A quantity expected of every GPU: the key of its number in the board or profile, and its measure."""
 
@@ -189,22 +169,29 @@ class GpuQuantity(Record, kw_only=False):
 OF_THE_BOARD = (
     GpuQuantity("gpu", "gpu.max-graphics-clock", "max_graphics_clock", "MHz", fact("clocks", "max", "graphics")),
     GpuQuantity("gpu", "gpu.max-memory-clock", "max_memory_clock", "MHz", fact("clocks", "max", "memory")),
-    GpuQuantity("gpu", "gpu.power-limit", "power_limit", "W", fact("power", "enforced_limit_mw", per=1000)),
-    GpuQuantity("gpu", "gpu.not-slowed", "max_graphics_clock", "", not_throttled, yes_or_no=True),
-    GpuQuantity("memory", "memory.size", "memory", "MiB", fact("memory", "total", per=MIB), short=short),
+    GpuQuantity("gpu", "gpu.power-limit", "power_limit", "W",
+                fact("power", "enforced_limit_mw", as_number=lambda mw: mw / 1000)),
+    GpuQuantity("gpu", "gpu.not-slowed", "max_graphics_clock", "",
+                fact("clocks", "reasons", "mask", as_number=lambda mask: int(not slowdown(mask))), yes_or_no=True),
+    GpuQuantity("memory", "memory.size", "memory", "MiB", fact("memory", "total", as_number=_mib), short=short),
     GpuQuantity("memory", "memory.ecc", "ecc", "", fact("memory", "ecc"), yes_or_no=True),
-    GpuQuantity("pcie", "pcie.bar1", "bar1", "MiB", fact("pcie", "bar1_total", per=MIB)),
+    GpuQuantity("pcie", "pcie.bar1", "bar1", "MiB", fact("pcie", "bar1_total", as_number=_mib)),
     GpuQuantity("integrity", "integrity.retired-pages", "retired_pages", "", pages_left, yes_or_no=True),
-    GpuQuantity("integrity", "integrity.spare-rows", "spare_rows", "", rows_left, yes_or_no=True),
-)
+    GpuQuantity("integrity", "integrity.spare-rows", "spare_rows", "",
+                fact("ecc", "remap_failed", as_number=lambda failed: int(not failed)), yes_or_no=True),
+)  # fmt: skip
 OF_THE_BOX = (
-    GpuQuantity("pcie", "pcie.link-width", "pcie.link_width", "lanes", narrowest),
-    GpuQuantity("pcie", "pcie.link-generation", "pcie.link_gen", "generation", slowest),
+    GpuQuantity("pcie", "pcie.link-width", "pcie.link_width", "lanes", lambda box, gpu: least(box, gpu, "width")),
+    GpuQuantity("pcie", "pcie.link-generation", "pcie.link_gen", "generation",
+                lambda box, gpu: least(box, gpu, "max_gen")),
     GpuQuantity("nvlink", "nvlink.links", "nvlink.links", "links", links),
     GpuQuantity("nvlink", "nvlink.generation", "nvlink.generation", "generation", nvlink_generation),
-)
-NO_ERRORS = GpuQuantity("integrity", "integrity.no-uncorrected-error", "", "", no_uncorrected_errors, yes_or_no=True)
-MODEL = "gpu.model"
+)  # fmt: skip
+NO_ERRORS = GpuQuantity(
+    "integrity", "integrity.no-uncorrected-error", "", "",
+    fact("ecc", "volatile_uncorrected", "total", as_number=lambda errors: int(errors == 0)), yes_or_no=True,
+)  # fmt: skip
+MODEL = GpuQuantity("gpu", "gpu.model", "", "", known_model, yes_or_no=True)
 
 
 def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
@@ -212,9 +199,12 @@ def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
     present = usable(box)
     default_board = next((box.boards[id] for id in choice.profile.boards if id in box.boards), None)
     for gpu in present:
-        yield replace(_model(gpu.name, choice), measured=_model_matches(gpu, choice))
-        for quantity, expectation in _expectations(choice, gpu.name, box.board(gpu) or default_board):
-            yield _measured(box, quantity, expectation, _zero_if_lost(quantity.measure(box, gpu)))
+        for quantity, each in _expectations(choice, gpu.name, box.board(gpu) or default_board):
+            if isinstance(measured := quantity.measure(box, gpu), Missing):
+                yield replace(each, measured=0 if measured.gap is Gap.LOST else measured)
+            else:
+                enough = quantity.short is not None and not quantity.short(box, measured, each.expected)
+                yield replace(each, measured=measured, enough=enough)
     number = None if choice.how == "gpus" else choice.number("gpu.count")
     if number is None:
         return
@@ -226,55 +216,25 @@ def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
     for place, absence in enumerate(absent, 1):
         which = f" {place} of {len(absent)}" if len(absent) > 1 else ""  # not its index, which nobody knows
         name = f"{'hidden' if isinstance(absence, Missing) else 'missing'} GPU{which}"
-        yield replace(_model(name, choice), measured=absence)
-        for _, expectation in _expectations(choice, name, default_board):
-            yield replace(expectation, measured=absence)
+        for _, each in _expectations(choice, name, default_board):
+            yield replace(each, measured=absence)
 
 
 def _expectations(choice: SelectedProfile, name: str, board: Board | None) -> Iterator[tuple[GpuQuantity, Expectation]]:
     """The expectations of one GPU, ``measured`` 0."""
-    for quantity in OF_THE_BOARD:
-        if board is not None and (number := board.numbers.get(quantity.key)) and _area_applies(quantity.area, choice):
-            yield quantity, _expectation(quantity, name, number.value, number.source)
-    for quantity in OF_THE_BOX:
-        if number := choice.number(quantity.key):
-            yield quantity, _expectation(quantity, name, number.value, number.source)
+    of_board = {} if board is None else board.numbers
+    numbers: list[tuple[GpuQuantity, Number | None]] = [(MODEL, Number(1, f"{choice.profile.name}.toml"))]
+    numbers += [(each, of_board.get(each.key)) for each in OF_THE_BOARD if _area_applies(each.area, choice)]
+    numbers += [(each, choice.number(each.key)) for each in OF_THE_BOX]
     if _area_applies("integrity", choice):
-        yield NO_ERRORS, _expectation(NO_ERRORS, name, 1, "nvmlDeviceGetTotalEccErrors")
-
-
-def _zero_if_lost(measured: int | float | Missing) -> int | float | Missing:
-    """0 for a GPU that stopped answering."""
-    return 0 if isinstance(measured, Missing) and measured.gap is Gap.LOST else measured
-
-
-def _measured(
-    box: Box, quantity: GpuQuantity, expectation: Expectation, measured: int | float | Missing
-) -> Expectation:
-    if quantity.short is None or isinstance(measured, Missing):
-        return replace(expectation, measured=measured)
-    return replace(expectation, measured=measured, enough=not quantity.short(box, measured, expectation.expected))
+        numbers.append((NO_ERRORS, Number(1, "nvmlDeviceGetTotalEccErrors")))
+    for each, number in numbers:
+        if number is not None:
+            yield each, Expectation(
+                area=each.area, id=each.id, subject=name, measured=0, expected=1 if each.yes_or_no else number.value,
+                unit=each.unit, source=number.source,
+            )  # fmt: skip
 
 
 def _area_applies(area: Area, choice: SelectedProfile) -> bool:
     return choice.how != "gpus" or area in OF_THE_GPUS
-
-
-def _expectation(quantity: GpuQuantity, name: str, value: int | float, source: str) -> Expectation:
-    return Expectation(
-        area=quantity.area, id=quantity.id, subject=name, measured=0, expected=1 if quantity.yes_or_no else value,
-        unit=quantity.unit, source=source,
-    )  # fmt: skip
-
-
-def _model(name: str, choice: SelectedProfile) -> Expectation:
-    return Expectation(
-        area="gpu", id=MODEL, subject=name, measured=0, expected=1, unit="", source=f"{choice.profile.name}.toml"
-    )
-
-
-def _model_matches(gpu: Device, choice: SelectedProfile) -> int | Missing:
-    id = board_id(gpu)
-    return (
-        int(id in choice.profile.boards) if id else Missing(Gap.ABSENT, str(gpu.bdf), "PCI vendor or device id unknown")
-    )

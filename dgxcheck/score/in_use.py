@@ -11,7 +11,7 @@ from dgxcheck.checks.nvlink.nvswitches import nvswitches
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.faults import DEVICE_ABSENT, Fault
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import rows
 from dgxcheck.score.expectation import WEIGHTS, Area
 
 ALL: tuple[Area, ...] = tuple(WEIGHTS)
@@ -99,8 +99,7 @@ def _served(box: Box, cause: Cause) -> Iterator[tuple[str, tuple[Area, ...]]]:
     everything = bool(areas) and component.kind in _EVERYWHERE and component.part not in _OF_SOME
     names = {component.name, *component.name.split(" - "), *component.shared_by}
     for device in box.topology.devices:
-        path = () if isinstance(device.path, Missing) else device.path
-        if everything or device.name in names or places & {device.bdf, *path}:
+        if everything or device.name in names or places & {device.bdf, *rows(device.path)}:
             names.add(device.name)
             if device.kind == "gpu":
                 yield device.name, areas

@@ -85,8 +85,8 @@ def _put_least(numbers: dict[str, Number], key: str, values: Iterable[int | floa
 
 
 def _name(box: Box, bdf: str | None) -> str:
-    gpus = () if isinstance(box.nvml, Missing) else box.nvml.gpus
-    name = next((gpu.name for gpu in gpus if gpu.bdf == bdf), "")
+    listed = box.gpu(bdf).listed
+    name = listed if isinstance(listed, Missing) else listed.name
     return "GPU" if isinstance(name, Missing) or not name.strip() else name
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from dgxcheck.facts.bdf import bus_order, gpu_at
 from dgxcheck.facts.gpu import Gpu, GpuModes, Nvml
@@ -93,14 +94,10 @@ def build(
     from dgxcheck.topology.nvidia_smi_topo import add_imported
 
     unlisted_kinds = {"nic"} if isinstance(ib, Missing) else set()
-    if isinstance(nvml, Missing) or any(gap.gap is Gap.UNASKED for gap in nvml.lost) or _numberless(nvml):
+    numberless = any(isinstance(gpu.index, Missing) for gpu in gpus)
+    if isinstance(nvml, Missing) or any(gap.gap is Gap.UNASKED for gap in nvml.lost) or numberless:
         unlisted_kinds.add("gpu")
     return add_imported(topology, stated, unlisted_kinds)
-
-
-def _numberless(nvml: Nvml) -> bool:
-    """Does an imported text leave open which number a GPU has?"""
-    return any(isinstance(gpu.index, Missing) for gpu in nvml.gpus)
 
 
 def _gaps(
@@ -174,6 +171,16 @@ def _joined(rows: Sequence[_Row], ends: Mapping[str, End]) -> list[tuple[_Row, _
     return [(rows[a], rows[b]) for a, b in sorted(pairs)]
 
 
+def _of_function(function: PciFunction | Missing, numa: tuple[NumaNode, ...] | Missing) -> dict[str, Any]:
+    """What a device has of its PCI function."""
+    if isinstance(function, Missing):
+        return {"function": None, **dict.fromkeys(("path", "numa_node", "cpu_affinity"), function)}
+    return {
+        "function": function, "path": function.path, "numa_node": numa_node(function, numa),
+        "cpu_affinity": function.local_cpulist,
+    }  # fmt: skip
+
+
 def _gpu(
     name: str,
     bdf: str,
@@ -188,13 +195,10 @@ def _gpu(
         bdf=bdf,
         index=None if isinstance(gpu, Missing) else gpu.index,
         uuid=gpu if isinstance(gpu, Missing) else gpu.uuid,
-        numa_node=function if isinstance(function, Missing) else numa_node(function, numa),
-        cpu_affinity=function if isinstance(function, Missing) else function.local_cpulist,
         gpu_numa_id=gpu if isinstance(gpu, Missing) else gpu.gpu_numa_id,
         is_vf=None,
         nvlink_positions=links.positions if links.gap is None else links.gap,
-        path=function if isinstance(function, Missing) else function.path,
-        function=None if isinstance(function, Missing) else function,
+        **_of_function(function, numa),
     )
 
 
@@ -210,13 +214,10 @@ def _nic(
         bdf=None if isinstance(device.bdf, Missing) else device.bdf,
         index=None,
         uuid=None,
-        numa_node=function if isinstance(function, Missing) else numa_node(function, numa),
-        cpu_affinity=function if isinstance(function, Missing) else function.local_cpulist,
         gpu_numa_id=None,
         is_vf=device.is_vf,
         nvlink_positions=None,
-        path=function if isinstance(function, Missing) else function.path,
-        function=None if isinstance(function, Missing) else function,
+        **_of_function(function, numa),
         dma=None if board is None else _dma(board, boards, by_bdf),
     )
 

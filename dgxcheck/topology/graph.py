@@ -54,11 +54,8 @@ def nvlink_graph(topology: Topology) -> Graph | Missing:
 def nvlink_generation(topology: Topology) -> int | Missing:
     """Lowest generation among the links that are up."""
     generations = [link.nvlink_generation for link in topology.nvlinked() if link.nvlink_generation is not None]
-    return (
-        min(generations)
-        if generations
-        else Missing(Gap.ABSENT, "nvmlDeviceGetNvLinkVersion", "no NVLink reports its version")
-    )
+    none = Missing(Gap.ABSENT, "nvmlDeviceGetNvLinkVersion", "no NVLink reports its version")
+    return min(generations, default=none)
 
 
 def known_rows(topology: Topology) -> list[list[int | None]]:

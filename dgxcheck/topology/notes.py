@@ -185,10 +185,6 @@ def virtual(gpus: Sequence[Device], functions: Mapping[str, PciFunction]) -> Ite
 
 
 def _why(gap: Missing) -> str:
-    return f"{gap.where}: {gap}{_hint(gap)}"
-
-
-def _hint(gap: Missing) -> str:
-    """The remedy for an NVML error; empty where none is listed."""
+    """Where and why, and the remedy for an NVML error."""
     hint = HINTS.get(gap.code) if gap.code is not None and gap.where.startswith("nvml") else None
-    return f"; {hint}" if hint else ""
+    return f"{gap.where}: {gap}{f'; {hint}' if hint else ''}"

@@ -21,8 +21,10 @@ PCI: Mapping[str, PciClass] = {each: each for each in PCI_CLASSES}
 MOST_LINKS = 18
 """NVLinks of one GPU (H100, B200; fewer on older ones). A row that adds up to more has NVSwitches in between."""
 NO_ID = Missing(Gap.UNRECORDED, MATRIX, "the matrix has no bus ids")
+DOWN_NOT_SHOWN = Missing(Gap.UNRECORDED, MATRIX, "the matrix does not show NVLinks that are down")
 NOT_ASKED = Missing(Gap.UNRECORDED, "nvidia-smi topo -p2p", "the imported matrix shows another capability")
 WHICH_P2P = "The imported nvidia-smi topo -p2p matrix does not name its capability: r, w, n, a or p."
+ABSENT_DEVICES = "The imported nvidia-smi topo matrix lists devices that the box does not have"
 NOT_SHOWN = "this pair is not in the imported matrix"
 HIDDEN = "the matrix shows the NVLinks in place of the PCI path"
 PCI_ALONE = "the imported matrix may show PCI paths only (topo -mp)"
@@ -45,7 +47,10 @@ def add_imported(topology: Topology, stated: NvidiaSmiTopo, unlisted_kinds: Coll
             devices_by_name[name] = _imported_device(stated, name)
     nameless = [name for name, device in devices_by_name.items() if is_printed(device.name)]
     by_name = {device.name: device for device in devices_by_name.values()}
-    repeated = [device for device in topology.devices if nameless and _may_be_listed(device, by_name)]
+    repeated = [  # NICs known by name alone, which may be any of those that the matrix does not name
+        device for device in topology.devices
+        if nameless and device.kind == "nic" and device.function is None and device.name not in by_name
+    ]  # fmt: skip
     all_devices = [
         *(by_name.get(device.name, device) for device in topology.devices if device not in repeated),
         *(device for name, device in by_name.items() if topology.device(name) is None),
@@ -63,7 +68,8 @@ def add_imported(topology: Topology, stated: NvidiaSmiTopo, unlisted_kinds: Coll
         label, pci_label = labels.get(ends), pci_labels.get(ends)
         link = links_by_ends.get(ends) or _unknown(a, b)
         links.append(_merged(link, label, pci_label, switched))
-        for shown, own in ((label, _own_label(link)), (pci_label, link.pci_label)):
+        own_label = link.label if link.nvlinks is not None else "?"
+        for shown, own in ((label, own_label), (pci_label, link.pci_label)):
             if isinstance(shown, str) and own not in ("?", shown):
                 differing.setdefault((shown, own), []).append(f"{a.name}-{b.name}")
     nvlinks_known = all(link.nvlinks is not None for link in links)
@@ -76,17 +82,12 @@ def add_imported(topology: Topology, stated: NvidiaSmiTopo, unlisted_kinds: Coll
         notes=(
             *(_imported_only(links) if imported_only else topology.notes),
             *_differences(differing),
-            *_absent(absent),
+            *([f"{ABSENT_DEVICES}: {', '.join(absent)}."] if absent else []),
             *_without_legend(nameless, repeated),
             *([WHICH_P2P] if "" in stated.p2p else []),
         ),
         gaps=(NO_ID,) if imported_only else topology.gaps,
     )
-
-
-def _may_be_listed(device: Device, by_name: Mapping[str, Device]) -> bool:
-    """Is this a NIC known by name alone, which may be any of those that the matrix does not name?"""
-    return device.kind == "nic" and device.function is None and device.name not in by_name
 
 
 def _cells(labels: Labels, devices_by_name: Mapping[str, Device]) -> Cells:
@@ -132,7 +133,7 @@ def _imported_device(stated: NvidiaSmiTopo, name: str) -> Device:
         cpu_affinity=_column_text(stated.cpu_affinity, name, "CPU Affinity"),
         gpu_numa_id=_node(stated.gpu_numa_id, name) if is_gpu else None,
         is_vf=None if is_gpu else NO_ID,
-        nvlink_positions=_positions(stated, name) if is_gpu else None,
+        nvlink_positions=stated.nvlinks.get(name, DOWN_NOT_SHOWN) if is_gpu else None,
         path=NO_ID,
         function=None,
     )
@@ -142,11 +143,6 @@ def _nic_name(stated: NvidiaSmiTopo, name: str) -> str:
     """The NIC's name in the legend, unless another device has it too."""
     nic_name = stated.nic_names.get(name, name)
     return nic_name if Counter(stated.nic_names.values())[nic_name] < 2 and nic_name not in stated.names else name
-
-
-def _positions(stated: NvidiaSmiTopo, name: str) -> int | Missing:
-    gap = Missing(Gap.UNRECORDED, MATRIX, "the matrix does not show NVLinks that are down")
-    return stated.nvlinks.get(name, gap)
 
 
 def _column_text(column: Mapping[str, str], name: str, title: str) -> str | Missing:
@@ -197,14 +193,8 @@ def _merged(link: Link, label: str | Missing | None, pci_label: str | Missing | 
         elif isinstance(shown, Missing):
             link = replace(link, pci_reason=str(shown))
         elif not link.pci_reason:
-            why = HIDDEN if isinstance(shown, str) else NOT_SHOWN
-            link = replace(link, pci_reason=why)
+            link = replace(link, pci_reason=HIDDEN if isinstance(shown, str) else NOT_SHOWN)
     return link
-
-
-def _own_label(link: Link) -> str:
-    """The box's own label in terms of ``topo -m``; ``?`` where unknown."""
-    return link.label if link.nvlinks is not None else "?"
 
 
 def _imported_only(links: Sequence[Link]) -> Iterator[str]:
@@ -219,11 +209,6 @@ def _imported_only(links: Sequence[Link]) -> Iterator[str]:
 def _differences(differing: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
     for (shown, own), pairs in differing.items():
         yield f"The imported nvidia-smi topo matrix shows {shown}, the box itself {own}: {', '.join(pairs)}."
-
-
-def _absent(names: Sequence[str]) -> Iterator[str]:
-    if names:
-        yield f"The imported nvidia-smi topo matrix lists devices that the box does not have: {', '.join(names)}."
 
 
 def _without_legend(nameless: Sequence[str], repeated: Sequence[Device]) -> Iterator[str]:

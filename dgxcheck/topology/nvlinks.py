@@ -82,13 +82,15 @@ def _peer(link: NvLink, gpus: Collection[str], functions: Mapping[str, PciFuncti
         return ("switch", UNNAMED) if kind == SWITCH else bdf
     if bdf in gpus:
         return "gpu", bdf
-    return "switch" if kind == SWITCH or _is_nvswitch(functions.get(bdf)) else "elsewhere", bdf
+    function = functions.get(bdf)
+    switch = kind == SWITCH or (function is not None and is_nvswitch(function))
+    return "switch" if switch else "elsewhere", bdf
 
 
-def _is_nvswitch(function: PciFunction | None) -> bool:
-    if function is None or isinstance(function.class_code, Missing):
-        return False
-    return function.vendor == NVIDIA and function.class_code >> 8 == OTHER_BRIDGE
+def is_nvswitch(function: PciFunction) -> bool:
+    """Is this PCI function an NVSwitch?"""
+    bridge = isinstance(function.class_code, int) and function.class_code >> 8 == OTHER_BRIDGE
+    return bridge and function.vendor == NVIDIA
 
 
 def between(a: tuple[str, str, End], b: tuple[str, str, End]) -> Count:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
@@ -20,7 +21,8 @@ def fewest_differences(box: Rows, reference: Rows, limit: int) -> tuple[int, ...
     """
     if len(box) > len(reference):
         return None
-    apart = [[_apart(row, other) for other in reference] for row in box]
+    # lower bounds of the differing pairs of one GPU under a label, whatever the other labels are
+    apart = [[(Counter(row) - Counter(other)).total() for other in reference] for row in box]
     for bound in range(limit + 1):
         labels: list[int] = []
         if _assign(box, reference, apart, labels, bound, 0):
@@ -47,11 +49,6 @@ def fits(box: Sequence[Sequence[int | None]], reference: Rows) -> bool:
         return False
 
     return len(box) == len(reference) and assign()
-
-
-def _apart(row: list[int], other: list[int]) -> int:
-    """Lower bound of the differing pairs of one GPU under a label, whatever the other labels are."""
-    return (Counter(row) - Counter(other)).total()
 
 
 def _assign(box: Rows, reference: Rows, apart: Rows, labels: list[int], bound: int, differing: int) -> bool:
@@ -114,7 +111,7 @@ class Nearest(Record):
 
 
 def _all_pairs(gpus: int, links: int) -> dict[tuple[int, int], int]:
-    return {(a, b): links for a in range(gpus) for b in range(a + 1, gpus)}
+    return dict.fromkeys(combinations(range(gpus), 2), links)
 
 
 FACE = tuple(_all_pairs(4, 1))
@@ -146,11 +143,8 @@ ALL = (
 
 def matches(graph: Graph, generation: int | Missing) -> tuple[Reference, ...]:
     """References with this graph, up to relabelling."""
-    return tuple(
-        candidate.reference
-        for candidate in _compared(graph, generation, 0)
-        if not candidate.missing_gpus and not candidate.differences
-    )
+    return tuple(each.reference for each in _compared(graph, generation, 0)
+                 if not each.missing_gpus and not each.differences)  # fmt: skip
 
 
 def possible(rows: Sequence[Sequence[int | None]]) -> tuple[Reference, ...]:
@@ -158,19 +152,12 @@ def possible(rows: Sequence[Sequence[int | None]]) -> tuple[Reference, ...]:
     counts = {count for i, row in enumerate(rows) for j, count in enumerate(row) if i != j and count is not None}
     if not any(counts):
         return ()
-    return tuple(
-        reference
-        for reference in ALL
-        if reference.gpus == len(rows) and (counts <= _counts(reference)) and _fits(rows, reference)
-    )
+    alike = ((each, _counts(each.rows())) for each in ALL if each.gpus == len(rows))
+    return tuple(each for each, own in alike if counts <= own and (len(own) == 1 or fits(rows, each.rows())))
 
 
-def _fits(rows: Sequence[Sequence[int | None]], reference: Reference) -> bool:
-    return len(_counts(reference)) == 1 or fits(rows, reference.rows())
-
-
-def _counts(reference: Reference) -> set[int]:
-    return {count for i, row in enumerate(reference.rows()) for j, count in enumerate(row) if i != j}
+def _counts(rows: Rows) -> set[int]:
+    return {count for i, row in enumerate(rows) for j, count in enumerate(row) if i != j}
 
 
 def nearest(graph: Graph, generation: int | Missing) -> Nearest | None:
@@ -204,25 +191,19 @@ def _compared(graph: Graph, generation: int | Missing, limit: int | None) -> Ite
         rows = reference.rows()
         peers = max(sum(links > 0 for links in row) for row in rows)
         most = min(gpus - 1, peers - (reference.gpus - gpus)) if limit is None else limit
-        if (labels := _labels(box, rows, most)) is None:
+        alike = len(_counts(rows)) == 1  # then the box's own labels are as good as any
+        labels = tuple(range(gpus)) if alike else fewest_differences(box, rows, most)
+        if labels is None:
             continue
-        pairs = [(i, j, box[i][j], rows[labels[i]][labels[j]]) for i in range(gpus) for j in range(i + 1, gpus)]
         differences = tuple(
-            PairDifference(graph.names[i], graph.names[j], has, expected)
-            for i, j, has, expected in pairs
-            if has != expected
+            PairDifference(graph.names[i], graph.names[j], box[i][j], expected)
+            for i, j in combinations(range(gpus), 2)
+            if box[i][j] != (expected := rows[labels[i]][labels[j]])
         )
         if len(differences) <= most:
             yield Nearest(
                 reference=reference, differences=differences, missing_gpus=reference.gpus - gpus, labels=labels
             )
-
-
-def _labels(box: Rows, rows: Rows, most: int) -> tuple[int, ...] | None:
-    """The box's own labels if all pairs of the reference are alike, else the best ones."""
-    if len({links for i, row in enumerate(rows) for j, links in enumerate(row) if i != j}) == 1:
-        return tuple(range(len(box)))
-    return fewest_differences(box, rows, most)
 
 
 def _is_joined(rows: Rows) -> bool:

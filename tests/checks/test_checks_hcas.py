@@ -12,11 +12,11 @@ from test_checks_network import CONTAINER, PORT, V100, every, port
 from test_checks_pcie import grown
 from test_health_checks import changed
 
-from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number
 from dgxcheck.settings import Settings
+from dgxcheck.topology.nvlinks import is_nvswitch
 
 GUID = "text /sys/class/infiniband/mlx5_1/node_guid"
 ZEROS = "0000:0000:0000:0000\n"

@@ -19,8 +19,8 @@ from sample import BOXES, FAULTS
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.diagnosis.causes import diagnose
 from dgxcheck.diagnosis.model import Diagnosis

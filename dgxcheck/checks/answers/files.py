@@ -1,16 +1,23 @@
-"""Does sysfs tell of every adapter, NVSwitch and PCIe bridge what it tells of its equal siblings?"""
+"""Does sysfs tell of every adapter, NVSwitch and PCIe bridge what it tells of its equal siblings, and could everything
+be read that the reference machine has numbers of?"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dgxcheck.checks.answers.gpus import Facts, Group, most_have
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, of_gaps, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, of_gaps, skip
+from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.host import Host, Storage
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.record import replace
+from dgxcheck.survey import Snapshot
+from dgxcheck.topology.nvlinks import is_nvswitch
 
 _FIELDS = ("pci", "infiniband", "ib_ports")
 _VARIES = ("pci.driver", "infiniband.node_guid", "infiniband.sys_image_guid")
@@ -20,7 +27,7 @@ _LAYER = ".link_layer"
 _REPORTED = (Gap.UNRECORDED, Gap.UNASKED)
 
 
-def _answers(box: Box) -> Judged:
+def _of_devices(box: Box) -> Judged:
     adapters = {device.bdf: device.name for device in box.topology.devices if device.kind == "nic" and device.bdf}
     names = {bdf: adapters.get(bdf, "") for bdf in _of_interest(box)}
     facts = {bdf: facts_of(box.snapshot, bdf, name, _FIELDS) for bdf, name in names.items()}
@@ -75,7 +82,51 @@ def _judgement(silent: list[Missing]) -> Judgement:
     return Judgement(Status.UNKNOWN, message, len(silent), 0, "values", of_gaps(silent))
 
 
-CHECKS = (
+Layer = Callable[[Snapshot], object]
+
+
+def _host(facts: Snapshot, name: str) -> object:
+    return getattr(facts.host, name) if isinstance(facts.host, Host) else facts.host
+
+
+def _disks(facts: Snapshot) -> object:
+    return facts.storage.disks if isinstance(facts.storage, Storage) else facts.storage
+
+
+LAYERS: tuple[tuple[str, str, Layer], ...] = (
+    ("CPUs", "host.cores", lambda facts: _host(facts, "cpu")),
+    ("memory", "host.memory", lambda facts: _host(facts, "memory_kb")),
+    ("NUMA nodes", "host.sockets", lambda facts: facts.numa),
+    ("disks", "host.data", _disks),
+    ("network interfaces", "host.ethernet", lambda facts: facts.network),
+    ("HCAs", "network.hcas", lambda facts: facts.infiniband),
+)
+"""What is read, the number of the profile that is about it, and its facts."""
+
+
+def _of_host(box: Box) -> Judged:
+    if box.choice is None or box.choice.how == "gpus":
+        yield HOST, skip("no-reference", "no matching reference machine")
+        return
+    for words, key, layer in LAYERS:
+        number, facts = box.choice.number(key), layer(box.snapshot)
+        if number is not None and number.value:
+            yield replace(HOST, part=words), _of_layer(box, words, facts)
+
+
+def _of_layer(box: Box, words: str, facts: object) -> Judgement:
+    if not isinstance(facts, Missing):
+        return Judgement(Status.PASS, f"{words} readable")
+    evidence = Evidence(facts.where, facts.reason)
+    if facts.gap in (Gap.UNRECORDED, Gap.UNASKED):
+        return skip("not-recorded", f"{words}: {facts.where}: {facts}", evidence)
+    if in_container(box) or guest(box) is not None:
+        return skip("not-visible", f"a container or virtual machine may hide {words}: {facts}", evidence)
+    message = f"{words} could not be read: {facts.where}: {facts}"
+    return Judgement(Status.UNKNOWN, message, evidence=(evidence,))
+
+
+DEVICES = (
     Check(
         id="pcie.answers",
         rule="Unknown if sysfs has no value of an HCA, an NVSwitch or a bridge above a GPU or HCA where at least half"
@@ -83,6 +134,16 @@ CHECKS = (
         source="/sys/bus/pci/devices, /sys/class/infiniband",
         remedy="read the file by hand, as root; if it is not there, check the kernel log for this device"
         " (AER, link down, firmware) and power state",
-        judge=_answers,
+        judge=_of_devices,
+    ),
+)
+HOST_FILES = (
+    Check(
+        id="host.answers",
+        rule="Unknown if CPUs, memory, NUMA nodes, disks, network interfaces or HCAs of a machine that has a reference"
+        " machine cannot be read. Not judged in containers and virtual machines.",
+        source="/proc, /sys; the profile's numbers of the host",
+        remedy="run dgxcheck as root, outside of confinement (AppArmor, snap, a mount namespace without /sys)",
+        judge=_of_host,
     ),
 )

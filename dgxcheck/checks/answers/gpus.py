@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 
 from dgxcheck.checks.answers.capability import GEFORCE, is_answered
@@ -37,7 +37,6 @@ class Group:
     def __init__(self) -> None:
         self.members: list[Facts] = []
         self._answered: dict[str, int] = {}
-        self._recorded: Counter[str] | None = None
 
     def answered(self, path: str) -> int:
         """How many of them have a value."""
@@ -46,18 +45,13 @@ class Group:
             self._answered[path] = sum(not isinstance(value, Missing) for value in values)
         return self._answered[path]
 
+    @cached_property
     def recorded(self) -> Counter[str]:
         """How many of them have it in the recording, of what NVML answers."""
-        if self._recorded is None:
-            self._recorded = Counter(path for facts in self.members for path in _recorded(facts))
-        return self._recorded
-
-
-def _recorded(facts: Facts) -> Iterator[str]:
-    return (
-        path for path, fact in facts.items()
-        if not (isinstance(fact, Missing) and fact.gap is Gap.UNRECORDED) and path.startswith(_OF_NVML)
-    )  # fmt: skip
+        return Counter(
+            path for facts in self.members for path, fact in facts.items()
+            if not (isinstance(fact, Missing) and fact.gap is Gap.UNRECORDED) and path.startswith(_OF_NVML)
+        )  # fmt: skip
 
 
 def most_have(groups: Sequence[Group], path: str) -> bool:
@@ -163,7 +157,7 @@ def _cut(box: Box, own: Facts, missing: Mapping[str, Missing], alike: Sequence[G
     if not unrecorded or not (others > 0 or by_nvml):
         return None
     if others > 0:
-        asked = reduce(add, (group.recorded() for group in alike))
+        asked = reduce(add, (group.recorded for group in alike))
         lacking = {path for path in (asked.keys() - own.keys()) | unrecorded if 2 * asked[path] >= others}
         recorded = own.keys() - unrecorded if lacking else ()
         expected = sum(2 * (times - (path in recorded)) >= others for path, times in asked.items())

@@ -15,7 +15,6 @@ from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import guests_running, in_container
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import MELLANOX, OF_THE_KERNEL
@@ -23,6 +22,7 @@ from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.sysfs import INFINIBAND, pci_file
+from dgxcheck.topology.nvlinks import is_nvswitch
 
 _INFINIBAND, _ETHERNET, _NVME = 0x0207, 0x0200, 0x010802
 _VIRTUAL = frozenset((0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101A, 0x101C, 0x101E, 0xA2D3))

@@ -6,7 +6,6 @@ from dgxcheck.checks.engine.blame import part, setting_of_all
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
-from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import Gpu, GpuBoard, GpuModes
 from dgxcheck.facts.ids import BRANDS
@@ -28,11 +27,10 @@ def _usually_off(box: Box) -> bool:
     gpus = _gpus(box)
     if not gpus or not all(_is_model(box, gpu, _OF_DESKTOPS) for gpu in gpus):
         return False
-    return (
-        len(gpus) == 1
-        or all(_is_model(box, gpu, _OF_CONSUMERS) for gpu in gpus)
-        or any(_has_display(box.gpu(gpu.bdf)) for gpu in gpus)
-    )
+    if len(gpus) == 1 or all(_is_model(box, gpu, _OF_CONSUMERS) for gpu in gpus):
+        return True
+    modes = (box.gpu(gpu.bdf).modes for gpu in gpus)
+    return any(isinstance(each, GpuModes) and True in (each.display_mode, each.display_active) for each in modes)
 
 
 def _gpus(box: Box) -> tuple[Gpu, ...]:
@@ -51,11 +49,6 @@ def _is_vga(box: Box, gpu: Gpu) -> bool:
     device = box.topology.device(gpu.bdf)
     code = None if device is None or device.function is None else device.function.class_code
     return isinstance(code, int) and code >> 8 == _VGA
-
-
-def _has_display(gpu: GpuView) -> bool:
-    modes = gpu.modes
-    return isinstance(modes, GpuModes) and True in (modes.display_mode, modes.display_active)
 
 
 def _persistence(box: Box, modes: GpuModes) -> Judgement:

@@ -127,3 +127,30 @@ def guests_running(box: Box) -> str:
     """The sign, in words, that virtual machines run on this host; empty without one."""
     used = (row.name for row in box.modules if row.name in KVM and isinstance(row.refcnt, int) and row.refcnt > 0)
     return next((f"{name} is in use" for name in used), "")
+
+
+def loaded(box: Box, *names: str) -> list[str]:
+    """Which of these modules the kernel has."""
+    return [module.name for module in box.modules if module.name in names and module.loaded is True]
+
+
+_OF_VIRTUAL_MACHINES = ("vfio_pci", "mdev", "nvidia_vgpu_vfio")
+"""Loaded on purpose, to pass devices to virtual machines; the last two for mediated devices."""
+
+
+def hypervisor(box: Box) -> str:
+    """The sign, in words, that this host passes devices to virtual machines; empty without one."""
+    for function in box.topology.functions.values():
+        if function.driver == "vfio-pci":
+            return f"{function.bdf} is bound to vfio-pci"
+    if names := loaded(box, *_OF_VIRTUAL_MACHINES):
+        return f"{names[0]} is loaded"
+    return guests_running(box)
+
+
+def hypervisor_gaps(box: Box) -> Iterator[Missing]:
+    """Facts that ``hypervisor`` needs and that could not be read; a KVM built into the kernel has no use count."""
+    modules = ((row.loaded, row.refcnt if row.name in KVM and row.loaded is True else None) for row in box.modules)
+    drivers = (function.driver for function in box.topology.functions.values())
+    facts = (box.snapshot.modules, *(fact for both in modules for fact in both), *drivers)
+    yield from (fact for fact in facts if isinstance(fact, Missing))

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Literal, ParamSpec
 
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import Judgement, SkipReason, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.facts.missing import Gap, Missing, NeededFact
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 
 P = ParamSpec("P")
 State = Literal["ready", "slow", "no", "?"]
@@ -63,3 +64,16 @@ def undetermined(gap: Missing) -> Precondition:
 def judged_elsewhere(state: State, message: str, check: str, reason: SkipReason = "dependency-failed") -> Precondition:
     """A precondition that another check judges and reports."""
     return Precondition(state, skip(reason, f"{message}: see {check}"))
+
+
+def in_guest(box: Box) -> Precondition | None:
+    """What a virtual machine cannot see of its host; None on the host itself."""
+    host = box.snapshot.host
+    unknown = host if isinstance(host, Missing) else host.vm
+    if isinstance(unknown, Missing):
+        message = f"this may be a virtual machine: {unknown.where}: {unknown}"
+        return Precondition("?", replace(undetermined(unknown).judgement, message=message))
+    vm = guest(box)
+    if vm is None:
+        return None
+    return Precondition("?", skip("not-visible", f"a {vm} guest cannot see this setting of its host"))

@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.blame import host_if_all, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, per_gpu, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import has_problem, siblings
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
@@ -56,11 +56,17 @@ def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
         answered(now, "nvmlDeviceGetTemperature", thermal.bdf, 0),
         answered(slowdown, "nvmlDeviceGetTemperatureThreshold", thermal.bdf, 1),
     )
-    if slowdown <= 0:
-        return Missing(Gap.GARBLED, evidence[1].where, f"{slowdown} °C is not a valid slowdown temperature")
-    near = now > slowdown - box.settings.limit("thermal.margin")
     message = f"{now} °C (slowdown at {slowdown} °C)"
-    return judged(Fault.OVERHEATING, message, now, slowdown, "°C", evidence, warns=near, fails=now >= slowdown)
+    return _against_limit(box, message, now, slowdown, evidence, "slowdown temperature")
+
+
+def _against_limit(
+    box: Box, message: str, now: int, most: int, evidence: tuple[Evidence, ...], noun: str
+) -> Judgement | Missing:
+    if most <= 0:
+        return Missing(Gap.GARBLED, evidence[1].where, f"{most} °C is not a valid {noun}")
+    near = now > most - box.settings.limit("thermal.margin")
+    return judged(Fault.OVERHEATING, message, now, most, "°C", evidence, warns=near, fails=now >= most)
 
 
 COOLING = (
@@ -111,11 +117,7 @@ def _memory_limit(box: Box, gpu: Device) -> Judgement | Missing:
         answered(now, "nvmlDeviceGetFieldValues", thermal.bdf, MEMORY_TEMPERATURE),
         answered(most, "nvmlDeviceGetTemperatureThreshold", thermal.bdf, THRESHOLDS.index("memory_max")),
     )
-    if most <= 0:
-        return Missing(Gap.GARBLED, evidence[1].where, f"{most} °C is not a valid limit")
-    near = now > most - box.settings.limit("thermal.margin")
-    message = f"memory {now} °C, limit {most} °C"
-    return judged(Fault.OVERHEATING, message, now, most, "°C", evidence, warns=near, fails=now >= most)
+    return _against_limit(box, f"memory {now} °C, limit {most} °C", now, most, evidence, "limit")
 
 
 _ALONE = (
@@ -131,7 +133,6 @@ class _State(Record):
     pstate: int
     power_mw: int
     temperature_c: int
-    sensor: Sensor
 
 
 def _against_siblings(box: Box, sensor: Sensor) -> Judged:
@@ -139,7 +140,7 @@ def _against_siblings(box: Box, sensor: Sensor) -> Judged:
     for gpu in box.gpus:
         own = states[gpu]
         others = [state for other in siblings(box, gpu) if isinstance(state := states[other], _State)]
-        yield box.subject(gpu), own if isinstance(own, Judgement) else _compare(box, own, others)
+        yield box.subject(gpu), own if isinstance(own, Judgement) else _compare(box, sensor, own, others)
 
 
 def _state(box: Box, gpu: Device, sensor: Sensor) -> _State | Judgement:
@@ -152,17 +153,17 @@ def _state(box: Box, gpu: Device, sensor: Sensor) -> _State | Judgement:
         return unjudged(needed.gap)
     if has_problem(ruled(temperature, box, thermal)):
         return skip("dependency-failed", "see thermal.temperature")
-    return _State(bdf=thermal.bdf, pstate=pstate, power_mw=power_mw, temperature_c=temperature_c, sensor=sensor)
+    return _State(bdf=thermal.bdf, pstate=pstate, power_mw=power_mw, temperature_c=temperature_c)
 
 
-def _compare(box: Box, own: _State, others: list[_State]) -> Judgement:
+def _compare(box: Box, sensor: Sensor, own: _State, others: list[_State]) -> Judgement:
     tolerance = box.settings.limit("thermal.like-power") / 100
     alike = [
         other for other in others
         if other.pstate == own.pstate
         and abs(other.power_mw - own.power_mw) <= tolerance * max(other.power_mw, own.power_mw)
     ]  # fmt: skip
-    name, function, argument = _SENSORS[own.sensor]
+    name, function, argument = _SENSORS[sensor]
     evidence = tuple(answered(state.temperature_c, function, state.bdf, argument) for state in (own, *alike))
     if len(alike) < _MIN_SIBLINGS:
         message = f"only {counted(len(alike), 'other GPU')} in P{own.pstate} at similar power"

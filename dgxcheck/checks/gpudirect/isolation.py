@@ -8,10 +8,10 @@ from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Instead, Judged, Judgement, Status, judged, of_gaps, skip, unless
-from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
+from dgxcheck.checks.engine.host_limits import hypervisor
+from dgxcheck.checks.engine.precondition import Precondition, in_guest, judged_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged, of_host, rdma_configured
-from dgxcheck.checks.host.virtual_machines import hypervisor, in_guest
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.acs_rules import AcsRule, acs_rules
 from dgxcheck.checks.pcie.gpu_link import bridge

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Judge
 from dgxcheck.checks.engine.finding import Judged, Judgement, skip
-from dgxcheck.checks.engine.precondition import Precondition
-from dgxcheck.checks.host.virtual_machines import in_guest, loaded
+from dgxcheck.checks.engine.host_limits import loaded
+from dgxcheck.checks.engine.precondition import Precondition, in_guest
 from dgxcheck.checks.network.hcas import hcas, nics, none_here
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device

@@ -9,10 +9,9 @@ from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, unless
-from dgxcheck.checks.engine.precondition import Precondition, needs_facts
+from dgxcheck.checks.engine.precondition import Precondition, in_guest, needs_facts
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged
-from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.checks.siblings.compare import Odd, compared

@@ -128,16 +128,13 @@ def _limits(box: Box) -> Judgement:
     if isinstance(facts.cpu_policies, Missing) and isinstance(facts.cpu_boost, Missing):
         need(facts.cpu_policies)
     policies = rows(facts.cpu_policies)
-    wrong = [*_boost(facts), *_lowered(policies), *_governors(policies)]
+    wrong = [*_lowered(policies), *_governors(policies)]
+    if facts.cpu_boost is False:
+        wrong.insert(0, ("boost (turbo) is off", Evidence(f"{_POLICIES}/boost", False)))
     if not wrong:
         return Judgement(Status.PASS, "no setting keeps CPUs below their highest clock")
     message = "; ".join(text for text, _ in wrong)
     return Judgement(Status.WARN, message, evidence=tuple(fact for _, fact in wrong), fault=Fault.CPU_CLOCK)
-
-
-def _boost(facts: Host) -> Iterator[tuple[str, Evidence]]:
-    if facts.cpu_boost is False:
-        yield "boost (turbo) is off", Evidence(f"{_POLICIES}/boost", False)
 
 
 def _lowered(policies: Sequence[CpuPolicy]) -> Iterator[tuple[str, Evidence]]:

@@ -1,8 +1,9 @@
-"""The data volume, and every software RAID array."""
+"""The data volume, every software RAID array, and the disks that one lacks."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
@@ -11,11 +12,12 @@ from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.host.lost_disks import arrays_of, lost_members, members_gone
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray
+from dgxcheck.facts.kernel_log import HostEvent, KernelLog
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.sysfs import BLOCK
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.model import Number
 
 _DOWN = ("inactive", "broken")
@@ -29,6 +31,7 @@ _RESTORE = (
 )
 _CONTAINER = ("container", "-100")
 """Levels of what only holds the metadata of arrays (Intel VROC); it is always inactive."""
+_NVME = LazyPattern(r"nvme\d+", "nvme")
 
 
 def _disks(box: Box) -> Judged:
@@ -153,6 +156,51 @@ def _equal_disks(sizes: dict[str, int], size_bytes: float) -> list[str]:
     for name, size in sizes.items():
         by_size[size].append(name)
     return next((names for size, names in by_size.items() if len(names) > 1 and size * len(names) >= size_bytes), [])
+
+
+def lost_members(box: Box, array: MdArray) -> list[str]:
+    """Disks that an array lacks, by the kernel log: it dropped them, or they had errors and are gone from the host."""
+    disks, events = own_disks(box), [*by_disk(box, box.log)]
+    dropped = [name for name, event in events if event.trouble == "array" and event.part == array.name]
+    gone = {name: None for name, _ in events if disks is not None and name not in disks and name.startswith("nvme")}
+    absent = [member for member in rows(array.members) if member in gone]
+    lacks = (members_gone(array) if isinstance(array.degraded, Missing) else array.degraded) or len(absent)
+    return [*dict.fromkeys(dropped or (gone if len(gone) == lacks else ()))]
+
+
+def members_gone(array: MdArray) -> int:
+    """Disks that the array is configured for and does not have; not every kernel sets ``array_state`` to broken."""
+    if isinstance(array.raid_disks, Missing) or isinstance(array.members, Missing):
+        return 0
+    return max(0, array.raid_disks - len(array.members))
+
+
+def by_disk(box: Box, log: KernelLog) -> Iterator[tuple[str, HostEvent]]:
+    """What the kernel logged of disks and of arrays that dropped one, with the name of the disk."""
+    disks = own_disks(box)
+    events = [event for event in log.host if event.trouble in ("disk", "array")]
+    names = [event.part if event.trouble == "disk" else event.group for event in events]
+    members = (member for array in arrays_of(box) for member in rows(array.members))
+    disk_names = (*names, *sorted(disks or ()), *members)
+    yield from zip((_of_controller(name, disk_names) for name in names), events, strict=True)
+
+
+def _of_controller(name: str, disks: Iterable[str]) -> str:
+    """The disk of an NVMe controller: ``nvme1n1`` of ``nvme1``; the name as it is where there is none."""
+    return next((disk for disk in disks if _NVME.fullmatch(name) and disk.startswith(f"{name}n")), name)
+
+
+def own_disks(box: Box) -> set[str] | None:
+    """The host's disks without removable ones (virtual media of a BMC, card readers); None where they are not known."""
+    storage = box.snapshot.storage
+    disks: Missing | tuple[BlockDevice, ...] = storage if isinstance(storage, Missing) else storage.disks
+    return None if isinstance(disks, Missing) else {row.name for row in disks if row.removable is not True}
+
+
+def arrays_of(box: Box) -> tuple[MdArray, ...]:
+    """The host's arrays (md); none where they are not known."""
+    storage = box.snapshot.storage
+    return () if isinstance(storage, Missing) else rows(storage.arrays)
 
 
 CHECKS = (

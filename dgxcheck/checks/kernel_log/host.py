@@ -113,10 +113,6 @@ def _memory_and_files(box: Box) -> Judged:
         yield replace(HOST, part=_BOUNCE), _warning(Fault.BOUNCE_BUFFERS, message, log, events)
 
 
-def _blame_memory(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    yield host_part(_BOUNCE) if at.part == _BOUNCE else host_part("free memory", at.part)
-
-
 def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     """Passes for programs that crashed by themselves; warns for services of NVIDIA and for crashes close to an Xid."""
     bad = [
@@ -187,7 +183,7 @@ CHECKS = (
         remedy="restart the services that were killed (systemctl --failed); find what takes the memory (ps, slabtop,"
         " /dev/shm) and limit it, or give jobs less",
         judge=_memory_and_files,
-        blames=_blame_memory,
+        blames=lambda _, at, __: (host_part(_BOUNCE) if at.part == _BOUNCE else host_part("free memory", at.part),),
     ),
     Check(
         id="kernel.program-crash",

@@ -26,8 +26,7 @@ from dgxcheck.components.locate import links_at
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import IommuFault, KernelLog
-from dgxcheck.facts.missing import Missing, need
-from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.missing import need, rows
 from dgxcheck.topology.model import Device
 
 WINDOW_S = 10.0
@@ -106,7 +105,7 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     """The link below the port; where nothing is below it any more, the GPU that fell off the bus at that time, or the
     place of a GPU or HCA that is missing."""
     yield from tuple(links_at(box, at.bdf or "")) or itself(box, at, judgement)
-    if any(at.bdf in _above(function) for function in box.topology.functions.values()):
+    if any(at.bdf in rows(function.path)[:-1] for function in box.topology.functions.values()):
         return
     for gpu in box.log.off_bus:
         if any(abs(gpu.seconds - event.seconds) <= WINDOW_S for event in judgement.events):
@@ -116,10 +115,6 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     for place in (missing(box, "GPU"), missing(box, "HCA")):
         if place.bdf is not None:
             yield place
-
-
-def _above(function: PciFunction) -> tuple[str, ...]:
-    return () if isinstance(function.path, Missing) else function.path[:-1]
 
 
 def _refused(box: Box) -> Judged:

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.host.lost_disks import arrays_of, by_disk, lost_members, own_disks
+from dgxcheck.checks.host.disks import arrays_of, by_disk, lost_members, own_disks
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault

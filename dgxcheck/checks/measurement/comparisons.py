@@ -191,10 +191,9 @@ def _lanes(box: Box) -> LineRate:
 
 def _reduced(box: Box, row: Measurement, expected: float, gbs: float) -> float | None:
     """The reference machine's figure with a link that has ``gbs`` of the line rate that its links have."""
-    numbers = [box.choice.number(key) for key in ("pcie.link_gen", "pcie.link_width")] if box.choice else []
-    numbers_given = [int(number.value) for number in numbers if number is not None]
-    if len(numbers_given) == 2:
-        full = pcie_gbs(*numbers_given)
+    generation, width = box.number("pcie.link_gen"), box.number("pcie.link_width")
+    if generation is not None and width is not None:
+        full = pcie_gbs(int(generation.value), int(width.value))
     else:
         slowest = narrowest(hop for hop in _hops(box, row) if not isinstance(hop.max_gbs, Missing))
         full = gbs if slowest is None or isinstance(slowest, Missing) else slowest[1]

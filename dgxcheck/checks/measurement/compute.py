@@ -73,8 +73,7 @@ def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
 def _far_below_peak(box: Box, row: Measurement) -> tuple[float, float] | None:
     """The share in percent and the peak of the GPU's model that the figure does not reach; None where it does."""
     gpu = device(box, row.a)
-    board = None if gpu is None else box.board(gpu)
-    peak = None if board is None else board.numbers.get("peak_fp32")
+    peak = None if gpu is None else box.board_number(gpu, "peak_fp32")
     least = far_below(box, row)
     if peak is None or row.unit != _UNIT or (row.number or 0) >= peak.value * least / 100:
         return None

@@ -59,10 +59,8 @@ def reference(box: Box, row: Measurement) -> Number | None:
     """The reference machine's own figure, or that of the GPU's model."""
     if row.kind == "device-copy":
         gpu = device(box, row.a)
-        board = box.board(gpu) if gpu is not None else None
-        return board.numbers.get("device_copy") if board is not None else None
-    key = profile_key(box, row) if box.choice is not None else ""
-    return box.choice.number(key) if box.choice is not None and key else None
+        return None if gpu is None else box.board_number(gpu, "device_copy")
+    return None if box.choice is None else box.choice.number(profile_key(box, row))
 
 
 def profile_key(box: Box, row: Measurement) -> str:

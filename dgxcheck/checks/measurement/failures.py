@@ -153,16 +153,13 @@ def unless_reported(figures: Figures, check: str, judgement: Judgement, a: str, 
 
 
 def _reporter(figures: Figures, check: str, a: str, b: str) -> str | None:
-    for id, kinds in SINGLE.items():
-        if id == check:
-            return None
-        if any(has_failed(figures.get(kind, end)) for end in filter(None, (a, b)) for kind in kinds):
-            return id
-    for id, kinds in PAIRS.items():
-        if id == check:
-            return None
-        if any(has_failed(figures.get(kind, *ends)) for ends in ((a, b), (b, a)) for kind in kinds):
-            return id
+    each_gpu = [(end, "") for end in (a, b) if end]
+    for ends, checks in ((each_gpu, SINGLE), ([(a, b), (b, a)], PAIRS)):
+        for id, kinds in checks.items():
+            if id == check:
+                return None
+            if any(has_failed(figures.get(kind, *of)) for of in ends for kind in kinds):
+                return id
     return None
 
 

@@ -43,7 +43,6 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import median
 
-Findings = Judged
 FigureRule = Callable[[Box, Figures, Measurement], Judgement]
 COPIES = {"host-to-device": "device-to-host", "device-to-host": "host-to-device"}
 """Pinned copies, each with its other direction."""
@@ -106,7 +105,7 @@ def judge_own_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     return slow(row, message, middle, status=Status.WARN)
 
 
-def per_gpu(box: Box, check: str, rules: Mapping[str, FigureRule], nothing: str) -> Findings:
+def per_gpu(box: Box, check: str, rules: Mapping[str, FigureRule], nothing: str) -> Judged:
     """One judgement for each GPU that has one of the kinds: the worst.
 
     ``nothing``: the skip's message where none of the kinds was measured.
@@ -152,7 +151,7 @@ def _judge_load(box: Box, figures: Figures, row: Measurement) -> Judgement:
     return without_figure(box, row) or skip("not-in-level", "see pcie.width and pcie.generation")
 
 
-def judge_host(box: Box) -> Findings:
+def judge_host(box: Box) -> Judged:
     id = "measure.host-bandwidth"
     rules: dict[str, FigureRule] = {"under-load": _judge_load, **dict.fromkeys(COPIES, judge_host_copy)}
     rules |= dict.fromkeys(BY_KERNEL[:2], judge_device_copy)
@@ -176,7 +175,7 @@ def _without_memory(box: Box, bdf: str | None) -> Judgement | None:
     return Judgement(Status.FAIL, message, evidence=facts, fault=Fault.MEASUREMENT_FAILED)
 
 
-def judge_memory(box: Box) -> Findings:
+def judge_memory(box: Box) -> Judged:
     """Copies within each GPU."""
     id = "measure.memory-bandwidth"
     rules: dict[str, FigureRule] = {**dict.fromkeys(SINGLE[id], judge_device_copy), OWN: judge_own_copy}

@@ -166,7 +166,8 @@ def _placement(box: Box) -> Judged:
         return
     wrong_hcas = misplaced(gpus, adapters, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
     reached = {nic: classes(box, nic, box.topology.gpus) for nic in adapters}
-    evidence = {nic: Evidence(f"/sys/bus/pci/devices/{nic.bdf}", _path(nic)) for nic in adapters}
+    paths = {nic: nic.path.reason if isinstance(nic.path, Missing) else "/".join(nic.path) for nic in adapters}
+    evidence = {nic: Evidence(f"/sys/bus/pci/devices/{nic.bdf}", path) for nic, path in paths.items()}
     if wrong_hcas is None:
         message = f"not as in {profile.title}: {by_classes(box, adapters, box.topology.gpus, 'GPUs')}"
         yield HOST, Judgement(Status.WARN, message, evidence=(*evidence.values(),), fault=Fault.MISPLACED)
@@ -179,10 +180,6 @@ def _placement(box: Box) -> Judged:
         judgement = judged(Fault.MISPLACED, message, classes_text, evidence=(evidence[nic],), warns=wrong_one)
         nowhere = skip("not-visible", "no PCI function behind it") if nic.bdf is None else without_place(nic)
         yield place, judgement if wrong_one else nowhere or judgement
-
-
-def _path(nic: Device) -> str:
-    return nic.path.reason if isinstance(nic.path, Missing) else "/".join(nic.path)
 
 
 _OF_ALL = host_part("placement of HCAs")

@@ -89,7 +89,7 @@ def compare_graph(box: Box, ends: Mapping[str, End], reference: Reference) -> Gr
     links = {(gpus[i], gpus[j]): rows[i][j] for i, j in places}
     expected = {(gpus[i], gpus[j]): wanted[labels[i]][labels[j]] for i, j in places}
     joined = [pair for pair in links if links[pair] or expected[pair]]
-    return GraphComparison(*({pair: each[pair] for pair in joined} for each in (links, expected)))
+    return GraphComparison({pair: links[pair] for pair in joined}, {pair: expected[pair] for pair in joined})
 
 
 def _labels(rows: Rows, wanted: Rows, most: int) -> tuple[int, ...] | None:

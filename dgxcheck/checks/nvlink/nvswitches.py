@@ -8,11 +8,12 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, judged, 
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import is_nvswitch, missing_nvswitches
+from dgxcheck.components.locate import missing_nvswitches
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import need
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.topology.nvlinks import is_nvswitch
 
 DRIVER = "nvidia-nvswitch"
 

@@ -6,12 +6,12 @@ from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
-from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import ConfigSpace
 from dgxcheck.facts.sysfs import pci_file
+from dgxcheck.topology.nvlinks import is_nvswitch
 
 PASSED_ON = frozenset(("vfio-pci", "pci-stub", "xen-pciback", *OF_THE_KERNEL))
 """Drivers that leave a device to a guest, or need not start it."""

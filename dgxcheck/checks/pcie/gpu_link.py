@@ -35,10 +35,7 @@ from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 
 def under_load(box: Box, bdf: str | None, member: str) -> tuple[int, Evidence] | None:
-    """``link_gen`` or ``link_width`` while the GPU was under load, with its evidence; None if it was not read.
-
-    A simulated load puts none on the link and does not count.
-    """
+    """``link_gen`` or ``link_width`` of a GPU under load, with its evidence; None if not read, or of simulated load."""
     for row in rows(box.snapshot.measurement):
         if (row.kind, row.a) == ("under-load", bdf) and row.how != "simulated":
             value = row.more.get(member)

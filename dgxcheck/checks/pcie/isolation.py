@@ -8,7 +8,7 @@ from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.expected import model_family
-from dgxcheck.checks.host.virtual_machines import hypervisor_gaps
+from dgxcheck.checks.engine.host_limits import hypervisor_gaps
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.components.component import Component, host_part

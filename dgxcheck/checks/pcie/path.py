@@ -24,12 +24,13 @@ from dgxcheck.checks.pcie.gpu_link import (
     trained_width,
 )
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import is_nvswitch, link_of
+from dgxcheck.components.locate import link_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import pci_file
+from dgxcheck.topology.nvlinks import is_nvswitch
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 _CLASSES = frozenset((0x01, 0x02, 0x0B, 0x12))

@@ -8,8 +8,8 @@ from itertools import combinations
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
+from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.engine.precondition import AS_ROOT
-from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.pcie.isolation import (
     disable_acs,
     disable_translation,

@@ -16,7 +16,6 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.profiles.model import Wiring
 from dgxcheck.topology.model import PCI_CLASSES, Device, PciClass
 from dgxcheck.topology.paths import NEAR
 
@@ -64,10 +63,11 @@ def _place(box: Box, what: DeviceType) -> _Place | None:
     of which some HCAs have no GPU, if every GPU should have an HCA there.
     """
     wirings = box.choice.profile.wiring if box.choice is not None else ()
+    due = [wiring.to_gpus if what == "GPU" else wiring.to_hcas for wiring in wirings]
     devices = [device for device in box.topology.devices if not isinstance(device.path, Missing)]
     gpus, hcas = ([device for device in devices if device.kind == kind] for kind in _KINDS.values())
     for near in PCI_CLASSES:
-        expected = min((_expected(wiring, what).get(near, 0) for wiring in wirings), default=0)
+        expected = min((classes.get(near, 0) for classes in due), default=0)
         lacking = [gpu for gpu in gpus if _classes(box, gpu, what)[near] < expected]
         if lacking and len(lacking) < len(gpus):
             # what lacks a device at the other socket is not where the device is missing
@@ -77,10 +77,6 @@ def _place(box: Box, what: DeviceType) -> _Place | None:
             if alone and len(alone) < len(hcas) and (place := _below(alone, near)) is not None:
                 return place
     return None
-
-
-def _expected(wiring: Wiring, what: DeviceType) -> Mapping[PciClass, int]:
-    return wiring.to_gpus if what == "GPU" else wiring.to_hcas
 
 
 def _classes(box: Box, device: Device, what: DeviceType) -> Counter[PciClass]:

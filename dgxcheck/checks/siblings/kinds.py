@@ -11,7 +11,7 @@ from typing import Literal
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Subject
-from dgxcheck.components.locate import is_nvswitch, serial_of
+from dgxcheck.components.locate import serial_of
 from dgxcheck.facts.host import BlockDevice, NetInterface
 from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.infiniband import IbDevice, PortState
@@ -20,6 +20,7 @@ from dgxcheck.facts.pci import ROM, PciBars, PciFunction
 from dgxcheck.facts.record import Identity, Record, fields, replace
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.survey import Snapshot
+from dgxcheck.topology.nvlinks import is_nvswitch
 from dgxcheck.topology.paths import NEAR
 
 _CONTROLLERS = LazyPattern(

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Literal, TypeVar
 
-from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.marks import Mark
 from dgxcheck.topology.model import Device, PciClass, Topology
+from dgxcheck.topology.nvlinks import is_nvswitch
 
 T = TypeVar("T")
 _LEVELS: tuple[tuple[PciClass, str], ...] = (("PIX", "PCIe switch"), ("PXB", "PCIe switches"))

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
@@ -30,6 +29,7 @@ from dgxcheck.output.picture.tree_layout import BETWEEN, RowOfTrees, TreeLayout
 from dgxcheck.output.picture.wiring import Panel, TreeNode, devices_below, panels
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Topology
+from dgxcheck.topology.nvlinks import is_nvswitch
 
 MARGIN = 16.0
 _LEAST = 560.0

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.marks import NVSWITCHES, Mark, numbered, pair, with_numbers, worst
 from dgxcheck.output.picture.shapes import LINE, NORMAL, SMALL, Arc, Polyline, Rect, TextBox, TextLine, text_width
 from dgxcheck.topology.model import Topology
+from dgxcheck.topology.nvlinks import is_nvswitch
 
 _SINGLE = 12
 """More NVLinks at one GPU are drawn as one thick line for each pair, with their number."""
