@@ -24,9 +24,16 @@ class _Row(Protocol):
 R = TypeVar("R", bound=_Row)
 
 
+def row_of(rows: tuple[R, ...] | Missing, bdf: str | None) -> R | Missing:
+    """One GPU's record among those of all GPUs; the gap where there is none."""
+    if isinstance(rows, Missing):
+        return rows
+    return next((row for row in rows if row.bdf == bdf), Missing(Gap.UNRECORDED, str(bdf), "no facts of this GPU"))
+
+
 def _record(field: str) -> Any:
     """The GPU's record in that field of the snapshot."""
-    return property(lambda view: view._row(getattr(view._snapshot, field)))
+    return property(lambda view: row_of(getattr(view._snapshot, field), view.bdf))
 
 
 class GpuView:
@@ -42,7 +49,7 @@ class GpuView:
     def listed(self) -> Gpu | Missing:
         """The GPU in NVML's list."""
         nvml = self._snapshot.gpu
-        return self._row(nvml.gpus if isinstance(nvml, Nvml) else nvml)
+        return row_of(nvml.gpus if isinstance(nvml, Nvml) else nvml, self.bdf)
 
     board: GpuBoard | Missing = _record("gpu_board")
     pcie: GpuPcie | Missing = _record("gpu_pcie")
@@ -54,12 +61,6 @@ class GpuView:
     thermal: GpuThermal | Missing = _record("gpu_thermal")
     modes: GpuModes | Missing = _record("gpu_modes")
     processes: GpuActivity | Missing = _record("gpu_processes")
-
-    def _row(self, rows: tuple[R, ...] | Missing) -> R | Missing:
-        if isinstance(rows, Missing):
-            return rows
-        unrecorded = Missing(Gap.UNRECORDED, str(self.bdf), "no facts of this GPU")
-        return next((row for row in rows if row.bdf == self.bdf), unrecorded)
 
 
 _BY_CAPABILITY: Mapping[int, str] = {3: "kepler", 5: "maxwell", 6: "pascal", 9: "hopper", 10: "blackwell"}

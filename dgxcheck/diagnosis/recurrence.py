@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine.box import Box, row_of
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.gpu_readings import GpuEcc

@@ -12,7 +12,7 @@ from functools import cached_property, reduce
 from operator import add
 
 from dgxcheck.checks.answers.capability import GEFORCE, is_answered
-from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest, row_of
+from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import changed_facts, facts_of
 from dgxcheck.checks.engine.expected import model_family
@@ -20,6 +20,7 @@ from dgxcheck.checks.engine.finding import Judged, Judgement, Status, of_gaps, s
 from dgxcheck.checks.engine.gaps import is_driver_query
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import NvmlReturn

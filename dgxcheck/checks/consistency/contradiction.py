@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dgxcheck.checks.engine.box import Box, Growth, row_of
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
+from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record

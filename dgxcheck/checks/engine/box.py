@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
 from dgxcheck.checks.engine.gaps import missing_in, unjudged
@@ -198,10 +198,3 @@ def mig_enabled(box: Box, *bdfs: str | None) -> bool:
     """Is MIG on in one of these GPUs? A GPU in MIG mode has no NVLink and no P2P."""
     rows = box.snapshot.gpu_modes
     return not isinstance(rows, Missing) and any(row.mig is True for row in rows if row.bdf in bdfs)
-
-
-def row_of(rows: Any, bdf: str | None) -> Any:
-    """One GPU's record among those of all GPUs; the gap where there is none."""
-    if isinstance(rows, Missing):
-        return rows
-    return next((row for row in rows if row.bdf == bdf), Missing(Gap.UNRECORDED, str(bdf), "no facts of this GPU"))

@@ -7,9 +7,10 @@ from importlib import import_module
 from typing import Any
 
 from dgxcheck.checks.engine.blame import Blames, Shared, itself, nothing_shared
-from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, row_of
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.finding import Instead, Judged, Judgement, Traffic, Witness
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.missing import Missing, NeededFact, need
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device

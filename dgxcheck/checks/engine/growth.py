@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
-from dgxcheck.checks.engine.box import Box, Growth, guest, row_of
-from dgxcheck.checks.engine.check import Judge, per_listed_gpu
+from dgxcheck.checks.engine.box import Box, Growth, guest
 from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.host_limits import cpus_hidden
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.typical import median
 
 MIN_EVENTS = 3
@@ -19,8 +17,6 @@ HOUR_S, DAY_S = 3600.0, 86400.0
 _UNITS = ((DAY_S, "days"), (HOUR_S, "hours"), (60.0, "minutes"))
 COUNTER_RESET = skip("no-history", "the counter was reset since the first reading")
 NO_EARLIER_READING = skip("no-history", "no earlier reading")
-GrowthRule = Callable[[Growth, Any, Any], "Judgement | Missing"]
-"""From the old and the new record of one subject to a judgement."""
 
 
 def counter_growth(old: int | Missing, new: int | Missing) -> int | Missing | None:
@@ -43,19 +39,6 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{round(seconds / size)} {unit}"
     return f"{seconds:.3g} s"
-
-
-def per_gpu_growth(facts: str, rule: GrowthRule) -> Judge:
-    """A judge that applies ``rule`` to the two records that each GPU has in the field ``facts`` of the growth."""
-    return per_listed_gpu(lambda box, gpu: _of_growth(box.growth, facts, gpu.bdf, rule))
-
-
-def _of_growth(growth: Growth | Judgement, facts: str, bdf: str | None, rule: GrowthRule) -> Judgement | Missing:
-    if isinstance(growth, Judgement):
-        return growth
-    new = need(row_of(getattr(growth.new, facts), bdf))
-    old = row_of(getattr(growth.old, facts), bdf)
-    return NO_EARLIER_READING if isinstance(old, Missing) else rule(growth, old, new)
 
 
 MANY = 10

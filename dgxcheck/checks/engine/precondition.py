@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Literal, ParamSpec
 
 from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.engine.finding import Judgement, SkipReason, skip
+from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.facts.missing import Gap, Missing, NeededFact
 from dgxcheck.facts.record import Record, replace
@@ -61,9 +61,9 @@ def undetermined(gap: Missing) -> Precondition:
     return Precondition("?", judgement)
 
 
-def judged_elsewhere(state: State, message: str, check: str, reason: SkipReason = "dependency-failed") -> Precondition:
-    """A precondition that another check judges and reports."""
-    return Precondition(state, skip(reason, f"{message}: see {check}"))
+def fails_elsewhere(message: str, check: str) -> Precondition:
+    """A precondition that is not met, as another check reports."""
+    return Precondition("no", skip("dependency-failed", f"{message}: see {check}"))
 
 
 def in_guest(box: Box) -> Precondition | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.blame import component_of, host_if_all, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check, per_gpu
+from dgxcheck.checks.engine.check import Check, per_gpu, per_listed_gpu
 from dgxcheck.checks.engine.finding import (
     Evidence,
-    Judged,
     Judgement,
     Status,
     answered,
@@ -15,14 +14,15 @@ from dgxcheck.checks.engine.finding import (
     judged,
     skip,
 )
-from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth, per_gpu_growth
+from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
 from dgxcheck.components.component import host_part
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import GpuBoard
-from dgxcheck.facts.gpu_readings import ClockPair, Clocks, GpuClocks, GpuCounters, GpuPower
+from dgxcheck.facts.gpu_readings import ClockPair, Clocks, GpuClocks, GpuPower
 from dgxcheck.facts.ids import THROTTLE_TIMES
 from dgxcheck.facts.missing import Gap, Json, Missing, need
+from dgxcheck.topology.model import Device
 
 _VOLTA = 5
 """``nvmlDeviceArchitecture_t``"""
@@ -188,24 +188,27 @@ def highest(box: Box, clocks: GpuClocks) -> Judgement:
     return judged(Fault.CLOCKS_LIMITED, message, measured[0], limits[0][2], "MHz", tuple(evidence), warns=bool(low))
 
 
-def _violations(box: Box) -> Judged:
-    def rule(growth: Growth, old: GpuCounters, new: GpuCounters) -> Judgement:
-        lost = counter_growth(old.power_ns, new.power_ns)
-        if lost is None:
-            return COUNTER_RESET
-        share = _percent(need(lost), growth)
-        if growth.seconds <= 0:
-            return skip("no-history", "no time passed between the two readings")
-        limit = box.settings.limit("power.violation")
-        counters: list[Json] = [as_evidence(old.power_ns), as_evidence(new.power_ns)]
-        evidence = (answered(counters, "nvmlDeviceGetViolationStatus", new.bdf, _POWER),)
-        message = f"clocks held down by lack of power {share:g} % of the time ({growth.how})"
-        at_limit = share > limit and _at_limit(box, new.bdf)
-        if at_limit:
-            message = f"{message}, at the power limit"
-        return judged(Fault.POWER_VIOLATION, message, share, limit, "%", evidence, warns=share > limit and not at_limit)
-
-    yield from per_gpu_growth("gpu_counters", rule)(box)
+def _violations(box: Box, gpu: Device) -> Judgement:
+    growth = box.growth
+    if isinstance(growth, Judgement):
+        return growth
+    new, old = need(GpuView(growth.new, gpu.bdf).counters), GpuView(growth.old, gpu.bdf).counters
+    if isinstance(old, Missing):
+        return NO_EARLIER_READING
+    lost = counter_growth(old.power_ns, new.power_ns)
+    if lost is None:
+        return COUNTER_RESET
+    share = _percent(need(lost), growth)
+    if growth.seconds <= 0:
+        return skip("no-history", "no time passed between the two readings")
+    limit = box.settings.limit("power.violation")
+    counters: list[Json] = [as_evidence(old.power_ns), as_evidence(new.power_ns)]
+    evidence = (answered(counters, "nvmlDeviceGetViolationStatus", new.bdf, _POWER),)
+    message = f"clocks held down by lack of power {share:g} % of the time ({growth.how})"
+    at_limit = share > limit and _at_limit(box, new.bdf)
+    if at_limit:
+        message = f"{message}, at the power limit"
+    return judged(Fault.POWER_VIOLATION, message, share, limit, "%", evidence, warns=share > limit and not at_limit)
 
 
 def _at_limit(box: Box, bdf: str) -> bool:
@@ -259,7 +262,7 @@ CHECKS = (
         source="nvmlDeviceGetViolationStatus, NVML_PERF_POLICY_POWER; any growth at all is noise:"
         " https://github.com/NVIDIA/DCGM/issues/285",
         remedy="compare power limit and power draw with the other GPUs; check power cables and power supplies",
-        judge=_violations,
+        judge=per_listed_gpu(_violations),
         counters=True,
         blames=part("power supply"),
         shared=host_if_all("power supply"),

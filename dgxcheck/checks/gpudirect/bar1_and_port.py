@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.box import Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, given, judged, skip, unless
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
+from dgxcheck.checks.engine.precondition import Precondition, fails_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.ports import file_of, gbit_per_s, name_of, port_subject, ports
@@ -41,12 +41,12 @@ def bar1(box: Box, gpu: Device) -> Precondition:
     """Can the HCA reach all of the GPU's memory through BAR1, and is enough of it free?"""
     bar = need(need(bars_of(box, gpu)).bar1)
     if not bar.assigned:
-        return judged_elsewhere("no", "BAR1 is unassigned", "pcie.bar1")
+        return fails_elsewhere("BAR1 is unassigned", "pcie.bar1")
     size = need(bar.size)
     mib = size // MIB
     expected = expected_bar1_mib(box, gpu)
     if expected is not None and mib < expected:
-        return judged_elsewhere("no", f"BAR1 has only {mib} MiB, {expected:g} MiB expected", "pcie.bar1")
+        return fails_elsewhere(f"BAR1 has only {mib} MiB, {expected:g} MiB expected", "pcie.bar1")
     evidence = Evidence(pci_file(gpu.bdf, "resource"), size)
     pcie = box.gpu(gpu).pcie
     used = pcie if isinstance(pcie, Missing) else pcie.bar1_used
@@ -90,7 +90,7 @@ def port(box: Box, nic: Device) -> Precondition:
         return Precondition("ready", _state(up))
     for _, rate in rates:
         need(rate)
-    return judged_elsewhere("no", f"no port of {nic.name} is ACTIVE", "network.port-state")
+    return fails_elsewhere(f"no port of {nic.name} is ACTIVE", "network.port-state")
 
 
 def port_gbs(box: Box, nic: Device) -> float | None:

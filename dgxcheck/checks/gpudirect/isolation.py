@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Instead, Judged, Judgement, Status, judged, of_gaps, skip, unless
 from dgxcheck.checks.engine.host_limits import hypervisor
-from dgxcheck.checks.engine.precondition import Precondition, in_guest, judged_elsewhere, needs_facts, undetermined
+from dgxcheck.checks.engine.precondition import Precondition, fails_elsewhere, in_guest, needs_facts, undetermined
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged, of_host, rdma_configured
 from dgxcheck.checks.network.hcas import nics
@@ -74,7 +74,7 @@ def port_acs(box: Box, bdf: str, pairs: Sequence[DevicePair]) -> Precondition:
     if reason := hypervisor(box):
         return Precondition("no", skip("not-configured", f"{message}; virtual machines need this: {reason}", evidence))
     if translated_devices(box):
-        return judged_elsewhere("no", f"{message}; the kernel enables this where an IOMMU translates", "gdr.iommu")
+        return fails_elsewhere(f"{message}; the kernel enables this where an IOMMU translates", "gdr.iommu")
     if not rdma_configured(box):
         return Precondition("no", skip("not-configured", message, evidence))
     return _wrong(box, bdf, message, registers.control, registers.control & ~REDIRECT)

@@ -6,6 +6,7 @@ from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
+from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, rows
@@ -19,12 +20,12 @@ AWAKE = "D0"
 
 
 def _control(box: Box) -> Judged:
-    listed = box.snapshot.config_space
     in_use = _in_use(box)
-    judged = [row for row in rows(listed) if row.bdf in in_use]
-    unread = all(isinstance(row.control, Missing) for row in judged)
-    if unread:
-        yield HOST, ruled(_nothing, listed, judged)
+    judged = [row for row in need(box.snapshot.config_space) if row.bdf in in_use]
+    gaps = [row.control for row in judged if isinstance(row.control, Missing)]
+    if len(gaps) == len(judged):
+        nothing = Missing(Gap.ABSENT, "/sys/bus/pci/devices", "no GPU, NVSwitch or HCA with a driver")
+        yield HOST, unjudged(gaps[0] if gaps else nothing)
     else:
         yield from ((box.subject_at(row.bdf), ruled(_enabled, row)) for row in judged)
 
@@ -59,13 +60,6 @@ def _enabled(row: ConfigSpace) -> Judgement:
         return Judgement(Status.PASS, "memory space and bus mastering are on", evidence=evidence)
     message = f"{' and '.join(off)} off, {'no DMA reaches memory' if control.memory_space else 'nothing can access it'}"
     return Judgement(Status.FAIL, message, "off", "on", evidence=evidence, fault=Fault.DEVICE_DISABLED)
-
-
-def _nothing(rows: tuple[ConfigSpace, ...] | Missing, judged: list[ConfigSpace]) -> Judgement | Missing:
-    need(rows)
-    for row in judged:
-        need(row.control)
-    return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "no GPU, NVSwitch or HCA with a driver")
 
 
 CHECKS = (
