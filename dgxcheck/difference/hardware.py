@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, in_container
 from dgxcheck.facts.gpu import Nvml
@@ -12,6 +11,7 @@ from dgxcheck.facts.host import Storage
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.model import slot_of
+from dgxcheck.topology.nvlinks import is_nvswitch
 
 _CLASSES = {0x01: "storage controller", 0x02: "network adapter", 0x03: "display controller"}
 """PCI base classes compared besides GPUs and HCAs."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.bdf import bus_order
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.output.json_values import either
 from dgxcheck.output.plain_text import lines, shown, visible
 from dgxcheck.topology.model import Topology
+from dgxcheck.topology.nvlinks import is_nvswitch
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 Branch = dict[str, "Branch"]
