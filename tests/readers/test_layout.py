@@ -83,6 +83,7 @@ def test_a_paste_reads_as_the_output(text: str) -> None:
 @example("memory", ["indent", "colour"])
 @example("memory", ["indent", "container"])
 @example("mlxlink", ["indent", "CRLF", "compose"])
+@example("mlxlink", ["indent", "journal"])
 def test_several_layers(text: str, changes: list[str]) -> None:
     lines = TEXTS[text].split("\n")
     for change in changes:

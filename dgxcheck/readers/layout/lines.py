@@ -20,8 +20,8 @@ _ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'"
 _ENTITY = LazyPattern("|".join(_ENTITIES))
 _ARROW = LazyPattern(r"(?<=\S)\s+(?:<={1,40}|<-{2,40}|<{2,40}|[\u2190\u21d0\u25c4]).{0,200}$")
 """What people write behind a row: ``<=== here``."""
-_REMARK = LazyPattern(r"(?<=\S)\s{2,}# (?!dmidecode \d)\S.{0,200}$", "# ")
-"""What people explain behind a value; heads of tables begin with such a sign."""
+_REMARK = LazyPattern(r"(?<=\S)\s{2,}# (?!dmidecode \d|\S+ --?\w)\S.{0,200}$", "# ")
+"""What people explain behind a value; heads of tables begin with such a sign, and root's commands."""
 SHORT = 3
 """Characters behind a carriage return that do not overwrite the line."""
 _PLAIN = LazyPattern(r"[ -%'-;=-Z\\^-~\t]*")
@@ -32,10 +32,8 @@ def plain(line: str) -> str:
     """A line as the tool wrote it, without what people pointed at it with."""
     if "\x1b" in line:
         line = _ESCAPE.sub("", line)
-    if "# " in line:
-        before = line.partition("#")[0].strip()
-        if before and not before.isdecimal() and before.find("|") != len(before) - 1:  # ``web-1  |  # mlxlink -d ..``
-            line = _REMARK.sub("", line)
+    if "# " in line and not line.partition("#")[0].strip().isdecimal() and line.lstrip()[:1] != "#":
+        line = _REMARK.sub("", line)
     if _PLAIN.fullmatch(line):
         return line
     if "[" in line:
