@@ -20,8 +20,8 @@ _ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'"
 _ENTITY = LazyPattern("|".join(_ENTITIES))
 _ARROW = LazyPattern(r"(?<=\S)\s+(?:<={1,40}|<-{2,40}|<{2,40}|[\u2190\u21d0\u25c4]).{0,200}$")
 """What people write behind a row: ``<=== here``."""
-_REMARK = LazyPattern(r"(?<=\S)\s{2,}# (?!dmidecode \d|\S+ --?\w)\S.{0,200}$", "# ")
-"""What people explain behind a value; heads of tables begin with such a sign, and root's commands."""
+_REMARK = LazyPattern(r"(?<=\S)\s{2,}# (?!dmidecode \d)\S.{0,200}$", "# ")
+"""What people explain behind a value; heads of tables begin with such a sign."""
 SHORT = 3
 """Characters behind a carriage return that do not overwrite the line."""
 _PLAIN = LazyPattern(r"[ -%'-;=-Z\\^-~\t]*")
@@ -29,11 +29,9 @@ _PLAIN = LazyPattern(r"[ -%'-;=-Z\\^-~\t]*")
 
 
 def plain(line: str) -> str:
-    """A line as the tool wrote it, without what people pointed at it with."""
+    """A line as the tool wrote it, without arrows that people pointed at it with."""
     if "\x1b" in line:
         line = _ESCAPE.sub("", line)
-    if "# " in line and not line.partition("#")[0].strip().isdecimal() and line.lstrip()[:1] != "#":
-        line = _REMARK.sub("", line)
     if _PLAIN.fullmatch(line):
         return line
     if "[" in line:
@@ -46,6 +44,13 @@ def plain(line: str) -> str:
         before, _, last = line.rstrip("\r").rpartition("\r")
         line = last if len(last) > SHORT else before + last
     return _ARROW.sub("", line) if "<" in line or not line.isascii() else line
+
+
+def without_remark(line: str) -> str:
+    """Of a line without prefixes: what a sign begins is the head of a table or a command, not a remark."""
+    if "# " not in line or line.partition("#")[0].strip().isdecimal() or line.lstrip()[:1] == "#":
+        return line
+    return _REMARK.sub("", line)
 
 
 _CUTS_WORD = (

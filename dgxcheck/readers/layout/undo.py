@@ -88,7 +88,7 @@ def _undone(lines: tuple[str, ...]) -> Layout:
             hosts = [new or old for new, old in zip(named, hosts, strict=True)]
         if found == before:
             break
-    found = _each(markdown.unenclosed, found)
+    found = _each(single.without_remark, _each(markdown.unenclosed, found))
     furniture |= {at for at, line in enumerate(found) if not line.strip() and lines[at].strip()}
     found, rules = markdown.without_tables(found)
     found, joined = single.unwrapped(found)
