@@ -248,8 +248,8 @@ CHECKS = (
         " others of the model. Of imported text that does not tell where the links lead: passes if all that the"
         " model has are up; warns if a GPU has fewer up than most others of its model, or none of a model all of"
         " whose links are wired on its board (A100 SXM4 to B300); fails if it has some of these down, or none up"
-        " where others have; is unknown if some are down of the only GPU of another model that the text shows. Not judged without"
-        " a profile otherwise, and on GPUs in MIG mode that have no NVLink up.",
+        " where others have; is unknown if some are down of the only GPU of another model that the text shows. Not"
+        " judged without a profile otherwise, and on GPUs in MIG mode that have no NVLink up.",
         source="nvmlDeviceGetNvLinkState; the profile's nvlink.links or the degree of its graph",
         remedy=f"check the kernel log for {NVLINK_XIDS} and, with NVSwitches, the log of the fabric manager (journalctl"
         f" -u nvidia-fabricmanager); {_RETRAIN}",
