@@ -1,1 +1,0 @@
-"""Probes of InfiniBand and RoCE devices."""
