@@ -60,12 +60,13 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             open_.setdefault(key, []).append(f"{row['date']} {row['time']}")
     for (sensor, words), dates in open_.items():
         text = f"{sensor}: {words}, last {dates[-1]}" + (f", {len(dates)} times" if dates[1:] else "")
-        for outcome, fault in _stands_for(sensor, words)[:1]:
-            part.add(HOST, sensor.partition(" #")[0].split()[0].lower(), outcome, fault, text)
+        if found := _stands_for(sensor, words):
+            part.add(HOST, sensor.partition(" #")[0].split()[0].lower(), *found, text)
     return part.imported(sound="events")
 
 
-def _stands_for(sensor: str, words: str) -> list[tuple[Outcome, FaultKind | None]]:
-    """The likeliest first; nothing for an event that reports no fault: a boot, a login, a presence."""
-    return [(outcome, fault) for sensors, form, outcome, fault in _COMPILED
-            if sensors.match(sensor) and form.search(words)]  # fmt: skip
+def _stands_for(sensor: str, words: str) -> tuple[Outcome, FaultKind | None] | None:
+    """None for an event that reports no fault: a boot, a login, a presence."""
+    stands = ((outcome, fault) for sensors, form, outcome, fault in _COMPILED
+              if sensors.match(sensor) and form.search(words))  # fmt: skip
+    return next(stands, None)
