@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
+
+from dgxcheck.fabric.judge import Judged, judge
+from dgxcheck.fabric.model import fabric_of
+from dgxcheck.readers.fabric.any_fabric import read
+from dgxcheck.readers.fabric.plan import PlannedCable
 
 End = tuple[str, int]
 """A switch, or ``dgx005 mlx5_1``, and the port."""
 Kind = Literal["fat", "rails", "planes"]
 ADAPTERS: Mapping[Kind, int] = {"fat": 4, "rails": 8, "planes": 4}
+KINDS = [*ADAPTERS]
 
 
 class Cable(NamedTuple):
@@ -186,3 +192,7 @@ def another_leaf(fabric: Fabric, chance: random.Random) -> Planted:
 FAULTS: tuple[Callable[[Fabric, random.Random], Planted], ...] = (
     within, between, missing, uplink_missing, slow, narrow, uplinks_swapped, on_spine, another_leaf,
 )  # fmt: skip
+
+
+def judged(fabric: Fabric, plan: Sequence[PlannedCable] | None = None, more: str = "") -> Judged:
+    return judge(fabric_of([read(fabric.discovered()), read(more)]), plan)

@@ -1,0 +1,166 @@
+"""What fabric reads and writes: plans, topology files, LLDP, Slurm's tree, and large fabrics in time."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from fabrics import KINDS, Fabric, Kind, another_leaf, judged, within
+
+from dgxcheck.cli import main
+from dgxcheck.fabric.judge import judge
+from dgxcheck.fabric.model import fabric_of
+from dgxcheck.readers.fabric.any_fabric import read
+from dgxcheck.readers.fabric.plan import planned
+
+
+def test_a_plan_of_more_than_is_there(tmp_path: Path) -> None:
+    fabric = Fabric("fat", 40)
+    more = "dgx777,mlx5_0,leaf009,40\ndgx777,mlx5_1,leaf009,41\ndgx000,mlx5_9,leaf000,50\n"
+    plan = planned(fabric.plan() + more, "plan")
+    said = {finding.message for finding in judged(fabric, plan).findings}
+    assert said == {
+        "dgx777 is not in the fabric; 2 cables planned",
+        "dgx000 mlx5_9 is not in the fabric; it belongs to leaf000 port 50",
+    }  # fmt: skip
+
+
+def test_a_topology_file_is_a_plan_with_rates() -> None:
+    fabric = Fabric("fat", 8)
+    fabric.rates = dict.fromkeys(fabric.up, "4xQDR")
+    lines: dict[str, list[str]] = {}
+    for (node, _), (switch, port) in fabric.planned.items():
+        if " " in node:
+            host, name = node.split()
+            lines.setdefault(switch, []).append(f"   P{port} -4x-25G-> HCA_mlx5_3 {host} {name}/P1")
+    text = "\n".join(line for switch, rows in lines.items() for line in (f"MQM8700 {switch}", *rows))
+    findings = judged(fabric, planned(text, "topo")).findings
+    assert {finding.fault.word for finding in findings} == {"port-slow"}
+    assert len(findings) == 32
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "holds no cable"),
+        ("a,b,c\n", "line 1: not a cable"),
+        ("dgx0,mlx5_0,leaf0,1\ndgx1,mlx5_0,leaf0,1\n", "two cables are planned for leaf0 port 1"),
+        ("MQM8700 leaf0\n   P1 -4x-50G-> HCA dgx0 mlx5_0/P1\n   P2 -4x-50G->\n", "line 3: neither a node nor a cable"),
+        ("x,mlx5_0,y,1\n", "names no switch and system of this fabric"),
+    ],
+)
+def test_a_plan_that_is_none_is_refused(
+    text: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ib.txt").write_text(Fabric("fat", 8).discovered())
+    (tmp_path / "plan").write_text(text)
+    assert main(["fabric", "--plan", str(tmp_path / "plan"), str(tmp_path / "ib.txt")]) == 3
+    assert why in capsys.readouterr().err
+
+
+def test_the_papers_arithmetic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ib.txt.gz").write_bytes(gzip.compress(Fabric("fat", 124).discovered().encode()))
+    assert main(["fabric", str(tmp_path / "ib.txt.gz")]) == 0
+    assert capsys.readouterr().out == (
+        "PASS: 124 systems, 496 adapters, 31 leaves, 16 spines: nothing found\n"
+        "dgx[000-123]: all 4 adapters of a system on one leaf\n"
+        "bisection 6,200 GB/s, both directions; 6,012 GB/s of payload at 64/66\n"
+        "\n"
+        "Leaf           Systems  Adapters  Uplinks  Over-subscription\n"
+        "leaf[000-030]  4        16        16       1:1\n"
+    )
+
+
+def test_a_file_of_something_else_is_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ib.txt").write_text(Fabric("fat", 8).discovered())
+    (tmp_path / "other").write_text("hello\n")
+    assert main(["fabric", str(tmp_path / "ib.txt"), str(tmp_path / "other")]) == 3
+    assert "Not read:\n" in capsys.readouterr().out
+    assert main(["fabric", str(tmp_path / "none")]) == 3
+    assert "none: cannot be read: No such file or directory" in capsys.readouterr().err
+    monkeypatch.setenv("PATH", str(tmp_path))
+    program = tmp_path / "ibnetdiscover"
+    program.write_text("#!/bin/sh\n/bin/sleep 60\n")
+    program.chmod(0o755)
+    assert main(["fabric", "--timeout", "1"]) == 3
+    assert "ibnetdiscover did not end within 1 s" in capsys.readouterr().err
+    program.write_text("#!/bin/sh\n/bin/echo 'ibwarn: no port' >&2\nexit 1\n")
+    assert main(["fabric"]) == 3
+    assert "ibnetdiscover failed: ibwarn: no port" in capsys.readouterr().err
+    program.write_text(f"#!/bin/sh\n/bin/cat {tmp_path}/ib.txt\n")
+    assert main(["fabric"]) == 0
+
+
+def lldp(fabric: Fabric) -> Mapping[str, str]:
+    """A file per host, as lldpctl writes it there; with one interface it is no list."""
+    found: dict[str, list[object]] = {}
+    for (node, _), (switch, port) in fabric.up.items():
+        if " " in node:
+            host, name = node.split()
+            entry = {"chassis": {switch: {"id": {"type": "mac", "value": "0c:42:a1:00:00:01"}}},
+                     "port": {"id": {"type": "ifname", "value": f"swp{port}"}, "descr": f"swp{port}"}}  # fmt: skip
+            found.setdefault(host, []).append({name: {"via": "LLDP", **entry}})
+    return {host: json.dumps({"lldp": {"interface": rows if len(rows) > 1 else rows[0]}})
+            for host, rows in found.items()}  # fmt: skip
+
+
+def test_roce_by_lldp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fabric = Fabric("rails", 20)
+    planted = within(fabric, random.Random(2))
+    for host, text in lldp(fabric).items():
+        (tmp_path / f"{host}.json").write_text(text)
+    assert main(["fabric", "--format", "json", *map(str, sorted(tmp_path.iterdir()))]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["fault"] == planted[0]
+    assert planted[1] <= {*finding["ends"]}
+
+
+def test_slurm_s_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fabric = Fabric("fat", 40)
+    another_leaf(fabric, random.Random(1))
+    (tmp_path / "ib.txt").write_text(fabric.discovered())
+    main(["fabric", "--format", "slurm", str(tmp_path / "ib.txt")])
+    lines = capsys.readouterr().out.splitlines()
+    assert "SwitchName=leaf003 Nodes=dgx[012-015]" in lines
+    assert lines[-1] == "SwitchName=core Switches=leaf[000-009]"
+    assert len(lines) == 12
+    main(["fabric", "--format", "slurm-yaml", str(tmp_path / "ib.txt")])
+    assert "      - switch: leaf003\n        nodes: dgx[012-015]\n" in capsys.readouterr().out
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thousand_systems_in_three_seconds(kind: Kind) -> None:
+    text = Fabric(kind, 1000).discovered()
+    begun = time.process_time()
+    found = judge(fabric_of([read(text)]))
+    assert time.process_time() - begun < 3
+    assert found.findings == ()
+
+
+def test_a_topology_file_of_all_cables() -> None:
+    """Links between switches stand in it from both ends; the switches' full descriptions are longer than its names."""
+    fabric = Fabric("fat", 12)
+    rows: dict[str, list[str]] = {}
+    for (node, port), (switch, far) in fabric.planned.items():
+        host, _, name = node.partition(" ")
+        if name:
+            rows.setdefault(switch, []).append(f"   P{far} -4x-25G-> HCA_mlx5_3 {host} {name}/P1")
+        else:
+            rows.setdefault(node, []).append(f"   P{port} -4x-25G-> MQM9700 {switch} P{far}")
+            rows.setdefault(switch, []).append(f"   P{far} -4x-25G-> MQM9700 {node} P{port}")
+    lines = (line for switch, cables in rows.items() for line in (f"MQM8700 {switch}", *cables))
+    plan = planned("\n".join(lines), "topo")
+    fabric.swap(("leaf001", 20), ("leaf001", 21))
+    text = re.sub(r"'((?:leaf|spine)\d+)'", r"'MF0;\1:MQM9700/U1'", fabric.discovered())
+    (finding,) = judge(fabric_of([read(text)]), plan).findings
+    assert finding.message == "leaf001 ports 20 and 21 have each other's cable"
+    assert finding.action == "exchange the two plugs at leaf001 ports 20 and 21"
