@@ -12,8 +12,8 @@ from math import inf
 from time import process_time
 from typing import BinaryIO, TypeVar, cast
 
-from dgxcheck.facts.limits import READ_CPU_S
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.limits import READ_CPU_S
 from dgxcheck.package_files import is_packed, read
 from dgxcheck.rootfs import read_bytes
 

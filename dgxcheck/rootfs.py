@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from dgxcheck.facts.limits import ATTRIBUTE_BYTES, FILE_BYTES, TREE_NAMES
+from dgxcheck.limits import ATTRIBUTE_BYTES, FILE_BYTES, TREE_NAMES
 
 _PAGE = 4096
 OPENING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY

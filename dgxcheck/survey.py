@@ -11,17 +11,16 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, fields
 
 if TYPE_CHECKING:
-    from dgxcheck.facts.gpu import GpuActivity, GpuAffinity, GpuBoard, GpuModes, Nvml
-    from dgxcheck.facts.gpu_readings import GpuClocks, GpuCounters, GpuEcc, GpuMemory, GpuPcie, GpuPower, GpuThermal
     from dgxcheck.facts.host import DeviceNodes, Host, Imex, Memlock, Modules, NetInterface, Storage, Unit
     from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts
     from dgxcheck.facts.kernel_log import KernelLog
     from dgxcheck.facts.measurement import Measurement
     from dgxcheck.facts.memory import Dimm, MemoryController, NumaMemory, NumaNode
-    from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
-    from dgxcheck.facts.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate, P2pStatus
+    from dgxcheck.facts.nvml.gpu import GpuActivity, GpuAffinity, GpuBoard, GpuModes, Nvml
+    from dgxcheck.facts.nvml.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate, P2pStatus
+    from dgxcheck.facts.nvml.readings import GpuClocks, GpuCounters, GpuEcc, GpuMemory, GpuPcie, GpuPower, GpuThermal
     from dgxcheck.facts.pci import AerDevice, ConfigSpace, Iommu, PciBars, PciFunction, Slot, Vpd
-    from dgxcheck.facts.tool_report import ToolReport
+    from dgxcheck.facts.tool_outputs import NvidiaSmiTopo, ToolReport
     from dgxcheck.source.protocol import Source
 
 WIRING = probes.WIRING

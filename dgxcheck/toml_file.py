@@ -7,9 +7,9 @@ import sys
 from importlib import import_module
 from typing import Any, NoReturn
 
-from dgxcheck.facts.limits import TOML_BYTES, TOML_DOTS
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.input_file import read_input
+from dgxcheck.limits import TOML_BYTES, TOML_DOTS
 
 _MOST_SHOWN = 60
 """Characters of a key or value in a message."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from dgxcheck.facts.cpulist import ranges
-from dgxcheck.facts.limits import ATTRIBUTE_BYTES
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.limits import ATTRIBUTE_BYTES
 from dgxcheck.source.protocol import Source
 
 T = TypeVar("T")

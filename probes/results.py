@@ -7,7 +7,7 @@ from typing import get_args
 from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.measurement import How, Measurement, NotMeasured
 from dgxcheck.facts.missing import GAPS_BY_VALUE, Gap, Json, Missing
-from dgxcheck.facts.tool_report import Outcome, ToolReport
+from dgxcheck.facts.tool_outputs import Outcome, ToolReport
 from dgxcheck.source.protocol import Source
 
 MOST = 1e15

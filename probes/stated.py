@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.missing import GAPS_BY_VALUE, Gap, Json, Missing
-from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
-from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
+from dgxcheck.facts.nvml.nvlink import CAPABILITIES, STATUSES
+from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
 from dgxcheck.source.protocol import Source
 
 MOST_DEVICES = 512

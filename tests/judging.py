@@ -16,7 +16,8 @@ from sample import BY_NAME
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.checks.engine.run import EXIT_CODES
-from dgxcheck.output.health import as_json, text
+from dgxcheck.output.health import text
+from dgxcheck.output.health.for_programs import as_json
 from dgxcheck.output.report import HealthReport
 
 Judged = tuple[int, dict[str, Any]]

@@ -19,7 +19,7 @@ from random import Random
 from threading import Timer
 from typing import NamedTuple
 
-from dgxcheck.facts import limits
+from dgxcheck import limits
 
 ROOT = Path(__file__).parent.parent
 BYTES = 64 << 20

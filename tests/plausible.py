@@ -15,10 +15,10 @@ from one_fact import Changeable, Path, _device, _name, put
 
 from dgxcheck.checks.by_nature.last_run import kept
 from dgxcheck.checks.engine.box import Growth
-from dgxcheck.facts.gpu_readings import RetiredPage
 from dgxcheck.facts.inventory import Remembered
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nature import Fact, rows_of
+from dgxcheck.facts.nvml.readings import RetiredPage
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.survey import COUNTERS

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvlink import GpuPair, NvLink
+from dgxcheck.facts.nvml.gpu import Gpu, Nvml
+from dgxcheck.facts.nvml.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.build import build
 from dgxcheck.topology.model import Topology

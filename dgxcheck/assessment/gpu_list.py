@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.facts.bdf import as_bdf, shown
-from dgxcheck.facts.gpu import Gpu
 from dgxcheck.facts.missing import BadInput, Gap, Missing
+from dgxcheck.facts.nvml.gpu import Gpu
 from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvlink import NvLink
+from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.facts.record import replace
 from dgxcheck.source.protocol import Source
 from dgxcheck.survey import COUNTERS, Snapshot, survey

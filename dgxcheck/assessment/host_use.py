@@ -15,7 +15,7 @@ from dgxcheck.facts.record import Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dgxcheck.facts.gpu import GpuActivity
+    from dgxcheck.facts.nvml.gpu import GpuActivity
     from dgxcheck.topology.model import Device
 
 

@@ -12,10 +12,10 @@ from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S, duration
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host, Storage
 from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.settings import Acknowledgement
 from dgxcheck.source import state_file

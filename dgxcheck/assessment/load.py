@@ -13,11 +13,11 @@ from dgxcheck.checks.engine.finding import Finding, Judgement, Status, skip
 from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.measure import plan
 from dgxcheck.measure import run as measure_run

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dgxcheck.facts.gpu import Fabric, GpuModes, Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json, Missing, rows
+from dgxcheck.facts.nvml.gpu import Fabric, GpuModes, Nvml
 from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.diagnosis.recurrence import escalates
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog
+from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.source import state_file
 from dgxcheck.source.kernel_log.kmsg import NO_BOOT, earlier, line, with_earlier

@@ -18,7 +18,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import replace
-from dgxcheck.facts.tool_report import CONFIGURED, NOT_STARTED, OF_SERVICE, ToolReport
+from dgxcheck.facts.tool_outputs import CONFIGURED, NOT_STARTED, OF_SERVICE, ToolReport
 
 _SERVICES = {"fabric-manager": FABRIC_MANAGER, "subnet-manager": SUBNET_MANAGER}
 _OF_NETWORK = (

@@ -40,10 +40,11 @@ FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Statu
 failing = option("--fail-on", [*FAILING], "Lowest severity that gives a non-zero exit code; unknown ranks between warn"
                  " and fail.", default="warn")  # fmt: skip
 RENDERERS = {
-    "text": "text.render", "json": "as_json.render", "prometheus": "prometheus.render", "nagios": "nagios.render",
-    "junit": "junit.render", "healthmon": "text.healthmon", "jsonl": "jsonl.render", "html": "page.as_html",
-    "markdown": "page.as_markdown", "svg": "page.as_svg", "openmetrics": "prometheus.openmetrics",
-    "drain-reason": "drain_reason.render", "ticket": "ticket.render",
+    "text": "text.render", "json": "for_programs.as_json.render", "prometheus": "for_programs.prometheus.render",
+    "nagios": "for_programs.nagios.render", "junit": "for_programs.junit.render", "healthmon": "text.healthmon",
+    "jsonl": "for_programs.jsonl.render", "html": "page.as_html", "markdown": "page.as_markdown", "svg": "page.as_svg",
+    "openmetrics": "for_programs.prometheus.openmetrics", "drain-reason": "for_programs.drain_reason.render",
+    "ticket": "ticket.render",
 }  # fmt: skip
 """Function below ``dgxcheck.output.health`` of each format, imported when it is asked for."""
 

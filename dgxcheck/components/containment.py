@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from dgxcheck.components.component import HOST, Component, Key, host_part
 from dgxcheck.components.locate import device_part, fallen, link_of, serial_of, switch_at
-from dgxcheck.facts.gpu import GpuBoard
 from dgxcheck.facts.missing import Gap, Missing, rows
+from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.facts.record import Identity, Record
 from dgxcheck.topology.model import Device, Surveyed, Topology, slot_of
 from dgxcheck.topology.paths import hops_above

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from dgxcheck.facts.gpu import GpuBoard, Nvml
 from dgxcheck.facts.missing import BadInput, Gap, Missing
+from dgxcheck.facts.nvml.gpu import GpuBoard, Nvml
 from dgxcheck.topology.model import Surveyed
 from dgxcheck.xid.table import NAMES, architecture_of
 
 if TYPE_CHECKING:
-    from dgxcheck.facts.gpu import Gpu, GpuActivity, GpuBoard, GpuModes
-    from dgxcheck.facts.gpu_readings import GpuClocks, GpuCounters, GpuEcc, GpuMemory, GpuPcie, GpuPower, GpuThermal
+    from dgxcheck.facts.nvml.gpu import Gpu, GpuActivity, GpuBoard, GpuModes
+    from dgxcheck.facts.nvml.readings import GpuClocks, GpuCounters, GpuEcc, GpuMemory, GpuPcie, GpuPower, GpuThermal
     from dgxcheck.survey import Snapshot
 
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
 from dgxcheck.components.component import Component, Kind, host_part
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.missing import Gap, Missing, rows
-from dgxcheck.facts.nvlink import NvLink
+from dgxcheck.facts.nvml.gpu import Nvml
+from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.facts.record import Identity
 from dgxcheck.facts.typical import multimode
 from dgxcheck.topology.model import Device, Surveyed, Topology, slot_of

@@ -19,10 +19,10 @@ from dgxcheck.diagnosis.steps import minors
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.gpu import GpuModes
-from dgxcheck.facts.gpu_readings import GpuClocks, GpuMemory, GpuPower
 from dgxcheck.facts.host import Modules, NvidiaDriver
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.nvml.gpu import GpuModes
+from dgxcheck.facts.nvml.readings import GpuClocks, GpuMemory, GpuPower
 from dgxcheck.topology.model import Device
 
 Commands = tuple[tuple[str, ...], ...]

@@ -13,9 +13,9 @@ from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
-from dgxcheck.facts.gpu_readings import GpuEcc
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog
+from dgxcheck.facts.nvml.readings import GpuEcc
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, FATAL, OFF_BUS
 from dgxcheck.xid.table import meaning

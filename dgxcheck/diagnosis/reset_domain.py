@@ -11,8 +11,8 @@ from collections.abc import Collection
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
 from dgxcheck.components.gpu_view import architecture
-from dgxcheck.facts.gpu import vgpus
 from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.table import AMPERE
 

@@ -16,9 +16,9 @@ from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere, is_k80
 from dgxcheck.facts.bdf import for_smi
-from dgxcheck.facts.gpu import REGISTERED, Fabric, GpuModes, GpuProcess
 from dgxcheck.facts.host import Host, Memlock
 from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, GpuModes, GpuProcess
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 

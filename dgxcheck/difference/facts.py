@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Area, Change, Difference, Side, Trend, arrow, judged, same_boot
-from dgxcheck.facts.gpu import Nvml
-from dgxcheck.facts.gpu_readings import GpuMemory, GpuPcie
 from dgxcheck.facts.host import BlockDevice, DeviceNode, Memlock, NetInterface
 from dgxcheck.facts.infiniband import IbPort, IbRate, PortState
 from dgxcheck.facts.nature import COMPARED, Fact
-from dgxcheck.facts.nvlink import NvLink
+from dgxcheck.facts.nvml.gpu import Nvml
+from dgxcheck.facts.nvml.nvlink import NvLink
+from dgxcheck.facts.nvml.readings import GpuMemory, GpuPcie
 from dgxcheck.facts.pci import PciBars, PciFunction
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.values import Rows, Value, held, is_inside, is_of, label, leaves, said, text_of_change
@@ -168,7 +168,7 @@ def _counter(of: Rows, was: Value, now: Value, device: str, bdf: str | None, con
         return
     lasts = continues or of_life
     base = was if lasts else 0
-    if now == was and (lasts or not now):
+    if (now == was and (lasts or not now)) or (not lasts and 0 < now <= of[-1].more.get("at_boot", 0)):
         return
     reset = now < base or not now
     grave = said(of, "limit") == 0 or said(of, "better") == "less"

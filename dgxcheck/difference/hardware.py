@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, in_container
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Storage
 from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.model import slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch

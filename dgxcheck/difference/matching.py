@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.difference.model import Counterparts, Side, in_container
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
 

@@ -7,10 +7,10 @@ import zlib
 from collections.abc import Sequence
 from functools import partial
 
-from dgxcheck.facts.limits import FABRIC_BYTES, FABRIC_LINES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import CpuTime, opened, too_large
+from dgxcheck.limits import FABRIC_BYTES, FABRIC_LINES
 from dgxcheck.readers.fabric.any_fabric import FabricText, read
 from dgxcheck.readers.fabric.plan import PlannedCable, planned
 from dgxcheck.rootfs import decode

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.facts import gpu, gpu_readings, host, infiniband, memory, nvlink, pci
+from dgxcheck.facts import host, infiniband, memory, pci
 from dgxcheck.facts.nature import Fact, rows_of
+from dgxcheck.facts.nvml import gpu, nvlink, readings
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.values import label
 
 
 def facts() -> Iterator[Fact]:
     """Those of devices and of the host, without the keys."""
-    for module in (gpu, gpu_readings, host, memory, infiniband, nvlink, pci):
+    for module in (gpu, readings, host, memory, infiniband, nvlink, pci):
         for kind in vars(module).values():
             if isinstance(kind, type) and issubclass(kind, Record) and kind.__module__ == module.__name__:
                 yield from (row for row in rows_of(kind).values() if row.nature not in ("key", "holder", "event"))

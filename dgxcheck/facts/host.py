@@ -249,8 +249,9 @@ class NetInterface(Record, where="/sys/class/net/{name}"):
     )
     """Unsupported where the link is down or the driver does not say (-1)."""
     carrier_down_count: int | Missing = nature.counter(
-        "lost carriers", limit="network.carrier", per="day", blames="cable", source="sysfs-class-net of the kernel"
-    )
+        "lost carriers", limit="network.carrier", per="day", blames="cable", at_boot=2,
+        source="sysfs-class-net of the kernel",
+    )  # fmt: skip
     """Times that it lost its carrier since its driver was loaded, at boot once or twice; from Linux 4.16 on."""
     mtu: int | Missing = nature.setting("MTU", kept=True)
     type: int | Missing = nature.setting("interface type", kept=True)

@@ -119,11 +119,12 @@ if TYPE_CHECKING:
         any: str = "", grown: bool = ..., names: Callable[[str], Fact | None] = ..., blames: str = "",
         ceiling: int = ..., most: str = "", part_of: str = "", of_life: bool = ..., low: float = ...,
         high: float = ..., prefix: str = "", better: Better = ..., file: str = "", source: str = "",
-        asked: str = "", default: Any = ...,
+        asked: str = "", at_boot: int = 0, default: Any = ...,
     ) -> Any:  # fmt: skip
         """What only grows: no more than its ``limit``, a threshold or number, in each hour or day; ``any`` is why any
         number is harmless, or with ``grown`` any total. ``names``: the row of a counter in a mapping; one that has none
-        is judged all the same. ``ceiling``: where it stops. ``of_life``: does it survive a reboot?"""
+        is judged all the same. ``ceiling``: where it stops. ``of_life``: does it survive a reboot? ``at_boot``: up to
+        here it counts at each start."""
 
     def load(
         label: str = "", unit: str = "", *, prefix: str = "", most: str = "", part_of: str = "", low: float = ...,

@@ -217,7 +217,7 @@ def _query(group: str, fact: str, field: Fact) -> tuple[str, tuple[int, ...]]:
 @cache
 def _queries(group: str) -> Mapping[str, tuple[str, tuple[int, ...]]]:
     """NVML function and arguments by fact."""
-    from dgxcheck.facts.nvml_quantities import GROUPS
+    from dgxcheck.facts.nvml.quantities import GROUPS
 
     asked = GROUPS.get(group, ())
     return {fact: (quantity.function, quantity.args) for quantity in asked for fact in quantity.facts}

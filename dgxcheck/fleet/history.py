@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.inventory import Part
-from dgxcheck.facts.limits import HISTORY_RESULTS
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.fleet.document import NotAResult, SharedStrings, parts_of, result_of
@@ -22,6 +21,7 @@ from dgxcheck.fleet.node import LEVELS, LikeMachines, NodeFault, OpenFault, Resu
 from dgxcheck.fleet.part_history import DAY_S, PartHistory, PartsOverTime
 from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.fleet.trends import Gauges, Trend
+from dgxcheck.limits import HISTORY_RESULTS
 
 Kept = TypeVar("Kept", bound=object)
 _NOTHING: Mapping[str, Any] = {}

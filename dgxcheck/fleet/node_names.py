@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, product
 
 from dgxcheck.facts.cpulist import runs_of
-from dgxcheck.facts.limits import NODE_RANGES, NODES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.typical import gathered
 from dgxcheck.input_file import CpuTime
+from dgxcheck.limits import NODE_RANGES, NODES
 from dgxcheck.settings import Settings
 
 _LAST_NUMBER = re.compile(r"(?P<before>.*?)(?P<number>[0-9]{1,9})(?P<after>[^0-9]*)", re.DOTALL)

@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import comb
 
-from dgxcheck.facts.limits import PAIR_BYTES, PAIR_FILES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered, median
 from dgxcheck.fleet.reading import Unread
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.limits import PAIR_BYTES, PAIR_FILES
 from dgxcheck.readers.benchmarks import nccl_tests, perftest
 from dgxcheck.rootfs import decode
 

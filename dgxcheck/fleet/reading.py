@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from time import process_time
 from typing import BinaryIO
 
-from dgxcheck.facts.limits import FLEET_FILES, FLEET_IDLE_LINES, FLEET_RESULTS, RESULT_BYTES, RESULT_CPU_S
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.fleet.document import HEALTH, RESULT
 from dgxcheck.input_file import CpuTime, opened
+from dgxcheck.limits import FLEET_FILES, FLEET_IDLE_LINES, FLEET_RESULTS, RESULT_BYTES, RESULT_CPU_S
 
 STDIN = "-"
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")

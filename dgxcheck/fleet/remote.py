@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from time import time
 from typing import Any
 
-from dgxcheck.facts.limits import RESULT_BYTES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
@@ -19,6 +18,7 @@ from dgxcheck.fleet.judge import MAX_AGE_S, Fleet, dated, fleet_of, refuse_futur
 from dgxcheck.fleet.node import Result
 from dgxcheck.fleet.outliers import FigureColumns
 from dgxcheck.fleet.reading import Unread, parsed
+from dgxcheck.limits import RESULT_BYTES
 
 ShowProgress = Callable[[int, int], None]
 """Called with the number of nodes that are done, and of all."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.nvml.gpu import Gpu, Nvml
 from dgxcheck.launch import Placement
 from dgxcheck.output.plain_text import visible
 from dgxcheck.survey import Snapshot

@@ -15,9 +15,9 @@ from functools import cache
 from typing import Any
 
 from dgxcheck import package_files
-from dgxcheck.facts.gpu import vgpus
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing, did_you_mean
+from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.profiles.model import Board, Profile, SelectedProfile
 from dgxcheck.profiles.parse import Boards, profile
 from dgxcheck.survey import Snapshot

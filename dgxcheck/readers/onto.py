@@ -9,7 +9,7 @@ from typing import TypeAlias
 from dgxcheck.facts.bdf import UNPLACED, as_bdf, is_unplaced, number_of, place_of
 from dgxcheck.facts.ids import NVLINK5_ERRORS, NVLINK_SPEED
 from dgxcheck.facts.missing import BadInput, Json
-from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
+from dgxcheck.facts.nvml.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import COUNT, INDEX, INIT, OF_LIST, numberless, printed_bdfs
 from dgxcheck.readers.nvidia_smi.nvlink import KIND as NVLINK_ERRORS

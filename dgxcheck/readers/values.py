@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from dgxcheck.facts.limits import LINE_CHARACTERS
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.limits import LINE_CHARACTERS
 
 MOST_GPUS = 64
 """An index from here on is a garbled one: the largest boxes that print these tables have 16 GPUs."""

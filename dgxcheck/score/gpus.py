@@ -14,7 +14,7 @@ from dgxcheck.checks.gpu.inventory import count, short
 from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.facts.ids import MIB, OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvlink import NvLink
+from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import OF_THE_GPUS, Board, Number, SelectedProfile

@@ -11,8 +11,8 @@ import os
 import stat
 from collections.abc import Mapping
 
-from dgxcheck.facts.limits import BINARY_BYTES, TREE_BYTES
 from dgxcheck.facts.missing import BadInput, Gap, Missing, missing, question
+from dgxcheck.limits import BINARY_BYTES, TREE_BYTES
 from dgxcheck.rootfs import OPENING, decode, list_names, most_of, read_descriptor
 from dgxcheck.source.pci_ids import PLACES, PciIds
 from dgxcheck.source.protocol import Json, Origin, Source

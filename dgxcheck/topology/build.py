@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dgxcheck.facts.bdf import bus_order, gpu_at
-from dgxcheck.facts.gpu import Gpu, GpuModes, Nvml
 from dgxcheck.facts.ids import DATA_DIRECT, DISPLAY, NVIDIA
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Gap, Missing, rows
-from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
-from dgxcheck.facts.nvlink import GpuPair, NvLink
+from dgxcheck.facts.nvml.gpu import Gpu, GpuModes, Nvml
+from dgxcheck.facts.nvml.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction, Vpd
+from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
 from dgxcheck.topology import notes
 from dgxcheck.topology.model import Device, Link, Links, PciClass, Topology
 from dgxcheck.topology.nvlinks import Count, End, between, end, unknown_end

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dgxcheck.facts.gpu import Fabric, GpuModes, Nvml
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, NvmlReturn
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import NOT_LOADABLE, Gap, Missing
-from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
-from dgxcheck.facts.nvlink import GpuPair, NvLink
+from dgxcheck.facts.nvml.gpu import Fabric, GpuModes, Nvml
+from dgxcheck.facts.nvml.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import fields
+from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
 from dgxcheck.topology.model import Device, Links
 from dgxcheck.topology.nvlinks import Count, End
 from dgxcheck.topology.paths import data_ends

@@ -11,9 +11,9 @@ from itertools import combinations
 from typing import Literal
 
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvidia_smi_topo import Labels, NvidiaSmiTopo
-from dgxcheck.facts.nvlink import CAPABILITIES, P2pStatus
+from dgxcheck.facts.nvml.nvlink import CAPABILITIES, P2pStatus
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.tool_outputs import Labels, NvidiaSmiTopo
 from dgxcheck.topology.model import PCI_CLASSES, Device, Link, Links, PciClass, Topology, is_printed
 
 MATRIX = "nvidia-smi topo"

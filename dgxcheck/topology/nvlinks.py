@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvlink import NvLink
+from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
 

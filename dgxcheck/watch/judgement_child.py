@@ -16,8 +16,8 @@ from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.request import Request
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Status
-from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.missing import BadInput, Json, Missing, rows
+from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.workers.answers import answer, ask, end, first_line
 
 JUDGEMENT = "judgement"

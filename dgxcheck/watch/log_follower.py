@@ -12,9 +12,9 @@ from functools import partial
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
-from dgxcheck.facts.limits import LOG_LINE_CHARACTERS
 from dgxcheck.facts.record import Record
 from dgxcheck.kernel_messages.forms import is_relevant
+from dgxcheck.limits import LOG_LINE_CHARACTERS
 from dgxcheck.source.kernel_log.kmsg import MARK, line
 from dgxcheck.source.kernel_log.rows import parsed
 from dgxcheck.watch.event import Event

@@ -9,10 +9,10 @@ from typing import Any, TypeVar, get_args
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.bdf import as_bdf
-from dgxcheck.facts.limits import WATCH_BYTES
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input
+from dgxcheck.limits import WATCH_BYTES
 from dgxcheck.source import state_file
 from dgxcheck.source.recording.save import replace_file
 from dgxcheck.watch.event import TEXT_CHARACTERS, Event, EventKind

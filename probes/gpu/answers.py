@@ -1,4 +1,4 @@
-"""Typed readings of NVML's answers, and the facts of a group of them, by ``dgxcheck.facts.nvml_quantities``."""
+"""Typed readings of NVML's answers, and the facts of a group of them, by ``dgxcheck.facts.nvml.quantities``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dgxcheck.facts import bdf
 from dgxcheck.facts.bdf import bus_order, is_bdf
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK_5, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, question
-from dgxcheck.facts.nvml_quantities import GROUPS, Quantity
+from dgxcheck.facts.nvml.quantities import GROUPS, Quantity
 from dgxcheck.source.protocol import Json, Source
 from probes.ask import mapped
 

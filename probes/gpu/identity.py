@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 
 from dgxcheck.facts.cpulist import cpulist
-from dgxcheck.facts.gpu import Fabric, Gpu, GpuActivity, GpuAffinity, GpuBoard, GpuModes, GpuProcess, Nvml
 from dgxcheck.facts.missing import Gap, Missing, question, rows
+from dgxcheck.facts.nvml.gpu import Fabric, Gpu, GpuActivity, GpuAffinity, GpuBoard, GpuModes, GpuProcess, Nvml
 from dgxcheck.source.protocol import Source
 from probes.gpu.answers import (
     U32,

@@ -7,7 +7,7 @@ from itertools import combinations, permutations
 
 from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS, NVLINK_MAX_LINKS
 from dgxcheck.facts.missing import Gap, Missing, question
-from dgxcheck.facts.nvlink import (
+from dgxcheck.facts.nvml.nvlink import (
     CAPABILITIES,
     STATUSES,
     GpuPair,
@@ -17,7 +17,7 @@ from dgxcheck.facts.nvlink import (
     NvLinkRate,
     P2pStatus,
 )
-from dgxcheck.facts.nvml_quantities import LINK_ERRORS
+from dgxcheck.facts.nvml.quantities import LINK_ERRORS
 from dgxcheck.source.protocol import Source
 from probes.ask import mapped
 from probes.gpu.answers import as_bdf, facts_of_link, fields, garbled, is_on, links, number, per_link, present

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.gpu_readings import (
+from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.facts.nvml.readings import (
     ClockPair,
     Clocks,
     EccCounts,
@@ -19,7 +20,6 @@ from dgxcheck.facts.gpu_readings import (
     SramErrors,
     SupportedClocks,
 )
-from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
 from probes.ask import mapped
 from probes.gpu.answers import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dgxcheck.facts import smbios
+from dgxcheck.facts import firmware
 from dgxcheck.facts.memory import Dimm, MemoryController, NumaMemory, NumaNode
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import EDAC, NODES, SMBIOS
@@ -63,29 +63,29 @@ def dimms(source: Source) -> tuple[Dimm, ...] | Missing:
     """The filled slots of the SMBIOS table, in its order."""
     if isinstance(table := source.data(SMBIOS), Missing):
         return table
-    filled = [device for device in smbios.memory_devices(table) if smbios.size_mib(device[0]) != 0]
-    names = [smbios.string(*each, smbios.LOCATOR) for each in filled]
+    filled = [device for device in firmware.memory_devices(table) if firmware.size_mib(device[0]) != 0]
+    names = [firmware.string(*each, firmware.LOCATOR) for each in filled]
     counts = Counter(names)
     return tuple(
-        _dimm(each, name if counts[name] == 1 else f"{smbios.string(*each, smbios.BANK)} {name}".strip())
+        _dimm(each, name if counts[name] == 1 else f"{firmware.string(*each, firmware.BANK)} {name}".strip())
         for each, name in zip(filled, names, strict=True)
     )
 
 
 def _dimm(device: tuple[bytes, tuple[bytes, ...]], slot: str) -> Dimm:
-    size, serial = smbios.size_mib(device[0]), smbios.string(*device, smbios.SERIAL)
+    size, serial = firmware.size_mib(device[0]), firmware.string(*device, firmware.SERIAL)
     return Dimm(
         slot=slot,
-        bank=_string(device, smbios.BANK),
+        bank=_string(device, firmware.BANK),
         size_mib=Missing(Gap.UNSUPPORTED, SMBIOS, "size not known") if size is None else size,
-        maker=_string(device, smbios.MAKER),
-        model=_string(device, smbios.PART_NUMBER),
-        serial=serial if smbios.is_number(serial) else Missing(Gap.UNSUPPORTED, SMBIOS, f"serial number {serial!r}"),
+        maker=_string(device, firmware.MAKER),
+        model=_string(device, firmware.PART_NUMBER),
+        serial=serial if firmware.is_number(serial) else Missing(Gap.UNSUPPORTED, SMBIOS, f"serial number {serial!r}"),
     )
 
 
 def _string(device: tuple[bytes, tuple[bytes, ...]], at: int) -> str | Missing:
-    return smbios.string(*device, at) or Missing(Gap.ABSENT, SMBIOS, "empty")
+    return firmware.string(*device, at) or Missing(Gap.ABSENT, SMBIOS, "empty")
 
 
 def mem_total_kb(text: str, where: str) -> int | Missing:

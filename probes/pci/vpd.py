@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dgxcheck.facts.firmware import PURPOSE, UUID, keywords
 from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX, OTHER_BRIDGE
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Vpd
 from dgxcheck.facts.sysfs import PCI_DEVICES
-from dgxcheck.facts.vital_product_data import PURPOSE, UUID, keywords
 from dgxcheck.source.protocol import Source
 from probes.pci.tree import class_codes, is_dma_controller, pci_id
 

@@ -20,10 +20,11 @@ from dgxcheck.assessment import assess, host_use
 from dgxcheck.assessment.host_use import HostLoad, HostWatch, Program, Watched, programs
 from dgxcheck.assessment.progress import SILENT, HostNow, Progress
 from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
-from dgxcheck.facts.gpu import GpuActivity, GpuProcess
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nvml.gpu import GpuActivity, GpuProcess
 from dgxcheck.facts.record import replace
-from dgxcheck.output.health import as_json, text
+from dgxcheck.output.health import text
+from dgxcheck.output.health.for_programs import as_json
 
 BOX = assess("dgx-1-v100")
 GPU = BOX.topology.gpus[2]

@@ -22,7 +22,7 @@ from standin import nvml
 
 from chaos.cases import COMMAND, GPUS, Case
 from chaos.invariants import SLACK_S, broken, processes_of
-from dgxcheck.facts.nvml_quantities import GROUPS
+from dgxcheck.facts.nvml.quantities import GROUPS
 from dgxcheck.workers.nvml.plan import COUNTERS
 
 _REDIRECTED = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import cycle, product
 from typing import NamedTuple
 
-from dgxcheck.facts.nvml_quantities import GROUPS
+from dgxcheck.facts.nvml.quantities import GROUPS
 from dgxcheck.workers.nvml.plan import COUNTERS, HEALTH
 
 GPUS = 3

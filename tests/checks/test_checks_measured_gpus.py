@@ -8,9 +8,9 @@ import pytest
 from measured_box import GPUS, dgx1_p100, fact, found, host_copies, imported, measured, said
 
 from dgxcheck.checks.measurement.expectations import quantity
-from dgxcheck.facts.gpu import GpuProcess
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Json, rows
+from dgxcheck.facts.nvml.gpu import GpuProcess
 from dgxcheck.facts.record import replace
 
 HOST, MEMORY = "measure.host-bandwidth", "measure.memory-bandwidth"

@@ -13,8 +13,8 @@ from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.gpu_readings import GpuEcc
 from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.nvml.readings import GpuEcc
 from dgxcheck.facts.record import replace
 
 V100, A100 = "0000:0a:00.0", "0000:47:00.0"

@@ -13,9 +13,9 @@ from live_box import Box, kmsg, shipped, with_gpus
 from seam import run
 
 from dgxcheck.assessment.xid_history import read, remembered
-from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EarlierXid
+from dgxcheck.facts.nvml.gpu import Gpu, Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.source import state_file
 from dgxcheck.source.kernel_log.kmsg import earlier

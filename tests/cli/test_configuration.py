@@ -19,8 +19,8 @@ from dgxcheck.assessment.selection import of_site
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import main
 from dgxcheck.configuration import settings
-from dgxcheck.facts.limits import TOML_BYTES
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.limits import TOML_BYTES
 from dgxcheck.settings import THRESHOLDS, Settings
 from dgxcheck.toml_file import load
 

@@ -16,8 +16,8 @@ from dgxcheck.cli import main
 from dgxcheck.difference.compare import compare
 from dgxcheck.difference.measured import DRIFT
 from dgxcheck.difference.model import Compared, Difference, Side
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.source.recording.shipped import open_source
 

@@ -12,7 +12,7 @@ from standin import nvml
 from standin.binding import asked, child, told_by_worker
 from standin.boxes import A, Facts, box, full_box
 
-from dgxcheck.facts.nvml_quantities import GROUPS
+from dgxcheck.facts.nvml.quantities import GROUPS
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import from_json, to_json
 

@@ -20,15 +20,16 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.difference.compare import compare
-from dgxcheck.facts import gpu, gpu_readings, host, infiniband, memory, nvlink, pci
+from dgxcheck.facts import host, infiniband, memory, pci
 from dgxcheck.facts.inventory import Remembered
 from dgxcheck.facts.nature import rows_of
+from dgxcheck.facts.nvml import gpu, nvlink, readings
 from dgxcheck.facts.record import Record, fields
 from dgxcheck.profiles.library import boards_for
 from dgxcheck.score.box import score_of
 from dgxcheck.source.recording.shipped import open_source
 
-MODULES = (gpu, gpu_readings, host, memory, infiniband, nvlink, pci)
+MODULES = (gpu, readings, host, memory, infiniband, nvlink, pci)
 RECORDS = [
     each
     for module in MODULES

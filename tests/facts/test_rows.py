@@ -8,28 +8,13 @@ from itertools import chain
 import pytest
 
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.facts import (
-    gpu,
-    gpu_readings,
-    host,
-    infiniband,
-    kernel_log,
-    measurement,
-    memory,
-    nature,
-    nvidia_smi_topo,
-    nvlink,
-    nvml_quantities,
-    pci,
-    tool_report,
-)
+from dgxcheck.facts import host, infiniband, kernel_log, measurement, memory, nature, pci, tool_outputs
 from dgxcheck.facts.nature import COMPARED, rows_of
+from dgxcheck.facts.nvml import gpu, nvlink, quantities, readings
 from dgxcheck.facts.record import Record, fields
 from dgxcheck.settings import THRESHOLDS
 
-MODULES = (
-    gpu, gpu_readings, host, memory, infiniband, nvlink, pci, kernel_log, measurement, nvidia_smi_topo, tool_report,
-)  # fmt: skip
+MODULES = (gpu, readings, host, memory, infiniband, nvlink, pci, kernel_log, measurement, tool_outputs)
 RECORDS = {
     name: each
     for module in MODULES
@@ -45,10 +30,10 @@ def test_every_field_has_a_row(name: str) -> None:
 
 
 def test_a_row_is_found_by_the_field_itself() -> None:
-    found = nature.row(gpu_readings.GpuPower.limit_mw)
+    found = nature.row(readings.GpuPower.limit_mw)
     assert (found.nature, found.label, found.unit) == ("setting", "power limit", "mW")
     with pytest.raises(AttributeError):
-        nature.row(gpu_readings.GpuPower.limit_wm)  # type: ignore[attr-defined]
+        nature.row(readings.GpuPower.limit_wm)  # type: ignore[attr-defined]
 
 
 def test_every_counter_has_an_allowance_or_the_reason_why_any_number_is_harmless() -> None:
@@ -86,7 +71,7 @@ def test_what_nvml_is_asked_gives_facts_that_records_have() -> None:
         if record._where.startswith("nvml ")  # type: ignore[attr-defined]
     }
     for group, record in by_group.items():
-        for fact in chain.from_iterable(quantity.facts for quantity in nvml_quantities.GROUPS[group]):
+        for fact in chain.from_iterable(quantity.facts for quantity in quantities.GROUPS[group]):
             outer, _, inner = fact.partition(".")
             held = record.__annotations__.get(outer, "")
             assert held, (group, fact)

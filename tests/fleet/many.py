@@ -12,7 +12,7 @@ from typing import Any
 
 from dgxcheck.assessment.health import assess
 from dgxcheck.checks.engine.run import EXIT_CODES
-from dgxcheck.output.health import jsonl
+from dgxcheck.output.health.for_programs import jsonl
 from dgxcheck.output.report import HealthReport
 
 HEALTHY = ("dgx-1-v100", "dgx-a100", "dgx-2", "k80-x8")

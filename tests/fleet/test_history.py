@@ -19,12 +19,12 @@ from years import BEGIN_S, SLOTS, Year, document
 
 from dgxcheck.cli import main
 from dgxcheck.facts.inventory import Part
-from dgxcheck.facts.limits import RESULT_BYTES
 from dgxcheck.fleet.document import SharedStrings, result_of
 from dgxcheck.fleet.history import History, NodeHistory, Spell, history_of, read
 from dgxcheck.fleet.lemons import RATE, lemons
 from dgxcheck.fleet.part_history import DAY_S, followed
 from dgxcheck.fleet.trends import Gauges
+from dgxcheck.limits import RESULT_BYTES
 from dgxcheck.output.json_values import part as part_json
 from dgxcheck.package_files import FOLDER
 

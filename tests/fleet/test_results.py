@@ -14,10 +14,10 @@ import pytest
 from many import Document, result
 
 from dgxcheck.cli import main
-from dgxcheck.facts.limits import FLEET_IDLE_LINES
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.fleet.reading import Unread, documents
+from dgxcheck.limits import FLEET_IDLE_LINES
 from dgxcheck.output.fleet.schedulers import may_return, reason_of
 from dgxcheck.source.state_file import DATE, is_date
 

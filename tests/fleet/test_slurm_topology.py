@@ -12,8 +12,8 @@ from many import result
 from dgxcheck.assessment.machine import examine
 from dgxcheck.assessment.node_facts import nvlink_domains
 from dgxcheck.cli import main
-from dgxcheck.facts.gpu import Fabric, GpuModes
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nvml.gpu import Fabric, GpuModes
 from dgxcheck.facts.record import replace
 from dgxcheck.survey import Snapshot
 

@@ -14,7 +14,7 @@ from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.output.exposition import bus_id
-from dgxcheck.output.health.prometheus import error_counters, render
+from dgxcheck.output.health.for_programs.prometheus import error_counters, render
 from dgxcheck.output.report import HealthReport
 
 GONE = Missing(Gap.UNSUPPORTED, "here")

@@ -13,8 +13,9 @@ from seam import run
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.output.health import as_json, junit, overview, page, text
+from dgxcheck.output.health import overview, page, text
 from dgxcheck.output.health.causes import fru_lines
+from dgxcheck.output.health.for_programs import as_json, junit
 from dgxcheck.output.health.headline import LONGEST, headline
 from dgxcheck.output.health.instructions import STEPS
 from dgxcheck.output.report import HealthReport

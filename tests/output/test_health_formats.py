@@ -25,7 +25,7 @@ from dgxcheck.checks.engine.finding import Finding, Judgement, Status, Subject
 from dgxcheck.cli import main
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.record import replace
-from dgxcheck.output.health import nagios, prometheus
+from dgxcheck.output.health.for_programs import nagios, prometheus
 from dgxcheck.output.report import HealthReport
 from dgxcheck.settings import Settings
 

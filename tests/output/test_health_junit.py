@@ -15,7 +15,7 @@ from sample import SAMPLE
 from dgxcheck.checks.engine.finding import Evidence, Finding, Judgement, Status, Subject
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.output.health import junit
+from dgxcheck.output.health.for_programs import junit
 from dgxcheck.source.protocol import Origin
 
 RESULTS = {"fail": "Failure", "unknown": "Error", "skip": "Skipped", "warn": "Failure"}

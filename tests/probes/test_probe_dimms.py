@@ -16,8 +16,8 @@ from test_health_checks import box
 from dgxcheck.assessment.node_facts import parts
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.firmware import is_number, structures
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.smbios import is_number, structures
 from dgxcheck.facts.sysfs import SMBIOS
 from dgxcheck.settings import Settings
 from dgxcheck.source.recording.anonymize import anonymized

@@ -8,9 +8,9 @@ import pytest
 from fake_nvml_source import MIB, FakeNvml, box
 from nvml_boards import A100, K80, V100
 
-from dgxcheck.facts.gpu import GpuProcess
-from dgxcheck.facts.gpu_readings import EccCounts, EventReasons, RetiredPage, SupportedClocks
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nvml.gpu import GpuProcess
+from dgxcheck.facts.nvml.readings import EccCounts, EventReasons, RetiredPage, SupportedClocks
 from dgxcheck.facts.record import fields
 from dgxcheck.source.protocol import Json
 from probes.gpu.identity import gpu, gpu_affinity, gpu_board, gpu_modes, gpu_processes

@@ -7,7 +7,7 @@ from fake_nvml_source import INVALID, LOST, NOT_SUPPORTED, FakeNvml, box
 from nvml_boards import A100, K80, V100
 
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvlink import GpuPair, NvLink, P2pStatus
+from dgxcheck.facts.nvml.nvlink import GpuPair, NvLink, P2pStatus
 from probes.gpu.nvlink import gpu_pairs, nvlink, nvlink_capability, nvlink_errors, p2p
 
 BDF = "0000:06:00.0"

@@ -10,7 +10,7 @@ from nvml_probes import PROBES
 
 import probes
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nvml_quantities import GROUPS
+from dgxcheck.facts.nvml.quantities import GROUPS
 from dgxcheck.source.protocol import Json, Source
 
 GPUS = ("0000:06:00.0", "0000:07:00.0", "0000:0a:00.0")

@@ -10,7 +10,10 @@ import pytest
 from checkout import ROOT
 
 FILES = sorted((ROOT / "probes").rglob("*.py"))
-KNOWN = ("dgxcheck.facts.", "dgxcheck.kernel_messages.", "dgxcheck.lazy_pattern.", "dgxcheck.source.protocol.")
+KNOWN = (
+    "dgxcheck.facts.", "dgxcheck.kernel_messages.", "dgxcheck.lazy_pattern.", "dgxcheck.limits.",
+    "dgxcheck.source.protocol.",
+)  # fmt: skip
 
 
 def imported(tree: ast.AST) -> Iterator[str]:

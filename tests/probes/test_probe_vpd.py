@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dgxcheck.assessment import examine
 from dgxcheck.components.locate import has_nvswitches
+from dgxcheck.facts.firmware import keywords, read_only
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.vital_product_data import keywords, read_only
 from dgxcheck.launch import placements
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, from_rows, insert, to_rows

@@ -18,12 +18,12 @@ from dgxcheck.assessment.importing.bundle import open_bundle
 from dgxcheck.assessment.importing.recording import open_text
 from dgxcheck.assessment.request import Request
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.facts.limits import READ_CPU_S
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.fleet.document import RESULT
 from dgxcheck.fleet.node_names import racks_of
 from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.input_file import CpuTime
+from dgxcheck.limits import READ_CPU_S
 from dgxcheck.settings import Settings
 from dgxcheck.source.kernel_log.saved import load
 from dgxcheck.watch.log_events import replayed

@@ -10,8 +10,8 @@ from smi_texts import STATION
 from test_import import put
 
 from dgxcheck.assessment.importing.texts import lines
-from dgxcheck.facts.limits import IMPORT_BYTES
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.limits import IMPORT_BYTES
 
 
 @pytest.mark.parametrize(("raw", "why"), [

@@ -15,7 +15,7 @@ import test_readers_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgxcheck.facts.limits import LINE_CHARACTERS
+from dgxcheck.limits import LINE_CHARACTERS
 from dgxcheck.readers.any_text import READERS
 from dgxcheck.readers.model import Imported
 from dgxcheck.source.recording.keys import place

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dgxcheck.facts import fabric_health as health
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.nvml import fabric_health as health
 from dgxcheck.readers.nvidia_smi import query
 from dgxcheck.readers.nvidia_smi.answers import answers
 from dgxcheck.readers.nvidia_smi.fields import fabric

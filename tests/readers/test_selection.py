@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgxcheck.assessment.machine import open_source
-from dgxcheck.facts.limits import READ_CHARACTERS, READ_LINES, UNPACKED_LINES
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.limits import READ_CHARACTERS, READ_LINES, UNPACKED_LINES
 from dgxcheck.readers.any_text import outputs
 from dgxcheck.readers.layout.selection import selected
 from dgxcheck.readers.layout.undo import undone

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from dgxcheck.facts.firmware import keywords
 from dgxcheck.facts.missing import Missing, rows
-from dgxcheck.facts.vital_product_data import keywords
 from dgxcheck.source.protocol import Source
 
 DEVICES = "/sys/bus/pci/devices"

@@ -12,9 +12,9 @@ from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.request import Request
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
-from dgxcheck.facts.limits import LOG_LINES as MOST
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
+from dgxcheck.limits import LOG_LINES as MOST
 from dgxcheck.source.kernel_log.kmsg import EARLIER, MARK, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
 from dgxcheck.source.live import LiveSource

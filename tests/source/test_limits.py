@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
-from dgxcheck.facts import limits
+from dgxcheck import limits
 
 MEMORY = 512 << 20
 TOPO, HEALTH = ("topo", "--from"), ("health", "-q", "--from", "dgx-1-v100")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dgxcheck.facts.limits import BINARY_BYTES
 from dgxcheck.facts.missing import BadInput, Gap, Missing
+from dgxcheck.limits import BINARY_BYTES
 from dgxcheck.source.directory import DirectorySource
 
 MARKER = "this stands outside of the tree"

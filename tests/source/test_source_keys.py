@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.facts.limits import BINARY_BYTES
 from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.limits import BINARY_BYTES
 from dgxcheck.source.recording.keys import (
     GroupedFacts,
     find,

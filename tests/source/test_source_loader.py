@@ -14,8 +14,8 @@ from clock import SPARE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dgxcheck.facts.limits import RECORDING_BYTES
 from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.limits import RECORDING_BYTES
 from dgxcheck.source.recording.load import OVERLAY, SCHEMA, load, recording
 
 SOME = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -24,7 +24,7 @@ from dgxcheck.assessment import Request, assess
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output import watch
 from dgxcheck.output.exposition import STATES
-from dgxcheck.output.health import prometheus
+from dgxcheck.output.health.for_programs import prometheus
 from dgxcheck.output.report import HealthReport
 
 DASHBOARD: dict[str, Any] = json.loads(

@@ -19,7 +19,7 @@ from programs import program
 
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Json
-from dgxcheck.output.health.metrics import QUANTITIES
+from dgxcheck.output.health.for_programs.metrics import QUANTITIES
 from dgxcheck.settings import Settings
 
 FOLDER = ROOT / "dgxcheck" / "integrations"

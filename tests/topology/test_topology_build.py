@@ -25,10 +25,10 @@ from topology_boxes import (
     tree,
 )
 
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvlink import GpuPair, NvLink
+from dgxcheck.facts.nvml.gpu import Nvml
+from dgxcheck.facts.nvml.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Topology

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seam import run
 
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
+from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource

@@ -19,7 +19,7 @@ from standin.boxes import A, B, full_box
 from standin.nvml import environment, read_calls, write_answers
 
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.facts.nvml_quantities import GROUPS
+from dgxcheck.facts.nvml.quantities import GROUPS
 from dgxcheck.workers.nvml import supervisor as nvml
 from dgxcheck.workers.nvml.binding import MOST_PROCESSES, gap
 from dgxcheck.workers.nvml.plan import TOPOLOGY

@@ -12,10 +12,10 @@ from time import process_time
 from typing import Protocol, TypeVar
 
 from dgxcheck.checks.engine.wording import first_of
-from dgxcheck.facts.limits import IMPORT_BYTES, IMPORT_LINES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import CpuTime, read_input, too_large
+from dgxcheck.limits import IMPORT_BYTES, IMPORT_LINES
 from dgxcheck.readers.bundles.sniff import is_bundle
 from dgxcheck.readers.formats import utf16
 from dgxcheck.readers.layout.undo import Layout, undone

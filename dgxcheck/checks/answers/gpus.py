@@ -22,9 +22,9 @@ from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.bdf import is_unplaced
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.library import board_id, boards_for
 from dgxcheck.topology.model import Device

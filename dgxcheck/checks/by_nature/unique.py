@@ -12,11 +12,11 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import Gpu
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nature import Fact
+from dgxcheck.facts.nvml.gpu import Gpu
 from dgxcheck.facts.pci import Bar
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.values import Rows, Value, label, leaves, where

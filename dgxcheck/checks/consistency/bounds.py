@@ -11,8 +11,8 @@ from dgxcheck.checks.consistency.contradiction import reading as read_at
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.device_facts import records_of
 from dgxcheck.checks.engine.finding import Evidence
-from dgxcheck.facts.gpu_readings import ClockPair, Clocks, RowHistogram
 from dgxcheck.facts.nature import Fact, rows_of
+from dgxcheck.facts.nvml.readings import ClockPair, Clocks, RowHistogram
 from dgxcheck.facts.record import Identity, Record
 from dgxcheck.facts.values import Rows, described, label, leaves, said, text, where
 from dgxcheck.topology.model import Device

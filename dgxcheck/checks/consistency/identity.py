@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dgxcheck.checks.consistency.contradiction import Contradiction, Facts, number, reading
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence
-from dgxcheck.facts.gpu import vgpus
 from dgxcheck.facts.missing import BadInput, Missing, question, rows
+from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import is_nvswitch

@@ -24,12 +24,12 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import all_nvlinks
-from dgxcheck.facts import fabric_health as health
-from dgxcheck.facts.fabric_health import STATUSES
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import REGISTERED, Fabric, GpuModes
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
-from dgxcheck.facts.nvlink import NvLink
+from dgxcheck.facts.nvml import fabric_health as health
+from dgxcheck.facts.nvml.fabric_health import STATUSES
+from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, GpuModes
+from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import is_nvswitch
 

@@ -7,9 +7,9 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import Gpu, GpuBoard, GpuModes
 from dgxcheck.facts.ids import BRANDS
 from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.nvml.gpu import Gpu, GpuBoard, GpuModes
 from dgxcheck.lazy_pattern import LazyPattern
 
 _OF_DESKTOPS = LazyPattern(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX|Quadro|RTX|[MG]TX?\d|MX ?\d|T\d{3,4}\b)")

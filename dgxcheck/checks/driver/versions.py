@@ -22,12 +22,12 @@ from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.components.component import DRIVER, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import DeviceNode, Modules
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.kernel_log import Refused
 from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 

@@ -10,10 +10,10 @@ from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
 from dgxcheck.checks.engine.gaps import missing_in, unjudged
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.components.locate import serial_of
-from dgxcheck.facts.gpu import Nvml, vgpus
 from dgxcheck.facts.host import Module, Modules
 from dgxcheck.facts.kernel_log import NO_LOG, KernelLog
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nvml.gpu import Nvml, vgpus
 from dgxcheck.facts.record import Identity, Record, replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import Board, Number, SelectedProfile

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nature import rows_of
+from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import Identity, Record, fields, values
 from dgxcheck.survey import Snapshot
 

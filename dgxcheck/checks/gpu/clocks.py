@@ -18,10 +18,10 @@ from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, cou
 from dgxcheck.components.component import host_part
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import GpuBoard
-from dgxcheck.facts.gpu_readings import ClockPair, Clocks, GpuClocks, GpuPower
 from dgxcheck.facts.ids import THROTTLE_TIMES
 from dgxcheck.facts.missing import Gap, Json, Missing, need
+from dgxcheck.facts.nvml.gpu import GpuBoard
+from dgxcheck.facts.nvml.readings import ClockPair, Clocks, GpuClocks, GpuPower
 from dgxcheck.topology.model import Device
 
 _VOLTA = 5

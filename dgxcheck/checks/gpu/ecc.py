@@ -12,8 +12,8 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
-from dgxcheck.facts.gpu_readings import GpuEcc, GpuMemory
 from dgxcheck.facts.missing import need
+from dgxcheck.facts.nvml.readings import GpuEcc, GpuMemory
 
 REMAPPING = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html"
 RESET = "end the GPU's jobs and reset it (nvidia-smi -r -i BDF; GPUs before Ampere that NVLink joins: nvidia-smi -r)"

@@ -9,8 +9,8 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, answered, judged
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import GpuBoard
 from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.topology.model import Device
 
 _BALANCING = "/proc/sys/kernel/numa_balancing"

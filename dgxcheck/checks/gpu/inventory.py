@@ -19,10 +19,10 @@ from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import GpuBoard
-from dgxcheck.facts.gpu_readings import GpuMemory
 from dgxcheck.facts.ids import MIB, NVIDIA, NvmlReturn
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
+from dgxcheck.facts.nvml.gpu import GpuBoard
+from dgxcheck.facts.nvml.readings import GpuMemory
 from dgxcheck.facts.sysfs import PCI_DEVICES, pci_file
 from dgxcheck.topology.model import Device
 

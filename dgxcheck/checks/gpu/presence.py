@@ -16,10 +16,10 @@ from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu import GpuModes, Nvml
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, need
+from dgxcheck.facts.nvml.gpu import GpuModes, Nvml
 from dgxcheck.topology.model import Device
 
 LOST = "gpu.lost"

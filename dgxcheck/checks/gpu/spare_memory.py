@@ -15,8 +15,8 @@ from dgxcheck.checks.gpu.ecc import REMAPPING, RESET, earlier, latest
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
-from dgxcheck.facts.gpu_readings import GpuEcc, GpuMemory
 from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.nvml.readings import GpuEcc, GpuMemory
 from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
 

@@ -13,10 +13,10 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu_readings import EventReasons, GpuPower, GpuThermal
 from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
-from dgxcheck.facts.nvml_quantities import THRESHOLDS
+from dgxcheck.facts.nvml.quantities import THRESHOLDS
+from dgxcheck.facts.nvml.readings import EventReasons, GpuPower, GpuThermal
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device

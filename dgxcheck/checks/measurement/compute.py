@@ -13,9 +13,9 @@ from dgxcheck.checks.measurement.host_copies import per_gpu
 from dgxcheck.checks.measurement.lookup import Figures, device, evidence, number
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.gpu_readings import GpuPower
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.nvml.readings import GpuPower
 from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
 

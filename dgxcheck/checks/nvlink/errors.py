@@ -13,8 +13,8 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS
 from dgxcheck.facts.missing import Missing, rows
-from dgxcheck.facts.nvlink import NvLinkErrors
-from dgxcheck.facts.nvml_quantities import LINK_ERRORS
+from dgxcheck.facts.nvml.nvlink import NvLinkErrors
+from dgxcheck.facts.nvml.quantities import LINK_ERRORS
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 

@@ -15,7 +15,7 @@ from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
+from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
 
 WHERE = "nvidia-smi topo -m"
 FEWEST = 3

@@ -25,8 +25,8 @@ from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.gpu_readings import GpuPcie
 from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.nvml.readings import GpuPcie
 from dgxcheck.facts.pci import Control
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import pci_file

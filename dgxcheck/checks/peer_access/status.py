@@ -30,7 +30,7 @@ from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Gap, Missing, rows
-from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES, P2pStatus
+from dgxcheck.facts.nvml.nvlink import CAPABILITIES, STATUSES, P2pStatus
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device, DevicePair, Link
 from dgxcheck.topology.paths import NEAR

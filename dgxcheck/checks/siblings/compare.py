@@ -12,10 +12,10 @@ from dgxcheck.checks.engine.finding import BAD, Evidence, Subject
 from dgxcheck.checks.siblings.kinds import Kind, Sibling, siblings
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.gpu import GpuModes
-from dgxcheck.facts.gpu_readings import GpuMemory, GpuPcie, GpuPower
 from dgxcheck.facts.memory import NumaMemory
 from dgxcheck.facts.nature import COMPARED, Fact, row
+from dgxcheck.facts.nvml.gpu import GpuModes
+from dgxcheck.facts.nvml.readings import GpuMemory, GpuPcie, GpuPower
 from dgxcheck.facts.pci import ConfigSpace, Control, PciBars, PciFunction
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import multimode

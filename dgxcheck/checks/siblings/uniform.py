@@ -16,9 +16,9 @@ from dgxcheck.checks.siblings.compare import Comparison, Odd, compared
 from dgxcheck.checks.siblings.kinds import Kind
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.gpu_readings import GpuPcie
 from dgxcheck.facts.host import BlockDevice
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.nvml.readings import GpuPcie
 from dgxcheck.facts.pci import ConfigSpace, PciFunction
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.values import UNREAD, described, is_of, label, said, text

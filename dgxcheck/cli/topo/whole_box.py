@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.cli.topo.question import Answer, Question, two_devices
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
+from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import source_line
 from dgxcheck.output.topo import matrix as topo_text

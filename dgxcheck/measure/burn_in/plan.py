@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
-from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.facts.pci import AerDevice, AerErrors
 from dgxcheck.facts.record import Record
 from dgxcheck.measure.plan import cpus

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
-from dgxcheck.facts.gpu_readings import GpuThermal
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.nvml.readings import GpuThermal
 from dgxcheck.facts.record import Record
 
 Sample = Mapping[str, Any]

@@ -13,9 +13,9 @@ from dgxcheck.checks.placement.placement import is_reference_machine
 from dgxcheck.components.component import Component
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.bdf import shown
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need, rows
+from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.output.plain_text import fit_columns, hidden_columns, visible, wrapped
 from dgxcheck.profiles.library import board_id, boards_for
 from dgxcheck.topology.model import Device

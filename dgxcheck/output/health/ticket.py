@@ -9,9 +9,9 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
-from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.output.health import overview
 from dgxcheck.output.health.causes import fru_lines, place, save_first, steps
 from dgxcheck.output.health.finding_lines import sentence

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.engine.precondition import Precondition
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.facts.nvlink import P2pStatus
+from dgxcheck.facts.nvml.nvlink import P2pStatus
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 from dgxcheck.output.json_values import either

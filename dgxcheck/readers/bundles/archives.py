@@ -16,8 +16,8 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from dgxcheck.facts.limits import ARCHIVE_MEMBERS
 from dgxcheck.facts.record import Record
+from dgxcheck.limits import ARCHIVE_MEMBERS
 
 _BLOCK = 512
 _REGULAR = (b"0", b"\0", b"7")

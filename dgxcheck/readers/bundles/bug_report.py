@@ -18,9 +18,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from dgxcheck.facts.limits import SECTION_BYTES
 from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.limits import SECTION_BYTES
 from dgxcheck.readers.bundles.sections import Section, reader_of
 from dgxcheck.readers.host import system
 

@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TypeAlias
 
-from dgxcheck.facts.limits import (
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.input_file import CpuTime, too_large
+from dgxcheck.limits import (
     ARCHIVE_MEMBERS,
     BUNDLE_BYTES,
     LOG_ROWS,
@@ -17,9 +20,6 @@ from dgxcheck.facts.limits import (
     REPORT_BYTES,
     SECTION_BYTES,
 )
-from dgxcheck.facts.missing import BadInput
-from dgxcheck.facts.record import Record, replace
-from dgxcheck.input_file import CpuTime, too_large
 from dgxcheck.readers.bundles import archives, bug_report, sections
 from dgxcheck.readers.bundles.sections import KERNEL_LOG, Section, one_file, reader_of
 from dgxcheck.readers.bundles.sniff import is_report, is_supportconfig

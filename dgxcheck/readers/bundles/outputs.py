@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from dgxcheck.facts.ids import NVLINK_MAX_LINKS
-from dgxcheck.facts.limits import FILE_BYTES
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.input_file import CpuTime
+from dgxcheck.limits import FILE_BYTES
 from dgxcheck.readers import any_text
 from dgxcheck.readers.bundles.bug_report import HEAD
 from dgxcheck.readers.bundles.kernel_logs import kernel_log

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from dgxcheck.facts.limits import SECTION_BYTES
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.limits import SECTION_BYTES
 
 
 class Section(Record):

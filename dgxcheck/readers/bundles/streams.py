@@ -10,8 +10,8 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 
-from dgxcheck.facts.limits import LINE_CHARACTERS, UNPACKED_BYTES, UNPACKED_LINES
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.limits import LINE_CHARACTERS, UNPACKED_BYTES, UNPACKED_LINES
 
 GZIP, XZ, BZIP2, ZSTD = b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"BZh", b"\x28\xb5\x2f\xfd"
 PACKED = (GZIP, XZ, BZIP2)

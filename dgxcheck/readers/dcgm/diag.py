@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import DiagCell, cells, frame
 from dgxcheck.readers.formats import documents

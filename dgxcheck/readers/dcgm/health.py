@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import cells, frame
 from dgxcheck.readers.dcgm.diag import fault_of

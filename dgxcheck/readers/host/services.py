@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dgxcheck.facts.bdf import PATTERN, as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.tool_report import NOT_STARTED, Outcome
+from dgxcheck.facts.tool_outputs import NOT_STARTED, Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of

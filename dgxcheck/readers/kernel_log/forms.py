@@ -11,9 +11,9 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 
-from dgxcheck.facts.limits import LOG_LINE_CHARACTERS
 from dgxcheck.kernel_messages.forms import is_relevant
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.limits import LOG_LINE_CHARACTERS
 from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Months, framed, is_of_program, known_row
 from dgxcheck.source.kernel_log.records import from_kernel
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, compress, repeat
 from operator import contains
 
-from dgxcheck.facts.limits import READ_CHARACTERS, READ_LINES
+from dgxcheck.limits import READ_CHARACTERS, READ_LINES
 
 _NAMES = ("GPU", "gpu", "NVRM", "nvidia", "NVIDIA", "mlx", "NCCL", "PCI", "Lnk")
 _PIECE = 256

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.firmware import read_only
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
-from dgxcheck.facts.vital_product_data import read_only
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.lspci.listing import Bus, Function, Tree
 from dgxcheck.readers.lspci.registers import extended, is_dead, link, resource, secondary_bus

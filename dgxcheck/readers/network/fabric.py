@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Form, Imported, Reports, ToolPart, recognised
 from dgxcheck.readers.network.files import state

@@ -11,7 +11,7 @@ from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND
-from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 
 NAME = r"[A-Za-z][\w.-]{0,63}"

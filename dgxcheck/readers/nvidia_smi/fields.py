@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from dgxcheck.facts import fabric_health as health
 from dgxcheck.facts.ids import BRANDS, THROTTLE_TIMES
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.nvml import fabric_health as health
 from dgxcheck.lazy_pattern import LazyPattern
 
 MOST_PAGES = 512

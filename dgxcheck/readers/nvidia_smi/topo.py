@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
+from dgxcheck.facts.nvml.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import values

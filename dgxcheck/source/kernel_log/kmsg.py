@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 
 from dgxcheck.facts.kernel_log import EarlierXid
-from dgxcheck.facts.limits import LOG_BYTES, LOG_LINE_CHARACTERS, LOG_LINES
 from dgxcheck.facts.missing import Gap, Missing, missing
+from dgxcheck.limits import LOG_BYTES, LOG_LINE_CHARACTERS, LOG_LINES
 from dgxcheck.source.kernel_log.saved import Times, times
 from dgxcheck.source.recording.keys import DEVICE
 

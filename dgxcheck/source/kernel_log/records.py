@@ -10,8 +10,8 @@ import re
 from collections import Counter, deque
 from collections.abc import Sequence
 
-from dgxcheck.facts.limits import LOG_LINE_CHARACTERS, LOG_LINES
 from dgxcheck.kernel_messages.forms import form_of, goes_on, is_certain, is_drivers
+from dgxcheck.limits import LOG_LINE_CHARACTERS, LOG_LINES
 
 BDF = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
 _OF_DEVICE = re.compile(

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from time import process_time
 
-from dgxcheck.facts.limits import LOG_BOOTS, LOG_BYTES, LOG_LINE_CHARACTERS, LOG_LINES, LOG_ROW_BYTES, LOG_ROWS
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.input_file import CpuTime, read_input
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.limits import LOG_BOOTS, LOG_BYTES, LOG_LINE_CHARACTERS, LOG_LINES, LOG_ROW_BYTES, LOG_ROWS
 from dgxcheck.rootfs import decode
 from dgxcheck.source.kernel_log.records import Kept, Lines, messages
 from dgxcheck.source.kernel_log.rows import Message, parsed

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from dgxcheck.facts import smbios
+from dgxcheck.facts import firmware
+from dgxcheck.facts.firmware import PURPOSE, UUID, keywords, read_only
 from dgxcheck.facts.sysfs import SMBIOS
-from dgxcheck.facts.vital_product_data import PURPOSE, UUID, keywords, read_only
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording import command_line
 from dgxcheck.source.recording.config_space import publishable, serial_numbers
@@ -118,7 +118,7 @@ class _ByKey:
             kept = {name: text if PURPOSE in text else "" for name, text in texts.items()}
             return to_rows(read_only(kept | {UUID: self._identity(texts[UUID])} if UUID in texts else kept))
         if key == f"data {SMBIOS}" and (table := from_rows(fact)) is not None:
-            return to_rows(smbios.publishable(table, self._identity))
+            return to_rows(firmware.publishable(table, self._identity))
         if key.startswith("data ") and (config := from_rows(fact)) is not None:
             for serial in serial_numbers(config):
                 self._identity(serial)

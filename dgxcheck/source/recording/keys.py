@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.facts.limits import BINARY_BYTES
 from dgxcheck.facts.missing import Gap, Missing, gap_from_json, gap_to_json, question
+from dgxcheck.limits import BINARY_BYTES
 from dgxcheck.source.protocol import Json
 
 GroupedFacts = dict[str, "dict[str, Json]"]

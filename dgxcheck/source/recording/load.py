@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from dgxcheck.facts.limits import JSON_GROUPS, JSON_VALUES, NUMBER_DIGITS, OVERLAY_BYTES, RECORDING_BYTES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input, too_large
+from dgxcheck.limits import JSON_GROUPS, JSON_VALUES, NUMBER_DIGITS, OVERLAY_BYTES, RECORDING_BYTES
 from dgxcheck.package_files import read
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import FILE_KINDS, GroupedFacts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from dgxcheck.facts.limits import LOG_LINE_CHARACTERS, NVML_DEPTH
 from dgxcheck.facts.missing import Gap, Missing, gap_from_json, question
+from dgxcheck.limits import LOG_LINE_CHARACTERS, NVML_DEPTH
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recording.keys import DEVICE, GroupedFacts, flatten, from_json, numbered, split_path
 

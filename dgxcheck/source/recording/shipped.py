@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from dgxcheck import package_files
-from dgxcheck.facts.limits import OVERLAY_DEPTH
 from dgxcheck.facts.missing import BadInput, did_you_mean
+from dgxcheck.limits import OVERLAY_DEPTH
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recording.load import OVERLAY, Recording, load, load_shipped, recording
 from dgxcheck.source.recording.replay import RecordedSource

@@ -6,8 +6,8 @@ import hashlib
 import hmac
 import os
 
-from dgxcheck.facts.limits import KEY_BYTES, LEAST_KEY_BYTES
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.limits import KEY_BYTES, LEAST_KEY_BYTES
 from dgxcheck.rootfs import OPENING, read_descriptor
 
 

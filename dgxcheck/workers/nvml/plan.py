@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.nvml_quantities import GROUPS
+from dgxcheck.facts.nvml.quantities import GROUPS
 
 TOPOLOGY = ("system", "identity", "nvlink", "ancestor", "fabric")
 P2P = (*TOPOLOGY, "p2p")

@@ -9,7 +9,7 @@ from itertools import combinations, permutations, product
 
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK_5, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, gap_to_json, question
-from dgxcheck.facts.nvml_quantities import GROUPS, Quantity
+from dgxcheck.facts.nvml.quantities import GROUPS, Quantity
 from dgxcheck.workers.answers import SAY
 from dgxcheck.workers.nvml import binding as calls
 

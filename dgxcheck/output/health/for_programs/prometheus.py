@@ -13,8 +13,8 @@ from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.diagnosis.model import Diagnosis
 from dgxcheck.facts.infiniband import OF_THE_LINK, OF_THE_PATH, IbDevicePorts
 from dgxcheck.facts.missing import Missing, rows
-from dgxcheck.facts.nvlink import NvLinkErrors
-from dgxcheck.facts.nvml_quantities import LINK_ERRORS
+from dgxcheck.facts.nvml.nvlink import NvLinkErrors
+from dgxcheck.facts.nvml.quantities import LINK_ERRORS
 from dgxcheck.facts.pci import AerDevice
 from dgxcheck.output import exposition
 from dgxcheck.output.exposition import (
@@ -31,7 +31,7 @@ from dgxcheck.output.exposition import (
 )
 from dgxcheck.output.health import overview
 from dgxcheck.output.health.finding_lines import component_name
-from dgxcheck.output.health.metrics import measurements
+from dgxcheck.output.health.for_programs.metrics import measurements
 from dgxcheck.output.report import HealthReport
 
 _Gpus = Mapping[str, Mapping[str, str]]

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import counts
+from dgxcheck.output.health.for_programs.metrics import measurements, plain, ranges
 from dgxcheck.output.health.headline import headline
 from dgxcheck.output.health.instructions import remedies
-from dgxcheck.output.health.metrics import measurements, plain, ranges
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.report import HealthReport
 

@@ -1,11 +1,14 @@
-"""The table of SMBIOS as bytes: what is in the memory slots, and a copy without what names a single machine.
+"""What firmware keeps as bytes: the table of SMBIOS, and the vital product data of PCI functions.
 
-System Management BIOS reference specification (DSP0134): structures in 6.1, Memory Device (type 17) in 7.18.
+System Management BIOS reference specification (DSP0134): structures in 6.1, Memory Device (type 17) in 7.18; a copy is
+made without what names a single machine. PCI Local Bus specification 3.0, appendix I: NVIDIA's adapters name in one
+keyword (``VA``) what they are for (``SMDL=``), and give in ``V3`` a UUID that the functions of one adapter share; the
+rest, part and serial numbers, is not read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 _HEXADECIMAL = frozenset("0123456789abcdef")
 MEMORY_DEVICE = 17
@@ -64,3 +67,35 @@ def publishable(table: bytes, renamed: Callable[[str], str]) -> bytes:
                 names[number - 1] = renamed(name).encode("latin-1")
         kept += device + b"\0".join(names) + b"\0\0"
     return kept
+
+
+PURPOSE, UUID = "SMDL=", "V3"
+_END, _LARGE_END, _READ_ONLY, _LARGE = 0x78, 0x79, 0x90, 0x80
+_MOST = 255
+"""Bytes of the text of a keyword."""
+
+
+def keywords(data: bytes) -> Iterator[tuple[str, str]]:
+    """Keywords of the read-only resource, up to where the data make no sense."""
+    for tag, item in _resources(data):
+        while tag == _READ_ONLY and len(item) > 2 and 3 + item[2] <= len(item):
+            yield item[:2].decode("latin-1"), item[3 : 3 + item[2]].decode("latin-1").strip("\0 ")
+            item = item[3 + item[2] :]
+
+
+def _resources(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Tag and content."""
+    while data and data[0] not in (_END, _LARGE_END):
+        large = bool(data[0] & _LARGE)
+        start, size = (3, int.from_bytes(data[1:3], "little")) if large else (1, data[0] & 7)
+        if start + size > len(data):
+            return
+        yield data[0], data[start : start + size]
+        data = data[start + size :]
+
+
+def read_only(texts: Mapping[str, str]) -> bytes:
+    """Data that hold these keywords alone."""
+    cut = {name.encode("latin-1"): text.encode("latin-1", "replace")[:_MOST] for name, text in texts.items()}
+    items = b"".join(name + bytes([len(text)]) + text for name, text in cut.items())
+    return bytes([_READ_ONLY]) + len(items).to_bytes(2, "little") + items + bytes([_END])

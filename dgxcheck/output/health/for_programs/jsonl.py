@@ -15,8 +15,8 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.document import RESULT
 from dgxcheck.fleet.node import COMPARED
 from dgxcheck.output.health.finding_lines import component_name, subject_name
+from dgxcheck.output.health.for_programs.metrics import number
 from dgxcheck.output.health.instructions import action_text, remedies, remedies_of
-from dgxcheck.output.health.metrics import number
 from dgxcheck.output.json_values import compact, either, head, members, part, source
 from dgxcheck.output.report import HealthReport
 

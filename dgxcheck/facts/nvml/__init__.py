@@ -1,0 +1,1 @@
+"""What the NVIDIA driver answers, and how it is asked."""

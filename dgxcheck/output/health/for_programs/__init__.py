@@ -1,0 +1,1 @@
+"""Formats that programs read: JSON, and those of monitors and schedulers."""
