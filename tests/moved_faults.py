@@ -173,6 +173,7 @@ STAYS = {
     **dict.fromkeys(
         ("dgx-1-v100-disk-missing", "dgx-station-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),
     **dict.fromkeys(("dgx-1-v100-ethernet-1g", "dgx-station-v100-ethernet-1g"), "of the only cabled interface"),
+    "dgx-b300-carrier-flapping": "of one of the two Ethernet interfaces",
     **dict.fromkeys(
         ("dgx-1-v100-nvlink-down-xid-74", "dgx-1-v100-xid-79-peers", "dgx-a100-sxid-20034"),
         "of the far ends of NVLinks too"),

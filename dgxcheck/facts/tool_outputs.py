@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from typing import Literal
 
 from dgxcheck.facts.bdf import IdPair
-from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dgxcheck.facts.faults.kind import FaultKind
 
 Outcome = Literal["pass", "warn", "fail", "unknown", "note"]
 """``unknown``: not as it should be, but by that output alone it may be meant so. A note says what is neither good nor

@@ -82,6 +82,8 @@ _ALWAYS = ("gpu.name", "gpu.uuid")
 """What NVML knows of any GPU, by any driver."""
 _MUCH, _OF_ONE = 0.25, 0.5
 """Of what a GPU should tell, the part without which nothing is known of it."""
+_VIRTUALIZATION, _PASSED_THROUGH = "gpu_board.virtualization", 1
+"""``NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH``: a whole GPU, which answers its guest as it answers a host."""
 _OF_NVML = "gpu"
 """Begins the paths of what NVML answers; of NVLinks it depends on their state how much that is."""
 _RECORD_AGAIN = "record the machine again (dgxcheck record FILE), as root"
@@ -201,9 +203,11 @@ def _is_error(gap: object) -> bool:
 
 
 def _is_due(path: str, own: Facts, alike: Sequence[Group], model: tuple[str, int, bool] | None) -> bool:
-    if path.endswith(".remote_bdf") and own.get(f"{path.rpartition('.')[0]}.up") is not True:
+    far_end = path.endswith(".remote_bdf")
+    if far_end and own.get(f"{path.rpartition('.')[0]}.up") is not True:
         return False
-    documented = model is not None and is_answered(path, *model)
+    unseen = far_end and own.get(_VIRTUALIZATION) == _PASSED_THROUGH  # the NVSwitches are the host's
+    documented = model is not None and not unseen and is_answered(path, *model)
     return path in _ALWAYS or _is_error(own[path]) or documented or most_have(alike, path)
 
 
@@ -211,7 +215,8 @@ def _documented(box: Box, gpu: Device, own: Facts) -> tuple[str, int, bool] | No
     """Model, driver branch (0 where it is not known) and whether ECC is on, of a GPU whose answers are documented."""
     board, family = box.board(gpu), model_family(box, gpu) or ""
     is_known = box.board_id(gpu) or GEFORCE[0] in family
-    if not is_known or guest(box) is not None or own.get("gpu_modes.mig") is True:
+    is_part = guest(box) is not None and own.get(_VIRTUALIZATION) != _PASSED_THROUGH
+    if not is_known or is_part or own.get("gpu_modes.mig") is True:
         return None
     version = box.snapshot.gpu.driver_version if isinstance(box.snapshot.gpu, Nvml) else ""
     number = version.partition(".")[0] if isinstance(version, str) else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.graph import Graph, known_rows, nvlink_generation, nvlink_graph
@@ -67,7 +66,8 @@ def _possible(rows: Sequence[Sequence[int | None]]) -> list[str]:
 def _links(graph: Graph) -> str:
     if graph.switched:
         return "through NVSwitches"
-    return counted(sum(graph.pairs.values()), "link")
+    total = sum(graph.pairs.values())
+    return f"{total} {'link' if total == 1 else 'links'}"
 
 
 def _links_of(pair: PairDifference) -> str:
