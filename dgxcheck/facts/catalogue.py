@@ -27,5 +27,6 @@ def names(row: Fact) -> tuple[str, str]:
 
 
 def named(word: str) -> tuple[Fact, ...]:
-    """The facts of a name; several records have a memory, a link width ..."""
-    return tuple(row for row in facts() if word.lower() in (name.lower() for name in names(row)))
+    """The facts of a name, ``power limit`` too; several records have a memory, a link width ..."""
+    wanted = word.lower().replace(" ", "-")
+    return tuple(row for row in facts() if wanted in (name.lower() for name in names(row)))

@@ -77,6 +77,7 @@ def test_a_mistyped_word(word: str, due: str, capsys: pytest.CaptureFixture[str]
         ("power-limit", ("power limit (GpuPower.limit_mw): setting", "Judged: alike among siblings",
                          "power limit 300 W: GPU0, GPU1", "power limit 163 W: GPU2")),
         ("gpupower.limit_mw", ("power limit 163 W: GPU2",)),
+        ("Power limit", ("power limit 163 W: GPU2",)),
         ("symbol-error",
          ("(IbPort.counters.symbol_error): counter", "Allowed: ", "symbol error 0: mlx5_0/1, mlx5_1/1, mlx5_2/1")),
         ("module-state", ("Good: live", "module state live: ")),
