@@ -95,7 +95,7 @@ class Memory:
         """Entries of the state file that were none, and are gone."""
 
     def of_boot(self, boot_id: str) -> None:
-        """Another boot: sequence numbers, counters and times since boot begin anew."""
+        """Another boot: sequence numbers, counters and times since boot start from zero."""
         if boot_id == self.boot_id:
             return
         self.boot_id, self.sequence, self.readings = boot_id, -1, {}

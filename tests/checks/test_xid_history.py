@@ -131,7 +131,7 @@ class Machine:
         self.file = folder / "state" / "counters.json"
 
     def boot(self, name: str, *lines: tuple[float, str]) -> None:
-        """Boot anew: another id, and the driver loaded; then what else the log has."""
+        """Another boot: another id, and the driver loaded; then what else the log has."""
         log = [(0.0, "Linux version 5.15"), (12.0, LOADED[0]), (13.0, LOADED[1]), *lines]
         (self.box.tree / "dev/kmsg").write_text(kmsg(f"{at:.6f};{said}" for at, said in log), encoding="utf-8")
         (self.box.tree / "proc/sys/kernel/random/boot_id").write_text(f"{name}\n", encoding="utf-8")

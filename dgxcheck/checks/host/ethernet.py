@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, Judge, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
-from dgxcheck.checks.engine.growth import DAY_S, flood
+from dgxcheck.checks.engine.growth import DAY_S, flood, uptime
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface
@@ -82,6 +82,8 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
     lost, limit = need(interface.carrier_down_count), box.settings.limit("network.carrier")
     evidence = (Evidence(f"/sys/class/net/{interface.name}/carrier_down_count", lost),)
     since = flood(box, lost, None, limit, DAY_S)
+    if lost > limit and uptime(box) is None:
+        return skip("no-history", f"lost its carrier {lost} times, and the time since boot is not known", *evidence)
     often = f" {since} ({limit:g} a day allowed)" if since else ""
     return judged(
         Fault.PORT_ERRORS, f"lost its carrier {counted(lost, 'time')}{often}", lost, limit, "a day", evidence,
@@ -107,7 +109,8 @@ CHECKS = (
     Check(
         id="host.carrier",
         rule="Warns if an Ethernet interface that has a carrier lost it more than {network.carrier} over the whole time"
-        " since boot, which RoCE and storage feel as stalls; InfiniBand counts the same in link_downed.",
+        " since boot, which RoCE and storage feel as stalls; not judged where more were lost and that time is not"
+        " known. InfiniBand counts the same in link_downed.",
         source="carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks",
         remedy=_FLAPPING,
         judge=_per_interface(_carrier),
