@@ -14,6 +14,8 @@ from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.process import exit_text, kill, killed_from_outside, start
 
 Killer = Callable[[int], None]
+_LITTLE_S = 0.05
+"""What any process waits for a CPU in some seconds of silence."""
 LEAVING = 30.0
 """Seconds that a worker may take to leave: the driver powers GPUs down one by one as their last user goes."""
 
@@ -32,6 +34,9 @@ class Worker:
         """The question that was asked last and is not answered."""
         self.spoke = False
         self.heard = time.monotonic()
+        self.withheld = 0.0
+        """Seconds of its silence in which it was ready to run and no CPU was free."""
+        self._waited = 0.0
         self.ended: str | None = None
         """None while it speaks; then ``done``, or what became of it (``died: SIGSEGV``)."""
         self.starved = False
@@ -50,7 +55,7 @@ class Worker:
     def tell(self, line: str) -> None:
         """Hand the worker a line; what its pipe does not take yet follows while it is listened to."""
         self.ended = None if self.ended == "done" else self.ended
-        self.heard = time.monotonic()
+        self.heard, self.withheld = time.monotonic(), 0.0
         self._untold += f"{line}\n".encode()
         self._write()
 
@@ -69,6 +74,13 @@ class Worker:
             self._gone()
         except BlockingIOError:
             return
+
+    def excused(self) -> bool:
+        """Is its silence that of a machine without a free CPU? What it waited since this was asked last is withheld."""
+        waited, before = waited_for_cpu(self.pid), self._waited
+        self._waited = max(waited, before)
+        self.withheld = min(self.withheld + self._waited - before, time.monotonic() - self.heard)
+        return self._waited - before > _LITTLE_S
 
     def stop(self, hung: bool = False) -> None:
         """Kill what still runs; nothing is waited for, ``reap_or_list`` comes later."""
@@ -104,7 +116,7 @@ class Worker:
             self._untold = b""
 
     def _take(self, chunk: bytes) -> None:
-        self.heard = time.monotonic()
+        self.heard, self.withheld = time.monotonic(), 0.0
         self.spoke = True
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
@@ -136,6 +148,18 @@ class Worker:
             time.sleep(0.005)
 
 
+def waited_for_cpu(pid: int) -> float:
+    """Seconds that a process was ready to run and did not, since it began; 0 where the kernel does not tell.
+
+    The second number of ``/proc/PID/schedstat``, in ns (Documentation/scheduler/sched-stats.rst).
+    """
+    try:
+        with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 def reap_or_list(workers: Sequence[Worker]) -> None:
     """Reap stopped workers, all in one short while; what is still there is noted for the next run."""
     left = [worker for worker in workers if not worker.reaped()]
@@ -160,10 +184,10 @@ def next_event(workers: Sequence[Worker], silence: Callable[[Worker], float], de
             if worker.ended is not None:
                 return worker
         now = time.monotonic()
-        limits = [worker.heard + silence(worker) for worker in workers]
-        for worker, limit in zip(workers, limits, strict=True):
-            if now >= limit:
+        for worker in workers:
+            if now >= worker.heard + worker.withheld + silence(worker) and not worker.excused():
                 return worker
+        limits = [worker.heard + worker.withheld + silence(worker) for worker in workers]
         if now >= deadline:
             return None
         poll = select.poll()

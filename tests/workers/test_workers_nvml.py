@@ -244,7 +244,7 @@ def test_a_pipe_ends_with_the_command_though_a_worker_lives_on(
     line = f"'{sys.executable}' -c '{PIPED}' '{box.tree}' | cat"
     ran = subprocess.run(line, shell=True, env=given, capture_output=True, text=True, timeout=20, check=True)  # noqa: S602 -- its pipe is tested
     assert time.monotonic() - before < 2 + 1 + 1.5 + SPARE
-    assert "(nvmlInit: no answer for 1 s)" in ran.stdout
+    assert "(nvmlInit: no" in ran.stdout  # "no answer for 1 s"; "not answered within" where no CPU was free
     pid = int((run / "dgxcheck" / "left-behind").read_text().split()[0])
     os.kill(pid, signal.SIGKILL)
 

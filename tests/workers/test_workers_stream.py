@@ -16,6 +16,7 @@ from checkout import TESTS
 from clock import SPARE
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.workers import stream
 from dgxcheck.workers.stream import Worker, next_event, reap_or_list
 from dgxcheck.workers.stuck_workers import stuck
 
@@ -81,6 +82,32 @@ def test_silence_is_told_with_the_question_that_hangs(start: Start) -> None:
     assert heard(worker, silence=0.5) is worker
     assert (worker.pending, worker.ended) == ("b", None)
     assert 0.5 <= time.monotonic() - before < 2 + SPARE
+
+
+def test_silence_without_a_free_cpu_is_no_hang(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that is overloaded is no sick driver: what it kept from the worker does not count, and no more than that.
+    """
+    waits = iter((0.4, 0.7))
+    monkeypatch.setattr(stream, "waited_for_cpu", lambda pid: next(waits, 0.7))
+    worker = start(["tell", "a", 1], ["ask", "b"], ["hang"])
+    hangs_at = time.monotonic()
+    assert heard(worker, silence=0.5) is worker
+    assert 0.5 + 0.7 <= time.monotonic() - hangs_at < 2 + SPARE
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="a kernel without schedstat")
+def test_the_kernel_tells_how_long_a_process_waited_for_a_cpu() -> None:
+    before, cpu = stream.waited_for_cpu(os.getpid()), {min(os.sched_getaffinity(0))}
+    here = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpu)  # a child is where its parent is
+    with subprocess.Popen((sys.executable, "-c", "while True: pass")) as busy:
+        until = time.process_time() + 0.5
+        while time.process_time() < until:
+            pass
+        busy.kill()
+    os.sched_setaffinity(0, here)
+    assert before + 0.05 < stream.waited_for_cpu(os.getpid())
+    assert stream.waited_for_cpu(-1) == 0
 
 
 def test_the_deadline_ends_the_wait_for_all(start: Start) -> None:
