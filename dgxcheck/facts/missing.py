@@ -30,8 +30,8 @@ class Gap(str, Enum):
 
 
 NO_WORKER = -1
-"""``Missing.code`` of a question that nobody asked: the system let no worker of dgxcheck start, or ended it for lack of
-memory. It says nothing of the driver."""
+"""``Missing.code`` of a question that nobody asked: the system let no worker of dgxcheck start, had no CPU free for
+it, or ended it for lack of memory. It says nothing of the driver."""
 NOT_LOADABLE = -2
 """``Missing.code`` of ``nvmlInit`` where libnvidia-ml.so.1 is there and the dynamic linker does not load it."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import select
+import time
 from collections.abc import Callable
 
 from dgxcheck.facts.missing import NO_WORKER, Gap, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.workers.process import kill
-from dgxcheck.workers.stream import Killer, Worker, next_event, reap_or_list
+from dgxcheck.workers.stream import Killer, Worker, next_event, reap_or_list, waited_for_cpu
 
 LEAST_START_S = 90.0
 """Opening CUDA on a cold box of eight GPUs, and waiting for jobs to end, is no hang, however short the limit."""
@@ -31,6 +33,8 @@ class Supervisor:
         self._killer = killer
         self._running: dict[Worker, Kind] = {}
         self._ended: list[Worker] = []
+        self._since = time.monotonic()
+        self._waited = waited_for_cpu(os.getpid())
 
     def start(self, kind: Kind, plan: str | None = None) -> Worker:
         """A new worker, given ``plan`` as its first line of stdin."""
@@ -51,6 +55,12 @@ class Supervisor:
     def next_event(self, deadline: float) -> Worker | None:
         """The first worker that ended or hangs; None at the deadline (``time.monotonic``)."""
         return next_event([*self._running], self.silence, deadline)
+
+    def crowded_out(self) -> bool:
+        """Was no CPU free for most of the time so far: for a worker, or for this process, which takes its answers?"""
+        longest = max((waited_for_cpu(worker.pid) for worker in self._running), default=0.0)
+        waited = longest + waited_for_cpu(os.getpid()) - self._waited
+        return waited > (time.monotonic() - self._since) / 2
 
     def end(self, worker: Worker, hung: bool | None = None) -> None:
         """Kill a worker that still runs; ``hung`` where something was still wanted of it (by default: it runs)."""
@@ -78,6 +88,12 @@ def timeout(detail: str, starved: bool = False) -> dict[str, Json]:
     """
     gap: dict[str, Json] = {"missing": Gap.TIMEOUT.value, "detail": detail}
     return gap | {"code": NO_WORKER} if starved else gap
+
+
+def late(what: str, deadline: float, crowded: bool) -> str:
+    """Why a question was not ``what`` (asked, answered); ``crowded`` where the host had no CPU for who asks."""
+    deadline_s = f"the deadline of {deadline:g} s"
+    return f"the host had no CPU free for most of {deadline_s}" if crowded else f"not {what} within {deadline_s}"
 
 
 def init_limit(deadline: float) -> float:

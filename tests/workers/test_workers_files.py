@@ -11,13 +11,15 @@ import pytest
 from clock import SPARE
 from live_box import Box, flat_gaps
 
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import NO_WORKER, Json
 from dgxcheck.source.live import LiveSource
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.survey import survey
 from dgxcheck.workers.files import supervisor as files
 from dgxcheck.workers.files.driver_backed import PORTS, device_of, driver_backed, questions_with
 from dgxcheck.workers.files.supervisor import FilesStage
+from dgxcheck.workers.stream import Worker
+from dgxcheck.workers.supervisor import Supervisor
 
 IB = "/sys/class/infiniband"
 RATE = f"text {IB}/mlx5_%d/ports/1/rate"
@@ -161,6 +163,19 @@ def test_the_deadline_is_for_all_of_them(stage: Callable[..., FilesStage], hang:
     assert gaps[0] == "no answer for 1 s"
     assert gaps[-1].endswith("within the deadline of 4 s")
     assert rest == "not asked within the deadline of 4 s"
+
+
+def test_without_a_free_cpu_the_driver_is_not_blamed(
+    stage: Callable[..., FilesStage], hang: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hang("/ports/1/rate")
+    monkeypatch.setattr(Supervisor, "crowded_out", lambda own: True)
+    monkeypatch.setattr(Worker, "excused", lambda worker: True)
+    files = stage(2)
+    why = "the host had no CPU free for most of the deadline of 2 s"
+    gap = {"missing": "timeout", "detail": why, "code": NO_WORKER}
+    assert files.ask(RATE % 0) == gap
+    assert files.ask("text /proc/driver/nvidia/version") == gap
 
 
 def test_a_single_file_that_hangs_is_asked_once(stage: Callable[..., FilesStage], hang: Callable[[str], None]) -> None:

@@ -18,8 +18,9 @@ from live_box import Box
 from standin.boxes import A, B, full_box
 from standin.nvml import environment, read_calls, write_answers
 
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import NO_WORKER, Gap, Json, Missing
 from dgxcheck.facts.nvml.quantities import GROUPS
+from dgxcheck.workers import stream, supervisor
 from dgxcheck.workers.nvml import supervisor as nvml
 from dgxcheck.workers.nvml.binding import MOST_PROCESSES, gap
 from dgxcheck.workers.nvml.plan import TOPOLOGY
@@ -222,6 +223,19 @@ def test_eight_gpus_that_hang_and_cannot_be_killed_end_in_time(
             os.waitpid(pid, 0)
     assert taken < 4 + SPARE
     assert answers(stage)["nvmlDeviceGetCount"] == 8
+
+
+def test_a_deadline_without_a_free_cpu_says_nothing_of_the_driver(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = time.monotonic()
+    monkeypatch.setattr(supervisor, "waited_for_cpu", lambda pid: 0.8 * (time.monotonic() - began))
+    monkeypatch.setattr(stream.Worker, "excused", lambda worker: True)
+    stage = play(first=[INIT, COUNT, *HANDLES, NAMES[0], ask(f"nvmlDeviceGetName {B}"), HANG])
+    why = "the host had no CPU free for most of the deadline of 4 s"
+    assert answers(stage)[f"nvmlDeviceGetName {B}"] == {"missing": "timeout", "detail": why, "code": NO_WORKER}
+    where = f"nvmlDeviceGetUUID {C}"
+    assert stage.missing(f"nvml {where}", C) == Missing(Gap.TIMEOUT, where, why, NO_WORKER)
 
 
 PIPED = """

@@ -34,7 +34,8 @@ _TO_READ = (
     " these devices"
 )
 _TO_START = (
-    "look at ulimit -u, ulimit -n and ulimit -v, at free memory and at the kernel log for the OOM killer; run again"
+    "look at the load of the host (uptime), at ulimit -u, ulimit -n and ulimit -v, at free memory and at the kernel log"
+    " for the OOM killer; run again, with a longer --deadline if the host is busy"
 )
 
 
@@ -106,7 +107,7 @@ def _responsive(box: Box) -> Judged:
     late = [gap for gap in unanswered if gap.code != NO_WORKER]
     if unanswered and not late:
         queries = counted(len(unanswered), "driver query was", "driver queries were")
-        message = f"{queries} not asked, first {unanswered[0].where}: {unanswered[0]}"
+        message = f"{queries} not asked: {unanswered[0]}; first {unanswered[0].where}"
         yield HOST, Judgement(Status.UNKNOWN, message, evidence=of_gaps(unanswered), remedy=_TO_START)
     elif late:
         queries = counted(len(late), "driver query", "driver queries")
@@ -137,7 +138,8 @@ CHECKS = (
     Check(
         id="driver.responsive",
         rule="Fails if a query to the driver hung until the deadline (--deadline) or ended the process that made it."
-        " Unknown if the system let no process start that could ask, or ended it for lack of memory.",
+        " Unknown if the system let no process start that could ask, had no CPU free for it, or ended it for lack of"
+        " memory.",
         source="dgxcheck's own deadline",
         remedy="check the kernel log for Xids and hung tasks; run nvidia-bug-report.sh --safe-mode"
         " --extra-system-data, which may take long; then reboot",

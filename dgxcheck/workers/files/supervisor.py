@@ -10,7 +10,7 @@ from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.files.driver_backed import device_of, questions_with
 from dgxcheck.workers.process import kill
 from dgxcheck.workers.stream import Killer, Worker
-from dgxcheck.workers.supervisor import Kind, Supervisor, init_limit, silence_limit, timeout
+from dgxcheck.workers.supervisor import Kind, Supervisor, init_limit, late, silence_limit, timeout
 
 MODULE = "dgxcheck.workers.files.child"
 MOST_TROUBLES = 8
@@ -71,7 +71,8 @@ class FilesStage:
             if self._refusal is not None:
                 return self._refusal
             if time.monotonic() >= ends:
-                return _gap(f"not asked within the deadline of {self.deadline:g} s")
+                crowded = self._supervisor.crowded_out()
+                return _gap(late("asked", self.deadline, crowded), crowded)
             line = json.dumps({"root": self._root, "ask": questions, "avoid": list(self._hung)})
             if self._worker is None:
                 self._worker = self._start(line)
@@ -88,14 +89,15 @@ class FilesStage:
         worker.answers.clear()
         if worker.ended == "done":
             return True
-        trouble = worker.ended or f"no answer for {self._silence(worker):.3g} s"
+        starved, trouble = worker.starved, worker.ended or f"no answer for {self._silence(worker):.3g} s"
         if not in_time:
-            trouble = f"not answered within the deadline of {self.deadline:g} s"
+            starved = self._supervisor.crowded_out()
+            trouble = late("answered", self.deadline, starved)
         if (asked := worker.pending) is not None:
-            self._answers[asked] = _gap(trouble, worker.starved)
-            self._hung[device_of(asked)] = _gap(f"given up after {asked}: {trouble}", worker.starved)
+            self._answers[asked] = _gap(trouble, starved)
+            self._hung[device_of(asked)] = _gap(f"given up after {asked}: {trouble}", starved)
         elif in_time and self._ended:
-            self._refusal = _gap(trouble, worker.starved)
+            self._refusal = _gap(trouble, starved)
         self._supervisor.end(worker)
         self._worker = None
         self._ended += 1

@@ -12,7 +12,7 @@ from dgxcheck.facts.missing import NO_WORKER, Gap, Json, Missing, gap_from_json
 from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.process import kill
 from dgxcheck.workers.stream import Killer, Worker
-from dgxcheck.workers.supervisor import Kind, Supervisor, init_limit, silence_limit, timeout
+from dgxcheck.workers.supervisor import Kind, Supervisor, init_limit, late, silence_limit, timeout
 
 MODULE = "dgxcheck.workers.nvml.child"
 INIT = "nvml nvmlInit"
@@ -190,14 +190,16 @@ class NvmlStage:
         return units[units.index(unit) :] if unit in units else units
 
     def _out_of_time(self) -> None:
-        reason = f"not answered within the deadline of {self.deadline:g} s"
+        crowded = self._supervisor.crowded_out()
+        reason = late("answered", self.deadline, crowded)
+        trouble = Missing(Gap.TIMEOUT, "", reason, NO_WORKER if crowded else None)
         for worker, units in self._units_of.items():
             self._store(worker.answers)
             if worker.pending is not None:
-                self._record_timeout(worker.pending, reason)
-            self._give_up(self._units_from("system") if units is None else units, Missing(Gap.TIMEOUT, "", reason))
+                self._record_timeout(worker.pending, reason, crowded)
+            self._give_up(self._units_from("system") if units is None else units, trouble)
             self._supervisor.end(worker, hung=True)
-        self._record_timeout(INIT, reason)
+        self._record_timeout(INIT, reason, crowded)
         self._units_of.clear()
         self._finished = True
 
