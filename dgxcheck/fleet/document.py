@@ -116,13 +116,19 @@ def _word(document: Mapping[str, Json], name: str, words: tuple[Word, ...]) -> W
     return found
 
 
+_STATUSES = (*VERDICTS, "skip")
+
+
 def _list(document: Mapping[str, Json], name: str) -> list[dict[str, Json]]:
     value = document.get(name)
     if not isinstance(value, list):
         raise NotAResult(f"{name!r} is no list")
     if not all(isinstance(each, dict) for each in value):
         raise NotAResult(f"{name!r} holds something else than findings")
-    return [_members(each) for each in value]
+    findings = [_members(each) for each in value]
+    for finding in findings:
+        _word(finding, "status", _STATUSES)
+    return findings
 
 
 def _passed(document: Mapping[str, Json]) -> tuple[frozenset[str], Figures]:

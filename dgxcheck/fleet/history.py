@@ -17,7 +17,7 @@ from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.fleet.document import NotAResult, SharedStrings, parts_of, result_of
 from dgxcheck.fleet.judge import refuse_future
-from dgxcheck.fleet.node import LEVELS, LikeMachines, NodeFault, OpenFault, Result, proven
+from dgxcheck.fleet.node import LEVELS, LikeMachines, NodeFault, OpenFault, Result, in_order, proven
 from dgxcheck.fleet.part_history import DAY_S, PartHistory, PartsOverTime
 from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.fleet.trends import Gauges, Trend
@@ -161,10 +161,10 @@ class _Shortened:
 
 
 def history_of(visits: Iterable[Visit], gauges: Gauges | None = None, unread: Sequence[Unread] = ()) -> History:
-    """Results in the order of their dates, at one date those of a higher level last."""
+    """Results in the order of ``in_order``."""
     nodes: dict[str, _Node] = {}
     parts = PartsOverTime()
-    for visit in sorted(visits, key=lambda visit: (visit.at_s, LEVELS.index(visit.result.level))):
+    for visit in sorted(visits, key=lambda visit: in_order(visit.result)):
         nodes.setdefault(visit.result.node, _Node(visit)).add(visit)
         parts.add(visit.at_s, visit.result.node, visit.parts, visit.result.faults)
     part_histories, doubtful = parts.histories()

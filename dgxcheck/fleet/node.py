@@ -126,9 +126,14 @@ class Node(Record, kw_only=False):
         return tuple(fault for fault in self.faults if fault.fault.key not in newest_keys)
 
 
+def in_order(result: Result) -> tuple[str, int, int]:
+    """By date; at one date those of a higher level last, and of one level the worst."""
+    return result.generated_at, LEVELS.index(result.level), -VERDICTS.index(result.verdict)
+
+
 def node_of(results: Sequence[Result], oldest: str = "") -> Node:
     """The state of a machine after all its results, at least one; a newest one from before ``oldest`` is stale."""
-    ordered = sorted(results, key=lambda result: (result.generated_at, LEVELS.index(result.level)))
+    ordered = sorted(results, key=in_order)
     found: dict[str, OpenFault] = {}
     most: dict[str, tuple[int, str]] = {}
     for result in ordered:

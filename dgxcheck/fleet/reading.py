@@ -11,9 +11,10 @@ from typing import BinaryIO
 
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
-from dgxcheck.fleet.document import HEALTH, RESULT
+from dgxcheck.fleet.document import HEALTH, RESULT, NotAResult
 from dgxcheck.input_file import CpuTime, opened
 from dgxcheck.limits import FLEET_FILES, FLEET_IDLE_LINES, FLEET_RESULTS, RESULT_BYTES, RESULT_CPU_S
+from dgxcheck.source.recording.load import unique
 
 STDIN = "-"
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
@@ -87,11 +88,14 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
             return
         if not line.strip():
             continue
-        empty = False
-        document = parsed(line)
-        if document is None and number == 1:
-            line += stream.read(RESULT_BYTES + 1 - len(line))
-            document = parsed(line) if len(line) <= RESULT_BYTES else None
+        empty, why = False, "not a JSON document"
+        try:
+            document = parsed(line)
+            if document is None and number == 1:
+                line += stream.read(RESULT_BYTES + 1 - len(line))
+                document = parsed(line) if len(line) <= RESULT_BYTES else None
+        except NotAResult as error:
+            document, why = None, str(error)
         place = where if number == 1 else f"{where} line {number}"
         if isinstance(document, dict) and document.get("schema") in (RESULT, HEALTH):
             found += 1
@@ -100,7 +104,7 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
             continue
         failed += 1
         if failed <= _MOST_LINES:
-            yield Unread(place, "not a JSON document") if document is None else (place, document)
+            yield Unread(place, why) if document is None else (place, document)
     if failed > _MOST_LINES:
         yield Unread(where, f"{failed - _MOST_LINES} more lines hold no result")
     if time.said:
@@ -110,9 +114,11 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
 
 
 def parsed(text: bytes) -> Json:
-    """A JSON document; None for what is none."""
+    """A JSON document; None for what is none. Raises NotAResult where a member stands twice."""
     try:
         document: Json = _DECODER.decode(text.decode(json.detect_encoding(text), "surrogatepass"))
+    except NotAResult:
+        raise
     except (ValueError, RecursionError):
         return None
     return document
@@ -122,4 +128,11 @@ def _refused(word: str) -> None:
     raise ValueError(word)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refused)
+def _each_once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    try:
+        return unique(pairs)
+    except ValueError as error:
+        raise NotAResult(str(error)) from None
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refused, object_pairs_hook=_each_once)

@@ -21,6 +21,7 @@ percent=${DGXCHECK_DRAIN_PERCENT:-10}
 name='^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$'
 form='^dgxcheck: [][A-Za-z0-9 .,:;@/+_%-]{1,240}; level (quick|default|extended)$'
 drained=()
+declare -A reasons
 
 log() { logger -s -t dgxcheck -- "$*"; }
 
@@ -47,10 +48,6 @@ set_limit() {
 judge() {
     local node=$1 reason=$2 state old
     IFS='|' read -r _ state _ old < <(nodes "$node")
-    if [ -z "$state" ] && [[ $node == *.* ]]; then # results have host names, which may be longer than names of nodes
-        node=${node%%.*}
-        IFS='|' read -r _ state _ old < <(nodes "$node")
-    fi
     if [ -z "$state" ]; then
         log "$node is not known to Slurm, or the controller does not answer: $reason"
         return
@@ -80,13 +77,20 @@ judge() {
     esac
 }
 
+badness() {
+    case $1 in "") echo 0 ;; *": pass; "* | *": warn; "*) echo 1 ;; *": unknown; "*) echo 2 ;; *) echo 3 ;; esac
+}
+
 while IFS=$'\t' read -r node reason; do
     if [[ $node =~ $name && ${node,,} != all && $reason =~ $form ]]; then
-        judge "$node" "$reason"
+        # results have host names, which may be longer than names of nodes; of several of one node the worst counts
+        if [[ $node == *.* ]] && [ -z "$(nodes "$node")" ]; then node=${node%%.*}; fi
+        [ "$(badness "$reason")" -gt "$(badness "${reasons[$node]}")" ] && reasons[$node]=$reason
     else
         log "not a node and its drain reason: ${node:0:80} ${reason:0:80}"
     fi
 done
+for node in $(printf '%s\n' "${!reasons[@]}" | sort); do judge "$node" "${reasons[$node]}"; done
 
 # Other nodes may have drained themselves in the same second. Once that has passed, all see the same order by time and
 # name, and those beyond the limit take their drain back.

@@ -31,7 +31,7 @@ MOST_HOSTS = 256
 _DATE = LazyPattern(
     r"(?:[1-9]\d{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)"
     r"|02-(?:0[1-9]|1\d|2[0-8]))|[1-9]\d(?:0[48]|[2468][048]|[13579][26])-02-29|(?:[2468][048]|[13579][26])00-02-29)"
-    r"T(?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|6[01])Z",
+    r"T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ",
     flags=re.ASCII,
 )
 """``time.strptime`` takes ten times as long."""
@@ -76,7 +76,7 @@ def now() -> tuple[float, str]:
 
 
 def is_date(text: str) -> bool:
-    """In that one form, so that dates sort as text."""
+    """In that one form, so that dates sort as text. ``strftime`` of a clock of Linux never has a second 60."""
     return _DATE.fullmatch(text) is not None
 
 

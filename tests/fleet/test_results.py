@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from datetime import datetime
 from itertools import product
 from pathlib import Path
-from time import gmtime, strftime, strptime, time
+from time import gmtime, strftime, time
 from typing import Any
 
 import pytest
@@ -108,6 +109,7 @@ def test_the_gate_holds_what_is_not_proven_right(tmp_path: Path, capsys: pytest.
     {"generated_at": "9999-12-31T00:00:00Z"}, {"generated_at": dated(NOW + 3600)}, {"generated_at": "zzz"},
     {"generated_at": "2026-13-01T00:00:00Z"}, {"generated_at": "2026-1-1T0:0:0Z"}, {"source": {"kind": "recording"}},
     {"source": None}, {"source": "live"}, {"passed": {}}, {"found": result(SICK)["found"]},
+    {"found": [{**result(SICK)["found"][0], "status": "FAIL"}]},
 ])  # fmt: skip
 def test_a_claim_of_a_pass_outlives_no_fault(claim: dict[str, Any], tmp_path: Path) -> None:
     """A forged or mistaken result beside today's fail neither counts nor goes unsaid."""
@@ -116,13 +118,26 @@ def test_a_claim_of_a_pass_outlives_no_fault(claim: dict[str, Any], tmp_path: Pa
     assert not may_return(fleet)
 
 
-def test_a_date_is_what_strptime_takes_in_that_form() -> None:
+def test_at_one_date_the_worst_counts(tmp_path: Path) -> None:
+    for both in ([at(1, SICK), at(1)], [at(1), at(1, SICK)]):
+        assert judge([written(tmp_path, *both)], now_s=NOW).nodes["dgx001"].verdict == "fail"
+
+
+def test_a_member_that_stands_twice_is_named(tmp_path: Path) -> None:
+    """Readers of JSON differ in which of the two counts."""
+    twice = json.dumps(at(12))[:-1] + ', "verdict": "pass"}'
+    (tmp_path / "twice.jsonl").write_text(f"{json.dumps(at(11, SICK))}\n{twice}\n")
+    fleet = judge([str(tmp_path)], now_s=NOW)
+    assert (fleet.nodes["dgx001"].verdict, [each.why for each in fleet.unread]) == ("fail", ["duplicate key 'verdict'"])
+
+
+def test_a_date_is_what_fromisoformat_takes_in_that_form() -> None:
     years, days = (999, 1000, 1900, 2000, 2026, 2028, 2100, 9999), (0, 1, 28, 29, 30, 31, 32)
     for year, month, day in product(years, range(14), days):
-        for clock in ("00:00:00", "23:59:61", "24:00:00", "12:60:00", "1:00:00"):
+        for clock in ("00:00:00", "23:59:60", "24:00:00", "12:60:00", "1:00:00"):
             text = f"{year:04}-{month:02}-{day:02}T{clock}Z"
             try:
-                due = strftime(DATE, strptime(text, DATE)) == text
+                due = datetime.fromisoformat(text[:-1]).strftime(DATE) == text
             except ValueError:
                 due = False
             assert is_date(text) is due, text

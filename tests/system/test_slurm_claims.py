@@ -75,6 +75,8 @@ def told(slurm: Path, results: dict[str, str], capsys: pytest.CaptureFixture[str
         {"dgx001-0.json": result("dgx001", kind="recording")},
         {"dgx001-0.json": result("dgx001").replace("generated_at", "at")},
         {"dgx001-0.json": result("dgx001").replace('"quick"', '"zzz"')},
+        {"dgx001-0.json": result("dgx001", "fail").replace('"fail"', '"pass"', 1).replace('"fail"', '"FAIL"')},
+        {"dgx001-0.json": result("dgx001", "unknown")[:-1] + ', "verdict": "pass"}'},
         {"dgx001-0.json": result("dgx001", "unknown")},
         {"x.json": result("all", "fail")},
         {"x.json": "\n".join(result(host, "fail") for host in (
@@ -92,6 +94,14 @@ def test_own_results_of_today_count(slurm: Path, capsys: pytest.CaptureFixture[s
     assert told(slurm, own, capsys) == [
         "update NodeName=dgx001 State=UNDRAIN", f"update NodeName=dgx002 State=DRAIN Reason={REASON}",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("other", ["dgx003.other.example", "dgx003."])
+@pytest.mark.parametrize(("short", "long"), [("pass", "fail"), ("fail", "pass")])
+def test_a_pass_under_one_name_does_not_return_what_fails_under_another(
+    short: str, long: str, other: str, slurm: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told(slurm, {"a.json": result("dgx003", short), "b.json": result(other, long)}, capsys) == []
 
 
 def test_the_sweep_names_the_nodes_of_its_job() -> None:

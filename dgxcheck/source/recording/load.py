@@ -67,7 +67,7 @@ def _parsed(raw: bytes, path: str) -> dict[str, Json]:
         _check_size(raw)
         document: Json = json.loads(
             text,
-            object_pairs_hook=_unique,
+            object_pairs_hook=unique,
             parse_int=_bounded_int,
             parse_float=_bounded_float,
             parse_constant=_refused,
@@ -151,7 +151,8 @@ def _check_size(raw: bytes) -> None:
         raise ValueError(f"{values} values, more than {JSON_VALUES}")
 
 
-def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+def unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """The members of an object. Raises ValueError where one stands twice: readers differ in which of them counts."""
     members = dict(pairs)
     if len(members) != len(pairs):
         seen: set[str] = set()
