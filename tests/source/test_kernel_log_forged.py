@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 
 from kernel_lines import JUDGED
@@ -15,8 +16,9 @@ from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.limits import LOG_LINES as MOST
-from dgxcheck.source.kernel_log.kmsg import EARLIER, MARK, relevant_lines
-from dgxcheck.source.kernel_log.saved import times
+from dgxcheck.readers.kernel_log.excerpt import read_excerpt
+from dgxcheck.source.kernel_log.kmsg import EARLIER, FORGEABLE, MARK, relevant_lines
+from dgxcheck.source.kernel_log.saved import is_forgeable, times
 from dgxcheck.source.live import LiveSource
 from probes.kernel_log import facts
 
@@ -157,6 +159,19 @@ def test_findings_of_syslog_say_that_any_user_can_write_to_it(tmp_path: Path) ->
             assert all((CONFIRM in each.judgement.message) is forgeable for each in bad), text
             live = found.origin.kind == "live"
             assert {each.status for each in bad} == {Status.WARN if live and forgeable else Status.FAIL}, text
+
+
+HOSTS = ("", " ", "dgx ", "dgx kernel: ", "kernel: ", "dgx kernel[123]: ", "dgx x: ", "kernel: x kernel: ")
+
+
+@for_each("date", ["Nov 20 12:00:04", "2026-11-20T12:00:04.123456+00:00", "2026-11-20 12:00:04", "<4>Nov  2 12:00:04"])
+def test_no_row_with_a_date_of_syslog_is_believed_whatever_its_template(date: str) -> None:
+    for host, stamp in product(HOSTS, ("", "[   70.000000] ", "<4>[   70.000000] ")):
+        row = f"{date} {host}{stamp}{HALTED}\n"
+        assert is_forgeable(row)
+        for found in read_excerpt((row.rstrip(),)):
+            assert not found.facts or any(str(text).endswith(FORGEABLE) for text in found.facts.values()), row
+    assert not is_forgeable(f"2026-11-20T12:00:04,123456+00:00 {HALTED}\n")  # dmesg --time-format iso
 
 
 def test_a_line_of_another_clock_is_not_lost() -> None:

@@ -80,9 +80,10 @@ def read_excerpt(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     parts = [*as_rows(lines)]
     rows = [(number, text) for number, text in parts if text is not None]
     timed = [*_timed(rows)]
-    logs = _logs(timed, True, is_forgeable("\n".join(lines)))
+    forgeable = is_forgeable("\n".join(lines))
+    logs = _logs(timed, True, forgeable)
     if not any(facts for _, facts in logs.values()) and (untimed := [*_untimed(rows)]):
-        logs = _logs(untimed, False, False)
+        logs = _logs(untimed, False, forgeable)
     of_log = (number for number, text in parts if text is None or _PSTORE.fullmatch(text.strip()))
     aside = {*of_log, *(number for number, _ in timed)} if any(own for own, _ in logs.values()) else set()
     idle = {number for own, facts in logs.values() if not facts for number, row in own if row.strip()}
