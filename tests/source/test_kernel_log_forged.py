@@ -171,6 +171,7 @@ def test_no_row_with_a_date_of_syslog_is_believed_whatever_its_template(date: st
         assert is_forgeable(row)
         for found in read_excerpt((row.rstrip(),)):
             assert not found.facts or any(str(text).endswith(FORGEABLE) for text in found.facts.values()), row
+    assert is_forgeable(f"__CURSOR=s=1\n_TRANSPORT=syslog\nMESSAGE\nx\n_TRANSPORT=kernel\nMESSAGE={HALTED}\n")
     assert not is_forgeable(f"2026-11-20T12:00:04,123456+00:00 {HALTED}\n")  # dmesg --time-format iso
 
 

@@ -21,11 +21,14 @@ from dgxcheck.source.kernel_log.rows import Message, parsed
 _NEW_BOOT = re.compile(r"-- (?:Boot [0-9a-f]{1,32}|Reboot) --\r?")
 _EMPTY = re.compile(rb"\n[ \t\r\n]{2,}\n")
 _BY_SYSLOG = LazyPattern(
-    r"^(?:<\d{1,3}>)?(?:1 )?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )\d\d:\d\d:\d\d(?!,\d{6}[+-])\S{0,16} ",
+    r"^(?:<\d{1,3}>)?(?:1 )?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )\d\d:\d\d:\d\d(?!,\d{6}[+-])\S{0,16} "
+    r"|^MESSAGE\r?$",
     ":",
+    "MESSAGE",
     flags=re.MULTILINE,
 )
-"""Rows with a date, whatever follows, for a user chooses that; ``dmesg --time-format iso`` has a comma in it."""
+"""Rows with a date, whatever follows, for a user chooses that (``dmesg --time-format iso`` has a comma in it), and a
+message of several lines in ``journalctl -o export``, of which each may look like a field."""
 _BY_JOURNAL = LazyPattern(
     r"^(?:-- (?:Journal begins|Logs begin|Boot|Reboot)|(?:sudo )?journalctl )", "-- ", "journalctl ", flags=re.MULTILINE
 )
