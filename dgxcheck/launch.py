@@ -11,7 +11,7 @@ from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.infiniband import PortState
-from dgxcheck.facts.missing import BadInput, Missing, rows
+from dgxcheck.facts.missing import BadInput, Gap, Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.survey import Snapshot
@@ -54,9 +54,12 @@ def placements(snapshot: Snapshot, topology: Topology) -> tuple[Placement, ...]:
 
 
 def doubt(snapshot: Snapshot) -> str:
-    """Why the numbers of the GPUs are not certain: those after one that NVML does not open may shift. Empty if none."""
+    """Why the numbers of the GPUs are not certain: those after one that NVML does not open may shift. Empty if none.
+
+    Without NVML nothing tells which of the GPUs on the bus CUDA sees: a container has all of them in /sys.
+    """
     if isinstance(nvml := snapshot.gpu, Missing):
-        return ""
+        return f"NVML names no GPU ({nvml.detail or nvml.gap.value})"
     if nvml.lost:
         return f"NVML does not open {len(nvml.lost)} of {len(nvml.lost) + len(nvml.gpus)} GPUs ({nvml.lost[0].where})"
     if any(is_unplaced(gpu.bdf) for gpu in nvml.gpus):
@@ -136,7 +139,8 @@ LOCAL_RANK = {
 """Where launchers say it; the first that is set counts. Schedulers come last: a launcher that one task of a job starts
 leaves ``SLURM_LOCALID=0`` to all its processes."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-_INDEX = LazyPattern(r"\s*([+-]?\d{1,18})", flags=re.ASCII)
+_INDEX = LazyPattern(r"\s*([+-]?0*\d{1,18})", flags=re.ASCII)
+_UNSURE = (Gap.DENIED, Gap.GARBLED, Gap.LOST, Gap.TIMEOUT)
 
 
 def local_rank(environment: Mapping[str, str]) -> int | None:
@@ -167,10 +171,17 @@ def divided(snapshot: Snapshot, placed: Sequence[Placement], visible: str | None
 
     Where CUDA sees a MIG device it sees no other, nor a GPU (MIG user guide, CUDA device enumeration).
     """
-    mig = {modes.bdf for modes in rows(snapshot.gpu_modes) if modes.mig is True}
+    modes_of = {modes.bdf: modes.mig for modes in rows(snapshot.gpu_modes)}
+    mig = {bdf for bdf, mode in modes_of.items() if mode is True}
+    unsure = {bdf for bdf, mode in modes_of.items() if isinstance(mode, Missing) and mode.gap in _UNSURE}
     seen = placed if visible is None else _visible(placed, visible)
-    found = [] if (visible or "").startswith("MIG-") else [each.gpu.name for each in seen if each.gpu.bdf in mig]
-    return f"MIG is enabled on {found[0]}: CUDA sees one MIG device and no other GPU" if found else ""
+    if (visible or "").startswith("MIG-"):
+        return ""
+    found = [each.gpu.name for each in seen if each.gpu.bdf in mig]
+    unread = [each.gpu.name for each in seen if each.gpu.bdf in unsure]
+    if found:
+        return f"MIG is enabled on {found[0]}: CUDA sees one MIG device and no other GPU"
+    return f"whether MIG is enabled on {unread[0]} is not known" if unread else ""
 
 
 def _visible(placed: Sequence[Placement], visible: str) -> list[Placement]:

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
 from dgxcheck.cli import dgxcheck
-from dgxcheck.facts.missing import BadInput, Gap, Missing
+from dgxcheck.facts.missing import BadInput, Gap, Missing, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.launch import LOCAL_RANK, Placement, divided, local_rank, near_cpus, of_rank, placements
 
@@ -72,7 +72,8 @@ RULES = {
     "order": ("2,1", [2, 1]), "one": ("3", [3]), "what follows an invalid index": ("0,2,-1,1", [0, 2]),
     "beyond the last": ("1,2,8,3", [1, 2]), "no number": ("4,3,two,1", [4, 3]), "an empty entry": ("0,,1", [0]),
     "a comma at the end": ("0,1,", [0, 1]), "blanks": (" 3 , 2 ", [3, 2]), "trailing characters": ("0,1x", [0, 1]),
-    "a suffix": ("1gpu2,2ampere", [1, 2]), "signs": ("2,+3,-0,5", [2, 3, 0, 5]), "leading zeros": ("01,002", [1, 2]),
+    "a suffix": ("1gpu2,2ampere", [1, 2]), "signs": ("2,+3,-0,5", [2, 3, 0, 5]),
+    "leading zeros": (f"01,{'2':0>40}", [1, 2]),
     "a range": ("0-2", [0]), "hexadecimal": ("0x1", [0]), "a fraction": ("1.9", [1]), "too large": ("1,99999999", [1]),
     "another script": ("1,\u0662", [1]), "none": ("", []), "a word": ("NoDevFiles", []), "none at once": ("-1,0", []),
     "twice": ("0,1,2,1", None), "twice in other words": ("1,01", None), "twice behind the end": ("0,-1,0", [0]),
@@ -115,7 +116,7 @@ def _of_uuids(uuids: Sequence[str | Missing]) -> list[Placement]:
 @pytest.mark.parametrize(
     ("fault", "order"),
     [("pcie-x8-handle-refused", None), ("dgx-1-v100-gpu-lost", "PCI_BUS_ID"), ("dgx-1-v100", "FASTEST_FIRST"),
-     ("dgx-a100-mig", None)],
+     ("dgx-a100-mig", None), ("pcie-x4-init-denied", None), ("dgx-2-driver-not-loaded", None)],
 )
 def test_no_rank_is_bound_where_the_numbers_may_have_shifted(fault: str, order: str | None) -> None:
     argv = ["bind", "--dry-run", "-i", "3", "--from", fault, "--", "true"]
@@ -137,6 +138,10 @@ def test_only_gpus_that_cuda_sees_whole_are_ranks() -> None:
         assert "MIG is enabled on GPU1" in divided(machine.snapshot, placed, seen)
     for seen in ("0,2", f"MIG-{uuid}/1/0"):
         assert divided(machine.snapshot, placed, seen) == ""
+    unread = replace(rows(machine.snapshot.gpu_modes)[2], mig=Missing(Gap.TIMEOUT, "MIG mode"))
+    snapshot = replace(machine.snapshot, gpu_modes=(unread,))
+    assert divided(snapshot, placed, "0,2") == "whether MIG is enabled on GPU2 is not known"
+    assert divided(snapshot, placed, "0,1") == ""
 
 
 def test_a_mistyped_option_is_no_program() -> None:
