@@ -71,6 +71,9 @@ def test_any_bytes_are_a_configuration_space(config: bytes) -> None:
      ("Memory failure: 0x1234: Sending SIGBUS to acme:4711 due to hardware memory corruption", "acme"),
      ("Memory failure: 0x1234: Killing acme:4711 due to hardware memory corruption", "acme"),
      ("Out of memory: Killed process 4711 (acme train) total-vm:1kB", "acme"),
+     ("traps: acme: train[12] trap invalid opcode ip:1 sp:2 error:0 in libcuda.so[400000+1000]", "acme"),
+     ("acme train[12]: segfault at 0 ip 0000000000401136 sp 00007ffd error 6 in libcuda.so[400000+1000]", "acme"),
+     ("EXT4-fs error (device sda1): ext4_lookup:1234: inode #2: comm acme: deleted inode referenced: 1", "acme"),
      ("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,task=acme,pid=4711,uid=0", "acme")],
 )  # fmt: skip
 def test_of_the_kernel_log(message: str, identity: str) -> None:

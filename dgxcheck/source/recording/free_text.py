@@ -59,13 +59,15 @@ _IN_KERNEL_LOG = LazyPattern(
     r"|(?P<address>(?<![\w.-])[A-Za-z][\w.-]{0,31}@[\w.-]{1,253})"
     r"|(?P<named>name=|(?i:client|process|comm) ')(?P<process>(?!<unknown>)[^,']+)"
     # kernel/hung_task.c, kernel/watchdog.c, mm/memory-failure.c: the name is cut after 15 characters
-    r"|(?P<at>Lockdown: |^)(?P<by>[^\s:]{1,16})(?=: (?:attempt to access beyond|unsigned module))"
+    r"|(?P<at>Lockdown: |traps: |^)"
+    r"(?P<by>.{1,16}?)(?=: (?:attempt to access beyond|unsigned module)|\[\d{1,10}\](?:: segfault at | \w))"
+    r"|(?P<comm>\bcomm )(?P<program>.{1,16}?)(?=: )"
     r"|(?P<to>nfs: server )(?P<server>\S{1,255})"
     r"|(?P<kill>Kill(?:ed)? process \d{1,10},?(?: UID \d{1,10},)? \(|oom-kill:.{0,400}?,task=)(?P<victim>[^),]{1,16})"
     r"|(?P<before>INFO: task |stuck for \d{1,8}s! \[|SIGBUS to |Killing )(?P<task>.{1,16}?)(?=:\d{1,10}\b)"
 )
-_NAMED = (("named", "process", "process"), ("before", "task", "process"), ("at", "by", "process"),
-          ("kill", "victim", "process"), ("home", "owner", "user"), ("who", "user", "user"),
+_NAMED = (("named", "process", "process"), ("comm", "program", "process"), ("before", "task", "process"),
+          ("at", "by", "process"), ("kill", "victim", "process"), ("home", "owner", "user"), ("who", "user", "user"),
           ("to", "server", "host"))  # fmt: skip
 _WORD = re.compile(r"\S+")
 _PLAIN_DESCRIPTION = LazyPattern(
