@@ -1,8 +1,8 @@
 """Mutants: random lines of checks, diagnosis and readers changed one at a time, and the tests that do not notice.
 
 ``make mutants MUTANTS=100 SEED=1``. A mutant lives in the memory of a process that runs the tests of its subject: no
-file changes, and what a test does in a process of its own is not mutated. The tests are those that import the module,
-directly or through few others, and those that name one of its checks.
+file changes, and what a test does in a process of its own is not mutated. The tests are those that name one of its
+checks, or share the most of its rarest words, or import it, directly or through few others.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import random
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.machinery import SourceFileLoader
@@ -29,6 +30,7 @@ MOST_FILES = 8
 NOTICED = "first to fail: "
 SLOW = {"chaos", "system", "driver", "fuzz", "documents", "measure"}
 """Folders of tests that start processes or judge everything."""
+_ID = re.compile(r'\bid="([a-z0-9]+\.[a-z0-9-]+)"')
 SWAPPED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -131,19 +133,47 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+def words_of(file: str) -> set[str]:
+    """What a module defines, the faults and the like that it uses, and parts of its texts, docstrings aside."""
+    tree, found = ast.parse((ROOT / file).read_text(encoding="utf-8")), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            node.value.value = ""
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Attribute) and node.attr.isupper():
+            found |= {f".{node.attr}", f'"{node.attr.lower().replace("_", "-")}"'}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.update(re.findall(r"[A-Za-z][\w .:/-]{5,}\w", node.value))
+    return found
+
+
+def alike(file: str, tests: Mapping[Path, str]) -> list[Path]:
+    """The tests that share words with a module, the most and rarest first."""
+    shared = Counter[Path]()
+    for word in words_of(file):
+        those = [path for path, text in tests.items() if word in text]
+        shared.update(dict.fromkeys(those, 1 / len(those)) if those else {})
+    return sorted(shared, key=shared.__getitem__, reverse=True)
+
+
 def tests_of(file: str, by_module: Mapping[str, set[Path]]) -> list[str]:
-    """Test files, the nearest first: they name a check of the module, or import it over the fewest others."""
-    ids = re.findall(r'\bid="([a-z0-9]+\.[a-z0-9-]+)"', (ROOT / file).read_text(encoding="utf-8"))
+    """Test files, the nearest first: they name a check of the module, share its words, or import it over few others."""
+    package = Path(file).parent.name
+    beside = [ROOT / file, *(path for path in by_module.get(module_of(ROOT / file), ()) if path.parent.name == package)]
+    ids = {id for path in beside for id in _ID.findall(path.read_text(encoding="utf-8"))}
     tests = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))
              if path.parent.name not in SLOW}  # fmt: skip
-    near = [path for path, text in tests.items() if any(f'"{id}"' in text for id in ids)]
+    ranked = [path for path in alike(file, tests) if Path(file).parts[1] in path.parts]
+    near = [path for path in ranked if any(f'"{id}"' in tests[path] for id in ids)][: MOST_FILES // 2]
     stem, edge, seen = Path(file).stem, {ROOT / file}, set[Path]()
     near += [path for path in tests if stem in path.stem and Path(file).parts[1] in path.parts]
+    near += ranked[: MOST_FILES // 2]
     while edge and len(near) < MOST_FILES:
         seen |= edge
         edge = {path for each in edge for path in by_module.get(module_of(each), ())} - seen
-        beside = Path(file).parts[1]
-        near += sorted((path for path in edge if path in tests), key=lambda path: (beside not in path.parts, path))
+        room = Path(file).parts[1]
+        near += sorted((path for path in edge if path in tests), key=lambda path: (room not in path.parts, path))
     return [path.relative_to(ROOT).as_posix() for path in dict.fromkeys(near)][:MOST_FILES]
 
 

@@ -16,6 +16,7 @@ from dgxcheck.readers.listing import (
     NO_HANDLE,
     WITHOUT_NUMBER,
     answers,
+    count_of,
     gpu_function,
     gpus_of_matrix,
     handles,
@@ -151,7 +152,7 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     if not lost:
         return {}
     numbers: dict[int, Json] = {**handles(facts)}
-    without, attached = numberless(facts), facts.get(COUNT)
+    without, attached = numberless(facts), count_of(facts)
     everyone = sorted({*map(str, numbers.values()), *without, *lost}, key=bus_order)
     if without and attached == len(everyone) and not any(map(is_unplaced, everyone)):
         numbers, without = {**dict(enumerate(everyone))}, []
@@ -162,7 +163,7 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
                 reports.add(bdf, "handle", "fail", Fault.GPU_LOST, f"cannot open {_gpu(bdf)}: {why[:80]}")
         if reports:
             opened = {number: bdf for number, bdf in numbers.items() if bdf not in lost}
-            return reports.facts() | (answers(opened, without, attached) if isinstance(attached, int) else {})
+            return reports.facts() | answers(opened, without, attached)
     if not (numbers or without):
         driver = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
         numbers = dict(enumerate(sorted((driver or _bound(facts)) | set(lost))))
@@ -171,4 +172,4 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
         gap: Json = {"missing": "lost" if why.startswith(_LOST) else "garbled",
                      "detail": f"nvidia-smi: no handle for GPU {bdf}: {why[:80]}"}  # fmt: skip
         numbers[of_bdf[bdf] if bdf in of_bdf else _slot(numbers, bdf)] = gap
-    return answers(numbers, without, attached if without and isinstance(attached, int) else 0)
+    return answers(numbers, without, attached if without else 0)

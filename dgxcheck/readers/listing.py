@@ -124,12 +124,12 @@ def with_numbers(facts: Mapping[str, Json]) -> dict[str, Json]:
         named |= matrix
     if missing := named - listed.keys():
         unknown: dict[int, Json] = {number: unplaced(number) for number in missing}
-        return {**facts, **answers({**listed, **unknown}, numberless(facts), _count(facts))}
+        return {**facts, **answers({**listed, **unknown}, numberless(facts), count_of(facts))}
     without = {*numberless(facts)} | ({*gpus_on_pci(facts)} - {*listed.values()})
     beyond: dict[int, Json] = dict.fromkeys(matrix - listed.keys(), _NOT_SHOWN)
     if not (beyond and (listed or without)) or (not listed and len(without) == len(matrix)):
         return dict(facts)
-    return {**facts, **answers({**listed, **beyond}, without, max(_count(facts), len(matrix), len(without)))}
+    return {**facts, **answers({**listed, **beyond}, without, max(count_of(facts), len(matrix), len(without)))}
 
 
 def gpus_on_pci(facts: Mapping[str, Json]) -> list[str]:
@@ -164,7 +164,7 @@ def answers(numbers: Mapping[int, Json], without: Collection[str] = (), attached
     }
 
 
-def _count(facts: Mapping[str, Json]) -> int:
+def count_of(facts: Mapping[str, Json]) -> int:
     return count if isinstance(count := facts.get(COUNT), int) else 0
 
 

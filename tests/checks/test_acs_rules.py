@@ -13,6 +13,7 @@ from test_health_checks import box, changed
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.pcie.acs_rules import acs_rules
+from dgxcheck.checks.pcie.isolation import disable_acs
 from dgxcheck.facts.pci import Iommu, IommuGroup
 from dgxcheck.facts.record import replace
 
@@ -61,7 +62,16 @@ def test_a_wrong_port_is_found(name: str, port: str, control: int, tmp_path: Pat
 
 def test_a_script_that_clears_all_is_one_finding(tmp_path: Path) -> None:
     facts = {key: value for port in _GB200 for key, value in acs(port, 0, "gb200-nvl72").items()}
-    assert bad(box(changed(tmp_path, facts, "gb200-nvl72")), "gdr") == {("gdr.acs", None, "warn")}
+    of = box(changed(tmp_path, facts, "gb200-nvl72"))
+    assert bad(of, "gdr") == {("gdr.acs", None, "warn")}
+    (found,) = (each for each in findings(of, "gdr.acs") if each.status is Status.WARN)
+    assert found.judgement.remedy.endswith("the kernel sets these bits itself")
+
+
+def test_a_remedy_names_the_bits_of_few_ports() -> None:
+    of, ports = box("dgx-b300"), [*_B300]
+    assert disable_acs(of, *ports[:4]).count("xx000x0@") == 4
+    assert "@" not in disable_acs(of, *ports[:5])
 
 
 def _with_ats(of: Box, *adapters: str) -> Box:
@@ -91,7 +101,9 @@ def test_ats_without_an_iommu_or_on_grace_is_found(name: str, adapters: list[str
 
 def test_a_wrong_port_stops_its_pair_alone() -> None:
     of = box("gb300-nvl72-acs-gpu-port")
-    assert "0009:02:01.0" in dict(pair(of, "GPU1", "mlx5_0").reasons)["gdr.acs"].summary
+    why = dict(pair(of, "GPU1", "mlx5_0").reasons)["gdr.acs"]
+    assert "0009:02:01.0" in why.summary
+    assert "(xx101x1@0009:02:01.0)" in why.judgement.remedy
     assert "gdr.acs" not in {check for check, _ in pair(of, "GPU0", "mlx5_1").reasons}
 
 

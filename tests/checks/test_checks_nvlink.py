@@ -12,6 +12,7 @@ from fabric_box import PROFILES, bad, box, findings, said
 from test_checks_pcie import grown
 from test_health_checks import GPU2, changed
 
+from dgxcheck.assessment import Request, assess
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number, Profile
@@ -255,6 +256,19 @@ def test_expected_links_may_come_from_the_profile_alone(tmp_path: Path) -> None:
     four = replace(NO_GRAPH, numbers={"nvlink.links": Number(value=4, source="test")})
     facts: dict[str, Json] = {STATE.format(bdf, link): 0 for bdf, link in ((GPU2, 3), (GPU3, 3), (GPU2, 4), (GPU3, 4))}
     assert said(box(changed(tmp_path, facts), four), "nvlink.state") == ["pass"] * 8
+
+
+@pytest.mark.parametrize(
+    ("model", "which"), [("A100-SXM4-80GB", "all of this model"), ("V100-SXM2-32GB", "none down")]
+)
+def test_links_that_a_text_shows_are_all_of_a_model_whose_number_is_known(
+    model: str, which: str, tmp_path: Path
+) -> None:
+    text = f"GPU 0: NVIDIA {model} (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"
+    links = "".join(f"\t Link {link}: 25 GB/s\n" for link in range(12))
+    (tmp_path / "links.txt").write_text(text + links)
+    (found,) = (each for each in assess(str(tmp_path / "links.txt"), Request()).findings if each.id == "nvlink.state")
+    assert found.judgement.message == f"12 NVLinks up, {which}"
 
 
 def test_a_graph_of_like_pairs_needs_no_search() -> None:

@@ -121,6 +121,14 @@ def test_what_is_alone_is_named_with_the_value_of_the_others(
     assert odd(facts, tmp_path) == due
 
 
+def test_a_gap_is_odd_where_as_many_siblings_were_read() -> None:
+    made = box("dgx-1-v100")
+    gap: Any = Missing(Gap.UNSUPPORTED, "vent")
+    rows: Any = (Vent(bdf="0000:02:00.0", flap=3), Vent(bdf="0000:02:00.1", flap=gap))
+    (finding,) = found(replace(made, snapshot=replace(made.snapshot, gpu_counters=rows)))
+    assert finding.judgement.message == "flap not readable, others 3"
+
+
 def test_two_siblings_that_differ_are_both_named() -> None:
     """The two functions of an Ethernet adapter."""
     made = box("dgx-1-v100")

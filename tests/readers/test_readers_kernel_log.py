@@ -62,7 +62,8 @@ FORMS = (
     "kernel: {}",
     "{}",
 )
-ENTRY = {"_TRANSPORT": "kernel", "__REALTIME_TIMESTAMP": "1740324258123456", "__MONOTONIC_TIMESTAMP": "1234567890"}
+ENTRY = {"_TRANSPORT": "kernel", "__REALTIME_TIMESTAMP": "1740324258123456", "__MONOTONIC_TIMESTAMP": "1234999999",
+         "_SOURCE_MONOTONIC_TIMESTAMP": "1234567890"}  # fmt: skip
 HEAD = f"Sun 2025-02-23 16:24:18.123456 CET [s={'0' * 32};i=1;b=ab;m=1;t=1;x=1]"
 
 
@@ -113,8 +114,10 @@ def test_every_form_gives_the_same_events(form: str, before: str) -> None:
 def test_every_kind_of_entry_gives_the_same_events(form: Callable[[str], str], laid_out: bool) -> None:
     text = "\n".join(form(line) for line in (XID, "usb 1-1: new device", SXID))
     text = "\n".join(undone(tuple(text.split("\n"))).lines) if laid_out else text
+    found = one(excerpt.read_excerpt, text)
     assert log(text)[:2] == ([("0000:3b:00.0", 79)], ["0000:c4:00.0"])
-    assert unread([one(excerpt.read_excerpt, text)], text) == []
+    assert unread([found], text) == []
+    assert {str(fact).partition(";")[0] for fact in found.facts.values()} == {"0.000000", "1234.567890"}
 
 
 OF_A_PROGRAM = f"user: warning: [2026-04-22T21:26:20.599716692Z]: {XID}"

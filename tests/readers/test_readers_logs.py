@@ -68,11 +68,21 @@ def test_an_error_of_the_host_or_of_the_program(line: str, outcome: str, fault: 
 
 
 @pytest.mark.parametrize(("named", "subject"), [("", "unnamed"), (" on cuda:3", "GPU3"), (" (GPU 5)", "GPU5")])
-def test_an_error_of_a_gpu_is_of_the_one_that_the_line_names(named: str, subject: str) -> None:
-    text = TRAINING.replace("encountered", f"encountered{named}")
+@pytest.mark.parametrize(
+    ("error", "due"),
+    [
+        ("uncorrectable ECC error encountered", ("fail", "ecc-uncorrected")),
+        ("uncorrectable NVLink error detected during the execution", ("fail", "nvlink-errors")),
+        ("Invalid access of peer GPU memory over nvlink or a hardware error", ("warn", "xid-contained")),
+    ],
+)
+def test_an_error_of_a_gpu_is_of_the_one_that_the_line_names(
+    error: str, due: tuple[str, str], named: str, subject: str
+) -> None:
+    text = TRAINING.replace("uncorrectable ECC error encountered", f"{error}{named}")
     found = one(cuda.read_cuda_errors, text)
-    ((who, outcome, fault),) = results(found)
-    assert (who if who.startswith("GPU") else "unnamed", outcome, fault) == (subject, "fail", "ecc-uncorrected")
+    ((who, *said),) = results(found)
+    assert (who if who.startswith("GPU") else "unnamed", *said) == (subject, *due)
     assert unread([found], text) == []
 
 

@@ -41,6 +41,8 @@ def reports(text: str, reader: Reader = programs.read_programs) -> dict[str, Any
          "rank 1 is behind the others"),
         ([wait(0), wait(1, operation="BROADCAST")],
          "ALLREDUCE/BROADCAST (SeqNum 7): the ranks call different operations"),
+        ([*map(wait, range(8))], "ranks 0, 1, 2, 3, 4, 5, 6, 7 timed out in ALLREDUCE (SeqNum 7): none of them"
+         " is behind, so the rank at fault is not in this log, or a transfer hangs"),
         ([wait(0), wait(1)], "none of them is behind, so the rank at fault is not in this log, or a transfer hangs"),
         (["[rank4]:[F1 ProcessGroupNCCL.cpp:1250] [PG 0 Rank 4] [PG 0 Rank 4] ProcessGroupNCCL's watchdog got stuck. "
           "Heartbeat monitor timed out! Process will be terminated."],

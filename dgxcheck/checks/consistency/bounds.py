@@ -111,7 +111,7 @@ def _readings_of(snapshot: Identity, bdf: str) -> tuple[_Reading, ...]:
         for record in records_of(snapshot, bdf)
         if _has_limits(type(record))
         for _, of, value in leaves(record, _may_have_limits)
-        if isinstance(value, int | float) and not isinstance(value, bool)
+        if isinstance(value, int | float)
     )
 
 

@@ -150,8 +150,7 @@ def read_p2p_bandwidth_latency(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             heading, headed, until = match, False, at + NEAR
             part.lines.add(at)
         elif line in (CONNECTIVITY, TITLE):
-            if line == TITLE:
-                facts, output = facts + _figures(output, part.lines), []
+            facts, output = facts + _figures(output, part.lines), []
             connectivity, heading, until = line == CONNECTIVITY, None, at + NEAR
             part.lines.add(at)
         elif line_facts := _line_facts(line, at):
