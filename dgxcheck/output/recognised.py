@@ -10,6 +10,7 @@ from dgxcheck.assessment.importing.recording import TextsRead
 from dgxcheck.assessment.importing.texts import InputText
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.cpulist import cpulist, runs_of
+from dgxcheck.output.plain_text import at_most
 from dgxcheck.readers.alarming import alarming
 from dgxcheck.readers.bundles.sections import Section
 
@@ -88,11 +89,9 @@ def _bundle(opened: Opened) -> Iterator[str]:
 
 def _alarms(lines: Sequence[str], unread: Sequence[int]) -> Iterator[str]:
     """The unread lines that mention an error."""
-    numbers = alarming(lines, unread)
-    for number in numbers[:MOST_ALARMS]:
-        yield f"{number + 1:>8}  mentions an error: {' '.join(lines[number].split())[:LONGEST]}"
-    if len(numbers) > MOST_ALARMS:
-        yield f"          and {len(numbers) - MOST_ALARMS} more"
+    rows = [f"{number + 1:>8}  mentions an error: {' '.join(lines[number].split())[:LONGEST]}"
+            for number in alarming(lines, unread)]  # fmt: skip
+    yield from at_most(rows, MOST_ALARMS, "          and {} more")
 
 
 def _why(section: Section) -> str:

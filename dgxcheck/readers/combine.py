@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.listing import INIT, OF_LIST, gpu_list, placed
 from dgxcheck.readers.model import REPORT, Imported, add_report
 
@@ -30,10 +31,7 @@ def merge_runs(facts: Iterable[tuple[str, Json]]) -> dict[str, Json]:
     those with another. A failed run takes precedence over one that passed. Of answers without a number (``access``)
     ``false`` takes precedence and equal ones are merged; of counts of wrong words the highest.
     """
-    runs: dict[str, list[Json]] = {}
-    for key, fact in facts:
-        runs.setdefault(key, []).append(fact)
-    return {key: _merged(all_runs) for key, all_runs in runs.items()}
+    return {key: _merged(all_runs) for key, all_runs in gathered(facts).items()}
 
 
 def _merged(facts: list[Json]) -> Json:

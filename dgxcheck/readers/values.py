@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from dgxcheck.facts.cpulist import runs_of
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import LINE_CHARACTERS
@@ -98,11 +99,4 @@ def bits(mask: str) -> list[range] | None:
         return None
     words = [word.lower().removeprefix("0x") for word in mask.split(",")]
     whole = sum(int(word or "0", 16) << 32 * place for place, word in enumerate(reversed(words)))
-    runs: list[range] = []
-    for bit in range(whole.bit_length()):
-        if whole >> bit & 1:
-            if runs and runs[-1].stop == bit:
-                runs[-1] = range(runs[-1].start, bit + 1)
-            else:
-                runs.append(range(bit, bit + 1))
-    return runs
+    return runs_of(bit for bit in range(whole.bit_length()) if whole >> bit & 1)

@@ -12,6 +12,8 @@ from test_checks_gdr import GROUP, GUEST, TYPE
 from test_health_checks import box
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.pcie.acs_rules import acs_rules
+from dgxcheck.checks.pcie.isolation import disable_acs
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.source.recording.shipped import open_source
 
@@ -94,3 +96,10 @@ def test_wrong_data_over_nvlink_are_no_matter_of_acs() -> None:
     (found,) = [each for each in findings(box("dgx-1-v100-p2p-silent"), INTEGRITY) if each.status is Status.FAIL]
     assert "Xid 74" in found.judgement.remedy
     assert "ACS" not in found.judgement.remedy
+
+
+def test_a_remedy_names_the_bits_of_few_ports() -> None:
+    of = box("dgx-b300")
+    ports = [*acs_rules(of)]
+    assert disable_acs(of, *ports[:4]).count("xx000x0@") == 4
+    assert "@" not in disable_acs(of, *ports[:5])

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.precondition import Precondition, fails_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
-from dgxcheck.checks.network.ports import file_of, gbit_per_s, name_of, port_subject, ports
+from dgxcheck.checks.network.ports import file_of, gbit_per_s, name_of, port_subject, ports, ports_of
 from dgxcheck.checks.pcie.bar1 import bars_of, expected_bar1_mib
 from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.facts.faults import Fault
@@ -73,18 +73,10 @@ def bar1(box: Box, gpu: Device) -> Precondition:
     return Precondition("?", judgement, f"{message}; whether that maps all of the GPU's memory is unknown")
 
 
-def _ports_of(box: Box, nic: Device) -> tuple[IbPort, ...] | Missing:
-    """The ports of one HCA."""
-    read = box.snapshot.ib_ports
-    unrecorded = Missing(Gap.UNRECORDED, f"/sys/class/infiniband/{nic.name}/ports")
-    found = next((row.ports for row in rows(read) if row.device == nic.name), unrecorded)
-    return read if isinstance(read, Missing) else found
-
-
 @needs_facts
 def port(box: Box, nic: Device) -> Precondition:
     """Is a port of this HCA up?"""
-    rates = [(port, gbit_per_s(port)) for port in need(_ports_of(box, nic))]
+    rates = [(port, gbit_per_s(port)) for port in need(ports_of(box, nic.name))]
     up = next((port for port, rate in rates if isinstance(rate, float) and rate), None)
     if up is not None:
         return Precondition("ready", _state(up))
@@ -95,7 +87,7 @@ def port(box: Box, nic: Device) -> Precondition:
 
 def port_gbs(box: Box, nic: Device) -> float | None:
     """GB/s of the fastest port that is up; None where none is known to be up."""
-    rates = [gbit_per_s(port) for port in rows(_ports_of(box, nic))]
+    rates = [gbit_per_s(port) for port in rows(ports_of(box, nic.name))]
     return max((rate for rate in rates if isinstance(rate, float)), default=0.0) / 8 or None
 
 

@@ -29,6 +29,7 @@ from dgxcheck.facts.kernel_log import (
     Xid,
 )
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.topology.model import Device
 
@@ -89,10 +90,7 @@ def nothing_logged(log: KernelLog, nothing: str) -> Judgement:
 
 def grouped(events: Iterable[tuple[str, E]]) -> dict[str, list[E]]:
     """By name, in order of the names."""
-    found: dict[str, list[E]] = {}
-    for name, event in events:
-        found.setdefault(name, []).append(event)
-    return dict(sorted(found.items()))
+    return dict(sorted(gathered(events).items()))
 
 
 def reach(log: KernelLog) -> str:

@@ -19,6 +19,7 @@ from dgxcheck.checks.network.ports import (
     is_first,
     odd_link_layer,
     per_port,
+    ports_of,
     position_of,
     role,
     twins,
@@ -69,7 +70,7 @@ def _of_hca(box: Box, device: IbDevice) -> Judgement:
             return unjudged(device.node_guid)
         evidence = (Evidence(f"{where}/node_guid", device.node_guid.reason),)
         return judged(Fault.HCA_IDENTITY, "node GUID is all zeros", evidence=evidence, warns=True)
-    number, usual = need(_port_count(box, device)), _usual_ports(box, device)
+    number, usual = len(need(ports_of(box, device.name))), _usual_ports(box, device)
     fewer = usual is not None and number < usual
     evidence = (Evidence(f"{where}/ports", number),)
     message = counted(number, "port") + (f", {usual} on the other HCAs of its kind" if fewer else "")
@@ -77,18 +78,11 @@ def _of_hca(box: Box, device: IbDevice) -> Judgement:
     return judged(Fault.HCA_IDENTITY, message, number, due, "ports", evidence, fails=fewer or not number)
 
 
-def _port_count(box: Box, device: IbDevice) -> int | Missing:
-    read = box.snapshot.ib_ports
-    unrecorded = Missing(Gap.UNRECORDED, f"/sys/class/infiniband/{device.name}/ports")
-    found = next((row.ports for row in rows(read) if row.device == device.name), unrecorded)
-    return read if isinstance(read, Missing) else found if isinstance(found, Missing) else len(found)
-
-
 def _usual_ports(box: Box, device: IbDevice) -> int | None:
     """The number of ports that most other HCAs in its role have; None with fewer than two of them."""
     own, others = role(box, device), [other for other in rows(hcas(box)) if other is not device]
     alike = [other for other in others if own is not None and role(box, other) == own]
-    counts = [count for other in alike if isinstance(count := _port_count(box, other), int)]
+    counts = [len(found) for other in alike if not isinstance(found := ports_of(box, other.name), Missing)]
     usual, count = Counter(counts).most_common(1)[0] if counts else (0, 0)
     return usual if len(counts) > 1 and 2 * count > len(counts) else None
 

@@ -14,7 +14,7 @@ from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.components.component import SUBNET_MANAGER, Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import Identity, replace
 from dgxcheck.topology.paths import NEAR
 
@@ -34,6 +34,12 @@ def ports(
     by_name = {device.name: device for device in devices}
     listed = [(by_name[row.device], port) for row in read if row.device in by_name for port in rows(row.ports)]
     return listed or _NO_PORTS
+
+
+def ports_of(box: Box, hca: str) -> tuple[IbPort, ...] | Missing:
+    """The ports of one HCA, by its name."""
+    read, unrecorded = box.snapshot.ib_ports, Missing(Gap.UNRECORDED, f"/sys/class/infiniband/{hca}/ports")
+    return read if isinstance(read, Missing) else next((row.ports for row in read if row.device == hca), unrecorded)
 
 
 def listed_ports(box: Box) -> list[tuple[IbDevice, IbPort]]:

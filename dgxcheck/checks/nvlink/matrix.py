@@ -9,7 +9,7 @@ from itertools import combinations
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.faults import Fault
@@ -68,8 +68,7 @@ def _against(own: Mapping[IdPair, tuple[str, str]]) -> Judgement:
     if not differing:
         return Judgement(Status.PASS, "the imported matrix shows what the box reports", 0, 0, "pairs")
     shown = [f"{a}-{b} {printed}, not {is_own}" for (a, b), (printed, is_own) in sorted(differing.items())]
-    more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
-    message = f"the imported matrix differs from what the box reports: {', '.join(shown[:SHOWN])}{more}"
+    message = f"the imported matrix differs from what the box reports: {first_of(shown, SHOWN)}"
     evidence = (Evidence(WHERE, ", ".join(shown[:SHOWN])),)
     return Judgement(Status.WARN, message, len(shown), 0, "pairs", evidence, fault=Fault.NVLINK_MISWIRED)
 
