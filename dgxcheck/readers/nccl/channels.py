@@ -30,8 +30,6 @@ _HANGS = LazyPattern(
 )
 _FROM = LazyPattern(rf"{_NODE.format('')} :(?P<ways>GPU/.{{1,8000}})", " :GPU/")
 _WAY = LazyPattern(rf"{_NODE.format('')} \(\d{{1,4}}/[\d.]{{1,16}}/(?P<kind>[A-Z0-9]{{3}})\)", "GPU/")
-_PLAIN = LazyPattern(r"=== System : .{1,80}|={10,80}|CPU/[\d-]{1,12} \(.{1,40}\)"
-                    r"|\s{0,64}\+ (?:PCI|SYS|NVL|NET|C2C)\[.{1,120}|(?:NET|CPU|NVS)/\S{1,24} :.{1,8000}")  # fmt: skip
 
 
 class Graph:
@@ -41,8 +39,8 @@ class Graph:
         self._gpus: dict[str, None] = {}
         self._pairs: dict[tuple[str, str], str] = {}
 
-    def take(self, text: str) -> bool:
-        """Is a line (without NCCL's prefix) one of the graph's? Hosts other than the first are left out."""
+    def take(self, text: str) -> None:
+        """A line without NCCL's prefix. Hosts other than the first are left out."""
         if match := _HANGS.fullmatch(text):
             self._gpu(match)
         elif match := _FROM.fullmatch(text):
@@ -51,9 +49,6 @@ class Graph:
                 end = self._gpu(way)
                 if begin and end and begin != end:
                     self._pairs[begin, end] = way["kind"]
-        else:
-            return _PLAIN.fullmatch(text) is not None
-        return True
 
     def kind(self, a: str, b: str) -> str:
         """NCCL's class of a pair of GPUs, ``NVL``, ``PIX`` ..; empty where the log does not show it."""

@@ -263,11 +263,11 @@ class _Host:
             self._warnings.append((line.device, line.text))
         elif setting := _SETTING.fullmatch(line.text):
             self._settings[setting["name"]] = setting["value"]
-        else:
-            _ = (
-                self._channels.take(line.text, line.number) or self._gpus.take(line.text)
-                or self._network.take(line.text) or self._multicast.take(line.text) or self._graph.take(line.text)
-            )  # fmt: skip
+        elif not (
+            self._channels.take(line.text, line.number) or self._gpus.take(line.text)
+            or self._network.take(line.text) or self._multicast.take(line.text)
+        ):  # fmt: skip
+            self._graph.take(line.text)
 
     def facts(self, tool: str) -> dict[str, Json]:
         """Empty for lines that say nothing of the machine."""
