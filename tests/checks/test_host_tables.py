@@ -81,6 +81,7 @@ def test_values_of_one_parameter() -> None:
 def test_numa_tables(facts: dict[str, Json], fault: FaultKind | None, blamed: str, tmp_path: Path) -> None:
     bad = [each for each in findings(tmp_path, "host.numa", facts) if each.status is Status.WARN]
     assert [(each.judgement.fault, each.blames[0].part) for each in bad] == ([(fault, blamed)] if fault else [])
+    assert all(bool(each.judgement.measured) == (fault is not Fault.NODE_EMPTY) for each in bad)
 
 
 def test_a_guest_s_nodes_are_not_judged(tmp_path: Path) -> None:
