@@ -15,6 +15,7 @@ from one_fact import Changeable, Path, _device, _name, put
 
 from dgxcheck.checks.by_nature.last_run import kept
 from dgxcheck.checks.engine.box import Growth
+from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.inventory import Remembered
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nature import Fact, rows_of
@@ -28,6 +29,8 @@ NEVER = ("key", "holder", "load", "event")
 """Natures that are not judged: which device it is, what it holds, what it is doing at the moment."""
 NO_FACTS = ("pci_names", "kernel_log", "measurement", "stated", "tool_reports")
 """Fields of the snapshot that hold names for people, events, figures and what other tools printed."""
+_ETHERNET = 1
+"""ARPHRD number of an interface."""
 
 
 class Plausible(Record):
@@ -63,7 +66,7 @@ def plausible(box: Changeable) -> Iterator[Plausible]:
             nature = next(row.nature for row in of if row.nature != "holder")
             yield Plausible(
                 fact=fact, nature=nature, device=_device(record), path=at, value=_other(nature, value, others),
-                reason=_reason(of, roles.get(id(record))), alone=len(those) < 2,
+                reason=_reason(record, of, roles.get(id(record))), alone=len(those) < 2,
             )  # fmt: skip
 
 
@@ -82,8 +85,10 @@ def is_seen(box: Changeable, change: Plausible) -> bool:
     return box.sees(change, Growth(old=old, new=new, seconds=HOUR_S, how="within an hour"))
 
 
-def _reason(of: tuple[Fact, ...], role: Any) -> str:
+def _reason(record: Record, of: tuple[Fact, ...], role: Any) -> str:
     kind = role[0] if isinstance(role, tuple) else ""
+    if isinstance(record, NetInterface) and of[0].name == "carrier_down_count" and record.type != _ETHERNET:
+        return "host.carrier is about cables of Ethernet: InfiniBand counts the same in link_downed, and lo has none"
     if of[0].record is PciFunction and not kind:
         return "it carries no GPU, HCA or disk: its links and its place in the tree are no fault of the box"
     said = (row.more.get("differs") or row.more.get("any") or row.more.get("differs_in", {}).get(kind) for row in of)

@@ -49,7 +49,7 @@ def test_collectives(key: str, figure: Json, due: str, tmp_path: Path) -> None:
     [
         (8, (30.0, 5.0), 2, "network of NCCL"),
         (8, (60.0, 5.0), 1, "settings of NCCL"),
-        (24, (30.0, 5.0), None, "network of NCCL"),
+        (12, (30.0, 5.0), None, "network of NCCL"),
         (8, (60.0, 5.0), None, "settings of NCCL"),
     ],
 )

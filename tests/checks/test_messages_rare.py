@@ -13,6 +13,7 @@ from sample import FAULTS as FAULT_FILES
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.engine.wording import against
 from dgxcheck.checks.gpudirect import path
 from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.facts.missing import Json, Missing
@@ -76,6 +77,8 @@ FACTS: list[tuple[str, str, dict[str, Json], tuple[str, ...], str]] = [
     ("gdr.peer-memory", "dgx-1-v100", {"names /sys/class/infiniband": []}, (),
      "skip not-supported: no InfiniBand devices"),
     ("gdr.peer-memory", "dgx-1-v100", {}, GPUS, "skip not-supported: no GPUs"),
+    ("gdr.port", "dgx-1-v100", {"text /sys/class/infiniband/mlx5_1/ports/1/state": "1: DOWN\n"}, (),
+     "skip dependency-failed: the port is DOWN: see network.port-state"),
     ("gdr.stack", "dgx-1-v100", {"names /dev/infiniband": ABSENT}, (),
      "skip not-configured: no /dev/infiniband/uverbs*; to use RDMA, run modprobe ib_uverbs"),
     ("gdr.stack", "dgx-1-v100", CONTAINER | {"names /dev/infiniband": ABSENT}, (),
@@ -99,6 +102,18 @@ FACTS: list[tuple[str, str, dict[str, Json], tuple[str, ...], str]] = [
     ("pcie.width", "dgx-1-v100", {f"link {DEVICES}/{GPU2}": f"../../../devices/pci0000:00/{GPU2}"}, (),
      "skip not-visible: no bridge is visible above it, as in a virtual machine"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("measured", "expected", "unit", "text"),
+    [
+        (8, 16, "lanes", "x8 of x16"), (0, 1, "links", "0 of 1 link"), (1, 2, "links", "1 of 2 links"),
+        (1, 0, "errors", "1 error"), (3, 0, "errors", "3 errors"), (88, 87, "°C", "88 °C, limit 87"),
+        (1, 0, "us", "1 us"), (True, 0, "errors", ""), (1, None, "errors", ""),
+    ],
+)  # fmt: skip
+def test_a_figure_against_the_expected_one(measured: object, expected: object, unit: str, text: str) -> None:
+    assert against(measured, expected, unit) == text
 
 
 @pytest.mark.parametrize(("check", "base", "facts", "drop", "message"), FACTS)
