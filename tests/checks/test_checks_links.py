@@ -89,6 +89,12 @@ def test_bus_mastering(bdf: str, mask: int, due: str, tmp_path: Path) -> None:
     assert bad(box(spec, V100), "pcie.enabled") == ({("pcie.enabled", bdf, "fail")} if due == "fail" else set())
 
 
+def test_bus_mastering_above_the_dma_function_of_an_adapter(tmp_path: Path) -> None:
+    port = "0019:02:00.0"
+    of = box(changed(tmp_path, word("gb300-nvl72", port, COMMAND, 0x4, 0), "gb300-nvl72"))
+    assert bad(of, "pcie.enabled") == {("pcie.enabled", port, "fail")}
+
+
 def test_bus_mastering_of_a_device_that_nobody_uses(tmp_path: Path) -> None:
     off = word("dgx-1-v100", GPU2, COMMAND, 0x6, 0)
     driver = f"link /sys/bus/pci/devices/{GPU2}/driver"

@@ -31,7 +31,7 @@ def _control(box: Box) -> Judged:
 
 
 def _in_use(box: Box) -> set[str]:
-    """Bdfs of functions with a driver that uses them, and of all bridges above these.
+    """Bdfs of functions with a driver that uses them, and of all bridges above these and their DMA functions.
 
     Not of virtual functions, whose memory space bit is always 0, nor of GPUs that NVML does not list.
     """
@@ -43,7 +43,8 @@ def _in_use(box: Box) -> set[str]:
         if function.bdf in read - left_out and (is_nvswitch(function) or box.topology.device(function.bdf) is not None)
         and isinstance(function.driver, str) and function.driver not in PASSED_ON
     ]  # fmt: skip
-    paths = [function.path for function in ends if not isinstance(function.path, Missing)]
+    apart = [device.dma for device in box.topology.devices if device.dma is not None and device.bdf not in left_out]
+    paths = [function.path for function in (*ends, *apart) if not isinstance(function.path, Missing)]
     return {function.bdf for function in ends} | {bdf for path in paths for bdf in path[1:-1]}
 
 
