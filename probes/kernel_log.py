@@ -280,10 +280,12 @@ def _nvlinks(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
 
 
 def _without_bars(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
-    """``past`` once the driver took over the GPU."""
-    for _, seconds, message, (bdf, bar) in _found(lines, pcie.without_bar):
-        past = any(seconds <= begun_s for _, begun_s in begins.get(bdf, ()))
-        yield host_event("no BAR", bdf, seconds, message, bar, past=past)
+    """``past`` once the driver took over the GPU, or a further attempt found room."""
+    gpus = {bdf for *_, bdf in _found(lines, pcie.nvidia_gpu)}
+    given = {bar: number for number, *_, bar in _found(lines, pcie.with_bar)}
+    for number, seconds, message, (bdf, bar) in _found(lines, pcie.without_bar):
+        past = given.get((bdf, bar), -1) > number or any(seconds <= begun_s for _, begun_s in begins.get(bdf, ()))
+        yield host_event("no BAR", bdf, seconds, message, f"GPU {bar}" if bdf in gpus else bar, past=past)
 
 
 def earlier(message: str) -> EarlierXid | None:

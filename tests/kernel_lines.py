@@ -255,6 +255,11 @@ UNJUDGED: tuple[Lines, ...] = (
     ("Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7",),
     (f"pci {NOWHERE}: BAR 1: no space for [mem size 0x2000000000 64bit pref]",),
     (f"pci {NOWHERE}: BAR 1 [mem size 0x400000000 64bit pref]: can't assign; no space",),
+    # NVIDIA/open-gpu-kernel-modules issue 1187; it counts as Xid 8
+    ("NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7",),
+    (f"pci {NOWHERE}: [10de:2204] type 00 class 0x030000 PCIe Legacy Endpoint",),
+    (f"pci {NOWHERE}: BAR 1: assigned [mem 0x3800000000-0x3fffffffff 64bit pref]",),
+    (f"pci {NOWHERE}: BAR 1 [mem 0x3800000000-0x3fffffffff 64bit pref]: assigned",),
     (f"{_MLX5}Port module event: module 0, Cable plugged",),
     (f"{_MLX5}firmware version: 12.28.2006",),
     (f"{_MLX5}mlx5_health_try_recover:335:(pid 9): health recovery succeeded",),

@@ -154,8 +154,9 @@ class HostEvent(Record, nature="event"):
     the slot, process, or reason of a panic or an unstable clock; empty where the line names none."""
     group: str
     """Of memory the controller (``mc1``), socket or module, of an array the disk that failed, of a port its slot, of a
-    BAR its number, of a controller what it says, of an oops the kernel module, of a crash the library; ``hardware`` of
-    a panic that hardware asked for, ``cgroup`` of a process that its own limit of memory ended."""
+    BAR its number, after ``GPU`` where the log names its device as NVIDIA's, of a controller what it says, of an oops
+    the kernel module, of a crash the library; ``hardware`` of a panic that hardware asked for, ``cgroup`` of a process
+    that its own limit of memory ended."""
     corrected: bool | None
     """Of memory and machine checks."""
     seconds: float

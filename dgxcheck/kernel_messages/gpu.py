@@ -78,6 +78,7 @@ SEVERAL_LINES = {
 }
 """How messages of several lines begin, and the lines that go on with them."""
 _SILENT, _LOST, _TO_RESET = (119, ""), (79, ""), (154, "to 0x1 (GPU Reset Required)")
+_LOCKED = 8, ""
 _NUMBERED = r"NVRM: (?:GPU(?P<gpu>\d{1,2}) )?"
 _ASSERTS = rf"{_NUMBERED}nv\w{{1,40}}: .{{1,40}}"
 _CALL = r"(?:SendMessage|RecvPoll) failed with status 0x0{6}"
@@ -86,13 +87,15 @@ _UNNUMBERED: Mapping[Form, tuple[int, str]] = {
     Form("NVRM: GPU", r"(?P<gpu>\d{1,2}) _kgspRpcRecvPoll: GSP RM heartbeat timed out"): _SILENT,
     Form("NVRM: _kgspRpcRecvPoll: GSP RM heartbeat timed out"): _SILENT,
     Form("NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out"): _SILENT,
+    Form("RC watchdog: GPU is probably locked!", before=rf"{_NUMBERED}krcWatchdog\w{{0,20}}: "): _LOCKED,
     Form("GPU lost from the bus [NV_ERR_GPU_IS_LOST]", before=_ASSERTS): _LOST,
     Form("Reset required [NV_ERR_RESET_REQUIRED]", before=_ASSERTS): _TO_RESET,
     Form("_issueRpcAndWait: rpc", f"{_CALL}0f ", before=_NUMBERED): _LOST,
     Form("_issueRpcAndWait: rpc", f"{_CALL}62 ", before=_NUMBERED): _TO_RESET,
     Form("error notifier set to ", r"(?P<number>\d{1,3}) for ch ", before=_TEGRA): (0, ""),
 }
-"""Beside an Xid, or without it, and as which it counts: the heartbeat of the GPU's system processor stopped; a call was
+"""Beside an Xid, or without it, and as which it counts: the heartbeat of the GPU's system processor stopped; its
+watchdog got no answer (https://github.com/NVIDIA/open-gpu-kernel-modules/issues/1187); a call was
 refused because the GPU is lost (https://github.com/NVIDIA/open-gpu-kernel-modules/issues/688), or until it is reset
 (https://github.com/scitix/sichek/issues/51; the codes: nvstatuscodes.h). The notifiers of the driver of a Tegra's GPU
 have the numbers of Xids (nvgpu, include/uapi/linux/nvgpu.h: NVGPU_CHANNEL_FIFO_ERROR_MMU_ERR_FLT 31).

@@ -42,6 +42,11 @@ _NO_BAR = (
     Form(": no space for [mem size ", before=rf"{DEVICE}BAR (?P<bar>[0-5])"),
     Form("]: can't assign; no space", before=rf"{DEVICE}BAR (?P<bar>[0-5]) \[mem size [^\]]{{1,60}}"),
 )
+_HAS_BAR = (
+    Form(": assigned [mem 0x", before=rf"{DEVICE}BAR (?P<bar>[0-5])"),
+    Form("]: assigned", before=rf"{DEVICE}BAR (?P<bar>[0-5]) \[mem 0x[^\]]{{1,60}}"),
+)
+_NVIDIA_GPU = Form("[10de:", r"[0-9a-f]{4}\] type 0\d class 0x03", before=DEVICE)
 _SHORT = r"(?P<at>(?:[0-9a-f]{4}:)?(?:0x)?[0-9a-f]{2}:(?:0x)?[0-9a-f]{2}\.[0-7])"
 _SMMU = r"arm-smmu-v3 [\w.:-]{1,60}: "
 _IOMMU: tuple[tuple[Form, IommuRefusal], ...] = (
@@ -152,8 +157,23 @@ def without_bar(message: str) -> tuple[str, str] | None:
 
     BARs of memory alone, and none of virtual functions: many a machine has no room for those, and needs none.
     """
-    match = first_match(_NO_BAR, message)
+    return _bar(_NO_BAR, message)
+
+
+def with_bar(message: str) -> tuple[str, str] | None:
+    """``pci 0000:06:00.0: BAR 1 [mem 0x3800000000-0x3fffffffff 64bit pref]: assigned``, at a further attempt."""
+    return _bar(_HAS_BAR, message)
+
+
+def _bar(forms: tuple[Form, ...], message: str) -> tuple[str, str] | None:
+    match = first_match(forms, message)
     return (match["bdf"], match["bar"]) if match is not None and is_bdf(match["bdf"]) else None
+
+
+def nvidia_gpu(message: str) -> str | None:
+    """``pci 0000:06:00.0: [10de:2204] type 00 class 0x030000``, as the kernel finds it: the bdf."""
+    match = _NVIDIA_GPU.match(message)
+    return match["bdf"] if match is not None else None
 
 
 def iommu_faults(lines: Lines) -> list[IommuFault]:

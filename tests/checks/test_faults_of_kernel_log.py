@@ -78,6 +78,19 @@ def test_a_bar_without_a_place_counts_for_a_gpu_that_nvml_does_not_list(text: st
     assert bad.judgement.fault is Fault.BAR1_SMALL
 
 
+def test_a_bar_without_a_place_counts_where_the_log_alone_knows_the_gpu() -> None:
+    """https://github.com/HeyMeco/Rockchip-pcie-devices/issues/2"""
+    machine = box("dgx-1-v100")
+    found = f"pci {NOWHERE}: [10de:2204] type 00 class 0x030000 PCIe Legacy Endpoint"
+    refused = f"pci {NOWHERE}: BAR 1 [mem size 0x10000000 64bit pref]: can't assign; no space"
+    (bad,) = bad_findings(with_log(machine, (found, refused)), "kernel.gpu-start")
+    assert (bad.judgement.fault, bad.blames[0].kind, bad.blames[0].part) == (Fault.BAR1_SMALL, "gpu", "BAR1")
+    assert not bad_findings(with_log(machine, (found.replace("10de", "1a03"), refused)), "kernel.gpu-start")
+    for given in ("BAR 1 [mem 0x3800000000-0x380fffffff 64bit pref]: assigned", "BAR 1: assigned [mem 0x38000000]"):
+        lines = (found, refused, f"pci {NOWHERE}: {given}")
+        assert not bad_findings(with_log(machine, lines), "kernel.gpu-start")
+
+
 def test_a_gpu_that_another_driver_was_given_is_no_fault() -> None:
     machine = box("dgx-1-v100")
     lines = ("NVRM: The NVIDIA probe routine was not called for 1 device(s).",)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.driver.loaded import bound
-from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
@@ -165,7 +164,7 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
     now = [event for event in all_times if not event.past]
     no_bar = [event for event in events_of(log, "no BAR") if event.part == bdf and not event.past]
     listed = (now or no_bar) and gpu is not None and gpu.index is not None and not _silent(box, gpu)
-    if not now and (listed or not no_bar or gpu is None):
+    if not now and (listed or not no_bar or (gpu is None and not any(event.group[:3] == "GPU" for event in no_bar))):
         before = f"the driver could not start it before it was last loaded{reach(log)}"
         return Judgement(Status.PASS, before) if all_times else None
     reason = _reason(now) if now else _REASONS["bars"]
@@ -177,8 +176,9 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
         message = f"the driver could not start it at first{reason.text}; NVML lists it now{reach(log)}"
         remedy = _POWER if reason.fault is Fault.GPU_UNPOWERED else _LATE
         return judged(Fault.GPU_STARTED_LATE, message, evidence=lines(log, now), warns=True, remedy=remedy)
-    message = f"the driver could not start it{reason.text}{reach(log)}"
-    return judged(reason.fault, message, evidence=lines(log, now or no_bar), fails=True, remedy=reason.remedy)
+    what = f"the driver could not start it{reason.text}" if now else "the kernel found no room for a BAR of it"
+    found = lines(log, now or no_bar)
+    return judged(reason.fault, f"{what}{reach(log)}", evidence=found, fails=True, remedy=reason.remedy)
 
 
 def _reason(events: Sequence[NotStarted]) -> _Reason:
@@ -229,8 +229,11 @@ _OTHER_STACK = (
     " driver: dkms status), then modprobe nvidia_peermem",
 )
 _PER_GPU = per_device(
-    _start, lambda log: [event.bdf for event in log.not_started if event.bdf is not None], "no failed start logged"
-)
+    _start,
+    lambda log: [*(event.bdf for event in log.not_started if event.bdf is not None),
+                 *(event.part for event in events_of(log, "no BAR"))],
+    "no failed start logged",
+)  # fmt: skip
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -241,7 +244,7 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     elif at.kind == "host":
         yield host_part("start of a GPU")
     elif judgement.fault is Fault.BAR1_SMALL:
-        yield component_of(box, at, "BAR1")
+        yield from (replace(gpu, part="BAR1") for gpu in gpu_itself(box, at, judgement))
     else:
         if judgement.fault is Fault.GPU_REFUSED:
             yield DRIVER
