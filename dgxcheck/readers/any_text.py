@@ -7,6 +7,7 @@ from functools import partial
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.input_file import CpuTime
 from dgxcheck.readers.benchmarks import (
     cuda_samples,
@@ -88,8 +89,9 @@ _MACHINE: Mapping[Reader, Signs] = {
     own_records.read_smart: ("smart log for", "smartctl ", "=== start of "),
     own_records.read_ras: ("errors", "error(s)", "label"),
     schedulers.read_slurm: ("nodelist", "reason=", "with reason:", "reason set to:", "gres.conf file"),
-    schedulers.read_health_events: ("checkname", '"component"', " detected on ", "xidcriticalerror: ", "gpu_is_lost"),
-    schedulers.read_kubernetes: ("true ", "false ", "unknown ", "warning ", "allocatable:", "errorcode:"),
+    schedulers.read_health_events: ("checkname", '"component"', " detected on ", "xidcriticalerror: ", "gpu_is_lost",
+                                    "marked unhealthy"),
+    schedulers.read_kubernetes: ("true ", "false ", "unknown ", "warning ", "allocatable", "errorcode:"),
     cuda.read_collect_env: ("collecting environment information", "pytorch version"),
     services.read_nvsm: ("...", "overall system status", "the system has", "/systems/", "/chassis/"),
     health_checks.read_field_diagnostic: ("diag", "nvqual", "mods"),
@@ -101,6 +103,7 @@ _NETWORK: Mapping[Reader, Signs] = {
     hcas.read_ibstatus: ("infiniband device",),
     hcas.read_ibv_devinfo: ("hca_id", "guid"),
     counters.read_link: ("physical_state",),
+    counters.read_files: (f"{INFINIBAND}/",),
     hcas.read_ibdev2netdev: ("==>",),
     adapters.read_mlxlink: ("operational info",),
     adapters.read_mst: ("(rev:",),

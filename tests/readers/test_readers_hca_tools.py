@@ -69,6 +69,19 @@ def test_counters_of_every_port() -> None:
     assert counters.read_statistic(("link mlx5_0/1 state ACTIVE physical_state LINK_UP",)) == ()
 
 
+def test_files_of_ports_as_grep_shows_them() -> None:
+    """https://github.com/bytedance/byteps/issues/179"""
+    base = "/sys/class/infiniband/mlx5_0/ports/1"
+    text = f"{base}/hw_counters/lifespan:12\n{base}/hw_counters/packet_seq_err:401733\n{base}/state:4: ACTIVE\n"
+    found = one(counters.read_files, text)
+    assert unread([found], text) == []
+    assert found.facts[f"text {base}/hw_counters/packet_seq_err"] == "401733\n"
+    assert found.facts[f"text {base}/state"] == "4: ACTIVE\n"
+    assert found.facts[f"names {base}/hw_counters"] == ["lifespan", "packet_seq_err"]
+    note = reports(text, counters.read_files)["mlx5_0/1 files-of-ports-counters"]
+    assert (note["outcome"], note["text"][:21]) == ("note", "packet_seq_err 401733")
+
+
 def test_a_port_that_timed_out_more_than_the_others(tmp_path: Path) -> None:
     assert faults(STATISTIC.format(0), tmp_path) == []
     assert faults(STATISTIC.format(90_000_000), tmp_path) == [("mlx5_0/1", "transport-errors")]

@@ -149,6 +149,20 @@ def test_reasons_in_the_logs_of_slurm(line: str, node: str) -> None:
 def test_gpus_that_kubernetes_offers(count: int, outcome: object) -> None:
     text = f"Capacity:\n  cpu:  96\n  nvidia.com/gpu:  8\nAllocatable:\n  cpu:  95\n  nvidia.com/gpu:  {count}\n"
     assert found(one(schedulers.read_kubernetes, text)).get("host Kubernetes-allocatable") == outcome
+    requested = f"{text}Allocated resources:\n  nvidia.com/gpu  1  1\n"
+    assert found(one(schedulers.read_kubernetes, requested)).get("host Kubernetes-allocatable") == outcome
+    node = 'allocatable:\n  nvidia.com/gpu: "{}"\ncapacity:\n  nvidia.com/gpu: "{}"\n'
+    nodes = node.format(count, 8) + node.format(4, 4)  # https://github.com/NVIDIA/k8s-device-plugin/issues/58
+    assert found(one(schedulers.read_kubernetes, nodes)).get("host Kubernetes-allocatable") == outcome
+
+
+def test_a_gpu_that_the_device_plugin_offers_no_more() -> None:
+    """https://github.com/NVIDIA/k8s-device-plugin/issues/189"""
+    uuid = "GPU-7540a9b3-eeb9-1214-1526-f93c9ea826a8"
+    text = f"2020/08/10 19:09:42 'nvidia.com/gpu' device marked unhealthy: {uuid}"
+    assert found(one(schedulers.read_health_events, text)) == {
+        "host health-monitor-offered": ("warn", "gpus-not-offered", 1)
+    }
 
 
 def test_a_condition_of_gke_and_a_line_of_gpud_name_the_xid() -> None:

@@ -31,12 +31,10 @@ def _retired(box: Box, ecc: GpuEcc) -> Judgement:
     ecc = latest(box, ecc)
     pages = (ecc.retired_single_bit, ecc.retired_double_bit)
     single, double = numbers = [0 if isinstance(retired, Missing) else len(retired) for retired in pages]
-    waiting = ecc.retirement_pending is True  # such a page takes its place in the table, too
-    count = single + double + waiting
+    count = single + double  # those that wait to be retired among them: nvml.h, nvmlDeviceGetRetiredPages
     most, watch, growing = (box.settings.limit(f"ecc.retired-pages-{word}") for word in ("fail", "warn", "double"))
     evidence = tuple(answered(each, "nvmlDeviceGetRetiredPages", ecc.bdf, cause) for cause, each in enumerate(numbers))
-    causes = f"{single} for single-bit, {double} for double-bit errors{', 1 pending' if waiting else ''}"
-    message = f"{counted(count, 'retired page')} ({causes})"
+    message = f"{counted(count, 'retired page')} ({single} for single-bit, {double} for double-bit errors)"
     judgement = Judgement(Status.PASS, message, count, most, "pages", evidence)
     if count >= most:
         return replace(judgement, status=Status.FAIL, fault=Fault.PAGES_EXHAUSTED)

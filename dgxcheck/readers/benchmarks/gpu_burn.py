@@ -114,6 +114,10 @@ def _judged(gpus: dict[int, _Gpu], why: str) -> Reports:
         reports.add(HOST, "run", "fail" if error.fault else "unknown", error.fault, text)
         return reports
     computed = any(one.done for one in gpus.values())
+    if len(gpus) > 1 and not computed and all(one.died and not one.errors for one in gpus.values()):
+        text = f"its process ended on every GPU before anything was computed{because}: see the kernel log"
+        reports.add(HOST, "run", "unknown", None, text)
+        return reports
     for index, one in sorted(gpus.items()):
         subject = f"GPU{index}"
         if one.errors:

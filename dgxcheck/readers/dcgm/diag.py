@@ -23,7 +23,8 @@ _FORMS = (
     (Fault.DIMM_ERRORS, r"\bDIMM|(?:\b|_)EDAC\b"),
     (Fault.GPU_LOST, r"fell(?:en)? off the bus|GPU[ _]is[ _]lost|not be detected|unable to communicate"),
     (Fault.GPUS_NOT_OFFERED,
-     r"gres/gpu count (?:reported lower|too low)|of \d{1,3} GPUs are allocatable|can't stat gres\.conf file"),
+     r"gres/gpu count (?:reported lower|too low)|of \d{1,3} GPUs are allocatable|can't stat gres\.conf file"
+     r"|device marked unhealthy"),
     (Fault.FILE_SYSTEM, r"shutting down file ?system|file ?system is read-?only"),
     (Fault.REMAP_FAILED, r"row remap\w* (?:has )?fail|failed to remap"),
     (Fault.REMAP_PENDING, r"(?:row remap\w*|remapp\w*)[\w ]{0,24}pending|pending row remap"),
@@ -39,7 +40,7 @@ _FORMS = (
     (Fault.NVLINK_ERRORS, r"NV_?Link.{0,80}error|error.{0,40}NV_?Link"),
     (Fault.FABRIC_MANAGER_DOWN, r"fabric ?manager"),
     (Fault.PCIE_REPLAYS, r"PCIe? replay"),
-    (Fault.LINK_DEGRADED, r"PCIe.{0,40}(?:generation|link (?:width|speed))"),
+    (Fault.LINK_DEGRADED, r"\bPCIe?\b.{0,40}(?:\bgeneration|link (?:width|speed))"),
     (Fault.POWER_VIOLATION, r"power violation|power brake"),
     (Fault.INFOROM, r"inforom"),
     (Fault.PERSISTENCE_OFF, r"persistence mode"),

@@ -63,13 +63,15 @@ _CODE = LazyPattern(r"(?:.{0,300} )?ErrorCode:(?P<said>(?P<code>[A-Z]\w{3,60}) .
 _XID = LazyPattern(r"\bX[Ii][Dd](?:[ :=_#]{0,3}|\w{0,20} is True \(\{\"| \([\w:. ]{7,40}\): )(?P<number>\d{1,3})\b")
 """The second form is that of GKE, ``XidCriticalError`` with the reason ``{"48":true}``, the third the driver's."""
 _AT = LazyPattern(r"\bPCI:(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b", "PCI:")
-_RESOURCES = LazyPattern(r"(?P<which>Capacity|Allocatable):", "Capacity:", "Allocatable:")
-_COUNT = LazyPattern(r"nvidia\.com/gpu:? {1,60}(?P<count>\d{1,3})\b.*", "nvidia.com/gpu")
+_RESOURCES = LazyPattern(r"\"?(?P<which>[Cc]apacity|[Aa]llocatable)\"?: ?\{?")
+_COUNT = LazyPattern(r"\"?nvidia\.com/gpu\"?:? {1,60}\"?(?P<count>\d{1,3})\b.*", "nvidia.com/gpu")
+"""Of ``kubectl describe node``, and of ``kubectl get node`` as YAML or JSON, which begins with what is allocatable."""
 _DETECTED = LazyPattern(
     r"(?:.{0,200} )?XID (?P<number>\d{1,3})(?:\.\d{1,3})? ?\(.{1,80}?\).{0,120} detected on (?:GPU )?"
     r"(?:PCI:)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\b.*"
     r"|.{0,200}XidCriticalError: Xid=\d{1,3} on Device=GPU-[0-9a-f-]{36}.{0,80}"
     r"|.{0,200} for GPU-[0-9a-f-]{36}: .{0,200}ERROR_GPU_IS_LOST"
+    r"|.{0,200}(?P<unhealthy>'nvidia\.com/[\w.-]{1,60}' device marked unhealthy: GPU-[0-9a-f-]{36}).{0,80}"
 )
 """As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin; what go-nvml
 answers of a GPU that is lost."""
@@ -152,13 +154,15 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
     for number, line in enumerate(lines):
         text = line.strip()
         if resources := _RESOURCES.fullmatch(text):
-            which = resources["which"]
+            which = resources["which"].capitalize()
         elif which and (gpus := _COUNT.fullmatch(text)):
             counts[which] = int(gpus["count"])
             some, every = counts.get("Allocatable", 0), counts.get("Capacity", 0)
-            short = which == "Allocatable" and some < every
+            short = len(counts) > 1 and some < every
             yield Said("", (number,), "allocatable",
                        f"{some} of {every} GPUs are allocatable: {_HELD_BACK}" if short else "")  # fmt: skip
+            if len(counts) > 1:  # what follows is of another node, or what pods ask for
+                counts, which = {}, ""
         elif condition := _CONDITION.fullmatch(text):
             name, status = condition["type"], condition["status"]
             good = status == _USUAL.get(name, "False")
@@ -227,7 +231,10 @@ def _of_lines(lines: tuple[str, ...]) -> Iterator[Said]:
     again = any(_OF_DRIVER in line for line in lines)
     for number, line in enumerate(lines):
         text = line.strip()
-        if detected := _DETECTED.fullmatch(text):
+        detected = _DETECTED.fullmatch(text)
+        if detected and detected["unhealthy"]:
+            yield Said("", (number,), "offered", detected["unhealthy"])
+        elif detected:
             gpu = as_bdf(f"{detected['bdf']}.0") if detected["bdf"] else nameless(0)
             yield Said("", (number,), "xid", "" if again else text, gpu=gpu or "")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from dgxcheck.facts.infiniband import counter_row
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
@@ -64,10 +65,43 @@ def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         counters = {match["name"]: integer(match["count"], MOST) for match in _STATISTIC_COUNTER.finditer(row["rest"])}
         base = f"{INFINIBAND}/{row['device']}/ports/{int(row['port'])}/hw_counters"
         part.found[f"names {base}"] = [*sorted(counters)]
-        part.found |= {f"text {base}/{name}": f"{count}\n" for name, count in counters.items() if count is not None}
+        counted = {name: count for name, count in counters.items() if count is not None}
+        part.found |= {f"text {base}/{name}": f"{count}\n" for name, count in counted.items()}
+        _totals(part, f"{row['device']}/{int(row['port'])}", counted)
         ports.setdefault(row["device"], []).append(int(row["port"]))
         part.lines.add(number)
     return part.imported(listed(ports)) if ports else ()
+
+
+FILES_TOOL = "files of ports"
+_FILE = LazyPattern(
+    rf"(?P<path>{INFINIBAND}/(?P<device>{NAME})/ports/(?P<port>\d{{1,3}})/(?P<name>(?:(?:hw_)?counters/)?\w{{1,60}}))"
+    r"(?::|: |=| {1,40})(?P<text>\S.{0,80}?)",
+    f"{INFINIBAND}/",
+    flags=re.ASCII,
+)
+
+
+def read_files(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The files of ports themselves, as ``grep . /sys/class/infiniband/*/ports/*/counters/*`` shows them."""
+    part = ToolPart(FILES_TOOL)
+    ports: dict[str, list[int]] = {}
+    names: dict[str, list[Json]] = {}
+    counted: dict[str, dict[str, int]] = {}
+    for number, text in numbered(lines):
+        if (file := _FILE.fullmatch(text)) is None:
+            continue
+        part.found[f"text {file['path']}"] = f"{file['text']}\n"
+        ports.setdefault(file["device"], []).append(int(file["port"]))
+        folder, _, name = file["path"].rpartition("/")
+        if folder.endswith("counters"):
+            names.setdefault(f"names {folder}", []).append(name)
+            if (count := integer(file["text"], MOST)) is not None:
+                counted.setdefault(f"{file['device']}/{int(file['port'])}", {})[name] = count
+        part.lines.add(number)
+    for port, counters in counted.items():
+        _totals(part, port, counters)
+    return part.imported(listed(ports) | {key: [*sorted(map(str, each))] for key, each in names.items()})
 
 
 PORT_COUNTERS_TOOL = "perfquery"
@@ -211,6 +245,14 @@ def files_of(facts: Mapping[str, Json]) -> dict[str, Json]:
             files[f"names {paths[0]}/counters"] = [*sorted(counters)]
             files |= {f"text {paths[0]}/counters/{name}": f"{count}\n" for name, count in counters.items()}
     return files
+
+
+def _totals(reports: Reports, port: str, counters: Mapping[str, int]) -> None:
+    """A note: totals of an unknown time are no growth."""
+    events = [f"{name} {count}" for name, count in counters.items() if count and "any" not in counter_row(name).more]
+    if events:
+        reports.add(port, "counters", "note", None, f"{', '.join(events)} in all; read them again in an hour: growth is"
+                    " what counts")  # fmt: skip
 
 
 def _note(reports: Reports, where: str, node: str, counters: dict[str, int]) -> None:
