@@ -71,7 +71,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     lspci.read_text: (*(f".{function} " for function in range(8)), "-[", "lnkcap", "lnksta"),
     dmidecode.read_dmidecode: ("bios information", "system information", "base board information", "memory device"),
     system.read_driver_version: ("nvrm version",),
-    system.read_tegra: ("(release), revision:",),
+    system.read_tegra: ("(release), revision:", " gr3d_freq "),
     system.read_modules: (
         "module", " live", "loading", "nvidia", "nv_peer_mem", "gdrdrv", "nouveau", "mlx", "ib_", "rdma_", "knem",
         "xpmem",
@@ -120,7 +120,8 @@ _NETWORK: Mapping[Reader, Signs] = {
 _NCCL: Mapping[Reader, Signs] = {
     topology_xml.read_topology_xml: ("<pci",),
     log.read_log: ("nccl", "got completion"),
-    programs.read_programs: ("nccl", "watchdog", "eartbeat", "last error", ": test ", "dump signal", "backenderror"),
+    programs.read_programs: ("nccl", "watchdog", "eartbeat", "last error", ": test ", "dump signal", "backenderror",
+                             "nvlink sharp"),
     programs.read_ras: ("incomplete", "dead", "error", "mismatch", "timeout", "ok"),
 }
 _LOGS: Mapping[Reader, Signs] = {

@@ -57,7 +57,13 @@ def test_gpus_that_are_named_are_no_inventory(text: str, tmp_path: Path) -> None
     assert not judged.causes or "slot" not in {cause.component.kind for cause in judged.causes}
 
 
-@pytest.mark.parametrize("text", [RULE + HEAD + TABLE + RULE, RELEASE], ids=["nvidia-smi", "release file"])
+TEGRASTATS = "04-28-2025 08:28:01 RAM 3679/15388MB (lfb 61x4MB) CPU [2%@729] GR3D_FREQ 0%@[305] NVDEC off"
+"""https://github.com/henrygd/beszel/issues/286"""
+
+
+@pytest.mark.parametrize(
+    "text", [RULE + HEAD + TABLE + RULE, RELEASE, TEGRASTATS], ids=["nvidia-smi", "release file", "tegrastats"]
+)
 def test_jetson_is_refused_by_name(text: str, tmp_path: Path) -> None:
     path = written(tmp_path, text)
     for judge in (assess, examine):

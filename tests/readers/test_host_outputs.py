@@ -154,6 +154,12 @@ def test_a_gpu_without_a_handle(words: str) -> None:
     assert one(table.read_failure, words).facts == {"stated no-handle 0000:0f:00.0": "Unknown Error"}
 
 
+def test_a_gpu_that_nvdebugdump_does_not_open() -> None:
+    """https://github.com/jamesstringer90/Easy-GPU-PV/issues/276"""
+    (fact,) = one(table.read_failure, "FAILED to get details on GPU (0x1): Unknown Error").facts.items()
+    assert (fact[0].split()[:2], fact[1]) == (["stated", "no-handle"], "Unknown Error")
+
+
 def test_error_counters() -> None:
     text = "GPU 0: Tesla (UUID: GPU-1)\n\t Link 3: Replay Errors: 7\n\t Link 3: CRC Errors: 2\n"
     facts = one(nvlink.read_errors, text).facts

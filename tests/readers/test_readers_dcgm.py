@@ -84,6 +84,8 @@ BUSY = "CUDA-capable device(s) is/are busy or unavailable"
     [
         (BUSY, "unknown", ""), ("could not allocate memory on the GPU", "unknown", ""),
         ("the GPU is in exclusive process mode", "unknown", ""),
+        ("is running at PCI link width 8X, which is below the minimum allowed link width of 16", "fail",
+         "link-degraded"),
         ("uncorrectable memory errors were found", "fail", "ecc-uncorrected"), ("it failed", "fail", "test-failed"),
     ],
 )  # fmt: skip

@@ -105,6 +105,13 @@ GPU #{0}:  {1} Gflops/s (min: 50000.00, max: 52000.00, dev: 51000.00)
 """
 
 
+def test_a_burn_of_which_every_process_ended_blames_no_gpu() -> None:
+    """https://github.com/wilicc/gpu-burn/issues/69"""
+    errors = "-533715488  (DIED!)- 1278531568  (DIED!)"
+    text = f"30.0%  proc'd: -1 (0 Gflop/s) - -1 (0 Gflop/s)   errors: {errors}  temps: 30 C - 30 C "
+    assert reports(text, gpu_burn.read_burn) == {"host": ("unknown", "")}
+
+
 def test_gpu_fryer() -> None:
     rows = [(0, 51000, "false", "false"), (1, 51100, "true", "false"), (2, 30000, "false", "false"),
             (3, 51000, "false", "true"), (4, 50900, "false", "false")]  # fmt: skip

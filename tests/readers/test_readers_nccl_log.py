@@ -193,7 +193,7 @@ def test_how_data_moves(lines: list[str], wanted: dict[str, str]) -> None:
         ("socketPollConnect: Connect to 10.0.0.4<56849> returned 113(No route to host) errno 115(Operation now in"
          " progress)", "host NCCL-socket", "no-connection"),
         ("Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'x'",
-         "GPU3 NCCL-nvls", "fabric-failed"),
+         "host NCCL-nvls", "fabric-manager-error"),
         ("Error : something new", "host NCCL-warning", "tool-error"),
     ],
 )  # fmt: skip

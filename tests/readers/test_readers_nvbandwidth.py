@@ -300,6 +300,22 @@ def test_json_that_is_none_says_nothing(text: str) -> None:
     assert nvbandwidth.read_json((text,)) == ()
 
 
+def test_a_test_between_hosts_that_broke_off() -> None:
+    """https://github.com/NVIDIA/nvbandwidth/issues/39"""
+    text = (
+        "nvbandwidth Version: v0.8\nMPI version: Open MPI v4.1.7rc1\n"
+        "Process 0 (worker-0): device 0: NVIDIA H200 (00000000:8f:00)\n"
+        "Running multinode_device_to_device_memcpy_read_ce.\n"
+        "[CUDA_ERROR_NOT_PERMITTED] operation not permitted in expression cuMemCreate(&handle, size, &prop, 0 ) on x\n"
+    )
+    found = one(nvbandwidth.read_text, text)
+    assert unread([found], text) == []
+    assert member(found, "device 0", "bdf") == "0000:8f:00.0"
+    (told,) = [fact for key, fact in found.facts.items() if key.startswith("stated report host")]
+    assert isinstance(told, dict)
+    assert (told["outcome"], "CUDA_ERROR_NOT_PERMITTED" in str(told["text"])) == ("unknown", True)
+
+
 def test_json_numbers_beyond_reason_are_no_facts() -> None:
     text = JSON.replace('"26.0312"', '"1e999"').replace('"25.94"', '"NaN"').replace('"270.01"', "270.01")
     found = values(one(nvbandwidth.read_json, text))

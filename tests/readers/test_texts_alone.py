@@ -66,6 +66,22 @@ def test_a_driver_that_nvidia_smi_cannot_reach_is_to_blame(tmp_path: Path, capsy
     assert "gpu.count" not in [found["check"] for found in document["findings"] if found["status"] == "unknown"]
 
 
+def test_multicast_that_nvlinks_refuse_is_looked_at_before_anything_is_restarted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """https://github.com/pytorch/ci-infra/pull/541: without what NCCL puts before its lines."""
+    file = tmp_path / "job.txt"
+    file.write_text(
+        "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152:\n"
+        "CUDA error 401 'the operation cannot be performed in the present state'.\n"
+        "This is usually caused by a system or configuration error in the Fabric Manager or NVSwitches.\n"
+    )
+    assert main(["health", "--from", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].endswith("-> systemctl status nvidia-fabricmanager")
+    assert "not recognised" not in out
+
+
 def test_a_gpu_alone_that_waits_for_the_fabric_waits_for_its_manager(tmp_path: Path) -> None:
     """https://github.com/siderolabs/extensions/pull/717: without NVLSM it stays so; no reset helps."""
     file = tmp_path / "smi.txt"

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.wording import against, counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.diagnosis.action import Action, Code, first_remedy
@@ -236,10 +236,13 @@ def _named(name: str, bdf: str | None = None, beside: str = "", kind: str = "gpu
 
 
 def _action(cause: Cause) -> Action:
-    """What to do first; of Fabric Manager, which everybody looks at before it is restarted, the restart."""
+    """What to do first; of a Fabric Manager that failed, which everybody looks at before it is restarted, the restart.
+
+    After a warning programs may run over the fabric, which a restart can abort: there the look comes first.
+    """
     action = first_remedy(cause.actions)
     restart = next((each for each in cause.actions if each.step == "restart-service" and each.commands), None)
-    looks = action.step == "inspect" and cause.component == FABRIC_MANAGER
+    looks = action.step == "inspect" and cause.component == FABRIC_MANAGER and cause.severity is Status.FAIL
     return restart if looks and restart is not None else action
 
 

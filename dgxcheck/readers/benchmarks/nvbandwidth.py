@@ -22,7 +22,7 @@ from dgxcheck.readers.benchmarks.nvbandwidth_tests import (
 from dgxcheck.readers.benchmarks.p2p_bandwidth_latency import Matrix, indexes, rows, two_places
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.formats import documents
-from dgxcheck.readers.model import Imported
+from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import MOST_GPUS, bare, bounded, integer, number
 
 VERSION = LazyPattern(r"nvbandwidth Version: (v?[0-9.]{1,20})", "nvbandwidth Version:")
@@ -41,7 +41,7 @@ CHATTER = LazyPattern(
     r"|CUDA (?:Runtime|Driver) Version: .*|Driver Version: .*|Waived:.*"
     r"|NOTE: The reported results may not reflect .*|NOTE: This tool reports current measured bandwidth .*"
     r"|Performance can vary with software drivers.*|Additional system-specific tuning may be required.*"
-    r"|NOTE: You have chosen a buffer size .*"
+    r"|NOTE: You have chosen a buffer size .*|MPI version: .*"
 )
 
 
@@ -60,6 +60,8 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
     tool = f"nvbandwidth {match[1]}" if match else "nvbandwidth"
     tool_version = version(match[1]) if match else None
     facts: list[tuple[str, Json]] = []
+    other = Reports("nvbandwidth")
+    """Results of tests between hosts, which have no figure here."""
     understood = {start} if match else set[int]()
     name, broke, begun = "", False, False
     for at in range(start, end):
@@ -83,6 +85,8 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
             broke = True
         elif (broken := BROKEN.fullmatch(line)) and running is not None:
             facts += without_result(running, "failed", broken[1] or "ERROR", broken[2] or broken[3], tool, at)
+        elif broken and name and match:
+            other.add(HOST, "run", "unknown", None, f"{name}: {broken[1] or 'ERROR'}: {broken[2] or broken[3]}")
         elif device_facts := device(line, tool, at, match is not None and not begun):
             facts += device_facts
             if len(bare(lines[at - 1]).split()) == 1 and at > start:
@@ -90,7 +94,7 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
         elif not (CHATTER.fullmatch(line) or (broke and AFTER_WRONG.fullmatch(line))):
             continue
         understood.add(at)
-    return Imported(tool=tool, facts=merge_runs(facts), understood=frozenset(understood))
+    return Imported(tool=tool, facts=merge_runs([*facts, *other.facts().items()]), understood=frozenset(understood))
 
 
 def _name_in_totals(lines: tuple[str, ...]) -> str:

@@ -100,7 +100,8 @@ def _engine(engine: str) -> str:
 
 MOST_NS = 1e9
 DEVICE = LazyPattern(
-    r"(?:Device )?(\d{1,3}): (.{1,100}) \(([0-9a-f]{8}):([0-9a-f]{2}):([0-9a-f]{2})\)(?:: \(.{0,255}\))?",
+    r"(?:Process \d{1,6} \(.{1,255}\): device |Device )?(\d{1,3}): (.{1,100})"
+    r" \(([0-9a-f]{8}):([0-9a-f]{2}):([0-9a-f]{2})\)(?:: \(.{0,255}\))?",
     flags=re.ASCII,
 )
 NAME_ALONE = LazyPattern(r"Device (\d{1,3}): (.{1,100})", "Device ", flags=re.ASCII)

@@ -180,11 +180,16 @@ def read_driver_version(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 TEGRA_FILE = "/etc/nv_tegra_release"
-_TEGRA = LazyPattern(r"# R\d{1,3} \(release\), REVISION: [\d.]{1,12}(?:, .{0,200})?", "(release), REVISION:")
+_TEGRA = LazyPattern(
+    r"# R\d{1,3} \(release\), REVISION: [\d.]{1,12}(?:, .{0,200})?"
+    r"|.{0,24}RAM \d{1,7}/\d{1,7}MB .{1,400} GR3D_FREQ .{1,600}",
+    "(release), REVISION:", " GR3D_FREQ ",
+)
+"""The file, and what tegrastats prints."""
 
 
 def read_tegra(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """The release of the system of a Jetson."""
+    """The release of the system of a Jetson; of tegrastats no more than that it is one."""
     found = {number: text for number, text in numbered(lines) if _TEGRA.fullmatch(text)}
     facts: dict[str, Json] = {f"text {TEGRA_FILE}": f"{text}\n" for text in found.values()}
     return (Imported(tool=TEGRA_FILE, facts=facts, understood=frozenset(found)),) if found else ()

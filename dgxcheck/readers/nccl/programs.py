@@ -48,8 +48,11 @@ _ERROR = LazyPattern(
 _TEST = LazyPattern(
     r".{0,120}?: Test (?P<kind>NCCL|CUDA) failure \S{1,80}:\d{1,6} '(?P<text>[^']{1,200})'.{0,200}", "failure"
 )
+_MULTICAST = LazyPattern(r"Failed to bind NVLink SHARP \(NVLS\) Multicast memory of size \d{1,15} ?:.{0,200}", "NVLS")
+"""The first line of a message of several, without what NCCL puts before it."""
 _PROGRAMS_CHATTER = LazyPattern(
-    r".{0,160}(?:ProcessGroupNCCL\.cpp:\d{1,6}\]|TORCH_NCCL_\w{3,60}|NCCL_ASYNC_ERROR_HANDLING).{0,600}"
+    r"CUDA error 401 'the operation cannot .{1,60}|This is usually caused by a system or configuration error .{1,90}"
+    r"|.{0,160}(?:ProcessGroupNCCL\.cpp:\d{1,6}\]|TORCH_NCCL_\w{3,60}|NCCL_ASYNC_ERROR_HANDLING).{0,600}"
     r"|.{0,120}: Test failure \S{1,80}:\d{1,6}"
 )
 _KINDS: dict[str, tuple[str, Outcome, FaultKind, str]] = {
@@ -114,6 +117,8 @@ class _Job:
                 self.warnings.append(f"Cuda failure '{test['text']}'")
             else:
                 self._kinds[_WORDS.get(re.split(r" [(/]", test["text"])[0], "ncclInternalError")] += 1
+        elif _MULTICAST.fullmatch(line):
+            self.warnings.append(line)
         elif last := _LAST.fullmatch(line):
             if last["text"].strip():
                 self.warnings.append(last["text"])

@@ -181,8 +181,9 @@ _GPU = (
           "the NVIDIA driver's library and its kernel module do not match"),
     _host(r"MNNVL .{0,80}not working|Check the IMEX (?:channel )?configuration", "imex", "fail", Fault.TOOL_ERROR,
           "NVLinks between hosts (MNNVL) cannot be used: check nvidia-imex and its channels on all hosts"),
-    Form(LazyPattern(r"transport/nvls\.cc|NVLink SHARP", "NVLink SHARP", "transport/nvls.cc"),
-         "nvls", "warn", Fault.FABRIC_FAILED, "multicast memory of NVLink SHARP cannot be bound to this GPU"),
+    _host(r"transport/nvls\.cc|NVLink SHARP", "nvls", "warn", Fault.FABRIC_MANAGER_ERROR,
+          "multicast memory of NVLink SHARP cannot be bound: see whether nvidia-fabricmanager runs, and Fabric in"
+          " nvidia-smi -q"),
 )  # fmt: skip
 _ENVIRONMENT = (
     _program(r"Cuda failure (?:\d{1,4} )?'out of memory'|Failed to CUDA (?:host )?(?:m|c)?alloc", "memory-full",

@@ -53,6 +53,10 @@ _FORMS: Sequence[Form] = (
                     r"|Device \d{1,2} is connected to device .{1,80}",
          "The GPUs that have an", "is connected to device"),
          LazyPattern(r"(?:\d{1,2}(?:, ?|$)){1,64}|None"), instead="nvidia-smi topo -m"),
+    Form("nvidia-smi nvlink -info", LazyPattern(r"NVLE: \w{1,20}", "NVLE: "),
+         LazyPattern(r"Firmware Version:|(?:MSE|NETIR(?: \w{2,6})?): [\d:.]{1,24}"
+                    r"|GPU \d{1,2}: .{1,80}\(UUID: .{1,60}\)"),
+         instead="nvidia-smi nvlink -s"),
     Form("nvidia-smi nvlink -gt", LazyPattern(r"Link \d{1,2}: (?:Data|Raw|Payload) [TR]x: .{1,40}", "Link "), _NEVER),
 )  # fmt: skip
 
@@ -63,7 +67,8 @@ def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 SIGNS: Mapping[Reader, tuple[str, ...]] = {
-    table.read_failure: ("nvidia-smi", "initialize nvml", "no devices were found", "device handle", "is corrupted"),
+    table.read_failure: ("nvidia-smi", "initialize nvml", "no devices were found", "device handle", "is corrupted",
+                         "failed to get details on gpu"),
     topo.read_labels: ("gpu", "affinity", "numa"),
     topo.read_p2p: ("gpu", "affinity", "numa"),
     nvlink.read_nvlink: ("link ", "nvlink"),

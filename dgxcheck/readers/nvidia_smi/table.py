@@ -47,6 +47,10 @@ _HANDLE_BY_NUMBER = LazyPattern(
     r"(?P<why>[a-z]{2}[^:]{0,200}?)[\"*`]{0,4}",
     flags=re.IGNORECASE | re.ASCII,
 )
+_DEBUG_DUMP = LazyPattern(
+    r"FAILED to get details on GPU \(0x(?P<number>[0-9a-f]{1,2})\): (?P<why>\S.{0,100})", "FAILED to get details"
+)
+"""Of ``nvdebugdump -l``."""
 _QUOTED = LazyPattern(
     r"(?:[\"'`“](?P<said>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]"
     r"|[:：\u4e00-\u9fff] {0,2}(?P<last>Unable to [^\"'`“”]{20,200}?)\.?$)",
@@ -87,6 +91,8 @@ def _facts(text: str) -> dict[str, Json]:
         return {f"{NO_HANDLE} {as_bdf(match['bdf']) or match['bdf'].lower()}": match["why"]}
     if match := _HANDLE_BY_NUMBER.fullmatch(text):
         return {f"{NO_HANDLE} {unplaced(int(match['number']))}": match["why"]}
+    if match := _DEBUG_DUMP.fullmatch(text):
+        return {f"{NO_HANDLE} {unplaced(int(match['number'], 16))}": match["why"]}
     if (match := _INFOROM.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
         return {f"nvml nvmlDeviceGetInforomImageVersion {bdf}": _CORRUPTED, f"{WITHOUT_NUMBER} {bdf}": True}
     return {}
