@@ -41,7 +41,7 @@ _OFF = (
 """The kernel says the last of a device whose configuration space reads as ones (drivers/pci/pci.c)."""
 _NAMED = Form("NVRM: The NVIDIA GPU ", rf"{_GPU}{_PCI_ID}(?: installed in this(?: system(?: has)?)?)?\s*$")
 _GOES_ON_OFF_BUS = Form("fallen off the bus", before="NVRM: (?:system )?(?:has )?")
-_SERIAL = Form("GPU serial number is ", r"(?P<serial>\w{1,24})\.?\s*$", before=rf"NVRM: (?:GPU {_AT}: )?")
+_SERIAL = Form("GPU serial number is ", r"(?P<serial>(?!0+\b)\w{1,24})\.?\s*$", before=rf"NVRM: (?:GPU {_AT}: )?")
 _INVALID_BAR = Form(
     "NVRM: BAR", r"\d{1,2} is \d{1,9}M @ 0x[0-9a-f]{1,16} \(PCI:(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})",
     before="(?:NVRM: This PCI I/O region assigned to your NVIDIA device is invalid: ?)?",

@@ -53,6 +53,7 @@ BENCHMARKS: Mapping[Reader, Signs] = {
     gpu_burn.read_fryer: ("gflops/s",),
     perftest.read_perftest: ("#iterations", "cuda device", "picking", "device name"),
     perftest.read_failures: ("failed status", "allocate mr", "create mr"),
+    perftest.read_ucx: (" ucx ",),
 }
 _DCGM: Mapping[Reader, Signs] = {
     diag.read_diag: ("|",),

@@ -109,7 +109,8 @@ def test_new_pages_between_two_readings(
 
 def test_a_page_that_waits_is_among_the_retired(tmp_path: Path) -> None:
     """nvml.h, nvmlDeviceGetRetiredPages: those that are pending retirement are included."""
-    facts = {f"{NVML}RetiredPages {V100} 1": [{"address": 1}], f"{NVML}RetiredPagesPendingStatus {V100}": 1}
+    facts: dict[str, Json] = {f"{NVML}RetiredPages {V100} 1": [{"address": 1}]}
+    facts[f"{NVML}RetiredPagesPendingStatus {V100}"] = 1
     assert finding(box(changed(tmp_path, facts)), "ecc.retired-pages", V100).judgement.measured == 1
 
 

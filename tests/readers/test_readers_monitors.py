@@ -152,7 +152,17 @@ def test_metrics_of_the_first_exporter() -> None:
 
 
 def test_every_path_has_a_short_name_and_a_metric() -> None:
-    assert {*TAGS.values()} == {*NAMES.values()}
+    metrics = {*NAMES.values()}
+    assert {*TAGS.values()} <= metrics
+    assert all(path.startswith("nvlink ") for path in metrics - {*TAGS.values()})  # of NVLink 5
+
+
+@pytest.mark.parametrize("name", ["COUNT_LINK_RECOVERY_FAILED_EVENTS", "RECOVERY_FAILED_TOTAL"])
+def test_a_link_of_nvlink_5_that_did_not_recover(name: str) -> None:
+    """NVIDIA/dcgm-exporter issue 581; the name since DCGM 4.7"""
+    assert _reports(one(fields.read_metrics, _sample(f"DCGM_FI_DEV_NVLINK_{name}", 1, "7"))) == {
+        "GPU1 dcgm-exporter-nvlink-failed-link-recoveries": "nvlink-errors"
+    }
 
 
 PREFLIGHT = """\

@@ -71,8 +71,24 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
 )  # fmt: skip
 TAGS: Mapping[str, str] = {tag: path for tag, path, _ in _TABLE}
 """Path by the short name above a column of ``dcgmi dmon``."""
-NAMES: Mapping[str, str] = {name: path for _, path, names in _TABLE for name in names.split()}
+_FAILED = f"{_NVLINK}failed link recoveries"
+_OF_NVLINK5 = {
+    "malformed packets": "count_rx_malformed_packet_errors rx_packet_malformed_total",
+    "buffer overruns": "count_rx_buffer_overrun_errors rx_packet_dropped_total",
+    "receive errors": "count_rx_errors rx_error_total",
+    "remote receive errors": "count_rx_remote_errors rx_remote_error_total",
+    "general receive errors": "count_rx_general_errors rx_general_error_total",
+    "local link integrity errors": "count_local_link_integrity_errors integrity_error_total",
+    "link recoveries": "count_link_recovery_events recovery_event_total",
+    "failed link recoveries": "count_link_recovery_failed_events recovery_failed_total",
+}
+NAMES: Mapping[str, str] = {
+    **{name: path for _, path, names in _TABLE for name in names.split()},
+    **{f"nvlink_{name}": f"{_NVLINK}{path}" for path, names in _OF_NVLINK5.items() for name in names.split()},
+}
 """Path by the name of a metric, in small letters and without ``DCGM_FI_DEV_`` or ``dcgm_``."""
+_OF_TOTALS: Mapping[str, tuple[Outcome, FaultKind | None]] = {_FAILED: ("warn", Fault.NVLINK_ERRORS)}
+"""Of errors that no healthy link has."""
 _BLANK = 2_147_483_632.0
 """DCGM_INT32_BLANK: values from here on stand for none, or for the reason why there is none."""
 _WORDS = {"persistence mode": ("Disabled", "Enabled"), f"{_ROWS}pending": ("No", "Yes"),
@@ -117,7 +133,8 @@ def report(reports: Reports, gpu: Gpu) -> None:
     for path, value in gpu.values.items():
         if path.startswith(_NVLINK) and value:
             text = f"NVLink {path.removeprefix(_NVLINK)} since the last reset: {value:.0f}"
-            reports.add(f"GPU{gpu.index}", path.replace(" ", "-").lower(), "note", None, text)
+            outcome, fault = _OF_TOTALS.get(path, ("note", None))
+            reports.add(f"GPU{gpu.index}", path.replace(" ", "-").lower(), outcome, fault, text)
     if number := int(gpu.values.get(XID, 0)):
         outcome, fault = of_xid(number, gpu.model)
         text = f"last Xid: {number} ({meaning(number, _architecture(gpu.model)).text})"

@@ -182,6 +182,8 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             said = match["text"] or match["unit"] or match["verb"]
             if _ERROR.search(said) or _STOPPED.search(said):
                 (errors if match["text"] else ended).append(said)
+        elif own and text.startswith("IMEX Log initializing at: "):
+            pass
         elif own and (match := _LINE.fullmatch(text)):
             errors += [match["text"]] if match["level"] in ("ERROR", "CRITICAL", "FATAL") else []
         elif match := _NODE.fullmatch(text):
