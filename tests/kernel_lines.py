@@ -122,6 +122,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      "kernel.iommu-fault", Fault.IOMMU),
     (("AMD-Vi: Event logged [IO_PAGE_FAULT device=0a:00.0 domain=0x0021 address=0xf7c4a000 flags=0x0020]",),
      "kernel.iommu-fault", Fault.IOMMU),
+    (("iommu ivhd0: AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=0a:00.0 address=0x106c2d8f0]",),
+     "kernel.iommu-fault", Fault.AER_LOGGED),
+    (("DMAR: VT-d detected Invalidation Time-out Error: SID a00",), "kernel.iommu-fault", Fault.AER_LOGGED),
     # lore.kernel.org: mlx5 on a bare metal VF; VMD on Ice Lake
     (("DMAR: [INTR-REMAP] Request device [0a:00.0] fault index 1600 [fault reason 37] Blocked a compatibility format",),
      "kernel.iommu-fault", Fault.IOMMU_BLOCKED),
@@ -185,6 +188,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("NMI: PCI system error (SERR) for reason a1 on CPU 0.",), "kernel.machine-check", Fault.MACHINE_CHECK),
     (("CPU12: Package temperature above threshold, cpu clock throttled (total events = 812)",),
      "kernel.cpu-throttled", Fault.CPU_THROTTLED),
+    (("thermal thermal_zone0: critical temperature reached (105 C), shutting down",), "kernel.cpu-throttled",
+     Fault.OVERHEATING),
+    (("reboot: HARDWARE PROTECTION shutdown (Temperature too high)",), "kernel.cpu-throttled", Fault.OVERHEATING),
     # storage
     (("blk_update_request: I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0",), "kernel.disk",
      Fault.DISK_ERRORS),
@@ -209,6 +215,10 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      "kernel.file-system", Fault.FILE_SYSTEM),
     (("BTRFS error (device sda1 state EA): parent transid verify failed",), "kernel.file-system", Fault.FILE_SYSTEM),
     (("nfs: server 10.1.2.3 not responding, still trying",), "kernel.file-system", Fault.FILE_SERVER),
+    (("Lustre: scratch-OST0003-osc-ffff9a1: Connection to scratch-OST0003 (at 10.0.0.1@o2ib) was lost; in progress"
+      " operations using this service will wait for recovery to complete",), "kernel.file-system", Fault.FILE_SERVER),
+    (("ata1.00: exception Emask 0x10 SAct 0x40000 SErr 0x400100 action 0x6 frozen",), "kernel.disk",
+     Fault.DISK_ERRORS),
     (("megaraid_sas 0000:04:00.0: 5188 (612345678s/0x0001/CRIT) - VD 00/0 is now DEGRADED",), "kernel.disk",
      Fault.RAID_ALARM),
     (("VFS: file-max limit 65536 reached",), "kernel.out-of-memory", Fault.OUT_OF_FILES),
@@ -265,5 +275,8 @@ UNJUDGED: tuple[Lines, ...] = (
     (f"{_MLX5}mlx5_health_try_recover:335:(pid 9): health recovery succeeded",),
     (f"mce: {_HE}Machine check events logged",),
     ("nfs: server 10.1.2.3 not responding, still trying", "nfs: server 10.1.2.3 OK"),
+    ("Lustre: 4711:0:(client.c:2340:ptlrpc_expire_one_request()) scratch-OST0003-osc-ffff9a1: Connection to"
+     " scratch-OST0003 (at 10.0.0.1@o2ib) was lost; in progress operations using this service will wait",
+     "Lustre: scratch-OST0003-osc-ffff9a1: Connection restored to 10.0.0.1@o2ib (at 10.0.0.1@o2ib)"),
 )
 """Lines that other lines or other facts are needed for."""

@@ -121,10 +121,18 @@ def bridge_setting(bdf: str) -> Component:
 def all_nvlinks(machine: Surveyed) -> Component:
     """What keeps the NVLinks of every GPU down or slow: the NVSwitches, else the driver's setting.
 
-    That setting (``NVreg_NvLinkDisable``) also where NVML calls every NVLink unsupported: no fabric is asked for then.
+    That setting (``NVreg_NvLinkDisable``) also where it is in effect, or NVML calls every NVLink unsupported: no fabric
+    is asked for then.
     """
-    unsupported = machine.snapshot.nvlink == ()
-    return host_part("NVSwitches" if has_nvswitches(machine) and not unsupported else "NVLink setting")
+    switched = has_nvswitches(machine) and machine.snapshot.nvlink != () and not nvlinks_disabled(machine)
+    return host_part("NVSwitches" if switched else "NVLink setting")
+
+
+def nvlinks_disabled(machine: Surveyed) -> bool:
+    """Was the driver told to leave the NVLinks off?"""
+    modules = machine.snapshot.modules
+    params = modules if isinstance(modules, Missing) else modules.driver_params
+    return not isinstance(params, Missing) and params.get("NvLinkDisable") == "1"
 
 
 def has_nvswitches(machine: Surveyed) -> bool:

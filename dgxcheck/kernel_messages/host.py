@@ -2,7 +2,7 @@
 
 Linux kernel/panic.c, arch/x86/mm/fault.c, arch/arm64/kernel/traps.c, kernel/hung_task.c, kernel/watchdog.c,
 kernel/rcu/tree_stall.h, mm/oom_kill.c, arch/x86/kernel/traps.c, tsc.c and nmi.c; kernel/dma/swiotlb.c;
-drivers/thermal/intel/therm_throt.c; of the NVIDIA driver src/nvidia-modeset.
+drivers/thermal/intel/therm_throt.c, thermal_core.c; kernel/reboot.c; of the NVIDIA driver src/nvidia-modeset.
 """
 
 from __future__ import annotations
@@ -21,6 +21,13 @@ FRAMES_S = 1.0
 _THROTTLED = Form(
     " temperature ", r"(?:is )?above threshold, cpu clock (?:is )?throttled \(total events = (?P<count>\d{1,12})\)",
     before=r"(?:mce: )?CPU(?P<cpu>\d{1,5}): (?:Core|Package)",
+)  # fmt: skip
+_OVERHEATED = (
+    Form(
+        "critical temperature reached", r"(?: \(\d{1,4} C\))?(?:, ?shutting down)?$",
+        before=r"thermal (?P<zone>thermal_zone\d{1,3}): (?:[\w.-]{1,20}: )?",
+    ),
+    Form("HARDWARE PROTECTION shutdown (", r"Temperature too high\)", before="(?:reboot: )?"),
 )  # fmt: skip
 _STUCK = (
     Form("INFO: task ", r"(?P<task>.{1,16}):\d{1,10} blocked for more than \d{1,6} seconds"),
@@ -110,6 +117,8 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             yield host_event("out of memory", match["name"], seconds, message, group)
         elif match := first_match(_CRASHED, message):
             yield host_event("crashed", match["name"], seconds, message, match["library"])
+        elif match := first_match(_OVERHEATED, message):
+            yield host_event("overheated", match.groupdict().get("zone", ""), seconds, message)
         elif match := _THROTTLED.match(message):
             count = int(match["count"])
             yield replace(host_event("throttled", f"CPU {int(match['cpu'])}", seconds, message), count=count)

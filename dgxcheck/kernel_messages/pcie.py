@@ -48,12 +48,15 @@ _HAS_BAR = (
 )
 _NVIDIA_GPU = Form("[10de:", r"[0-9a-f]{4}\] type 0\d class 0x03", before=DEVICE)
 _SHORT = r"(?P<at>(?:[0-9a-f]{4}:)?(?:0x)?[0-9a-f]{2}:(?:0x)?[0-9a-f]{2}\.[0-7])"
+_IVHD = r"(?:iommu ivhd\d{1,3}: )?"
 _SMMU = r"arm-smmu-v3 [\w.:-]{1,60}: "
 _IOMMU: tuple[tuple[Form, IommuRefusal], ...] = (
     (Form("AMD-Vi: Event logged [IO_PAGE_FAULT ", before=DEVICE), "memory"),
     (Form("AMD-Vi: Event logged [IO_PAGE_FAULT device=", rf"{_SHORT} "), "memory"),
     (Form("] Request device [", rf"{_SHORT}\] ", before=r"DMAR: ?\[DMA (?:Read|Write)[A-Z_ ]{0,20}"), "memory"),
     (Form("] Request device [", rf"{_SHORT}\] ", before=r"DMAR: ?\[INTR-REMAP"), "interrupt"),
+    (Form("AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=", rf"{_SHORT} ", before=_IVHD), "unanswered"),
+    (Form("VT-d detected Invalidation Time-out Error: SID ", "(?P<sid>[0-9a-f]{1,4})$", before="DMAR: "), "unanswered"),
     (Form("event 0x", r"[0-9a-f]{2} received:", before=_SMMU), "smmu"),
     (Form("event: ", rf"[A-Z]_[A-Z_]{{1,30}} client: (?:(?P<bdf>{PATTERN})|\S)", before=_SMMU), "smmu"),
 )
@@ -83,8 +86,7 @@ def announced(message: str) -> tuple[str, Severity] | None:
     if (match := _ANNOUNCED.match(message)) is None:
         return None
     if (bdf := match["of"]) is None:
-        number = int(match["id"], 16)
-        bdf = f"{match['bdf'].partition(':')[0]}:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}"
+        bdf = _requester(int(match["id"], 16), match["bdf"].partition(":")[0])
     if bdf.endswith(_NOBODY):
         bdf = match["bdf"]
     return (bdf, _severity(match["uncorrected"])) if is_bdf(bdf) else None
@@ -177,7 +179,8 @@ def nvidia_gpu(message: str) -> str | None:
 
 
 def iommu_faults(lines: Lines) -> list[IommuFault]:
-    """``nvidia 0000:07:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT ..]``: whose access or interrupt was refused.
+    """``nvidia 0000:07:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT ..]``: whose access or interrupt was refused, and
+    which device did not confirm that it forgot an address.
 
     Kernels before 6.15 print an SMMU's event as numbers in the lines that follow its first.
     """
@@ -193,9 +196,13 @@ def iommu_faults(lines: Lines) -> list[IommuFault]:
         if stream is not None and found and found[-1].what == "smmu" and seconds - found[-1].seconds <= SAME_S:
             number = int(stream["sid"], 16)
             if number < 1 << 16:
-                bdf = f"0000:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}"
-                found[-1] = replace(found[-1], bdf=found[-1].bdf or bdf)
+                found[-1] = replace(found[-1], bdf=found[-1].bdf or _requester(number))
     return found
+
+
+def _requester(number: int, domain: str = "0000") -> str:
+    """The bus id of a requester ID: eight bits of bus, five of device, three of function."""
+    return f"{domain}:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}"
 
 
 def _refused(match: re.Match[str]) -> str | None:
@@ -204,5 +211,7 @@ def _refused(match: re.Match[str]) -> str | None:
     if (at := parts.get("at")) is not None:
         at = at.replace("0x", "")
         return as_bdf(at if at.count(":") > 1 else f"0000:{at}")
+    if (requester := parts.get("sid")) is not None:
+        return _requester(int(requester, 16))
     bdf = parts.get("bdf")
     return "" if bdf is None else bdf if is_bdf(bdf) else None

@@ -1,7 +1,7 @@
 """Messages about disks, arrays, file systems and file servers.
 
 Linux block/blk-core.c, fs/buffer.c, drivers/nvme/host, drivers/scsi/sd.c and megaraid, drivers/md, fs/ext4, fs/jbd2,
-fs/xfs, fs/btrfs, net/sunrpc/clnt.c, fs/file_table.c.
+fs/xfs, fs/btrfs, drivers/ata/libata-eh.c, Lustre ptlrpc/import.c, net/sunrpc/clnt.c, fs/file_table.c.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ _DISK = (
         r"|Device not ready; aborting|Disabling device after reset failure)",
     ),
     Form(": no available path - failing I/O", before=rf"block {_NAME}"),
+    Form(
+        ": exception Emask 0x",
+        r"[0-9a-f]{1,4} SAct 0x[0-9a-f]{1,8} SErr 0x[0-9a-f]{1,8} action 0x[0-9a-f]{1,4} frozen",
+        before=r"(?P<disk>ata\d{1,3})(?:\.\d\d)?",
+    ),
     _BEYOND_END,
     Form(
         "Sense Key : ", "(?:Medium|Hardware) Error",
@@ -51,8 +56,18 @@ _CONTROLLER = Form(
     rf"(?P<bdf>{PATTERN}): \d{{1,12}} \([^)]{{1,40}}/0x[0-9a-f]{{4}}/(?:CRIT|FATAL|DEAD)\) - (?P<what>.{{1,200}})",
 )
 """Alarms of the controller's firmware; drivers/scsi/megaraid prints no lower class."""
-_SERVER_SILENT = Form("nfs: server ", r"(?P<server>\S{1,255}) not responding, (?:still trying|timed out)")
-_SERVER_ANSWERS = Form("nfs: server ", r"(?P<server>\S{1,255}) OK")
+_LUSTRE = r"Lustre: (?:[\d:]{1,20}\(\w{1,30}\.c:\d{1,5}:\w{1,60}\(\)\) )?[\w.-]{1,120}: "
+_SERVER_SILENT = (
+    Form("nfs: server ", r"(?P<server>\S{1,255}) not responding, (?:still trying|timed out)"),
+    Form(
+        "Connection to ", r"\S{1,120} \(at (?P<server>[\w.:@-]{1,80})\) was lost; in progress operations",
+        before=_LUSTRE,
+    ),
+)  # fmt: skip
+_SERVER_ANSWERS = (
+    Form("nfs: server ", r"(?P<server>\S{1,255}) OK"),
+    Form("Connection restored to ", r"\S{1,120} \(at (?P<server>[\w.:@-]{1,80})\)", before=_LUSTRE),
+)
 _FILES = Form("VFS: file-max limit ", r"\d{1,20} reached")
 
 
@@ -81,9 +96,9 @@ def _silent_servers(lines: Lines) -> Iterator[HostEvent]:
     """Each server's last silence, ``past`` where it responded again."""
     silent: dict[str, HostEvent] = {}
     for seconds, message in lines:
-        if match := _SERVER_SILENT.match(message):
+        if match := first_match(_SERVER_SILENT, message):
             silent[match["server"]] = host_event("file server", match["server"], seconds, message)
-        elif (match := _SERVER_ANSWERS.match(message)) and match["server"] in silent:
+        elif (match := first_match(_SERVER_ANSWERS, message)) and match["server"] in silent:
             silent[match["server"]] = replace(silent[match["server"]], past=True)
     yield from silent.values()
 

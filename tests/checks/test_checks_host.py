@@ -197,6 +197,8 @@ def meminfo(gib: float) -> str:
          "warn"),
         ("host.governor", {f"{FREQ}/scaling_driver": "amd-pstate-epp\n", f"{FREQ}/scaling_governor": "powersave\n"},
          "pass"),
+        ("host.governor", {f"{FREQ}/scaling_driver": "cppc_cpufreq\n", f"{FREQ}/scaling_governor": "powersave\n"},
+         "warn"),
         ("host.governor", {f"{FREQ}/scaling_driver": "intel_cpufreq\n"}, "skip not-supported"),
         ("host.governor", {f"{FREQ}/scaling_driver": {"missing": "absent"}}, "skip not-supported"),
         ("host.governor", {f"{FREQ}/scaling_governor": {"missing": "denied"}}, "skip no-permission"),

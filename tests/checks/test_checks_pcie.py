@@ -242,6 +242,7 @@ UP: dict[str, Json] = {"text /proc/uptime": GONE}
         ({TOTALS.format(GPU2, "fatal"): "DLP 1\n"}, GPU2, ["warn"]),
         ({TOTALS.format(GPU2, "fatal"): "SDES 1\n"}, GPU2, []),
         ({TOTALS.format(GPU2, "nonfatal"): "UnsupReq 40\n"}, GPU2, []),
+        ({TOTALS.format(GPU2, "nonfatal"): "UnsupReq 40\nCmpltTO 1\n"}, GPU2, ["warn"]),
         ({TOLD.format(ROOT): "5000\n"}, ROOT, ["warn"]),
         ({TOLD.format(ROOT): "5000\n", TOTALS.format(GPU2, "correctable"): "RxErr 5000\n"}, ROOT, []),
     ],

@@ -47,6 +47,14 @@ def unlisted(bus: str, *above: str) -> Facts:
     }
 
 
+def links_off(links: int, *buses: str) -> Facts:
+    """No NVLink of these GPUs is up, whatever they say of the fabric."""
+    return {f"nvml nvmlDeviceGetNvLinkState 0000:{bus}:00.0 {link}": 0 for bus in buses for link in range(links)}
+
+
+OF_A100 = ("07", "0f", "47", "4e", "87", "90", "b7", "bd")
+OF_H100 = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
+LINKS_DISABLED: Facts = {"text /proc/driver/nvidia/params": "NvLinkDisable: 1\n"}
 OFF = "pid=1, GPU has fallen off the bus."
 RESET = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
 REPLACING = {"reseat", "replace"}
@@ -90,6 +98,14 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
       "RIP: 0010:mlx5e_poll_ico_cq+0x5c/0x2a0 [mlx5_core]"], "hca/0000:29:00.0", {"inspect"}, {"reset-gpu", "replace"}),
     ("gb300-nvl72", {}, ["nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)"],
       "host/host/peer memory module", {"load-module"}, {"reboot"}),  # NVIDIA/gpu-operator issue 2868
+    # NVIDIA driver README: NVreg_NvLinkDisable; NVIDIA fabric manager user guide: registered, and the links lost since
+    ("dgx-h100", {**links_off(18, *OF_H100), **LINKS_DISABLED}, [], "host/host/NVLink setting", {"change-setting"},
+      {"restart-service", "reset-gpu", *REPLACING}),
+    ("dgx-a100", {**links_off(12, *OF_A100), **LINKS_DISABLED}, [], "host/host/NVLink setting", {"change-setting"},
+      {"restart-service", "reset-gpu", *REPLACING}),
+    ("dgx-h100", links_off(18, *OF_H100), [], "host/host/NVSwitches", {"restart-service"}, {"reset-gpu", *REPLACING}),
+    ("dgx-a100", {}, ["AMD-Vi: Completion-Wait loop timed out", "iommu ivhd2: AMD-Vi: Event logged [IOTLB_INV_TIMEOUT"
+      " device=07:00.0 address=0x106c2d8f0]"], "link/0000:07:00.0", {"inspect"}, {"change-setting"}),
 ]  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from dgxcheck.checks.engine.finding import (
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
-from dgxcheck.components.locate import all_nvlinks
+from dgxcheck.components.locate import all_nvlinks, nvlinks_disabled
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvml import fabric_health as health
@@ -110,9 +110,10 @@ def reported(box: Box) -> bool:
 
 
 def down(box: Box) -> bool:
-    """Are there NVSwitches and not one NVLink up? Then driver.fabric alone reports it."""
+    """Are there NVSwitches and not one NVLink up, and does driver.fabric report it? It cannot where GPUs are registered
+    and lost their links since."""
     with_state = _with_state(box, rows(box.snapshot.nvlink))
-    return bool(_nvswitches(box)) and bool(with_state) and not any(link.up for link in with_state)
+    return bool(_nvswitches(box)) and bool(with_state) and not any(link.up for link in with_state) and reported(box)
 
 
 def _nvswitches(box: Box) -> int:
@@ -133,6 +134,8 @@ def _before_hopper(box: Box) -> Judgement:
     if not links:
         return skip("not-supported", "the GPUs report neither a fabric state nor NVLinks outside of MIG mode")
     up = sum(link.up is True for link in links)
+    if not up and nvlinks_disabled(box):
+        return skip("dependency-failed", "the driver was told to leave the NVLinks off: see nvlink.state")
     first = [link for link in links if link.link == 0]
     evidence = tuple(answered(int(link.up is True), "nvmlDeviceGetNvLinkState", link.bdf, 0) for link in first)
     message = f"{up} of {counted(len(links), 'NVLink')} up ({counted(switches, 'NVSwitch', 'NVSwitches')})"

@@ -177,6 +177,9 @@ _CPUFREQ = "/sys/devices/system/cpu/cpu0/cpufreq"
 _SCALING = ("intel_pstate", "amd-pstate", "amd_pstate", "amd-pstate-epp", "amd_pstate_epp")
 """Drivers whose governors only bias what the CPU decides: https://docs.kernel.org/admin-guide/pm/intel_pstate.html"""
 
+_AS_TOLD = ("acpi-cpufreq", "cppc_cpufreq")
+"""Drivers that set the clock that the governor asks for; the second is that of Grace and other Arm servers."""
+
 
 def _scaling(box: Box) -> Judgement:
     facts = need(box.snapshot.host)
@@ -187,7 +190,7 @@ def _scaling(box: Box) -> Judgement:
     )
     if driver in _SCALING:
         return Judgement(Status.PASS, f"governor {governor} of {driver}, which follows the load", evidence=evidence)
-    if driver != "acpi-cpufreq":
+    if driver not in _AS_TOLD:
         return skip("not-supported", f"governors of {driver} are not judged", *evidence)
     other = governor != "performance"
     message = f"governor {governor} of {driver}" + (", expected performance" if other else "")
@@ -233,9 +236,10 @@ CPU_CLOCK = (
 GOVERNOR = (
     Check(
         id="host.governor",
-        rule="With the driver acpi-cpufreq, warns if the governor is not performance. All governors of intel_pstate and"
-        " amd-pstate follow the load and pass; other drivers are not judged.",
-        source="scaling_driver and scaling_governor of /sys/devices/system/cpu/cpu0/cpufreq",
+        rule="With the drivers acpi-cpufreq and cppc_cpufreq (Arm), warns if the governor is not performance. All"
+        " governors of intel_pstate and amd-pstate follow the load and pass; other drivers are not judged.",
+        source="scaling_driver and scaling_governor of /sys/devices/system/cpu/cpu0/cpufreq; of Grace"
+        " https://nvidia.github.io/grace-cpu-benchmarking-guide/platform/index.html",
         remedy="cpupower frequency-set -g performance; make it permanent (tuned-adm profile throughput-performance, or"
         " a boot service)",
         judge=per_host(_scaling),

@@ -77,6 +77,10 @@ def _parts(events: Sequence[HostEvent]) -> str:
 
 def _throttled(box: Box) -> Judged:
     log = need(box.snapshot.kernel_log)
+    if hot := events_of(log, "overheated"):
+        message = f"the machine reached its critical temperature{reach(log)}"
+        yield HOST, Judgement(Status.FAIL, message, evidence=lines(log, hot), fault=Fault.OVERHEATING)
+        return
     events = events_of(log, "throttled")
     counts: dict[str, int] = {}
     for event in events:
@@ -115,8 +119,9 @@ CHECKS = (
     ),
     Check(
         id="kernel.cpu-throttled",
-        rule="Warns if temperature throttled a CPU more than {kernel.cpu-throttled} times since boot.",
-        source="Linux drivers/thermal/intel/therm_throt.c",
+        rule="Warns if temperature throttled a CPU more than {kernel.cpu-throttled} times since boot; fails if the"
+        " machine reached the temperature at which the kernel shuts it down.",
+        source="Linux drivers/thermal/intel/therm_throt.c, drivers/thermal/thermal_core.c",
         remedy="check fans and inlet air; check the CPUs' heat sinks at the next maintenance",
         judge=_throttled,
         blames=host("cooling"),

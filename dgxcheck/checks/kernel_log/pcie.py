@@ -127,9 +127,14 @@ def _refused(box: Box) -> Judged:
         only_interrupts = all(event.what == "interrupt" for event in own)
         accesses = f"{counted(len(own), 'access', 'accesses')} to memory"
         refused = counted(len(own), "interrupt") if only_interrupts else accesses
+        unanswered = all(event.what == "unanswered" for event in own)
         message = f"the IOMMU refused {refused}{reach(log)}"
+        if unanswered:
+            message = f"did not answer the IOMMU {counted(len(own), 'time')}{reach(log)}"
         by_setting = any(event.what == "memory" for event in own)
         fault, remedy = (Fault.IOMMU, "") if by_setting else (Fault.IOMMU_BLOCKED, _BLOCKED)
+        if unanswered:
+            fault, remedy = Fault.AER_LOGGED, ""
         accesses_of = (len(own), 0, "accesses", lines(log, own))
         yield _device(box, bdf), judged(fault, message, *accesses_of, warns=True, remedy=remedy)
     if not found and log.iommu:
@@ -138,6 +143,12 @@ def _refused(box: Box) -> Judged:
         yield HOST, skip("no-history", message, *lines(log, log.iommu))
     elif not found:
         yield HOST, nothing_logged(log, "no access that an IOMMU refused")
+
+
+def _blame_iommu(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The setting; of a device that does not answer, it or its link."""
+    refused = judgement.fault is not Fault.AER_LOGGED
+    yield from host("IOMMU setting")(box, at, judgement) if refused else _blames(box, at, judgement)
 
 
 def _is_at(bdf: str | None, fault: IommuFault) -> bool:
@@ -178,12 +189,14 @@ CHECKS = (
     Check(
         id="kernel.iommu-fault",
         rule="Warns if an IOMMU refused memory accesses or interrupts of a GPU or HCA: it translates the traffic"
-        " between them, a program uses memory that was unmapped, or a device interrupts as no driver told it to.",
-        source="Linux drivers/iommu: AMD-Vi IO_PAGE_FAULT, DMAR DMA and INTR-REMAP faults, events of arm-smmu-v3;"
+        " between them, a program uses memory that was unmapped, or a device interrupts as no driver told it to;"
+        " and if one did not answer the IOMMU, as one that hangs.",
+        source="Linux drivers/iommu: AMD-Vi IO_PAGE_FAULT and IOTLB_INV_TIMEOUT, DMAR DMA and INTR-REMAP faults and"
+        " invalidation time-outs, events of arm-smmu-v3;"
         " NVIDIA GPUDirect RDMA documentation, IOMMU",
         remedy="boot with iommu=pt (Arm: iommu.passthrough=1); in a virtual machine check the devices that the host"
         " passes through; if it persists, update the driver; the board is not at fault",
         judge=_refused,
-        blames=host("IOMMU setting"),
+        blames=_blame_iommu,
     ),
 )

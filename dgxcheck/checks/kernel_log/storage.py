@@ -38,8 +38,10 @@ def _disks(box: Box) -> Judged:
 
 
 def _is_own(name: str, disks: set[str] | None) -> bool:
-    """Is it a disk, volume or array of the host, or an NVMe disk that is gone, as far as its disks are known?"""
-    return disks is None or name in disks or name.startswith(("nvme", *_MAPPED))
+    """Is it a disk, volume or array of the host, a disk's SATA port, or an NVMe disk that is gone, as far as its disks
+    are known?
+    """
+    return disks is None or name in disks or name.startswith(("nvme", "ata", *_MAPPED))
 
 
 def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -96,8 +98,8 @@ def _servers(log: KernelLog, servers: Sequence[HostEvent]) -> Judgement:
     message = f"{counted(len(silent), 'file server')} stopped responding{reach(log)}"
     return Judgement(
         Status.WARN, message, len(silent), 0, evidence=lines(log, silent), fault=Fault.FILE_SERVER,
-        remedy="check the server and the network to it (showmount -e SERVER, ping), then what waits for it (ps -eo"
-        " pid,stat,wchan:32,comm): such tasks go on once it responds",
+        remedy="check the server and the network to it (NFS: showmount -e SERVER, ping; Lustre: lctl ping NID), then"
+        " what waits for it (ps -eo pid,stat,wchan:32,comm): such tasks go on once it responds",
     )  # fmt: skip
 
 
@@ -111,9 +113,9 @@ def _blame_file_system(box: Box, at: Subject, judgement: Judgement) -> Iterator[
 CHECKS = (
     Check(
         id="kernel.disk",
-        rule="Warns if the kernel logged I/O errors of a disk, a controller of NVMe disks that failed, a disk that an"
-        " array dropped, or an alarm of a RAID controller (megaraid_sas); fails if that array has no redundancy."
-        " Removable disks are not judged.",
+        rule="Warns if the kernel logged I/O errors of a disk or SATA port, a controller of NVMe disks that failed,"
+        " a disk that an array dropped, or an alarm of a RAID controller (megaraid_sas); fails if that array has no"
+        " redundancy. Removable disks are not judged.",
         source="Linux block layer, drivers/nvme, drivers/md, drivers/scsi/megaraid",
         remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane",
         judge=_disks,
@@ -122,8 +124,8 @@ CHECKS = (
     Check(
         id="kernel.file-system",
         rule="Warns if the kernel logged errors of a file system on a disk, volume or array of the host (ext4, XFS,"
-        " Btrfs), as when it becomes read-only, or that an NFS server does not respond and did not since. Removable"
-        " disks are not judged.",
+        " Btrfs), as when it becomes read-only, or that an NFS or Lustre server does not respond and did not"
+        " since. Removable disks are not judged.",
         source="Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs, net/sunrpc/clnt.c",
         remedy="check for earlier I/O errors of the disk (smartctl -a, nvme smart-log); back the data up; at the"
         " next drain unmount it and look (e2fsck -n, xfs_repair -n, btrfs check --readonly) before it is repaired, from"

@@ -13,7 +13,14 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.nvswitches import lacking, missing_nvswitch
 from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
 from dgxcheck.components.gpu_view import architecture
-from dgxcheck.components.locate import all_nvlinks, device_part, far_ends, nvlinks_between, nvlinks_of
+from dgxcheck.components.locate import (
+    all_nvlinks,
+    device_part,
+    far_ends,
+    nvlinks_between,
+    nvlinks_disabled,
+    nvlinks_of,
+)
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing, rows
@@ -230,4 +237,4 @@ def links_down(box: Box, gpu: Device) -> set[int]:
 
 def nvlinks_of_all(box: Box, subject: Subject, judgement: Judgement) -> Component:
     """Where every GPU has its NVLinks down: what sets up the NVSwitches, else the driver's setting."""
-    return FABRIC_MANAGER if only_switches_join(box) else all_nvlinks(box)
+    return FABRIC_MANAGER if only_switches_join(box) and not nvlinks_disabled(box) else all_nvlinks(box)

@@ -23,7 +23,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at, links_below
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need, rows
-from dgxcheck.facts.pci import AerDevice, AerErrors
+from dgxcheck.facts.pci import AerDevice, AerErrors, counter_row
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.topology.model import Topology
 
@@ -76,18 +76,17 @@ def total(errors: AerErrors | Missing) -> int:
 
 KINDS = {"fatal": "fatal error", "nonfatal": "non-fatal error", "correctable": "correctable error"}
 """``aer_dev_*`` files, the worst first."""
-_BY_A_RESET = ("SDES",)
-"""A link that goes down when its device is reset or powered off (Surprise Down) counts as fatal."""
 _TOLD: Mapping[str, str] = {"correctable": "cor", "nonfatal": "nonfatal", "fatal": "fatal"}
 
 
 def totals_of(box: Box, rows: Sequence[AerDevice]) -> Iterator[tuple[str, Judgement]]:
-    """By bus id: fatal errors, and corrected ones at more than the daily rate over all the time since boot."""
+    """By bus id: uncorrected errors, and corrected ones at more than the daily rate over all the time since boot."""
     counts = {row.bdf: total(row.correctable) for row in rows}
     by_port = dict(messages_from(box.topology, rows, kinds=("correctable",)))
     for row in rows:
         others = counts.values()
-        judgement = _fatal(row) or _many(box, counts[row.bdf], others, counters(row, "correctable", row.correctable))
+        own = counters(row, "correctable", row.correctable)
+        judgement = _uncorrected(row) or _many(box, counts[row.bdf], others, own)
         if judgement is None and row.bdf in by_port:
             kind, messages = by_port[row.bdf]
             judgement = _many(box, messages, others, told(row, kind), "from below ")
@@ -95,12 +94,15 @@ def totals_of(box: Box, rows: Sequence[AerDevice]) -> Iterator[tuple[str, Judgem
             yield row.bdf, judgement
 
 
-def _fatal(row: AerDevice) -> Judgement | None:
-    counts = {} if isinstance(row.fatal, Missing) else row.fatal.counts
-    count = sum(number for name, number in counts.items() if name not in _BY_A_RESET)
-    message, evidence = f"{counted(count, KINDS['fatal'])} since boot", (counters(row, "fatal", row.fatal),)
-    warning = judged(Fault.AER_UNCORRECTABLE, message, count, 0, "errors", evidence, warns=True)
-    return warning if count else None
+def _uncorrected(row: AerDevice) -> Judgement | None:
+    """Those whose total says something: a reset and what asks for absent functions at boot count as well."""
+    for kind in ("fatal", "nonfatal"):
+        errors = _by_kind(row)[kind]
+        counts = {} if isinstance(errors, Missing) else errors.counts
+        if count := sum(number for name, number in counts.items() if "any" not in counter_row(name).more):
+            message, evidence = f"{counted(count, KINDS[kind])} since boot", (counters(row, kind, errors),)
+            return judged(Fault.AER_UNCORRECTABLE, message, count, 0, "errors", evidence, warns=True)
+    return None
 
 
 def _many(box: Box, count: int, others: Collection[int], evidence: Evidence, origin: str = "") -> Judgement | None:
@@ -232,9 +234,9 @@ CHECKS = (
         rule="Fails on any new fatal error, warns on any new non-fatal error, and on 3 or more new correctable errors"
         " at more than {kernel.corrected-pcie} per day, at the GPU, HCA, switch or port that counts them, or at the"
         " root port that receives the messages of devices that count none. Without a second reading an hour"
-        " or more later, also warns on fatal errors since boot (a link that a reset took down is none) and on"
-        " correctable ones at more than that rate over the whole time since boot; where that time is not known, on ten"
-        " times the limit and the usual total.",
+        " or more later, also warns on fatal and non-fatal errors since boot (a link that a reset took down is none,"
+        " nor is a request that nobody supports, as at boot) and on correctable ones at more than that rate over the"
+        " whole time since boot; where that time is not known, on ten times the limit and the usual total.",
         source="aer_dev_fatal, aer_dev_nonfatal, aer_dev_correctable and aer_rootport_total_err_* of"
         " /sys/bus/pci/devices; /proc/uptime",
         remedy="cold power cycle; if errors continue, reseat the device below the link (SXM: the vendor does) and check"
