@@ -52,6 +52,7 @@ def links_off(links: int, *buses: str) -> Facts:
     return {f"nvml nvmlDeviceGetNvLinkState 0000:{bus}:00.0 {link}": 0 for bus in buses for link in range(links)}
 
 
+NOWHERE = "00000000-0000-0000-0000-000000000000"
 OF_A100 = ("07", "0f", "47", "4e", "87", "90", "b7", "bd")
 OF_H100 = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
 LINKS_DISABLED: Facts = {"text /proc/driver/nvidia/params": "NvLinkDisable: 1\n"}
@@ -103,6 +104,9 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
       {"restart-service", "reset-gpu", *REPLACING}),
     ("dgx-a100", {**links_off(12, *OF_A100), **LINKS_DISABLED}, [], "host/host/NVLink setting", {"change-setting"},
       {"restart-service", "reset-gpu", *REPLACING}),
+    ("gb200-nvl72", {f"nvml nvmlDeviceGetGpuFabricInfo {bdf}": {"cliqueId": 0, "clusterUuid": NOWHERE, "healthMask": 170,
+      "healthSummary": 1, "state": 3, "status": 0} for bdf in ("0008:01:00.0", "0009:01:00.0", "0018:01:00.0",
+      "0019:01:00.0")}, [], "host/host/NVLink setting", {"inspect"}, {"reset-gpu", *REPLACING}),
     ("dgx-h100", links_off(18, *OF_H100), [], "host/host/NVSwitches", {"restart-service"}, {"reset-gpu", *REPLACING}),
     ("dgx-a100", {}, ["AMD-Vi: Completion-Wait loop timed out", "iommu ivhd2: AMD-Vi: Event logged [IOTLB_INV_TIMEOUT"
       " device=07:00.0 address=0x106c2d8f0]"], "link/0000:07:00.0", {"inspect"}, {"change-setting"}),

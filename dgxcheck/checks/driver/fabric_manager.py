@@ -22,6 +22,7 @@ from dgxcheck.checks.engine.finding import (
 )
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import all_nvlinks, nvlinks_disabled
 from dgxcheck.facts.faults import Fault
@@ -31,7 +32,7 @@ from dgxcheck.facts.nvml.fabric_health import STATUSES
 from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, GpuModes
 from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.topology.model import Device
-from dgxcheck.topology.nvlinks import is_nvswitch
+from dgxcheck.topology.nvlinks import SWITCH, is_nvswitch
 
 IMEX = "nvidia-imex"
 IMEX_NODES = "/etc/nvidia-imex/nodes_config.cfg"
@@ -219,9 +220,21 @@ def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Ju
             usual = next(iter(counts))
             message = f"{name} {own} of the fabric, {usual} on all other GPUs"
             return Judgement(Status.WARN, message, own, usual, evidence=(evidence,), fault=Fault.FABRIC_MISCONFIGURED)
+    if not fabric.domain and isinstance(fabric.cluster_uuid, str) and _ends_in_another_machine(box, gpu):
+        message = "registered, and in no NVLink domain of the rack: its cluster is all zeros"
+        remedy = f"see in which partition NMX-C has this GPU; {_LOG}"
+        return Judgement(
+            Status.WARN, message, evidence=(evidence,), fault=Fault.FABRIC_MISCONFIGURED, remedy=remedy
+        )  # fmt: skip
     if not any(isinstance(each, int) and each for each in (fabric.health_mask, fabric.health_summary)):
         return skip("not-supported", "the driver reports no health of the fabric", evidence)
     return Judgement(Status.PASS, "the driver reports no fabric fault", evidence=(evidence,))
+
+
+def _ends_in_another_machine(box: Box, gpu: Device) -> bool:
+    """Do NVLinks of a Grace machine end at NVSwitches, which are those of a rack?"""
+    ends = [link.remote_type for link in rows(box.snapshot.nvlink) if link.bdf == gpu.bdf and link.up is True]
+    return is_coherent(box) and SWITCH in ends and not _nvswitches(box)
 
 
 def _registered(box: Box, gpu: Device) -> Fabric | None:
@@ -264,7 +277,7 @@ CHECKS = (
         rule="Fails if the driver reports the routes of a registered GPU through the fabric as unhealthy, its fabric as"
         " unhealthy, or its configuration as incorrect. Warns about degraded bandwidth, limited capacity, a recovery"
         " in progress, a disconnected fabric manager, and about a GPU that is in another cluster or clique than all"
-        " others of the machine.",
+        " others of the machine, or in none although its NVLinks end at the NVSwitches of a rack.",
         source="nvmlGpuFabricInfo_v2_t's healthMask, nvmlGpuFabricInfo_v3_t's healthSummary",
         remedy=f"{_LOG}, and the state of the NVLinks (nvidia-smi nvlink -s); what only recovers needs no action unless"
         " it lasts",
