@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.host_limits import hypervisor
-from dgxcheck.checks.gpu.clocks import can_lock_clocks
+from dgxcheck.checks.gpu.clocks import can_lock_clocks, held_memory_clock
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
 from dgxcheck.components.component import PEER_TRAFFIC, Component
@@ -89,8 +89,12 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
 
 
 def _clock_option(box: Box, gpus: Collection[Device]) -> str:
-    """``-rac`` takes application clocks back; where these are at their default, ``-rgc`` locked ones, from Volta on."""
+    """``-rac`` takes application clocks back; where these are at their default, ``-rgc`` locked ones, from Volta on, or
+    ``-rmc`` those of memory.
+    """
     rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).clocks, GpuClocks)]
+    if any(held_memory_clock(row) is not None for row in rows):
+        return "-rmc"
     at_default = [row.application == row.default_application for row in rows]
     settable = [not isinstance(row.application.graphics, Missing) for row in rows]
     lockable = [can_lock_clocks(box, row.bdf) for row in rows]

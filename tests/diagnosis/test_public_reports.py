@@ -107,6 +107,8 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
     ("gb200-nvl72", {f"nvml nvmlDeviceGetGpuFabricInfo {bdf}": {"cliqueId": 0, "clusterUuid": NOWHERE, "healthMask": 170,
       "healthSummary": 1, "state": 3, "status": 0} for bdf in ("0008:01:00.0", "0009:01:00.0", "0018:01:00.0",
       "0019:01:00.0")}, [], "host/host/NVLink setting", {"inspect"}, {"reset-gpu", *REPLACING}),
+    ("hgx-h100", of("43", "nvmlDeviceGetClockInfo 2", 1593), [], "gpu/0000:43:00.0/clock setting", {"change-setting"},
+      {"reset-gpu", *REPLACING}),  # nvidia-smi(1): --lock-memory-clocks
     ("dgx-h100", links_off(18, *OF_H100), [], "host/host/NVSwitches", {"restart-service"}, {"reset-gpu", *REPLACING}),
     ("dgx-a100", {}, ["AMD-Vi: Completion-Wait loop timed out", "iommu ivhd2: AMD-Vi: Event logged [IOTLB_INV_TIMEOUT"
       " device=07:00.0 address=0x106c2d8f0]"], "link/0000:07:00.0", {"inspect"}, {"change-setting"}),

@@ -122,7 +122,13 @@ def _percent(nanoseconds: int, growth: Growth) -> float:
 
 
 def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
-    """Application clocks against the GPU's own defaults, in MHz."""
+    """Application clocks against the GPU's own defaults, in MHz; and memory's clock in P0, which a setting alone holds
+    below its highest.
+    """
+    if (memory := held_memory_clock(clocks)) is not None:
+        message = f"memory clock held at {memory} MHz in P0, highest {clocks.max.memory} MHz"
+        now = (answered(memory, "nvmlDeviceGetClockInfo", clocks.bdf, 2),)
+        return judged(Fault.CLOCKS_LOWERED, message, memory, as_evidence(clocks.max.memory), "MHz", now, warns=True)
     low: list[str] = []
     evidence: list[Evidence] = []
     for number, kind in _KINDS:
@@ -146,6 +152,15 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
         measured, expected = locked, measured
     warns = bool(low) or locked is not None
     return judged(Fault.CLOCKS_LOWERED, message, measured, expected, "MHz", tuple(evidence), warns=warns)
+
+
+def held_memory_clock(clocks: GpuClocks) -> int | None:
+    """Memory's clock in P0, where it is locked: well below its highest, and no application clock says so."""
+    now, highest, application = clocks.current.memory, clocks.max.memory, clocks.application.memory
+    if isinstance(now, Missing) or isinstance(highest, Missing) or clocks.performance_state != 0:
+        return None
+    due = highest if isinstance(application, Missing) else application
+    return now if 0 < now < min(due, highest) * _LOCKED else None
 
 
 def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | Missing | None:
@@ -237,8 +252,8 @@ CHECKS = (
     Check(
         id="clock.application",
         rule="Warns if an application clock is below the GPU's own default, whatever other boards of the model have,"
-        " and if a setting alone (0x2) holds a busy GPU in P0 more than 10 % below its application clock: locked"
-        " clocks.",
+        " and if a setting alone (0x2) holds a busy GPU in P0 more than 10 % below its application clock, or"
+        " memory's clock in P0 is as far below its highest: locked clocks.",
         source="nvmlDeviceGetApplicationsClock against nvmlDeviceGetDefaultApplicationsClock; nvmlClocksEventReasons",
         remedy="if this was not intended, run nvidia-smi -i BDF -rac",
         judge=per_gpu("gpu_clocks", application),
