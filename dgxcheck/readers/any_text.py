@@ -127,7 +127,8 @@ _NCCL: Mapping[Reader, Signs] = {
 }
 _LOGS: Mapping[Reader, Signs] = {
     cuda.read_cuda_errors: ("cuda", "-> "),
-    cuda.read_containers: ("nvidia-container-cli", "select device driver", "nknown", "device index"),
+    cuda.read_containers: ("nvidia-container-cli", "select device driver", "nknown", "device index",
+                           "no runtime for"),
     health.read_log: (" [",),
     fabric.read_carrier: ("systemd-networkd[", "networkmanager[", "mlx5_core "),
 }

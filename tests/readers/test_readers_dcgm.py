@@ -86,6 +86,10 @@ BUSY = "CUDA-capable device(s) is/are busy or unavailable"
         ("the GPU is in exclusive process mode", "unknown", ""),
         ("is running at PCI link width 8X, which is below the minimum allowed link width of 16", "fail",
          "link-degraded"),
+        ("Thermal violations totaling 0.0 seconds started at 30.0 seconds into the test for GPU 0", "warn",
+         "thermal-slowdown"),
+        ("Thermal violations totaling 3.2 seconds started at 30.0 seconds into the test for GPU 0", "fail",
+         "thermal-slowdown"),
         ("uncorrectable memory errors were found", "fail", "ecc-uncorrected"), ("it failed", "fail", "test-failed"),
     ],
 )  # fmt: skip

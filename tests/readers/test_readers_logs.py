@@ -108,6 +108,8 @@ def test_other_lines_are_no_errors_of_cuda(line: str) -> None:
         ("nvidia-container-cli: initialization error: driver rpc error: timed out: unknown", "fail",
          "driver-unresponsive"),
         ("nvidia-container-cli: device error: 9: unknown device", "warn", "container-runtime"),
+        ('Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime: no runtime for'
+         ' "nvidia" is configured', "fail", "container-runtime"),
         ("nvidia-container-cli: initialization error: cuda error: no cuda-capable device is detected", "warn",
          "not-ready"),
         ('could not select device driver "" with capabilities: [[gpu]].', "fail", "container-runtime"),

@@ -66,6 +66,23 @@ def test_a_driver_that_nvidia_smi_cannot_reach_is_to_blame(tmp_path: Path, capsy
     assert "gpu.count" not in [found["check"] for found in document["findings"] if found["status"] == "unknown"]
 
 
+@pytest.mark.parametrize(
+    ("model", "lanes", "status"),
+    [("Tesla P100-PCIE-16GB", 4, "unknown"), ("Tesla P100-PCIE-16GB", 16, "skip"), ("Tesla V100-SXM2-32GB", 2, "skip")],
+)
+def test_the_link_of_a_gpu_alone_is_narrow_or_its_slot(model: str, lanes: int, status: str, tmp_path: Path) -> None:
+    """In a dump of nvidia-smi; a V100 beside a POWER9 has two lanes."""
+    file = tmp_path / "smi.txt"
+    file.write_text(
+        "==============NVSMI LOG==============\nDriver Version                      : 418.67\n"
+        f"Attached GPUs                       : 1\nGPU 00000000:03:00.0\n    Product Name              : {model}\n"
+        "    PCI\n        GPU Link Info\n            Link Width\n                Max                 : 16x\n"
+        f"                Current             : {lanes}x\n"
+    )
+    (width,) = [each for each in assess(open_source(str(file))).findings if each.id == "pcie.width"]
+    assert width.status.value == status
+
+
 def test_multicast_that_nvlinks_refuse_is_looked_at_before_anything_is_restarted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,12 +14,12 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged, of_host, rdma_configured
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.acs_rules import AcsRule, acs_rules
-from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.checks.pcie.isolation import (
     BOOT_WITH_PASS_THROUGH,
     PASS_THROUGH,
     REDIRECT,
     acs_of,
+    bridge,
     disable_acs,
     disable_translation,
     group_type,

@@ -57,38 +57,46 @@ def own_hop(box: Box, path: tuple[str, ...] | Missing) -> Hop | Judgement:
     return hops[-1] if hops else skip("not-visible", "no bridge is visible above it, as in a virtual machine")
 
 
-def bridge(bdf: str) -> Subject:
-    """A port of a root complex or switch."""
-    return Subject(kind="pci", name=bdf, bdf=bdf)
-
-
 def _width(box: Box) -> Judged:
     for gpu in box.gpus:
         hop = own_hop(box, gpu.path)
         if isinstance(hop, Judgement):
-            yield box.subject(gpu), _by_nvml(box, gpu) or _by_itself(box, gpu) or hop
+            nvml = _by_nvml(box, gpu)
+            fails = nvml is not None and nvml.status is Status.FAIL
+            yield box.subject(gpu), (nvml if fails else _by_itself(box, gpu) or nvml) or hop
         else:
             yield box.subject(gpu), _under_load(box, gpu, ruled(_own, box, gpu, hop))
 
 
+_UNSEEN = "link at x{}, the GPU supports x{}; what its slot supports is not shown"
+
+
 def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
-    """Where the PCI tree is not visible: a GPU with fewer lanes than it supports and most of its model have, by NVML;
-    None where that cannot be said, for the slot may have no more.
+    """Where the PCI tree is not visible: a GPU with fewer lanes than it supports, by NVML, and most of its model have.
+
+    Without these it is unknown in a text: the slot may have no more. A module (SXM) has as many as its server gives
+    it: two beside a POWER9, which it reaches over NVLinks.
     """
-    own, others = box.gpu(gpu).pcie, [box.gpu(other).pcie for other in siblings(box, gpu)]
+    view, others = box.gpu(gpu), [box.gpu(other).pcie for other in siblings(box, gpu)]
+    own, listed = view.pcie, view.listed
     if isinstance(own, Missing) or isinstance(own.link_width, Missing) or isinstance(own.max_link_width, Missing):
         return None
     width, most = own.link_width, own.max_link_width
     widths = [pcie.link_width for pcie in others if not isinstance(pcie, Missing)]
     wider = sum(isinstance(each, int) and each > width for each in widths)
-    if width >= most or len(widths) < FEWEST or 2 * wider <= len(widths):
+    if width >= most:
         return None
     evidence = (
         answered(width, "nvmlDeviceGetCurrPcieLinkWidth", own.bdf),
         answered(most, "nvmlDeviceGetMaxPcieLinkWidth", own.bdf),
     )
-    message = f"link at x{width}, GPU and slot support x{most}, as most other GPUs have"
-    return Judgement(Status.FAIL, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
+    if len(widths) >= FEWEST and 2 * wider > len(widths):
+        message = f"link at x{width}, GPU and slot support x{most}, as most other GPUs have"
+        return Judgement(Status.FAIL, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
+    name = "" if isinstance(listed, Missing) or isinstance(listed.name, Missing) else listed.name
+    if not name or "SXM" in name or not isinstance(gpu.path, Missing):
+        return None
+    return Judgement(Status.UNKNOWN, _UNSEEN.format(width, most), width, most, "lanes", evidence)
 
 
 def _by_itself(box: Box, gpu: Device) -> Judgement | None:
@@ -112,8 +120,7 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     if len(alike) >= FEWEST and 2 * sum(each == most for each in alike) > len(alike):
         message = f"{message}, as most other GPUs have"
         return judged(Fault.LINK_NARROW, message, width, most, "lanes", evidence, warns=True)
-    message = f"{message}; what its slot supports is not shown"
-    return Judgement(Status.UNKNOWN, message, width, most, "lanes", evidence)
+    return Judgement(Status.UNKNOWN, _UNSEEN.format(width, most), width, most, "lanes", evidence)
 
 
 def _under_load(box: Box, gpu: Device, at_rest: Judgement) -> Judgement:

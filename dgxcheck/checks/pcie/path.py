@@ -16,13 +16,13 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.pcie.gpu_link import (
     both_ends,
-    bridge,
     is_outdone,
     port_setting,
     slow_fault,
     target_evidence,
     trained_width,
 )
+from dgxcheck.checks.pcie.isolation import bridge
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import link_of
 from dgxcheck.facts.faults import Fault

@@ -22,8 +22,7 @@ from dgxcheck.checks.engine.finding import (
     skip,
 )
 from dgxcheck.checks.engine.gaps import unjudged, unread
-from dgxcheck.checks.pcie.gpu_link import bridge
-from dgxcheck.checks.pcie.isolation import between, most_blocking_settings
+from dgxcheck.checks.pcie.isolation import between, bridge, most_blocking_settings
 from dgxcheck.checks.peer_access import cuda
 from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, DRIVER_KEYS, Blocker, blocker
 from dgxcheck.components.component import Component, host_part

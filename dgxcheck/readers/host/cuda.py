@@ -214,7 +214,9 @@ _NO_TOOLKIT = LazyPattern(
     r"could not select device driver [\"'\\]{0,4}(?:nvidia)?[\"'\\]{0,4} with capabilities: \[\[.{0,40}gpu",
     "capabilities",
 )
-_NO_RUNTIME = LazyPattern(r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? \"?nvidia\"?", "runtime")
+_NO_RUNTIME = LazyPattern(
+    r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? \"?nvidia\"?|no runtime for \"nvidia\" is configured", "runtime"
+)
 _MEANINGS: tuple[tuple[LazyPattern, Outcome, FaultKind], ...] = (
     (LazyPattern(r"driver/library version mismatch", "driver/library version"), "fail", Fault.DRIVER_MISMATCH),
     (LazyPattern(r"driver not loaded|nvidia-driver.{0,40}not loaded", "not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
