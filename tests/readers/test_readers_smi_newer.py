@@ -114,3 +114,23 @@ def test_a_vgpu_says_what_it_is_licensed_as() -> None:
     brand = "Product Brand                                      : NVIDIA RTX Virtual Workstation\n    Addressing Mode"
     facts = one(query.read_text, TEXT.replace("Addressing Mode", brand).format("No")).facts
     assert facts[key("DeviceGetBrand")] == 10
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "faults"),
+    [
+        ("", "Unlicensed", ["vgpu-unlicensed"]),
+        ("    Virtualization Mode : VGPU\n", "Unlicensed (Restricted)", ["vgpu-unlicensed"]),
+        ("    Virtualization Mode : Pass-Through\n", "Unlicensed", []),
+        ("    Virtualization Mode : VGPU\n", "Licensed (Expiry: 2026-12-1 0:0:0 GMT)", []),
+    ],
+)
+def test_a_vgpu_without_a_licence(mode: str, status: str, faults: list[str]) -> None:
+    """https://github.com/NVIDIA/gpu-operator/issues/220 and 628; the group alone, too, as grep takes it out."""
+    group = (
+        "    vGPU Software Licensed Product\n        Product Name : NVIDIA RTX Virtual Workstation\n"
+        f"        License Status : {status}\n"
+    )
+    for head in (f"GPU 00000000:02:00.0\n    Product Name : GRID A100-20C\n{mode}", *([""] if faults else [])):
+        facts = one(query.read_text, f"{head}{group}    IBMNPU\n        Relaxed Ordering Mode : N/A\n").facts
+        assert [fact["fault"] for key, fact in facts.items() if "report" in key and isinstance(fact, dict)] == faults

@@ -117,6 +117,12 @@ class Gpu:
     REBOOT_REQUIRED = FaultKind("reboot-required", "the GPU needs a reboot of the system or node", "hardware",
         about=("gpu", ""), steps=("reboot", "power-cycle", *RMA_STEPS), source=NVML)
     COMPUTE_PROHIBITED = FaultKind("compute-prohibited", "compute mode is PROHIBITED", "setting")
+    VGPU_UNLICENSED = FaultKind("vgpu-unlicensed", "a vGPU has no licence, so that its driver slows it down", "setting",
+        about=("host", "vGPU licence"), steps=("inspect",),
+        remedy="in the guest read journalctl -u nvidia-gridd; check ServerAddress and FeatureType in"
+        " /etc/nvidia/gridd.conf or the token in /etc/nvidia/ClientConfigToken, and that the licence server is reached,"
+        " then systemctl restart nvidia-gridd, which ends no jobs",
+        source="https://docs.nvidia.com/vgpu/latest/grid-licensing-user-guide")
     MIG_PENDING = FaultKind("mig-pending", "a MIG mode change waits for a GPU reset", "setting", fails="next-drain")
     C2C_DOWN = FaultKind("c2c-down", "NVLink-C2C between a GPU and its CPU is not in use", "hardware",
         steps=("reboot", "field-diagnostic", "contact-vendor"), source=OWN)

@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import UNPLACED, is_unplaced, nameless, unplaced
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MOST_GPUS, RECOVERY_ACTION
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import ATTACHED, INDEX, WITHOUT_NUMBER
-from dgxcheck.readers.model import Imported, Reports
+from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.nvidia_smi.fields import (
     C2C,
     HISTOGRAM,
@@ -58,6 +59,10 @@ NO_ANSWER = "no answer"
 _ERRORS = {NO_ANSWER: "lost", "GPU is lost": "lost", "GPU requires reset": "lost", "Insufficient Permissions": "denied"}
 
 
+_LICENCE = LazyPattern("(?:vgpu software|grid) licensed product/license status", "licensed product")
+_VIRTUAL = LazyPattern("(?:gpu virtualization mode/)?virtualization mode", "virtualization mode")
+
+
 class Section(Record, kw_only=False):
     """One GPU of a dump."""
 
@@ -90,11 +95,15 @@ def imported(
         tool = f"{tool} {driver}"
     if match := re.fullmatch(r"(\d{1,3})\.(\d{1,2})(?: .*)?", cuda, re.ASCII):
         facts["nvml nvmlSystemGetCudaDriverVersion"] = int(match[1]) * 1000 + int(match[2]) * 10
+    reports = reports or Reports(tool)
     for gpu in gpus:
+        if is_unlicensed(gpu.fields):
+            text = f"vGPU licence: {_field(gpu.fields, _LICENCE)}"
+            reports.add(HOST, "licence", "warn", Fault.VGPU_UNLICENSED, text)
         for question, answer in answers(gpu.fields):
             function, _, args = question.partition(" ")
             facts[f"nvml nvmlDeviceGet{function} {gpu.bdf} {args}".rstrip()] = answer
-    return Imported(tool=tool, facts=facts | (reports.facts() if reports else {}), understood=understood, host=host)
+    return Imported(tool=tool, facts=facts | reports.facts(), understood=understood, host=host)
 
 
 def _merged(gpus: Sequence[Section]) -> list[Section]:
@@ -122,6 +131,12 @@ def _attached(system: Mapping[str, str]) -> int | None:
     """How many GPUs NVML lists, by the head of a dump; None where the head is cut or makes no sense."""
     text = system.get("attached gpus", "")
     return int(text) if text.isascii() and text.isdecimal() and 0 < int(text[:4]) <= MOST_GPUS else None
+
+
+def is_unlicensed(fields: Fields) -> bool:
+    """A vGPU of a guest; the driver of a whole GPU shows the group as well, and needs no licence for CUDA."""
+    licence = _field(fields, _LICENCE) or ""
+    return licence.lower().startswith("unlicensed") and _field(fields, _VIRTUAL) in (None, "VGPU")
 
 
 def answers(fields: Fields) -> Iterator[tuple[str, Json]]:

@@ -13,7 +13,7 @@ from dgxcheck.facts.ids import MOST_GPUS
 from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.answers import MOST_FIELDS, NOWHERE, Fields, Section, answers, imported
+from dgxcheck.readers.nvidia_smi.answers import MOST_FIELDS, NOWHERE, Fields, Section, answers, imported, is_unlicensed
 from dgxcheck.readers.nvidia_smi.topo import plain
 from dgxcheck.readers.values import bounded
 
@@ -31,8 +31,8 @@ _NOTE = LazyPattern(r" {1,80}# \S.*$")
 """What people write behind a line that they explain."""
 _BETWEEN = "--"
 """What ``grep -A`` prints between its finds."""
-_TELLING = ("remapped rows", "retired pages", "fabric", "ecc errors", "clocks throttle reasons", "clocks event reasons",
-            "gpu recovery action")  # fmt: skip
+_TELLING = ("remapped rows", "retired pages", "vgpu software licensed product", "fabric", "ecc errors",
+            "clocks throttle reasons", "clocks event reasons", "gpu recovery action")  # fmt: skip
 """Groups, and a value, that are unmistakable without the line of their GPU."""
 
 
@@ -155,7 +155,7 @@ class _Reader:
         if self._open is not None:
             fields: Fields = self._open.fields
             answered = len(dict(answers(fields)))
-            telling = answered and any(_holds(fields, group) for group in _TELLING)
+            telling = (answered or is_unlicensed(fields)) and any(_holds(fields, group) for group in _TELLING)
             if self._open.bdf != NOWHERE or answered >= FEWEST or telling:
                 self._gpus.append(self._open)
                 self._understood |= self._pending
