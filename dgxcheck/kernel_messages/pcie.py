@@ -42,11 +42,12 @@ _NO_BAR = (
     Form(": no space for [mem size ", before=rf"{DEVICE}BAR (?P<bar>[0-5])"),
     Form("]: can't assign; no space", before=rf"{DEVICE}BAR (?P<bar>[0-5]) \[mem size [^\]]{{1,60}}"),
 )
+_FOUND = rf"pci (?P<bdf>{PATTERN}): "
 _HAS_BAR = (
-    Form(": assigned [mem 0x", before=rf"{DEVICE}BAR (?P<bar>[0-5])"),
-    Form("]: assigned", before=rf"{DEVICE}BAR (?P<bar>[0-5]) \[mem 0x[^\]]{{1,60}}"),
+    Form(": assigned [mem 0x", before=rf"{_FOUND}BAR (?P<bar>[0-5])"),
+    Form("]: assigned", before=rf"{_FOUND}BAR (?P<bar>[0-5]) \[mem 0x[^\]]{{1,60}}"),
 )
-_NVIDIA_GPU = Form("[10de:", r"[0-9a-f]{4}\] type 0\d class 0x03", before=DEVICE)
+_NVIDIA_GPU = Form("[10de:", r"[0-9a-f]{4}\] type 0\d class 0x03", before=_FOUND)
 _SHORT = r"(?P<at>(?:[0-9a-f]{4}:)?(?:0x)?[0-9a-f]{2}:(?:0x)?[0-9a-f]{2}\.[0-7])"
 _IVHD = r"(?:iommu ivhd\d{1,3}: )?"
 _SMMU = r"arm-smmu-v3 [\w.:-]{1,60}: "

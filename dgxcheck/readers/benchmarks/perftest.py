@@ -272,7 +272,7 @@ UCX_TOOL = "UCX"
 _UCX = LazyPattern(
     r"(?:.{0,80} )?\[\d{1,12}\.\d{1,9}\] {1,4}\[[^\]]{1,120}\] {1,20}\w{1,60}\.(?:c|cc|h|inl):\d{1,6} {1,4}UCX"
     r" {1,4}(?P<level>[A-Z]{2,6}) {1,4}(?P<text>\S.{0,400})",
-    " UCX ",
+    "UCX ",
 )
 _ENDED = LazyPattern(
     rf".{{4,60}} on (?P<device>{NAME}):(?P<port>\d{{1,3}})/\w{{1,12}} \(synd 0x(?P<code>[0-9a-f]{{1,2}}) .*", "(synd 0x"
