@@ -2,7 +2,8 @@
 
 Linux kernel/panic.c, arch/x86/mm/fault.c, arch/arm64/kernel/traps.c, kernel/hung_task.c, kernel/watchdog.c,
 kernel/rcu/tree_stall.h, mm/oom_kill.c, arch/x86/kernel/traps.c, tsc.c and nmi.c; kernel/dma/swiotlb.c;
-drivers/thermal/intel/therm_throt.c, thermal_core.c; kernel/reboot.c; of the NVIDIA driver src/nvidia-modeset.
+drivers/thermal/intel/therm_throt.c, thermal_core.c; kernel/reboot.c; net/sched/sch_generic.c; of the NVIDIA driver
+src/nvidia-modeset.
 """
 
 from __future__ import annotations
@@ -90,6 +91,13 @@ _PROGRESS = Form("nvidia-modeset: ERROR: GPU:", r"\d{1,2}: Error while waiting f
 _BOUNCE = Form(
     ": swiotlb buffer is full (sz: ", r"\d{1,12} bytes\)", before=rf"[\w-]{{1,64}} (?P<bdf>{PATTERN})"
 )
+_SENDS_NOTHING = (
+    Form("NETDEV WATCHDOG: ", r"(?P<interface>[\w.@-]{1,15}) \([\w-]{1,32}\): transmit queue \d{1,5} timed out"),
+    Form(
+        ": NETDEV WATCHDOG: CPU: ", r"\d{1,5}: transmit queue \d{1,5} timed out",
+        before=rf"[\w-]{{1,64}} {PATTERN} (?P<interface>[\w.@-]{{1,15}})",
+    ),
+)  # fmt: skip
 _NMI = Form("NMI: ", r"(?P<what>PCI system error \(SERR\)|IOCK error)")
 
 
@@ -110,6 +118,8 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             yield host_event("clock", match["why"], seconds, message)
         elif _PROGRESS.match(message):
             yield host_event("stuck", "nvidia-modeset", seconds, message)
+        elif match := first_match(_SENDS_NOTHING, message):
+            yield host_event("sends nothing", match["interface"], seconds, message)
         elif match := _BOUNCE.match(message):
             yield host_event("bounce buffers", match["bdf"], seconds, message)
         elif match := _KILLED.match(message):

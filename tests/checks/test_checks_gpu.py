@@ -84,6 +84,7 @@ def everywhere(question: str, values: Sequence[Json]) -> dict[str, Json]:
         ("clock.application", GPU2, {f"{NVML}DefaultApplicationsClock {GPU2} 0": 0}, "unknown"),
         ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 53}, "pass"),
         ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 54}, "warn"),
+        ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 255}, "skip dependency-failed"),
         ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 60,
                                    f"{NVML}PowerUsage {GPU2}": 90000}, "skip no-reference"),
         ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 60,

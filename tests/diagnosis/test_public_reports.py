@@ -52,7 +52,8 @@ def links_off(links: int, *buses: str) -> Facts:
     return {f"nvml nvmlDeviceGetNvLinkState 0000:{bus}:00.0 {link}": 0 for bus in buses for link in range(links)}
 
 
-NOWHERE = "00000000-0000-0000-0000-000000000000"
+IN_NO_DOMAIN: Json = {"cliqueId": 0, "clusterUuid": "00000000-0000-0000-0000-000000000000", "healthMask": 170,
+                      "healthSummary": 1, "state": 3, "status": 0}  # fmt: skip
 OF_A100 = ("07", "0f", "47", "4e", "87", "90", "b7", "bd")
 OF_H100 = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
 LINKS_DISABLED: Facts = {"text /proc/driver/nvidia/params": "NvLinkDisable: 1\n"}
@@ -104,9 +105,11 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
       {"restart-service", "reset-gpu", *REPLACING}),
     ("dgx-a100", {**links_off(12, *OF_A100), **LINKS_DISABLED}, [], "host/host/NVLink setting", {"change-setting"},
       {"restart-service", "reset-gpu", *REPLACING}),
-    ("gb200-nvl72", {f"nvml nvmlDeviceGetGpuFabricInfo {bdf}": {"cliqueId": 0, "clusterUuid": NOWHERE, "healthMask": 170,
-      "healthSummary": 1, "state": 3, "status": 0} for bdf in ("0008:01:00.0", "0009:01:00.0", "0018:01:00.0",
-      "0019:01:00.0")}, [], "host/host/NVLink setting", {"inspect"}, {"reset-gpu", *REPLACING}),
+    ("gb200-nvl72", {f"nvml nvmlDeviceGetGpuFabricInfo {bdf}": IN_NO_DOMAIN for bdf in ("0008:01:00.0", "0009:01:00.0",
+      "0018:01:00.0", "0019:01:00.0")}, [], "host/host/NVLink setting", {"inspect"}, {"reset-gpu", *REPLACING}),
+    ("dgx-h100", {**of("1b", "nvmlDeviceGetP2PStatus 0000:43:00.0 0", 4),
+      **of("43", "nvmlDeviceGetP2PStatus 0000:1b:00.0 0", 4)}, [], "host/host/P2P setting", {"change-setting"},
+      {"reset-gpu", *REPLACING}),  # nvml.h: NVML_P2P_STATUS_DISABLED_BY_REGKEY
     ("hgx-h100", of("43", "nvmlDeviceGetClockInfo 2", 1593), [], "gpu/0000:43:00.0/clock setting", {"change-setting"},
       {"reset-gpu", *REPLACING}),  # nvidia-smi(1): --lock-memory-clocks
     ("dgx-h100", links_off(18, *OF_H100), [], "host/host/NVSwitches", {"restart-service"}, {"reset-gpu", *REPLACING}),

@@ -127,8 +127,8 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
     """
     if (memory := held_memory_clock(clocks)) is not None:
         message = f"memory clock held at {memory} MHz in P0, highest {clocks.max.memory} MHz"
-        now = (answered(memory, "nvmlDeviceGetClockInfo", clocks.bdf, 2),)
-        return judged(Fault.CLOCKS_LOWERED, message, memory, as_evidence(clocks.max.memory), "MHz", now, warns=True)
+        said = (answered(memory, "nvmlDeviceGetClockInfo", clocks.bdf, 2),)
+        return judged(Fault.CLOCKS_LOWERED, message, memory, need(clocks.max.memory), "MHz", said, warns=True)
     low: list[str] = []
     evidence: list[Evidence] = []
     for number, kind in _KINDS:

@@ -15,6 +15,7 @@ from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
+from dgxcheck.facts.nature import row
 from dgxcheck.facts.nvml.quantities import THRESHOLDS
 from dgxcheck.facts.nvml.readings import EventReasons, GpuPower, GpuThermal
 from dgxcheck.facts.record import Record
@@ -60,11 +61,20 @@ def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
     return _against_limit(box, message, now, slowdown, evidence, "slowdown temperature")
 
 
+_IMPOSSIBLE = skip("dependency-failed", "an impossible temperature: see consistency.readings")
+
+
+def _is_impossible(celsius: int) -> bool:
+    return celsius > int(row(GpuThermal.gpu_c).more["high"])
+
+
 def _against_limit(
     box: Box, message: str, now: int, most: int, evidence: tuple[Evidence, ...], noun: str
 ) -> Judgement | Missing:
     if most <= 0:
         return Missing(Gap.GARBLED, evidence[1].where, f"{most} °C is not a valid {noun}")
+    if _is_impossible(now):
+        return _IMPOSSIBLE
     near = now > most - box.settings.limit("thermal.margin")
     return judged(Fault.OVERHEATING, message, now, most, "°C", evidence, warns=near, fails=now >= most)
 
@@ -153,6 +163,8 @@ def _state(box: Box, gpu: Device, sensor: Sensor) -> _State | Judgement:
         return unjudged(needed.gap)
     if has_problem(ruled(temperature, box, thermal)):
         return skip("dependency-failed", "see thermal.temperature")
+    if _is_impossible(temperature_c):
+        return _IMPOSSIBLE
     return _State(bdf=thermal.bdf, pstate=pstate, power_mw=power_mw, temperature_c=temperature_c)
 
 

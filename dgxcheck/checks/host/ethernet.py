@@ -79,6 +79,12 @@ def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) ->
 
 
 def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgement:
+    if silent := [each.line for each in box.log.host if (each.trouble, each.part) == ("sends nothing", interface.name)]:
+        message = f"its transmit queue timed out {counted(len(silent), 'time')}"
+        return Judgement(
+            Status.WARN, message, len(silent), 0, "", (Evidence("kernel log", silent[-1]),), fault=Fault.PORT_ERRORS,
+            remedy=_FLAPPING.replace("INTERFACE", interface.name),
+        )  # fmt: skip
     lost, limit = need(interface.carrier_down_count), box.settings.limit("network.carrier")
     evidence = (Evidence(f"/sys/class/net/{interface.name}/carrier_down_count", lost),)
     since = flood(box, lost, None, limit, DAY_S)
@@ -110,8 +116,10 @@ CHECKS = (
         id="host.carrier",
         rule="Warns if an Ethernet interface that has a carrier lost it more than {network.carrier} over the whole time"
         " since boot, which RoCE and storage feel as stalls; not judged where more were lost and that time is not"
-        " known. InfiniBand counts the same in link_downed.",
-        source="carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks",
+        " known. InfiniBand counts the same in link_downed. Warns also if the kernel logged that its transmit queue"
+        " timed out.",
+        source="carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log"
+        " (net/sched/sch_generic.c)",
         remedy=_FLAPPING,
         judge=_per_interface(_carrier),
     ),

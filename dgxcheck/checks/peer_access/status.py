@@ -37,9 +37,10 @@ from dgxcheck.topology.paths import NEAR
 NEVER = ("GNS", "NS")
 """Not supported by the GPUs, or not at all: not a fault of this machine."""
 _OF_THE_CHIPSET = ("CNS", "TNS")
+_BY_KEY = "DR"
 _MEANINGS = {
     "CNS": "chipset not supported", "GNS": "GPU not supported", "TNS": "topology not supported",
-    "DR": "disabled by registry key", "NS": "not supported",
+    _BY_KEY: "disabled by registry key", "NS": "not supported",
 }  # fmt: skip
 """nvidia-smi topo -p2p"""
 _BY_NVLINK = f"check the kernel log for {NVLINK_XIDS} of the two GPUs; else {DRIVER_KEYS}"
@@ -104,6 +105,8 @@ def _judged(box: Box, a: Device, b: Device, there: P2pStatus | None, back: P2pSt
     if vm is not None and not link.nvlinks and status.measured in _OF_THE_CHIPSET:
         return skip("not-visible", f"{status.text}: {vm} hides the PCIe topology from its guest", *status.evidence)
     blocked = Blocker("", _BY_NVLINK) if link.nvlinks else blocker(box, a, b)
+    if _BY_KEY in status.measured:
+        blocked = Blocker("", DRIVER_KEYS)
     setting, remedy = blocked.setting, blocked.remedy
     message = f"{status.text}; blocked by {setting}" if setting else status.text
     facts = (status.measured, "OK", "", status.evidence)
@@ -179,8 +182,8 @@ def _below_bridge(box: Box, below: Mapping[DevicePair, Judgement]) -> Judgement:
 
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """NVLinks of a pair, else the settings that block it, then the path and the GPUs; at a bridge the settings that
-    block the most pairs below it.
+    """The driver's registry key where it says so; NVLinks of a pair, else the settings that block it, then the path and
+    the GPUs; at a bridge the settings that block the most pairs below it.
     """
     a = device_of(box, subject)
     b = device_of(box, subject.peer) if subject.peer is not None else None
@@ -188,6 +191,8 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         yield from most_blocking_settings(box, subject.bdf)
         yield host_part("P2P setting")
         return
+    if _BY_KEY in str(judgement.measured):
+        yield host_part("P2P setting")
     yield from between(box, a, b)
 
 
