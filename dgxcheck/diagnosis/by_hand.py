@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
-from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import (

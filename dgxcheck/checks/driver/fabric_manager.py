@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import component_of, driver, host, part
 from dgxcheck.checks.engine.box import HOST, Box, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, per_host, per_listed_gpu, ruled
-from dgxcheck.checks.engine.expected import siblings
+from dgxcheck.checks.engine.expected import is_coherent, siblings
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judged,
@@ -22,7 +22,6 @@ from dgxcheck.checks.engine.finding import (
 )
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import all_nvlinks, nvlinks_disabled
 from dgxcheck.facts.faults import Fault

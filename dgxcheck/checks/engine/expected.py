@@ -30,6 +30,16 @@ def model_family(box: Box, gpu: Device) -> str | None:
     return _SIZE.sub("", name) if isinstance(name, str) else None
 
 
+_GRACE = LazyPattern(r"\bG[BH][23]00\b", "GB200", "GB300", "GH200", "GH300")
+
+
+def is_coherent(box: Box) -> bool:
+    """Is it a Grace machine? There translation is no obstacle, because HCAs reach GPU memory over C2C:
+    nv_grdma_pci_topology_supported() of https://github.com/NVIDIA/open-gpu-kernel-modules (nv-pci.c).
+    """
+    return any(_GRACE.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
+
+
 def siblings(box: Box, gpu: Device) -> tuple[Device, ...]:
     """The other GPUs of the same model family, asked about or not."""
     own = model_family(box, gpu)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import host, part
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.check import Check, per_gpu, per_host, per_listed_gpu
+from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.finding import Evidence, Judgement, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.nvml.gpu import GpuBoard

@@ -6,6 +6,7 @@ from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import part, setting_of_all
 from dgxcheck.checks.engine.box import Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, given, judged, skip, unless
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.precondition import Precondition, fails_elsewhere, needs_facts, undetermined
@@ -13,7 +14,6 @@ from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.ports import file_of, gbit_per_s, name_of, port_subject, ports, ports_of
 from dgxcheck.checks.pcie.bar1 import bars_of, expected_bar1_mib
-from dgxcheck.checks.pcie.isolation import is_coherent
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MIB
 from dgxcheck.facts.infiniband import IbPort

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.finding import Evidence, Instead, Judged, Judgement, Status, judged, of_gaps, skip, unless
 from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.engine.precondition import Precondition, fails_elsewhere, in_guest, needs_facts, undetermined
@@ -23,7 +24,6 @@ from dgxcheck.checks.pcie.isolation import (
     disable_acs,
     disable_translation,
     group_type,
-    is_coherent,
     ports_between,
     translated_devices,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.expected import model_family
+from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.checks.engine.host_limits import hypervisor_gaps
 from dgxcheck.checks.network.hcas import nics
@@ -18,11 +18,9 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
 from dgxcheck.facts.sysfs import pci_file
-from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import data_ends, shared_bridges
 
-_GRACE = LazyPattern(r"\bG[BH][23]00\b", "GB200", "GB300", "GH200", "GH300")
 PASS_THROUGH = "identity"
 _BOOTED = frozenset({"iommu=pt", "iommu.passthrough=1"})
 BOOT_WITH_PASS_THROUGH = (
@@ -59,13 +57,6 @@ def _boots_with_pass_through(box: Box) -> bool:
 def passes_through(type_: str) -> bool:
     """Does the IOMMU leave the addresses of a group of this type as they are?"""
     return type_ == PASS_THROUGH
-
-
-def is_coherent(box: Box) -> bool:
-    """Is it a Grace machine? There translation is no obstacle, because HCAs reach GPU memory over C2C:
-    nv_grdma_pci_topology_supported() of https://github.com/NVIDIA/open-gpu-kernel-modules (nv-pci.c).
-    """
-    return any(_GRACE.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
 
 
 def translated_devices(box: Box) -> list[Device]:
