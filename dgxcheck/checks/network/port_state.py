@@ -125,11 +125,11 @@ def _addressed(
     device: IbDevice, port: IbPort, state: PortState, message: str, evidence: tuple[Evidence, ...]
 ) -> Judgement:
     """Of a port that is up: on InfiniBand it has a LID, and knows that of its subnet manager."""
-    lids = {"lid": (port.lid, "has no LID"), "sm_lid": (port.sm_lid, "has no subnet manager")}
+    lids = {"lid": (port.lid, "no LID"), "sm_lid": (port.sm_lid, "no subnet manager")}
     nothing = {name: words for name, (lid, words) in lids.items() if lid == 0 and port.link_layer == "InfiniBand"}
     if not nothing:
         return Judgement(Status.PASS, message, state.name, "ACTIVE", evidence=evidence)
-    message, fault = f"{message} but {' and '.join(nothing.values())}", Fault.NO_SUBNET_MANAGER
+    message, fault = f"{message}, {' and '.join(nothing.values())}", Fault.NO_SUBNET_MANAGER
     evidence = (*evidence, *(Evidence(file_of(port, name), "0x0") for name in nothing))
     remedy = _remedy(fault, device, port)
     return judged(fault, message, state.name, "ACTIVE", evidence=evidence, warns=True, remedy=remedy)
