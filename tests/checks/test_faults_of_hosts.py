@@ -143,7 +143,7 @@ def test_an_adapter_in_flash_recovery_is_no_other_firmware(tmp_path: Path) -> No
         ("host.cpu", {CPUINFO: cpuinfo(2, 20, less=1), ONLINE: "0-78\n"}, Fault.CPU_OFFLINE,
          "2 of 2 sockets, 40 of 40 cores, 79 threads: some are offline"),
         ("host.cpu", {CPUINFO: cpuinfo(2, 22), ONLINE: "0-10,12-88\n"}, Fault.CPU_OFFLINE,
-         "2 of 2 sockets, 44 of 40 cores; CPU 11 is offline"),
+         "CPU 11 offline; 2 of 2 sockets, 44 of 40 cores"),
     ],
 )  # fmt: skip
 def test_conditions_of_the_host(

@@ -27,9 +27,10 @@ _MISSING_SOCKET = (
 _ONLINE = "/sys/devices/system/cpu/online"
 
 
-def offline_cpus(online: str) -> str:
-    """CPU numbers that a list leaves out below its highest: ``20-39`` of ``0-19,40-59``."""
+def offline_cpus(online: str, number: int = 0) -> str:
+    """CPU numbers that a list leaves out below its highest, or that of so many CPUs: ``20-39`` of ``0-19,40-59``."""
     runs = ranges(online) or ()
+    runs = (*runs, range(number, number)) if runs and runs[-1].stop < number else runs
     ends = (0, *(run.stop for run in runs))
     return cpulist(range(end, run.start) for end, run in zip(ends, runs, strict=False) if run.start > end)
 
@@ -64,7 +65,7 @@ def _online_cpus(box: Box) -> Judgement:
         few, message = _against_reference(box, cpu, need(cpu.cores), reference)
         uneven = bool(cpu.threads % need(cpu.cores))
     if offline:
-        message += f"; CPU {offline} is offline" if offline.isdecimal() else f"; CPUs {offline} are offline"
+        message = f"CPU{' ' if offline.isdecimal() else 's '}{offline} offline; {message}"
     elif uneven:
         message += f", {counted(cpu.threads, 'thread')}: some are offline"
     fault = Fault.CPU_OFFLINE if offline or uneven else Fault.CPU_MISSING if few else None
@@ -96,10 +97,12 @@ def _offline(cpu: Cpu, host_facts: Host) -> str:
     """
     online, present = host_facts.online_cpus, host_facts.present_cpus
     one_thread = cpu.threads == cpu.cores and host_facts.smt not in ("on", "notsupported", "notimplemented")
-    if isinstance(online, Missing) or isinstance(cpu.cores, Missing) or one_thread:
+    if isinstance(online, Missing) or isinstance(cpu.cores, Missing):
+        return ""
+    if one_thread and sum(map(len, ranges(online) or ())) >= cpu.threads:
         return ""
     if isinstance(present, Missing):
-        return offline_cpus(online)
+        return offline_cpus(online, cpu.threads)
     return cpulist(difference(ranges(present) or (), ranges(online) or ()))
 
 
