@@ -21,6 +21,11 @@ TREE_BYTES = 64 << 20
 TREE_NAMES = 100_000
 """Entries of one directory."""
 
+GPUS = 160
+"""NVIDIA display controllers of a machine, virtual functions too: whatever is judged of pairs grows with the square."""
+HCAS = 192
+"""RDMA devices of a machine, virtual functions too."""
+
 RECORDING_BYTES = 16 << 20
 """A recording, uncompressed; that of a DGX A100 has 0.5 MiB."""
 OVERLAY_BYTES = 1 << 20

@@ -6,6 +6,7 @@ from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts, IbPort, IbRate, P
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.limits import HCAS
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, garbled, hexadecimal, is_decimal, line, mapped, natural, numbered
 from probes.pci.tree import function_behind
@@ -13,9 +14,16 @@ from probes.pci.tree import function_behind
 
 def infiniband(source: Source) -> tuple[IbDevice, ...] | Missing:
     """``/sys/class/infiniband``, ``mlx5_10`` after ``mlx5_9``."""
-    if isinstance(names := source.names(INFINIBAND), Missing):
+    if isinstance(names := _names(source), Missing):
         return names
     return tuple(_device(source, name) for name in sorted(names, key=natural))
+
+
+def _names(source: Source) -> tuple[str, ...] | Missing:
+    names = source.names(INFINIBAND)
+    if isinstance(names, tuple) and len(names) > HCAS:
+        return Missing(Gap.GARBLED, INFINIBAND, f"{len(names)} devices, more than {HCAS}")
+    return names
 
 
 def _device(source: Source, name: str) -> IbDevice:
@@ -46,7 +54,7 @@ _NO_COUNTER = "lifespan"  # how long the driver caches hw_counters, in ms
 
 def ib_ports(source: Source) -> tuple[IbDevicePorts, ...] | Missing:
     """``/sys/class/infiniband/<device>/ports`` of every device, in natural order."""
-    if isinstance(devices := source.names(INFINIBAND), Missing):
+    if isinstance(devices := _names(source), Missing):
         return devices
     return tuple(IbDevicePorts(device=name, ports=_ports(source, name)) for name in sorted(devices, key=natural))
 

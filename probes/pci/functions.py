@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import is_bdf
-from dgxcheck.facts.ids import MELLANOX, NVIDIA, OTHER_BRIDGE
+from dgxcheck.facts.ids import DISPLAY, MELLANOX, NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction, Slot
 from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
+from dgxcheck.limits import GPUS
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, cpulist, garbled, hexadecimal, natural, signed
 from probes.pci.tree import Path, behind_infiniband, class_codes, is_dma_controller, path_of, with_bridges
@@ -26,6 +27,10 @@ def pci(source: Source) -> tuple[PciFunction, ...] | Missing:
         if (isinstance(code, Missing) or code >> 16 in _ENDS or code >> 8 == OTHER_BRIDGE or bdf in hcas
                 or is_dma_controller(code)):  # fmt: skip
             vendors[bdf] = ask(source, f"{PCI_DEVICES}/{bdf}/vendor", hexadecimal)
+    of_nvidia = (codes[bdf] for bdf, vendor in vendors.items() if vendor == NVIDIA)
+    gpus = sum(isinstance(code, Missing) or code >> 16 == DISPLAY for code in of_nvidia)
+    if gpus > GPUS:
+        return Missing(Gap.GARBLED, PCI_DEVICES, f"{gpus} GPUs, more than {GPUS}")
     ends = {bdf: path_of(source, bdf) for bdf, vendor in vendors.items() if bdf in hcas or _wanted(codes[bdf], vendor)}
     paths = with_bridges(ends)
     order = [bdf for bdf in codes if bdf in paths] + [bdf for bdf in paths if bdf not in codes]

@@ -14,6 +14,7 @@ import pytest
 from checkout import ROOT
 
 from dgxcheck import limits
+from dgxcheck.assessment.machine import PEERS, examine
 
 MEMORY = 512 << 20
 TOPO, HEALTH = ("topo", "--from"), ("health", "-q", "--from", "dgx-1-v100")
@@ -51,6 +52,16 @@ def test_a_loader_stays_within_its_memory(name: str, tmp_path: Path) -> None:
     assert "internal error" not in result.stderr
     assert refusal in result.stderr
     assert (len(result.stderr.splitlines()) == 1) == bool(refusal)
+
+
+@pytest.mark.parametrize("row", ["mlx5_{0} port 1 ==> ib{0} (Up)", "{1:04x}:{2:02x}:00.0 0302: 10de:20b0"])
+def test_a_machine_of_ten_thousand_devices_is_none(row: str, tmp_path: Path) -> None:
+    """Half a megabyte of text took minutes and gigabytes: each pair of devices is joined."""
+    text = tmp_path / "x.txt"
+    text.write_text("".join(row.format(n, n >> 8, n & 255) + "\n" for n in range(10_000)))
+    machine = examine(str(text), PEERS)
+    assert not machine.topology.devices
+    assert any("more than" in gap.detail for gap in machine.topology.gaps)
 
 
 def test_the_manual_lists_every_limit() -> None:
