@@ -193,7 +193,7 @@ def _renumbered(fact: Json, numbers: Sequence[int]) -> Json:
 
 def unread(lines: Sequence[str], layout: Layout, found: Iterable[Imported], host: str = "") -> tuple[int, ...]:
     """Numbers from 0 of the lines that none of the outputs accounts for, those of other hosts left out."""
-    accounted = layout.accounted(frozenset(number for imported in found for number in imported.understood))
+    accounted = layout.accounted(frozenset[int]().union(*{imported.understood for imported in found}))
     return tuple(
         number for number in layout.kept
         if number not in accounted and lines[number].strip() and (not host or layout.hosts[number] in ("", host))

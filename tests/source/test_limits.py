@@ -15,6 +15,7 @@ from checkout import ROOT
 
 from dgxcheck import limits
 from dgxcheck.assessment.machine import PEERS, examine
+from dgxcheck.readers.kernel_log.excerpt import read_excerpt
 
 MEMORY = 512 << 20
 TOPO, HEALTH = ("topo", "--from"), ("health", "-q", "--from", "dgx-1-v100")
@@ -52,6 +53,14 @@ def test_a_loader_stays_within_its_memory(name: str, tmp_path: Path) -> None:
     assert "internal error" not in result.stderr
     assert refusal in result.stderr
     assert (len(result.stderr.splitlines()) == 1) == bool(refusal)
+
+
+def test_ten_thousand_hosts_in_one_log_share_what_was_read() -> None:
+    """A set of all lines for each of them took gigabytes."""
+    rows = tuple(f"Nov 20 12:00:04 dgx{n} kernel: NVRM: Xid (PCI:0000:06:00): 79, pid=1, x" for n in range(2000))
+    found = read_excerpt(rows)
+    assert len(found) == len(rows)
+    assert {id(each.understood) for each in found} == {id(found[0].understood)}
 
 
 @pytest.mark.parametrize("row", ["mlx5_{0} port 1 ==> ib{0} (Up)", "{1:04x}:{2:02x}:00.0 0302: 10de:20b0"])

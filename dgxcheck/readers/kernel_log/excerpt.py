@@ -85,16 +85,22 @@ def read_excerpt(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if not any(facts for _, facts in logs.values()) and (untimed := [*_untimed(rows)]):
         logs = _logs(untimed, False, forgeable)
     of_log = (number for number, text in parts if text is None or _PSTORE.fullmatch(text.strip()))
-    aside = {*of_log, *(number for number, _ in timed)} if any(own for own, _ in logs.values()) else set()
+    some = any(own for own, _ in logs.values())
+    aside = frozenset((*of_log, *(number for number, _ in timed)) if some else ())
     idle = {number for own, facts in logs.values() if not facts for number, row in own if row.strip()}
     found = [
-        Imported(tool=TOOL, facts=facts, understood=frozenset({number for number, row in own if row.strip()} | aside),
+        Imported(tool=TOOL, facts=facts, understood=_joined(aside, (number for number, row in own if row.strip())),
                  host=host)
         for host, (own, facts) in logs.items() if facts
     ]  # fmt: skip
     if idle:
         found.append(Imported(tool=TOOL, facts={}, understood=frozenset(idle | aside)))
     return tuple(found)
+
+
+def _joined(numbers: frozenset[int], more: Iterable[int]) -> frozenset[int]:
+    """The same set where it holds all of them: each of ten thousand hosts has one."""
+    return numbers if numbers.issuperset(more := (*more,)) else numbers.union(more)
 
 
 def _logs(
