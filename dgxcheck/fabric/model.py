@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.fabric.any_fabric import Errors, FabricText
-from dgxcheck.readers.fabric.rows import SPEEDS, End
+from dgxcheck.readers.fabric.rows import End
 
 Port = tuple[str, int]
 """GUID of a switch, or of the port of an adapter, and the number of the port."""
@@ -52,7 +53,7 @@ class Cable(Record, kw_only=False):
     @property
     def gbit(self) -> float:
         """Gbit/s; 0 where it is not told."""
-        return self.lanes * SPEEDS.get(self.speed, 0.0)
+        return self.lanes * LANE_GBIT.get(self.speed, 0.0)
 
     @property
     def rate(self) -> str:

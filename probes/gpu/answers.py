@@ -10,11 +10,10 @@ from dgxcheck.facts import bdf
 from dgxcheck.facts.bdf import bus_order, is_bdf
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK_5, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, question
-from dgxcheck.facts.nvml.quantities import GROUPS, Quantity
+from dgxcheck.facts.nvml.quantities import GROUPS, U64, Quantity
 from dgxcheck.source.protocol import Json, Source
 from probes.ask import mapped
 
-U64 = 2**64 - 1
 U32 = 2**32 - 1
 
 

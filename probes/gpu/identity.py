@@ -7,10 +7,10 @@ from itertools import groupby
 from dgxcheck.facts.cpulist import cpulist
 from dgxcheck.facts.missing import Gap, Missing, question, rows
 from dgxcheck.facts.nvml.gpu import Fabric, Gpu, GpuActivity, GpuAffinity, GpuBoard, GpuModes, GpuProcess, Nvml
+from dgxcheck.facts.nvml.quantities import U64
 from dgxcheck.source.protocol import Source
 from probes.gpu.answers import (
     U32,
-    U64,
     as_number,
     as_text,
     bdfs,

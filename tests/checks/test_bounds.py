@@ -9,16 +9,18 @@ from test_health_checks import GPU2, NVML, changed
 
 from dgxcheck.assessment import assess
 from dgxcheck.assessment.request import Request
-from dgxcheck.checks.engine.finding import BAD
+from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.facts.missing import Json
 
 
+def contradictions(tmp_path: Path, facts: dict[str, Json]) -> list[Finding]:
+    findings = assess(changed(tmp_path, facts), Request()).findings
+    return [each for each in findings if each.status in BAD and each.id.startswith("consistency")]
+
+
 def found(tmp_path: Path, facts: dict[str, Json]) -> list[tuple[str, str, str]]:
-    judged = assess(changed(tmp_path, facts), Request())
-    return [
-        (each.id, each.subject.name, each.judgement.message)
-        for each in judged.findings if each.status in BAD and each.id.startswith("consistency")
-    ]  # fmt: skip
+    judged = contradictions(tmp_path, facts)
+    return [(each.id, each.subject.name, each.judgement.message) for each in judged]
 
 
 @pytest.mark.parametrize(("facts", "due"), [
@@ -28,6 +30,8 @@ def found(tmp_path: Path, facts: dict[str, Json]) -> list[tuple[str, str, str]]:
      ("consistency.readings", "GPU2", "current SM clock 2000 MHz above 1530 MHz")),
     ({f"{NVML}MaxClockInfo {GPU2} 2": 20000},
      ("consistency.readings", "GPU2", "highest memory clock 20000 MHz is impossible")),
+    ({f"{NVML}CudaComputeCapability {GPU2}": [6, 1]},
+     ("consistency.identity", "GPU2", "compute capability 6.1 of a Tesla V100-SXM2-16GB")),
 ])  # fmt: skip
 def test_a_value_that_there_is_not_is_unknown(
     facts: dict[str, Json], due: tuple[str, str, str] | None, tmp_path: Path
@@ -39,4 +43,6 @@ def test_two_gpus_with_one_bar_are_told_by_their_names(tmp_path: Path) -> None:
     none = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
     text = f"{none}0x0000380800000000 0x0000380bffffffff 0x000000000014220c\n{5 * none}"
     facts: dict[str, Json] = {f"text /sys/bus/pci/devices/{bdf}/resource": text for bdf in ("0000:06:00.0", GPU2)}
-    assert ("consistency.unique", "GPU0", "GPU0, GPU2 have the same BAR start") in found(tmp_path, facts)
+    alike = [each.judgement for each in contradictions(tmp_path, facts) if each.id == "consistency.unique"]
+    assert "GPU0, GPU2 have the same BAR start" in {each.message for each in alike}
+    assert {(each.measured, each.expected) for each in alike} == {(2, 1)}

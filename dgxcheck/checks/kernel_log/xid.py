@@ -24,6 +24,7 @@ from dgxcheck.checks.kernel_log.device_log import (
 from dgxcheck.checks.kernel_log.xid_meaning import (
     FAULTS,
     SUSPECT,
+    WORST,
     asked_for,
     contained,
     fail_here_alone,
@@ -41,7 +42,6 @@ from dgxcheck.topology.model import Device
 from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, OFF_BUS, WINDOW_S, link_of, places, recovery_words
 from dgxcheck.xid.table import REMEDIES, Part, Severity, XidEntry, meaning
 
-_WORST = (Status.FAIL, Status.WARN, Status.PASS)
 _CLEANED_UP = 45
 """Follows other errors, and the end of every process of a job that is killed: it counts for no process."""
 _SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -73,7 +73,7 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     judged = [(_status(xid, entries[xid.number], now) if xid in primary else Status.PASS, xid) for xid in now]
     if many:
         judged += [(Status.WARN, xid) for xid in applications]
-    worst = min((status for status, _ in judged), key=_WORST.index)
+    worst = min((status for status, _ in judged), key=WORST.index)
     reported = [each for status, each in judged if status is worst]
     first = {xid.number for xid in reported}
     numbers = sorted(dict.fromkeys(xid.number for xid in now), key=lambda number: number not in first)

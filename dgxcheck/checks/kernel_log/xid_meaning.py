@@ -152,7 +152,7 @@ def fail_here_alone(log: KernelLog, bdf: str, xids: Sequence[Xid]) -> bool:
 
 
 FAULTS = (Fault.NVSWITCH, Fault.NVSWITCH_FATAL, Fault.NVSWITCH_NOTICE, Fault.NVSWITCH_WATCHED)
-_WORST = (Status.FAIL, Status.WARN, Status.PASS)
+WORST = (Status.FAIL, Status.WARN, Status.PASS)
 
 
 def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
@@ -161,7 +161,7 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
     if not now:
         history = f"{counted(len(all_times), 'SXid')} before the driver was last loaded"
         return Judgement(Status.PASS, f"{history}{reach(log)}")
-    worst = min(map(sxid_status, now), key=_WORST.index)
+    worst = min(map(sxid_status, now), key=WORST.index)
     reported = [sxid for sxid in now if sxid_status(sxid) is worst]
     numbers = ", ".join(f"{number} ({_text(number)})" for number in sorted({sxid.number for sxid in reported}))
     ports = sorted({port for sxid in reported if (port := link_of(sxid.line)) is not None})

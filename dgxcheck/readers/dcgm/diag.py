@@ -74,7 +74,7 @@ OUTCOMES: dict[str, Outcome] = {"pass": "pass", "fail": "fail", "warn": "warn", 
 _RESULT = LazyPattern(r"(?P<word>Pass|Fail|Warn|Skip)(?: - (?:All|GPUs?: (?P<gpus>\d{1,3}(?:, ?\d{1,3}){0,63}),?))?")
 _OF_GPU = LazyPattern(r"GPU ?(?P<gpu>\d{1,3}) ?: (?P<word>Pass|Fail|Warn|Skip)", "GPU")
 _MESSAGE = LazyPattern(r"(?P<kind>Warning|Error|Info)(?: ?: GPU ?(?P<gpu>\d{1,3}))?")
-_NAMED = LazyPattern(r"\bGPU ?(\d{1,2})(?!\d)", "GPU")
+NAMED_GPU = LazyPattern(r"\bGPU ?(\d{1,2})(?!\d)", "GPU")
 _WORST = ("fail", "warn", "pass", "skip")
 _ALONE: dict[str, Outcome] = {"Error": "fail", "Warning": "warn"}
 _META = ("DCGM Version", "Driver Version Detected", "GPU Device IDs Detected", "Diagnostic", "hostengine", "Hostname")
@@ -143,7 +143,7 @@ def _explain(
 
     A message without the row of its test counts where it says what is wrong with which GPU.
     """
-    named = [message["gpu"]] if message["gpu"] else _NAMED.findall(text)
+    named = [message["gpu"]] if message["gpu"] else NAMED_GPU.findall(text)
     subjects = [f"GPU{int(number)}" for number in dict.fromkeys(named)] or failed
     fault = fault_of(text)
     if test:

@@ -15,7 +15,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import cells, frame
-from dgxcheck.readers.dcgm.diag import fault_of
+from dgxcheck.readers.dcgm.diag import NAMED_GPU, fault_of
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import bounded, numbered
@@ -33,7 +33,6 @@ _LOGGED = LazyPattern(
 _GPU_KEY = LazyPattern(r"(?:GPU )?(?P<gpu>\d{1,2})")
 _MOST_DEPTH = 8
 """Rows below each other; four are printed."""
-_NAMED = LazyPattern(r"\bGPU ?(\d{1,2})(?!\d)", "GPU")
 
 
 def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -57,7 +56,7 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.lines.update(cell.lines)
     for number, line in enumerate(lines):
         if logged := _LOGGED.fullmatch(line.strip()) if "in health system" in line else None:
-            named = _NAMED.findall(logged["text"])
+            named = NAMED_GPU.findall(logged["text"])
             _add(part, f"GPU{int(named[0])}" if named else HOST, logged["word"], logged["watch"], logged["text"])
             part.lines.add(number)
     _json(part, lines)

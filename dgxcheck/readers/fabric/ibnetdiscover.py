@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.fabric.rows import SPEEDS, End, EndKind, PortRow, digits
+from dgxcheck.readers.fabric.rows import End, EndKind, PortRow, digits
 
 _KINDS: dict[str, EndKind] = {"CA": "adapter", "SW": "switch", "RT": "adapter", "H": "adapter", "S": "switch",
                               "R": "adapter"}  # fmt: skip
@@ -33,7 +34,7 @@ def ports(lines: Iterable[str]) -> Iterator[PortRow]:
         if match["peer_guid"]:
             peer = End(_KINDS[match["peer_kind"]], match["peer_guid"], int(match["peer_port"]), far,
                        int(match["peer_lid"]))  # fmt: skip
-        yield PortRow(end, peer, int(match["lanes"]), match["speed"] if match["speed"] in SPEEDS else "")
+        yield PortRow(end, peer, int(match["lanes"]), match["speed"] if match["speed"] in LANE_GBIT else "")
 
 
 _NODE = LazyPattern(
@@ -70,7 +71,7 @@ def nodes(lines: Iterable[str]) -> Iterator[PortRow]:
         peer_guid = digits(link["peer_guid"]) if peer_kind == "adapter" and link["peer_guid"] else link["peer_node"]
         peer = End(peer_kind, peer_guid, int(link["peer_port"]), link["peer"], _lid(link["peer_lid"]))
         speed = link["speed"] or ""
-        yield PortRow(end, peer, int(link["lanes"] or 0), speed if speed in SPEEDS else "")
+        yield PortRow(end, peer, int(link["lanes"] or 0), speed if speed in LANE_GBIT else "")
 
 
 def _lid(text: str | None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 from dgxcheck.facts.record import Record
@@ -35,11 +34,6 @@ class PortRow(Record, kw_only=False):
     """``EDR``; empty where it is not told."""
 
 
-SPEEDS: Mapping[str, float] = {
-    "SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
-    "XDR": 200.0,
-}  # fmt: skip
-"""Gbit/s of a lane, as the kernel gives them."""
 _SIGNALLED = {
     2.5: "SDR", 5.0: "DDR", 10.0: "QDR", 10.3125: "FDR10", 14.0625: "FDR", 25.78125: "EDR", 25.0: "EDR",
     53.125: "HDR", 50.0: "HDR", 106.25: "NDR", 100.0: "NDR", 212.5: "XDR", 200.0: "XDR",
