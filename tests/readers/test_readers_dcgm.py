@@ -227,8 +227,9 @@ def test_rows_below_each_other_have_an_end() -> None:
     assert found == [True] * 8 + [False] * 42
 
 
-def test_a_short_row_ends_at_a_blank_and_a_full_one_within_a_word() -> None:
-    full = "| Warning                   | GPU 1 has uncorrectable errors and temperatur  |"
+@pytest.mark.parametrize(("end", "due"), [("and temperatur", "temperatures above"), ("at            ", "at es above")])
+def test_a_short_row_ends_at_a_blank_and_a_full_one_within_a_word(end: str, due: str) -> None:
+    full = f"| Warning                   | GPU 1 has uncorrectable errors {end}  |"
     text = one(diag.read_diag, f"{FOUR.rpartition('| Warning')[0]}{full}\n|                           | es above |")
     (fact,) = [value for value in text.facts.values() if isinstance(value, dict) and value["outcome"] == "fail"]
-    assert str(fact["text"]).endswith("temperatures above")
+    assert str(fact["text"]).endswith(due)
