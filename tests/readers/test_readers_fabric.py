@@ -40,6 +40,8 @@ def test_net_dump() -> None:
         "dgx001 mlx5_1 - pod1-leaf1 1/2/1": "2x NDR",
         "pod1-leaf1 1/32/1 - pod1-spine1 1/7/2": "4x NDR",
     }
+    ends = [row.peer and row.peer.lid for row in read(NET_DUMP.replace(": 21  ", ": N/A ")).rows]
+    assert ends == [0, None, 22, 6, 5]
 
 
 def test_iblinkinfo_of_unmanaged_switches() -> None:
