@@ -120,9 +120,10 @@ def test_the_subnet_manager(line: str, outcome: str) -> None:
 
 def test_the_stages_of_ibdiagnet() -> None:
     found = reports(SUMMARY.format(0, 0), fabric.read_subnet)
-    assert {key: fact["outcome"] for key, fact in found.items() if fact["outcome"] != "pass"} == {
-        "host ibdiagnet-port-counters": "note"
+    assert {key: fact["text"] for key, fact in found.items() if fact["outcome"] != "pass"} == {
+        "host ibdiagnet-port-counters": "Port Counters: 0 errors, 3 warnings"
     }
+    assert found["host ibdiagnet-port-counters"]["outcome"] == "note"
     bad = reports(SUMMARY.format(1, 2), fabric.read_subnet)
     assert {fact["fault"] for fact in bad.values()} == {"", "no-subnet-manager", "port-slow"}
     assert unread([one(fabric.read_subnet, SUMMARY.format(1, 2))], SUMMARY.format(1, 2)) == []
