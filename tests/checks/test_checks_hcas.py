@@ -163,3 +163,8 @@ def test_errors_of_a_port_that_leads_to_nvswitches(later: dict[str, int], due: s
     found = [each for each in document["findings"] if each["id"] == "nvlink.switch-port"]
     assert [each["status"] for each in found if each["subject"]["name"] == "mlx5_1/1"] == [due]
     assert code == (due == "warn")
+
+
+def test_the_dma_functions_beside_the_gpus_are_evidence() -> None:
+    (found,) = (each for each in judged("gb300-nvl72")[1]["findings"] if each["id"] == "network.dma-functions")
+    assert found["evidence"][0]["value"] == "0008:03:00.0, 0009:03:00.0, 0018:03:00.0, 0019:03:00.0"
