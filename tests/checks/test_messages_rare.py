@@ -99,6 +99,8 @@ FACTS: list[tuple[str, str, dict[str, Json], tuple[str, ...], str]] = [
                                 f"text {PORT}/max_link_speed": "5.0 GT/s PCIe\n"}, (),
      "skip not-visible: a synthetic port of the switch"),
     ("p2p.status", "dgx-1-v100", {"nvml nvmlDeviceGetCount": 1}, GPUS[1:], "skip not-supported: fewer than two GPUs"),
+    ("topology.profile", "dgx-1-v100", {"nvml nvmlDeviceGetCount": 2}, GPUS[2:],
+     "pass: the GPUs are placed as in NVIDIA DGX-1 with eight V100"),
     ("pcie.width", "dgx-1-v100", {f"link {DEVICES}/{GPU2}": f"../../../devices/pci0000:00/{GPU2}"}, (),
      "skip not-visible: no bridge is visible above it, as in a virtual machine"),
 ]  # fmt: skip
