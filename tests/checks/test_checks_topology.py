@@ -10,6 +10,7 @@ from fabric_box import PROFILES, bad, box, findings, said
 from test_health_checks import GPU2, changed
 
 from dgxcheck.checks.placement.misplaced import Misplaced, misplaced
+from dgxcheck.checks.placement.placement import other
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Wiring
@@ -132,3 +133,11 @@ def test_a_guest_sees_no_numa_node(tmp_path: Path) -> None:
 )
 def test_numa(facts: dict[str, Json], due: list[str], tmp_path: Path) -> None:
     assert said(box(changed(tmp_path, facts)), "topology.numa") == due
+
+
+@pytest.mark.parametrize(("likewise", "due"), [
+    (0, ""), (1, "; GPU0 explains the PCI classes equally well"),
+    (2, "; GPU0, GPU1 explain the PCI classes equally well"),
+])  # fmt: skip
+def test_devices_that_explain_it_as_well_are_named(likewise: int, due: str) -> None:
+    assert other(Misplaced(devices=(), likewise=box("dgx-1-v100").topology.gpus[:likewise])) == due
