@@ -1,12 +1,7 @@
-"""How the GPUs of one host are connected in NCCL's log: the graph, channels, multicast.
+"""How the GPUs of one host are connected in NCCL's log: the system graph, and what its channels move data over.
 
-The system graph in NCCL's log: which GPUs there are, and over what each pair talks.
-
-NCCL's classes are its own: PHB includes NODE, and PIX what nvidia-smi calls PXB within one switch chip.
-
-How the channels of one host move data: directly between GPUs, through host memory, over HCAs or over TCP.
-
-What each form of the line means: https://github.com/NVIDIA/nccl/tree/master/src/transport (p2p.cc, shm.cc, net.cc).
+NCCL's classes are its own: PHB includes NODE, and PIX what nvidia-smi calls PXB within one switch chip. What each form
+of the line means: https://github.com/NVIDIA/nccl/tree/master/src/transport (p2p.cc, shm.cc, net.cc).
 """
 
 from __future__ import annotations
