@@ -7,7 +7,7 @@ the place that the relation names.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from dgxcheck.facts.record import Record
@@ -128,6 +128,7 @@ def window_s(place: Place) -> float:
     return LATE_S if place == "gpu-to-nvswitch" else WINDOW_S
 
 
+@lru_cache(maxsize=1 << 16)
 def places(effect: int, cause: int) -> tuple[Place, ...]:
     """Where an error of the one number can follow from one of the other; empty where it cannot."""
     return tuple(relation.place for relation in relations() if relation.effect == effect and cause in relation.causes)

@@ -33,6 +33,10 @@ INPUTS: dict[str, tuple[tuple[str, ...], str, Callable[[], bytes], str]] = {
         (*HEALTH, "--kernel-log"), "x.log", lambda: b"".join(b"[%d.1] NVRM:x\n" % n for n in range(900_000)), "",
     ),
     "short rows": ((*HEALTH, "--kernel-log"), "x.log", lambda: b"[1.1] a\n" * (2 << 20), ""),
+    "Xids of many programs": (
+        (*HEALTH, "--kernel-log"), "x.log", lambda: b"".join(
+            b"[%5d.000001] NVRM: Xid (PCI:0000:06:00): %d, pid=%d\n" % (n, n % 16, n) for n in range(16_000)), "",
+    ),
     "JSON of a journal": (
         (*HEALTH, "--kernel-log"), "x.log", lambda: b'{"MESSAGE":[' + b"[]," * (5 << 20) + b"1]}\n", "not a",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
@@ -69,8 +70,9 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     applications = [xid for xid in now if entries[xid.number].severity == "application" and xid.number != _CLEANED_UP]
     processes = processes_of(applications)
     many = processes >= box.settings.limit("kernel.xid-processes")
-    primary = _primary(now, entries, log.timed)
-    judged = [(_status(xid, entries[xid.number], now) if xid in primary else Status.PASS, xid) for xid in now]
+    primary = frozenset(_primary(now, entries, log.timed))
+    times = Counter(number for number, _ in {(xid.number, xid.seconds) for xid in now})
+    judged = [(_status(xid, entries[xid.number], times) if xid in primary else Status.PASS, xid) for xid in now]
     if many:
         judged += [(Status.WARN, xid) for xid in applications]
     worst = min((status for status, _ in judged), key=WORST.index)
@@ -82,7 +84,7 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     message = f"{'; '.join(parts)}{reach(log)}"
     if worst is Status.PASS:
         return Judgement(worst, message, len(now), None, "Xids", lines(log, reported))
-    suspect = all(xid in applications for xid in reported) and fail_here_alone(log, bdf, applications)
+    suspect = frozenset(applications).issuperset(reported) and fail_here_alone(log, bdf, applications)
     response, fault = asked_for((entries[xid.number], xid.text) for xid in reported)
     return Judgement(
         worst, message, len(now), None, "Xids", lines(log, reported),
@@ -127,12 +129,15 @@ def _event(xid: Xid, entry: XidEntry) -> LogEvent:
 def _primary(xids: Sequence[Xid], entries: Mapping[int, XidEntry], timed: bool) -> list[Xid]:
     """Those of one GPU without the NVLink errors that follow from the failure of the GPU itself."""
     within = WINDOW_S if timed else inf
+    seconds = {number: sorted({xid.seconds for xid in xids if xid.number == number}) for number in entries}
 
-    def follows(xid: Xid, other: Xid) -> bool:
-        return "same-gpu" in places(xid.number, other.number) and abs(xid.seconds - other.seconds) <= within
+    def follows(xid: Xid) -> bool:
+        others = (seconds[number] for number in entries if "same-gpu" in places(xid.number, number))
+        begin, end = xid.seconds - within, xid.seconds + within
+        return any(bisect_right(each, end) > bisect_left(each, begin) for each in others)
 
     of_nvlinks = {number for number, entry in entries.items() if entry.about == "NVLink"}
-    return [xid for xid in xids if xid.number not in of_nvlinks or not any(follows(xid, other) for other in xids)]
+    return [xid for xid in xids if xid.number not in of_nvlinks or not follows(xid)]
 
 
 def _words(numbers: Sequence[int], events: Sequence[Xid], entries: Mapping[int, XidEntry]) -> str:
@@ -157,9 +162,8 @@ def _of_links(numbers: Sequence[int]) -> str:
     return f" at link{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}" if numbers else ""
 
 
-def _status(xid: Xid, entry: XidEntry, all_now: Sequence[Xid]) -> Status:
-    times = len({other.seconds for other in all_now if other.number == xid.number})
-    return xid_status(entry, xid.text, times, xid.ended_channel)
+def _status(xid: Xid, entry: XidEntry, times: Mapping[int, int]) -> Status:
+    return xid_status(entry, xid.text, times[xid.number], xid.ended_channel)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

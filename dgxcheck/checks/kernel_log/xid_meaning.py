@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status
@@ -139,9 +140,18 @@ def contained(xids: Sequence[Xid], entries: Mapping[int, XidEntry]) -> Mapping[i
 
 def processes_of(xids: Sequence[Xid]) -> int:
     """The most processes that had an Xid within one day; an Xid without a process counts for none."""
-    of_process = [xid for xid in xids if xid.pid]
-    days = ({x.pid for x in of_process if 0 <= x.seconds - first.seconds < DAY_S} for first in of_process)
-    return max(map(len, days), default=0)
+    of_process = sorted((xid for xid in xids if xid.pid), key=lambda xid: xid.seconds)
+    day: Counter[object] = Counter()
+    end = most = 0
+    for first in of_process:
+        while end < len(of_process) and of_process[end].seconds - first.seconds < DAY_S:
+            day[of_process[end].pid] += 1
+            end += 1
+        most = max(most, len(day))
+        day[first.pid] -= 1
+        if not day[first.pid]:
+            del day[first.pid]
+    return most
 
 
 def fail_here_alone(log: KernelLog, bdf: str, xids: Sequence[Xid]) -> bool:
