@@ -21,9 +21,9 @@ TREE_BYTES = 64 << 20
 TREE_NAMES = 100_000
 """Entries of one directory."""
 
-GPUS = 160
+GPUS = 320
 """NVIDIA display controllers of a machine, virtual functions too: whatever is judged of pairs grows with the square."""
-HCAS = 192
+HCAS = 576
 """RDMA devices of a machine, virtual functions too."""
 
 RECORDING_BYTES = 16 << 20
