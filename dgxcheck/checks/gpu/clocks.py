@@ -155,12 +155,15 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
 
 
 def held_memory_clock(clocks: GpuClocks) -> int | None:
-    """Memory's clock in P0, where it is locked: well below its highest, and no application clock says so."""
+    """Memory's clock in P0, where it is locked: well below its highest, and no application clock says so.
+
+    Less than half of it is a GPU that woke up between the two questions.
+    """
     now, highest, application = clocks.current.memory, clocks.max.memory, clocks.application.memory
     if isinstance(now, Missing) or isinstance(highest, Missing) or clocks.performance_state != 0:
         return None
     due = highest if isinstance(application, Missing) else application
-    return now if 0 < now < min(due, highest) * _LOCKED else None
+    return now if highest / 2 < now < min(due, highest) * _LOCKED else None
 
 
 def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | Missing | None:

@@ -98,7 +98,7 @@ def _servers(log: KernelLog, servers: Sequence[HostEvent]) -> Judgement:
     message = f"{counted(len(silent), 'file server')} stopped responding{reach(log)}"
     return Judgement(
         Status.WARN, message, len(silent), 0, evidence=lines(log, silent), fault=Fault.FILE_SERVER,
-        remedy="check the server and the network to it (NFS: showmount -e SERVER, ping; Lustre: lctl ping NID), then"
+        remedy="check the server and the network to it (of NFS showmount -e SERVER, of Lustre lctl ping NID), then"
         " what waits for it (ps -eo pid,stat,wchan:32,comm): such tasks go on once it responds",
     )  # fmt: skip
 
