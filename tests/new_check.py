@@ -55,8 +55,8 @@ from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
-from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.facts.missing import need
+from dgxcheck.facts.nvml.gpu import GpuBoard
 
 
 def _rule(box: Box, board: GpuBoard) -> Judgement:

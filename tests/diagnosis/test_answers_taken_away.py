@@ -43,9 +43,12 @@ RANK = {Status.PASS: 0, Status.WARN: 1, Status.FAIL: 2}
 UNKNOWABLE = ("nvmlDeviceGetViolationStatus", "nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetNumaNodeId")
 """No published dump says which boards answer the first, an A100 need not answer the second, and with CDMM a Grace's GPU
 has no NUMA node: where no sibling does, nobody knows that they must."""
-AMBIGUOUS = {("dgx-a100-container-shut", "nvmlInit"), ("dgx-a100-channel-repair", "nvmlDeviceGetRepairStatus")}
+AMBIGUOUS = {
+    ("dgx-a100-container-shut", "nvmlInit"), ("dgx-a100-channel-repair", "nvmlDeviceGetRepairStatus"),
+    ("dgx-h100-memory-unrepairable", "nvmlDeviceGetUnrepairableMemoryFlag"),
+}  # fmt: skip
 """A container that may open no device node, and whose NVML finds nothing, may have been given no GPU; no published dump
-says that an A100 answers whether it is to be repaired."""
+says that an A100 answers whether it is to be repaired, or an H100 whether its memory can be."""
 LISTING = ("nvml nvmlInit", "nvml nvmlDeviceGetCount", "nvml nvmlDeviceGetHandleByIndex")
 Key = tuple[str, str]
 """Line and entry of an NVML answer."""
