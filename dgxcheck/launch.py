@@ -59,7 +59,7 @@ def doubt(snapshot: Snapshot) -> str:
     Without NVML nothing tells which of the GPUs on the bus CUDA sees: a container has all of them in /sys.
     """
     if isinstance(nvml := snapshot.gpu, Missing):
-        return f"NVML names no GPU ({nvml.detail or nvml.gap.value})"
+        return f"NVML names no GPU ({nvml})"
     if nvml.lost:
         return f"NVML does not open {len(nvml.lost)} of {len(nvml.lost) + len(nvml.gpus)} GPUs ({nvml.lost[0].where})"
     if any(is_unplaced(gpu.bdf) for gpu in nvml.gpus):
@@ -139,7 +139,7 @@ LOCAL_RANK = {
 """Where launchers say it; the first that is set counts. Schedulers come last: a launcher that one task of a job starts
 leaves ``SLURM_LOCALID=0`` to all its processes."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-_INDEX = LazyPattern(r"\s*([+-]?0*\d{1,18})", flags=re.ASCII)
+_INDEX = LazyPattern(r"\s*([+-]?)0*(\d{1,18})", flags=re.ASCII)
 _UNSURE = (Gap.DENIED, Gap.GARBLED, Gap.LOST, Gap.TIMEOUT)
 
 
@@ -210,7 +210,7 @@ def _shown(visible: str) -> str:
 
 def _by_index(placed: Sequence[Placement], text: str, _: str) -> Placement | None:
     """``0``, `` +1``, ``2x``; None for what names no GPU."""
-    number = int(match[1]) if (match := _INDEX.match(text)) else -1
+    number = int(match[1] + match[2]) if (match := _INDEX.match(text)) else -1
     return placed[number] if 0 <= number < len(placed) else None
 
 
