@@ -185,6 +185,7 @@ def meminfo(gib: float) -> str:
          "skip no-history"),
         ("host.carrier", {f"{NET}/enp2s0f0/carrier_down_count": "-1\n"}, "unknown"),
         ("host.carrier", {f"{NET}/enp2s0f0/type": "32\n"}, "skip not-visible"),
+        ("host.carrier", {f"{NET}/enp2s0f1/carrier_down_count": "400\n"}, "pass warn"),  # it has none now
         ("host.ethernet", TWO | {f"{NET}/enp2s0f1/speed": "10000\n"}, "pass pass"),
         ("host.ethernet", TWO | {f"{NET}/enp2s0f1/speed": "1000\n"}, "pass pass"),  # for management
         ("host.ethernet", TWO | {f"{NET}/enp2s0f1/speed": "25000\n"}, "pass pass"),

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.growth import DAY_S, flood, uptime
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import Missing, need, rows
 
 _ARPHRD_ETHER = 1
 _ETHERNET = 0x0200
@@ -35,9 +35,12 @@ def gbit_per_s(interface: NetInterface) -> float | Missing:
     return speed if isinstance(speed, Missing) else speed / 1000
 
 
-def _per_interface(rule: Callable[[Box, NetInterface, list[NetInterface]], Judgement]) -> Judge:
+def _per_interface(
+    rule: Callable[[Box, NetInterface, list[NetInterface]], Judgement],
+    chosen: Callable[[Box], list[NetInterface] | Missing] = connected,
+) -> Judge:
     def judge(box: Box) -> Judged:
-        interfaces = need(connected(box))
+        interfaces = need(chosen(box))
         if not interfaces:
             yield HOST, skip("not-visible", NO_CARRIER)
         functions = Counter(interface.bdf for interface in interfaces)
@@ -78,6 +81,16 @@ def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) ->
     return judged(Fault.ETHERNET_SLOW, message + others, *figures, evidence, warns=True)
 
 
+def _with_cable(box: Box) -> list[NetInterface] | Missing:
+    """Those that have a carrier, and those that lost it so often that there is a cable, or was one."""
+    up, limit = connected(box), box.settings.limit("network.carrier")
+    if isinstance(up, Missing):
+        return up
+    without = [each for each in rows(box.snapshot.network) if each not in up and _physical(box, each)]
+    counts = [(each, each.carrier_down_count) for each in without]
+    return [*up, *(each for each, lost in counts if isinstance(lost, int) and lost > limit)]
+
+
 def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgement:
     if silent := [each.line for each in box.log.host if (each.trouble, each.part) == ("sends nothing", interface.name)]:
         message = f"its transmit queue timed out {counted(len(silent), 'time')}"
@@ -114,13 +127,13 @@ CHECKS = (
     ),
     Check(
         id="host.carrier",
-        rule="Warns if an Ethernet interface that has a carrier lost it more than {network.carrier} over the whole time"
-        " since boot, which RoCE and storage feel as stalls; not judged where more were lost and that time is not"
-        " known. InfiniBand counts the same in link_downed. Warns also if the kernel logged that its transmit queue"
-        " timed out.",
+        rule="Warns if an Ethernet interface lost its carrier more than {network.carrier} over the whole time since"
+        " boot, whether it has one now or not, which RoCE and storage feel as stalls; not judged where more were lost"
+        " and that time is not known. InfiniBand counts the same in link_downed. Warns also if the kernel logged that"
+        " its transmit queue timed out.",
         source="carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log"
         " (net/sched/sch_generic.c)",
         remedy=_FLAPPING,
-        judge=_per_interface(_carrier),
+        judge=_per_interface(_carrier, _with_cable),
     ),
 )
