@@ -25,6 +25,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import IommuFault, KernelLog
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.topology.model import Device
@@ -124,25 +125,26 @@ def _refused(box: Box) -> Judged:
     found = grouped((event.bdf if at is None else at.bdf or "", event) for at, event in placed
                     if at is not None or not event.bdf or event.line.startswith(_OF_DRIVER))  # fmt: skip
     for bdf, own in found.items():
-        only_interrupts = all(event.what == "interrupt" for event in own)
-        accesses = f"{counted(len(own), 'access', 'accesses')} to memory"
-        refused = counted(len(own), "interrupt") if only_interrupts else accesses
-        unanswered = all(event.what == "unanswered" for event in own)
-        message = f"the IOMMU refused {refused}{reach(log)}"
-        if unanswered:
-            message = f"did not answer the IOMMU {counted(len(own), 'time')}{reach(log)}"
-        by_setting = any(event.what == "memory" for event in own)
-        fault, remedy = (Fault.IOMMU, "") if by_setting else (Fault.IOMMU_BLOCKED, _BLOCKED)
-        if unanswered:
-            fault, remedy = Fault.AER_LOGGED, ""
+        message, fault, remedy = _meaning(own)
         accesses_of = (len(own), 0, "accesses", lines(log, own))
-        yield _device(box, bdf), judged(fault, message, *accesses_of, warns=True, remedy=remedy)
+        yield _device(box, bdf), judged(fault, f"{message}{reach(log)}", *accesses_of, warns=True, remedy=remedy)
     if not found and log.iommu:
         accesses, whose = counted(len(log.iommu), "access", "accesses"), log.iommu[-1].bdf
         message = f"the IOMMU refused {accesses}, the last of {whose}, no known GPU or HCA{reach(log)}"
         yield HOST, skip("no-history", message, *lines(log, log.iommu))
     elif not found:
         yield HOST, nothing_logged(log, "no access that an IOMMU refused")
+
+
+def _meaning(events: Sequence[IommuFault]) -> tuple[str, FaultKind, str]:
+    """What an IOMMU logged of one device: message, fault and remedy."""
+    whats = {event.what for event in events}
+    if whats == {"unanswered"}:
+        return f"did not answer the IOMMU {counted(len(events), 'time')}", Fault.AER_LOGGED, ""
+    accesses = f"{counted(len(events), 'access', 'accesses')} to memory"
+    refused = counted(len(events), "interrupt") if whats == {"interrupt"} else accesses
+    fault, remedy = (Fault.IOMMU, "") if "memory" in whats else (Fault.IOMMU_BLOCKED, _BLOCKED)
+    return f"the IOMMU refused {refused}", fault, remedy
 
 
 def _blame_iommu(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -61,9 +61,7 @@ def _width(box: Box) -> Judged:
     for gpu in box.gpus:
         hop = own_hop(box, gpu.path)
         if isinstance(hop, Judgement):
-            nvml = _by_nvml(box, gpu)
-            fails = nvml is not None and nvml.status is Status.FAIL
-            yield box.subject(gpu), (nvml if fails else _by_itself(box, gpu) or nvml) or hop
+            yield box.subject(gpu), _by_nvml(box, gpu) or _by_itself(box, gpu) or _unseen(box, gpu) or hop
         else:
             yield box.subject(gpu), _under_load(box, gpu, ruled(_own, box, gpu, hop))
 
@@ -71,31 +69,38 @@ def _width(box: Box) -> Judged:
 _UNSEEN = "link at x{}, the GPU supports x{}; what its slot supports is not shown"
 
 
-def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
-    """Where the PCI tree is not visible: a GPU with fewer lanes than it supports, by NVML, and most of its model have.
+def _fewer_lanes(pcie: GpuPcie | Missing) -> tuple[int, int, tuple[Evidence, ...]] | None:
+    """Lanes of a GPU that has fewer than it supports, by NVML, and those that it supports."""
+    if isinstance(pcie, Missing) or isinstance(pcie.link_width, Missing) or isinstance(pcie.max_link_width, Missing):
+        return None
+    asked = {"Curr": pcie.link_width, "Max": pcie.max_link_width}
+    evidence = (answered(value, f"nvmlDeviceGet{which}PcieLinkWidth", pcie.bdf) for which, value in asked.items())
+    return (pcie.link_width, pcie.max_link_width, tuple(evidence)) if pcie.link_width < pcie.max_link_width else None
 
-    Without these it is unknown in a text: the slot may have no more. A module (SXM) has as many as its server gives
-    it: two beside a POWER9, which it reaches over NVLinks.
-    """
-    view, others = box.gpu(gpu), [box.gpu(other).pcie for other in siblings(box, gpu)]
-    own, listed = view.pcie, view.listed
-    if isinstance(own, Missing) or isinstance(own.link_width, Missing) or isinstance(own.max_link_width, Missing):
-        return None
-    width, most = own.link_width, own.max_link_width
+
+def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
+    """Where the PCI tree is not visible: a GPU with fewer lanes than it supports and most of its model have."""
+    others = [box.gpu(other).pcie for other in siblings(box, gpu)]
     widths = [pcie.link_width for pcie in others if not isinstance(pcie, Missing)]
-    wider = sum(isinstance(each, int) and each > width for each in widths)
-    if width >= most:
+    if (fewer := _fewer_lanes(box.gpu(gpu).pcie)) is None or len(widths) < FEWEST:
         return None
-    evidence = (
-        answered(width, "nvmlDeviceGetCurrPcieLinkWidth", own.bdf),
-        answered(most, "nvmlDeviceGetMaxPcieLinkWidth", own.bdf),
-    )
-    if len(widths) >= FEWEST and 2 * wider > len(widths):
-        message = f"link at x{width}, GPU and slot support x{most}, as most other GPUs have"
-        return Judgement(Status.FAIL, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
+    width, most, evidence = fewer
+    if 2 * sum(isinstance(each, int) and each > width for each in widths) <= len(widths):
+        return None
+    message = f"link at x{width}, GPU and slot support x{most}, as most other GPUs have"
+    return Judgement(Status.FAIL, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
+
+
+def _unseen(box: Box, gpu: Device) -> Judgement | None:
+    """Unknown for such a GPU of a text without most of its model to compare with: the slot may have no more lanes.
+
+    A module (SXM) has as many as its server gives it: two beside a POWER9, which it reaches over NVLinks.
+    """
+    listed, fewer = box.gpu(gpu).listed, _fewer_lanes(box.gpu(gpu).pcie)
     name = "" if isinstance(listed, Missing) or isinstance(listed.name, Missing) else listed.name
-    if not name or "SXM" in name or not isinstance(gpu.path, Missing):
+    if fewer is None or not name or "SXM" in name or not isinstance(gpu.path, Missing):
         return None
+    width, most, evidence = fewer
     return Judgement(Status.UNKNOWN, _UNSEEN.format(width, most), width, most, "lanes", evidence)
 
 
