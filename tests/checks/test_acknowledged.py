@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_schemas import complaints
+from schemas import complaints
 
 from dgxcheck.checks.engine.acknowledgements import acknowledged
 from dgxcheck.checks.engine.finding import Finding, Judgement, Status, Subject

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_schemas import complaints
+from schemas import complaints
 
 from dgxcheck.cli import main
 

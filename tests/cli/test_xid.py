@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from schemas import complaints
 from seam import is_one_clear_line, run
-from test_schemas import complaints
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cache
 from itertools import permutations
 from random import Random
 
 import pytest
-from checkout import ROOT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
+from jsonschema_rs import validator_for
 from measured_box import fact, imported, of_box, words
 from report_of import EMPTY
 from sample import BOXES, FAULTS
+from schemas import schema
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
@@ -39,8 +38,7 @@ FAULTY = sorted({str(load(path)["base"]) for path in FAULTS.values()} & {*BOXES}
 """Boxes that ship with faults."""
 BAD = (Status.WARN, Status.FAIL, Status.UNKNOWN)
 IDS = {check.id for check in CHECKS}
-SCHEMA = json.loads((ROOT / "dgxcheck/schemas/health.schema.json").read_text(encoding="utf-8"))
-CAUSES = Draft202012Validator({"$defs": SCHEMA["$defs"], "type": "array", "items": {"$ref": "#/$defs/cause"}})
+CAUSES = validator_for({"$defs": schema("health")["$defs"], "type": "array", "items": {"$ref": "#/$defs/cause"}})
 GOOD = {
     "host-to-device": 12.2, "device-to-host": 12.8, "device-copy": 760.0, "p2p": 24.2, "p2p-both": 17.5, "latency": 9.0,
 }  # fmt: skip

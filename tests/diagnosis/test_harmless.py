@@ -8,7 +8,7 @@ from typing import Any
 
 from checkout import ROOT
 from judging import BAD, judged
-from test_schemas import complaints
+from schemas import complaints
 from together import for_each
 
 HARMLESS = sorted((ROOT / "fixtures" / "harmless").glob("*.json"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from sample import FAULTS, SAMPLE
-from test_schemas import complaints
+from schemas import complaints
 
 from dgxcheck.assessment.compare import called_as, namespace, side_of
 from dgxcheck.cli import main

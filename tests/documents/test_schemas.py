@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from checkout import ROOT
-from jsonschema import Draft202012Validator
+from jsonschema_rs import meta
 from judging import unnamed
 from sample import SAMPLE
+from schemas import FOLDER, complaints, schema
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli import main
@@ -19,7 +19,6 @@ from dgxcheck.source.recording.load import OVERLAY, load
 from dgxcheck.source.recording.shipped import shipped
 from dgxcheck.watch.event import Event, EventKind
 
-FOLDER = ROOT / "dgxcheck" / "schemas"
 NAMES = (
     "topo", "health", "result", "fleet", "history", "pairs", "fabric", "list", "diff", "xid", "watch",
     "recording", "overlay",
@@ -34,16 +33,6 @@ XID = Event(kind="xid", status=Status.FAIL, bdf="0000:06:00.0", code="79", text=
 MEANT = {"nvlink_generation", "nearest", "unjudged"}
 """Members of which null is an answer."""
 Document = dict[str, Any]
-
-
-def schema(name: str) -> Document:
-    document: Document = json.loads((FOLDER / f"{name}.schema.json").read_text(encoding="utf-8"))
-    return document
-
-
-def complaints(name: str, document: object) -> list[str]:
-    found = Draft202012Validator(schema(name)).iter_errors(document)
-    return [f"{error.json_path}: {error.message[:200]}" for error in found]
 
 
 def unexplained(document: object, where: str = "") -> list[str]:
@@ -66,7 +55,7 @@ def asked(capsys: pytest.CaptureFixture[str], command: str) -> Document:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_schema_is_one_and_ships(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Draft202012Validator.check_schema(schema(name))
+    meta.validate(schema(name))
     assert asked(capsys, f"schema {name}") == schema(name)
     assert {path.name for path in FOLDER.iterdir()} == {f"{each}.schema.json" for each in NAMES}
 

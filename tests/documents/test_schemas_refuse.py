@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from fabrics import Fabric, within
-from test_schemas import NAMES, XID, Document, complaints
+from schemas import complaints
+from test_schemas import NAMES, XID, Document
 from years import document
 
 from dgxcheck.cli import main
