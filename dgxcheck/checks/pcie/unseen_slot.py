@@ -1,0 +1,80 @@
+"""The width of a GPU's PCIe link where what is above it is not shown: by itself, and by other GPUs of its model."""
+
+from __future__ import annotations
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.expected import siblings
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, judged
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.nvml.readings import GpuPcie
+from dgxcheck.topology.model import Device
+
+_3D_CONTROLLER = 0x030200
+FEWEST = 2
+"""Other links of a kind that say what is usual."""
+_UNSEEN = "link at x{}, the GPU supports x{}; what its slot supports is not shown"
+
+
+def without_slot(box: Box, gpu: Device) -> Judgement | None:
+    """What such a GPU's lanes tell; None where they tell nothing."""
+    return _by_nvml(box, gpu) or _by_itself(box, gpu) or _unseen(box, gpu)
+
+
+def _fewer_lanes(pcie: GpuPcie | Missing) -> tuple[int, int, tuple[Evidence, ...]] | None:
+    """Lanes of a GPU that has fewer than it supports, by NVML, and those that it supports."""
+    if isinstance(pcie, Missing) or isinstance(pcie.link_width, Missing) or isinstance(pcie.max_link_width, Missing):
+        return None
+    asked = {"Curr": pcie.link_width, "Max": pcie.max_link_width}
+    evidence = (answered(value, f"nvmlDeviceGet{which}PcieLinkWidth", pcie.bdf) for which, value in asked.items())
+    return (pcie.link_width, pcie.max_link_width, tuple(evidence)) if pcie.link_width < pcie.max_link_width else None
+
+
+def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
+    """Where the PCI tree is not visible: a GPU with fewer lanes than it supports and most of its model have."""
+    others = [box.gpu(other).pcie for other in siblings(box, gpu)]
+    widths = [pcie.link_width for pcie in others if not isinstance(pcie, Missing)]
+    if (fewer := _fewer_lanes(box.gpu(gpu).pcie)) is None or len(widths) < FEWEST:
+        return None
+    width, most, evidence = fewer
+    if 2 * sum(isinstance(each, int) and each > width for each in widths) <= len(widths):
+        return None
+    message = f"link at x{width}, GPU and slot support x{most}, as most other GPUs have"
+    return Judgement(Status.FAIL, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
+
+
+def _unseen(box: Box, gpu: Device) -> Judgement | None:
+    """Unknown for such a GPU of a text without most of its model to compare with: the slot may have no more lanes.
+
+    A module (SXM) has as many as its server gives it: two beside a POWER9, which it reaches over NVLinks.
+    """
+    listed, fewer = box.gpu(gpu).listed, _fewer_lanes(box.gpu(gpu).pcie)
+    name = "" if isinstance(listed, Missing) or isinstance(listed.name, Missing) else listed.name
+    if fewer is None or not name or "SXM" in name or not isinstance(gpu.path, Missing):
+        return None
+    width, most, evidence = fewer
+    return Judgement(Status.UNKNOWN, _UNSEEN.format(width, most), width, most, "lanes", evidence)
+
+
+def _by_itself(box: Box, gpu: Device) -> Judgement | None:
+    """Of a text that does not show what is above the GPU: fewer lanes than the GPU supports; None for any other.
+
+    The slots of servers for data-center GPUs, which have no display (class 3D controller), are alike.
+    """
+    function = gpu.function
+    if function is None or not isinstance(gpu.path, Missing):
+        return None
+    width, most = function.link_width, function.max_link_width
+    if isinstance(width, Missing) or isinstance(most, Missing) or width >= most:
+        return None
+    base = f"/sys/bus/pci/devices/{gpu.bdf}"
+    evidence = (Evidence(f"{base}/current_link_width", width), Evidence(f"{base}/max_link_width", most))
+    message = f"link at x{width}, the GPU supports x{most}"
+    others = [other.function for other in box.topology.gpus if other.bdf != gpu.bdf and other.function is not None]
+    kind = (_3D_CONTROLLER, most)
+    alike = [other.link_width for other in others
+             if (other.class_code, other.max_link_width) == kind == (function.class_code, most)]  # fmt: skip
+    if len(alike) >= FEWEST and 2 * sum(each == most for each in alike) > len(alike):
+        message = f"{message}, as most other GPUs have"
+        return judged(Fault.LINK_NARROW, message, width, most, "lanes", evidence, warns=True)
+    return Judgement(Status.UNKNOWN, _UNSEEN.format(width, most), width, most, "lanes", evidence)
