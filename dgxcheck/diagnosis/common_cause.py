@@ -156,7 +156,7 @@ of a board, and fans cool rows of cards that the PCI tree does not show."""
 
 
 def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[Component, ...]]:
-    """By key of the finding: the setting that all devices of the box share, the switch, host bridge, socket or adapter
+    """By key of the finding: the setting that all devices of a kind share, the switch, host bridge, socket or adapter
     that all devices below it share, and what those share that failed in the same moment.
 
     Only where each of them was seen to be bad, and of the box only where all GPUs were asked about: what could not be
@@ -169,22 +169,23 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             common.setdefault(finding.key, []).append(component)
 
     all_asked = len(box.gpus) == len(box.topology.gpus)
-    by_check: dict[str, list[Finding]] = {}
+    by_check: dict[tuple[str, bool], list[Finding]] = {}
     for finding in findings:
-        if finding.subject.bdf and finding.subject.peer is None and finding.status in (Status.PASS, *BAD):
-            by_check.setdefault(finding.id, []).append(finding)
+        if finding.subject.bdf and finding.status in (Status.PASS, *BAD):
+            by_check.setdefault((finding.id, finding.subject.peer is not None), []).append(finding)
     dead = {each.key: each for each in findings if each.judgement.fault in DEVICE_DEAD and each.subject.bdf}
     dead_around: dict[Key, list[Finding]] = {}
     for each in dead.values():
         for key in {whole.key for whole in _around(box, each)}:
             dead_around.setdefault(key, []).append(each)
-    for judged in by_check.values():
+    for (_, pairs), judged in by_check.items():
         everywhere = _all_bad(judged)
-        if all_asked and everywhere:
-            for finding in judged:
+        for kind in dict.fromkeys(finding.subject.kind for finding in judged):
+            alike = [finding for finding in judged if finding.subject.kind == kind]
+            for finding in alike if all_asked and _all_bad(alike) else ():
                 if finding.shared is not None:
                     add([finding], finding.shared)
-        for whole, inside in _by_container(box, judged):
+        for whole, inside in () if pairs else _by_container(box, judged):
             if not _all_bad(inside) or (everywhere and whole.kind not in ("switch", "hca")):
                 continue
             shared = inside[0].shared

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from sample import BY_NAME
 from wired import wired
 
 from dgxcheck.assessment import assess
 from dgxcheck.facts.missing import Json
+from dgxcheck.source.recording.keys import from_rows, to_rows
 
 LOST: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost"}
 V100 = "dgx-1-v100"
@@ -105,3 +107,51 @@ def test_most_ports_that_are_down_lead_to_one_switch(down: tuple[int, ...], due:
     states = {"state": "1: DOWN\n", "phys_state": "2: Polling\n"}
     facts: dict[str, Json] = {path.format(hca, name): text for hca in down for name, text in states.items()}
     assert causes(tmp_path, [], facts).keys() == due
+
+
+def config(base: str, bdf: str, at: int, mask: int) -> dict[str, Json]:
+    """Config space of a function in which one byte has fewer bits."""
+    folder = f"/sys/bus/pci/devices/{bdf}"
+    rows = from_rows(json.loads(Path(BY_NAME[base]).read_text(encoding="utf-8"))["facts"][folder]["data"]["config"])
+    assert rows is not None
+    raw = bytearray(rows)
+    raw[at] &= mask
+    return {f"data {folder}/config": to_rows(bytes(raw))}
+
+
+@pytest.mark.parametrize("base", [V100, "dgx-a100", "dgx-h100"])
+@pytest.mark.parametrize(
+    ("at", "mask", "due"),
+    [(0x80, 0x1F, "host/host/MaxPayload setting"), (4, 0xFB, "host/host/Command registers")],
+    ids=["MaxPayload", "bus mastering"],
+)
+def test_registers_of_all_gpus_have_one_cause(at: int, mask: int, due: str, base: str, tmp_path: Path) -> None:
+    gpus = wired(base).gpus
+    every = {key: value for gpu in gpus for key, value in config(base, gpu, at, mask).items()}
+    assert {*causes(tmp_path, [], every, base)} == {due}
+    (one,) = causes(tmp_path, [], config(base, gpus[2], at, mask), base)
+    assert one.startswith(f"gpu/{gpus[2]}/")
+
+
+@pytest.mark.parametrize("base", [V100, "dgx-a100", "gb300-nvl72"])
+def test_host_bridges_without_a_numa_node_are_one_firmware(base: str, tmp_path: Path) -> None:
+    gpus = wired(base).gpus
+    without: dict[str, Json] = {f"text /sys/bus/pci/devices/{gpu}/numa_node": "-1\n" for gpu in gpus}
+    assert {*causes(tmp_path, [], without, base)} == {"host/host/NUMA setting"}
+
+
+def test_pairs_of_all_gpus_without_peer_access_have_one_cause(tmp_path: Path) -> None:
+    def blocked(gpus: Sequence[str]) -> dict[str, Json]:
+        pairs = ((a, b) for a in gpus for b in wired("dgx-h100").gpus if a != b)
+        both = {pair for a, b in pairs for pair in ((a, b), (b, a))}
+        return {f"nvml nvmlDeviceGetP2PStatus {a} {b} {kind}": 2 for a, b in both for kind in (0, 1)}
+
+    gpus = wired("dgx-h100").gpus
+    assert {*causes(tmp_path, [], blocked(gpus), "dgx-h100")} == {"host/host/P2P setting"}
+    assert {*causes(tmp_path, [], blocked(gpus[3:4]), "dgx-h100")} == {f"gpu/{gpus[3]}"}
+
+
+def test_both_ends_of_a_link_inside_a_switch_have_one_cause(tmp_path: Path) -> None:
+    ends = ("0000:04:00.0", "0000:05:00.0")
+    narrow: dict[str, Json] = {f"text /sys/bus/pci/devices/{end}/current_link_width": "8\n" for end in ends}
+    assert causes(tmp_path, [], narrow, "dgx-a100") == {"link/0000:05:00.0": 2}

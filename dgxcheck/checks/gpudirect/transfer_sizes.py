@@ -111,6 +111,7 @@ CHECKS = (
         " setting in the firmware setup",
         judge=_payload,
         blames=part("MaxPayload"),
+        shared=host_if_all("MaxPayload setting"),
     ),
     Check(
         id="gdr.read-request",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.blame import part
+from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
@@ -73,5 +73,6 @@ CHECKS = (
         remedy="search dmesg for AER, DPC or hot-plug of this device; a failed recovery leaves it so",
         judge=_control,
         blames=part("Command register"),
+        shared=host_if_all("Command registers"),
     ),
 )

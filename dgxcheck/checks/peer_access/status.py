@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
-from dgxcheck.checks.engine.blame import device_of
+from dgxcheck.checks.engine.blame import device_of, host_if_all
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import (
@@ -210,5 +210,6 @@ CHECKS = (
         remedy=f"for pairs joined by PCIe: {_BY_PCIE}; for pairs joined by NVLink: {_BY_NVLINK}",
         judge=_status,
         blames=_blames,
+        shared=host_if_all("P2P setting"),
     ),
 )

@@ -209,6 +209,12 @@ def _host_bridge_node(devices: list[Device], vm: str | None) -> Judgement:
     return judged(Fault.NUMA_UNKNOWN, message, len(without), 0, "devices", evidence, warns=bool(without))
 
 
+def _blame_bridge(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """A host bridge; of several the firmware, whose tables (_PXM of ACPI) give each its node."""
+    several = sum(found.status is Status.WARN for _, found in _numa(box)) > 1
+    yield _NUMA if several else Component(kind="host-bridge", name=subject.name)
+
+
 def is_reference_machine(box: Surveyed, choice: SelectedProfile) -> bool:
     """The user or the DMI product name says so, or the firmware names no other and all GPUs and HCAs are wired so.
 
@@ -259,6 +265,6 @@ CHECKS = (
         source="numa_node in /sys/bus/pci/devices/BDF, /sys/devices/system/node",
         remedy="check the firmware's NUMA setting; update it; until then bind jobs to their node by hand (numactl)",
         judge=_numa,
-        blames=lambda box, at, judgement: (Component(kind="host-bridge", name=at.name),),
+        blames=_blame_bridge,
     ),
 )

@@ -15,6 +15,7 @@ from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.siblings.compare import Comparison, Odd, compared
 from dgxcheck.checks.siblings.kinds import Kind
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.locate import links_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice
 from dgxcheck.facts.missing import Missing
@@ -169,9 +170,13 @@ def _plural(kind: str) -> str:
 
 
 def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """Versions and settings of the device; no hardware is blamed for being different."""
+    """Versions and settings of the device; no hardware is blamed for being different, but a link both of whose ends
+    are.
+    """
     if subject.kind != "host":
         yield component_of(box, subject, PART)
+        if all("_link_" in evidence.where for evidence in judgement.evidence):
+            yield from links_at(box, subject.bdf or "")
     elif not subject.part:
         yield host_part("VBIOS and settings of GPUs")
     elif subject.part in NOUNS and subject.part not in _OF_MEMORY:
