@@ -77,7 +77,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     begins = _begins(of_driver)
     trouble = (
         memory.errors(of[memory]), storage.events(of[storage]), host.events(of[host]), pcie.unplugged(of[pcie]),
-        _nvlinks(of_driver, begins), _without_bars(of[pcie], begins),
+        [*pcie.untrained(of[pcie])], _nvlinks(of_driver, begins), _without_bars(of[pcie], begins),
     )  # fmt: skip
     errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda error: error.seconds)
     off_bus = _once(_off_bus(of_driver, begins))

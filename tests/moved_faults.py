@@ -122,7 +122,7 @@ STAYS = {
          "dgx-1-v100-memlock-jobs", "dgx-1-v100-old-client",
          "dgx-1-v100-mismatch", "dgx-1-v100-no-nvml", "dgx-1-v100-peermem-unregistered", "dgx-1-v100-verbs-shut",
          "dgx-1-v100-memory-ran-out", "dgx-1-v100-panic-in-driver", "dgx-2-tasks-hung", "dgx-a100-service-crashed",
-         "dgx-a100-iommu-refuses-gpu", "dgx-a100-module-loading",
+         "dgx-a100-bmc-silent", "dgx-a100-iommu-refuses-gpu", "dgx-a100-module-loading",
          "dgx-a100-fabric-manager-down", "dgx-a100-governor", "dgx-a100-not-ready", "k80-x8-uvm-node-gone"),
         "of the host, its memory or the driver"),
     **dict.fromkeys(

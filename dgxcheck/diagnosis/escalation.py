@@ -72,6 +72,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "memory"): ("inspect", "reseat", "replace"),
     ("host", "memory bandwidth"): ("inspect", "change-setting", "reboot"),
     ("host", "cooling"): ("inspect", "contact-vendor"),
+    ("host", "BMC"): ("inspect", "power-cycle", "contact-vendor"),
     ("host", "power supply"): _SUPPLY,
     (FABRIC_MANAGER.kind, FABRIC_MANAGER.part): ("inspect", "restart-service", "reboot"),
     ("host", "NVSwitches"): ("restart-service", "reset-gpu", "power-cycle", "field-diagnostic", "contact-vendor"),

@@ -2,8 +2,8 @@
 
 Linux kernel/panic.c, arch/x86/mm/fault.c, arch/arm64/kernel/traps.c, kernel/hung_task.c, kernel/watchdog.c,
 kernel/rcu/tree_stall.h, mm/oom_kill.c, arch/x86/kernel/traps.c, tsc.c and nmi.c; kernel/dma/swiotlb.c;
-drivers/thermal/intel/therm_throt.c, thermal_core.c; kernel/reboot.c; net/sched/sch_generic.c; of the NVIDIA driver
-src/nvidia-modeset.
+drivers/thermal/intel/therm_throt.c, thermal_core.c; kernel/reboot.c; net/sched/sch_generic.c; drivers/char/ipmi; of the
+NVIDIA driver src/nvidia-modeset.
 """
 
 from __future__ import annotations
@@ -98,12 +98,20 @@ _SENDS_NOTHING = (
         before=rf"[\w-]{{1,64}} {PATTERN} (?P<interface>[\w.@-]{{1,15}})",
     ),
 )  # fmt: skip
+_IPMI = r"ipmi_(?:si|ssif)(?: [\w.:-]{1,40})?"
+_BMC = (
+    Form(": There appears to be no BMC at this location", before=_IPMI),
+    Form(": Interface detection failed", before=_IPMI),
+    Form(": Unable to get the device id: ", r"-\d{1,3}$", before=_IPMI),
+    Form(": KCS in invalid state ", r"\d{1,2}$", before=_IPMI),
+)
+_BMC_FOUND = Form("Found new BMC (", before=rf"{_IPMI}: (?:IPMI message handler: )?")
 _NMI = Form("NMI: ", r"(?P<what>PCI system error \(SERR\)|IOCK error)")
 
 
 def events(lines: Lines) -> list[HostEvent]:
     """All of these, in the order of the log."""
-    found = [*_single(lines), *_stuck(lines), *_oopses(lines), *_hung(lines)]
+    found = [*_single(lines), *_silent_bmc(lines), *_stuck(lines), *_oopses(lines), *_hung(lines)]
     return sorted(found, key=lambda event: event.seconds)
 
 
@@ -132,6 +140,17 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
         elif match := _THROTTLED.match(message):
             count = int(match["count"])
             yield replace(host_event("throttled", f"CPU {int(match['cpu'])}", seconds, message), count=count)
+
+
+def _silent_bmc(lines: Lines) -> list[HostEvent]:
+    """What the kernel logged since the BMC last answered."""
+    found: list[HostEvent] = []
+    for seconds, message in lines:
+        if first_match(_BMC, message):
+            found.append(host_event("BMC", "", seconds, message))
+        elif _BMC_FOUND.match(message):
+            found.clear()
+    return found
 
 
 def _stuck(lines: Lines) -> Iterator[HostEvent]:

@@ -1,7 +1,7 @@
 """Messages about PCIe: errors (AER, DPC), slots that lose their device, BARs without a place, what an IOMMU refused.
 
-Linux drivers/pci/pcie/aer.c, dpc.c, hotplug/pciehp_ctrl.c, setup-res.c; drivers/iommu/amd/iommu.c, intel/dmar.c,
-arm/arm-smmu-v3; old and new spellings.
+Linux drivers/pci/pcie/aer.c, dpc.c, hotplug/pciehp_ctrl.c, setup-res.c, quirks.c;
+drivers/iommu/amd/iommu.c, intel/dmar.c, arm/arm-smmu-v3; old and new spellings.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _SLOT = (
          "|Card not present|Link Up|Card present|Attention button pressed|Button pressed"
          "|Powering off due to button press)"),
 )  # fmt: skip
+_UNTRAINED = Form(": retraining failed", "$", before=rf"(?:pcieport|pci) (?P<port>{PATTERN})")
+"""After ``broken device, retraining non-functional downstream link at 2.5GT/s`` (``pcie_failed_link_retrain``)."""
 _GONE, _BACK = ("Link Down", "Card not present"), ("Link Up", "Card present")
 _NO_BAR = (
     Form(": no space for [mem size ", before=rf"{DEVICE}BAR (?P<bar>[0-5])"),
@@ -153,6 +155,13 @@ def unplugged(lines: Lines) -> Iterator[HostEvent]:
         seconds, line, _ = messages[first]
         back = any(what in _BACK for _, _, what in messages[last[-1] :])
         yield host_event("unplugged", port, seconds, line, slot, past=back)
+
+
+def untrained(lines: Lines) -> Iterator[HostEvent]:
+    """Ports whose link did not come up at 2.5 GT/s either; slots that are empty can log it too."""
+    for seconds, message in lines:
+        if (match := _UNTRAINED.match(message)) is not None and is_bdf(match["port"]):
+            yield host_event("untrained", match["port"], seconds, message)
 
 
 def without_bar(message: str) -> tuple[str, str] | None:

@@ -125,6 +125,36 @@ def test_a_slot_that_lost_its_device(tmp_path: Path) -> None:
     assert back.status is Status.PASS
 
 
+@pytest.mark.parametrize(
+    ("port", "status"),
+    [("0000:00:02.0", Status.WARN), ("0000:00:1c.0", Status.PASS), ("0000:0f:00.0", Status.PASS)],
+    ids=["above GPUs", "above none", "not there"],
+)
+def test_a_link_that_does_not_train_matters_where_a_gpu_is(port: str, status: Status, tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, "kernel.hot-plug", (3.0, f"pcieport {port}: retraining failed"))
+    assert found.status is status
+
+
+KCS = "ipmi_si IPI0001:00: KCS in invalid state 6"
+NO_BMC = "ipmi_si IPI0001:00: There appears to be no BMC at this location"
+FOUND = "ipmi_si IPI0001:00: IPMI message handler: Found new BMC (man_id: 0x00b3d1, prod_id: 0x0001, dev_id: 0x20)"
+
+
+@pytest.mark.parametrize(
+    ("base", "lines", "status"),
+    [
+        ("dgx-1-v100", [], Status.PASS), ("dgx-1-v100", [NO_BMC], Status.WARN),
+        ("dgx-1-v100", [NO_BMC, FOUND], Status.PASS), ("dgx-1-v100", [KCS, KCS], Status.WARN),
+        ("dgx-1-v100", [KCS], Status.SKIP), ("geforce-x4", [NO_BMC], Status.WARN),
+        ("dgx-station-v100", [NO_BMC], Status.WARN),
+    ],
+)  # fmt: skip
+def test_a_bmc_that_does_not_answer(base: str, lines: list[str], status: Status, tmp_path: Path) -> None:
+    timed = [(60.0 + 901 * number, line) for number, line in enumerate(lines)]
+    (found,) = findings(tmp_path, "kernel.bmc", *timed, base=base)
+    assert found.status is status
+
+
 def test_tasks_that_hang_in_the_driver(tmp_path: Path) -> None:
     hung = "INFO: task python3:4711 blocked for more than 120 seconds."
     (found,) = findings(tmp_path, "kernel.driver-stuck", (100.0, hung), (100.01, " nv_open_q+0x1/0x2 [nvidia]"))

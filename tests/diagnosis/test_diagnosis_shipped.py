@@ -308,6 +308,7 @@ CAUSES = {
     "dgx-a100-iommu-refuses-gpu": ("host/host/IOMMU setting", "change-setting"),
     "dgx-1-v100-memory-ran-out": ("host/host/free memory", "inspect"),
     "dgx-1-v100-panic-in-driver": ("driver/NVIDIA driver", "inspect"),
+    "dgx-a100-bmc-silent": ("host/host/BMC", "inspect"),
     "dgx-2-tasks-hung": ("host/host/file server", "inspect"),
     "dgx-a100-service-crashed": ("host/host/programs", "inspect"),
     "dgx-b200-nvlinks-down": ("gpu/0000:52:00.0/NVLink", "reset-gpu"),

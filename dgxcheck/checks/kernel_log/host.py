@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dgxcheck.checks.engine.blame import component_of, driver, host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.kernel_log.device_log import events_of, lines, nothing_logged, reach
 from dgxcheck.components.component import DRIVER, Component, host_part
@@ -24,6 +24,8 @@ _MLX5 = "mlx5"
 _SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
 """Prefixes of the names of NVIDIA's services; the kernel truncates names to 15 characters."""
 _BY_LIMIT = "cgroup"
+MOST_OF_A_DESKTOP = 2
+"""GPUs."""
 _BESIDE_S = 60.0
 _BOUNCE = "bounce buffers"
 _OPEN_FILES = (
@@ -140,6 +142,28 @@ def _warning(
     return judged(fault, message, len(events), 0, "", lines(log, events), warns=True, remedy=remedy)
 
 
+_RESTART_S = 900.0
+"""A BMC that restarts is silent for minutes."""
+
+
+def _bmc(box: Box) -> Judged:
+    """A desktop's board can declare a BMC that it lacks; a machine with HCAs, or more than two GPUs, is none."""
+    log = need(box.snapshot.kernel_log)
+    events = events_of(log, "BMC")
+    if not events:
+        yield HOST, nothing_logged(log, "no BMC that does not answer")
+        return
+    invalid = all(" KCS in invalid state " in event.line for event in events)
+    short = invalid and events[-1].seconds - events[0].seconds < _RESTART_S
+    gpus = len(box.topology.gpus)
+    if short or (not invalid and gpus == len(box.topology.devices) and gpus <= MOST_OF_A_DESKTOP):
+        why = "as while it restarts" if short else "which boards of desktops declare without having one"
+        yield HOST, skip("not-supported", f"the BMC did not answer, {why}{reach(log)}", *lines(log, events))
+        return
+    message = f"the BMC does not answer the kernel{reach(log)}"
+    yield HOST, Judgement(Status.WARN, message, evidence=lines(log, events), fault=Fault.BMC_SILENT)
+
+
 CHECKS = (
     Check(
         id="kernel.driver-stuck",
@@ -172,6 +196,16 @@ CHECKS = (
         " network or a disk; check that, then the host's load",
         judge=_of_host(_hung, "no task or CPU hung elsewhere", "hung"),
         blames=_blame_hung,
+    ),
+    Check(
+        id="kernel.bmc",
+        rule="Warns if the machine's BMC did not answer the kernel (KCS or SSIF interface) when it looked for it, or"
+        " for more than a quarter of an hour: sensors, event log and fans are not seen or set. A desktop without a BMC"
+        " is not judged.",
+        source="Linux drivers/char/ipmi: ipmi_si_intf.c, ipmi_kcs_sm.c, ipmi_msghandler.c",
+        remedy=Fault.BMC_SILENT.remedy,
+        judge=_bmc,
+        blames=host("BMC"),
     ),
     Check(
         id="kernel.out-of-memory",

@@ -38,6 +38,11 @@ class Host:
     POWER_SUPPLY = FaultKind("power-supply", "a power supply of the machine failed or lost its input", "hardware",
         about=("host", "power supply"))
     FAN = FaultKind("fan", "a fan of the machine failed or turns too slowly", "hardware", about=("host", "cooling"))
+    BMC_SILENT = FaultKind("bmc-silent", "the machine's BMC does not answer its host", "environment",
+        about=("host", "BMC"), warns="next-maintenance",
+        remedy="ask it over its own network (its web page, Redfish, ipmitool -I lanplus -H ADDRESS mc info): where it"
+        " answers, restart it alone (mc reset cold), which leaves the host running; else cut the machine's power at the"
+        " next maintenance, cords included", source="ipmitool(1); Linux Documentation/driver-api/ipmi.rst")
     CPU_THROTTLED = FaultKind("cpu-throttled", "CPU clocks are held down by temperature", "environment")
     DRIVER_STUCK = FaultKind("driver-stuck", "the kernel logged tasks that hung in the NVIDIA driver", "software",
         steps=("inspect", "reboot", "power-cycle"), source=OWN)
