@@ -104,7 +104,8 @@ STAYS = {
     **dict.fromkeys(("dgx-2-nvme-gen1", "dgx-a100-nvme-x2", "dgx-a100-nvme-aer-flood"), "of a disk"),
     "pcie-x4-root-port-messages": "of a root port; what is below the others is alike",
     **dict.fromkeys(
-        ("dgx-2-nvswitch-gen1", "dgx-2-nvswitch-missing", "dgx-2-nvswitch-off-pci", "dgx-a100-nvswitch-unbound",
+        ("dgx-2-nvswitch-gen1", "dgx-2-nvswitch-missing", "dgx-2-nvswitch-off-pci", "dgx-a100-nvswitch-asleep",
+         "dgx-a100-nvswitch-fell-off", "dgx-a100-nvswitch-unbound",
          "dgx-2-nvswitch-links-down", "dgx-h100-nvswitch-missing"),
         "of an NVSwitch; all are alike"),
     **dict.fromkeys(

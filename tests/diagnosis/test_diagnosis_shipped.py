@@ -308,6 +308,8 @@ CAUSES = {
     "dgx-a100-iommu-refuses-gpu": ("host/host/IOMMU setting", "change-setting"),
     "dgx-1-v100-memory-ran-out": ("host/host/free memory", "inspect"),
     "dgx-1-v100-panic-in-driver": ("driver/NVIDIA driver", "inspect"),
+    "dgx-a100-nvswitch-asleep": ("nvswitch/0000:c6:00.0/power state", "inspect"),
+    "dgx-a100-nvswitch-fell-off": ("nvswitch/0000:c6:00.0", "reboot"),
     "dgx-a100-bmc-silent": ("host/host/BMC", "inspect"),
     "dgx-2-tasks-hung": ("host/host/file server", "inspect"),
     "dgx-a100-service-crashed": ("host/host/programs", "inspect"),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.engine.check import Check, per_host, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, judged, skip
+from collections.abc import Iterator
+
+from dgxcheck.checks.engine.box import HOST, Box, guest
+from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import missing_nvswitches
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import need
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -43,6 +45,21 @@ def _number(box: Box) -> Judgement:
     return judged(Fault.NVSWITCH_MISSING, message, len(present), wanted, "NVSwitches", evidence, fails=short)
 
 
+def _judge(box: Box) -> Judged:
+    yield HOST, ruled(_number, box)
+    present = {function.bdf for function in nvswitches(box)}
+    for row in rows(box.snapshot.config_space):
+        if isinstance(row.control, Missing) and row.control.gap is Gap.LOST and row.bdf in present:
+            evidence = (Evidence(row.control.where, row.control.detail),)
+            message = "fell off the bus: its config space reads all ones"
+            judgement = Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.NVSWITCH_MISSING)
+            yield Subject(kind="pci", name=row.bdf, bdf=row.bdf), judgement
+
+
+def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    yield Component(kind="nvswitch", name=at.bdf, bdf=at.bdf) if at.bdf is not None else missing_nvswitch(box)
+
+
 def _expected(box: Box) -> int | float | None:
     """The profile's number; of a machine that is known by its GPUs alone only where it has NVSwitches at all."""
     number, gpus = box.number("nvlink.switches"), box.number("gpu.count")
@@ -68,14 +85,14 @@ def missing_nvswitch(box: Box) -> Component:
 CHECKS = (
     Check(
         id="nvlink.nvswitches",
-        rule="Fails if there are fewer NVSwitches on PCI than in the profile, or if NVLinks lead to an NVSwitch that is"
-        " not on PCI while others are. Of a machine that is known by its GPUs alone the profile counts only where it"
-        " has as many GPUs. Not judged in containers and virtual machines.",
+        rule="Fails if there are fewer NVSwitches on PCI than in the profile, if NVLinks lead to an NVSwitch that is"
+        " not on PCI while others are, or if the config space of one reads all ones. Of a machine that is known by its"
+        " GPUs alone the profile counts only where it has as many GPUs. Not judged in containers and virtual machines.",
         source="/sys/bus/pci/devices (class 0680 of NVIDIA) against the profile's nvlink.switches and"
         " nvmlDeviceGetNvLinkRemotePciInfo",
         remedy="save the kernel log and nvidia-bug-report.sh, drain and reboot the node; if the NVSwitch is still"
         " missing, cold power cycle, then call the vendor; restarting fabric manager alone does not bring it back",
-        judge=per_host(_number),
-        blames=lambda box, at, judgement: (missing_nvswitch(box),),
+        judge=_judge,
+        blames=_blame,
     ),
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.blame import host_if_all, part
+from collections.abc import Iterator
+
+from dgxcheck.checks.engine.blame import component_of, host_if_all
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, rows
@@ -27,7 +30,7 @@ def _control(box: Box) -> Judged:
         nothing = Missing(Gap.ABSENT, "/sys/bus/pci/devices", "no GPU, NVSwitch or HCA with a driver")
         yield HOST, unjudged(gaps[0] if gaps else nothing)
     else:
-        yield from ((box.subject_at(row.bdf), ruled(_enabled, row)) for row in judged)
+        yield from ((box.subject_at(row.bdf), ruled(_enabled, box, row)) for row in judged)
 
 
 def _in_use(box: Box) -> set[str]:
@@ -48,10 +51,17 @@ def _in_use(box: Box) -> set[str]:
     return {function.bdf for function in ends} | {bdf for path in paths for bdf in path[1:-1]}
 
 
-def _enabled(row: ConfigSpace) -> Judgement:
+def _enabled(box: Box, row: ConfigSpace) -> Judgement:
     where = pci_file(row.bdf, "config")
     if isinstance(row.power_state, str) and row.power_state not in (AWAKE, "unknown"):
-        return skip("not-supported", f"asleep: {row.power_state}")
+        if not _is_nvswitch(box, row.bdf):
+            return skip("not-supported", f"asleep: {row.power_state}")
+        message = f"asleep ({row.power_state}) though its driver uses it"
+        evidence = (Evidence(pci_file(row.bdf, "power_state"), row.power_state),)
+        file = pci_file(row.bdf, "power/control")
+        wake = f"wake it (echo on > {file}), then look whether its NVLinks are up (nvidia-smi nvlink -s)"
+        figures = (row.power_state, AWAKE)
+        return Judgement(Status.WARN, message, *figures, "", evidence, fault=Fault.DEVICE_DISABLED, remedy=wake)
     control = need(row.control)
     bits = {"memory space": control.memory_space, "bus mastering": control.bus_master}
     off = [name for name, enabled in bits.items() if not enabled]
@@ -63,16 +73,28 @@ def _enabled(row: ConfigSpace) -> Judgement:
     return Judgement(Status.FAIL, message, "off", "on", evidence=evidence, fault=Fault.DEVICE_DISABLED)
 
 
+def _is_nvswitch(box: Box, bdf: str) -> bool:
+    function = box.topology.functions.get(bdf)
+    return function is not None and is_nvswitch(function)
+
+
+def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    if judgement.measured == "off":
+        yield component_of(box, at, "Command register")
+    else:
+        yield Component(kind="nvswitch", name=at.name, bdf=at.bdf, part="power state")
+
+
 CHECKS = (
     Check(
         id="pcie.enabled",
         rule="Fails if memory space or bus mastering is off in a GPU, NVSwitch or HCA that its driver uses, or in a"
-        " bridge above one: it cannot transfer data. Virtual functions, and devices that are left to virtual"
-        " machines or asleep, are not judged. Undetermined without root.",
+        " bridge above one: it cannot transfer data; warns if such an NVSwitch is asleep. Virtual functions, and other"
+        " devices that are left to virtual machines or asleep, are not judged. Undetermined without root.",
         source="Command register in /sys/bus/pci/devices/*/config",
         remedy="search dmesg for AER, DPC or hot-plug of this device; a failed recovery leaves it so",
         judge=_control,
-        blames=part("Command register"),
+        blames=_blame,
         shared=host_if_all("Command registers"),
     ),
 )
