@@ -293,3 +293,14 @@ def test_of_a_text_nothing_is_taken_out_or_unloaded_that_it_does_not_name(
     typed = [action_text(act, remedies) for act in cause.actions]
     assert any(due in words for words in typed)
     assert not [words for words in typed if "HCA -" in words or "modprobe -r" in words]
+
+
+@pytest.mark.parametrize("base", ["gb200-nvl72", "gb300-nvl72", "gh200"])
+def test_no_module_is_replaced_where_memory_is_soldered(base: str, tmp_path: Path) -> None:
+    path = tmp_path / "soldered.json"
+    line = "100.0;EDAC MC0: 3 UE multi-bit ECC on unknown memory (node:0 card:0 module:0 rank:0 page:0x0 offset:0x0)"
+    overlay = {"schema": "dgxcheck/overlay/1", "base": base, "facts": {}, "add": {"kmsg 90": line}}
+    path.write_text(json.dumps(overlay), encoding="utf-8")
+    (found,) = [finding for finding in assess(str(path)).findings if finding.id == "kernel.memory"]
+    assert "DIMM" not in found.remedy
+    assert "tray" in found.remedy

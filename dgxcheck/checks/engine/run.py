@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, judgements
+from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import for_smi
@@ -20,6 +21,11 @@ LEAST_CHECKS = 14
 nvidia-smi 11 at most."""
 MOST_OF_LOG = 6
 """A line of the kernel log lets a dozen checks say that nothing was logged: no more than so many of them count."""
+_SOLDERED = (
+    "read what the BMC logged of the memory (ipmitool sel elist); it is soldered beside the CPU: with it the vendor"
+    " replaces the tray or its board"
+)
+"""Of a Grace CPU: LPDDR5X, where others have DIMMs."""
 _WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
 
 
@@ -74,6 +80,8 @@ def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> 
     bad = judgement.status in BAD
     crosses = check.crossed is not None and judgement.status is not Status.SKIP
     remedy = judgement.remedy or (judgement.fault.remedy if judgement.fault else "") or check.remedy
+    if bad and "DIMM" in remedy and is_coherent(box):
+        remedy = _SOLDERED
     if subject.kind == "interface":
         remedy = remedy.replace("INTERFACE", subject.name)
     if bad and (device := for_smi(subject.bdf)):
