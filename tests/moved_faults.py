@@ -200,7 +200,7 @@ STAYS = {
          "gb300-nvl72-nic-x8",
          "geforce-x4-riser-fatal", "gh200-c2c-down", "gh200-double-bit", "gh200-ecc-off", "gh200-hca-x8",
          "gh200-numa-balancing", "gh200-off-bus", "gh200-port-down", "hgx-h100-acs-switch", "hgx-h100-governor",
-         "hgx-h100-hca-x8", "hgx-h100-off-bus", "l40s-x8-acs-switch", "l40s-x8-uplink-gen3"),
+         "hgx-h100-hca-older", "hgx-h100-hca-x8", "hgx-h100-off-bus", "l40s-x8-acs-switch", "l40s-x8-uplink-gen3"),
         "of a port or adapter, of all GPUs or the only one, of the far ends too"),
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",

@@ -44,7 +44,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpu", "BAR1"): _RESTART, ("gpu", "MaxPayload"): _RESTART, ("hca", "MaxPayload"): _RESTART,
     ("hca", "MaxReadReq"): _RESTART, ("host", "MaxReadReq setting"): _RESTART, ("host", "MaxPayload setting"): _RESTART,
     ("port", "link layer"): _RESTART,
-    ("gpu", "model"): ("inspect", "contact-vendor"),
+    ("gpu", "model"): ("inspect", "contact-vendor"), ("hca", "model"): ("inspect", "contact-vendor"),
     ("board", ""): _GPU,
     ("board", "cooling"): _COOLING,
     ("board", "power supply"): _SUPPLY,

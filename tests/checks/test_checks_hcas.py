@@ -168,3 +168,21 @@ def test_errors_of_a_port_that_leads_to_nvswitches(later: dict[str, int], due: s
 def test_the_dma_functions_beside_the_gpus_are_evidence() -> None:
     (found,) = (each for each in judged("gb300-nvl72")[1]["findings"] if each["id"] == "network.dma-functions")
     assert found["evidence"][0]["value"] == "0008:03:00.0, 0009:03:00.0, 0018:03:00.0, 0019:03:00.0"
+
+
+def of_model(base: str, *hcas: int) -> dict[str, Json]:
+    """A ConnectX-6 in place of these HCAs."""
+    found = [device for device in box(base).topology.devices if device.kind == "nic"]
+    return {f"text /sys/bus/pci/devices/{found[number].bdf}/device": "0x101b\n" for number in hcas}
+
+
+@pytest.mark.parametrize(
+    ("base", "hcas", "due"),
+    [
+        ("hgx-h100", (), ["pass"]), ("hgx-h100", (1,), ["warn"]), ("hgx-h100", (1, 2), ["warn", "warn"]),
+        ("hgx-h100", (0, 1, 2, 3), ["skip no-reference"]), ("dgx-b200", (), ["pass"]),
+        ("l40s-x8", (), ["skip no-reference"]), ("dgx-a100", (), ["pass"]),
+    ],
+)  # fmt: skip
+def test_another_model_among_adapters(base: str, hcas: tuple[int, ...], due: list[str], tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, of_model(base, *hcas), base)), "network.hca-model") == due

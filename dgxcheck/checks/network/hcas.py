@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from dgxcheck.checks.driver.bound import without_rdma_device
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import component_of
@@ -10,7 +12,7 @@ from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
-from dgxcheck.checks.engine.wording import first_of
+from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.placement.misplaced import misplaced
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.checks.placement.placement import (
@@ -30,6 +32,7 @@ from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import INFINIBAND
+from dgxcheck.facts.typical import multimode
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import NEAR
 
@@ -182,6 +185,45 @@ def _placement(box: Box) -> Judged:
         yield place, judgement if wrong_one else nowhere or judgement
 
 
+_FEWEST_GPUS = 3
+"""With adapters of one model; of fewer it is not known which model is meant."""
+_Model = tuple[object, object]
+
+
+def _models(box: Box) -> Judged:
+    """Where most GPUs have adapters of the same models behind their switch, another one in as many is the odd one.
+
+    A GPU with more adapters than the others has one for another use, as a BlueField beside a ConnectX.
+    """
+    near = {gpu: _near(box, gpu) for gpu in box.topology.gpus}
+    sets = {gpu: frozenset(Counter(map(_model, found)).items()) for gpu, found in near.items() if found}
+    usual = next(iter(multimode(sets.values())), frozenset())
+    holders = sum(models == usual for models in sets.values())
+    if holders < _FEWEST_GPUS or 2 * holders <= len(sets):
+        yield HOST, skip("no-reference", "no majority of GPUs with adapters of the same model behind their switch")
+        return
+    wanted = dict(usual)
+    alike = [gpu for gpu, models in sets.items() if sum(dict(models).values()) == sum(wanted.values())]
+    odd = {nic: gpu for gpu in alike for nic in near[gpu] if dict(sets[gpu])[_model(nic)] > wanted.get(_model(nic), 0)}
+    kinds = {device.name: str(device.hca_type) for device in rows(box.snapshot.infiniband)}
+    usually = first_of(sorted({kinds[nic.name] for gpu in alike for nic in near[gpu] if _model(nic) in wanted}))
+    for nic in odd:
+        evidence = Evidence(f"{INFINIBAND}/{nic.name}/hca_type", kinds[nic.name])
+        message = f"{kinds[nic.name]}, unlike {usually} behind the switches of the other GPUs"
+        judgement = Judgement(Status.WARN, message, kinds[nic.name], usually, "", (evidence,), fault=Fault.WRONG_MODEL)
+        yield Subject(kind="hca", name=nic.name, bdf=nic.bdf), judgement
+    if not odd:
+        yield HOST, Judgement(Status.PASS, f"{usually} behind the switches of {counted(holders, 'GPU')}")
+
+
+def _near(box: Box, gpu: Device) -> list[Device]:
+    return [nic for nic in nics(box) if nic.function is not None and box.topology.link(nic, gpu).pci in NEAR]
+
+
+def _model(nic: Device) -> _Model:
+    return (None, None) if nic.function is None else (nic.function.vendor, nic.function.device)
+
+
 _OF_ALL = host_part("placement of HCAs")
 
 
@@ -207,5 +249,16 @@ CHECKS = (
         remedy="move the adapter to the slot behind the PCIe switch of its GPUs",
         judge=_placement,
         blames=lambda box, at, judgement: (_OF_ALL if at.kind == "host" else component_of(box, at, "slot"),),
+    ),
+    Check(
+        id="network.hca-model",
+        rule="Warns on an HCA of another model than those behind the PCIe switches of the other GPUs (PIX, PXB), where"
+        " most GPUs, at least three, have the same there and this one has as many. Nothing is known of the models that"
+        " a machine is sold with.",
+        source="device ids in /sys/bus/pci/devices; a ConnectX-6 in place of a ConnectX-7 halves the rate of its GPUs",
+        remedy="compare its part number and slot with the others' (lspci -vv -s BDF, mstflint -d BDF query) and with"
+        " the order of the machine; ask who replaced it before anything is moved",
+        judge=_models,
+        blames=lambda box, at, judgement: (component_of(box, at, "model"),),
     ),
 )

@@ -101,7 +101,8 @@ class Gpu:
     GPU_STARTED_LATE = FaultKind("gpu-started-late", "the driver initialised a GPU only after a failed attempt",
         "hardware", warns="watch", steps=("watch", *LINK_STEPS), alone=True, source=OWN)
     GPU_MISSING = FaultKind("gpu-missing", "fewer GPUs than the reference machine has", "hardware")
-    WRONG_MODEL = FaultKind("wrong-model", "a GPU of another model than the reference machine's", "hardware",
+    WRONG_MODEL = FaultKind("wrong-model",
+        "a GPU of another model than the reference machine's, or an adapter of another than its like", "hardware",
         warns="next-maintenance", fails="next-maintenance")
     DISAGREEMENT = FaultKind("disagreement", "NVML and sysfs report different PCI paths", "software")
     CONTRADICTION = FaultKind("contradiction", "readings that cannot be true together", "software")
