@@ -27,6 +27,7 @@ def _own(value: int | float, unit: str, low: float, high: float, why: str) -> Th
 THRESHOLDS: Mapping[str, Threshold] = {
     "gpu.memory-size": Threshold(2, "%", 0, 50,
                                  "drivers up to R470 keep up to 1.6 % of a V100's memory out of the total"),
+    "gpu.memory-held": Threshold(4096, "MiB", 64, 1 << 20, "above the driver's own reserve"),
     "gpu.uniform-memory": Threshold(1, "%", 0, 50, "a display takes 3 MiB of 32 GiB on a DGX Station"),
     "gpu.uniform-display": Threshold(10, "%", 0, 50, "two sizes of one model are further apart"),
     "clock.throttle": _own(5, "%", 0, 100, "any growth at all is noise, DCGM issue 285"),

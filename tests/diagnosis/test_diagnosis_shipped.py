@@ -380,6 +380,7 @@ CAUSES = {
     "gh200-port-down": ("port/0000:01:00.0/1", "inspect"),
     "hgx-h100-acs-switch": ("bridge/0000:51:00.0/ACS setting", "change-setting"),
     "hgx-h100-governor": ("host/host/CPU frequency governor", "change-setting"),
+    "dgx-h100-memory-held": ("gpu/0000:61:00.0/memory in use", "inspect"),
     "hgx-h100-hca-older": ("hca/0000:40:00.0/model", "inspect"),
     "hgx-h100-hca-x8": ("link/0000:c0:00.0", "power-cycle"),
     "hgx-h100-nvlink-down": ("gpu/0000:df:00.0/NVLink", "reset-gpu"),

@@ -8,17 +8,18 @@ from collections.abc import Iterator
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import part
-from dgxcheck.checks.engine.box import Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check, per_gpu, per_host, ruled
-from dgxcheck.checks.engine.expected import siblings
+from dgxcheck.checks.engine.box import Box, gpu_unavailable, mig_enabled
+from dgxcheck.checks.engine.check import Check, per_gpu, per_host, per_listed_gpu, ruled
+from dgxcheck.checks.engine.expected import is_coherent, siblings
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.host_limits import missing_socket
+from dgxcheck.checks.engine.host_limits import guests_running, missing_socket
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.host import Host
 from dgxcheck.facts.ids import MIB, NVIDIA, NvmlReturn
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvml.gpu import GpuBoard
@@ -170,6 +171,34 @@ def _image(box: Box, gpu: Device, corrupted: list[Missing]) -> Judgement | Missi
     return Judgement(Status.WARN, message, None, usual, evidence=(evidence,), fault=Fault.INFOROM)
 
 
+_SHARED = frozenset({2, 3, 4})
+"""``nvmlGpuVirtualizationMode_t`` of GPUs whose memory virtual machines have."""
+
+
+def _held(box: Box, gpu: Device) -> Judgement:
+    """Memory of a GPU that idles, and of which NVML lists no process, as it does for all namespaces of a host."""
+    view = box.gpu(gpu)
+    memory, activity, board = need(view.memory), need(view.processes), need(view.board)
+    used, processes = need(memory.used), [*need(activity.compute), *need(activity.graphics)]
+    host = box.snapshot.host
+    evidence = (answered(used, "nvmlDeviceGetMemoryInfo", memory.bdf),)
+    figures = (used // MIB, box.settings.limit("gpu.memory-held"), "MiB", evidence)
+    if processes or used <= figures[1] * MIB:
+        by = counted(len(processes), "process", "processes")
+        return Judgement(Status.PASS, f"{used // MIB} MiB in use, {by}", *figures)
+    why = (
+        "processes of other namespaces are not shown" if not isinstance(host, Host) or host.container is not None else
+        "the kernel has its memory as a NUMA node" if is_coherent(box) or isinstance(gpu.gpu_numa_id, int) else
+        "MIG instances account for their own" if mig_enabled(box, gpu.bdf) else
+        "virtual machines have it" if board.virtualization in _SHARED or guests_running(box) else
+        "it is busy" if need(activity.gpu_percent) else ""
+    )  # fmt: skip
+    if why:
+        return skip("not-visible", f"{used // MIB} MiB in use without a process: {why}", *evidence)
+    message = f"{used // MIB} MiB in use, though it idles and no process has a context on it"
+    return Judgement(Status.WARN, message, *figures, fault=Fault.MEMORY_HELD)
+
+
 CHECKS = (
     Check(
         id="gpu.count",
@@ -198,6 +227,16 @@ CHECKS = (
         remedy="reboot; if the fault persists, run the vendor's field diagnostic; if it fails, ask for a replacement",
         judge=per_gpu("gpu_memory", _memory),
         blames=part("memory"),
+    ),
+    Check(
+        id="gpu.memory-held",
+        rule="Warns if more than {gpu.memory-held} of an idle GPU are in use while NVML lists no process on it. Not"
+        " judged in containers, whose namespaces hide processes, in MIG mode, where virtual machines or the kernel (as"
+        " a NUMA node) have the memory.",
+        source="nvmlDeviceGetMemoryInfo, nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses",
+        remedy=Fault.MEMORY_HELD.remedy,
+        judge=per_listed_gpu(_held),
+        blames=part("memory in use"),
     ),
     Check(
         id="gpu.inforom",

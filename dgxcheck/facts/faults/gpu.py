@@ -101,6 +101,11 @@ class Gpu:
     GPU_STARTED_LATE = FaultKind("gpu-started-late", "the driver initialised a GPU only after a failed attempt",
         "hardware", warns="watch", steps=("watch", *LINK_STEPS), alone=True, source=OWN)
     GPU_MISSING = FaultKind("gpu-missing", "fewer GPUs than the reference machine has", "hardware")
+    MEMORY_HELD = FaultKind("memory-held", "memory of an idle GPU is in use and no process is known to hold it",
+        "program", steps=("inspect", "reset-gpu", "reboot"),
+        remedy="ask once more after a minute, a program that ends frees much memory slowly; then look who has the"
+        " device open (fuser -v /dev/nvidia*, lsof; also in containers), and ask its owner to end it",
+        source="fuser(1); https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html")
     WRONG_MODEL = FaultKind("wrong-model",
         "a GPU of another model than the reference machine's, or an adapter of another than its like", "hardware",
         warns="next-maintenance", fails="next-maintenance")
