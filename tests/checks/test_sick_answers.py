@@ -9,8 +9,9 @@ import pytest
 from gpu_box import grown
 from test_health_checks import box, changed
 
+from dgxcheck.assessment import assess
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import BAD
+from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.missing import Json
@@ -109,3 +110,31 @@ def test_nvlinks_that_are_not_there_at_the_second_reading(tmp_path: Path) -> Non
     document = {"schema": "dgxcheck/overlay/1", "base": BOX, "facts": {}, "later": [{"at_s": 60, "facts": lines}]}
     path.write_text(json.dumps(document), encoding="utf-8")
     assert ("driver.answers", GPU, "unknown") in worse(grown(str(path)))
+
+
+ERR_TABLE = """\
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 550.144.03             Driver Version: 550.144.03     CUDA Version: 12.4     |
+|-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   0  NVIDIA A100-SXM4-40GB          On  |   00000000:07:00.0 Off |                    0 |
+| N/A   33C    P0             52W /  400W |       0MiB /  40960MiB |      0%      Default |
+|                                         |                        |             Disabled |
++-----------------------------------------+------------------------+----------------------+
+|   1  NVIDIA A100-SXM4-40GB          On  |   00000000:0F:00.0 Off |                    0 |
+| N/A  ERR!    P0            ERR! /  400W |       0MiB /  40960MiB |      0%      Default |
+|                                         |                        |             Disabled |
++-----------------------------------------+------------------------+----------------------+
+"""
+
+
+def test_err_in_a_table_names_the_next_step(tmp_path: Path) -> None:
+    path = tmp_path / "smi.txt"
+    path.write_text(ERR_TABLE, encoding="utf-8")
+    found = {finding.id: finding for finding in assess(str(path)).findings if finding.subject.bdf == "0000:0f:00.0"}
+    assert found["driver.answers"].status is Status.UNKNOWN
+    assert found["driver.answers"].judgement.remedy.startswith("run nvidia-smi -q -i")
+    assert found["driver.answers"].remedy.startswith("run nvidia-smi -q -i 0000:0f:00.0 as root; ")

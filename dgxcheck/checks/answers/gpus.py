@@ -130,6 +130,12 @@ def _alike(own: Mode, other: Mode) -> bool:
     return bool(own[0]) and own[0] == other[0] and all(same)
 
 
+_ASK = (
+    "run nvidia-smi -q -i BDF as root; if the GPU still does not answer, read the kernel log (dmesg, lines of NVRM): its"
+    " Xids say whether it is drained and reset"
+)
+
+
 def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgement:
     missing = {path: fact for path, fact in own.items() if isinstance(fact, Missing)}
     silent = {path: gap for path, gap in missing.items() if _is_silent(path, gap)}
@@ -148,7 +154,7 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgem
     since = "" if required else " at the second reading"
     queries = counted(len(gaps), "query", "queries")
     message = f"no answer to {queries} that this GPU must answer{since}, first {gaps[0].where}: {gaps[0]}"
-    return Judgement(Status.UNKNOWN, message, len(gaps), 0, "queries", of_gaps(gaps))
+    return Judgement(Status.UNKNOWN, message, len(gaps), 0, "queries", of_gaps(gaps), remedy=_ASK)
 
 
 def _cut(box: Box, own: Facts, missing: Mapping[str, Missing], alike: Sequence[Group]) -> Judgement | None:
@@ -247,8 +253,7 @@ CHECKS = (
         " MIG mode have one, or where it had one at the first reading; and if much of what such a GPU answers is not"
         " in a recording.",
         source="nvml-api, the functions' supported devices; dgxcheck/checks/answers/capability.py",
-        remedy="run nvidia-smi -q -i BDF as root; if the GPU still does not answer, check the kernel log"
-        " for Xids, drain the GPU and reset it",
+        remedy=_ASK,
         judge=_answers,
     ),
 )
