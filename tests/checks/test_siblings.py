@@ -16,13 +16,13 @@ from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.checks.siblings.compare import _picked, compared
-from dgxcheck.checks.siblings.kinds import NO_DEVICES, Kind, siblings
+from dgxcheck.checks.siblings.kinds import Kind, siblings
 from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.facts.values import leaves, where
 from dgxcheck.source.recording.shipped import open_source
-from dgxcheck.survey import Snapshot
+from dgxcheck.survey import NO_DEVICES, Snapshot
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ONE_OF_A_KIND = {
@@ -31,7 +31,7 @@ ONE_OF_A_KIND = {
     "memlock": "limits of daemons", "units": "services", "imex": "nodes of a list", "p2p": "pairs: p2p.status",
     "kernel_log": "events",
     "measurement": "figures",
-    "stated": "what another tool printed",
+    "stated": "what another tool printed", "tool_reports": "what another tool found",
 }  # fmt: skip
 """Fields of the snapshot that hold no devices of a kind."""
 

@@ -176,8 +176,8 @@ PROCESS: Json = [{"pid": 4711, "usedGpuMemory": 1 << 30}]
     ],
 )  # fmt: skip
 def test_memory_that_no_process_holds(base: str, query: str, answer: Json, due: str, tmp_path: Path) -> None:
-    gpu = box(base).gpus[0].bdf
-    memory = {"free": 10 << 30, "reserved": 0, "total": 70 << 30, "used": 60 << 30}
+    gpu = str(box(base).gpus[0].bdf)
+    memory: Json = {"free": 10 << 30, "reserved": 0, "total": 70 << 30, "used": 60 << 30}
     facts: dict[str, Json] = {f"nvml nvmlDeviceGetMemoryInfo {gpu}": memory}
     if query:
         facts[f"nvml {query} {gpu}"] = answer

@@ -19,7 +19,7 @@ from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
 from dgxcheck.facts.record import Identity, Record, fields, replace
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.survey import Snapshot
+from dgxcheck.survey import NO_DEVICES, Snapshot
 from dgxcheck.topology.nvlinks import is_nvswitch
 from dgxcheck.topology.paths import NEAR
 
@@ -44,8 +44,6 @@ def is_drive(disk: BlockDevice) -> bool:
 Kind = Literal["gpu", "nvlink", "hca", "port", "interface", "bridge", "function", "disk", "memory-controller", "node"]
 Rows = Mapping[tuple[str | None, int | None], tuple[Record, ...]]
 """Records of the snapshot by bus id, and by NVLink position where they have one."""
-NO_DEVICES = ("kernel_log", "measurement", "stated")
-"""Fields of the snapshot whose records are events and figures."""
 STORAGE, NETWORK, BRIDGE = 0x01, 0x02, 0x06
 """PCI base classes."""
 

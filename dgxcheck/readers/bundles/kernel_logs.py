@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.bundles.sections import Section
+from dgxcheck.readers.kernel_log.stamps import Months
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.records import MONTHS, Lines
 from dgxcheck.source.kernel_log.saved import Times, times
@@ -167,15 +168,12 @@ def _english(rows: Sequence[str]) -> list[str]:
 
     Only the order of lines, and the time between them, counts in such a log.
     """
-    months: dict[str, str] = {}
-    found = []
+    months, found = Months(), []
     for row in rows:
         row = _NAMED.sub(r"\1", row, count=1) if row.startswith("[") else row
         match = _DATED.match(row)
         if match is None or match["month"] in MONTHS:
             found.append(row)
             continue
-        digits = "".join(character for character in match["month"] if character in "0123456789")
-        number = int(digits) - 1 if digits and len(digits) < 3 else len(months)
-        found.append(f"{months.setdefault(match['month'], MONTHS[number % 12])} {match['rest']}")
+        found.append(f"{months.english(match['month'])} {match['rest']}")
     return found
