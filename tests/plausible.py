@@ -89,6 +89,8 @@ def _reason(record: Record, of: tuple[Fact, ...], role: Any) -> str:
     kind = role[0] if isinstance(role, tuple) else ""
     if isinstance(record, NetInterface) and of[0].name == "carrier_down_count" and record.type != _ETHERNET:
         return "host.carrier is about cables of Ethernet: InfiniBand counts the same in link_downed, and lo has none"
+    if isinstance(record, NetInterface) and of[0].name == "mac" and record.name == "lo":
+        return "the loopback interface is no device"
     if of[0].record is PciFunction and not kind:
         return "it carries no GPU, HCA or disk: its links and its place in the tree are no fault of the box"
     said = (row.more.get("differs") or row.more.get("any") or row.more.get("differs_in", {}).get(kind) for row in of)

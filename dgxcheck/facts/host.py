@@ -213,7 +213,7 @@ class BlockDevice(Record, where="/sys/class/block/{name}"):
     name: str = nature.key()
     size_bytes: int | Missing = nature.inventory("size", "bytes", file="size", shown=("GB", 1e-9))
     rotational: bool | Missing = nature.capability(file="queue/rotational")
-    removable: bool | Missing = nature.capability()
+    removable: bool | Missing = nature.capability(differs="a stick may be; nothing follows from it")
     model: str | Missing = nature.inventory("disk model", file="device/model")
     vendor: str | Missing = nature.inventory("disk vendor", file="device/vendor")
 
@@ -223,7 +223,9 @@ class MdArray(Record, where="/sys/class/block/{name}/md"):
 
     name: str = nature.key()
     level: str | Missing = nature.setting("RAID level", kept=True)
-    state: str | Missing = nature.state("RAID state", file="array_state")
+    state: str | Missing = nature.state(
+        "RAID state", file="array_state", by="host.disks", differs="arrays are written to, checked or idle by turns"
+    )
     """``array_state``: ``clean``, ``active``, ``inactive``, ..."""
     degraded: int | Missing = nature.state("members missing", better="less", good=(0,), by="host.disks")
     """Members that are missing; absent for levels without redundancy."""

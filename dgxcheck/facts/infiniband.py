@@ -18,9 +18,9 @@ class IbDevice(Record, where="/sys/class/infiniband/{name}"):
     """One entry of ``/sys/class/infiniband``."""
 
     name: str = nature.key()
-    bdf: str | Missing = nature.place("PCI function")
+    bdf: str | Missing = nature.place("PCI function", any="subfunctions of an adapter share it")
     """PCI function behind the device; absent for software devices and hosts without PCI parents."""
-    is_vf: bool | Missing = nature.place("virtual function")
+    is_vf: bool | Missing = nature.place("virtual function", any="a site makes as many as it needs")
     """True for an SR-IOV virtual function (it has a ``physfn`` link)."""
     node_guid: str | Missing = nature.identity("node GUID")
     fw_ver: str | Missing = nature.version("HCA firmware", among="image")
@@ -71,7 +71,7 @@ class IbRate(Record):
 
     gbit_per_s: float = nature.state("port rate", "Gbit/s", better="more")
     lanes: int = nature.state("rate lanes")
-    speed: str = nature.state("rate speed")
+    speed: str = nature.state("rate speed", differs="the name of what gbit_per_s and lanes say")
 
 
 _TRAFFIC = "traffic"

@@ -110,9 +110,10 @@ if TYPE_CHECKING:
         """What it can do: alike among siblings."""
 
     def gauge(
-        label: str = "", unit: str = "", *, most: str = "", low: float = ..., high: float = ..., default: Any = ...
-    ) -> Any:
-        """A measured quantity, between its bounds."""
+        label: str = "", unit: str = "", *, most: str = "", any: str = "", low: float = ..., high: float = ...,
+        default: Any = ...,
+    ) -> Any:  # fmt: skip
+        """A measured quantity, between its bounds; ``any`` is why each of them is plausible."""
 
     def counter(
         label: str = "", unit: str = "", *, limit: str | float = ..., per: Literal["hour", "day"] = ...,

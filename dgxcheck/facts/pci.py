@@ -27,7 +27,7 @@ class PciFunction(Record, where="/sys/bus/pci/devices/{bdf}"):
     subsystem_vendor: int | Missing = nature.inventory("subsystem vendor", "hex")
     subsystem_device: int | Missing = nature.inventory("subsystem device", "hex")
     link_gen: int | Missing = nature.state(
-        "link gen", among="place", most="max_link_gen", file="current_link_speed",
+        "link gen", among="place", most="max_link_gen", file="current_link_speed", by="pcie.path",
         differs_in=dict.fromkeys(("gpu", "bridge"), "the link to an idle GPU slows down: pcie.generation"),
     )  # fmt: skip
     link_width: int | Missing = nature.state(

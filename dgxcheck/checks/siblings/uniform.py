@@ -139,7 +139,7 @@ _ADVICE = (
     (frozenset((ConfigSpace.control, ConfigSpace.express)),
      "compare with the others (lspci -vvv -s BDF), its control words first; look for a script that sets them (setpci,"
      " udev), for pcie_aspm and pci= on the kernel command line, and at the next maintenance in the firmware setup"),
-    (frozenset((BlockDevice.size_bytes, BlockDevice.rotational, BlockDevice.removable)),
+    (frozenset((BlockDevice.size_bytes, BlockDevice.rotational)),
      "compare it with the others (smartctl -i, hdparm -N, which shows a hidden area); leave it while it holds data"),
 )  # fmt: skip
 """What to do where all facts that differ are of these: lspci(8), hdparm(8)."""

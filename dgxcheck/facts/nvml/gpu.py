@@ -20,7 +20,7 @@ class Gpu(Record, where="nvml identity"):
     minor: int | Missing = nature.identity("minor number", zero=True)
     """N of ``/dev/nvidiaN``."""
     vbios: str | Missing = nature.version("VBIOS", among="board")
-    gpu_numa_id: int | Missing = nature.place("NUMA node of its memory")
+    gpu_numa_id: int | Missing = nature.place("NUMA node of its memory", unique=True)
     """NUMA node that the GPU's own memory forms (``nvmlDeviceGetNumaNodeId``), on Grace and POWER9 only."""
 
 

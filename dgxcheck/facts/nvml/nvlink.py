@@ -97,6 +97,6 @@ class P2pStatus(Record, where="nvml p2p"):
     b: str = nature.key()
     read: str | Missing = nature.state("P2P read")
     write: str | Missing = nature.state("P2P write")
-    nvlink: str | Missing = nature.state("P2P over NVLink")
+    nvlink: str | Missing = nature.state("P2P over NVLink", differs="nvlink.state judges the links")
     atomics: str | Missing = nature.state("P2P atomics")
     prop: str | Missing = nature.state("proprietary P2P")

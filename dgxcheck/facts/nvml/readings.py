@@ -214,7 +214,9 @@ class GpuPower(Record, where="nvml power"):
     """Power of one GPU, in milliwatts."""
 
     bdf: str = nature.key()
-    usage_mw: int | Missing = nature.gauge("power draw", "mW", low=1, high=4_000_000)
+    usage_mw: int | Missing = nature.gauge(
+        "power draw", "mW", low=1, high=4_000_000, any="peaks of milliseconds pass the limit, which power.limit judges"
+    )
     enforced_limit_mw: int | Missing = nature.setting(
         "enforced power limit", "mW", most="max_limit_mw", low=1, high=4_000_000
     )
