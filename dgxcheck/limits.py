@@ -73,14 +73,16 @@ ARCHIVE_MEMBERS = 50_000
 
 LOG_BYTES = 64 << 20
 """A saved kernel log, and what is read of ``/dev/kmsg``."""
-LOG_ROWS = 400_000
+LOG_ROWS = 250_000
 """Of a saved log with more the last are read."""
 LOG_ROW_BYTES = 64 << 10
 """A row of a saved log, of which a JSON object is read whole or not at all."""
 LOG_LINE_CHARACTERS = 1000
 """What is kept of a message."""
-LOG_LINES = 2000
+LOG_LINES = 500
 """Messages of one kind; of more the last are kept."""
+LOG_GPUS = 128
+"""GPUs whose Xids are judged, and NVSwitches of SXids; of more those that are named last."""
 LOG_BOOTS = 64
 """Boots before the last, of which the driver's messages are kept."""
 

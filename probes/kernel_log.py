@@ -29,6 +29,7 @@ from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
 from dgxcheck.kernel_messages.form import Lines, host_event
 from dgxcheck.kernel_messages.forms import by_subject
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.limits import LOG_GPUS
 from dgxcheck.source.protocol import Source
 
 DEVICE = "/dev/kmsg"
@@ -56,6 +57,7 @@ of which only boot, begun and what follows the last colon are required.
 _LEFT_OUT = LazyPattern(r"dgxcheck: left out: (\d{1,9}): (.*)", "dgxcheck: left out: ", flags=re.ASCII | re.DOTALL)
 """dgxcheck's own line on messages of which only the last are kept: how many more there were, and one of them."""
 T = TypeVar("T")
+D = TypeVar("D", Xid, SXid)
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
 Begins = dict[str, list[tuple[int, float]]]
 """Number and seconds of the lines at which each GPU was reset or taken over; under ``""`` the driver's loads."""
@@ -82,13 +84,15 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda error: error.seconds)
     off_bus = _once(_off_bus(of_driver, begins))
     left_out = [(int(match[1]), match[2]) for _, message in with_time if (match := _LEFT_OUT.fullmatch(message))]
-    xids = _with_causes(_with_more(_once(_xids(of_driver, begins)), left_out))
+    all_xids, all_sxids = _once(_xids(of_driver, begins)), _once(_sxids(of_driver, begins))
+    xids, sxids = _with_causes(_with_more(_of_last_named(all_xids), left_out)), _of_last_named(all_sxids)
+    are_all = len(all_xids) + len(all_sxids) <= len(xids) + len(sxids)
     unnumbered = _unnumbered(xids, of_driver, begins)
     return KernelLog(
         where=where,
         begins=first if mark == _MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),
         xids=(*xids, *(xid for xid in unnumbered if xid.number != FALLEN)),
-        sxids=_once(_sxids(of_driver, begins)),
+        sxids=sxids,
         off_bus=off_bus or tuple(
             OffBus(bdf=xid.bdf, seconds=xid.seconds, xid=False, line=xid.line, past=xid.past)
             for xid in unnumbered if xid.number == FALLEN
@@ -100,12 +104,20 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         iommu=tuple(pcie.iommu_faults(of[pcie])),
         earlier=tuple(each for _, message in with_time if (each := earlier(message)) is not None),
         timed=mark != _NO_TIMES,
+        cut="" if are_all else f"Xids of more than {LOG_GPUS} GPUs or NVSwitches",
         forgeable=any(message == _FORGEABLE for _, message in with_time),
     )
 
 
 def _once(events: Sequence[E]) -> tuple[E, ...]:
     return tuple({(xid.seconds, xid.line): xid for xid in events}.values())
+
+
+def _of_last_named(events: tuple[D, ...]) -> tuple[D, ...]:
+    """Of as many devices as one machine can have: what is judged of a device looks at all the others."""
+    named: list[str] = [*{event.bdf: None for event in events[::-1]}]
+    kept = {*named[:LOG_GPUS]}
+    return events if len(kept) == len(named) else tuple(event for event in events if event.bdf in kept)
 
 
 def _timed(line: str) -> tuple[float, str] | None:

@@ -216,4 +216,4 @@ def _saved_log(path: str) -> KernelLog | Missing:
     lines: dict[str, Json] = {str(number): line for number, line in enumerate(relevant_lines(saved))}
     log = survey(RecordedSource({"kmsg": lines}, Origin("recording", path)), (KERNEL_LOG,)).kernel_log
     where = f"{path}, {saved.part}" if saved.part else path
-    return log.of(where) if isinstance(log, Missing) else replace(log, where=where, cut=saved.cut)
+    return log.of(where) if isinstance(log, Missing) else replace(log, where=where, cut=saved.cut or log.cut)

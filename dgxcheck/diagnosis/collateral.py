@@ -11,8 +11,10 @@ which of two that can follow from each other came first.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import inf
+from typing import NamedTuple
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, LogEvent, Status
@@ -31,9 +33,8 @@ def collateral(
     leaders = _Leaders(box, bad)
     leading: dict[str, dict[str, None]] = {}
     for key in blamed:
-        found = [leaders.of(event, bad[key]) for event in bad[key].judgement.events]
-        if found and all(found):
-            leading[key] = dict.fromkeys(leader for those in found for leader in those)
+        if found := leaders.of_all(bad[key]):
+            leading[key] = dict.fromkeys(found)
     following = {key: keys for key, keys in leading.items() if not _is_among_equals(key, leading)}
     by_key = {key: (each for leader in keys for each in blamed.get(leader, ())) for key, keys in following.items()}
     return {key: tuple(dict.fromkeys(components)) for key, components in by_key.items()}
@@ -72,49 +73,77 @@ class _Leaders:
             for seconds in by_finding.values():
                 seconds.sort()
 
-    def of(self, event: LogEvent, finding: Finding) -> list[str]:
-        """Keys of the findings of a fault that this event of another finding can follow from, in their order."""
+    def of_all(self, finding: Finding) -> list[str]:
+        """Keys of the findings of a fault, in their order, that the events of another finding follow from; none where
+        one of its events follows from nothing.
+        """
         here = finding.subject.bdf or ""
+        worst = BAD.index(finding.status)
+        kinds: dict[tuple[str, int | None], list[_Cause]] = {}
         found: set[str] = set()
+        for event in finding.judgement.events:
+            kind = event.kind, event.number
+            if kind not in kinds:
+                kinds[kind] = [cause for cause in self._causes(event, here)
+                               if cause.key != finding.key and BAD.index(self._status[cause.key]) <= worst]  # fmt: skip
+            near = {cause.key for cause in kinds[kind] if _precedes(cause, event.seconds)}
+            if not near:
+                return []
+            found |= near
+        return sorted(found, key=self._order.__getitem__)
+
+    def _causes(self, event: LogEvent, here: str) -> Iterator[_Cause]:
+        """What such an event of this device can follow from, where it is joined to it."""
         if event.kind == "pcie":
             below = [device.bdf for device in self._box.topology.below(here) if device.bdf is not None]
             if not self._box.topology.functions:
                 below = [*self._stopped]
-            for at in dict.fromkeys((here, *below)):
-                found |= _near(self._stopped.get(at, {}), event, WINDOW_S)
+            yield from _merged(_Cause(key, WINDOW_S, -inf, seconds) for at in dict.fromkeys((here, *below))
+                               for key, seconds in self._stopped.get(at, {}).items())  # fmt: skip
         elif event.number is not None:
-            for number, by_place in self._numbered.items():
-                for place in places(event.number, number):
-                    for at in (here,) if place in _SAME else by_place:
-                        near = self._leading_to(event, number, place, by_place.get(at, {}))
-                        if near and _is_at(self._box, place, here, at):
-                            found |= near
-        found = {key for key in found if BAD.index(self._status[key]) <= BAD.index(finding.status)}
-        return sorted(found - {finding.key}, key=self._order.__getitem__)
+            yield from _merged(self._numbered_causes(event.number, here))
 
-    def _leading_to(
-        self, event: LogEvent, number: int, place: Place, by_finding: Mapping[str, Sequence[float]]
-    ) -> set[str]:
+    def _numbered_causes(self, effect: int, here: str) -> Iterator[_Cause]:
         """Within seconds of it, in a log without times anywhere.
 
         Of a log alone the earlier of two that can follow from each other leads; without times the earlier of any two,
         but for an NVLink's own error, which can be noticed after what no longer comes through it.
         """
-        near = _near(by_finding, event, window_s(place) if self._timed else inf)
-        mutual = not self._box.topology.gpus and event.number is not None and place in places(number, event.number)
-        if mutual or not (self._timed or meaning(number, None).about == "NVLink"):
-            return {key for key in near if by_finding[key][0] < event.seconds}
-        return near
+        alone = not self._box.topology.gpus
+        for number, by_place in self._numbered.items():
+            for place in places(effect, number):
+                earlier = (alone and place in places(number, effect)) or not (
+                    self._timed or meaning(number, None).about == "NVLink")
+                window = window_s(place) if self._timed else inf
+                for at in (here,) if place in _SAME else by_place:
+                    if at in by_place and _is_at(self._box, place, here, at):
+                        for key, seconds in by_place[at].items():
+                            yield _Cause(key, window, seconds[0] if earlier else -inf, seconds)
 
 
-def _near(by_finding: Mapping[str, Sequence[float]], event: LogEvent, window: float) -> set[str]:
-    """Keys of the findings that have an event within so many seconds of this one."""
-    found = set()
-    for key, seconds in by_finding.items():
-        first = bisect_left(seconds, event.seconds - window)
-        if first < len(seconds) and seconds[first] <= event.seconds + window:
-            found.add(key)
-    return found
+class _Cause(NamedTuple):
+    """Events of one finding that others can follow from."""
+
+    key: str
+    window: float
+    """Seconds between the two."""
+    after: float
+    """Only what comes after this moment."""
+    seconds: Sequence[float]
+
+
+def _merged(causes: Iterable[_Cause]) -> Iterator[_Cause]:
+    """Those of one finding that count in the same way as one."""
+    found: dict[tuple[str, float, float], list[Sequence[float]]] = {}
+    for cause in causes:
+        found.setdefault(cause[:3], []).append(cause.seconds)
+    return (_Cause(*how, sorted(chain(*parts)) if len(parts) > 1 else parts[0]) for how, parts in found.items())
+
+
+def _precedes(cause: _Cause, seconds: float) -> bool:
+    """Does an event of the cause lie within its window around the time?"""
+    at = bisect_left(cause.seconds, seconds - cause.window)
+    return cause.after < seconds and at < len(cause.seconds) and cause.seconds[at] <= seconds + cause.window
 
 
 def _is_at(box: Box, place: Place, here: str, there: str) -> bool:

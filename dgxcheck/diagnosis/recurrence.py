@@ -7,6 +7,7 @@ tells one from a reboot, and no diagnostic can test a GPU that is lost.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding
@@ -14,9 +15,9 @@ from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog
+from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog, Xid
 from dgxcheck.facts.nvml.readings import GpuEcc
-from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.record import Identity, Record, replace
 from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, FATAL, OFF_BUS
 from dgxcheck.xid.table import meaning
 
@@ -97,8 +98,18 @@ def _numbers(log: KernelLog, fault: FaultKind | None, bdf: str) -> set[int]:
     """The Xids that a finding of this fault reports for the GPU since its last reset."""
     if fault not in _OF_XIDS:
         return {OFF_BUS} if fault is Fault.GPU_LOST else set()
-    now = (xid for xid in log.xids if xid.bdf == bdf and not xid.past and xid.number != OFF_BUS)
-    return {xid.number for xid in now if escalates(xid.number, xid.text)}
+    of_gpu = _by_gpu(Identity(log)).get(bdf, {})
+    return {number for number, xids in of_gpu.items() if number != OFF_BUS and any(not xid.past for xid in xids)}
+
+
+@lru_cache(maxsize=1)
+def _by_gpu(log: Identity) -> dict[str, dict[int, list[Xid]]]:
+    """The Xids that escalate, by bus id and number."""
+    found: dict[str, dict[int, list[Xid]]] = {}
+    for xid in log.facts.xids if isinstance(log.facts, KernelLog) else ():
+        if escalates(xid.number, xid.text):
+            found.setdefault(xid.bdf, {}).setdefault(xid.number, []).append(xid)
+    return found
 
 
 def _recurrence(box: Box, log: KernelLog, bdf: str, number: int) -> Recurrence:
@@ -126,9 +137,8 @@ def _events(log: KernelLog, bdf: str, number: int) -> Iterator[tuple[float, floa
     for event in log.off_bus if number == OFF_BUS else ():
         if event.bdf == bdf:
             yield event.seconds, event.begun_s, event.past
-    for xid in log.xids:
-        if xid.bdf == bdf and xid.number == number and escalates(number, xid.text):
-            yield xid.seconds, xid.begun_s, xid.past
+    for xid in _by_gpu(Identity(log)).get(bdf, {}).get(number, ()):
+        yield xid.seconds, xid.begun_s, xid.past
 
 
 def _is_of(box: Box, seen: EarlierXid, bdf: str) -> bool:

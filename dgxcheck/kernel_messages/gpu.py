@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import Literal
 
 from dgxcheck.facts.bdf import as_bdf
@@ -142,6 +143,7 @@ class XidText(Record):
     text: str
 
 
+@lru_cache(maxsize=1 << 15)
 def xid(message: str) -> XidText | None:
     """``NVRM: Xid (PCI:0000:06:00): 79, pid=12, name=python3, GPU has ..``; the bus id lacks the function."""
     match = _XID.match(message)

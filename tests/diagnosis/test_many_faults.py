@@ -60,3 +60,25 @@ def calls(count: int, faulty: int) -> int:
 @pytest.mark.parametrize(("small", "large", "most"), [((128, 32), (128, 64), 1.6), ((64, 64), (128, 128), 2.3)])
 def test_twice_the_faults_take_twice_the_time(small: tuple[int, int], large: tuple[int, int], most: float) -> None:
     assert calls(*large) <= most * calls(*small)
+
+
+def judged(gpus: int, each: int) -> tuple[int, str]:
+    """Calls that an assessment of a log takes in which so many GPUs log so many Xids, and what of the rest."""
+    numbers = (74, 45, 48, 95, 154, 31)
+    lines = [f"{at}.5;NVRM: Xid (PCI:{gpu >> 8:04x}:{gpu & 255:02x}:00): {numbers[at % 6]}, pid=1, Ch {at}"
+             for at in range(each) for gpu in range(gpus)]  # fmt: skip
+    numbered: dict[str, Json] = {str(number): line for number, line in enumerate(("0;dgxcheck: log begins", *lines))}
+    profile = cProfile.Profile()
+    report = profile.runcall(assess, RecordedSource({"kmsg": numbered}, Origin("recording")))
+    return sum(entry.callcount for entry in profile.getstats()), "".join(
+        each.judgement.message for each in report.findings if each.key.startswith("report.complete"))
+
+
+def test_a_log_of_more_gpus_than_a_machine_has_is_not_judged_whole() -> None:
+    (small, _), (large, cut) = judged(300, 12), judged(1200, 12)
+    assert large < 4 * small
+    assert cut == "not all of it was read, and the rest is not judged: Xids of more than 128 GPUs or NVSwitches"
+
+
+def test_twice_the_xids_take_twice_the_time() -> None:
+    assert judged(20, 120)[0] <= 2.2 * judged(20, 60)[0]

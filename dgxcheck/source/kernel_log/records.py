@@ -65,9 +65,10 @@ class Kept:
             return
         form, match = found
         name = (id(form), (match["number"] or "") if "number" in form.compiled.groupindex else "")
-        if name not in self._kinds and len(self._kinds) >= _MOST_KINDS:
-            name = (-1, "")
-        kind = self._kinds.setdefault(name, deque(maxlen=LOG_LINES))
+        kind = self._kinds.get(name)
+        if kind is None:
+            name = name if len(self._kinds) < _MOST_KINDS else (-1, "")
+            kind = self._kinds.setdefault(name, deque(maxlen=LOG_LINES))
         full = len(kind) == LOG_LINES
         self._number += 1
         if full:

@@ -53,9 +53,12 @@ def parsed(rows: Iterable[str]) -> Iterator[Message]:
         if line[:1] in (" ", "\t"):
             more += [line.strip()] if row is not None else []
             continue
-        if row is not None:
+        if more and row is not None:
             yield from _messages(row, [row.text, *more])
-        row, more = None, []
+            more = []
+        elif row is not None:
+            yield row.since_boot, row.date, row.text
+        row = None
         # what is indented below such a line is a property of the device and no message
         if line[:1].isdecimal() and (kmsg := _KMSG.match(line)):
             if from_kernel(int(kmsg[1])):
