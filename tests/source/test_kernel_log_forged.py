@@ -175,6 +175,26 @@ def test_no_row_with_a_date_of_syslog_is_believed_whatever_its_template(date: st
     assert not is_forgeable(f"2026-11-20T12:00:04,123456+00:00 {HALTED}\n")  # dmesg --time-format iso
 
 
+@for_each("row", [f"12:00:04 dgx kernel: {HALTED}", f"12:00:04.123456 kernel: {HALTED}", f"12:00:04 kernel: {HALTED}"])
+def test_no_row_of_syslog_that_was_cut_to_its_clock_is_believed(row: str) -> None:
+    for found in read_excerpt((row,)):
+        assert not found.facts or any(str(text).endswith(FORGEABLE) for text in found.facts.values())
+
+
+def test_a_value_of_several_lines_does_not_pass_for_another_entry() -> None:
+    """``systemd-cat`` and sd_journal_send take any fields from any user; ``-o verbose`` indents their further lines."""
+    head = "Fri 2026-11-20 12:00:04.123456 UTC [s=0123456789abcdef0123456789abcdef;i=1;b=01;m=2;t=3;x=4]"
+    fields = ("_BOOT_ID=01", "_TRANSPORT=kernel", f"MESSAGE={HALTED}", "_SOURCE_MONOTONIC_TIMESTAMP=70000000")
+    real = (head, *(f"    {field}" for field in fields))
+    other = (head, "    _TRANSPORT=journal", "    A=x")
+    assert not is_forgeable("\n".join(real))
+    for forged in ((*other, *(f"      {field}" for field in fields)), (*other, f"      {head}", *real[1:]),
+                   (head, *fields), (*real, f"      {head}")):  # fmt: skip
+        assert is_forgeable("\n".join(forged))
+        for found in read_excerpt(forged):
+            assert not found.facts or any(str(text).endswith(FORGEABLE) for text in found.facts.values())
+
+
 def test_a_line_of_another_clock_is_not_lost() -> None:
     """Rows of other programs set no clock; a row whose time cannot be told has that of the one before it."""
     both, dated = f"Nov 20 12:00:04 dgx kernel: [   70.000000] {FIRST}\n", f"Nov 20 12:00:09 dgx kernel: {XID}\n"

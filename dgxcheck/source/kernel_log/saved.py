@@ -22,13 +22,20 @@ _NEW_BOOT = re.compile(r"-- (?:Boot [0-9a-f]{1,32}|Reboot) --\r?")
 _EMPTY = re.compile(rb"\n[ \t\r\n]{2,}\n")
 _BY_SYSLOG = LazyPattern(
     r"^(?:<\d{1,3}>)?(?:1 )?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )\d\d:\d\d:\d\d(?!,\d{6}[+-])\S{0,16} "
+    r"|^\d\d:\d\d:\d\d(?:[.,]\d{1,9})? {1,4}(?:\S{1,255} )?kernel: "
     r"|^MESSAGE\r?$",
     ":",
     "MESSAGE",
     flags=re.MULTILINE,
 )
-"""Rows with a date, whatever follows, for a user chooses that (``dmesg --time-format iso`` has a comma in it), and a
-message of several lines in ``journalctl -o export``, of which each may look like a field."""
+"""Rows with a date, whatever follows, for a user chooses that (``dmesg --time-format iso`` has a comma in it), such rows
+that were cut to the clock, and a message of several lines in ``journalctl -o export``, of which each may look like a
+field."""
+_VERBOSE = LazyPattern(
+    r"^([ \t]*)[A-Z][a-z]{2} \d{4}-\d\d-\d\d [\d:.]{15} \S{1,8} \[s=", " [s=", flags=re.MULTILINE
+)
+_FIELD = LazyPattern(r"^([ \t]*)(?:_TRANSPORT|MESSAGE)=", "_TRANSPORT=", "MESSAGE=", flags=re.MULTILINE)
+"""Of ``journalctl -o verbose``, which indents fields, and further lines of their values more."""
 _BY_JOURNAL = LazyPattern(
     r"^(?:-- (?:Journal begins|Logs begin|Boot|Reboot)|(?:sudo )?journalctl )", "-- ", "journalctl ", flags=re.MULTILINE
 )
@@ -92,8 +99,12 @@ def load(path: str, clock: Callable[[], float] = process_time) -> Times:
 def is_forgeable(text: str) -> bool:
     """Is it a file of syslog, to which any user writes as ``kernel`` by ``logger``, and not journalctl's output?
 
-    Of the boots that journalctl heads by a line without a date, and of its command, syslog has none.
+    Nor is it ``journalctl -o verbose`` in which lines of a value are indented, or are not, as fields are, for these any
+    user chooses. Of the boots that journalctl heads by a line without a date, and of its command, syslog has none.
     """
+    heads = {*_VERBOSE.findall(text)}
+    if heads and (heads & (fields := {*_FIELD.findall(text)}) or len(heads) > 1 or len(fields) > 1):
+        return True
     return _BY_SYSLOG.search(text) is not None and _BY_JOURNAL.search(text) is None
 
 
