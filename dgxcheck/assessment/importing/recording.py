@@ -58,8 +58,8 @@ class TextsRead(Record):
     @property
     def used(self) -> list[Part]:
         """The outputs whose facts count."""
-        left_out = (*self.combined.refused, *self.combined.again)
-        return [part for part in self.parts if part not in left_out]
+        left_out = {id(part) for part in (*self.combined.refused, *self.combined.again)}
+        return [part for part in self.parts if id(part) not in left_out]
 
 
 def read(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from dgxcheck.facts.bdf import UNPLACED, is_unplaced, nameless, unplaced
 from dgxcheck.facts.faults import Fault
@@ -181,9 +182,15 @@ def _read(text: str, read: Callable[[str], Json]) -> Json:
 
 
 def _field(fields: Fields, pattern: str | LazyPattern) -> str | None:
-    if isinstance(pattern, str):
-        pattern = LazyPattern(pattern)
-    return next((value for path, value in fields.items() if pattern.fullmatch(path)), None)
+    path = _path(pattern, (*fields,))
+    return None if path is None else fields[path]
+
+
+@lru_cache(maxsize=1 << 12)
+def _path(pattern: str | LazyPattern, paths: tuple[str, ...]) -> str | None:
+    """The first that matches; the GPUs of a dump have the same."""
+    pattern = LazyPattern(pattern) if isinstance(pattern, str) else pattern
+    return next((path for path in paths if pattern.fullmatch(path)), None)
 
 
 def _list_answer(fields: Fields, question: str, group: str, parts: Sequence[LazyPattern]) -> Iterator[tuple[str, Json]]:

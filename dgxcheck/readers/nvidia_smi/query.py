@@ -154,9 +154,9 @@ class _Reader:
         """Keep the GPU that is open; a piece without a GPU's line only where it tells enough."""
         if self._open is not None:
             fields: Fields = self._open.fields
-            answered = len(dict(answers(fields)))
+            answered = len(dict(answers(fields))) if self._open.bdf == NOWHERE else FEWEST
             telling = (answered or is_unlicensed(fields)) and any(_holds(fields, group) for group in _TELLING)
-            if self._open.bdf != NOWHERE or answered >= FEWEST or telling:
+            if answered >= FEWEST or telling:
                 self._gpus.append(self._open)
                 self._understood |= self._pending
         self._open = None

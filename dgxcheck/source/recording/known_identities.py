@@ -22,6 +22,8 @@ _OTHERS = {code: None for code in range(128) if not chr(code).isalnum()}
 _PIECE = re.compile(r"[^/\n]{8,}")
 _ALONE = 12
 """One of fewer letters and digits counts only where it is not part of a longer word or number."""
+_MANY = 500
+"""Of more spellings that are looked for in a text their beginnings are compared with all of its places first."""
 _LEAST_DIFFERENT = 4
 """Different characters; ``00000001`` is looked for nowhere."""
 
@@ -46,9 +48,12 @@ class KnownIdentities:
         bare = _NOTHING.sub(b"\0" * _ALONE, b"\0".join(data for data in binary if data))
         self._present = [(old, new) for old, new in self._bytes if old in bare]
         written = _plain("\n".join({*_PIECE.findall("\n".join(_texts(facts)))}))
+        many = len(self._spelled) > _MANY
+        starts = {written[at : at + _SHORTEST] for at in range(len(written))} if many else set[str]()
         self._by_start = {}
         for old, new in self._spelled:
-            if old in written:  # hardly any is: the first pass has replaced the others
+            # hardly any is: the first pass has replaced the others
+            if (not many or old[:_SHORTEST] in starts) and old in written:
                 self._by_start.setdefault(old[:_SHORTEST], []).append((old, new))
         return {self.text(key): self._fact(fact, key.startswith("data ")) for key, fact in facts.items()}
 
