@@ -99,11 +99,17 @@ class Worker:
             return True
         try:
             gone = os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
-        except ChildProcessError:
-            gone = True  # the caller ignores SIGCHLD: the kernel has reaped it
-        if gone:
+        except ChildProcessError:  # the caller ignores SIGCHLD: the kernel has reaped it
             self.pid = -1
+            return True
+        if gone:
+            self._bury()
         return gone
+
+    def _bury(self) -> None:
+        """It is gone; what its library has started and left in its group goes with it."""
+        self._killer(self.pid)
+        self.pid = -1
 
     def _write(self) -> None:
         """As much of the lines as the pipe takes; a worker that is gone shows in its stream."""
@@ -139,11 +145,12 @@ class Worker:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
             except ChildProcessError:
-                pid, status = self.pid, None
+                self.pid, self.ended = -1, "died"
+                return
             if pid:
-                self.pid = -1
-                self.ended = f"died: {exit_text(status)}" if status is not None else "died"
-                self.starved = status is not None and killed_from_outside(status)
+                self._bury()
+                self.ended = f"died: {exit_text(status)}"
+                self.starved = killed_from_outside(status)
                 return
             time.sleep(0.005)
 

@@ -115,6 +115,8 @@ class Bench:
             named = self._path(case).partition("/devices/")[2] or self._path(case)
             environment |= {"LD_PRELOAD": str(self._libraries.preload), "OPEN_ERRORS": named,
                             "OPEN_ERRNO": str(case.errno)}  # fmt: skip
+        if case.row == "habit":
+            environment["NVML_STANDIN_HABIT"] = case.what
         if case.row == "again":
             environment["NVML_STANDIN_CALLS"] = str(self._box.run / "calls")
         if case.row == "clock":

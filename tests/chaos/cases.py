@@ -47,6 +47,18 @@ SYSTEMS = (
     "no environment", "16 descriptors", "1 GiB of memory", "no processes", "two at once", "SIGTERM", "SIGINT",
     "SIGHUP", "SIGKILL", "ordinary user", "COLUMNS=0", "no /proc", "no /sys",
 )  # fmt: skip
+HABITS = (
+    "prints", "prints later", "prints an answer", "prints bytes later", "prints on stderr", "closes stdout",
+    "closes stdout later", "closes all", "closes all later", "sends stdout elsewhere", "makes stdin of stdout later",
+    "forks", "forks later", "leads a group", "leads a group later", "blocks signals",
+    "ignores signals", "goes elsewhere", "empties the environment", "masks all modes", "speaks another language",
+    "waits at exit", "starts threads", "takes memory", "allows no file", "allows no memory later", "sets an alarm",
+    "stops", "stops later", "exits", "exits later", "leaves at once", "leaves at once later", "aborts later",
+    "ends its parent's pipe later", "turns GPUs round",
+)  # fmt: skip
+"""Of a library, in the words of ``standin/habits.h``: what it does to the process that has loaded it."""
+FALSE_HABITS = ("has one GPU", "ends no text", "writes nothing")
+"""It says that it succeeded, and did not."""
 CLOCK_STEPS = tuple((step, after) for step in (-86400, 86400, -(10**9)) for after in (0, 1, 3))
 """Seconds by which the clock is set, and after how many looks at it."""
 FUTURE = (
@@ -90,6 +102,8 @@ def every(full: bool = False) -> Iterator[Case]:
     for path in FILES:
         yield from (Case("file", f"{path} {content}", path=path, content=content) for content in CONTENTS)
         yield from (Case("errno", f"{path} {errno.errorcode[n]}", path=path, errno=n) for n in ERRNOS)
+    yield from (Case("habit", name, seconds=6) for name in HABITS)
+    yield from (Case("habit", name, must_not_pass=True) for name in FALSE_HABITS)
     yield from (Case("list", name) for name in ("not in sysfs", "not in NVML", "count too high", "none"))
     yield from (Case("system", name) for name in SYSTEMS)
     yield from (Case("clock", f"{step:+} s after {after}") for step, after in CLOCK_STEPS)

@@ -76,7 +76,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device *gpu)
     int code = ask(&call, &fields);
     if (code)       /* an index beyond the recorded GPUs is a wrong argument */
         return code == NOT_SUPPORTED && (index >= MAX_GPUS || !gpus[index].bdf[0]) ? INVALID_ARGUMENT : code;
-    *gpu = &gpus[index];
+    *gpu = &gpus[has("has one GPU") ? 0 : has("turns GPUs round") && index < 2 ? 1 - index : index];
     return gpus[index].bdf[0] ? SUCCESS : UNKNOWN;
 }
 
