@@ -115,6 +115,10 @@ def _log(random: Random) -> str:
     return random.choice(_LOG).format(random.randrange(99999), random.randrange(999999), random.randrange(256))
 
 
+def _hosts(random: Random) -> str:
+    return f"Nov 20 12:00:04 dgx{random.randrange(10**6)} kernel: {_LOG[1].format(1, 2, 3)}"
+
+
 def _piece(piece: bytes) -> Callable[[str, int], bytes]:
     return lambda _, size: piece * ((size - 1) // len(piece))
 
@@ -129,6 +133,7 @@ CONTENTS: dict[str, Callable[[str, int], bytes]] = {
     "words": lambda _, size: _lines(_words, size - 1),
     "look-alikes": lambda _, size: _lines(_alike, size - 1),
     "a log": lambda _, size: _lines(_log, size - 1),
+    "hosts": lambda _, size: _lines(_hosts, size - 1),
     "brackets": _piece(b"["),
     "bytes": _piece(bytes(range(256))),
     "nothing": _piece(b"\0"),

@@ -143,9 +143,12 @@ def outputs(layout: Layout, time: CpuTime | None = None) -> Iterator[tuple[str, 
     time = time or CpuTime()
     for owner, (numbers, lines) in by_host(layout).items():
         text = "\n".join(lines).lower()
+        known: dict[frozenset[int], frozenset[int]] = {}
         for reader, signs in time.within(SIGNS.items()):
             if any(sign in text for sign in signs):
-                yield from ((owner, renumbered(output, numbers)) for output in time.of(partial(reader, (*lines,))))
+                yield from (
+                    (owner, renumbered(output, numbers, known)) for output in time.of(partial(reader, (*lines,)))
+                )
 
 
 _MOST_EMPTY = 2
@@ -172,12 +175,18 @@ def by_host(layout: Layout) -> dict[str, tuple[list[int], list[str]]]:
     return found
 
 
-def renumbered(output: Imported, numbers: Sequence[int]) -> Imported:
-    """An output whose lines have the numbers that they have in the file."""
+def renumbered(
+    output: Imported, numbers: Sequence[int], known: dict[frozenset[int], frozenset[int]] | None = None
+) -> Imported:
+    """An output whose lines have the numbers that they have in the file; ``known`` are sets of them, for each of ten
+    thousand hosts can have the same."""
     if numbers[-1] == len(numbers) - 1:
         return output
     facts = {key: _renumbered(fact, numbers) for key, fact in output.facts.items()}
-    return replace(output, facts=facts, understood=frozenset(numbers[at] for at in output.understood))
+    known = {} if known is None else known
+    if output.understood not in known:
+        known[output.understood] = frozenset(numbers[at] for at in output.understood)
+    return replace(output, facts=facts, understood=known[output.understood])
 
 
 def _renumbered(fact: Json, numbers: Sequence[int]) -> Json:

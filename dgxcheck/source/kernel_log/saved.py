@@ -28,8 +28,8 @@ _BY_SYSLOG = LazyPattern(
     "MESSAGE",
     flags=re.MULTILINE,
 )
-"""Rows with a date, whatever follows, for a user chooses that (``dmesg --time-format iso`` has a comma in it), rows that
-were cut to the clock, and a message of several lines in ``journalctl -o export``, of which each may look like a field.
+"""Rows with a date, whatever follows, for a user chooses that (``dmesg --time-format iso`` has a comma in it), rows
+that were cut to the clock, and a message of several lines in ``journalctl -o export`` (each may look like a field).
 """
 _VERBOSE = LazyPattern(
     r"^([ \t]*)[A-Z][a-z]{2} \d{4}-\d\d-\d\d [\d:.]{15} \S{1,8} \[s=", " [s=", flags=re.MULTILINE
