@@ -128,7 +128,7 @@ _NCCL: Mapping[Reader, Signs] = {
 _LOGS: Mapping[Reader, Signs] = {
     cuda.read_cuda_errors: ("cuda", "-> "),
     cuda.read_containers: ("nvidia-container-cli", "select device driver", "nknown", "device index",
-                           "no runtime for"),
+                           "no runtime for", "unresolvable cdi"),
     health.read_log: (" [",),
     fabric.read_carrier: ("systemd-networkd[", "networkmanager[", "mlx5_core "),
 }

@@ -84,6 +84,7 @@ BUSY = "CUDA-capable device(s) is/are busy or unavailable"
     [
         (BUSY, "unknown", ""), ("could not allocate memory on the GPU", "unknown", ""),
         ("the GPU is in exclusive process mode", "unknown", ""),
+        ("the provided PTX was compiled with an unsupported toolchain. Reset GPU.", "unknown", ""),
         ("is running at PCI link width 8X, which is below the minimum allowed link width of 16", "fail",
          "link-degraded"),
         ("Thermal violations totaling 0.0 seconds started at 30.0 seconds into the test for GPU 0", "warn",
@@ -146,6 +147,15 @@ def test_discovery() -> None:
 |        | PCI Bus ID: 00000000:07:00.0                                         |
 | 1      | Name: Tesla V100-SXM2-16GB                                           |
 |        | PCI Bus ID: 00000000:0A:00.0                                         |
++--------+----------------------------------------------------------------------+
+0 NvSwitches found.
++-----------+
+| Switch ID |
++-----------+
+1 CPUs found.
+| CPU ID | Device Information                                                   |
+| 0      | Name: Grace TH500                                                    |
+|        | Cores: 0-71                                                          |
 """
     found = one(devices.read_discovery, text)
     assert found.facts["nvml nvmlDeviceGetHandleByIndex 1"] == "0000:0a:00.0"

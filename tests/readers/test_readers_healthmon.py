@@ -215,6 +215,8 @@ Node #1   - 192.0.2.16        - {state}
 Domain State: {domain}
 """
 IMEX_LOG = """\
+WARNING: failed to open IMEX log file  errno = No such file or directory
+IMEX Log initializing at: 3/18/2025 17:01:02.100
 [Mar 18 2025 17:01:02] [INFO] [tid 77] IMEX version 570.124.06 is running with the following configuration options:
 [Mar 18 2025 17:01:02] [ERROR] [tid 77] node 3 is away
 """
@@ -235,7 +237,9 @@ Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-
 )  # fmt: skip
 def test_imex_is_no_fabric_manager(text: str, fault: str) -> None:
     lines = tuple(text.splitlines())
-    (fact,) = one(services.read_imex, text).facts.values()
+    found = one(services.read_imex, text)
+    assert unread([found], IMEX_LOG if text is IMEX_LOG else "") == []
+    (fact,) = found.facts.values()
     assert isinstance(fact, dict)
     assert (fact["fault"], fact["outcome"]) == (fault, "warn" if fault else "pass")
     assert services.read_fabric_manager(lines) == ()

@@ -58,8 +58,11 @@ def results(found: Imported) -> list[tuple[str, str, str]]:
         ("-> system not yet initialized", "fail", "fabric-manager-down"),
         ("Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non",
          "fail", "driver-mismatch"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB.", "note", ""),
         ("failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected", "warn", "not-ready"),
         ("CUDA error: no kernel image is available for execution on the device", "warn", "program-crashed"),
+        ("RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.", "warn",
+         "driver-mismatch"),
         ("torch.AcceleratorError: CUDA error: all CUDA-capable devices are busy or unavailable", "unknown", ""),
     ],
 )  # fmt: skip
@@ -113,6 +116,8 @@ def test_other_lines_are_no_errors_of_cuda(line: str) -> None:
         ("nvidia-container-cli: initialization error: cuda error: no cuda-capable device is detected", "warn",
          "not-ready"),
         ('could not select device driver "" with capabilities: [[gpu]].', "fail", "container-runtime"),
+        ("docker: Error response from daemon: CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=0",
+         "fail", "container-runtime"),
     ],
 )  # fmt: skip
 def test_errors_of_containers(line: str, outcome: str, fault: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from readers_text import one, unread
 
@@ -276,6 +278,7 @@ No MCE errors.
 def test_what_disks_and_memory_recorded() -> None:
     disk = one(own_records.read_smart, SMART)
     assert found(disk) == {"host SMART-nvme2n1": ("warn", "disk", 1), "host SMART-nvme2n1-2": ("note", "", 1)}
+    assert one(own_records.read_smart, re.sub(" {3,}:", "\t\t\t:", SMART)).facts == disk.facts  # as nvme-cli prints it
     said = disk.facts["stated report host SMART-nvme2n1"]
     assert isinstance(said, dict)
     assert said["text"] == "nvme2n1: critical warning 0x09 (spare below threshold, read-only)"

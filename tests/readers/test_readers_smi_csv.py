@@ -120,5 +120,13 @@ def test_retired_pages_by_uuid_below_the_command() -> None:
     assert [fact for key, fact in found.facts.items() if "RetiredPages" in key] == [[{"address": 0x12345}]]
 
 
+def test_a_gpu_that_retires_no_pages_has_rows_without_addresses() -> None:
+    head = "gpu_bus_id, retired_pages.address, retired_pages.cause\n"
+    text = f"{head}00000000:1b:00.0, [N/A], Single Bit ECC\n00000000:1b:00.0, [N/A], Double Bit ECC"
+    found = one(query_csv.read_pages, text)
+    assert unread([found], text) == []
+    assert not any("RetiredPages" in key for key in found.facts)
+
+
 def test_a_list_of_addresses_of_something_else_is_none() -> None:
     assert query_csv.read_pages(("address, cause", "0x1, double")) == ()

@@ -186,3 +186,11 @@ def test_fabric_manager_that_does_not_start_is_missed_behind_nvswitches_alone(
     path.write_text(said + gpus)
     (found,) = (f for f in assess(str(path), Request()).findings if f.id == "tools.reports")
     assert found.status.value == due
+
+
+def test_a_log_alone_tells_which_programs_the_driver_refused(tmp_path: Path) -> None:
+    """NVML's version and the module's stand nowhere in it."""
+    file = tmp_path / "dmesg.txt"
+    file.write_text("[ 12.345678] NVRM: API mismatch: the client has the version 570.1.2, but\n")
+    (cause,) = assess(open_source(str(file))).causes
+    assert (cause.component.part, cause.actions[0].step) == ("programs with another driver library", "stop-jobs")

@@ -53,7 +53,7 @@ def _versions_match(box: Box) -> Judgement:
     for side in (module, library):
         gaps = [version for version in side.values() if isinstance(version, Missing)]
         if len(gaps) == len(side):
-            return unjudged(gaps[0])
+            return _refused_clients(box, next(iter(versions.values()), "")) or unjudged(gaps[0])
     if len(set(versions.values())) > 1:
         where_by_version: dict[str, list[str]] = {}
         for where, version in versions.items():
@@ -72,7 +72,7 @@ def _refused_clients(box: Box, version: str) -> Judgement | None:
     if not refused:
         return None
     client = refused[-1].version
-    message = f"driver {version} refused programs with library version {client}"
+    message = f"{f'driver {version}' if version else 'the driver'} refused programs with library version {client}"
     evidence = tuple(Evidence(box.log.where, event.line) for event in refused[-10:])
     remedy = "restart these programs; in containers use the library that the container toolkit mounts, not the image's"
     fault = Fault.CLIENT_MISMATCH

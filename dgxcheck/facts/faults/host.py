@@ -120,8 +120,8 @@ class Host:
     # what other tools report
     CONTAINER_RUNTIME = FaultKind("container-runtime", "the container runtime cannot give containers GPUs", "software",
         about=("host", "container runtime"),
-        remedy="install nvidia-container-toolkit, run nvidia-ctk runtime configure and restart the container runtime;"
-        " then check the output of nvidia-container-cli -k -d /dev/tty info",
+        remedy="install nvidia-container-toolkit, run nvidia-ctk runtime configure (CDI: nvidia-ctk cdi generate) and"
+        " restart the container runtime; then check the output of nvidia-container-cli -k -d /dev/tty info",
         source="NVIDIA Container Toolkit documentation")
     GPUS_NOT_OFFERED = FaultKind("gpus-not-offered", "a scheduler has fewer GPUs of the host than it should have",
         "software", about=("host", "GPUs for the scheduler"), steps=("inspect",),

@@ -18,7 +18,11 @@ DISCOVERY_TOOL = "dcgmi discovery"
 _NAME = LazyPattern(r"Name: (\S.{0,80})", "Name: ")
 _BUS = LazyPattern(r"PCI Bus ID: ([0-9A-Fa-f:.]{7,16})", "PCI Bus ID: ")
 _DISCOVERY_COUNT = LazyPattern(r"\d{1,3} (?:GPUs?|NvSwitch(?:es)?|ConnectX|CPUs?) found\.", "found")
-_DISCOVERY_HEAD = LazyPattern(r"\| (?:GPU|Switch|CPU) ID \| {0,4}Device Information {0,80}\|", "Device Information")
+_DISCOVERY_HEAD = LazyPattern(
+    r"\| (?:GPU|Switch|CPU) ID \|(?: {0,4}Device Information {0,80}\|)?"
+    r"|\| .{0,6} \| (?:Name: Grace|Cores: )[\w .,-]{1,200}\|"
+)
+"""And rows of CPUs."""
 
 
 def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -41,7 +45,7 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part.beside = {
         n for n, line in enumerate(lines)
         if _DISCOVERY_COUNT.fullmatch(line.strip()) or _DISCOVERY_HEAD.fullmatch(line.strip())
-        or (is_rule(line) and {n - 1, n + 1} & part.lines)
+        or (part.lines and is_rule(line))
     }  # fmt: skip
     return part.imported() if found else ()
 

@@ -48,7 +48,8 @@ _FORMS = (
 _DID_NOT_RUN = LazyPattern(
     r"busy or unavailable|exclusive(?:[- ]process)? (?:compute )?mode|(?:is|are) in use by|resource (?:is )?in use"
     r"|other (?:compute )?process(?:es)? (?:is|are) running|(?:not enough|insufficient|out of) (?:free )?memory"
-    r"|(?:could not|unable to|failed to) allocate|incompatible with the diagnostic", flags=re.IGNORECASE)  # fmt: skip
+    r"|(?:could not|unable to|failed to) allocate|incompatible with the diagnostic|unsupported toolchain"
+    r"|no kernel image|driver version is insufficient", flags=re.IGNORECASE)  # fmt: skip
 """A test that another program or a setting kept from running is no evidence about the hardware."""
 _MOMENT = LazyPattern(r"\bviolations totaling 0\.0 seconds", "violations totaling")
 """Of heat; DCGM fails a test for it all the same (https://github.com/NVIDIA/DCGM/issues/242)."""

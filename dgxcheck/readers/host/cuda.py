@@ -110,6 +110,7 @@ class CudaError(Record, kw_only=False):
 
 
 _ERRORS = (
+    CudaError(2, "OUT_OF_MEMORY|MemoryAllocation", "out of memory", "note", None),
     CudaError(35, "InsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", "warn",
               Fault.DRIVER_MISMATCH),
     CudaError(46, "DevicesUnavailable|DEVICE_UNAVAILABLE",
@@ -124,6 +125,8 @@ _ERRORS = (
               Fault.ECC_UNCORRECTED, True),
     CudaError(220, "NVLINK_UNCORRECTABLE|NvlinkUncorrectable",
               "uncorrectable NVLink error detected during the execution", "fail", Fault.NVLINK_ERRORS, True),
+    CudaError(222, "UNSUPPORTED_PTX_VERSION|UnsupportedPtxVersion",
+              "the provided PTX was compiled with an unsupported toolchain", "warn", Fault.DRIVER_MISMATCH),
     CudaError(226, "CONTAINED|Contained", "Invalid access of peer GPU memory over nvlink or a hardware error", "warn",
               Fault.XID_CONTAINED, True),
     CudaError(700, "ILLEGAL_ADDRESS|IllegalAddress", "an illegal memory access was encountered", "warn",
@@ -146,7 +149,7 @@ _SIGN = LazyPattern(r"cuda|-> ", flags=re.IGNORECASE)
 """In every line about a CUDA error; searched for first, because it is cheap."""
 _SAID = LazyPattern(
     r"(?:CUDA(?: driver| runtime)? (?:error|failure)|cuda\w{3,60}\(?\)? (?:returned|failed)"
-    r"|Unexpected error from cuda\w{3,40}|Error \d{3}|-> |CUDA Error|cudaError|CUDA_ERROR_)",
+    r"|Unexpected error from cuda\w{3,40}|Error \d{3}|-> |CUDA Error|cudaError|CUDA_ERROR_|CUDA out of memory)",
     flags=re.IGNORECASE,
 )
 _BY_TEXT = tuple((error, LazyPattern(rf"\b{re.escape(error.text)}\b", flags=re.IGNORECASE)) for error in _ERRORS)
@@ -159,7 +162,8 @@ _GPU = LazyPattern(r"\b(?:cuda:|GPU |device |gpu_id=)(?P<gpu>\d{1,2})\b(?![.:]\d
 _AROUND = LazyPattern(
     r"Traceback \(most recent call last\):|File \"[^\"]{1,300}\", line \d{1,7}, in .{1,200}"
     r"|(?:CUDA kernel errors might be asynchronously|For debugging consider passing CUDA_LAUNCH_BLOCKING"
-    r"|Compile with `?TORCH_USE_CUDA_DSA|Search for `?cudaError|Device-side assert).{0,300}"
+    r"|Compile with `?TORCH_USE_CUDA_DSA|Search for `?cudaError|Device-side assert"
+    r"|The current PyTorch install supports|terminate called after throwing).{0,300}"
 )
 """What Python and PyTorch print around such an error."""
 _FILE = LazyPattern(r"\s{0,40}File \"", 'File "')
@@ -201,7 +205,8 @@ def error_of_host(text: str) -> CudaError | None:
     None for an error of a GPU itself, of memory or program, and where the text names none that is known.
     """
     error = _error(text)
-    return None if error is None or error.of_gpu or error.fault is Fault.PROGRAM_CRASHED else error
+    of_others = error is None or error.of_gpu or error.outcome == "note" or error.fault is Fault.PROGRAM_CRASHED
+    return None if of_others else error
 
 
 CONTAINERS_TOOL = "nvidia-container-cli"
@@ -215,8 +220,12 @@ _NO_TOOLKIT = LazyPattern(
     "capabilities",
 )
 _NO_RUNTIME = LazyPattern(
-    r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? \"?nvidia\"?|no runtime for \"nvidia\" is configured", "runtime"
+    r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? \"?nvidia\"?|no runtime for \"nvidia\" is configured"
+    r"|unresolvable CDI devices .{0,100}nvidia\.com/",
+    "runtime",
+    "unresolvable CDI",
 )
+_OF_DOCKER = LazyPattern(r"docker: Error response from daemon: |ERRO\[\d{4}\] error waiting for container")
 _MEANINGS: tuple[tuple[LazyPattern, Outcome, FaultKind], ...] = (
     (LazyPattern(r"driver/library version mismatch", "driver/library version"), "fail", Fault.DRIVER_MISMATCH),
     (LazyPattern(r"driver not loaded|nvidia-driver.{0,40}not loaded", "not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
@@ -255,6 +264,8 @@ def read_containers(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if field := _FIELD.fullmatch(line):
                 rows.append((field["name"], field["value"].strip()))
                 info.lines.add(number)
+            elif _OF_DOCKER.match(line):
+                part.beside.add(number)
             continue
         part.lines.add(number)
     info.found = _info(rows)

@@ -19,7 +19,7 @@ _DISK = LazyPattern(
     r"Smart Log for NVME device: ?(?P<nvme>\w{1,32}) .*|(?:.{0,80}[ #$])?smartctl (?:-.{1,80} )?/dev/(?P<disk>\w{1,32})"
     r"|=== START OF .{1,40} SECTION ==="
 )
-_VALUE = LazyPattern(r"(?P<name>[A-Za-z][\w /()#-]{2,70}?) {0,40}: {0,40}(?P<value>\S.{0,200})?")
+_VALUE = LazyPattern(r"(?P<name>[A-Za-z][\w /()#-]{2,70}?)\s{0,40}:\s{0,40}(?P<value>\S.{0,200})?")
 _NUMBER = LazyPattern(r"(?:0x[0-9a-f]{1,2}|[\d,]{1,16})")
 _BITS = ("spare below threshold", "temperature", "reliability degraded", "read-only", "memory backup failed")
 """``Critical Warning`` (NVM Express Base Specification, SMART / Health Information)."""

@@ -159,6 +159,7 @@ _OF_IMEX = LazyPattern(
     "-imex",
     "IMEX service",
 )
+_OF_ITS_START = LazyPattern(r"IMEX Log init|INFO: using stderr for IMEX|WARNING: failed to \w{1,8} IMEX log file")
 _NODE = LazyPattern(
     r"Node #\d{1,5} {1,8}[*-] (?P<node>\S{1,80}) [ *-]{1,60}(?P<state>[A-Z_]{3,30})(?: {0,40}- Version: .{1,60})?",
     "Node #",
@@ -182,7 +183,7 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             said = match["text"] or match["unit"] or match["verb"]
             if _ERROR.search(said) or _STOPPED.search(said):
                 (errors if match["text"] else ended).append(said)
-        elif own and text.startswith("IMEX Log initializing at: "):
+        elif own and _OF_ITS_START.match(text):
             pass
         elif own and (match := _LINE.fullmatch(text)):
             errors += [match["text"]] if match["level"] in ("ERROR", "CRITICAL", "FATAL") else []

@@ -261,6 +261,7 @@ def read_pages(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             cause = next((code for word, code in _CAUSES if word in row.get("cause", "").lower()), None)
             bdf = _bdf(row, gpus)
             if bdf is None or cause is None or not _ADDRESS.fullmatch(row.get("address", "")):
+                part.lines |= head | {number} if bdf and row.get("address") == "[N/A]" else set()
                 continue
             for name, question in _NAMED.items():
                 if row.get(name):
@@ -269,7 +270,7 @@ def read_pages(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             pages.setdefault(f"{_GET}RetiredPages {bdf} {cause}", []).append(page)
             part.lines |= head | {number}
     part.found |= {f"{WITHOUT_NUMBER} {bdf}": True for bdf in gpus.values()}
-    return part.imported(pages) if pages else ()
+    return part.imported(pages)
 
 
 def _bdf(row: dict[str, str], gpus: dict[str, str]) -> str | None:
