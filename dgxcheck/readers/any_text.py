@@ -87,16 +87,21 @@ _MACHINE: Mapping[Reader, Signs] = {
     health_checks.read_node_health: ("nhc:", "andwidth is", "ib bw"),
     node_exporter.read_node_exporter: ("node_",),
     event_log.read: ("sserted",),
+    event_log.read_sensors: ("| ok", "| cr", "| nr", "| nc"),
+    event_log.read_redfish: ("#logentry.",),
     own_records.read_smart: ("smart log for", "smartctl ", "=== start of "),
     own_records.read_ras: ("errors", "error(s)", "label"),
     schedulers.read_slurm: ("nodelist", "reason=", "with reason:", "reason set to:", "gres.conf file"),
     schedulers.read_health_events: ("checkname", '"component"', " detected on ", "xidcriticalerror: ", "gpu_is_lost",
-                                    "marked unhealthy"),
-    schedulers.read_kubernetes: ("true ", "false ", "unknown ", "warning ", "allocatable", "errorcode:"),
+                                    "marked unhealthy", "✘"),
+    schedulers.read_kubernetes: ("true ", "false ", "unknown ", "restarts", "warning ", "allocatable", "errorcode:"),
     cuda.read_collect_env: ("collecting environment information", "pytorch version"),
     services.read_nvsm: ("...", "overall system status", "the system has", "/systems/", "/chassis/"),
     health_checks.read_field_diagnostic: ("diag", "nvqual", "mods"),
-    node_exporter.read_known: (" mb", "nvitop", "pcie gen", "mhz mem", "nvidia_smi_", "nvidia_gpu_", "nvml_"),
+    node_exporter.read_known: (
+        ": installed", ": built", ": added", "/dev/nvme", " mb", "nvitop", "pcie gen", "mhz mem", "nvidia_smi_",
+        "nvidia_gpu_", "nvml_",
+    ),
     excerpt.read_excerpt: ("",),
 }  # fmt: skip
 _NETWORK: Mapping[Reader, Signs] = {
@@ -108,6 +113,7 @@ _NETWORK: Mapping[Reader, Signs] = {
     hcas.read_ibdev2netdev: ("==>",),
     adapters.read_mlxlink: ("operational info",),
     adapters.read_mst: ("(rev:",),
+    adapters.read_module: ("identifier",),
     fabric.read_iblinkinfo: ("==(",),
     counters.read_port_counters: ("counters: lid", " == "),
     fabric.read_known: (

@@ -137,3 +137,30 @@ def test_errors_of_ibdiagnet_without_its_summary() -> None:
         ("note", ""),
     ]
     assert fabric.read_subnet(("-E- something of another tool",)) == ()
+
+
+MODULE = """\
+# ethtool -m enp1s0f0np0
+\tIdentifier                                : 0x1e (QSFP+ or later with CMIS)
+\tVendor name                               : ACME
+\tModule temperature                        : 81.00 degrees C / 177.80 degrees F
+\tModule temperature high alarm             : On
+\tRx power low alarm (Channel 1)            : On
+\tLaser bias current high alarm (Channel 1) : Off
+"""
+
+
+def test_alarms_of_a_transceiver() -> None:
+    found = reports(MODULE, adapters.read_module)
+    assert {(key.split()[0], fact["outcome"], fact["fault"]) for key, fact in found.items()} == {
+        ("enp1s0f0np0", "warn", "test-failed"), ("enp1s0f0np0", "note", "")
+    }  # fmt: skip
+    assert unread([one(adapters.read_module, MODULE)], MODULE) == []
+    (good,) = reports(MODULE.replace(": On", ": Off"), adapters.read_module).values()
+    assert good["outcome"] == "pass"
+
+
+def test_the_list_of_lshca_is_known() -> None:
+    text = f" Dev | Desc       | PN    | FW  | Driver\n{'-' * 60}\n #1  | ConnectX-7 | MC1   | 28  | mlx5_core"
+    text += "\n   PCI_addr     | RDMA   | Net  | Port\n   0000:18:00.0 | mlx5_0 | ib0  | 1"
+    assert unread(fabric.read_known(tuple(text.splitlines())), text) == []

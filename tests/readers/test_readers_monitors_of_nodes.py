@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -307,3 +308,64 @@ def test_what_disks_and_memory_recorded() -> None:
 def test_nobody_else_reads_them(text: str) -> None:
     tools = {part.tool for reader in READERS for part in reader(tuple(text.splitlines()))}
     assert len(tools) == 1
+
+
+SENSORS = """\
+Inlet Temp       | 24 degrees C      | ok
+CPU0 Temp        | 31h | ok  |  3.1 | 45 degrees C
+GPU2 Temp        | 93.000     | degrees C  | cr    | na        | na        | 90.000
+FAN5             | 0 RPM             | nr
+PSU1 Status      | 0x01              | ok
+DIMM_F1          | no reading        | ns
+"""
+
+
+def test_sensors_of_a_bmc() -> None:
+    output = one(event_log.read_sensors, SENSORS)
+    assert found(output) == {
+        "host ipmitool-sdr-sensor": ("warn", "overheating", 1), "host ipmitool-sdr-sensor-2": ("warn", "fan", 1)
+    }  # fmt: skip
+    assert unread([output], SENSORS) == []
+    good = SENSORS.replace("| cr", "| ok").replace("| nr", "| ok")
+    assert found(one(event_log.read_sensors, good)) == {"host ipmitool-sdr-sensors": ("pass", "", 1)}
+    assert event_log.read_sensors(("| GPU0 | passed | ok |", "a | b | cr")) == ()
+
+
+@pytest.mark.parametrize(
+    ("severity", "message", "due"),
+    [
+        ("Critical", "GPU_SXM_2 has detected errors of type Power Good Fault", ("warn", "test-failed", 1)),
+        ("Warning", "The sensor temperature of the inlet is high", ("warn", "overheating", 1)),
+        ("Warning", "A user has logged in", ("note", "", 1)), ("OK", "A user has logged in", ("pass", "", 1)),
+    ],
+)  # fmt: skip
+def test_the_log_of_a_bmc_by_redfish(severity: str, message: str, due: tuple[str, str, int]) -> None:
+    entry = {"@odata.type": "#LogEntry.v1_9_0.LogEntry", "Severity": severity, "Message": message, "Created": "2026"}
+    for text in (json.dumps(entry), json.dumps({"Members": [entry]}, indent=1)):
+        output = one(event_log.read_redfish, text)
+        assert [*found(output).values()] == [due]
+
+
+PODS = """\
+NAME                                 READY   STATUS                  RESTARTS        AGE
+gpu-feature-discovery-a1b2c          0/1     Init:0/1                0               3m
+nvidia-driver-daemonset-d3e4f        0/1     CrashLoopBackOff        5 (65s ago)     12m
+nvidia-dcgm-exporter-g5h6i           1/1     Running                 0               12m
+"""
+
+
+def test_pods_of_the_gpu_operator_that_do_not_start() -> None:
+    output = one(schedulers.read_kubernetes, PODS)
+    assert found(output) == {
+        "host Kubernetes-pods": ("note", "", 1), "host Kubernetes-pods-2": ("warn", "gpus-not-offered", 1),
+        "host Kubernetes-conditions": ("pass", "", 1),
+    }  # fmt: skip
+    assert unread([output], PODS) == []
+
+
+def test_a_scan_of_gpud() -> None:
+    text = "⌛ scanning the host\n✔ checked 8 nvidia gpu(s)\n✘ only 7 port(s) are active and >=400 Gb/s, expect >=8"
+    output = one(schedulers.read_health_events, text)
+    assert {fault for outcome, fault, _ in found(output).values() if outcome == "warn"} == {"port-down"}
+    assert unread([output], text) == []
+    assert schedulers.read_health_events(("✘ only 7 port(s) are active",)) == ()

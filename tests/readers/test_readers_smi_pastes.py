@@ -199,6 +199,8 @@ GPU 00000000:01:00.0
      "NVML: Unable to retrieve NVLink information as all links are inactive\n", {"nvlink.state": "warn GPU6"}),
     ("GPU 0: NVIDIA GeForce RTX 2080 SUPER (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"
      "NVML: Unable to retrieve NVLink information as all links are inactive\n", {}),
+    ("NVML: Unable to retrieve NVLink information as all links are inActive\n",
+     {"tools.reports": "unknown unnamed GPU"}),
     ("Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error\n",
      {"tools.reports": "fail GPU@0000:0b:00.0"}),
     ("Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error\n"

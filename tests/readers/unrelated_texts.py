@@ -70,8 +70,8 @@ Swap:              0           0           0
 """,
     "kubectl get pods": """\
 NAME                                 READY   STATUS             RESTARTS   AGE
-gpu-operator-5d9c7f9b7-abcde         1/1     Running            0          12d
-nvidia-dcgm-exporter-xk2lp           0/1     CrashLoopBackOff   31         2d
+prometheus-0-5d9c7f9b7-abcde         1/1     Running            0          12d
+grafana-6b7f9c9d5-xk2lp               0/1     CrashLoopBackOff   31         2d
 """,
     "ansible": """\
 PLAY [gpu] *********************************************************************

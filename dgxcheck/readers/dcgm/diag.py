@@ -24,7 +24,7 @@ _FORMS = (
     (Fault.GPU_LOST, r"fell(?:en)? off the bus|GPU[ _]is[ _]lost|not be detected|unable to communicate"),
     (Fault.GPUS_NOT_OFFERED,
      r"gres/gpu count (?:reported lower|too low)|of \d{1,3} GPUs are allocatable|can't stat gres\.conf file"
-     r"|device marked unhealthy"),
+     r"|device marked unhealthy|^nvidia-(?!dcgm)\S{1,120} is (?:Init:)?(?:CrashLoopBackOff|RunContainerError|Error$)"),
     (Fault.FILE_SYSTEM, r"shutting down file ?system|file ?system is read-?only"),
     (Fault.REMAP_FAILED, r"row remap\w* (?:has )?fail|failed to remap"),
     (Fault.REMAP_PENDING, r"(?:row remap\w*|remapp\w*)[\w ]{0,24}pending|pending row remap"),
@@ -43,6 +43,7 @@ _FORMS = (
     (Fault.LINK_DEGRADED, r"\bPCIe?\b.{0,40}(?:\bgeneration|link (?:width|speed))"),
     (Fault.POWER_VIOLATION, r"power violation|power brake"),
     (Fault.INFOROM, r"inforom"),
+    (Fault.PORT_DOWN, r"^(?:[\w-]{1,60}: )?only \d{1,3} port(?:s|\(s\))? .{0,40}active"),
     (Fault.PERSISTENCE_OFF, r"persistence mode"),
 )  # fmt: skip
 _DID_NOT_RUN = LazyPattern(

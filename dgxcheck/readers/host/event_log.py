@@ -1,4 +1,4 @@
-"""The event log of a BMC: ``ipmitool sel list`` and ``sel elist``, one event a line.
+"""What a BMC tells: its event log (``ipmitool sel list``, ``sel elist``, Redfish) and its sensors.
 
 Names of events: IPMI 2.0, tables 42-2 and 42-3, as ipmitool words them
 (https://github.com/ipmitool/ipmitool/blob/master/include/ipmitool/ipmi_sel.h). The log goes back to the day when
@@ -7,10 +7,14 @@ somebody cleared it: what it tells is a warning with its date, and what was deas
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.dcgm.diag import fault_of
+from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded
 
@@ -39,6 +43,15 @@ _FAULTS: tuple[tuple[str, str, Outcome, FaultKind | None], ...] = (
     ("Watchdog", r"reset|Power (?:down|cycle)|expired", "note", None),
 )  # fmt: skip
 """How the sensor's name begins, words of the event, and what they stand for."""
+SENSORS_TOOL, REDFISH_TOOL = "ipmitool sdr", "Redfish"
+_SENSOR = LazyPattern(
+    r"(?P<name>[^|]{2,40}?) {0,30}\|(?: [0-9A-F]{2}h \|)? (?P<before>[^|]{1,60}(?:\|[^|]{1,60})?\|)? {0,4}"
+    r"(?P<state>ok|ns|nc|cr|nr) {0,8}(?P<after>\|.{0,200})?"
+)
+_UNITS: Mapping[str, FaultKind] = {"degrees C": Fault.OVERHEATING, "RPM": Fault.FAN, "Volts": Fault.POWER_SUPPLY}
+_READING = LazyPattern(
+    r"\b(?P<unit>degrees C|RPM|Volts|Watts|Amps|percent|discrete)\b|0x[0-9a-f]{2}|[Nn]o [Rr]eading|[Dd]isabled"
+)
 _COMPILED = tuple(
     (LazyPattern(sensors), LazyPattern(words), outcome, fault) for sensors, words, outcome, fault in _FAULTS
 )
@@ -70,3 +83,33 @@ def _stands_for(sensor: str, words: str) -> tuple[Outcome, FaultKind | None] | N
     stands = ((outcome, fault) for sensors, form, outcome, fault in _COMPILED
               if sensors.match(sensor) and form.search(words))  # fmt: skip
     return next(stands, None)
+
+
+def read_sensors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``ipmitool sdr``, ``sdr elist`` and ``sensor``: a reading beyond a critical threshold, for each sensor."""
+    part = ToolPart(SENSORS_TOOL)
+    for number, line in enumerate(bounded(lines)):
+        row = _SENSOR.fullmatch(line.strip())
+        value = row and _READING.search(f"{row['before']} {row['after']}")
+        if not (row and value):
+            continue
+        part.lines.add(number)
+        if row["state"] in ("cr", "nr"):
+            shown = " ".join(f"{row['before'] or row['after']}".replace("|", " ").split())
+            fault = _UNITS.get(value["unit"] or "")
+            part.add(HOST, "sensor", "warn" if fault else "note", fault, f"{row['name']}: {shown} ({row['state']})")
+    return part.imported(sound="sensors")
+
+
+def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Entries of a log service, alone or in a collection: those with a severity, by their words."""
+    part = ToolPart(REDFISH_TOOL)
+    for found, where in documents(lines, lambda found: str(found.get("@odata.type", "")).startswith("#LogEntry")):
+        part.lines.update(where)
+        severity, message = found.get("Severity"), f"{found.get('Message', '')}, {found.get('Created', '')}"
+        if severity not in ("Critical", "Warning") or found.get("Resolved") is True:
+            continue
+        fault = fault_of(message)
+        warns = severity == "Critical" or fault is not Fault.TEST_FAILED
+        part.add(HOST, "log", "warn" if warns else "note", fault if warns else None, message)
+    return part.imported(sound="log")

@@ -109,7 +109,13 @@ _NVTOP = (r"Device \d{1,2} ?\[.{2,60}\] PCIe GEN ?\d@ ?\d{1,2}x.{0,100}"
           r"|GPU {1,4}\d{1,5}MHz MEM {1,4}\d{1,5}MHz TEMP {1,4}\d{1,3}°C.{0,120}")  # fmt: skip
 _METRIC = r"(?:nvidia_smi|nvidia_gpu|nvml)_\w{2,80}(?:\{.{0,2000}\})? \S{1,40}"
 _COMMENT = r"# (?:HELP|TYPE) (?:nvidia_smi|nvidia_gpu|nvml)_\w{2,80} .{1,300}"
+_DKMS = (r"[\w.+-]{2,60}(?:/|, )[\w.+:~-]{1,60}(?:, [\w.+~-]{3,80}, \w{3,10})?: (?:installed|built|added)\b.{0,160}")
 _FORMS: Sequence[Form] = (
+    Form("dkms status", LazyPattern(_DKMS, ": installed", ": built", ": added"), LazyPattern(_DKMS),
+         instead="modinfo -F version nvidia"),
+    Form("nvme list",
+         LazyPattern(r"Node\s{1,30}(?:Generic\s{1,30})?SN\s{1,30}Model\s{1,60}Namespace\s.{1,160}", "Model"),
+         LazyPattern(r"-{5,60}[ -]{0,300}|/dev/nvme\S{1,20}\s.{10,300}"), instead="nvme smart-log"),
     Form("gpustat", LazyPattern(f"{_GPUSTAT}|{_GPUSTAT_HEAD}"), LazyPattern(_GPUSTAT, " MB |"), instead=_DUMP),
     Form("nvitop", LazyPattern(r"[│|] ?NVITOP \d.{1,20}Driver Version: .{1,100}", "Driver Version:"),
          LazyPattern(r"[│|╞├╒╘+].{3,300}"

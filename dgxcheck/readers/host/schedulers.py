@@ -79,6 +79,18 @@ _OF_DRIVER = "NVRM: Xid ("
 _GPU = LazyPattern(r"\bGPU[ :=_]{0,2}(?P<gpu>\d{1,2})\b(?![.:]\d)")
 
 
+_POD = LazyPattern(
+    r"(?:\S{1,63} {1,40})?(?P<pod>(?:nvidia|gpu|dcgm)-[\w.-]{3,120}) {1,60}\d{1,2}/\d{1,2} {1,20}"
+    r"(?P<state>[A-Z][\w:/]{3,40}) {1,40}\d{1,6}(?: \(.{1,30}\))? {1,30}\d.{0,200}"
+)
+_AROUND = LazyPattern(
+    r"(?:NAMESPACE {1,80})?NAME {1,120}READY {1,20}STATUS .{1,160}|Type {1,40}Status {1,40}LastH.{1,200}"
+    r"|(?:-{4,30} {1,40}){5}-{4,30}"
+    r"|(?:cpu|memory|pods|ephemeral-storage|hugepages-\w{2,4}|rdma/\S{1,40}): {1,40}\w{1,30}"
+)
+"""Heads of tables, and resources that are no GPUs."""
+
+
 _MEMBERS = ("events", "states", "health")
 _BAD = frozenset({"Warning", "Critical", "Fatal", "Unhealthy", "Degraded"})
 """Types of events, and states."""
@@ -151,15 +163,21 @@ def read_kubernetes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
     which = ""
     counts: dict[str, int] = {}
+    around: list[int] = []
     for number, line in enumerate(lines):
         text = line.strip()
-        if resources := _RESOURCES.fullmatch(text):
+        if _AROUND.fullmatch(text):
+            around.append(number)
+        elif pod := _POD.fullmatch(text):
+            runs = pod["state"] in ("Running", "Completed")
+            yield Said("", (*around, number), "pods", "" if runs else f"{pod['pod']} is {pod['state']}")
+        elif resources := _RESOURCES.fullmatch(text):
             which = resources["which"].capitalize()
         elif which and (gpus := _COUNT.fullmatch(text)):
             counts[which] = int(gpus["count"])
             some, every = counts.get("Allocatable", 0), counts.get("Capacity", 0)
             short = len(counts) > 1 and some < every
-            yield Said("", (number,), "allocatable",
+            yield Said("", (*around, number), "allocatable",
                        f"{some} of {every} GPUs are allocatable: {_HELD_BACK}" if short else "")  # fmt: skip
             if len(counts) > 1:  # what follows is of another node, or what pods ask for
                 counts, which = {}, ""
@@ -167,7 +185,7 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
             name, status = condition["type"], condition["status"]
             good = status == _USUAL.get(name, "False")
             shown = f"{name} is {status} ({condition['reason']}): {condition['message'] or ''}".rstrip(": ")
-            yield Said("", (number,), name.lower(), "" if good else shown)
+            yield Said("", (*around, number), name.lower(), "" if good else shown)
         elif event := _EVENT.fullmatch(text):
             yield Said(event["node"], (number,), event["reason"].lower(), f"{event['reason']}: {event['message']}")
         elif code := _CODE.fullmatch(text):
@@ -229,8 +247,12 @@ def _of_gpud(lines: tuple[str, ...]) -> Iterator[Said]:
 def _of_lines(lines: tuple[str, ...]) -> Iterator[Said]:
     """Where the driver's own lines are in the same text, these say nothing more."""
     again = any(_OF_DRIVER in line for line in lines)
+    scanned = any("scanning the host" in line for line in lines)
     for number, line in enumerate(lines):
         text = line.strip()
+        if scanned and text[:1] in ("✔", "✘", "⌛"):
+            yield Said("", (number,), "scan", text[1:].strip() if text[0] == "✘" else "")
+            continue
         detected = _DETECTED.fullmatch(text)
         if detected and detected["unhealthy"]:
             yield Said("", (number,), "offered", detected["unhealthy"])

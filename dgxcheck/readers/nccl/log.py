@@ -19,7 +19,7 @@ from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.nccl.channels import GDR, Channels, Graph, Multicast
-from dgxcheck.readers.nccl.warnings import Gpus, report
+from dgxcheck.readers.nccl.warnings import HARMLESS, Gpus, report
 from dgxcheck.readers.network.files import NAME, listed, port_files
 from dgxcheck.readers.values import bounded, gpu
 
@@ -225,16 +225,23 @@ _CHOICES = frozenset((
 _SETTING = LazyPattern(r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (?P<value>\S{1,200}?)\.?", "NCCL_")
 
 
+_KNOWN = LazyPattern(r"MNNVL busId ", "MNNVL busId ")
+
+
 def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One part for each host whose lines tell of the machine; of one host alone without its name."""
     hosts: dict[str, _Host] = {}
     every: set[int] = set()
+    said: list[str] = []
     for line in lines_of(lines):
         every.add(line.number)
+        said.append(line.text)
         hosts.setdefault(line.host, _Host()).take(line)
     versions = {at: version for at, line in enumerate(lines) if (version := version_in(line))} if every else {}
     tool = f"{TOOL} {[*versions.values()][-1]}" if versions else TOOL
     by_host = {name: facts for name, host in hosts.items() if (facts := host.facts(tool))}
+    if not by_host and any(_KNOWN.match(text) or HARMLESS.search(text) for text in said):
+        return (Imported(tool=tool, facts={}, understood=frozenset(every)),)
     nobodys = every.union(versions) - {number for name in by_host for number in hosts[name].numbers}
     return tuple(
         Imported(tool=tool, facts=facts, understood=frozenset(hosts[name].numbers | nobodys),

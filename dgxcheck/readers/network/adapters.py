@@ -10,7 +10,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import Imported, Reports, ToolPart
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, device_files, listed, physical, port_files, rate, state
 from dgxcheck.readers.values import bare, bounded, integer, numbered
 
@@ -74,6 +74,31 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.lines.add(number)
     close()
     return part.imported(listed(ports)) if ports or part else ()
+
+
+_MODULE_COMMAND = LazyPattern(r"(?:.{0,120}\W)?ethtool (?:-m|--module-info) (?P<name>[A-Za-z][\w.-]{0,31})", "ethtool")
+_MODULE = LazyPattern(r"Identifier\s{1,60}: 0x[0-9a-f]{2} \(.{1,100}\)", "Identifier")
+_MODULE_ROW = LazyPattern(r"(?P<name>[A-Z][\w /(),.+-]{1,70}?)\s{0,60}: ?(?P<value>.{0,200})")
+
+
+def read_module(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Alarms of a transceiver, from ``ethtool -m``; without light it may be the other end that is off."""
+    part = ToolPart("ethtool -m")
+    name, inside = HOST, False
+    for number, line in numbered(lines):
+        if command := _MODULE_COMMAND.fullmatch(line):
+            name, inside = command["name"], False
+            part.beside.add(number)
+        elif _MODULE.fullmatch(line) or (inside and (row := _MODULE_ROW.fullmatch(line))):
+            part.lines.add(number)
+            if inside and row and " alarm" in row["name"] and row["value"].startswith("On"):
+                hot = "temperature" in row["name"]
+                fault = Fault.TEST_FAILED if hot else None
+                part.add(name, "alarm", "warn" if hot else "note", fault, f"transceiver: {row['name']}")
+            inside = True
+        else:
+            inside = False
+    return part.imported(sound="module")
 
 
 def _begins(lines: tuple[str, ...]) -> bool:

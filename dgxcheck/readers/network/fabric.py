@@ -168,6 +168,9 @@ _KNOWN_FORMS: Sequence[Form] = (
          "Device"),
           LazyPattern(r"-{4,40}|(?:Name|Description|Device|Device type|PCI device|Configurations): {0,60}.{0,200}"
                      r"|[A-Z][A-Z0-9_]{3,60} {1,60}\S.{0,200}|The '\*' shows parameters .{0,100}"), False),
+    Form("lshca", LazyPattern(r"Dev {1,10}\| {0,4}Desc {1,60}\|.{1,300}", "Desc"),
+         LazyPattern(r"-{20,300}|(?:#\d{1,3} |PCI_addr |[0-9a-f]{4}:[0-9a-f]{2}:).{0,20}\|.{1,300}"), False,
+         instead="ibstat"),
     Form("ibportstate", LazyPattern(r"PortInfo:|(?:# )?Port info: Lid \d{1,5} port \d{1,3}",
          "Port info: Lid", "PortInfo:"),
           LazyPattern(r"[A-Z][A-Za-z]{2,40}:\.{1,60}.{0,100}")),

@@ -12,6 +12,9 @@ from dgxcheck.readers.nvidia_smi import dmon, nvlink, query, query_csv, table, t
 _NEVER = LazyPattern(r"(?!)")
 _PAIR = LazyPattern(r"\d{2,5}(?: MHz)?, ?\d{2,5}(?: MHz)?")
 _TABLE = LazyPattern(r"[|+].{3,300}[|+]|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}")
+_BUS_ID = r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
+_RESET = (rf"GPU {_BUS_ID} was successfully reset\.|\d{{1,2}} devices? (?:is|are) currently being used by one or more"
+          r" other processes.{0,400}")  # fmt: skip
 _FORMS: Sequence[Form] = (
     Form("nvidia-smi pmon", LazyPattern(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}pid {1,12}type .{0,200}", "type "),
          LazyPattern(r"# {0,4}(?:[A-Z:]{8} +){0,2}Idx .{1,200}|(?:\d{8} +)?(?:\d\d:\d\d:\d\d +)?"
@@ -57,6 +60,8 @@ _FORMS: Sequence[Form] = (
          LazyPattern(r"Firmware Version:|(?:MSE|NETIR(?: \w{2,6})?): [\d:.]{1,24}"
                     r"|GPU \d{1,2}: .{1,80}\(UUID: .{1,60}\)"),
          instead="nvidia-smi nvlink -s"),
+    Form("nvidia-smi -r", LazyPattern(f"The following GPUs could not be reset:|{_RESET}", "reset", "being used by"),
+         LazyPattern(rf"GPU {_BUS_ID}: In use by another client|All done\.|{_RESET}"), False),
     Form("nvidia-smi nvlink -gt", LazyPattern(r"Link \d{1,2}: (?:Data|Raw|Payload) [TR]x: .{1,40}", "Link "), _NEVER),
 )  # fmt: skip
 

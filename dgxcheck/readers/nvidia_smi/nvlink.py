@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from dgxcheck.facts.bdf import unplaced
+from dgxcheck.facts.bdf import nameless, unplaced
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.layout.lines import is_cut
-from dgxcheck.readers.model import Imported, ToolPart
+from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.nvidia_smi.topo import bare
 from dgxcheck.readers.values import bounded, gpu
 
@@ -104,7 +105,7 @@ def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     facts: dict[str, Json] = {}
     understood: set[int] = set()
     tools: dict[str, None] = {}
-    gpu = _Gpu()
+    gpu, alone = _Gpu(), Reports("nvidia-smi nvlink")
     for number, line in enumerate(lines):
         text = bare(line).strip()
         if gpu.begins(number, line, text):
@@ -122,6 +123,11 @@ def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             tools["nvidia-smi nvlink -s"] = None
         elif gpu.name and _CAPABILITY.fullmatch(text):  # whether a link is there and up is what nvlink -s tells
             tools["nvidia-smi nvlink -c"] = None
+        elif _DOWN.fullmatch(text):
+            alone.add(nameless(0), "links", "unknown", Fault.NVLINK_REPORTED, "all NVLinks are inactive")
+            tools["nvidia-smi nvlink -s"] = None
+            understood.add(number)
+            continue
         elif not text or _COMMAND.search(text):
             understood |= {number} if text else set()
             continue
@@ -129,6 +135,7 @@ def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             gpu.name = ""
             continue
         understood |= {number, gpu.at}
+    facts |= alone.facts()
     return (Imported(tool=", ".join(tools), facts=facts, understood=frozenset(understood)),) if tools else ()
 
 
