@@ -18,6 +18,8 @@ from dgxcheck.package_files import is_packed, read
 from dgxcheck.rootfs import read_bytes
 
 T = TypeVar("T")
+PACKED = b"\x1f\x8b"
+"""How what gzip packed begins."""
 _SAID = f"not read to its end: {READ_CPU_S} s of CPU time are spent"
 _NEXT_TO_NONE_S = 0.001
 """Asking for the CPU time takes a microsecond, as long as many a line."""
@@ -116,13 +118,29 @@ def read_input(path: str, most: int, instead: str = "") -> bytes:
 def opened(path: str | None) -> Iterator[BinaryIO]:
     """A file, or the standard input, unpacked while it is read where it is packed by gzip."""
     with open(sys.stdin.fileno() if path is None else path, "rb", closefd=path is not None) as stream:
-        if stream.peek(2)[:2] == b"\x1f\x8b":
+        if stream.peek(2)[:2] == PACKED:
             import gzip
 
             with gzip.GzipFile(fileobj=stream) as unpacked:
                 yield cast(BinaryIO, unpacked)
         else:
             yield stream
+
+
+def unzipped(raw: bytes, path: str, most: int) -> bytes:
+    """What gzip packed, at most ``most`` bytes."""
+    import zlib
+
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        text = stream.decompress(raw, most + 1)
+    except zlib.error as error:
+        raise BadInput(f"{path}: not a valid gzip file: {error}") from None
+    if len(text) > most or stream.unconsumed_tail:
+        raise BadInput(f"{path}: decompresses to more than {most >> 20} MiB")
+    if not stream.eof:
+        raise BadInput(f"{path}: gzip data is truncated; copy the file again")
+    return text
 
 
 def too_large(name: str, most: int) -> BadInput:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.facts.record import Record
+from dgxcheck.input_file import opened as opened_file
 from dgxcheck.source.recording.shipped import is_shipped
 from dgxcheck.source.recording.shipped import open_source as open_recording
 from dgxcheck.survey import WIRING as WIRING
@@ -164,7 +166,7 @@ def topology_of(facts: Snapshot) -> Topology:
     )  # fmt: skip
 
 
-_JSON, _PACKED, _SCHEMA = b"{", b"\x1f\x8b", b'"dgxcheck/'
+_JSON, _SCHEMA = b"{", b'"dgxcheck/'
 
 def open_source(spec: str, host: str = "") -> Source:
     """The machine that a name stands for; of a text or a bundle of several hosts that of ``host``.
@@ -179,11 +181,13 @@ def open_source(spec: str, host: str = "") -> Source:
         from dgxcheck.assessment.importing.bundle import open_bundle
 
         return open_bundle(spec, host)
-    if begins_like_text(spec):
+    if spec == "-" or begins_like_text(spec):
         from dgxcheck.assessment.importing.recording import open_text
 
         if (found := open_text(spec, host)) is not None:
             return found
+        if spec == "-":
+            raise BadInput("-: the standard input holds no output of a known tool; recordings are read from files")
     try:
         return _of_one_host(open_recording(spec), spec, host)
     except BadInput:
@@ -212,15 +216,15 @@ def _json_of_a_tool(path: str, host: str) -> Source | None:
 def begins_like_text(path: str) -> bool:
     """Is it a regular file that begins like no recording?"""
     head = _head(path)
-    return bool(head) and not head.startswith((_JSON, _PACKED))
+    return bool(head) and not head.startswith(_JSON)
 
 
 def _head(path: str) -> bytes:
-    """Empty for what is no regular file or cannot be read."""
+    """Empty for what is no regular file or cannot be read; of a file that gzip packed what it holds."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return b""
-        with open(path, "rb") as file:
+        with opened_file(path) as file:
             return file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
-    except (OSError, ValueError):
+    except (OSError, EOFError, ValueError, zlib.error):
         return b""

@@ -366,6 +366,6 @@ def test_pods_of_the_gpu_operator_that_do_not_start() -> None:
 def test_a_scan_of_gpud() -> None:
     text = "⌛ scanning the host\n✔ checked 8 nvidia gpu(s)\n✘ only 7 port(s) are active and >=400 Gb/s, expect >=8"
     output = one(schedulers.read_health_events, text)
-    assert {fault for outcome, fault, _ in found(output).values() if outcome == "warn"} == {"port-down"}
+    assert {fault for outcome, fault, _ in found(output).values() if outcome == "warn"} == {"transfer-unanswered"}
     assert unread([output], text) == []
     assert schedulers.read_health_events(("✘ only 7 port(s) are active",)) == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -45,6 +46,25 @@ def test_an_output_in_a_string_of_json_reads_as_a_plain_one() -> None:
     assert lines(held.encode(), "f")[1:3] == ("GPU 0: NVIDIA H200", "\t Link 0: <inactive>")
     log = json.dumps({"dmesg": [{"pri": "warn", "time": 1.5, "msg": "usb\n[ 2.0] NVRM: Xid (PCI:0000:3b:00): 79, a"}]})
     assert lines(log.encode(), "f") == (log,)
+
+
+def test_a_text_may_be_packed_or_come_from_a_pipe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rotated logs are packed by gzip."""
+    log = b"[ 12.345678] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
+    (tmp_path / "kern.log.2.gz").write_bytes(gzip.compress(log))
+    (tmp_path / "dmesg.txt").write_bytes(log)
+    for spec in ("kern.log.2.gz", "-"):
+        with (tmp_path / "dmesg.txt").open() as stream:
+            monkeypatch.setattr("sys.stdin", stream)
+            monkeypatch.chdir(tmp_path)
+            assert main(["health", "--from", spec]) == 2
+            assert "3b:00.0" in capsys.readouterr().out
+    with (tmp_path / "nothing.txt").open("w+") as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        assert main(["health", "--from", "-"]) == 3
+        assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_an_empty_text_is_called_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

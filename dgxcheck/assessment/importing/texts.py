@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
-from dgxcheck.input_file import CpuTime, read_input, too_large
+from dgxcheck.input_file import PACKED, CpuTime, read_input, too_large, unzipped
 from dgxcheck.limits import IMPORT_BYTES, IMPORT_LINES
 from dgxcheck.readers.bundles.sniff import is_bundle
 from dgxcheck.readers.formats import utf16
@@ -57,6 +57,7 @@ def texts(files: tuple[str, ...], clock: Callable[[], float] = process_time) -> 
     found: list[InputText] = []
     for file in files:
         raw = _stdin() if file == "-" else read_input(file, IMPORT_BYTES, INSTEAD)
+        raw = unzipped(raw, file, IMPORT_BYTES) if raw[:2] == PACKED else raw
         name = "stdin" if file == "-" else os.path.basename(file).encode(errors="replace").decode()
         again = sum(text.name == name or text.name.startswith(f"{name} (") for text in found)
         found.append(text_of(f"{name} ({again + 1})" if again else name, lines(raw, file), CpuTime(clock)))

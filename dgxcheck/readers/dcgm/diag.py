@@ -43,7 +43,7 @@ _FORMS = (
     (Fault.LINK_DEGRADED, r"\bPCIe?\b.{0,40}(?:\bgeneration|link (?:width|speed))"),
     (Fault.POWER_VIOLATION, r"power violation|power brake"),
     (Fault.INFOROM, r"inforom"),
-    (Fault.PORT_DOWN, r"^(?:[\w-]{1,60}: )?only \d{1,3} port(?:s|\(s\))? .{0,40}active"),
+    (Fault.TRANSFER_UNANSWERED, r"^(?:[\w-]{1,60}: )?only \d{1,3} port(?:s|\(s\))? .{0,40}active"),
     (Fault.PERSISTENCE_OFF, r"persistence mode"),
 )  # fmt: skip
 _DID_NOT_RUN = LazyPattern(

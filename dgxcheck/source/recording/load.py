@@ -6,7 +6,7 @@ import json
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
-from dgxcheck.input_file import read_input, too_large
+from dgxcheck.input_file import PACKED, read_input, too_large, unzipped
 from dgxcheck.limits import JSON_GROUPS, JSON_VALUES, NUMBER_DIGITS, OVERLAY_BYTES, RECORDING_BYTES
 from dgxcheck.package_files import read
 from dgxcheck.source.protocol import Json
@@ -118,26 +118,11 @@ def _lines(facts: Json, path: str) -> GroupedFacts:
 
 def _read(path: str) -> bytes:
     raw = read_input(path, RECORDING_BYTES, "save it to a file first")
-    if raw[:2] == b"\x1f\x8b":
-        raw = _unzipped(raw, path)
+    if raw[:2] == PACKED:
+        raw = unzipped(raw, path, RECORDING_BYTES)
     if not raw.strip():
         raise BadInput(f"{path}: file is empty; create recordings with 'dgxcheck record'")
     return raw
-
-
-def _unzipped(raw: bytes, path: str) -> bytes:
-    import zlib
-
-    stream = zlib.decompressobj(wbits=31)
-    try:
-        text = stream.decompress(raw, RECORDING_BYTES + 1)
-    except zlib.error as error:
-        raise BadInput(f"{path}: not a valid gzip file: {error}") from None
-    if len(text) > RECORDING_BYTES or stream.unconsumed_tail:
-        raise BadInput(f"{path}: decompresses to more than {RECORDING_BYTES >> 20} MiB, the limit for a recording")
-    if not stream.eof:
-        raise BadInput(f"{path}: gzip data is truncated; copy the file again")
-    return text
 
 
 def _check_size(raw: bytes) -> None:
