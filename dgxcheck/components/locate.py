@@ -122,9 +122,11 @@ def all_nvlinks(machine: Surveyed) -> Component:
     """What keeps the NVLinks of every GPU down or slow: the NVSwitches, else the driver's setting.
 
     That setting (``NVreg_NvLinkDisable``) also where it is in effect, or NVML calls every NVLink unsupported: no fabric
-    is asked for then.
+    is asked for then. It leaves no link up, so it is not to blame where some still lead to NVSwitches of a rack.
     """
-    switched = has_nvswitches(machine) and machine.snapshot.nvlink != () and not nvlinks_disabled(machine)
+    links = rows(machine.snapshot.nvlink)
+    reached = has_nvswitches(machine) or any(row.up is True and row.remote_type == SWITCH for row in links)
+    switched = reached and machine.snapshot.nvlink != () and not nvlinks_disabled(machine)
     return host_part("NVSwitches" if switched else "NVLink setting")
 
 

@@ -100,8 +100,9 @@ def _drained(
 
 
 _SAY_WHY = frozenset(
-    {Fault.UNPLUGGED, Fault.MODULE_REFUSED, Fault.GPU_REFUSED, Fault.XID_LINK_OFF, Fault.DRIVER_UNBOUND, Fault.HOTTER}
-)
+    {Fault.UNPLUGGED, Fault.MODULE_REFUSED, Fault.GPU_REFUSED, Fault.GPU_UNPOWERED, Fault.XID_LINK_OFF,
+     Fault.DRIVER_UNBOUND, Fault.HOTTER}
+)  # fmt: skip
 """A device left its slot, software switched a link off, one GPU is hot among cool ones; the kernel or the driver gives
 its reason: the rest follows."""
 

@@ -11,6 +11,7 @@ from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
+from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import (
     VENDOR_ONLY,
@@ -56,7 +57,7 @@ _CARRIERS = ("link", "switch", "bridge")
 """Above one card they end at it; above several they are on a board or riser."""
 _NVME = 0x0108
 """PCI class of non-volatile memory controllers (pci.ids)."""
-_PCIE_ERRORS = frozenset({Fault.AER_UNCORRECTABLE, Fault.AER_LOGGED})
+_PCIE_ERRORS = frozenset({Fault.AER_UNCORRECTABLE, Fault.AER_LOGGED, Fault.XID_PCIE})
 _OF_CABLES = frozenset({Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fault.PORT_MODULE})
 _NO_LABEL = re.compile(r"(?:mc|socket |node )\d+")
 """Where several DIMMs are: a memory controller of EDAC, a socket, a NUMA node."""
@@ -94,7 +95,7 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         steps = tuple(step for step in steps if step != "replace")
     blames_the_tray = not {"replace", "contact-vendor"}.isdisjoint(steps)
     if blames_the_tray and "inspect" not in steps and _leads_to_a_rack(box, component):
-        steps = ("inspect", *steps)
+        steps = ("inspect", *steps) if component != NVSWITCHES else ("inspect", "contact-vendor")
     if steps[-1:] == ("change-setting",) and component.part == "ACS setting" and acs_rules(box):
         steps = (*steps, "reboot")
     if "restart-service" in steps and _is_of_a_rack(box, component):
@@ -130,8 +131,9 @@ def _is_of_a_rack(box: Box, component: Component) -> bool:
 
 
 def _leads_to_a_rack(box: Box, component: Component) -> bool:
-    """Is it NVLinks of a GPU whose other ends are on the switch trays of the rack?"""
-    return (component.part == "NVLink" or component.kind == "nvlink") and has_fabric_elsewhere(box)
+    """Is it the NVSwitches on the switch trays of the rack, or NVLinks of a GPU that end there?"""
+    here = component.kind == "nvlink" or component.part in ("NVLink", NVSWITCHES.part)
+    return here and has_fabric_elsewhere(box)
 
 
 def _by_nvlink(box: Box, path: Component) -> bool:

@@ -199,7 +199,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
                 add([*inside, *(other for other in others if other.key not in own)], whole)
         scattered = [each for each in judged if each.status in BAD and each.shared is not None
-                     and (each.shared.kind == "fabric" or _is_air_or_power(each.shared))]  # fmt: skip
+                     and (each.shared.kind == "fabric" or each.shared == NVSWITCHES or _is_air_or_power(each.shared))]
         if (shared := _environment_of_many(box, scattered, len(judged))) is not None:
             add(scattered, shared)
     for together, component in same_moment(box, findings):
@@ -208,11 +208,16 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
 
 
 def _environment_of_many(box: Box, bad: Sequence[Finding], judged: int) -> Component | None:
-    """The shared cooling, power supply or fabric, if so many devices are affected that it is the likelier cause."""
+    """The shared cooling, power supply, fabric or NVSwitches, if so many devices are affected that it is the likelier
+    cause.
+    """
     shared = {finding.shared.key: finding.shared for finding in bad if finding.shared is not None}
     if len(shared) != 1:
         return None
     (whole,) = shared.values()
+    if whole == NVSWITCHES:
+        gpus = {finding.subject.bdf for finding in bad}
+        return whole if len(gpus) >= _FEWEST and 2 * len(gpus) >= len(box.topology.gpus) else None
     if whole.kind == "fabric":
         return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= judged else None
     return whole if _boards(box, bad) > 1 and len(bad) >= _AT_LEAST[whole.part] * judged else None

@@ -146,7 +146,7 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
         return Fault.UNPLUGGED.steps
     if component.kind == "driver" and causing == {Fault.DISAGREEMENT}:
         return ("inspect",)
-    if component.part == NVSWITCHES.part and Fault.XID in causing:
+    if component.part == NVSWITCHES.part and causing & {Fault.XID, Fault.NVLINK_ERRORS}:
         return Fault.NVSWITCH.steps
     particular = next((fault.steps for fault in ordered if fault.steps and not fault.alone), None)
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)

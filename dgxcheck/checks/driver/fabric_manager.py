@@ -162,7 +162,7 @@ _REMEDIES = {
     3: "compare the chassis serial numbers of the trays and call the vendor",
     4: "assign it to a partition (fabric manager, NMX-C)",
     5: "check its NVLinks (nvidia-smi nvlink -s -i BDF) and the cables or the switch tray",
-    6: "ask the vendor for the firmware bundle of the others",
+    6: "ask the vendor for the firmware bundle that fits the NVSwitches",
     7: "check that the tray is in its slot of the rack, then call the vendor",
     8: "drain the GPU and reset it",
 }

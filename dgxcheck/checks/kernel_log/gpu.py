@@ -44,8 +44,8 @@ class _Reason(Record, kw_only=False):
 
 
 _POWER = (
-    "power off and connect the GPU's auxiliary power cables; if they are connected, check the power supplies and the"
-    " BMC's event log"
+    "look whether the GPU's auxiliary power cables are connected, and connect them once the host is drained and off; if"
+    " they are, check the power supplies and the BMC's event log"
 )
 _REASONS: Mapping[NoStart, _Reason] = {
     "power": _Reason(Fault.GPU_UNPOWERED, ": auxiliary power is not connected", _POWER),

@@ -9,6 +9,8 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, NO_EARLIER_READING, counter_growth, flood, is_short
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import links_down, nvlinks
+from dgxcheck.components.containment import NVSWITCHES
+from dgxcheck.components.locate import all_nvlinks
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS
@@ -68,7 +70,8 @@ def _totals(box: Box, gpu: Device) -> dict[int, Judgement]:
             others = (_count(other, name) for other in listed if other is not row)
             since = flood(box, count, others, limit, DAY_S) if isinstance(count, int) else None
             if since is not None:
-                message = f"link {row.link}: {counted(count, f'{name} error')} {since} ({limit:g} per day allowed)"
+                errors = counted(count, f"{name.removesuffix('s')} error")
+                message = f"link {row.link}: {errors} {since} ({limit:g} per day allowed)"
                 facts = (count, limit, "errors", (_asked(row, name),))
                 found[row.link] = judged(Fault.NVLINK_ERRORS, message, *facts, warns=True)
     return found
@@ -155,5 +158,6 @@ CHECKS = (
         judge=_errors,
         counters=True,
         blames=nvlinks,
+        shared=lambda box, at, judgement: NVSWITCHES if all_nvlinks(box) == NVSWITCHES else None,
     ),
 )
