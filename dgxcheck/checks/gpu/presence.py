@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.placement.missing import missing
-from dgxcheck.components.component import DRIVER, Component
+from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import DeviceNodes
@@ -216,6 +216,12 @@ def _reset_required(message: str, gaps: Sequence[Missing]) -> Judgement:
     return judged(Fault.RESET_REQUIRED, message, evidence=of_gaps(gaps), fails=True)
 
 
+def _of_all(box: Box, at: Subject, judgement: Judgement) -> Component | None:
+    if judgement.fault is Fault.IMEX_RECOVERY:
+        return host_part("IMEX")
+    return all_gpus(box, "") if judgement.fault is Fault.RESET_REQUIRED else None
+
+
 def _recovery(_: Box, modes: GpuModes) -> Judgement:
     number = need(modes.recovery_action)
     evidence = (answered(number, "nvmlDeviceGetFieldValues", modes.bdf, RECOVERY_ACTION),)
@@ -269,6 +275,6 @@ CHECKS = (
         remedy="end all clients of the GPU and reset it: nvidia-smi -r -i BDF (GPUs before Ampere that NVLink joins:"
         " nvidia-smi -r); if the reset fails, reboot",
         judge=_reset,
-        shared=lambda box, at, judgement: all_gpus(box, "") if judgement.fault is Fault.RESET_REQUIRED else None,
+        shared=_of_all,
     ),
 )

@@ -36,13 +36,15 @@ def power_limit(_: Box, power: GpuPower) -> Judgement | Missing:
     if limit <= 0 or default <= 0:
         return Missing(Gap.GARBLED, evidence[0 if limit <= 0 else 1].where, "a power limit of 0 W is not valid")
     message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
-    low, remedy = limit < default, ""
+    low, remedy = default - limit >= _ROUNDED_MW, ""
     if low and isinstance(power.limit_mw, int) and power.limit_mw >= default:
         message, remedy = f"{message}, which is set: another limit holds", _ELSEWHERE
     watts = (limit / 1000, default / 1000, "W")
     return judged(Fault.POWER_CAPPED, message, *watts, evidence, warns=low, remedy=remedy)
 
 
+_ROUNDED_MW = 1000
+"""Limits are set in whole W (nvidia-smi -pl)."""
 _ELSEWHERE = (
     "look for the other limit: one that the BMC set, power cables and power supplies, on a Grace superchip that of the"
     " module, which GPU and CPU share (nvidia-smi -q -d POWER)"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dgxcheck.bandwidth.expected import between
 from dgxcheck.bandwidth.links import as_it_is, narrowest
-from dgxcheck.checks.engine.blame import host
+from dgxcheck.checks.engine.blame import host, host_if_all
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import is_coherent
@@ -157,5 +157,6 @@ CHECKS = (
         remedy="power off and reseat the HCA or its riser; then check the slot's settings in the firmware setup",
         judge=_link,
         blames=setting_or_link,
+        shared=host_if_all("PCIe setting"),
     ),
 )
