@@ -11,6 +11,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.topology.graph import Graph
 
 Rows = list[list[int]]
+KnownRows = Sequence[Sequence[int | None]]
 
 
 def fewest_differences(box: Rows, reference: Rows, limit: int) -> tuple[int, ...] | None:
@@ -30,28 +31,13 @@ def fewest_differences(box: Rows, reference: Rows, limit: int) -> tuple[int, ...
     return None
 
 
-def fits(box: Sequence[Sequence[int | None]], reference: Rows) -> bool:
+def fits(box: KnownRows, reference: Rows) -> bool:
     """Do the known pairs of a box (None: unknown) match a reference of as many GPUs under some labelling?"""
-    labels: list[int] = []
-
-    def assign() -> bool:
-        gpu = len(labels)
-        if gpu == len(box):
-            return True
-        for label in range(len(reference)):
-            if label not in labels and all(
-                box[gpu][i] in (None, reference[label][other]) for i, other in enumerate(labels)
-            ):
-                labels.append(label)
-                if assign():
-                    return True
-                labels.pop()
-        return False
-
-    return len(box) == len(reference) and assign()
+    anywhere = [[0] * len(reference) for _ in box]
+    return len(box) == len(reference) and _assign(box, reference, anywhere, [], 0, 0)
 
 
-def _assign(box: Rows, reference: Rows, apart: Rows, labels: list[int], bound: int, differing: int) -> bool:
+def _assign(box: KnownRows, reference: Rows, apart: Rows, labels: list[int], bound: int, differing: int) -> bool:
     gpu = len(labels)
     if gpu == len(box):
         return True
@@ -59,7 +45,7 @@ def _assign(box: Rows, reference: Rows, apart: Rows, labels: list[int], bound: i
     for label in range(len(reference)):
         if label in labels or apart[gpu][label] > bound:
             continue
-        now = differing + sum(row[i] != reference[label][other] for i, other in enumerate(labels))
+        now = differing + sum(row[i] not in (None, reference[label][other]) for i, other in enumerate(labels))
         if now > bound:
             continue
         labels.append(label)
@@ -147,7 +133,7 @@ def matches(graph: Graph, generation: int | Missing) -> tuple[Reference, ...]:
                  if not each.missing_gpus and not each.differences)  # fmt: skip
 
 
-def possible(rows: Sequence[Sequence[int | None]]) -> tuple[Reference, ...]:
+def possible(rows: KnownRows) -> tuple[Reference, ...]:
     """References that a box with some unknown pairs (None) can still match; none if no link is known."""
     counts = {count for i, row in enumerate(rows) for j, count in enumerate(row) if i != j and count is not None}
     if not any(counts):
