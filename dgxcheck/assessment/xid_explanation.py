@@ -17,8 +17,6 @@ from dgxcheck.xid.table import (
     FIRST_SXID,
     REMEDIES,
     UNUSED,
-    Severity,
-    SXidEntry,
     XidEntry,
     architecture_of,
     before_ampere,
@@ -34,27 +32,26 @@ AppliesTo = Literal["all GPUs", "GPUs before Ampere", "GPUs from Ampere on", "NV
 class Explanation(Record):
     """One meaning of a number."""
 
-    kind: Literal["Xid", "SXid"]
-    number: int
     applies_to: AppliesTo
-    mnemonic: str
-    text: str
-    severity: Severity
-    about: str
-    """A part of the GPU, ``GPU`` or ``NVSwitch``."""
-    fatality: str
-    """Of an SXid; empty for an Xid."""
-    action: str
-    """NVIDIA's immediate and investigatory action, products and possible causes; empty where it publishes none."""
-    investigation: str
-    products: tuple[str, ...]
-    causes: tuple[str, ...]
+    entry: XidEntry
     fault: FaultKind | None
     """None where it asks for no action."""
-    remedy: str
-    """The first step in words."""
     steps: tuple[Step, ...]
     """From the least disruptive up; empty where it asks for no action."""
+
+    @property
+    def kind(self) -> Literal["Xid", "SXid"]:
+        return "SXid" if self.entry.fatality else "Xid"
+
+    @property
+    def about(self) -> str:
+        """A part of the GPU, ``GPU`` or ``NVSwitch``."""
+        return "NVSwitch" if self.entry.fatality else self.entry.about or "GPU"
+
+    @property
+    def remedy(self) -> str:
+        """The first step in words."""
+        return REMEDIES[self.entry.response]
 
 
 def explain(number: int, gpu: str | None) -> tuple[Explanation, ...]:
@@ -110,23 +107,19 @@ def _alike(entry: XidEntry) -> tuple[str, ...]:
 
 
 def _explained(entry: XidEntry, applies_to: AppliesTo) -> Explanation:
-    fault = None if entry.response == "none" else fault_of([(entry, "")])
     on_link = entry.about == "PCIe link"
     component = Component(kind="link" if on_link else "gpu", name="GPU", part="" if on_link else entry.about)
-    return Explanation(
-        kind="Xid", number=entry.number, applies_to=applies_to, mnemonic=entry.mnemonic, text=entry.text,
-        severity=entry.severity, about=entry.about or "GPU", fatality="", action=entry.action,
-        investigation=entry.investigation, products=entry.products, causes=entry.causes, fault=fault,
-        remedy=REMEDIES[entry.response], steps=() if fault is None else escalation(component, {fault}),
-    )  # fmt: skip
+    fault = None if entry.response == "none" else fault_of([(entry, "")])
+    return _with_steps(entry, applies_to, component, fault)
 
 
-def _of_sxid(entry: SXidEntry) -> Explanation:
+def _of_sxid(entry: XidEntry) -> Explanation:
     fault = None if entry.response == "none" else sxid_fault(entry.response)
-    component = Component(kind="nvswitch", name="NVSwitch")
-    return Explanation(
-        kind="SXid", number=entry.number, applies_to="NVSwitches", mnemonic="", text=entry.text,
-        severity=entry.severity, about="NVSwitch", fatality=entry.fatality, action="", investigation="", products=(),
-        causes=(), fault=fault, remedy=REMEDIES[entry.response],
-        steps=() if fault is None else escalation(component, {fault}),
-    )  # fmt: skip
+    return _with_steps(entry, "NVSwitches", Component(kind="nvswitch", name="NVSwitch"), fault)
+
+
+def _with_steps(
+    entry: XidEntry, applies_to: AppliesTo, component: Component, fault: FaultKind | None
+) -> Explanation:  # fmt: skip
+    steps = () if fault is None else escalation(component, {fault})
+    return Explanation(applies_to=applies_to, entry=entry, fault=fault, steps=steps)

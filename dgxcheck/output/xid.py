@@ -30,11 +30,12 @@ _MOST = 40
 
 def one(meanings: Sequence[Explanation], relations: Sequence[Relation]) -> str:
     """All about one number; a block for each of its meanings."""
-    number = meanings[0].number
+    number = meanings[0].entry.number
     blocks: list[str] = []
     for meaning in meanings:
-        mnemonic = f" ({meaning.mnemonic})" if meaning.mnemonic else ""
-        blocks += [f"{meaning.kind} {number}: {meaning.text}{mnemonic}", *columns([*_rows(meaning)]), ""]
+        entry = meaning.entry
+        mnemonic = f" ({entry.mnemonic})" if entry.mnemonic else ""
+        blocks += [f"{meaning.kind} {number}: {entry.text}{mnemonic}", *columns([*_rows(meaning)]), ""]
     effects = gathered((relation.place, relation.effect) for relation in relations if number in relation.causes)
     related = [
         *(("  Can cause", f"{_names(numbers)} on {PLACES[place]}") for place, numbers in effects.items()),
@@ -51,24 +52,25 @@ def table(explained: Sequence[Explanation]) -> str:
     """One line each."""
     head = ("", "Number", "Applies to", "Severity", "About", "NVIDIA's action", "Meaning")
     rows = [
-        (finding.kind, str(finding.number), finding.applies_to, SEVERITIES[finding.severity], finding.about,
-         finding.action or finding.fatality or "-", finding.text)
-        for finding in explained
+        (each.kind, str(each.entry.number), each.applies_to, SEVERITIES[each.entry.severity], each.about,
+         each.entry.action or each.entry.fatality or "-", each.entry.text)
+        for each in explained
     ]  # fmt: skip
     return lines(columns([head, *rows]))
 
 
 def _rows(each: Explanation) -> Iterator[tuple[str, str]]:
+    entry = each.entry
     yield "  Applies to", each.applies_to
-    yield "  Severity", SEVERITIES[each.severity] + (f", {each.fatality} by NVIDIA's guide" if each.fatality else "")
+    yield "  Severity", SEVERITIES[entry.severity] + (f", {entry.fatality} by NVIDIA's guide" if entry.fatality else "")
     yield "  About", each.about
-    if each.action:
-        then = f", then {each.investigation}" if each.investigation not in ("", each.action) else ""
-        yield "  NVIDIA's action", f"{each.action}{then}"
-    if each.products:
-        yield "  Products", ", ".join(each.products)
-    if each.causes:
-        yield "  Possible causes", ", ".join(cause.replace("-", " ") for cause in each.causes)
+    if entry.action:
+        then = f", then {entry.investigation}" if entry.investigation not in ("", entry.action) else ""
+        yield "  NVIDIA's action", f"{entry.action}{then}"
+    if entry.products:
+        yield "  Products", ", ".join(entry.products)
+    if entry.causes:
+        yield "  Possible causes", ", ".join(cause.replace("-", " ") for cause in entry.causes)
     yield "  What to do", each.remedy
     if each.steps:
         yield "  Steps", ", ".join(STEPS[step] for step in each.steps)
@@ -98,8 +100,12 @@ def render(explained: Sequence[Explanation], relations: Sequence[Relation]) -> s
 
 def _entry(each: Explanation) -> dict[str, Json]:
     return {
-        **members(each, "kind number applies_to mnemonic text severity about fatality action investigation products"
-                        " causes"),
+        "kind": each.kind,
+        "number": each.entry.number,
+        "applies_to": each.applies_to,
+        **members(each.entry, "mnemonic text severity"),
+        "about": each.about,
+        **members(each.entry, "fatality action investigation products causes"),
         "fault": "" if each.fault is None else each.fault.word,
         **members(each, "remedy steps"),
-    }  # fmt: skip
+    }

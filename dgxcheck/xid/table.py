@@ -38,7 +38,7 @@ Fatality = Literal["non-fatal", "fatal", "always-fatal"]
 
 
 class XidEntry(Record, kw_only=False):
-    """One Xid on one range of architectures."""
+    """One Xid on one range of architectures, or one SXid, which has no ``mnemonic``, ``about`` and actions."""
 
     number: int
     mnemonic: str
@@ -55,16 +55,8 @@ class XidEntry(Record, kw_only=False):
     """GPUs to which NVIDIA's catalogue applies it; empty where it does not say."""
     causes: tuple[str, ...] = ()
     """Possible causes by NVIDIA's list for GPUs before Ampere."""
-
-
-class SXidEntry(Record, kw_only=False):
-    """One SXid, as NVIDIA's Fabric Manager guide has it."""
-
-    number: int
-    text: str
-    fatality: Fatality
-    severity: Severity
-    response: Response
+    fatality: Fatality | Literal[""] = ""
+    """Of an SXid; empty for an Xid."""
 
 
 REMEDIES: Mapping[Response, str] = {
@@ -174,11 +166,12 @@ def before_ampere() -> Mapping[int, XidEntry]:
 
 
 @cache
-def sxids() -> Mapping[int, SXidEntry]:
+def sxids() -> Mapping[int, XidEntry]:
     """The SXids of NVIDIA's Fabric Manager guide, by number."""
     return {
-        int(number): SXidEntry(
-            int(number), text, cast(Fatality, fatality), cast(Severity, severity), cast(Response, response)
+        int(number): XidEntry(
+            number=int(number), mnemonic="", text=text, severity=cast(Severity, severity),
+            response=cast(Response, response), about="", fatality=cast(Fatality, fatality),
         )
         for number, text, fatality, severity, response in table_rows("sxids.tsv")
     }

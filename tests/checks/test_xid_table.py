@@ -73,8 +73,8 @@ def test_the_lists_are_whole() -> None:
 def test_what_nvidia_answers_with_a_restart_of_the_program_never_leads_to_hardware(numbers: str) -> None:
     for number in map(int, numbers.split()):
         (known,) = explain(number, "a100")
-        assert known.severity == "application"
-        assert known.action in ("RESTART_APP", "IGNORE", "WORKFLOW_XID_45")
+        assert known.entry.severity == "application"
+        assert known.entry.action in ("RESTART_APP", "IGNORE", "WORKFLOW_XID_45")
         assert not TO_HARDWARE & {*known.steps}
 
 
@@ -91,10 +91,10 @@ off the bus does not come back with a warm reboot alone."""
 
 def test_the_first_step_follows_from_the_action_of_nvidia() -> None:
     for known in explain_all("h100"):
-        if known.number == 160:  # works on, and the next reset repairs
+        if known.entry.number == 160:  # works on, and the next reset repairs
             assert known.steps[0] == "reset-gpu"
-        elif known.action:
-            assert (known.steps[0] if known.steps else None) in FIRST[known.action], known
+        elif known.entry.action:
+            assert (known.steps[0] if known.steps else None) in FIRST[known.entry.action], known
 
 
 @pytest.mark.parametrize(
@@ -184,4 +184,4 @@ def test_every_meaning_has_a_first_step_in_words_and_steps_unless_none_is_needed
     for known in explain_all(None):
         assert known.remedy
         assert bool(known.steps) == (known.fault is not None)
-        assert known.severity != "information" or not known.steps
+        assert known.entry.severity != "information" or not known.steps

@@ -20,7 +20,7 @@ def _gpus(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 
 
 def _numbers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return begin(dict.fromkeys(str(each.number) for each in explain_all(None)), incomplete)
+    return begin(dict.fromkeys(str(each.entry.number) for each in explain_all(None)), incomplete)
 
 
 class _Number(click.IntRange):
