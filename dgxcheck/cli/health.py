@@ -30,7 +30,7 @@ from dgxcheck.cli.options import (
     writing,
 )
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, fields
 from dgxcheck.settings import Settings
 from dgxcheck.source.protocol import Source
 
@@ -94,23 +94,8 @@ def request_of(asked: HealthOptions, settings: Settings, deadline: float | None)
     if asked.quick and asked.duration is None and asked.extended:
         raise BadInput("-q reads the state only once; it cannot be combined with -e, --window or --state")
     level: Level = "quick" if asked.quick else "extended" if asked.extended else "default"
-    return Request(
-        level=level,
-        gpus=asked.gpus,
-        profile=asked.profile,
-        only=asked.only,
-        skip=asked.skip,
-        require=asked.require,
-        window=asked.window,
-        state=asked.state,
-        baseline=asked.baseline,
-        kernel_log=asked.kernel_log,
-        settings=settings,
-        deadline=deadline,
-        test_seconds=asked.test_seconds,
-        duration=asked.duration,
-        long=asked.long,
-    )
+    shared = {name: getattr(asked, name) for name in fields(Request) if name in fields(HealthOptions)}
+    return Request(**{**shared, "level": level, "settings": settings, "deadline": deadline, "config": None})
 
 
 def _ids(*names: str, text: str) -> Callable[[F], F]:
