@@ -92,8 +92,6 @@ SINGLE: tuple[tuple[str, LazyPattern, Callable[[str], Json]], ...] = tuple(
         ("MaxPcieLinkWidth", "pci/.*/link widths?/max(?: link width)?", number),
         ("BoardPartNumber", "board part number", _text), ("Brand", "product brand", BRANDS.get),
         ("FanSpeed", "fan speed", number),
-        ("TemperatureThreshold 2", f"{_TEMP}(?:memory max operating temp|gpu temp max mem threshold)", number),
-        ("TemperatureThreshold 3", f"{_TEMP}gpu (?:max operating temp|temp max gpu threshold)", number),
         ("MaxCustomerBoostClock 0", "max customer boost clocks/graphics(?: clock)?", number),
         ("Temperature 0", f"{_TEMP}gpu (?:current )?temp", number),
         ("TemperatureThreshold 0", f"{_TEMP}gpu (?:shutdown temp|temp max threshold)", number),
