@@ -38,15 +38,17 @@ class Sightings(Record):
     results: int
 
 
-class Stay(Record):
-    """A part at one place."""
+class Stay:
+    """A part at one place, as long as results show it there."""
 
-    place: Place
-    first_s: float
-    last_s: float
-    results: int
-    found: Mapping[str, Sightings]
-    """By the word of the fault."""
+    def __init__(self, place: Place, at_s: float) -> None:
+        self.place, self.first_s, self.last_s, self.results = place, at_s, at_s, 0
+        self.found: dict[str, Sightings] = {}
+        """By the word of the fault."""
+
+    def sighted(self, word: str, at_s: float) -> None:
+        before = self.found.get(word, Sightings(first_s=at_s, last_s=at_s, results=0))
+        self.found[word] = Sightings(first_s=before.first_s, last_s=at_s, results=before.results + 1)
 
 
 class PartHistory(Record):
@@ -78,7 +80,7 @@ class PartsOverTime:
 
     def __init__(self) -> None:
         self._parts: dict[str, Part] = {}
-        self._stays: dict[str, list[_Stay]] = {}
+        self._stays: dict[str, list[Stay]] = {}
         self._at: dict[Place, str] = {}
         """The last serial number at a bus id or slot: one that fell off the bus cannot be read."""
 
@@ -93,7 +95,7 @@ class PartsOverTime:
             if not stays or stays[-1].place != place:
                 if len(stays) > _MOST_STAYS:
                     continue
-                stays.append(_Stay(place, at_s))
+                stays.append(Stay(place, at_s))
             stays[-1].last_s, stays[-1].results = at_s, stays[-1].results + 1
         for fault in faults:
             kind = BY_WORD.get(fault.word)
@@ -107,28 +109,10 @@ class PartsOverTime:
         """By serial number; and serial numbers of several parts."""
         doubtful = sorted(serial for serial, stays in self._stays.items() if len(stays) > _MOST_STAYS)
         return {
-            serial: PartHistory(part=self._parts[serial], stays=tuple(stay.stay() for stay in stays))
+            serial: PartHistory(part=self._parts[serial], stays=tuple(stays))
             for serial, stays in sorted(self._stays.items())
             if len(stays) <= _MOST_STAYS
         }, doubtful
-
-
-class _Stay:
-    """One that is being collected."""
-
-    def __init__(self, place: Place, at_s: float) -> None:
-        self.place, self.first_s, self.last_s, self.results = place, at_s, at_s, 0
-        self._found: dict[str, tuple[float, float, int]] = {}
-
-    def sighted(self, word: str, at_s: float) -> None:
-        first_s, _, results = self._found.get(word, (at_s, at_s, 0))
-        self._found[word] = first_s, at_s, results + 1
-
-    def stay(self) -> Stay:
-        found = {
-            word: Sightings(first_s=each[0], last_s=each[1], results=each[2]) for word, each in self._found.items()
-        }
-        return Stay(place=self.place, first_s=self.first_s, last_s=self.last_s, results=self.results, found=found)
 
 
 def followed(parts: Mapping[str, PartHistory]) -> tuple[Followed, ...]:
