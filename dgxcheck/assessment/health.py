@@ -33,6 +33,7 @@ from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import NOTHING_STATED
 
 if TYPE_CHECKING:
+    from dgxcheck.assessment.host_use import HostWatch
     from dgxcheck.assessment.machine import Given
     from dgxcheck.difference.model import Compared
     from dgxcheck.readiness.figures import Figure
@@ -60,12 +61,12 @@ def assess(
         validate(request, live)
         facts, read_at = _facts(machine, request), time.time()
         if not live:
-            box = _box(machine, request, facts, checks, progress, root)
+            box = _box(machine, request, facts, checks, progress, root, None)
             return _assessment(box, machine.origin, request, checks, required, begun)
-        from dgxcheck.assessment.host_use import HostWatch, Watched, programs
+        from dgxcheck.assessment.host_use import HostWatch, programs
 
-        watch = HostWatch()
-        box = _box(machine, request, facts, checks, Watched(progress, watch), root)
+        watch = HostWatch(progress)
+        box = _box(machine, request, facts, checks, progress, root, watch)
         used = programs(box.gpus, facts.gpu_processes, read_at)
         judged = _assessment(box, machine.origin, request, checks, required, begun)
         return replace(judged, programs=used, host_load=watch.load)
@@ -114,10 +115,13 @@ def _figures(box: Box) -> tuple[Figure, ...]:
 
 
 def _box(
-    source: Source, request: Request, facts: Snapshot, checks: Sequence[Check], progress: Progress, root: str
+    source: Source, request: Request, facts: Snapshot, checks: Sequence[Check], progress: Progress, root: str,
+    watch: HostWatch | None,
 ) -> Box:  # fmt: skip
-    """All that the checks judge: facts, counters at two times, and what they are compared with."""
-    live = source.origin.kind == "live"
+    """All that the checks judge: facts, counters at two times, and what they are compared with; ``watch`` of a live
+    machine alone.
+    """
+    live = watch is not None
     settings = site_settings(request.config) if request.settings is None else request.settings
     if live and isinstance(facts.kernel_log, KernelLog) and facts.kernel_log.forgeable:  # a forged line drains no node
         of_log = {check.id: Status.WARN.value for check in checks if check.witness == "log"}
@@ -138,10 +142,10 @@ def _box(
         cut=source.origin.note or (facts.kernel_log.cut if isinstance(facts.kernel_log, KernelLog) else ""),
         boards={} if request.profile == "none" else library.boards_for(choice),
     )
-    if live and request.measures:
+    if watch is not None and request.measures:
         from dgxcheck.assessment.load import under_load
 
-        box = under_load(box, source, request, checks, progress, root)
+        box = under_load(box, source, request, checks, watch, root)
     if request.baseline is not None:
         box = replace(box, drift=_drift(request.baseline, source, box))
     once = request.level == "quick" or request.duration is not None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dgxcheck.assessment.progress import BurnInProgress, HostNow, Progress, StepProgress
-from dgxcheck.facts.missing import Gap, Json, Missing, rows
+from dgxcheck.assessment.progress import HostNow, Progress
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import Record
 
 if TYPE_CHECKING:
@@ -37,24 +36,24 @@ class HostLoad(Record):
 
 
 class HostWatch:
-    """Looks at the host once a second while there is progress."""
+    """Looks at the host while its GPUs are under load."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
+        self.progress, self._clock = progress, clock
         self._due = 0.0
         self.load: HostLoad | Missing | None = None
         """None until the first look; Missing without psutil."""
 
-    def look(self) -> HostNow | None:
-        """Read CPU and memory, at most once a second; None in between."""
+    def look(self) -> None:
+        """Read CPU and memory, at most once a second, and show them."""
         now = self._clock()
         if isinstance(self.load, Missing) or (self.load is not None and now < self._due):
-            return None
+            return
         try:
             import psutil
         except ImportError:  # the single file holds no compiled module
             self.load = Missing(Gap.UNSUPPORTED, "host load", "psutil is not installed")
-            return None
+            return
         self._due = now + EVERY_S
         percent, memory = psutil.cpu_percent(), psutil.virtual_memory()  # psutil: percent since the call before
         average = psutil.getloadavg()[0]
@@ -66,52 +65,9 @@ class HostWatch:
             memory_total=memory.total,
             memory_available_min=min(memory.available, before.memory_available_min if before else memory.available),
         )
-        return HostNow(cpu_percent=percent, load=average, memory_available=memory.available, memory_total=memory.total)
-
-
-class Watched(Progress):
-    """Passes all progress on, and looks at the host meanwhile."""
-
-    def __init__(self, progress: Progress, watch: HostWatch) -> None:
-        self._progress, self._watch = progress, watch
-
-    def planned(self, keys: Sequence[str]) -> None:
-        self._progress.planned(keys)
-
-    @contextmanager
-    def measuring(self, steps: int) -> Iterator[StepProgress]:
-        with self._progress.measuring(steps) as show:
-            self._look()
-
-            def step(key: str, done: int) -> None:
-                self._look()
-                show(key, done)
-
-            yield step
-
-    def figure(self, key: str, fact: Json) -> None:
-        self._progress.figure(key, fact)
-
-    @contextmanager
-    def burning_in(self, seconds: float) -> Iterator[BurnInProgress]:
-        with self._progress.burning_in(seconds) as show:
-            self._look()
-
-            def moment(elapsed: float, step: str, worst: str) -> None:
-                self._look()
-                show(elapsed, step, worst)
-
-            yield moment
-
-    def burn_in_event(self, members: Mapping[str, Json]) -> None:
-        self._progress.burn_in_event(members)
-
-    def waiting(self, seconds: float) -> AbstractContextManager[None]:
-        return self._progress.waiting(seconds)
-
-    def _look(self) -> None:
-        if (now := self._watch.look()) is not None:
-            self._progress.host(now)
+        self.progress.host(
+            HostNow(cpu_percent=percent, load=average, memory_available=memory.available, memory_total=memory.total)
+        )
 
 
 _INIT_PID_NAMESPACE = "pid:[4026531836]"

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dgxcheck.assessment.progress import BurnInProgress, Progress, interruptible
+from dgxcheck.assessment.host_use import HostWatch
+from dgxcheck.assessment.progress import BurnInProgress, interruptible
 from dgxcheck.assessment.request import Request
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Finding, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Finding, Status, skip
 from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.nvml.gpu import Nvml
-from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.record import replace
 from dgxcheck.measure import plan
 from dgxcheck.measure import run as measure_run
 from dgxcheck.measure.burn_in import plan as burn_in_plan
@@ -42,7 +42,7 @@ JudgeMeasurements = Callable[[Measurements], tuple[Finding, ...]]
 
 def measure(
     facts: Snapshot, topology: Topology, gpus: tuple[Device, ...], judge: JudgeMeasurements, seconds: float, long: bool,
-    progress: Progress,
+    watch: HostWatch,
 ) -> tuple[dict[str, Json], bool]:  # fmt: skip
     """Measure every GPU and pair, and twice more what the checks of ``judge`` find low. ``seconds``: most for one step.
 
@@ -51,10 +51,16 @@ def measure(
     stage = CudaStage(seconds)
     keys = [str(step["key"]) for step in plan.steps(topology, gpus)]
     total = len(keys)
+    progress = watch.progress
     progress.planned(keys)
     try:
-        with progress.measuring(total) as step_done:
+        with progress.measuring(total) as show:
+            watch.look()
             shown: set[str] = set()
+
+            def step_done(key: str, done: int) -> None:
+                watch.look()
+                show(key, done)
 
             def step(key: str, done: int) -> None:
                 new = {name: fact for name, fact in publishable_facts(stage.facts).items() if name not in shown}
@@ -106,41 +112,32 @@ _BAD = (Status.WARN, Status.UNKNOWN, Status.FAIL)
 OWN = "measure."
 
 
-class BurnInFacts(Record):
-    """What a burn-in adds to the facts of a machine."""
-
-    measured: dict[str, Json]
-    """``measure burn-in BDF`` of each GPU and ``measure burn-in all``."""
-    growth: Growth | Judgement
-    """The counters after the load against those before it."""
-    kernel_log: KernelLog | Missing
-
-
 def burn_in(
-    box: Box, source: Source, seconds: float, test_seconds: float, left_out: Mapping[str, Json], progress: Progress,
+    box: Box, source: Source, seconds: float, test_seconds: float, left_out: Mapping[str, Json], watch: HostWatch,
     root: str,
-) -> BurnInFacts:  # fmt: skip
+) -> tuple[Box, dict[str, Json]]:  # fmt: skip
     """Load all GPUs for so many seconds, but those of ``left_out``, whose facts are given there by bdf.
 
+    Returns the box with its kernel log and the growth of its counters after the load, and ``measure burn-in BDF`` of
+    each GPU and ``measure burn-in all``.
     ``test_seconds``: how long a load may be silent. ``root``: where the machine's files are.
     """
     facts = box.snapshot
     before = survey(source, COUNTERS)
     gpus = [gpu for gpu in box.gpus if gpu.bdf not in left_out]
     poller = Poller(lambda: survey(source, ("kernel_log",)).kernel_log, lambda: _counters(source))
-    with progress.burning_in(seconds) as elapsed:
+    with watch.progress.burning_in(seconds) as elapsed:
+        watch.look()
         burn = BurnIn(
             burn_in_plan.loads(box.topology, gpus, facts.gpu_modes), seconds, test_seconds, limits(facts.gpu_thermal),
-            poller, survey(source, ("kernel_log",)).kernel_log, Follower(box, before, progress, elapsed),
+            poller, survey(source, ("kernel_log",)).kernel_log, Follower(box, before, watch, elapsed),
             burn_in_plan.files(root, facts.aer),
         )  # fmt: skip
         with interruptible(burn.interrupt):
             measured = burn.run()
-    return BurnInFacts(
-        measured=measured | {f"measure burn-in {bdf}": why for bdf, why in left_out.items()},
-        growth=_growth(before, burn.last) or skip("no-history", "the counters were not read again"),
-        kernel_log=burn.log,
-    )
+    growth = _growth(before, burn.last) or skip("no-history", "the counters were not read again")
+    box = replace(box, growth=growth, snapshot=replace(facts, kernel_log=burn.log))
+    return box, measured | {f"measure burn-in {bdf}": why for bdf, why in left_out.items()}
 
 
 def not_loaded(box: Box, measured: Mapping[str, Json]) -> dict[str, Json]:
@@ -163,8 +160,8 @@ def interrupted_before(seconds: float) -> dict[str, Json]:
 class Follower:
     """Passes samples and events on, and lets the checks look at every reading of the counters."""
 
-    def __init__(self, box: Box, before: Snapshot, progress: Progress, elapsed: BurnInProgress) -> None:
-        self._box, self._before, self._progress, self._elapsed = box, before, progress, elapsed
+    def __init__(self, box: Box, before: Snapshot, watch: HostWatch, elapsed: BurnInProgress) -> None:
+        self._box, self._before, self._watch, self._elapsed = box, before, watch, elapsed
         self._checks = [check for check in CHECKS if not check.id.startswith(OWN)]
         self._known = {finding.key for finding in run(box, self._checks) if finding.status in _BAD}
         self._worst: tuple[int, str] = (-1, "")
@@ -180,6 +177,7 @@ class Follower:
             self._worst = rank, f"{status}: {' '.join(filter(None, (self._name(event), str(event['text']))))}"
 
     def progress(self, elapsed: float, step: str) -> None:
+        self._watch.look()
         self._elapsed(elapsed, step, self._worst[1])
 
     def new_findings(self, read: Poll) -> Sequence[Event]:
@@ -197,7 +195,7 @@ class Follower:
         return next((gpu.name for gpu in self._box.gpus if gpu.bdf == event.get("gpu")), str(event.get("gpu") or ""))
 
     def _pass_on(self, at: float, members: Mapping[str, Json]) -> None:
-        self._progress.burn_in_event({"under_load_s": round(at, 3), **members})
+        self._watch.progress.burn_in_event({"under_load_s": round(at, 3), **members})
 
 
 def _counters(source: Source) -> tuple[float, Snapshot] | Missing:
@@ -218,7 +216,7 @@ BURN_IN = "measure.burn-in"
 
 
 def under_load(
-    box: Box, source: Source, request: Request, checks: Sequence[Check], progress: Progress, root: str
+    box: Box, source: Source, request: Request, checks: Sequence[Check], watch: HostWatch, root: str
 ) -> Box:  # fmt: skip
     """The box with what was measured, and with a burn-in's counter growth and kernel log.
 
@@ -233,21 +231,17 @@ def under_load(
     whole = True
     if any(check.id.startswith(UNDER_LOAD) and check.id != BURN_IN for check in checks):
         of_all = box.snapshot, box.topology, box.gpus
-        facts, whole = measure(*of_all, judge, request.test_seconds, request.long, progress)
-    growth, kernel_log = box.growth, box.snapshot.kernel_log
+        facts, whole = measure(*of_all, judge, request.test_seconds, request.long, watch)
     if request.duration is not None:
         if whole:
             left_out = not_loaded(box, facts)
-            burned = burn_in(box, source, request.duration, request.test_seconds, left_out, progress, root)
-            facts |= burned.measured
-            growth, kernel_log = burned.growth, burned.kernel_log
+            box, burned = burn_in(box, source, request.duration, request.test_seconds, left_out, watch, root)
+            facts |= burned
         else:
             facts |= interrupted_before(request.duration)
     if facts and whole:
         save(box.snapshot, facts)
-    if facts:
-        box = _with_measurements(box, as_facts(facts))
-    return replace(box, growth=growth, snapshot=replace(box.snapshot, kernel_log=kernel_log))
+    return _with_measurements(box, as_facts(facts)) if facts else box
 
 
 def _with_measurements(box: Box, measurements: Measurements) -> Box:

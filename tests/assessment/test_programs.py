@@ -8,8 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -17,7 +16,7 @@ import pytest
 from report_of import EMPTY, report_of
 
 from dgxcheck.assessment import assess, host_use
-from dgxcheck.assessment.host_use import HostLoad, HostWatch, Program, Watched, programs
+from dgxcheck.assessment.host_use import HostLoad, HostWatch, Program, programs
 from dgxcheck.assessment.progress import SILENT, HostNow, Progress
 from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
 from dgxcheck.facts.missing import Gap, Missing
@@ -117,11 +116,10 @@ def test_the_host_is_looked_at_once_a_second(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(psutil, "getloadavg", lambda: (3.5 + now[0], 0.0, 0.0))
     memory = psutil.virtual_memory()
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory._replace(total=503 << 30, available=next(free) << 30))
-    watch = HostWatch(lambda: now[0])
-    with Watched(SILENT, watch).measuring(3) as step:
-        for at in (0.5, 1.0, 1.5, 2.0, 3.0):
-            now[0] = at
-            step("measure compute", 1)
+    watch = HostWatch(SILENT, lambda: now[0])
+    for at in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0):
+        now[0] = at
+        watch.look()
     load = watch.load
     assert isinstance(load, HostLoad)
     assert (load.load_before, load.cpu_percent_max, load.memory_available_min >> 30) == (3.5, 90.0, 100)
@@ -135,9 +133,8 @@ def test_the_host_is_looked_at_once_a_second(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_without_psutil_the_report_says_so(sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psutil", None)
-    watch = HostWatch()
-    with Watched(SILENT, watch).measuring(1) as step:
-        step("measure compute", 1)
+    watch = HostWatch(SILENT)
+    watch.look()
     report = report_of([], host_load=watch.load)
     assert "Host under load: not watched: psutil is not installed\n" in text.render(report)
     document = json.loads(as_json.render(report))
@@ -147,39 +144,18 @@ def test_without_psutil_the_report_says_so(sleeper: subprocess.Popen[bytes], mon
     assert listed.command == listed.user
 
 
-def test_progress_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[object] = []
+def test_what_is_seen_of_the_host_is_shown() -> None:
+    seen: list[HostNow] = []
 
     class Shown(Progress):
-        @contextmanager
-        def waiting(self, seconds: float) -> Iterator[None]:
-            seen.append(seconds)
-            yield
-
-        def planned(self, keys: Sequence[str]) -> None:
-            seen.append([*keys])
-
-        def figure(self, key: str, fact: Any) -> None:
-            seen.append((key, fact))
-
         def host(self, now: HostNow) -> None:
-            seen.append(now.memory_total > 0)
+            seen.append(now)
 
-        def burn_in_event(self, members: Any) -> None:
-            seen.append(members)
-
-    watch = HostWatch()
-    watched = Watched(Shown(), watch)
-    with watched.waiting(3.0):
-        pass
-    watched.planned(["measure x"])
-    watched.figure("measure x", 1)
-    watched.burn_in_event({"event": "sample"})
-    assert watch.load is None
-    with watched.burning_in(60) as moment:
-        moment(1.0, "fma", "")
-    assert watch.load is not None
-    assert seen == [3.0, ["measure x"], ("measure x", 1), {"event": "sample"}, True]
+    watch = HostWatch(Shown())
+    watch.look()
+    watch.look()
+    assert isinstance(watch.load, HostLoad)
+    assert [now.memory_total for now in seen] == [watch.load.memory_total]
 
 
 def test_a_recording_asks_psutil_nothing() -> None:

@@ -52,6 +52,7 @@ def test_a_healthy_box_passes_and_its_figures_are_recorded(
     assert (ran.code, ran.err, found(ran)) == (0, "", {})
     document = json.loads(ran.out)
     assert document["level"] == "extended"
+    assert document["host_load"]["cpus"] > 0
     kinds = {each["id"] for each in document["findings"] if each["status"] == "pass"}
     assert {"measure.host-bandwidth", "measure.memory-integrity", "measure.p2p-integrity"} <= kinds
     assert not any(cuda.read_ledger(tmp_path / "ledger").values())
