@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import probes
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import Record, fields
 
 if TYPE_CHECKING:
@@ -83,6 +83,15 @@ class Snapshot(Record):
 def survey(source: Source, names: Iterable[str]) -> Snapshot:
     """Ask the source what the named probes want to know; a probe that fails is a gap and stops no other."""
     return Snapshot(**{name: _probed(source, name) for name in names})
+
+
+def log_facts(lines: Iterable[str]) -> KernelLog | Missing:
+    """Lines of a kernel log as a source gives them, ``<seconds since boot>;<message>``, as facts."""
+    from dgxcheck.source.protocol import Origin
+    from dgxcheck.source.recording.replay import RecordedSource
+
+    kept: dict[str, Json] = {str(number): line for number, line in enumerate(lines)}
+    return survey(RecordedSource({"kmsg": kept}, Origin("recording")), ("kernel_log",)).kernel_log
 
 
 def gaps(snapshot: Snapshot) -> tuple[Missing, ...]:

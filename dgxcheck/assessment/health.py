@@ -24,12 +24,12 @@ from dgxcheck.checks.registry import PROBES
 from dgxcheck.diagnosis.model import HEALTHY, Diagnosis
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import KernelLog
-from dgxcheck.facts.missing import BadInput, Json, Missing
+from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.score.box import score_of
 from dgxcheck.source.protocol import Origin, Source
-from dgxcheck.survey import Snapshot, survey
+from dgxcheck.survey import Snapshot, log_facts
 from dgxcheck.topology.build import NOTHING_STATED
 
 if TYPE_CHECKING:
@@ -212,12 +212,10 @@ def _saved_log(path: str) -> KernelLog | Missing:
     """A saved kernel log as facts."""
     from dgxcheck.source.kernel_log.kmsg import relevant_lines
     from dgxcheck.source.kernel_log.saved import load
-    from dgxcheck.source.recording.replay import RecordedSource
 
     if path == "-":
         raise BadInput("--kernel-log cannot read '-'; save the log to a file first")
     saved = load(path)
-    lines: dict[str, Json] = {str(number): line for number, line in enumerate(relevant_lines(saved))}
-    log = survey(RecordedSource({"kmsg": lines}, Origin("recording", path)), (KERNEL_LOG,)).kernel_log
+    log = log_facts(relevant_lines(saved))
     where = f"{path}, {saved.part}" if saved.part else path
     return log.of(where) if isinstance(log, Missing) else replace(log, where=where, cut=saved.cut or log.cut)

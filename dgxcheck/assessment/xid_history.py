@@ -12,10 +12,8 @@ from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.source import state_file
 from dgxcheck.source.kernel_log.kmsg import NO_BOOT, earlier, line, with_earlier
-from dgxcheck.source.protocol import Json, Origin
 from dgxcheck.source.recording.keys import DEVICE
-from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.survey import Snapshot, survey
+from dgxcheck.survey import Snapshot, log_facts
 from dgxcheck.xid.relations import FATAL, OFF_BUS
 
 _BOOT = re.compile(r"[\w-]{1,64}", re.ASCII)
@@ -25,8 +23,7 @@ _UUID = re.compile(r"GPU-[\w-]{1,64}", re.ASCII)
 def read(xids: Iterable[str], date: str) -> tuple[EarlierXid, ...]:
     """What a state file holds, less what is long ago or makes no sense."""
     lines = with_earlier((line(0.0, NO_BOOT),), state_file.recent(xids, date))
-    kmsg: dict[str, Json] = {str(number): text for number, text in enumerate(lines)}
-    log = survey(RecordedSource({"kmsg": kmsg}, Origin("recording")), ("kernel_log",)).kernel_log
+    log = log_facts(lines)
     return log.earlier if isinstance(log, KernelLog) else ()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from math import inf
 
 from dgxcheck.checks.engine.finding import Status
@@ -11,9 +11,7 @@ from dgxcheck.facts.kernel_log import HostEvent, KernelLog, Xid
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.saved import load
-from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.survey import survey
+from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import TEXT_CHARACTERS, Event, ReportedEvent
 from dgxcheck.watch.fold import Ledger
 from dgxcheck.xid.relations import OFF_BUS
@@ -27,22 +25,6 @@ _SURVIVED = ("health", "stalled")
 """Of adapters: the driver restarts what stopped."""
 Seen = Callable[[str, str], int]
 """How often an Xid of a GPU was counted before, by bus id and number."""
-
-
-class _Read(RecordedSource):
-    """A kernel log alone, as it was just read."""
-
-    def __init__(self, lines: tuple[str, ...]) -> None:
-        super().__init__({}, Origin("recording"))
-        self._read = lines
-
-    def kernel_log(self) -> tuple[str, ...]:
-        return self._read
-
-
-def log_facts(lines: Sequence[str]) -> KernelLog | Missing:
-    """Lines as a source gives them, ``<seconds since boot>;<message>``, as facts."""
-    return survey(_Read(tuple(lines)), ("kernel_log",)).kernel_log
 
 
 def log_events(log: KernelLog, seen: Seen, past: bool = True) -> list[Event]:

@@ -17,8 +17,9 @@ from dgxcheck.kernel_messages.forms import is_relevant
 from dgxcheck.limits import LOG_LINE_CHARACTERS
 from dgxcheck.source.kernel_log.kmsg import MARK, line
 from dgxcheck.source.kernel_log.rows import parsed
+from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import Event
-from dgxcheck.watch.log_events import Seen, log_events, log_facts
+from dgxcheck.watch.log_events import Seen, log_events
 
 RECORD_BYTES = 8192
 """PRINTKRB: a shorter read is refused by the kernel."""

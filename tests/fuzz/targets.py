@@ -46,9 +46,9 @@ from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.config_space import publishable
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.survey import survey
+from dgxcheck.survey import log_facts, survey
 from dgxcheck.watch import memory as watch_memory
-from dgxcheck.watch.log_events import log_events, log_facts
+from dgxcheck.watch.log_events import log_events
 from dgxcheck.watch.log_follower import Kmsg
 from dgxcheck.watch.memory import compared
 from probes.pci.config_space import acs, control, express

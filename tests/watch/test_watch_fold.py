@@ -9,9 +9,10 @@ from watched import XID_31, Ring, record
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import Event, EventKind, ReportedEvent
 from dgxcheck.watch.fold import MOST_CHANGES, MOST_EVENTS, MOST_KEYS, REPEAT_S, Ledger
-from dgxcheck.watch.log_events import log_events, log_facts
+from dgxcheck.watch.log_events import log_events
 from dgxcheck.watch.log_follower import Kmsg
 
 DATE = "2026-11-22T10:00:00Z"

@@ -9,8 +9,9 @@ from watched import XID_31, XID_79, Log, kmsg, record
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import Event
-from dgxcheck.watch.log_events import log_events, log_facts
+from dgxcheck.watch.log_events import log_events
 from dgxcheck.watch.log_follower import GATHER_S, LogFollower
 
 AER = "pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: 0000:06:00.0"
