@@ -8,7 +8,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from dgxcheck.cuda.compute import ComputeLoad
+from dgxcheck.cuda import compute
 from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.driver import NOT_READY
 from dgxcheck.cuda.figures import Fact, single
@@ -19,8 +19,8 @@ NvmlReader = Callable[[str], "dict[str, Any]"]
 """NVML's answers of this moment for a bus id: ``link_gen``, ``link_width``, ``sm_clock``, .."""
 SECONDS, BEFORE_LOOKING_S = 0.5, 0.01
 COPIED = 64 * MIB
-COPIES, MOST_COPIES = 16, 512
-"""Queued before each look: twice as many where they were through before it, as on faster links."""
+COPIES, MOST_COPIES, LAUNCHES = 16, 512, 4
+"""Queued before each look, beside ``LAUNCHES``: twice as many where they were through before it, as on faster links."""
 
 
 def under_load(gpu: CudaGpu, clock: Clock, step: Mapping[str, Any], look: NvmlReader) -> Fact:
@@ -31,7 +31,7 @@ def under_load(gpu: CudaGpu, clock: Clock, step: Mapping[str, Any], look: NvmlRe
     seconds = step.get("seconds", SECONDS)
     host, target = gpu.host(COPIED), gpu.memory(COPIED)
     stream = gpu.stream()
-    load = ComputeLoad(gpu, clock) if gpu.has_kernels else None
+    load = compute.work(gpu, clock)[0] if gpu.has_kernels else None
     samples: list[dict[str, Any]] = []
     late_samples: list[dict[str, Any]] = []
     copies, until = COPIES, time.monotonic() + seconds
@@ -40,7 +40,8 @@ def under_load(gpu: CudaGpu, clock: Clock, step: Mapping[str, Any], look: NvmlRe
         for _ in range(copies):
             gpu.driver.call("cuMemcpyHtoDAsync_v2", target, host.address, COPIED, stream)
         if load is not None:
-            load.queue()
+            for _ in range(LAUNCHES):
+                load.enqueue(load.stream)
         time.sleep(BEFORE_LOOKING_S)
         sample = look(step["gpus"][0])
         gpu.use()
@@ -49,7 +50,7 @@ def under_load(gpu: CudaGpu, clock: Clock, step: Mapping[str, Any], look: NvmlRe
         copies = copies if at_work else min(2 * copies, MOST_COPIES)
         gpu.wait(stream)
         if load is not None:
-            load.wait()
+            gpu.wait(load.stream)
         if at_work and time.monotonic() >= until:
             break
     used = samples or late_samples
