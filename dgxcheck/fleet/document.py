@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeGuard, TypeVar
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, TypeGuard, TypeVar
 
 from dgxcheck.checks.engine.wording import against
 from dgxcheck.facts.ids import NVLINK_MAX_LINKS
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.record import Record
 from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, GpuLinks, LikeMachines, NodeFault, Result
 from dgxcheck.source.state_file import is_date
 
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
 Word = TypeVar("Word", bound=str)
+Shared = TypeVar("Shared", bound=Hashable)
 _LARGEST = 1e18
 """A figure of any unit is less; floating point goes on to sum its square."""
 Figures = dict[str, float]
 """By key of the finding, in the unit of its check."""
 
 
-class _Cause(Record, kw_only=False):
-    id: str
-    step: str
-
-
-_NO_CAUSE = _Cause("", "")
+_Cause = tuple[str, str]
+"""Id and first step."""
 
 
 class NotAResult(ValueError):
@@ -37,18 +33,12 @@ class SharedStrings:
     """Sets and groups that many results have in common, each kept once."""
 
     def __init__(self) -> None:
-        self._sets: dict[frozenset[str], frozenset[str]] = {}
-        self._groups: dict[tuple[str, str, str], LikeMachines] = {}
+        self._first: dict[Hashable, Any] = {}
 
-    def group(self, words: tuple[str, str, str]) -> LikeMachines:
-        """Profile, GPUs and driver."""
-        if words not in self._groups:
-            self._groups[words] = LikeMachines(*words)
-        return self._groups[words]
-
-    def one(self, items: frozenset[str]) -> frozenset[str]:
-        """The equal set that was seen first."""
-        return self._sets.setdefault(items, items)
+    def one(self, found: Shared) -> Shared:
+        """The equal one that was seen first."""
+        first: Shared = self._first.setdefault(found, found)
+        return first
 
 
 def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
@@ -73,7 +63,7 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         level=_word(document, "level", LEVELS),
         verdict=verdict,
         score=float(total) if _is_figure(total) else None,
-        group=shared.group(_group(document, versions)),
+        group=shared.one(_group(document, versions)),
         versions=versions,
         nvlink_domains=tuple(each for each in _all(document.get("nvlink_domains")) if isinstance(each, str)),
         nvlinks=_nvlinks(document),
@@ -157,14 +147,14 @@ def _counts(finding: Mapping[str, Json]) -> bool:
 
 
 def _causes(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> Mapping[str, _Cause]:
-    """Id and first step, by key of the finding."""
+    """By key of the finding."""
     found = [cause for cause in _all(document.get("causes")) if isinstance(cause, dict)]
     if not whole:
-        by_id = {str(each.get("id")): _Cause(str(each.get("id")), _step(each)) for each in found}
+        by_id = {str(each.get("id")): (str(each.get("id")), _step(each)) for each in found}
         named = ((str(finding.get("key")), str(finding.get("cause"))) for finding in findings)
         return {key: by_id[cause] for key, cause in named if cause in by_id}
     return {
-        str(key): _Cause(str(each.get("id")), _step(each.get("action")))
+        str(key): (str(each.get("id")), _step(each.get("action")))
         for each in found
         for key in _all(each.get("explains"))
     }
@@ -177,7 +167,7 @@ def _step(action: Json) -> str:
 
 def _fault(finding: Mapping[str, Json], whole: bool, causes: Mapping[str, _Cause]) -> NodeFault:
     key = _text(finding, "key", "of a finding")
-    cause = causes.get(key, _NO_CAUSE)
+    cause, step = causes.get(key, ("", ""))
     figures = (finding.get(name) for name in ("measured", "expected"))
     measured, expected = (value if _is_figure(value) else None for value in figures)
     ends = [_named(each) for each in (finding.get("subject"), finding.get("peer")) if each]
@@ -190,8 +180,8 @@ def _fault(finding: Mapping[str, Json], whole: bool, causes: Mapping[str, _Cause
         subject=" - ".join(ends),
         action=str(finding.get("remedy" if whole else "action") or ""),
         figure=against(measured, expected, str(finding.get("unit") or "")),
-        cause=cause.id,
-        step=cause.step,
+        cause=cause,
+        step=step,
     )
 
 
@@ -203,11 +193,11 @@ def _named(subject: Json) -> str:
     return name if bdf in name else f"{name} {bdf}"
 
 
-def _group(document: Mapping[str, Json], versions: Mapping[str, Sequence[str]]) -> tuple[str, str, str]:
+def _group(document: Mapping[str, Json], versions: Mapping[str, Sequence[str]]) -> LikeMachines:
     profile = document.get("profile")
     name = profile.get("name") if isinstance(profile, dict) else profile
     models = (f"{count} x {model}" for model, count in sorted(_members(document.get("gpus")).items()))
-    return str(name or ""), ", ".join(models), ", ".join(versions.get("driver", ()))
+    return LikeMachines(str(name or ""), ", ".join(models), ", ".join(versions.get("driver", ())))
 
 
 def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
