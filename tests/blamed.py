@@ -10,7 +10,7 @@ from moving import Move
 
 
 class Blamed(NamedTuple):
-    """One component, and what of it is told by findings."""
+    """One component, and the findings about it."""
 
     kind: str
     whose: str
@@ -46,5 +46,5 @@ def due(fault: str, move: Move) -> Blamed:
 
 
 def places(fault: str, move: Move) -> set[str]:
-    """The devices that a moved fault is at, or is told by."""
+    """The devices that a moved fault is at, or that show it."""
     return {*map(move.text, at(move.box, overlay(fault)))}

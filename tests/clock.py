@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 SPARE = 10.0
-"""Seconds that a busy test machine may take on top of what is due; a wait without a bound lasts for ever."""
+"""Seconds that a busy test machine may take on top of what a command needs; a wait without a bound lasts for ever."""

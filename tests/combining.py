@@ -15,7 +15,7 @@ LATER_S = 10_000
 
 
 def combined(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any] | None:
-    """None where they are about the same facts, or where the log has the driver loaded anew twice."""
+    """None where they are about the same facts, or where the log has the driver loaded again twice."""
     if any(LOADING in line for line in log(b)):  # else it would make the other's lines those of an earlier time
         a, b = b, a
     if any(LOADING in line for line in log(b)) or {*told(a)} & {*told(b)}:

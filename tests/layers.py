@@ -18,7 +18,7 @@ DEAD = ("0", "63", "255", "Unknown", "Unknown speed")
 GENERATIONS = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, "32.0": 5}
 
 EMULATED = "0x1b36"
-"""QEMU's ports state what QEMU was told, not what the hardware has."""
+"""QEMU's ports state what its command line says, not what the hardware has."""
 
 
 class Layers:

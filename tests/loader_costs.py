@@ -47,7 +47,7 @@ LOADERS: dict[str, tuple[tuple[str, ...], str, int]] = {
 }
 """Commands, the name of the file that they read, and how much of it is read (unpacked)."""
 _GOES_ON_S = {"watch state": 3.0}
-"""Commands that end when they are told to: after so many seconds, by when their input was read."""
+"""Commands with an end of their own: after so many seconds, by when their input was read."""
 _PACKED = ("packed recording", "bug report", "archive", "fabric")
 _RESULT = (
     b'{"schema": "dgxcheck/result/1", "host": "a", "generated_at": "2026-11-22T10:00:00Z", "level": "quick",'

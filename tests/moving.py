@@ -98,7 +98,7 @@ class Move:
         }
 
     def _facts(self, given: Mapping[str, Json], drop: list[str]) -> dict[str, Json]:
-        """What is under ``facts`` and ``add``. Where NVML lists fewer GPUs, those that are left are counted anew."""
+        """What is under ``facts`` and ``add``. Where NVML lists fewer GPUs, the others are counted again."""
         listed = [given.get(f"{HANDLE} {index}", gpu) for index, gpu in enumerate(self.box.gpus)]
         gone = [gpu for gpu in self.box.gpus if gpu in drop or (COUNT in given and gpu not in listed)]
         if not gone:

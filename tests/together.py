@@ -13,7 +13,7 @@ Test = Callable[..., None]
 
 
 def holds_for_each(cases: Iterable[T], test: Callable[[T], None], named: Callable[[T], str] = str) -> None:
-    """All cases are tried, and all that fail are told."""
+    """All cases are tried, and all that fail are named."""
     failed: dict[str, str] = {}
     tried = 0
     for case in cases:

@@ -12,7 +12,7 @@ from dgxcheck.checks.siblings import kinds
 from dgxcheck.facts.record import Record
 
 Heard = Callable[[object, str, str], None]
-"""What is told of each access: the record, the field and the file of the code that reads it."""
+"""What is noted of each access: the record, the field and the file of the code that reads it."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A worker that does as it was told: the script is in ``WORKER_DOUBLE``, by the ``units`` of its plan."""
+"""A worker that follows a script, in ``WORKER_DOUBLE``, by the ``units`` of its plan."""
 
 from __future__ import annotations
 

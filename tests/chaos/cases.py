@@ -116,7 +116,7 @@ def _functions(groups: Iterable[str] = HEALTH) -> tuple[str, ...]:
 
 
 def _pairs(codes: Iterable[int]) -> Iterator[Case]:
-    """One GPU does not answer, and none does; what is at the end of an NVLink is also told by its bus id."""
+    """One GPU does not answer, and none does; the bus id also says what is at the end of an NVLink."""
     for function, code, at in product(PAIRS, codes, ("", 1)):
         yield Case("pair", f"{function} {code} {at}", f"error {code} {function} {at}",
                    must_not_pass=code in (15, 16) or (code != 13 and function != PAIRS[-1]))  # fmt: skip

@@ -1,4 +1,4 @@
-"""PCIe links while copies run, and what a box of which only figures are known is told."""
+"""PCIe links while copies run, and what is said of a box of which only figures are known."""
 
 from __future__ import annotations
 

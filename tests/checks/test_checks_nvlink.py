@@ -1,4 +1,4 @@
-"""NVLink and P2P: one fault is told once, by the check that can name it best."""
+"""NVLink and P2P: one fault is reported once, by the check that can name it best."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_links_that_a_text_shows_are_all_of_a_model_whose_number_is_known(
 
 
 def test_a_graph_of_like_pairs_needs_no_search() -> None:
-    """Sixteen GPUs without NVSwitches that could be told: no pair is as in the reference, and that is known at once."""
+    """Sixteen GPUs without NVSwitches that are known: no pair is as in the reference, and that is known at once."""
     sixteen = replace(V100, nvlink_graph="dgx-2")
     begun = time.monotonic()
     assert bad(box("dgx-1-v100", sixteen), "nvlink.graph") == {("nvlink.graph", None, "fail")}

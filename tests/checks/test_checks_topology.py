@@ -1,4 +1,4 @@
-"""Where GPUs and HCAs sit: what is in a wrong place, and who is to blame where it cannot be told."""
+"""Where GPUs and HCAs sit: what is in a wrong place, and who is to blame where that is not certain."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_path_that_is_not_known_never_passes(tmp_path: Path) -> None:
         ({ANCESTOR.format(GPU2, GPU3): 20}, "warn"),
         ({ANCESTOR.format(GPU2, GPU3): 0}, "pass"),  # PIX both
         ({ANCESTOR.format(GPU2, GPU3): 99}, "unknown"),
-        ({ANCESTOR.format(GPU2, GPU3): {"missing": "unsupported"}}, "unknown"),  # the others are told
+        ({ANCESTOR.format(GPU2, GPU3): {"missing": "unsupported"}}, "unknown"),  # the others answer
         ({NODE.format(GPU2): "-1\n"}, "pass"),  # no class to compare with
     ],
 )

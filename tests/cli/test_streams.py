@@ -77,7 +77,7 @@ def test_a_state_file_that_is_a_link_is_not_followed(served: object, standin: Pa
     box: Box = served("dgx-1-v100", 1)
     target, link = tmp_path / "target", tmp_path / "link"
     assert box.live(box.environment(standin), "health", "--state", str(target)).err == ""
-    before = target.read_text().replace('"boot_id": "', '"boot_id": "f')  # another boot: it would be written anew
+    before = target.read_text().replace('"boot_id": "', '"boot_id": "f')  # another boot: it would be written again
     target.write_text(before)
     link.symlink_to(target)
     done = box.live(box.environment(standin), "health", "-v", "--state", str(link))

@@ -1,4 +1,4 @@
-"""Whatever is wrong together: every bad finding is told once, every cause says what to do, and nothing harmful."""
+"""Whatever is wrong together: every bad finding is reported once, every cause says what to do, and nothing harmful."""
 
 from __future__ import annotations
 

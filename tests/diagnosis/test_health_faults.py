@@ -19,8 +19,8 @@ WITHOUT_FAULT = {
     "site.versions",  # of the configuration
     "host.inventory", "host.last-run",  # against the state file of a live machine
     "baseline.drift",  # of no box as it ships
-    "gdr.path", "gdr.port",  # told by network.hca-placement and network.port-state
-    "nvlink.switch-port",  # told by growth alone: test_checks_hcas.py
+    "gdr.path", "gdr.port",  # reported by network.hca-placement and network.port-state
+    "nvlink.switch-port",  # seen in growth alone: test_checks_hcas.py
 }  # fmt: skip
 UNASKED = {"measure.burn-in", "baseline.drift", "report.complete", "tools.reports", "nvlink.matrix"}
 """Say nothing where nobody asked."""

@@ -18,7 +18,7 @@ HEALTH = ("health", "-q", "--skip", "host.inventory", "--format", "json")
 
 
 def contained(box: Box, environment: Mapping[str, str], *argv: str) -> Ran:
-    """The installed command, told where the host's files are."""
+    """The installed command, with the place of the host's files."""
     command, *rest = argv
     words = (sys.executable, "-m", "dgxcheck", command, "--root", f"{box.tree}/", *rest)
     return finished(started(words, environment))

@@ -1,4 +1,4 @@
-"""``diff`` of a recording and this machine: the live facts are those of the recording, and a fault is told."""
+"""``diff`` of a recording and this machine: the live facts are those of the recording, and a fault is shown."""
 
 from __future__ import annotations
 

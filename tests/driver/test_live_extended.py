@@ -1,4 +1,4 @@
-"""``health --extended`` through the command, on a live box of both stand-ins: measured, told, kept."""
+"""``health --extended`` through the command, on a live box of both stand-ins: measured, reported, kept."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_any_one_call_crashes_for_one_gpu(served: Served, standin: Path) -> None
 
 
 def check_one_bad(box: Box, document: dict[str, Json], call: str, bad: int) -> None:
-    """All NVLinks are known, for the bad GPU's are told by their other ends, and every other GPU has its name."""
+    """All NVLinks are known, for the other ends name those of the bad GPU, and every other GPU has its name."""
     bdfs = gpu_bdfs(box.lines)
     assert by_bdf(document, "nvlinks") == by_bdf(box.recorded("topo", "--format", "json").json, "nvlinks")
     uuid = {device["bdf"]: device["uuid"] for device in members(document, "devices") if device["kind"] == "gpu"}

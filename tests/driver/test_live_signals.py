@@ -1,4 +1,4 @@
-"""A command that is told to stop ends its workers, says so in one line, and leaves with 3."""
+"""A command that gets a signal ends its workers, says so in one line, and leaves with 3."""
 
 from __future__ import annotations
 

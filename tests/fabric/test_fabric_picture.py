@@ -1,4 +1,4 @@
-"""Pictures and pages of a fabric: readable at 500 systems, what is wrong marked and told, nothing loaded."""
+"""Pictures and pages of a fabric: readable at 500 systems, what is wrong marked and named, nothing loaded."""
 
 from __future__ import annotations
 

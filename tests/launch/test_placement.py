@@ -1,4 +1,4 @@
-"""What launchers are told: cores, HCAs and links of each GPU, by the formats' own readers where there are any."""
+"""What launchers get: cores, HCAs and links of each GPU, by the formats' own readers where there are any."""
 
 from __future__ import annotations
 

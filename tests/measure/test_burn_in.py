@@ -1,4 +1,4 @@
-"""A burn-in on a served box with both stand-ins: it is told what was seen, whatever ends it."""
+"""A burn-in on a served box with both stand-ins: it reports what was seen, whatever ends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the probes ask is what the NVML worker was told to ask, and the other way round."""
+"""What the probes read is what the NVML worker asks, and the other way round."""
 
 from __future__ import annotations
 

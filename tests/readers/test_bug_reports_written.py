@@ -34,7 +34,7 @@ def judged(spec: str) -> Assessment:
 
 
 def bad(assessment: Assessment) -> set[tuple[str, str]]:
-    """What is not in order; what cannot be told of a GPU that fails is no alarm of its own."""
+    """What is not in order; what is not known of a GPU that fails is no alarm of its own."""
     failed = {finding.subject.bdf for finding in assessment.findings if finding.status.value == "fail"} - {None}
     return {
         (finding.id, finding.subject.bdf or "") for finding in assessment.findings

@@ -196,7 +196,7 @@ def test_a_value_of_several_lines_does_not_pass_for_another_entry() -> None:
 
 
 def test_a_line_of_another_clock_is_not_lost() -> None:
-    """Rows of other programs set no clock; a row whose time cannot be told has that of the one before it."""
+    """Rows of other programs set no clock; a row whose time is not known has that of the one before it."""
     both, dated = f"Nov 20 12:00:04 dgx kernel: [   70.000000] {FIRST}\n", f"Nov 20 12:00:09 dgx kernel: {XID}\n"
     alone = f"[   75.000000] {XID}\n"
     other = "Nov 20 12:00:01 dgx systemd[1]: Started x.\n"

@@ -32,7 +32,7 @@ def program(folder: Path, name: str, text: str) -> None:
 
 @pytest.fixture
 def slurm(tmp_path: Path) -> Path:
-    """Programs that note what scontrol is told."""
+    """Programs that note the arguments of scontrol."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "states").write_text("".join(f"{node}|{state}\n" for node, state in STATES.items()))
@@ -55,7 +55,7 @@ def result(host: str, verdict: str = "pass", age_h: float = 0, kind: str = "live
 
 
 def told(slurm: Path, results: dict[str, str], capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What scontrol is told after a sweep that left these files."""
+    """The arguments of scontrol after a sweep that left these files."""
     folder = slurm.parent / "results"
     folder.mkdir()
     for name, text in results.items():

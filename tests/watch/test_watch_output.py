@@ -88,7 +88,7 @@ def test_systemd_hears_of_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()))
         notifier = Notifier()
         notifier.alive()
-        notifier.alive()  # not due
+        notifier.alive()  # too early
         time.sleep(0.03)
         notifier.alive()
         notifier.say("STOPPING=1")
