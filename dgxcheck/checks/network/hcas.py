@@ -195,6 +195,7 @@ def _models(box: Box) -> Judged:
 
     A GPU with more adapters than the others has one for another use, as a BlueField beside a ConnectX.
     """
+    kinds = {device.name: str(device.hca_type) for device in need(box.snapshot.infiniband)}
     near = {gpu: _near(box, gpu) for gpu in box.topology.gpus}
     sets = {gpu: frozenset(Counter(map(_model, found)).items()) for gpu, found in near.items() if found}
     usual = next(iter(multimode(sets.values())), frozenset())
@@ -205,7 +206,6 @@ def _models(box: Box) -> Judged:
     wanted = dict(usual)
     alike = [gpu for gpu, models in sets.items() if sum(dict(models).values()) == sum(wanted.values())]
     odd = {nic: gpu for gpu in alike for nic in near[gpu] if dict(sets[gpu])[_model(nic)] > wanted.get(_model(nic), 0)}
-    kinds = {device.name: str(device.hca_type) for device in rows(box.snapshot.infiniband)}
     usually = first_of(sorted({kinds[nic.name] for gpu in alike for nic in near[gpu] if _model(nic) in wanted}))
     for nic in odd:
         evidence = Evidence(f"{INFINIBAND}/{nic.name}/hca_type", kinds[nic.name])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, of_gaps, skip
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
@@ -50,8 +50,7 @@ def _judge(box: Box) -> Judged:
     present = {function.bdf for function in nvswitches(box)}
     for row in rows(box.snapshot.config_space):
         if isinstance(row.control, Missing) and row.control.gap is Gap.LOST and row.bdf in present:
-            evidence = (Evidence(row.control.where, row.control.detail),)
-            message = "fell off the bus: its config space reads all ones"
+            message, evidence = "fell off the bus: its config space reads all ones", of_gaps([row.control])
             judgement = Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.NVSWITCH_MISSING)
             yield Subject(kind="pci", name=row.bdf, bdf=row.bdf), judgement
 
