@@ -88,6 +88,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     xids, sxids = _with_causes(_with_more(_of_last_named(all_xids), left_out)), _of_last_named(all_sxids)
     are_all = len(all_xids) + len(all_sxids) <= len(xids) + len(sxids)
     unnumbered = _unnumbered(xids, of_driver, begins)
+    gpu.xid.cache_clear()  # who watches for months keeps none of them
     return KernelLog(
         where=where,
         begins=first if mark == _MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from dgxcheck.assessment.last_run import Present, counts, last_run
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.checks.by_nature.last_run import CHECKS as LAST_RUN
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.pcie.aer import CHECKS as AER
 from dgxcheck.checks.placement.missing import CHECKS as MISSING
@@ -28,6 +30,9 @@ from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.watch import memory
+from dgxcheck.watch.event import Event
+from dgxcheck.watch.fold import Ledger
+from dgxcheck.watch.log_follower import LogFollower
 
 ODD: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=30)
@@ -131,3 +136,45 @@ def test_a_damaged_entry_of_the_watch_is_counted(tmp_path: Path) -> None:
     found = memory.load(str(file))
     assert found is not None
     assert (found.damaged, found.readings) == (3, {"width": 16})
+
+
+@pytest.mark.parametrize("name", sorted({*WATCH} - {"schema"}))
+@pytest.mark.parametrize("value", [None, 5, "x", [], {}, True])
+def test_a_damaged_member_of_the_watch_costs_no_other(name: str, value: Json, tmp_path: Path) -> None:
+    file = tmp_path / "watch.json"
+    document = {**WATCH, "readings": {"width": 16}, "lost": 7, "boot_id": "b", "sequence": 9, "verdict": "pass"}
+    without = {key: each for key, each in document.items() if key != name}
+    for damaged_one in (without, without | {name: value}):
+        file.write_text(json.dumps(damaged_one))
+        found, whole = memory.load(str(file)), memory.load(str(_written(tmp_path / "whole.json", document)))
+        assert found is not None
+        assert whole is not None
+        for other in sorted({"readings", "lost", "boot_id", "sequence"} - {name}):
+            assert getattr(found, other) == getattr(whole, other)
+        if name != "tallies":
+            assert found.ledger.tallies.keys() == whole.ledger.tallies.keys()
+
+
+def _written(path: Path, document: object) -> Path:
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize("began", [1e12, float("inf")])
+def test_a_period_that_begins_in_the_future_silences_nothing(began: float) -> None:
+    ledger = Ledger()
+    event = Event(kind="xid", status=Status.FAIL, bdf="0000:06:00.0", code="79", text="x")
+    assert len([*ledger.take([event], 100.0, "")]) == 1
+    ledger.tallies[event.key].began = began
+    assert len([*ledger.take([event], 200.0, "")]) == 1
+    assert [*ledger.take([event], 210.0, "")] == []
+
+
+def test_a_place_in_the_log_that_is_still_to_come_hides_no_record(tmp_path: Path) -> None:
+    log = tmp_path / "kmsg"
+    log.write_text("4,8,70000000,-;NVRM: Xid (PCI:0000:06:00): 79, pid=1, GPU has fallen off the bus.\n")
+    for sequence, told in ((-1, True), (7, True), (8, False), (10**12, True)):
+        follower = LogFollower(os.open(log, os.O_RDONLY), sequence, lambda bdf, number: 0)
+        assert ["xid" in {event.kind for event in [*follower.events()]}] == [told], sequence
+        assert follower.sequence == 8
+        follower.close()

@@ -147,14 +147,17 @@ READERS: tuple[Reader, ...] = tuple(SIGNS)
 def outputs(layout: Layout, time: CpuTime | None = None) -> Iterator[tuple[str, Imported]]:
     """Host and output of everything recognised; the lines of each host are read separately."""
     time = time or CpuTime()
+    found: dict[str, tuple[Imported, ...]] = {}
     for owner, (numbers, lines) in by_host(layout).items():
-        text = "\n".join(lines).lower()
+        whole = "\n".join(lines)
+        if whole not in found:  # of many hosts most print the same
+            text = whole.lower()
+            found[whole] = tuple(
+                output for reader, signs in time.within(SIGNS.items()) if any(sign in text for sign in signs)
+                for output in time.of(partial(reader, (*lines,)))
+            )  # fmt: skip
         known: dict[frozenset[int], frozenset[int]] = {}
-        for reader, signs in time.within(SIGNS.items()):
-            if any(sign in text for sign in signs):
-                yield from (
-                    (owner, renumbered(output, numbers, known)) for output in time.of(partial(reader, (*lines,)))
-                )
+        yield from ((owner, renumbered(output, numbers, known)) for output in found[whole])
 
 
 _MOST_EMPTY = 2

@@ -44,6 +44,10 @@ class Tally:
         self.reported = 0
         """Reports in that period."""
 
+    def is_over(self, now: float) -> bool:
+        """Is the period? One that a damaged state has begin in the future is."""
+        return not 0 <= now - self.began < REPEAT_S
+
 
 class Ledger:
     """All that was counted, and the last events that were reported."""
@@ -66,17 +70,17 @@ class Ledger:
                 continue
             tally.waiting += event.count
             often = MOST_CHANGES if event.kind in CHANGES else 1
-            if worse or tally.reported < often or now - tally.began >= REPEAT_S:
+            if worse or tally.reported < often or tally.is_over(now):
                 yield self._tell(tally, now, date)
 
     def repeated(self, now: float, date: str) -> Iterator[ReportedEvent]:
         """What occurred again since it was last reported, ``REPEAT_S`` ago."""
         for tally in self.tallies.values():
-            if tally.waiting and now - tally.began >= REPEAT_S:
+            if tally.waiting and tally.is_over(now):
                 yield self._tell(tally, now, date)
 
     def _tell(self, tally: Tally, now: float, date: str) -> ReportedEvent:
-        if now - tally.began >= REPEAT_S:
+        if tally.is_over(now):
             tally.began, tally.reported = now, 0
         tally.reported += 1
         reported = ReportedEvent(replace(tally.event, count=tally.waiting), date, tally.count)

@@ -49,6 +49,8 @@ class Kmsg:
         """``read`` gives one record; BlockingIOError where there is none, EPIPE where records were overwritten."""
         self._read = read
         self.sequence = sequence
+        self.newest = -1
+        """Of the last record that was read."""
 
     def records(self, most: int = MOST_RECORDS) -> Records:
         """The records that are there now. OSError where the log cannot be read any more."""
@@ -68,7 +70,7 @@ class Kmsg:
             text = raw.decode("utf-8", "replace")
             if (head := _HEAD.match(text)) is None:
                 continue
-            number = int(head[1])
+            self.newest = number = int(head[1])
             if number <= self.sequence:
                 continue
             lost += number - self.sequence - 1 if self.sequence >= 0 else 0
@@ -124,6 +126,9 @@ class LogFollower:
             if found.lines and not self._lines:
                 self._since = time.monotonic()
             self._lines += found.lines
+            if not (more or self.caught_up) and 0 <= self._kmsg.newest < self._kmsg.sequence:
+                os.lseek(self.fd, 0, os.SEEK_SET)  # the place that a damaged state remembers is still to come
+                self._kmsg.sequence, self.first_of_boot, more = -1, True, True
         if lost:
             yield lost_records(lost)
         if self._lines and (more or not self.caught_up or time.monotonic() >= self._since + GATHER_S):

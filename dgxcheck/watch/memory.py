@@ -145,16 +145,22 @@ def _memory(document: Any) -> Memory:
     if document["schema"] != SCHEMA:
         raise ValueError(document["schema"])
     memory = Memory()
-    memory.boot_id, memory.sequence = _text(document["boot_id"]), max(int(document["sequence"]), -1)
-    memory.lost = _count(document["lost"])
-    tallies, readings, findings = document["tallies"], document["readings"].items(), document["findings"].items()
-    counted = _good(memory, [*tallies][: MOST_KEYS + len(_KINDS)], lambda row: _tally(*row))
+
+    def member(name: str, made: Callable[[Any], _T], instead: _T) -> _T:
+        return next(_good(memory, [document.get(name)], made), instead)
+
+    memory.boot_id, memory.sequence = member("boot_id", _text, ""), member("sequence", _sequence, -1)
+    memory.lost = member("lost", _count, 0)
+    none: list[Any] = []
+    tallies, events = member("tallies", _list, none), member("events", _list, none)
+    readings, findings = member("readings", _items, none), member("findings", _items, none)
+    counted = _good(memory, tallies[: MOST_KEYS + len(_KINDS)], lambda row: _tally(*row))
     memory.ledger.tallies = {tally.event.key: tally for tally in counted}
-    memory.ledger.recent.extend(_good(memory, document["events"], _recent))
-    memory.readings = dict(_good(memory, [*readings][:MOST], lambda item: (_text(item[0]), int(item[1]))))
-    found = dict(_good(memory, [*findings][:MOST_FINDINGS], lambda item: (_text(item[0]), _finding(*item[1]))))
-    verdict = document["verdict"]
-    memory.judged = LastJudgement(verdict=verdict and Status(verdict).value, findings=found)
+    memory.ledger.recent.extend(_good(memory, events, _recent))
+    memory.readings = dict(_good(memory, readings[:MOST], lambda item: (_text(item[0]), _reading(item[1]))))
+    found = dict(_good(memory, findings[:MOST_FINDINGS], lambda item: (_text(item[0]), _finding(*item[1]))))
+    verdict = member("verdict", lambda word: word and Status(word).value, "")
+    memory.judged = LastJudgement(verdict=verdict, findings=found)
     return memory
 
 
@@ -211,6 +217,26 @@ def _date(value: Any) -> str:
     if _text(value) and not state_file.is_date(value):
         raise ValueError(value)
     return _text(value)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(value)
+    return value
+
+
+def _items(value: Any) -> list[Any]:
+    return [*value.items()]
+
+
+def _reading(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(value)
+    return value
+
+
+def _sequence(value: Any) -> int:
+    return -1 if value == -1 else _count(value)
 
 
 def _count(value: Any) -> int:

@@ -146,10 +146,7 @@ def test_another_boot_begins_anew_but_keeps_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"schema": "dgxcheck/recording/1"}', "[" * 9999, '{"schema": "dgxcheck/watch-state/1"}',
-     json.dumps({"schema": "dgxcheck/watch-state/1", "boot_id": "", "sequence": 1, "lost": -1, "tallies": [],
-                 "events": [], "readings": {}, "verdict": "", "findings": {}})],
-    ids=range(7),
+    ["", "[]", "{}", '{"schema": "dgxcheck/recording/1"}', "[" * 9999], ids=range(5),
 )  # fmt: skip
 def test_a_state_file_that_is_something_else_is_said_and_replaced(text: str, tmp_path: Path) -> None:
     path = tmp_path / "watch.json"
