@@ -115,6 +115,11 @@ class Bench:
             named = self._path(case).partition("/devices/")[2] or self._path(case)
             environment |= {"LD_PRELOAD": str(self._libraries.preload), "OPEN_ERRORS": named,
                             "OPEN_ERRNO": str(case.errno)}  # fmt: skip
+        if case.row == "listing":
+            part, most = case.what.rsplit(" ", 1)
+            environment |= {"LD_PRELOAD": str(self._libraries.preload), "LISTING_ERRORS": part, "LISTING_READS": most}
+        if case.row == "torn":
+            environment |= {"LD_PRELOAD": str(self._libraries.preload), "READ_ERRORS": self._path(case)}
         if case.row == "habit":
             environment["NVML_STANDIN_HABIT"] = case.what
         if case.row == "again":
@@ -266,5 +271,7 @@ def _fill(path: Path, content: str) -> None:
         os.mkfifo(path)
     elif content == "dangling link":
         path.symlink_to("nowhere")
+    elif content == "loop":
+        path.symlink_to(path.name)
     elif content != "absent":
         path.write_bytes({"empty": b"", "binary": bytes(range(256)) * 8, "10 MB": b"0123456789\n" * 10**6}[content])

@@ -39,7 +39,7 @@ FILES = (
     "{gpu}/aer_dev_correctable", "{hca}/node_guid", "{hca}/ports/1/rate", "{hca}/ports/1/state",
     "{hca}/ports/1/counters/symbol_error",
 )  # fmt: skip
-CONTENTS = ("absent", "empty", "binary", "10 MB", "directory", "fifo", "dangling link")
+CONTENTS = ("absent", "empty", "binary", "10 MB", "directory", "fifo", "dangling link", "loop")
 ERRNOS = (errno.EACCES, errno.EIO, errno.EINVAL, errno.ENODEV, errno.ENOMEM, errno.EMFILE)
 LIBRARIES = ("none", "junk", "empty", "directory", "fifo", "of another machine", "old")
 SYSTEMS = (
@@ -59,6 +59,8 @@ HABITS = (
 """Of a library, in the words of ``standin/habits.h``: what it does to the process that has loaded it."""
 FALSE_HABITS = ("has one GPU", "ends no text", "writes nothing")
 """It says that it succeeded, and did not."""
+LISTED = ("/bus/pci/devices", "/class/infiniband", "/sys/", "/ports/1")
+"""Of folders so named a listing ends with an error after so many entries."""
 CLOCK_STEPS = tuple((step, after) for step in (-86400, 86400, -(10**9)) for after in (0, 1, 3))
 """Seconds by which the clock is set, and after how many looks at it."""
 FUTURE = (
@@ -104,6 +106,8 @@ def every(full: bool = False) -> Iterator[Case]:
         yield from (Case("errno", f"{path} {errno.errorcode[n]}", path=path, errno=n) for n in ERRNOS)
     yield from (Case("habit", name, seconds=6) for name in HABITS)
     yield from (Case("habit", name, must_not_pass=True) for name in FALSE_HABITS)
+    yield from (Case("listing", f"{part} {most}") for part in LISTED for most in (0, 1, 7, 40))
+    yield from (Case("torn", path, path=path) for path in FILES)
     yield from (Case("list", name) for name in ("not in sysfs", "not in NVML", "count too high", "none"))
     yield from (Case("system", name) for name in SYSTEMS)
     yield from (Case("clock", f"{step:+} s after {after}") for step, after in CLOCK_STEPS)

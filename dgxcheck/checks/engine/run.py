@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, judgements
@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subj
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import NeededFact
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
 
@@ -92,16 +93,22 @@ def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> 
         judgement=judgement,
         source=check.source,
         remedy=remedy,
-        blames=_distinct(check.blames(box, subject, judgement)) if bad else (),
+        blames=_named(check.blames, box, subject, judgement) if bad else (),
         shared=check.shared(box, subject, judgement) if bad else None,
-        crossed=_distinct(check.crossed(box, subject, judgement)) if crosses and check.crossed is not None else (),
+        crossed=_named(check.crossed, box, subject, judgement) if crosses and check.crossed is not None else (),
         traffic=check.traffic,
         witness=check.witness,
     )
 
 
-def _distinct(components: Iterable[Component]) -> tuple[Component, ...]:
-    return tuple(dict.fromkeys(components))
+def _named(
+    rule: Callable[[Box, Subject, Judgement], Iterable[Component]], box: Box, subject: Subject, judgement: Judgement
+) -> tuple[Component, ...]:
+    """Each once; none where the rule needs a fact that is missing."""
+    try:
+        return tuple(dict.fromkeys(rule(box, subject, judgement)))
+    except NeededFact:
+        return ()
 
 
 def _at_site(finding: Finding, settings: Settings) -> Finding:
