@@ -103,7 +103,7 @@ def _last_run(box: Box) -> Judged:
     by_name: dict[str, list[tuple[Subject, _Change]]] = {}
     for keys, record, leaf in _kept_leaves(box.snapshot):
         was = before.values.get(_owner(keys, record), {}).get(leaf[0])
-        if was is not None and not _same(box, leaf, was):
+        if was is not None and _is_comparable(_value(leaf), was) and not _same(box, leaf, was):
             by_name.setdefault(leaf[0], []).append((subject_of(box, keys, record), (record, leaf, was)))
     for those in by_name.values():
         for subject, change in those[:1] if len(those) > _MANY else those:
@@ -118,6 +118,12 @@ def _last_run(box: Box) -> Judged:
         yield replace(HOST, part="devices"), Judgement(Status.WARN, message, evidence=evidence, fault=Fault.DRIFT)
     if not changes and not gone:
         yield HOST, Judgement(Status.PASS, f"identities, inventory, versions and settings are those of {before.date}")
+
+
+def _is_comparable(now: Json, was: Json) -> bool:
+    """Is it a value of the same type? Any other is damage, and no change of the machine."""
+    numbers = [isinstance(each, int | float) and not isinstance(each, bool) for each in (now, was)]
+    return all(numbers) or type(now) is type(was)
 
 
 def _same(box: Box, leaf: Leaf, was: Json) -> bool:
