@@ -220,6 +220,7 @@ IMEX Log initializing at: 3/18/2025 17:01:02.100
 [Mar 18 2025 17:01:02] [INFO] [tid 77] IMEX version 570.124.06 is running with the following configuration options:
 [Mar 18 2025 17:01:02] [ERROR] [tid 77] node 3 is away
 """
+LEGEND = "Connectivity Table Legend:\nN - Never Connected\nD - Disconnected - It was lost\n!V! - Version mismatch\n"
 IMEX_UNIT = """\
 Mar 18 17:01:02 node1 nvidia-imex[4711]: Failed: nothing in the list
 Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-code'.
@@ -230,7 +231,7 @@ Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-
     ("text", "fault"),
     [
         (CONTROL.format(state="UNAVAILABLE", sign="N", domain="DEGRADED"), "imex-nodes"),
-        (CONTROL.format(state="READY", sign="C", domain="UP"), ""),
+        (LEGEND + CONTROL.format(state="READY", sign="C", domain="UP"), ""),
         (CONTROL.format(state="READY", sign="!V!", domain="DEGRADED"), "imex-nodes"),
         ("Domain State: DOWN", "imex-nodes"), (IMEX_LOG, "imex-nodes"), (IMEX_UNIT, "imex-down"),
     ],
@@ -238,7 +239,7 @@ Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-
 def test_imex_is_no_fabric_manager(text: str, fault: str) -> None:
     lines = tuple(text.splitlines())
     found = one(services.read_imex, text)
-    assert unread([found], IMEX_LOG if text is IMEX_LOG else "") == []
+    assert unread([found], text.replace("Nodes:", "")) == []
     (fact,) = found.facts.values()
     assert isinstance(fact, dict)
     assert (fact["fault"], fact["outcome"]) == (fault, "warn" if fault else "pass")

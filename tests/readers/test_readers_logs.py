@@ -10,6 +10,7 @@ from readers_text import one, unread
 from dgxcheck.facts.faults import EVERY_FAULT
 from dgxcheck.readers.dcgm import health
 from dgxcheck.readers.host import cuda, services
+from dgxcheck.readers.layout.undo import undone
 from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.network import fabric
 
@@ -68,6 +69,12 @@ def results(found: Imported) -> list[tuple[str, str, str]]:
 )  # fmt: skip
 def test_an_error_of_the_host_or_of_the_program(line: str, outcome: str, fault: str) -> None:
     assert results(one(cuda.read_cuda_errors, line)) == [("host", outcome, fault)]
+
+
+def test_the_log_of_vllm() -> None:
+    begin = "(EngineCore_0 pid=812) ERROR 10-02 08:11:22 [core.py:700] "
+    lines = undone((f"{begin}Traceback (most recent call last):", f"{begin}CUDA error: unknown error")).lines
+    assert lines == ("Traceback (most recent call last):", "CUDA error: unknown error")
 
 
 @pytest.mark.parametrize(("named", "subject"), [("", "unnamed"), (" on cuda:3", "GPU3"), (" (GPU 5)", "GPU5")])

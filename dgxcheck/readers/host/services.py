@@ -37,10 +37,10 @@ _JOURNAL = LazyPattern(
     "nv-fabricmanager",
 )
 _HELPER = LazyPattern(
-    r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d )?(?:nvidia-fabricmanager-wrapper|nvlsm):(?: (?P<text>.{0,1000}))?",
-    "nvidia-fabricmanager-wra",
-    "nvlsm:",
-)
+    r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d )?(?:nvidia-fabricmanager-wrapper|nvlsm):(?: (?P<text>.{0,1000}))?"
+    r"|Fabric Manager Log initializing at: .{1,60}",
+    "Fabric Manager Log", "nvidia-fabricmanager-wra", "nvlsm:",
+)  # fmt: skip
 """What starts the service in containers, and the subnet manager of NVLink 5."""
 _UNIT = LazyPattern(
     r"(?P<job>Job for nvidia-fabricmanager\.service failed) .{1,200}"
@@ -159,13 +159,14 @@ _OF_IMEX = LazyPattern(
     "-imex",
     "IMEX service",
 )
-_OF_ITS_START = LazyPattern(r"IMEX Log init|INFO: using stderr for IMEX|WARNING: failed to \w{1,8} IMEX log file")
+_OF_ITS_START = LazyPattern(r"IMEX Log init|INFO: using stderr for IMEX|WARNING: failed to \w{1,8} IMEX log file"
+                            r"|Connectivity Table Legend:|[INRDAC] - [A-Z].{4,12} - |N - Never|![VM]! - |Nodes From")
 _NODE = LazyPattern(
     r"Node #\d{1,5} {1,8}[*-] (?P<node>\S{1,80}) [ *-]{1,60}(?P<state>[A-Z_]{3,30})(?: {0,40}- Version: .{1,60})?",
     "Node #",
 )
 _DOMAIN = LazyPattern(r"Domain State: (?P<state>[A-Z_]{2,20})", "Domain State: ")
-_ROW = LazyPattern(r"\d{1,5} {2,12}(?:(?:[INRDAC]|![VM]!|\d{1,5}|\.{3}) {0,8}){1,600}")
+_ROW = LazyPattern(r"\d{1,5} {2,12}(?:(?:[INRDAC]|![VM]!|\d{1,5}|\.{3}) {0,8}){1,600}|[\d/]{8,10} [\d:.]{8,12}")
 _MISMATCH = {"!V!": "versions", "!M!": "lists"}
 _APART = Fault.IMEX_NODES
 
@@ -183,7 +184,7 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             said = match["text"] or match["unit"] or match["verb"]
             if _ERROR.search(said) or _STOPPED.search(said):
                 (errors if match["text"] else ended).append(said)
-        elif own and _OF_ITS_START.match(text):
+        elif _OF_ITS_START.match(text):
             pass
         elif own and (match := _LINE.fullmatch(text)):
             errors += [match["text"]] if match["level"] in ("ERROR", "CRITICAL", "FATAL") else []
