@@ -80,7 +80,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     system.read_numactl: ("cpus:",),
     system.read_lscpu: ("numa node", "on-line cpu"),
     services.read_fabric_manager: ("[tid ", "fabricmanager", "fabric manager", "nvlsm:"),
-    services.read_imex: ("imex", "[tid ", "domain state: ", "node #"),
+    services.read_imex: ("imex", "connectivity table", "[tid ", "domain state: ", "node #"),
     hwloc_xml.read: ("pci_busid", "numanode"),
     health_checks.read_healthmon: ("loading config:", "global tests", "system results:", " #"),
     health_checks.read_config: tuple(health_checks.REPLACED_BY),

@@ -159,14 +159,14 @@ _OF_IMEX = LazyPattern(
     "-imex",
     "IMEX service",
 )
-_OF_ITS_START = LazyPattern(r"IMEX Log init|INFO: using stderr for IMEX|WARNING: failed to \w{1,8} IMEX log file"
-                            r"|Connectivity Table Legend:|[INRDAC] - [A-Z].{4,12} - |N - Never|![VM]! - |Nodes From")
+_OF_ITS_START = LazyPattern(r"IMEX Log init|INFO: using stderr for IMEX|WARNING: failed to \w{1,8} IMEX|Connectivity T")
 _NODE = LazyPattern(
     r"Node #\d{1,5} {1,8}[*-] (?P<node>\S{1,80}) [ *-]{1,60}(?P<state>[A-Z_]{3,30})(?: {0,40}- Version: .{1,60})?",
     "Node #",
 )
 _DOMAIN = LazyPattern(r"Domain State: (?P<state>[A-Z_]{2,20})", "Domain State: ")
 _ROW = LazyPattern(r"\d{1,5} {2,12}(?:(?:[INRDAC]|![VM]!|\d{1,5}|\.{3}) {0,8}){1,600}|[\d/]{8,10} [\d:.]{8,12}")
+_LEGEND = LazyPattern(r"(?:[INRDAC]|![VM]!) - [A-Z].{4,120}|Nodes From.{1,4000}")
 _MISMATCH = {"!V!": "versions", "!M!": "lists"}
 _APART = Fault.IMEX_NODES
 
@@ -184,7 +184,7 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             said = match["text"] or match["unit"] or match["verb"]
             if _ERROR.search(said) or _STOPPED.search(said):
                 (errors if match["text"] else ended).append(said)
-        elif _OF_ITS_START.match(text):
+        elif _OF_ITS_START.match(text) or (part.lines and _LEGEND.fullmatch(text)):
             pass
         elif own and (match := _LINE.fullmatch(text)):
             errors += [match["text"]] if match["level"] in ("ERROR", "CRITICAL", "FATAL") else []
