@@ -29,7 +29,8 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("dgx-1-v100-root-complex", "dgx-1-v100-supply-failed", "dgx-1-v100-two-hot", "dgx-a100-nvlink-unsupported",
          "dgx-a100-nvswitches-down", "pcie-x4-root-complex-slow", "pcie-x8-sockets-slow", "k80-x8-board-hot",
-         "dgx-1-v100-brakes-scattered", "dgx-h200-power-brake",
+         "dgx-1-v100-brakes-scattered", "dgx-h200-power-brake", "dgx-b200-error-rate-everywhere", "dgx-h100-hcas-gen4",
+         "gb200-nvl72-switch-links-down", "gb300-nvl72-imex-recovery",
          "dgx-1-v100-no-gpu-starts", "dgx-2-open-modules", "dgx-2-trunks-slow",
          "dgx-a100-gsp-everywhere", "dgx-a100-ports-down", "dgx-a100-iommu-refuses-gpu", "dgx-a100-no-mlx5-ib",
          "dgx-b200-no-mlx5-ib", "l40s-x8-nova", "dgx-b200-slot-contained",

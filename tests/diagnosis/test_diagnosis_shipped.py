@@ -406,6 +406,14 @@ CAUSES = {
     "gb200-nvl72-memory-node": ("gpu/0018:01:00.0/memory node", "inspect"),
     "gb300-nvl72-dma-missing": ("hca/0000:03:00.0/DMA function", "inspect"),
     "l40s-x8-uplink-gen3": ("link/0000:b8:00.0", "power-cycle"),
+    "gb200-nvl72-switch-links-down": ("host/host/NVSwitches", "inspect"),
+    "dgx-b200-error-rate-everywhere": ("host/host/NVSwitches", "reset-gpu"),
+    "gb300-nvl72-imex-recovery": ("host/host/IMEX", "restart-service"),
+    "l40s-x8-unpowered": ("gpu/0000:bb:00.0", "inspect"),
+    "dgx-b200-pcie-timeout": ("link/0000:43:00.0", "inspect"),
+    "dgx-h100-hcas-gen4": ("host/host/PCIe setting", "power-cycle"),
+    "dgx-h100-no-numa": ("host/host/NUMA setting", "change-setting"),
+    "dgx-b300-switch-dead": ("switch/0000:55:00.0", "power-cycle"),
 }  # fmt: skip
 """By kind, bus id and part; a fault that is not here has no finding that counts."""
 OF_TWO = {
