@@ -170,7 +170,7 @@ OF_THE_BOARD = (
     GpuQuantity("gpu", "gpu.max-graphics-clock", "max_graphics_clock", "MHz", fact("clocks", "max", "graphics")),
     GpuQuantity("gpu", "gpu.max-memory-clock", "max_memory_clock", "MHz", fact("clocks", "max", "memory")),
     GpuQuantity("gpu", "gpu.power-limit", "power_limit", "W",
-                fact("power", "enforced_limit_mw", as_number=lambda mw: mw / 1000)),
+                fact("power", "enforced_limit_mw", as_number=lambda mw: round(mw / 1000))),
     GpuQuantity("gpu", "gpu.not-slowed", "max_graphics_clock", "",
                 fact("clocks", "reasons", "mask", as_number=lambda mask: int(not slowdown(mask))), yes_or_no=True),
     GpuQuantity("memory", "memory.size", "memory", "MiB", fact("memory", "total", as_number=_mib), short=short),
