@@ -28,7 +28,7 @@ Severity = Literal["fail", "repeated", "text", "warn", "application", "informati
 Response = Literal[
     "off-bus", "power", "recovery", "fabric-reboot", "field-diagnostic", "memory", "fabric-reset", "nvlink", "reset",
     "nvlink-peer", "nvlink-signal", "nvlink-off", "vm", "pcie", "cooling", "mechanical", "contained", "repair",
-    "update", "watch", "report", "follow", "program", "none",
+    "update", "nvlink-rate", "watch", "report", "follow", "program", "none",
 ]  # fmt: skip
 """What to do first, the most drastic before the others."""
 Part = Literal["", "memory", "NVLink", "PCIe link", "power supply", "InfoROM"]
@@ -88,6 +88,8 @@ REMEDIES: Mapping[Response, str] = {
     "contained": "restart the program that was stopped; reset the GPU at the next drain",
     "repair": "GPU memory is marked for repair: reset the GPU at the next drain, which repairs it",
     "update": "update the driver, and the vGPU software of host and guest, to versions that belong together",
+    "nvlink-rate": "read the error rates of this NVLink (nvidia-smi nvlink -e), no reset is asked for; if the Xid comes"
+    " back or they are high, check connectors and cables of the link (in a rack its cartridge), at both ends",
     "watch": "no action now; reset the GPU at the next drain if ecc.* asks for it; call the vendor if it comes back",
     "report": "if it comes back, call the vendor with the file of nvidia-bug-report.sh",
     "follow": "look for the Xid or the killed program before it: this one only reports that a channel was removed;"
@@ -265,6 +267,8 @@ def _each() -> Iterator[_Rule]:
     for number, units, first, second, status, _, action, investigation in table_rows("nvlink5.tsv"):
         harmless = action == investigation == "IGNORE"
         response = "none" if harmless else _BY_INVESTIGATION.get(investigation, _BY_ACTION[action])
+        if action == "IGNORE" and response == "nvlink-signal":
+            response = "nvlink-rate"
         yield _Rule(
             int(number), tuple(units.split("/")), (first, second), int(status, 16), action == "IGNORE", response
         )

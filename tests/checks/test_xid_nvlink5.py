@@ -46,7 +46,7 @@ def test_the_status_of_a_link_event(status: int, fault: FaultKind, severity: Sta
         (145, "RLW_REMAP Fatal XC1 i0 Link 17 (0x00000004 0x00000044 0x0)", ("nvlink", False)),
         (145, "RLW_REMAP Nonfatal XC1 i0 Link 17 (0x00000004 0x00000100 0x0)", ("none", True)),
         (144, "SAW_MVB Nonfatal XC0 i0 Link -1 (0x00000001 0x00000001 0x0)", ("watch", True)),
-        (149, "NETIR_BER_EVENT Nonfatal XC0 i0 Link 03 (0x00000013 0x00000002)", ("nvlink-signal", True)),
+        (149, "NETIR_BER_EVENT Nonfatal XC0 i0 Link 03 (0x00000013 0x00000002)", ("nvlink-rate", True)),
         (149, "NETIR_LINK_EVT Fatal XC0", None), (149, "OTHER Fatal XC0 i0 Link 08 (0x00000011 0x0)", None),
         (74, "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x00000011 0x0)", None),
         (149, "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x03f00011 0x0)", None),

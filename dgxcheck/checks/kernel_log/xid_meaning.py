@@ -33,6 +33,7 @@ OF_RESPONSE: Mapping[Response, FaultKind] = {
     "contained": Fault.XID_CONTAINED,
     "repair": Fault.REPAIR_PENDING,
     "update": Fault.XID_SOFTWARE,
+    "nvlink-rate": Fault.XID_RATE,
     "watch": Fault.XID_NOTICE,
     "report": Fault.XID_NOTICE,
     "follow": Fault.XID_APPLICATION,

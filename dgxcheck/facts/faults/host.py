@@ -101,6 +101,8 @@ class Host:
         "hardware", steps=("inspect", "reset-gpu", "reboot", "contact-vendor"), alone=True, source=XIDS)
     XID_SIGNAL = FaultKind("xid-signal", "the driver logged an NVLink error (Xid) that points at the link's signal",
         "hardware", steps=("reset-gpu", "reboot", "inspect", "contact-vendor"), alone=True, source=XIDS)
+    XID_RATE = FaultKind("xid-rate", "the driver logged an NVLink's bit errors (Xid), for which no reset is asked",
+        "hardware", about=("gpu", ""), warns="next-drain", steps=("inspect", "contact-vendor"), alone=True, source=XIDS)
     XID_LINK_OFF = FaultKind("xid-link-off",
         "the driver logged an Xid of an NVLink that software or a user switched off", "software",
         steps=("inspect", *RESET_STEPS), alone=True, source=XIDS)
