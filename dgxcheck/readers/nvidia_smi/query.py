@@ -23,7 +23,7 @@ FEWEST = 3
 _TEXT_HEAD = LazyPattern(r"=+NVSMI LOG=+", "NVSMI LOG=")
 _GPU = LazyPattern(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", "GPU ")
 _GROUP = LazyPattern(r"[a-z][a-z0-9 .&-]{1,60}")
-_TEXT_SYSTEM = ("timestamp", "driver version", "cuda version", "attached gpus")
+_TEXT_SYSTEM = ("timestamp", "driver version", "cuda version", "kmd version", "cuda umd version", "attached gpus")
 _WHOLE = LazyPattern(r"[\d.]+ (?:MHz|MiB|C|W|%|KB/s)|N/A|None|Disabled|Enabled")
 _COMMAND = LazyPattern(r"(?:^|[\s/])nvidia-smi\s(?:.{0,80}\s)?(?:-q|-a|--query)(?:\s|$)", "nvidia-smi")
 _ASKED = LazyPattern(r"\s(?:-i|--id)[ =](\d{1,2})(?:\s|$)")
