@@ -6,7 +6,7 @@ dgxcheck-recording(5), LIMITS, lists them for users; memory stays below 512 MiB 
 from __future__ import annotations
 
 READ_CPU_S = 30
-"""Seconds of CPU time for one text, bug report, kernel log or file of results; the worst that was found takes 5."""
+"""Seconds of CPU time for one text, bug report, kernel log or file of results; the worst that was found takes 8."""
 
 KEY_BYTES = 64 << 10
 """A site key."""
