@@ -148,6 +148,8 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
         return ("inspect",)
     if component.part == NVSWITCHES.part and causing & {Fault.XID, Fault.NVLINK_ERRORS}:
         return Fault.NVSWITCH.steps
+    if (component.kind, component.part) == ("host", "PCIe setting"):  # of all devices: no slot or seat is at fault
+        return (*_RESTART, "power-cycle", "contact-vendor")
     particular = next((fault.steps for fault in ordered if fault.steps and not fault.alone), None)
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
     if Fault.WRONG_DATA in causing and (steps[0] == "change-setting" or component.kind in ("nvlink", "path")):
