@@ -85,8 +85,9 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     off_bus = _once(_off_bus(of_driver, begins))
     left_out = [(int(match[1]), match[2]) for _, message in with_time if (match := _LEFT_OUT.fullmatch(message))]
     all_xids, all_sxids = _once(_xids(of_driver, begins)), _once(_sxids(of_driver, begins))
-    xids, sxids = _with_causes(_with_more(_of_last_named(all_xids), left_out)), _of_last_named(all_sxids)
-    are_all = len(all_xids) + len(all_sxids) <= len(xids) + len(sxids)
+    judged, sxids = _of_last_named(all_xids), _of_last_named(all_sxids)
+    are_all = len(judged) + len(sxids) == len(all_xids) + len(all_sxids)
+    xids = _with_causes(_with_more(judged, left_out))
     unnumbered = _unnumbered(xids, of_driver, begins)
     gpu.xid.cache_clear()  # who watches for months keeps none of them
     return KernelLog(

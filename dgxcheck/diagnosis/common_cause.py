@@ -182,7 +182,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
         everywhere = _all_bad(judged)
         for kind in dict.fromkeys(finding.subject.kind for finding in judged):
             alike = [finding for finding in judged if finding.subject.kind == kind]
-            for finding in alike if all_asked and _all_bad(alike) else ():
+            for finding in alike if all_asked and _all_bad(alike) and _are_several(alike) else ():
                 if finding.shared is not None:
                     add([finding], finding.shared)
         for whole, inside in () if pairs else _by_container(box, judged):
@@ -221,6 +221,11 @@ def _environment_of_many(box: Box, bad: Sequence[Finding], judged: int) -> Compo
     if whole.kind == "fabric":
         return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= judged else None
     return whole if _boards(box, bad) > 1 and len(bad) >= _AT_LEAST[whole.part] * judged else None
+
+
+def _are_several(findings: Sequence[Finding]) -> bool:
+    """Of more than one adapter or GPU? Ports of an adapter are functions of one."""
+    return len({(str(each.subject.bdf).rpartition(".")[0], each.subject.peer) for each in findings}) > 1
 
 
 def _all_bad(judged: Sequence[Finding]) -> bool:

@@ -99,13 +99,16 @@ _SENDS_NOTHING = (
     ),
 )  # fmt: skip
 _IPMI = r"ipmi_(?:si|ssif)(?: [\w.:-]{1,40})?"
-_BMC = (
+_NO_BMC = (
     Form(": There appears to be no BMC at this location", before=_IPMI),
     Form(": Interface detection failed", before=_IPMI),
     Form(": Unable to get the device id: ", r"-\d{1,3}$", before=_IPMI),
-    Form(": KCS in invalid state ", r"\d{1,2}$", before=_IPMI),
 )
-_BMC_FOUND = Form("Found new BMC (", before=rf"{_IPMI}: (?:IPMI message handler: )?")
+_KCS = Form(": KCS in invalid state ", r"\d{1,2}$", before=_IPMI)
+_BMC_FOUND = (
+    Form("Found new BMC (", before=rf"{_IPMI}: (?:IPMI message handler: )?"),
+    Form("interfacing existing BMC (", before=rf"{_IPMI}: (?:IPMI message handler: )?"),
+)
 _NMI = Form("NMI: ", r"(?P<what>PCI system error \(SERR\)|IOCK error)")
 
 
@@ -143,14 +146,19 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
 
 
 def _silent_bmc(lines: Lines) -> list[HostEvent]:
-    """What the kernel logged since the BMC last answered."""
-    found: list[HostEvent] = []
+    """Interfaces at which the kernel found no BMC, unless it found one at another, and answers that were garbled since
+    it was found."""
+    absent: list[HostEvent] = []
+    garbled: list[HostEvent] = []
+    found = False
     for seconds, message in lines:
-        if first_match(_BMC, message):
-            found.append(host_event("BMC", "", seconds, message))
-        elif _BMC_FOUND.match(message):
-            found.clear()
-    return found
+        if first_match(_NO_BMC, message):
+            absent.append(host_event("BMC", "", seconds, message))
+        elif _KCS.match(message):
+            garbled.append(host_event("BMC", "garbled", seconds, message))
+        elif first_match(_BMC_FOUND, message):
+            found, garbled = True, []
+    return garbled if found else [*absent, *garbled]
 
 
 def _stuck(lines: Lines) -> Iterator[HostEvent]:

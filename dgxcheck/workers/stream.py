@@ -103,10 +103,10 @@ class Worker:
             self.pid = -1
             return True
         if gone:
-            self._bury()
+            self._end_group()
         return gone
 
-    def _bury(self) -> None:
+    def _end_group(self) -> None:
         """It is gone; what its library has started and left in its group goes with it."""
         self._killer(self.pid)
         self.pid = -1
@@ -148,7 +148,7 @@ class Worker:
                 self.pid, self.ended = -1, "died"
                 return
             if pid:
-                self._bury()
+                self._end_group()
                 self.ended = f"died: {exit_text(status)}"
                 self.starved = killed_from_outside(status)
                 return

@@ -126,12 +126,18 @@ def test_a_slot_that_lost_its_device(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("port", "status"),
-    [("0000:00:02.0", Status.WARN), ("0000:00:1c.0", Status.PASS), ("0000:0f:00.0", Status.PASS)],
-    ids=["above GPUs", "above none", "not there"],
-)
-def test_a_link_that_does_not_train_matters_where_a_gpu_is(port: str, status: Status, tmp_path: Path) -> None:
-    (found,) = findings(tmp_path, "kernel.hot-plug", (3.0, f"pcieport {port}: retraining failed"))
+    ("port", "lost", "status"),
+    [
+        ("0000:00:02.0", "0000:06:00", Status.WARN), ("0000:00:02.0", "", Status.PASS),
+        ("0000:00:1c.0", "0000:06:00", Status.PASS), ("0000:0f:00.0", "0000:06:00", Status.PASS),
+    ],
+    ids=["above a lost GPU", "above GPUs that answer", "above none", "not there"],
+)  # fmt: skip
+def test_a_link_that_does_not_train_matters_where_a_gpu_is_lost(
+    port: str, lost: str, status: Status, tmp_path: Path
+) -> None:
+    off_bus = [(2.0, f"NVRM: GPU at PCI:{lost}: GPU has fallen off the bus.")] if lost else []
+    (found,) = findings(tmp_path, "kernel.hot-plug", *off_bus, (3.0, f"pcieport {port}: retraining failed"))
     assert found.status is status
 
 
@@ -144,13 +150,15 @@ FOUND = "ipmi_si IPI0001:00: IPMI message handler: Found new BMC (man_id: 0x00b3
     ("base", "lines", "status"),
     [
         ("dgx-1-v100", [], Status.PASS), ("dgx-1-v100", [NO_BMC], Status.WARN),
-        ("dgx-1-v100", [NO_BMC, FOUND], Status.PASS), ("dgx-1-v100", [KCS, KCS], Status.WARN),
-        ("dgx-1-v100", [KCS], Status.SKIP), ("geforce-x4", [NO_BMC], Status.WARN),
-        ("dgx-station-v100", [NO_BMC], Status.WARN),
+        ("dgx-1-v100", [NO_BMC, FOUND], Status.PASS), ("dgx-1-v100", [FOUND, NO_BMC], Status.PASS),
+        ("dgx-1-v100", [KCS, KCS, KCS], Status.WARN), ("dgx-1-v100", [KCS, FOUND], Status.PASS),
+        ("dgx-1-v100", [KCS, "", "", KCS], Status.SKIP),
+        ("dgx-1-v100", [KCS], Status.SKIP), ("geforce-x4", [NO_BMC], Status.SKIP),
+        ("dgx-station-v100", [NO_BMC], Status.SKIP),
     ],
 )  # fmt: skip
 def test_a_bmc_that_does_not_answer(base: str, lines: list[str], status: Status, tmp_path: Path) -> None:
-    timed = [(60.0 + 901 * number, line) for number, line in enumerate(lines)]
+    timed = [(60.0 + 600 * number, line) for number, line in enumerate(lines)]
     (found,) = findings(tmp_path, "kernel.bmc", *timed, base=base)
     assert found.status is status
 

@@ -131,8 +131,8 @@ def _alike(own: Mode, other: Mode) -> bool:
 
 
 _ASK = (
-    "run nvidia-smi -q -i BDF as root; if the GPU still does not answer, read the kernel log (dmesg, lines of NVRM):"
-    " its Xids say whether it is drained and reset"
+    "run nvidia-smi -q -i BDF as root; if the GPU still does not answer, read the kernel log (dmesg, NVRM lines): its"
+    " Xids show whether to drain and reset it"
 )
 
 

@@ -22,6 +22,7 @@ LEAST_CHECKS = 14
 nvidia-smi 11 at most."""
 MOST_OF_LOG = 6
 """A line of the kernel log lets a dozen checks say that nothing was logged: no more than so many of them count."""
+_OF_MEMORY = (Fault.DIMM_ERRORS, Fault.MEMORY_MISSING)
 _SOLDERED = (
     "read what the BMC logged of the memory (ipmitool sel elist); it is soldered beside the CPU: with it the vendor"
     " replaces the tray or its board"
@@ -81,7 +82,7 @@ def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> 
     bad = judgement.status in BAD
     crosses = check.crossed is not None and judgement.status is not Status.SKIP
     remedy = judgement.remedy or (judgement.fault.remedy if judgement.fault else "") or check.remedy
-    if bad and "DIMM" in remedy and is_coherent(box):
+    if judgement.fault in _OF_MEMORY and is_coherent(box):
         remedy = _SOLDERED
     if subject.kind == "interface":
         remedy = remedy.replace("INTERFACE", subject.name)

@@ -188,9 +188,9 @@ def _held(box: Box, gpu: Device) -> Judgement:
         return Judgement(Status.PASS, f"{used // MIB} MiB in use, {by}", *figures)
     why = (
         "processes of other namespaces are not shown" if not isinstance(host, Host) or host.container is not None else
-        "the kernel has its memory as a NUMA node" if is_coherent(box) or isinstance(gpu.gpu_numa_id, int) else
+        "the kernel holds its memory as a NUMA node" if is_coherent(box) or isinstance(gpu.gpu_numa_id, int) else
         "MIG instances account for their own" if mig_enabled(box, gpu.bdf) else
-        "virtual machines have it" if board.virtualization in _SHARED or guests_running(box) else
+        "virtual machines hold it" if board.virtualization in _SHARED or guests_running(box) else
         "it is busy" if need(activity.gpu_percent) else ""
     )  # fmt: skip
     if why:
@@ -231,8 +231,8 @@ CHECKS = (
     Check(
         id="gpu.memory-held",
         rule="Warns if more than {gpu.memory-held} of an idle GPU are in use while NVML lists no process on it. Not"
-        " judged in containers, whose namespaces hide processes, in MIG mode, where virtual machines or the kernel (as"
-        " a NUMA node) have the memory.",
+        " judged in containers, whose namespaces hide processes, in MIG mode, or where virtual machines or the kernel"
+        " (as a NUMA node) hold the memory.",
         source="nvmlDeviceGetMemoryInfo, nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses",
         remedy=Fault.MEMORY_HELD.remedy,
         judge=per_listed_gpu(_held),

@@ -38,7 +38,7 @@ def power_limit(_: Box, power: GpuPower) -> Judgement | Missing:
     message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
     low, remedy = default - limit >= _ROUNDED_MW, ""
     if low and isinstance(power.limit_mw, int) and power.limit_mw >= default:
-        message, remedy = f"{message}, which is set: another limit holds", _ELSEWHERE
+        message, remedy = f"{message}, which is set: another limit applies", _ELSEWHERE
     watts = (limit / 1000, default / 1000, "W")
     return judged(Fault.POWER_CAPPED, message, *watts, evidence, warns=low, remedy=remedy)
 

@@ -44,7 +44,7 @@ class _Reason(Record, kw_only=False):
 
 
 _POWER = (
-    "look whether the GPU's auxiliary power cables are connected, and connect them once the host is drained and off; if"
+    "check whether the GPU's auxiliary power cables are connected; if not, drain, power off and connect them; if"
     " they are, check the power supplies and the BMC's event log"
 )
 _REASONS: Mapping[NoStart, _Reason] = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 
 from dgxcheck.checks.engine.blame import component_of, driver, host
 from dgxcheck.checks.engine.box import HOST, Box
@@ -24,8 +25,6 @@ _MLX5 = "mlx5"
 _SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
 """Prefixes of the names of NVIDIA's services; the kernel truncates names to 15 characters."""
 _BY_LIMIT = "cgroup"
-MOST_OF_A_DESKTOP = 2
-"""GPUs."""
 _BESIDE_S = 60.0
 _BOUNCE = "bounce buffers"
 _OPEN_FILES = (
@@ -147,21 +146,31 @@ _RESTART_S = 900.0
 
 
 def _bmc(box: Box) -> Judged:
-    """A desktop's board can declare a BMC that it lacks; a machine with HCAs, or more than two GPUs, is none."""
+    """A desktop's board can declare a BMC that it lacks; a machine with HCAs is none."""
     log = need(box.snapshot.kernel_log)
     events = events_of(log, "BMC")
-    if not events:
+    absent = [event for event in events if event.part != "garbled"]
+    silent_s = _longest(event.seconds for event in events if event.part == "garbled")
+    if absent and len(box.topology.gpus) < len(box.topology.devices):
+        message = f"the kernel found no BMC where the firmware declares one{reach(log)}"
+        yield HOST, Judgement(Status.WARN, message, evidence=lines(log, absent), fault=Fault.BMC_SILENT)
+    elif silent_s >= _RESTART_S:
+        message = f"the BMC did not answer the kernel for {silent_s / 60:.0f} minutes{reach(log)}"
+        yield HOST, Judgement(Status.WARN, message, evidence=lines(log, events), fault=Fault.BMC_SILENT)
+    elif events:
+        why = "boards of desktops declare one that they lack" if absent else "as while it restarts"
+        yield HOST, skip("not-supported", f"the BMC did not answer: {why}{reach(log)}", *lines(log, events))
+    else:
         yield HOST, nothing_logged(log, "no BMC that does not answer")
-        return
-    invalid = all(" KCS in invalid state " in event.line for event in events)
-    short = invalid and events[-1].seconds - events[0].seconds < _RESTART_S
-    gpus = len(box.topology.gpus)
-    if short or (not invalid and gpus == len(box.topology.devices) and gpus <= MOST_OF_A_DESKTOP):
-        why = "as while it restarts" if short else "which boards of desktops declare without having one"
-        yield HOST, skip("not-supported", f"the BMC did not answer, {why}{reach(log)}", *lines(log, events))
-        return
-    message = f"the BMC does not answer the kernel{reach(log)}"
-    yield HOST, Judgement(Status.WARN, message, evidence=lines(log, events), fault=Fault.BMC_SILENT)
+
+
+def _longest(times: Iterable[float]) -> float:
+    """Seconds of the longest time in which one came after the other as fast as a BMC restarts."""
+    longest, begun, last = 0.0, 0.0, -inf
+    for seconds in times:
+        begun = begun if seconds - last < _RESTART_S else seconds
+        longest, last = max(longest, seconds - begun), seconds
+    return longest
 
 
 CHECKS = (
@@ -199,9 +208,9 @@ CHECKS = (
     ),
     Check(
         id="kernel.bmc",
-        rule="Warns if the machine's BMC did not answer the kernel (KCS or SSIF interface) when it looked for it, or"
-        " for more than a quarter of an hour: sensors, event log and fans are not seen or set. A desktop without a BMC"
-        " is not judged.",
+        rule="Warns if the kernel found no BMC at any interface (KCS, SSIF) that the firmware of a machine with HCAs"
+        " declares, or if the BMC did not answer it for more than a quarter of an hour: sensors, event log and fans are"
+        " not seen or set.",
         source="Linux drivers/char/ipmi: ipmi_si_intf.c, ipmi_kcs_sm.c, ipmi_msghandler.c",
         remedy=Fault.BMC_SILENT.remedy,
         judge=_bmc,

@@ -101,20 +101,24 @@ def _slots(box: Box) -> Judged:
     untrained = {event.part: event for event in events_of(log, "untrained") if event.part not in gone}
     leads = {port: event for port, event in untrained.items() if _leads_to_a_device(box, port)}
     for port, event in sorted(leads.items()):
-        message = f"the link below this port did not train, nor at 2.5 GT/s{reach(log)}"
+        message = f"the link below this port did not train, not even at 2.5 GT/s{reach(log)}"
         evidence, events = lines(log, [event]), happened([event], "pcie")
-        judgement = Judgement(Status.WARN, message, evidence=evidence, fault=Fault.LINK_DEGRADED, events=events)
+        judgement = Judgement(Status.WARN, message, evidence=evidence, fault=Fault.LINK_UNTRAINED, events=events)
         yield Subject(kind="pci", name=port, bdf=port), judgement
     if not gone and not leads:
         yield HOST, Judgement(Status.PASS, f"no slot lost its device{reach(log)}")
 
 
 def _leads_to_a_device(box: Box, port: str) -> bool:
-    """Is a GPU or HCA below it, or nothing at all while one is missing? Empty slots of a machine do not train."""
+    """Has a GPU below it fallen off the bus, or is nothing below it while a GPU or HCA is missing?
+
+    Empty slots of a machine do not train, and what answers below a port says that its link has trained since.
+    """
     if any(port in rows(function.path)[:-1] for function in box.topology.functions.values()):
-        return bool(box.topology.below(port))
+        lost = {event.bdf for event in box.log.off_bus}
+        return any(device.bdf in lost for device in box.topology.below(port))
     placed = missing(box, "GPU").bdf, missing(box, "HCA").bdf
-    return port in box.topology.functions and (placed != (None, None) or bool(box.log.off_bus))
+    return port in box.topology.functions and placed != (None, None)
 
 
 def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -195,9 +199,9 @@ CHECKS = (
     ),
     Check(
         id="kernel.hot-plug",
-        rule="Warns if a PCIe slot lost its device while the system was running, and it did not come back, and if the"
-        " link to a GPU or HCA, or of an empty slot where one is missing, did not train at the lowest speed either. A"
-        " slot that somebody switched off by its button is not judged.",
+        rule="Warns if a PCIe slot lost its device while the system was running, and it did not come back, or if the"
+        " link to a GPU that fell off the bus, or of an empty slot while a GPU or HCA is missing, did not train even at"
+        " the lowest speed. A slot that somebody switched off by its button is not judged.",
         source="Linux drivers/pci/hotplug/pciehp_ctrl.c; drivers/pci/quirks.c, pcie_failed_link_retrain",
         remedy="find out whether somebody pulled the device; if not, look for PCIe errors before it and check power,"
         " cables and riser",

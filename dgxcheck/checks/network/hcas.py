@@ -188,6 +188,11 @@ def _placement(box: Box) -> Judged:
 _FEWEST_GPUS = 3
 """With adapters of one model; of fewer it is not known which model is meant."""
 _Model = tuple[object, object]
+_NAMES = {
+    "MT4115": "ConnectX-4", "MT4119": "ConnectX-5", "MT4123": "ConnectX-6", "MT4125": "ConnectX-6 Dx",
+    "MT4129": "ConnectX-7", "MT4131": "ConnectX-8", "MT41686": "BlueField-2", "MT41692": "BlueField-3",
+}  # fmt: skip
+"""By hca_type, the PCI device id in decimal digits (pci.ids)."""
 
 
 def _models(box: Box) -> Judged:
@@ -195,7 +200,7 @@ def _models(box: Box) -> Judged:
 
     A GPU with more adapters than the others has one for another use, as a BlueField beside a ConnectX.
     """
-    kinds = {device.name: str(device.hca_type) for device in need(box.snapshot.infiniband)}
+    kinds = {device.name: _kind(device) for device in need(box.snapshot.infiniband)}
     near = {gpu: _near(box, gpu) for gpu in box.topology.gpus}
     sets = {gpu: frozenset(Counter(map(_model, found)).items()) for gpu, found in near.items() if found}
     usual = next(iter(multimode(sets.values())), frozenset())
@@ -214,6 +219,14 @@ def _models(box: Box) -> Judged:
         yield Subject(kind="hca", name=nic.name, bdf=nic.bdf), judgement
     if not odd:
         yield HOST, Judgement(Status.PASS, f"{usually} behind the switches of {counted(holders, 'GPU')}")
+
+
+def _kind(device: IbDevice) -> str:
+    """``ConnectX-7 (MT4129)``"""
+    if isinstance(device.hca_type, Missing):
+        return "an unknown model"
+    name = _NAMES.get(device.hca_type)
+    return f"{name} ({device.hca_type})" if name else device.hca_type
 
 
 def _near(box: Box, gpu: Device) -> list[Device]:

@@ -47,6 +47,8 @@ def _number(box: Box) -> Judgement:
 
 def _judge(box: Box) -> Judged:
     yield HOST, ruled(_number, box)
+    if in_container(box) or guest(box) is not None:
+        return
     present = {function.bdf for function in nvswitches(box)}
     for row in rows(box.snapshot.config_space):
         if isinstance(row.control, Missing) and row.control.gap is Gap.LOST and row.bdf in present:

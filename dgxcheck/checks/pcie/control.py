@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import component_of, host_if_all
+from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, rows
@@ -59,7 +59,10 @@ def _enabled(box: Box, row: ConfigSpace) -> Judgement:
         message = f"asleep ({row.power_state}) though its driver uses it"
         evidence = (Evidence(pci_file(row.bdf, "power_state"), row.power_state),)
         file = pci_file(row.bdf, "power/control")
-        wake = f"wake it (echo on > {file}), then look whether its NVLinks are up (nvidia-smi nvlink -s)"
+        wake = (
+            f"wake it, as root (echo on > {file}), then look whether the GPUs' NVLinks are up (nvidia-smi nvlink -s);"
+            " if some stay down, drain and reboot the node"
+        )
         figures = (row.power_state, AWAKE)
         return Judgement(Status.WARN, message, *figures, "", evidence, fault=Fault.DEVICE_DISABLED, remedy=wake)
     control = need(row.control)
@@ -79,10 +82,10 @@ def _is_nvswitch(box: Box, bdf: str) -> bool:
 
 
 def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    if judgement.measured == "off":
-        yield component_of(box, at, "Command register")
-    else:
+    if judgement.status is Status.WARN:
         yield Component(kind="nvswitch", name=at.name, bdf=at.bdf, part="power state")
+    else:
+        yield component_of(box, at, "Command register")
 
 
 CHECKS = (
@@ -95,6 +98,6 @@ CHECKS = (
         remedy="search dmesg for AER, DPC or hot-plug of this device; a failed recovery leaves it so",
         judge=_control,
         blames=_blame,
-        shared=host_if_all("Command registers"),
+        shared=lambda box, at, judgement: None if judgement.status is Status.WARN else host_part("Command registers"),
     ),
 )

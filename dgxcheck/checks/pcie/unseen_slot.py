@@ -17,7 +17,7 @@ _UNSEEN = "link at x{}, the GPU supports x{}; what its slot supports is not show
 
 
 def without_slot(box: Box, gpu: Device) -> Judgement | None:
-    """What such a GPU's lanes tell; None where they tell nothing."""
+    """The judgement of such a GPU; None where its lanes give no reason for one."""
     return _by_nvml(box, gpu) or _by_itself(box, gpu) or _unseen(box, gpu)
 
 

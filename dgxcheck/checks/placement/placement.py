@@ -263,7 +263,8 @@ CHECKS = (
         rule="Warns if the host has several NUMA nodes and the firmware reports none (-1) for GPUs or HCAs; one finding"
         " per root bus, from which its devices have their node. Not judged in a virtual machine.",
         source="numa_node in /sys/bus/pci/devices/BDF, /sys/devices/system/node",
-        remedy="check the firmware's NUMA setting; update it; until then bind jobs to their node by hand (numactl)",
+        remedy="check the firmware's NUMA setting, and update the firmware; until the next maintenance bind jobs to the"
+        " node of their GPU by hand (numactl)",
         judge=_numa,
         blames=_blame_bridge,
     ),

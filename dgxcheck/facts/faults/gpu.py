@@ -103,12 +103,13 @@ class Gpu:
     GPU_MISSING = FaultKind("gpu-missing", "fewer GPUs than the reference machine has", "hardware")
     MEMORY_HELD = FaultKind("memory-held", "memory of an idle GPU is in use and no process is known to hold it",
         "program", steps=("inspect", "reset-gpu", "reboot"),
-        remedy="ask once more after a minute, a program that ends frees much memory slowly; then look who has the"
-        " device open (fuser -v /dev/nvidia*, lsof; also in containers), and ask its owner to end it",
+        remedy="run dgxcheck again after a minute, for a program that ends frees much memory slowly; then look who has"
+        " this GPU open (fuser -v /dev/nvidiaN, N its minor number in nvidia-smi -q; also in containers): NVIDIA's"
+        " services and jobs of other GPUs may, and stay; ask the owner of what remains to end it",
         source="fuser(1); https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html")
     WRONG_MODEL = FaultKind("wrong-model",
-        "a GPU of another model than the reference machine's, or an adapter of another than its like", "hardware",
-        warns="next-maintenance", fails="next-maintenance")
+        "a GPU of another model than the reference machine's, or an HCA whose model differs from the others'",
+        "hardware", warns="next-maintenance", fails="next-maintenance")
     DISAGREEMENT = FaultKind("disagreement", "NVML and sysfs report different PCI paths", "software")
     CONTRADICTION = FaultKind("contradiction", "readings that cannot be true together", "software")
     UNEQUAL = FaultKind("unequal", "a version, size, limit or setting differs from the other devices of its kind",

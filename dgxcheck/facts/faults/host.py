@@ -39,10 +39,11 @@ class Host:
         about=("host", "power supply"))
     FAN = FaultKind("fan", "a fan of the machine failed or turns too slowly", "hardware", about=("host", "cooling"))
     BMC_SILENT = FaultKind("bmc-silent", "the machine's BMC does not answer its host", "environment",
-        about=("host", "BMC"), warns="next-maintenance",
-        remedy="ask it over its own network (its web page, Redfish, ipmitool -I lanplus -H ADDRESS mc info): where it"
-        " answers, restart it alone (mc reset cold), which leaves the host running; else cut the machine's power at the"
-        " next maintenance, cords included", source="ipmitool(1); Linux Documentation/driver-api/ipmi.rst")
+        about=("host", "BMC"),
+        remedy="ask it once more (ipmitool mc info), then over its own network (its web page, Redfish, ipmitool -I"
+        " lanplus -H ADDRESS -U USER -a mc info): if it answers, restart it alone (mc reset cold instead of mc info),"
+        " which leaves the host running; else unplug all power cords for a minute at the next maintenance",
+        source="ipmitool(1); Linux Documentation/driver-api/ipmi.rst")
     CPU_THROTTLED = FaultKind("cpu-throttled", "CPU clocks are held down by temperature", "environment")
     DRIVER_STUCK = FaultKind("driver-stuck", "the kernel logged tasks that hung in the NVIDIA driver", "software",
         steps=("inspect", "reboot", "power-cycle"), source=OWN)

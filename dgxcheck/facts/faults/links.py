@@ -29,6 +29,8 @@ class Links:
         "setting", warns="next-maintenance", fails="next-maintenance", steps=("change-setting", "reboot"), source=DEBUG)
     LINK_DEGRADED = FaultKind("link-degraded", "a PCIe link trained below the generation that ends and settings allow",
         "hardware", about=("link", ""), steps=LINK_STEPS, source=DEBUG)
+    LINK_UNTRAINED = FaultKind("link-untrained", "a PCIe link did not train at any speed", "hardware",
+        about=("link", ""), steps=LINK_STEPS, source=DEBUG)
     DEVICE_DISABLED = FaultKind("device-disabled", "memory accesses or bus mastering of a PCI function are off",
         "setting", steps=("inspect", "reboot"), source=OWN)
     PCIE_REPLAYS = FaultKind("pcie-replays", "PCIe replays above the threshold rate", "hardware", about=("link", ""),

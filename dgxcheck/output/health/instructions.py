@@ -103,11 +103,12 @@ SENTENCES: Mapping[Code, str] = {
     " power supply of its own",
     "inspect-rack-fabric": "the fabric manager of this rack runs on its NVLink switch trays (NMX-C): check its log"
     " there and the partition of this GPU",
-    "inspect-link": "find the error in the kernel log and check for a hot-plug event or reset at that time: one that"
-    " does not recur needs no further action if the device works; a port that contained it (DPC) took its link down",
+    "inspect-link": "find the error in the kernel log and check for a hot-plug event or reset at that time: one"
+    " from which the device recovered, and which does not recur, needs no further action; a port that contained it"
+    " (DPC) took its link down",
     "inspect-rack-links": "look at the other end before this tray is blamed: do GPUs of other trays lack links to the"
     " same NVLink switch tray (dgxcheck fleet); what do NMX-C's log and, on the switch tray, nv show interface"
-    " link-diagnostics say; if the switch tray is at fault, this GPU needs nothing",
+    " link-diagnostics say; if the switch tray is at fault, nothing is to be done on this one",
     "inspect-missing": "find the port that has nothing below it, and the kernel log's lines about it (dmesg: PCIe"
     " errors, no space for a BAR, a link that is down)",
     "inspect-port": "compare with the switch port: what speed, width and FEC it is set to, and its error counters;"
