@@ -48,7 +48,7 @@ OF_A_GPU = (
     "gb200-nvl72-imex-recovery", "gb200-nvl72-nvlink-down", "gb300-nvl72-power-cap", "dgx-b300-link-gen4",
     "l40s-x8-remap-pending", "l40s-x8-gpu-x8", "l40s-x8-xid-79", "geforce-x4-fallen-off", "geforce-x4-gpu-x4",
     "dgx-h200-nvlink-down", "hgx-h100-gpu-gen4",
-    "dgx-h100-memory-unrepairable", "dgx-h100-remap-failed", "dgx-h100-sram-threshold",
+    "dgx-h100-memory-unrepairable", "dgx-h100-memory-held", "dgx-h100-remap-failed", "dgx-h100-sram-threshold",
     "dgx-b200-fabric-degraded", "dgx-b200-netir-link-down", "dgx-b200-recovery-failed", "dgx-b200-rlw-fatal",
     "dgx-b300-misconfigured", "dgx-b300-nvlinks-down", "dgx-h200-channel-repair", "dgx-h200-gpu-x8",
     "dgx-h200-gsp-timeout", "dgx-h200-uncontained", "gb200-nvl72-c2c-down", "gb200-nvl72-hot",
@@ -56,7 +56,7 @@ OF_A_GPU = (
     "geforce-x4-gsp-heartbeat", "geforce-x4-power-cap", "geforce-x4-riser-gen3", "geforce-x4-throttle",
     "geforce-x4-xid-62", "hgx-h100-nvlink-down", "hgx-h100-persistence-off", "hgx-h100-xid-48", "l40s-x8-double-bit",
     "l40s-x8-ecc-off", "l40s-x8-hot", "l40s-x8-power-cap", "l40s-x8-gfw-boot", "gb200-nvl72-memory-node",
-    "dgx-b200-pcie-timeout", "l40s-x8-unpowered",
+    "dgx-b200-pcie-timeout",
     "l40s-x8-nova", "hgx-h100-d3cold",
     "dgx-a100-80-xid-95", "dgx-a100-80-power-cap", "dgx-a100-80-gpu-x8", "big-sur-gpu-x8", "big-sur-off-bus",
     "big-sur-persistence-off",
@@ -93,6 +93,7 @@ OF_ONE_END = (
     "dgx-1-v100-nvlink-crc-flood", "dgx-1-v100-nvlink-crc-total",
 )  # fmt: skip
 STAYS = {
+    "l40s-x8-unpowered": "of the last GPU, which NVML leaves out of its list",
     "dgx-1-v100-hca-wrong-slot": "of a place, which moves with its NUMA node",
     **dict.fromkeys(
         ("dgx-1-v100-switch-dead", "dgx-1-v100-supply-failed", "dgx-1-v100-root-complex", "dgx-1-v100-two-hot",

@@ -81,10 +81,11 @@ class _Leaders:
         worst = BAD.index(finding.status)
         kinds: dict[tuple[str, int | None], list[_Cause]] = {}
         found: set[str] = set()
+        times = [event.seconds for event in finding.judgement.events]
         for event in finding.judgement.events:
             kind = event.kind, event.number
             if kind not in kinds:
-                kinds[kind] = [cause for cause in self._causes(event, here)
+                kinds[kind] = [cause for cause in self._causes(event, here, (min(times), max(times)))
                                if cause.key != finding.key and BAD.index(self._status[cause.key]) <= worst]  # fmt: skip
             near = {cause.key for cause in kinds[kind] if _precedes(cause, event.seconds)}
             if not near:
@@ -92,8 +93,9 @@ class _Leaders:
             found |= near
         return sorted(found, key=self._order.__getitem__)
 
-    def _causes(self, event: LogEvent, here: str) -> Iterator[_Cause]:
-        """What such an event of this device can follow from, where it is joined to it."""
+    def _causes(self, event: LogEvent, here: str, when: tuple[float, float]) -> Iterator[_Cause]:
+        """What such an event of this device, between the first and the last of them, can follow from, where it is
+        joined to it."""
         if event.kind == "pcie":
             below = [device.bdf for device in self._box.topology.below(here) if device.bdf is not None]
             if not self._box.topology.functions:
@@ -101,9 +103,9 @@ class _Leaders:
             yield from _merged(_Cause(key, WINDOW_S, -inf, seconds) for at in dict.fromkeys((here, *below))
                                for key, seconds in self._stopped.get(at, {}).items())  # fmt: skip
         elif event.number is not None:
-            yield from _merged(self._numbered_causes(event.number, here))
+            yield from _merged(self._numbered_causes(event.number, here, when))
 
-    def _numbered_causes(self, effect: int, here: str) -> Iterator[_Cause]:
+    def _numbered_causes(self, effect: int, here: str, when: tuple[float, float]) -> Iterator[_Cause]:
         """Within seconds of it, in a log without times anywhere.
 
         Of a log alone the earlier of two that can follow from each other leads; without times the earlier of any two,
@@ -116,8 +118,10 @@ class _Leaders:
                     self._timed or meaning(number, None).about == "NVLink")
                 window = window_s(place) if self._timed else inf
                 for at in (here,) if place in _SAME else by_place:
-                    if at in by_place and _is_at(self._box, place, here, at):
-                        for key, seconds in by_place[at].items():
+                    near = [(key, seconds) for key, seconds in by_place.get(at, {}).items()
+                            if seconds[0] - window <= when[1] and when[0] <= seconds[-1] + window]  # fmt: skip
+                    if near and _is_at(self._box, place, here, at):
+                        for key, seconds in near:
                             yield _Cause(key, window, seconds[0] if earlier else -inf, seconds)
 
 

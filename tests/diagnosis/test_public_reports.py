@@ -106,7 +106,7 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
     ("dgx-a100", {**links_off(12, *OF_A100), **LINKS_DISABLED}, [], "host/host/NVLink setting", {"change-setting"},
       {"restart-service", "reset-gpu", *REPLACING}),
     ("gb200-nvl72", {f"nvml nvmlDeviceGetGpuFabricInfo {bdf}": IN_NO_DOMAIN for bdf in ("0008:01:00.0", "0009:01:00.0",
-      "0018:01:00.0", "0019:01:00.0")}, [], "host/host/NVLink setting", {"inspect"}, {"reset-gpu", *REPLACING}),
+      "0018:01:00.0", "0019:01:00.0")}, [], "host/host/NVSwitches", {"inspect"}, {"reset-gpu", *REPLACING}),
     ("dgx-h100", {**of("1b", "nvmlDeviceGetP2PStatus 0000:43:00.0 0", 4),
       **of("43", "nvmlDeviceGetP2PStatus 0000:1b:00.0 0", 4)}, [], "host/host/P2P setting", {"change-setting"},
       {"reset-gpu", *REPLACING}),  # nvml.h: NVML_P2P_STATUS_DISABLED_BY_REGKEY

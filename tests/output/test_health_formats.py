@@ -271,7 +271,7 @@ def test_a_program_s_form_is_never_coloured_or_broken(capsys: pytest.CaptureFixt
 
 
 SERIES = {
-    "dgx-1-v100": 1200, "dgx-2": 2050, "dgx-a100": 2050, "dgx-h100": 2350, "dgx-b200": 2400, "dgx-station-v100": 500,
+    "dgx-1-v100": 1200, "dgx-2": 2050, "dgx-a100": 2100, "dgx-h100": 2350, "dgx-b200": 2400, "dgx-station-v100": 500,
 }  # fmt: skip
 """As dgxcheck-health(1) states it, to the next fifty."""
 

@@ -105,7 +105,7 @@ def test_every_shipped_fault_of_rdma_breaks_a_pair() -> None:
     warned = {"gb200-nvl72-ats"}  # whether transfers work with it is not documented
     another_box = {
         "dgx-a100-80-hca-gen3", "dgx-a100-no-mlx5-ib", "dgx-a100-ports-down", "dgx-b300-acs-gpu-port",
-        "dgx-b200-no-mlx5-ib", "dgx-b300-nic-x8",
+        "dgx-b200-no-mlx5-ib", "dgx-b300-nic-x8", "dgx-h100-hcas-gen4",
         "gb300-nvl72-acs-gpu-port", "gb300-nvl72-dma-missing", "gb300-nvl72-iommu-groups",
         "gb300-nvl72-nic-x8",
         "gh200-hca-x8", "gh200-port-down", "hgx-h100-acs-switch", "hgx-h100-hca-x8",

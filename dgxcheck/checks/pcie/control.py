@@ -82,7 +82,7 @@ def _is_nvswitch(box: Box, bdf: str) -> bool:
 
 
 def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    if judgement.status is Status.WARN:
+    if judgement.measured != "off" and _is_nvswitch(box, at.bdf or ""):
         yield Component(kind="nvswitch", name=at.name, bdf=at.bdf, part="power state")
     else:
         yield component_of(box, at, "Command register")
