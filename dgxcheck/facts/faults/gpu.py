@@ -105,8 +105,8 @@ class Gpu:
         "program", steps=("inspect", "reset-gpu", "reboot"),
         remedy="run dgxcheck again after a minute, for a program that ends frees much memory slowly; then look who has"
         " this GPU open (fuser -v /dev/nvidiaN, N its minor number in nvidia-smi -q; also in containers). Leave"
-        " NVIDIA's services and jobs on other GPUs alone, which may have it open too; ask the owner of the rest to end it",
-        source="fuser(1); https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html")
+        " NVIDIA's services and jobs on other GPUs alone, which may have it open too; ask the owner of the rest to"
+        " end it", source="fuser(1); https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html")
     WRONG_MODEL = FaultKind("wrong-model",
         "a GPU of another model than the reference machine's, or an HCA whose model differs from the others'",
         "hardware", warns="next-maintenance", fails="next-maintenance")
