@@ -263,6 +263,10 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
 """Messages that follow each other within a tenth of a second."""
 
 UNJUDGED: tuple[Lines, ...] = (
+    ("ipmi_si IPI0001:00: There appears to be no BMC at this location",
+     "ipmi_ssif i2c-IPI0001:06: IPMI message handler: Found new BMC (man_id: 0x00b3d1, prod_id: 0x0001, dev_id: 0x20)"),
+    ("ipmi_ssif i2c-IPI0001:06: Unable to get the device id: -5", "ipmi_si IPI0001:00: KCS in invalid state 6",
+     "ipmi_si IPI0001:00: interfacing existing BMC (man_id: 0x00b3d1, prod_id: 0x0001, dev_id: 0x20)"),
     (f"{_MLX5}Port module event: module 0, Cable unplugged",),
     (f"NVRM: GPU {GPU} is already bound to NovaCore.",),  # and NVML lists it now
     ("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.127.05",),

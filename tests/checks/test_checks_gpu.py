@@ -337,4 +337,4 @@ def test_a_limit_that_is_not_the_one_set_comes_from_elsewhere(wanted_w: int, els
     findings = run(box(changed(tmp_path, held)), CHECKS)
     (found,) = [each for each in findings if each.id == "power.limit" and each.subject.bdf == GPU2]
     assert found.status.value == "warn"
-    assert found.judgement.message.endswith("another limit holds") is elsewhere
+    assert found.judgement.message.endswith("another limit applies") is elsewhere

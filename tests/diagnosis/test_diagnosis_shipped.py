@@ -411,7 +411,7 @@ CAUSES = {
     "gb300-nvl72-imex-recovery": ("host/host/IMEX", "restart-service"),
     "l40s-x8-unpowered": ("gpu/0000:bb:00.0", "inspect"),
     "dgx-b200-pcie-timeout": ("link/0000:43:00.0", "inspect"),
-    "dgx-h100-hcas-gen4": ("host/host/PCIe setting", "power-cycle"),
+    "dgx-h100-hcas-gen4": ("host/host/PCIe setting", "change-setting"),
     "dgx-h100-no-numa": ("host/host/NUMA setting", "change-setting"),
     "dgx-b300-switch-dead": ("switch/0000:55:00.0", "power-cycle"),
 }  # fmt: skip

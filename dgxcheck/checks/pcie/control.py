@@ -59,10 +59,7 @@ def _enabled(box: Box, row: ConfigSpace) -> Judgement:
         message = f"asleep ({row.power_state}) though its driver uses it"
         evidence = (Evidence(pci_file(row.bdf, "power_state"), row.power_state),)
         file = pci_file(row.bdf, "power/control")
-        wake = (
-            f"wake it, as root (echo on > {file}), then look whether the GPUs' NVLinks are up (nvidia-smi nvlink -s);"
-            " if some stay down, drain and reboot the node"
-        )
+        wake = f"wake it, as root (echo on > {file}), then look whether the GPUs' NVLinks are up (nvidia-smi nvlink -s)"
         figures = (row.power_state, AWAKE)
         return Judgement(Status.WARN, message, *figures, "", evidence, fault=Fault.DEVICE_DISABLED, remedy=wake)
     control = need(row.control)
