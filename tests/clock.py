@@ -1,4 +1,4 @@
-"""Time in tests: what must end is told apart from what hangs, and from nothing finer."""
+"""Time in tests: what must end is distinguished from what hangs, and from nothing finer."""
 
 from __future__ import annotations
 

@@ -95,6 +95,7 @@ def request_of(asked: HealthOptions, settings: Settings, deadline: float | None)
         raise BadInput("-q reads the state only once; it cannot be combined with -e, --window or --state")
     level: Level = "quick" if asked.quick else "extended" if asked.extended else "default"
     shared = {name: getattr(asked, name) for name in fields(Request) if name in fields(HealthOptions)}
+    # the settings are those of the configuration file that the options name
     return Request(**{**shared, "level": level, "settings": settings, "deadline": deadline, "config": None})
 
 

@@ -184,12 +184,12 @@ def test_more_of_bar1_taken_is_worse(ceiling: int, code: int, tmp_path: Path) ->
     assert main(["health", "-c", str(path), "--only", "gdr.bar1", "--from", "dgx-1-v100-bar1-full"]) == code
 
 
-@pytest.mark.parametrize(("check", "device", "told"), [
+@pytest.mark.parametrize(("check", "device", "is_named"), [
     (PAGES, "0000:99:00.0", True), (PAGES, "GPU1", True), (PAGES, "", True), ("ecc.aggregate", "", True),
     (PAGES, "00000000:06:00.0", False), (PAGES, "mlx5_0", False), (PAGES, "sda", False), ("gpu.count", "", False),
 ])  # fmt: skip
 def test_a_device_that_is_not_here_is_named(
-    check: str, device: str, told: bool, tmp_path: Path, capsys: Capture
+    check: str, device: str, is_named: bool, tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "known.toml"
     named = f'device = "{device}"\n' if device else ""
@@ -197,11 +197,11 @@ def test_a_device_that_is_not_here_is_named(
     argv = ["health", "-c", str(path), "--from", "dgx-1-v100"]
     assert main(argv) == 0
     line = f"Acknowledged, but not present: {device or 'the host'} of {check}.\n"
-    assert (line in capsys.readouterr().out) is told
+    assert (line in capsys.readouterr().out) is is_named
     assert main([*argv, "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert complaints("health", document) == []
-    expected = [{"check": check, "device": device or None}] if told else []
+    expected = [{"check": check, "device": device or None}] if is_named else []
     assert document.get("acknowledged_but_not_here", []) == expected
     assert main([*argv, "--only", "thermal"]) == 0
     assert "not here" not in capsys.readouterr().out

@@ -9,7 +9,17 @@ from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, per_host
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged, skip
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Judged,
+    Judgement,
+    Status,
+    Subject,
+    as_evidence,
+    given,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
 from dgxcheck.checks.engine.wording import counted, first_of
@@ -200,7 +210,7 @@ def _models(box: Box) -> Judged:
 
     A GPU with more adapters than the others has one for another use, as a BlueField beside a ConnectX.
     """
-    kinds = {device.name: _kind(device) for device in need(box.snapshot.infiniband)}
+    types = {device.name: device.hca_type for device in need(box.snapshot.infiniband)}
     near = {gpu: _near(box, gpu) for gpu in box.topology.gpus}
     sets = {gpu: frozenset(Counter(map(_model, found)).items()) for gpu, found in near.items() if found}
     usual = next(iter(multimode(sets.values())), frozenset())
@@ -210,23 +220,27 @@ def _models(box: Box) -> Judged:
         return
     wanted = dict(usual)
     alike = [gpu for gpu, models in sets.items() if sum(dict(models).values()) == sum(wanted.values())]
-    odd = {nic: gpu for gpu in alike for nic in near[gpu] if dict(sets[gpu])[_model(nic)] > wanted.get(_model(nic), 0)}
-    usually = first_of(sorted({kinds[nic.name] for gpu in alike for nic in near[gpu] if _model(nic) in wanted}))
+    odd = dict.fromkeys(
+        nic for gpu in alike for nic in near[gpu] if dict(sets[gpu])[_model(nic)] > wanted.get(_model(nic), 0)
+    )
+    usual_types = {types[nic.name] for gpu in alike for nic in near[gpu] if _model(nic) in wanted}
+    usually = first_of(sorted({_named(each) for each in usual_types}))
     for nic in odd:
-        evidence = Evidence(f"{INFINIBAND}/{nic.name}/hca_type", kinds[nic.name])
-        message = f"{kinds[nic.name]}, unlike {usually} behind the switches of the other GPUs"
-        judgement = Judgement(Status.WARN, message, kinds[nic.name], usually, "", (evidence,), fault=Fault.WRONG_MODEL)
+        own = _named(types[nic.name])
+        evidence = Evidence(f"{INFINIBAND}/{nic.name}/hca_type", as_evidence(types[nic.name]))
+        message = f"{own}, unlike {usually} behind the switches of the other GPUs"
+        judgement = Judgement(Status.WARN, message, own, usually, "", (evidence,), fault=Fault.WRONG_MODEL)
         yield Subject(kind="hca", name=nic.name, bdf=nic.bdf), judgement
     if not odd:
         yield HOST, Judgement(Status.PASS, f"{usually} behind the switches of {counted(holders, 'GPU')}")
 
 
-def _kind(device: IbDevice) -> str:
+def _named(hca_type: str | Missing) -> str:
     """``ConnectX-7 (MT4129)``"""
-    if isinstance(device.hca_type, Missing):
+    if isinstance(hca_type, Missing):
         return "an unknown model"
-    name = _NAMES.get(device.hca_type)
-    return f"{name} ({device.hca_type})" if name else device.hca_type
+    name = _NAMES.get(hca_type)
+    return f"{name} ({hca_type})" if name else hca_type
 
 
 def _near(box: Box, gpu: Device) -> list[Device]:
