@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.record import Record
+from functools import lru_cache
+
+from dgxcheck.facts.record import Identity, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +57,11 @@ class Assessment(Record):
     """Acknowledgements whose device is not in this machine."""
 
     @property
+    def found(self) -> Mapping[str, Finding]:
+        """The findings by key."""
+        return _by_key(Identity(self))
+
+    @property
     def causes(self) -> tuple[Cause, ...]:
         """Components to blame, the worst first, each with the keys of the findings that it explains."""
         return self.diagnosis.causes
@@ -62,13 +69,19 @@ class Assessment(Record):
     @property
     def unexplained(self) -> tuple[Finding, ...]:
         """Bad findings that no cause explains."""
-        return tuple(finding for finding in self.findings if finding.key in self.diagnosis.unexplained)
+        return tuple(finding for key, finding in self.found.items() if key in self.diagnosis.unexplained)
 
     def explained(self, cause: Cause) -> tuple[Finding, ...]:
-        """The findings that a cause explains."""
-        return tuple(finding for finding in self.findings if finding.key in cause.explains)
+        """The findings that a cause explains, the worst first."""
+        return tuple(self.found[key] for key in cause.explains if key in self.found)
 
     @property
     def profile(self) -> Profile | None:
         """The reference machine; None without one."""
         return None if self.choice is None else self.choice.profile
+
+
+@lru_cache(maxsize=1)
+def _by_key(assessment: Identity) -> Mapping[str, Finding]:
+    judged = assessment.facts
+    return {finding.key: finding for finding in judged.findings} if isinstance(judged, Assessment) else {}

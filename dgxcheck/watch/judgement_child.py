@@ -45,7 +45,7 @@ def _judged(plan: dict[str, Any]) -> dict[str, Json]:
 def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
     """What the loop needs of an assessment."""
     bad = [finding for finding in assessment.findings if finding.status in BAD and not finding.acknowledged]
-    judged = {finding.key: finding for finding in assessment.findings if finding.key in known}
+    judged = {key: finding for key, finding in assessment.found.items() if key in known}
     return {
         "passed": [key for key, each in judged.items() if each.status is Status.PASS or each.acknowledged],
         "unjudged": [key for key, each in judged.items() if each.status is Status.SKIP],

@@ -67,7 +67,7 @@ def test_every_action_can_be_typed_or_read(name: str) -> None:
                 assert acts
                 for action in acts:
                     assert not [arg for argv in action.commands for arg in argv if NO_ARGUMENT.search(arg)]
-                    text = action_text(action, {action.remedy_of: "the remedy"})
+                    text = action_text(action, {action.remedy_of: finding(component, fault)})
                     assert text == text.strip()
                     plain = re.sub(r"""'\{"\w+":"\w+"\}'""", "BODY", text)  # the body of a request
                     assert not re.search(r"[{}]|  |;$|; ;|\bNone\b|\(\)", plain)
@@ -163,7 +163,7 @@ def test_the_remedy_is_that_of_the_finding_that_blames_the_component() -> None:
     assert remedy_finding(setting, [logged, found[0]]).key == found[0].key
     (only,), _ = actions(box, setting, found[1:2], frozenset())
     assert only.remedy_of == found[1].key
-    assert action_text(only, {found[1].key: found[1].remedy}) == "the remedy of the finding"
+    assert action_text(only, {found[1].key: found[1]}) == "the remedy of the finding"
 
 
 @pytest.mark.exhaustive

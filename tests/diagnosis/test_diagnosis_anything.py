@@ -158,10 +158,10 @@ def named(found: Diagnosis) -> set[tuple[object, frozenset[str]]]:
 
 def harmless(box: Box, found: Diagnosis, findings: Sequence[Finding]) -> None:
     lost = {each.subject.bdf for each in findings if each.id in LOST and each.status in BAD}
-    remedies = {each.key: each.remedy for each in findings}
+    by_key = {each.key: each for each in findings}
     for cause in found.causes:
         assert cause.actions
-        assert all(action_text(step, remedies) for step in cause.actions)
+        assert all(action_text(step, by_key) for step in cause.actions)
         assert not {cause.component.part, cause.component.name} & IDS
         for step in cause.actions:
             if step.step == "reset-gpu":
@@ -170,8 +170,8 @@ def harmless(box: Box, found: Diagnosis, findings: Sequence[Finding]) -> None:
                 ids = [argv[argv.index("-i") + 1] for argv in step.commands if "-i" in argv]
                 assert (ids == [",".join(map(str, touched))]) or len(touched) == len(box.topology.gpus)
             if hypervisor(box):
-                assert "ACS" not in action_text(step, remedies).replace("ACS of", "")
-                assert "setpci" not in action_text(step, remedies)
+                assert "ACS" not in action_text(step, by_key).replace("ACS of", "")
+                assert "setpci" not in action_text(step, by_key)
 
 
 FEW = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))

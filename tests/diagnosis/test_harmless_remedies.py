@@ -289,8 +289,8 @@ def test_of_a_text_nothing_is_taken_out_or_unloaded_that_it_does_not_name(
 ) -> None:
     (tmp_path / "text").write_text(text)
     (cause,) = assess(str(tmp_path / "text"), Request()).causes
-    remedies = {each.key: each.remedy for each in assess(str(tmp_path / "text"), Request()).findings}
-    typed = [action_text(act, remedies) for act in cause.actions]
+    found = assess(str(tmp_path / "text"), Request()).found
+    typed = [action_text(act, found) for act in cause.actions]
     assert any(due in words for words in typed)
     assert not [words for words in typed if "HCA -" in words or "modprobe -r" in words]
 

@@ -30,8 +30,7 @@ def cause_marks(assessment: Assessment) -> list[Mark]:
     A cause that is no part of the picture, such as the cooling of the host, is marked at the devices that it affects,
     or at those whose registers show it.
     """
-    found = {finding.key: finding for finding in assessment.findings}
-    marks = [_mark(assessment, number, cause, found) for number, cause in enumerate(assessment.causes, 1)]
+    marks = [_mark(assessment, number, cause) for number, cause in enumerate(assessment.causes, 1)]
     loose = enumerate(worst_first(assessment.unexplained), len(marks) + 1)
     return [*marks, *(_loose(number, finding) for number, finding in loose)]
 
@@ -59,9 +58,9 @@ def at_component(topology: Topology, component: Component, nvswitches: Component
         yield box(component.name.partition("/")[0])
 
 
-def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Finding]) -> Mark:
+def _mark(assessment: Assessment, number: int, cause: Cause) -> Mark:
     component, topology = cause.component, assessment.topology
-    explained = [found[key] for key in cause.explains if key in found]
+    explained = assessment.explained(cause)
     at: tuple[At, ...] = ()
     if component.kind == "slot" and component.bdf:
         what = component.part.removeprefix("missing ")

@@ -21,13 +21,11 @@ from dgxcheck.output.health.headline import headline, problem
 from dgxcheck.output.health.instructions import (
     STEPS,
     URGENCIES,
-    Remedies,
     action_text,
     confidence_text,
     disturbed,
     preserve_text,
     recurrence_text,
-    remedies_of,
     step_text,
 )
 from dgxcheck.output.json_values import members
@@ -41,13 +39,12 @@ def as_text(assessment: Assessment, verbose: bool, width: int | None, elsewhere:
 
     ``elsewhere``: the machine sent a text, so that commands are for another host than the reader's.
     """
-    diagnosis, findings = assessment.diagnosis, assessment.findings
-    remedies = remedies_of(findings)
-    found = {finding.key: finding for finding in findings}
+    diagnosis = assessment.diagnosis
+    found = assessment.found
     lines = [wrapped(line, width, 2) for line in save_first(diagnosis.causes, elsewhere)]
     lines += [""] if lines else []
     number = 1
-    for (severity, time, *support), alike in _alike(diagnosis.causes, remedies, found, verbose):
+    for (severity, time, *support), alike in _alike(diagnosis.causes, found, verbose):
         last = number + len(alike) - 1
         which = f"Cause {number}" if last == number else f"Causes {number} to {last}"
         places = [place(cause.component) for cause in alike]
@@ -78,14 +75,14 @@ def save_first(causes: Sequence[Cause], elsewhere: bool = False) -> list[str]:
 
 
 def _alike(
-    causes: Sequence[Cause], remedies: Remedies, found: Mapping[str, Finding], verbose: bool
+    causes: Sequence[Cause], found: Mapping[str, Finding], verbose: bool
 ) -> Iterator[tuple[tuple[str, ...], list[Cause]]]:
     """Causes that follow each other and of which the same is said: severity, urgency, confidence and actions."""
 
     def said(cause: Cause) -> tuple[str, ...]:
         notes = [f"confidence: {confidence_text(cause.confidence)}"]
         notes += [recurrence_text(cause.recurrence)] if cause.recurrence is not None else []
-        return cause.severity.value, due(cause), *notes, *steps(cause, remedies, found, verbose)
+        return cause.severity.value, due(cause), *notes, *steps(cause, found, verbose)
 
     for key, alike in groupby(causes, said):
         yield key, [*alike]
@@ -132,14 +129,14 @@ def _limit(judgement: Judgement) -> str:
     return f"{limit} {judgement.unit}".strip() if ahead else ""
 
 
-def steps(cause: Cause, remedies: Remedies, found: Mapping[str, Finding], verbose: bool) -> Iterator[str]:
+def steps(cause: Cause, found: Mapping[str, Finding], verbose: bool) -> Iterator[str]:
     """Up to the first that can help, and when those after it are due; ``verbose``: all of them."""
     actions, condition_of_rest = cause.actions, again(cause, found)
     due = actions[0].urgency
     when = conditions(actions, condition_of_rest)
     for number, (action, condition) in enumerate(zip(actions, when, strict=True), 1):
         if verbose or not condition:
-            yield f"{number}. {f'{condition}, ' if condition else ''}{_action(action, remedies, due)}"
+            yield f"{number}. {f'{condition}, ' if condition else ''}{_action(action, found, due)}"
             due = action.urgency
     later = [action.step for action, condition in zip(actions, when, strict=True) if condition]
     rest = [STEPS[step] for step in later if step != "stop-jobs"]
@@ -170,8 +167,7 @@ def _leads_to(action: Action, following: Sequence[Action]) -> bool:
 
 def as_json(assessment: Assessment) -> list[Json]:
     """``causes`` of the document of schema ``dgxcheck/health/2``."""
-    by_key = {finding.key: finding for finding in assessment.findings}
-    return [_cause(assessment, cause, by_key) for cause in assessment.causes]
+    return [_cause(assessment, cause) for cause in assessment.causes]
 
 
 def place(component: Component) -> str:
@@ -192,18 +188,19 @@ def fru_lines(causes: Sequence[Cause]) -> Iterator[str]:
             yield f"part {unit.name if unit.bdf in unit.name else f'{unit.name} {unit.bdf}'}: {marked}"
 
 
-def _action(action: Action, remedies: Remedies, due: Urgency) -> str:
+def _action(action: Action, found: Mapping[str, Finding], due: Urgency) -> str:
     """One line; ``due`` is when the step before is due, which is not repeated."""
     notes = [f"disturbs {disturbed(action)}"] if action.scope != "none" else []
     notes += [URGENCIES[action.urgency]] if action.urgency != due else []
-    line = step_text(action, remedies)
+    line = step_text(action, found)
     return f"{line} ({'; '.join(notes)})" if notes else line
 
 
-def _cause(assessment: Assessment, cause: Cause, findings: Mapping[str, Finding]) -> Json:
-    confidence, when = cause.confidence, conditions(cause.actions, again(cause, findings))
+def _cause(assessment: Assessment, cause: Cause) -> Json:
+    confidence, found = cause.confidence, assessment.found
+    when = conditions(cause.actions, again(cause, found))
     actions: list[Json] = [
-        _action_json(action, condition, cause.faults, findings)
+        _action_json(action, condition, cause.faults, found)
         for action, condition in zip(cause.actions, when, strict=True)
     ]
     return {
@@ -233,18 +230,16 @@ def _cause(assessment: Assessment, cause: Cause, findings: Mapping[str, Finding]
 
 
 def _action_json(
-    action: Action, condition: str, faults: Sequence[FaultKind], findings: Mapping[str, Finding]
+    action: Action, condition: str, faults: Sequence[FaultKind], found: Mapping[str, Finding]
 ) -> Json:
-    finding = findings.get(action.remedy_of)
-    remedies = {} if finding is None else {finding.key: finding.remedy}
     return {
         "action": action.step,
         "condition": condition or None,
         "commands": [list(command) for command in action.commands],
         "instruction": action.instruction.code,
         "remedy_of": action.remedy_of or None,
-        "text": action_text(action, remedies),
-        "source": source_of(action, faults, finding),
+        "text": action_text(action, found),
+        "source": source_of(action, faults, found.get(action.remedy_of)),
         **members(action, "disturbs scope urgency"),
     }
 

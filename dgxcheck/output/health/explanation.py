@@ -17,7 +17,7 @@ from dgxcheck.checks.registry import CHECKS
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.health.finding_lines import component_name, sentence
-from dgxcheck.output.health.instructions import URGENCIES, confidence_text, remedies_of, step_text
+from dgxcheck.output.health.instructions import URGENCIES, confidence_text, step_text
 from dgxcheck.output.plain_text import at_most, columns, lines, percent, visible, wrapped
 from dgxcheck.output.report import source_line
 from dgxcheck.output.topo.tree import excerpt
@@ -97,7 +97,6 @@ def _in_full(finding: Finding, assessment: Assessment) -> list[str]:
 
 def _blame(finding: Finding, assessment: Assessment) -> list[str]:
     """The cause that explains it and the first step; without one the finding's own remedy."""
-    remedies = remedies_of(assessment.findings)
     for cause in assessment.causes:
         if finding.key in cause.explains:
             first = first_remedy(cause.actions)
@@ -107,7 +106,7 @@ def _blame(finding: Finding, assessment: Assessment) -> list[str]:
             return [
                 f"  Blames:    {visible(component_name(cause.component))}{also}",
                 f"  Sure:      {visible(confidence_text(cause.confidence))}",
-                f"  First:     {visible(f'{step_text(first, remedies)} ({due})')}",
+                f"  First:     {visible(f'{step_text(first, assessment.found)} ({due})')}",
             ]
     if finding.status not in BAD:
         return []

@@ -19,7 +19,7 @@ from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.faults import Fault
 from dgxcheck.output.health.finding_lines import component_name
-from dgxcheck.output.health.instructions import STEPS, action_text, device_list, remedies_of
+from dgxcheck.output.health.instructions import STEPS, action_text, device_list
 from dgxcheck.output.plain_text import visible
 
 LONGEST = 100
@@ -53,7 +53,7 @@ _BEHIND: Mapping[str, str] = {"link": "PCIe link to", "bridge": "switch above", 
 def headline(assessment: Assessment, cause: Cause, room: int = LONGEST) -> str:
     """Problem and first action; where there is little room without asides, then with the action in fewer words."""
     action = _action(cause)
-    command = action_text(action, remedies_of(assessment.findings))
+    command = action_text(action, assessment.found)
     actions = [*dict.fromkeys(_texts(action, command, cause.component.kind == "gpus"))]
     for most in (min(room, _GOOD), room):
         for text in actions:
@@ -146,8 +146,7 @@ def _of_pairs(what: str, lead: Finding, worst: Sequence[Finding], component: Com
 
 def _worst(assessment: Assessment, cause: Cause) -> list[Finding]:
     """The findings that the cause explains, of the worst status."""
-    found = {finding.key: finding for finding in assessment.findings}
-    explained = [found[key] for key in cause.explains if key in found]
+    explained = assessment.explained(cause)
     return [finding for finding in explained if finding.status is explained[0].status]
 
 

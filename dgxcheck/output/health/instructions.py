@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.diagnosis.action import Action, Code, Instruction, first_remedy
 from dgxcheck.diagnosis.confidence import Confidence, Reason
-from dgxcheck.diagnosis.model import Diagnosis
 from dgxcheck.diagnosis.preserve import Preserve
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.facts.faults.kind import Scope, Step, Urgency
@@ -180,16 +180,16 @@ _DISTURBED: Mapping[Scope, str] = {
 }  # fmt: skip
 
 
-def action_text(action: Action, remedies: Mapping[str, str]) -> str:
-    """``nvidia-smi -r -i 0000:0a:00.0; then restart the stopped services``; ``remedies`` by key of the finding."""
+def action_text(action: Action, found: Mapping[str, Finding]) -> str:
+    """``nvidia-smi -r -i 0000:0a:00.0; then restart the stopped services``; ``found``: findings by key."""
     typed = [shlex.join(command) for command in action.commands]
-    sentence = instruction_text(action.instruction, remedies.get(action.remedy_of, ""))
+    sentence = instruction_text(action.instruction, found.get(action.remedy_of))
     for command in typed:
         sentence = sentence.replace(f" ({command})", "")
     return "; ".join(filter(None, (*typed, sentence))) or STEPS[action.step]
 
 
-def instruction_text(instruction: Instruction, remedy: str = "") -> str:
+def instruction_text(instruction: Instruction, of: Finding | None = None) -> str:
     """The sentence of a code with its values; the remedy of a finding as it is."""
     values = instruction.values
     words: dict[str, object] = {
@@ -210,12 +210,12 @@ def instruction_text(instruction: Instruction, remedy: str = "") -> str:
     if "members" in values:  # of an array whose errors name no member, how to find it
         unnamed = f"the failing disk of {place} (mdadm --detail /dev/{place} shows which)"
         words["disk"] = f"{words['members']} of {place}" if words["members"] else unnamed
-    return SENTENCES[instruction.code].format(**{"slot": "", "chosen": "", **words, "remedy": remedy})
+    return SENTENCES[instruction.code].format(**{"slot": "", "chosen": "", **words, "remedy": of.remedy if of else ""})
 
 
-def step_text(action: Action, remedies: Mapping[str, str]) -> str:
+def step_text(action: Action, found: Mapping[str, Finding]) -> str:
     """``reset GPU: nvidia-smi -r ..``, or ``reboot``: the name of a step is not repeated."""
-    step, text = STEPS[action.step], action_text(action, remedies)
+    step, text = STEPS[action.step], action_text(action, found)
     return step if text == step else f"{step}: {text}"
 
 
@@ -239,29 +239,20 @@ def preserve_text(preserve: Preserve) -> str:
     return shlex.join(preserve.command) + (f" > {shlex.quote(preserve.output)}" if preserve.output else "")
 
 
-Remedies = Mapping[str, str]
-"""By key of the finding."""
-
-
-def remedies_of(findings: Sequence[Finding]) -> dict[str, str]:
-    """What each finding's check advises."""
-    return {finding.key: finding.remedy for finding in findings}
-
-
 _VERBS = ("change-setting", "inspect", "reseat", "replace")
 """Steps whose sentences say themselves what is done."""
 
 
-def remedies(diagnosis: Diagnosis, findings: Sequence[Finding]) -> Remedies:
-    """The first action of each finding's cause that can help; without a cause the remedy of the check."""
-    own = remedies_of(findings)
-    explained: dict[str, str] = {}
-    for cause in diagnosis.causes:
+def remedies(assessment: Assessment) -> dict[str, str]:
+    """By key of the finding, the first action of its cause that can help; without a cause the remedy of the check."""
+    found = assessment.found
+    advised = {key: finding.remedy for key, finding in found.items()}
+    for cause in assessment.causes:
         action = first_remedy(cause.actions)
         says_itself = action.remedy_of or (action.step in _VERBS and not action.commands)
-        text = action_text(action, own) if says_itself else step_text(action, own)
-        explained |= dict.fromkeys(cause.explains, text)
-    return own | explained
+        text = action_text(action, found) if says_itself else step_text(action, found)
+        advised |= dict.fromkeys(cause.explains, text)
+    return advised
 
 
 def confidence_text(confidence: Confidence) -> str:

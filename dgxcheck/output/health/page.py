@@ -19,13 +19,11 @@ from dgxcheck.output.health.headline import problem
 from dgxcheck.output.health.instructions import (
     STEPS,
     URGENCIES,
-    Remedies,
     confidence_text,
     disturbed,
     instruction_text,
     preserve_text,
     recurrence_text,
-    remedies_of,
 )
 from dgxcheck.output.health.text import score_line, verdict_line, what_ran
 from dgxcheck.output.page import html, markdown
@@ -180,9 +178,8 @@ TONES: Mapping[Status, Tone] = {
 
 def problems(assessment: Assessment) -> Iterator[Block]:
     """The worst first; where nothing is wrong, that."""
-    remedies, found = remedies_of(assessment.findings), {each.key: each for each in assessment.findings}
     for number, cause in enumerate(assessment.causes, 1):
-        yield _cause(assessment, number, cause, found, remedies)
+        yield _cause(assessment, number, cause)
     loose = worst_first(assessment.unexplained)
     for number, finding in enumerate(loose, len(assessment.causes) + 1):
         paragraphs: list[Block] = [Paragraph(sentence(finding), TONES[finding.status])]
@@ -199,13 +196,12 @@ def problems(assessment: Assessment) -> Iterator[Block]:
         yield Paragraph(f"No problems found in the checks that ran: {what_ran(assessment)}.")
 
 
-def _cause(
-    assessment: Assessment, number: int, cause: Cause, found: Mapping[str, Finding], remedies: Remedies
-) -> ProblemBlock:
+def _cause(assessment: Assessment, number: int, cause: Cause) -> ProblemBlock:
+    found = assessment.found
     notes = [f"Suspect: {place(cause.component)}", *fru_lines([cause])]
     notes += [f"Confidence: {confidence_text(cause.confidence)}."]
     notes += [f"{recurrence_text(cause.recurrence)}."] if cause.recurrence is not None else []
-    findings = [sentence(found[key]) for key in cause.explains if key in found]
+    findings = [sentence(finding) for finding in assessment.explained(cause)]
     save = list(dict.fromkeys(preserve_text(evidence) for evidence in cause.preserve))
     disturbs = any(action.scope != "none" for action in cause.actions)
     more = len(findings) - 3
@@ -217,13 +213,13 @@ def _cause(
         blocks += [Paragraph("Save first what this destroys:"), Paragraph("\n".join(map(visible, save)), code=True)]
     when = conditions(cause.actions, again(cause, found))
     steps = zip(cause.actions, when, strict=True)
-    blocks.append(OrderedList(steps=tuple(_step(*each, remedies, at) for at, each in enumerate(steps))))
+    blocks.append(OrderedList(steps=tuple(_step(*each, found, at) for at, each in enumerate(steps))))
     title = f"{number}. {problem(assessment, cause)} ({cause.severity.value}, {due(cause)})"
     return ProblemBlock(title=visible(title), tone=TONES[cause.severity], blocks=tuple(blocks))
 
 
-def _step(action: Action, condition: str, remedies: Remedies, number: int) -> ListItem:
-    how = instruction_text(action.instruction, remedies.get(action.remedy_of, ""))
+def _step(action: Action, condition: str, found: Mapping[str, Finding], number: int) -> ListItem:
+    how = instruction_text(action.instruction, found.get(action.remedy_of))
     commands = tuple(visible(shlex.join(command)) for command in action.commands)
     notes = [condition] if condition else []
     notes += [f"disturbs {disturbed(action)}"] if action.scope != "none" else []

@@ -16,7 +16,7 @@ from dgxcheck.output.health import overview
 from dgxcheck.output.health.causes import fru_lines, place, save_first, steps
 from dgxcheck.output.health.finding_lines import sentence
 from dgxcheck.output.health.headline import problem
-from dgxcheck.output.health.instructions import confidence_text, recurrence_text, remedies_of
+from dgxcheck.output.health.instructions import confidence_text, recurrence_text
 from dgxcheck.output.plain_text import lines, visible, wrapped
 from dgxcheck.output.report import HealthReport, source_line
 
@@ -60,8 +60,7 @@ def _text(value: object) -> str:
 
 
 def _case(assessment: Assessment, number: int, cause: Cause) -> Iterator[str]:
-    findings = assessment.findings
-    found = {finding.key: finding for finding in findings}
+    found = assessment.found
     yield f"Fault {number} ({cause.severity.value}): {problem(assessment, cause)}"
     yield f"  suspect: {place(cause.component)}; {confidence_text(cause.confidence)}"
     yield from (f"  {line}" for line in fru_lines([cause]))
@@ -72,7 +71,7 @@ def _case(assessment: Assessment, number: int, cause: Cause) -> Iterator[str]:
         yield from (f"      {item.where}: {item.value}" for item in found[key].judgement.evidence[:_MOST_EVIDENCE])
     yield f"  seen before: {recurrence_text(cause.recurrence)}" if cause.recurrence else "  seen before: not on record"
     yield "  tried (mark what was done):"
-    yield from (f"    [ ] {line}" for line in steps(cause, remedies_of(findings), found, verbose=True))
+    yield from (f"    [ ] {line}" for line in steps(cause, found, verbose=True))
 
 
 def _vbios(assessment: Assessment, cause: Cause) -> Iterator[tuple[str, str]]:

@@ -35,7 +35,7 @@ def render(report: HealthReport) -> str:
         from dgxcheck.output.health.causes import as_json
         from dgxcheck.output.health.instructions import remedies
 
-        causes, remedy = as_json(assessment), remedies(diagnosis, assessment.findings)
+        causes, remedy = as_json(assessment), remedies(assessment)
     whole: dict[str, Json] = {
         **head(SCHEMA),
         **{key: value for name in assessment.host for key, value in either(name, assessment.host[name]).items()},

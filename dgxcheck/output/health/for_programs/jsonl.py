@@ -16,7 +16,7 @@ from dgxcheck.fleet.document import RESULT
 from dgxcheck.fleet.node import COMPARED
 from dgxcheck.output.health.finding_lines import component_name, subject_name
 from dgxcheck.output.health.for_programs.metrics import number
-from dgxcheck.output.health.instructions import action_text, remedies, remedies_of
+from dgxcheck.output.health.instructions import action_text, remedies
 from dgxcheck.output.json_values import compact, either, head, members, part, source
 from dgxcheck.output.report import HealthReport
 
@@ -56,7 +56,7 @@ def render(report: HealthReport) -> str:
 def _found(assessment: Assessment) -> list[Json]:
     """What did not pass, the worst first."""
     blamed = {key: cause.component.id for cause in assessment.causes for key in cause.explains}
-    remedy = remedies(assessment.diagnosis, assessment.findings)
+    remedy = remedies(assessment)
     problems = [finding for status in BAD for finding in assessment.findings if finding.status is status]
     return [_finding(finding, blamed.get(finding.key), remedy[finding.key]) for finding in problems]
 
@@ -86,5 +86,5 @@ def _cause(cause: Cause, assessment: Assessment) -> Json:
         "action": action.step,
         "urgency": action.urgency,
         "commands": [list(command) for command in action.commands],
-        "text": action_text(action, remedies_of(assessment.findings)),
+        "text": action_text(action, assessment.found),
     }

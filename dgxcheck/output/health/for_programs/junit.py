@@ -19,7 +19,7 @@ from dgxcheck.facts.bdf import shown
 from dgxcheck.output.health import overview
 from dgxcheck.output.health.causes import fru_lines, steps
 from dgxcheck.output.health.headline import headline
-from dgxcheck.output.health.instructions import remedies, remedies_of
+from dgxcheck.output.health.instructions import remedies
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import HealthReport
 
@@ -28,10 +28,12 @@ def render(report: HealthReport) -> str:
     """The report in ASCII, which reads the same in every encoding that a terminal or file may have."""
     assessment = report.assessment
     named = overview.host_name(assessment)
-    remedy = remedies(assessment.diagnosis, assessment.findings)
+    remedy = remedies(assessment)
     causes = {key: cause for cause in assessment.causes for key in cause.explains}
-    found = {finding.key: finding for finding in assessment.findings}
-    cases = [_case(finding, report.fail_on, _advice(finding, causes, found, remedy)) for finding in assessment.findings]
+    cases = [
+        _case(finding, report.fail_on, _advice(finding, causes, assessment.found, remedy))
+        for finding in assessment.findings
+    ]
     totals = {"tests": len(cases), "failures": _with(cases, "failure"), "errors": _with(cases, "error"),
               "skipped": _with(cases, "skipped")}  # fmt: skip
     numbers = {key: str(value) for key, value in totals.items()} | {"time": f"{assessment.seconds:.3f}"}
@@ -54,7 +56,7 @@ def _advice(
     cause = causes.get(finding.key)
     if cause is None:
         return [f"do: {remedy[finding.key]}"] if finding.status in (Status.WARN, Status.FAIL) else []
-    return [*fru_lines([cause]), *steps(cause, remedies_of([*found.values()]), found, verbose=True)]
+    return [*fru_lines([cause]), *steps(cause, found, verbose=True)]
 
 
 def _properties(report: HealthReport) -> Iterator[tuple[str, str]]:

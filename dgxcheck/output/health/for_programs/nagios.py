@@ -38,7 +38,7 @@ def render(report: HealthReport) -> str:
     seen = counts(assessment.findings)
     counted = (f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
     performance = " ".join((*counted, *_score(assessment), *_measured(assessment)))
-    remedy = remedies(assessment.diagnosis, assessment.findings)
+    remedy = remedies(assessment)
     explained = {key for cause in assessment.diagnosis.causes for key in cause.explains}
     loose = [_named(finding) for finding in bad if finding.key not in explained]
     first = f"{_first(assessment, loose, seen[Status.PASS])} | {performance}"
