@@ -17,7 +17,17 @@ from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.fleet.document import NotAResult, SharedStrings, parts_of, result_of
 from dgxcheck.fleet.judge import refuse_future
-from dgxcheck.fleet.node import LEVELS, LikeMachines, NodeFault, OpenFault, Result, in_order, proven
+from dgxcheck.fleet.node import (
+    LEVELS,
+    VERDICTS,
+    LikeMachines,
+    NodeFault,
+    NodeVerdict,
+    OpenFault,
+    Result,
+    in_order,
+    proven,
+)  # fmt: skip
 from dgxcheck.fleet.part_history import DAY_S, PartHistory, PartsOverTime
 from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.fleet.trends import Gauges, Trend
@@ -62,6 +72,18 @@ class NodeHistory(Record):
     """On which it has a result."""
     spells: tuple[Spell, ...]
     """In the order in which they began."""
+    newest: NodeVerdict = "pass"
+    """Of its last result."""
+
+    @property
+    def open(self) -> tuple[Spell, ...]:
+        """Faults that no result shows to be gone."""
+        return tuple(spell for spell in self.spells if spell.gone_s is None)
+
+    @property
+    def verdict(self) -> NodeVerdict:
+        """The worst of its last result and of what is open."""
+        return min((self.newest, *(spell.fault.status for spell in self.open)), key=VERDICTS.index)
 
 
 class History(Record):
@@ -206,6 +228,7 @@ class _Node:
             group=self._last.result.group, first_s=self._first.at_s, last_s=self._last.at_s,
             results=self._results, days=self._days,
             spells=tuple(sorted(spells, key=lambda spell: (spell.first_s, spell.fault.key))),
+            newest=self._last.result.verdict,
         )  # fmt: skip
 
 

@@ -153,7 +153,7 @@ def test_a_fault_that_came_back_says_after_what(tmp_path: Path, capsys: pytest.C
         a_result("dgx2", 3, level="quick"),
     ]
     folder = written(tmp_path, days)
-    assert main(["fleet", "--history", folder, "--format", "json"]) == 0
+    assert main(["fleet", "--history", folder, "--format", "json"]) == 2
     found = json.loads(capsys.readouterr().out)
     assert complaints("history", found) == []
     (fault,) = found["nodes"][0]["faults"]
@@ -163,7 +163,7 @@ def test_a_fault_that_came_back_says_after_what(tmp_path: Path, capsys: pytest.C
         f"gpu {SLOTS[0]} exchanged: A -> B", "driver 570.1 -> 580", "reboot", "7 d without a result",
     ]  # fmt: skip
     assert [part["serial"] for part in found["parts"]] == ["A", "B"]
-    assert main(["fleet", "--history", folder]) == 0
+    assert main(["fleet", "--history", folder]) == 2
     out = capsys.readouterr().out
     assert f"dgx1 ecc.volatile/{SLOTS[0]} ecc-uncorrected: 2 times" in out
     assert "came back 3 d after" in out
@@ -201,7 +201,7 @@ def test_a_module_of_memory_is_followed_and_shown_in_every_format(
     folder = written(tmp_path, days)
     told = {}
     for form in ("text", "html", "prometheus", "json"):
-        assert main(["fleet", "--history", folder, "--format", form]) == 1
+        assert main(["fleet", "--history", folder, "--format", form]) == 2
         told[form] = capsys.readouterr().out
     assert "DIMM <bad>: dimm-errors at dgx1 CPU 2/DIMM 30" in told["text"]
     assert "DIMM &lt;bad&gt;: dimm-errors at dgx1 CPU 2/DIMM 30" in told["html"]
@@ -212,6 +212,21 @@ def test_a_module_of_memory_is_followed_and_shown_in_every_format(
                              "at": "CPU 2/DIMM 30"}  # fmt: skip
     assert {each.labels["node"]: each.value for each in series["dgxcheck_history_incidents"]}["dgx1"] == 1
     assert series["dgxcheck_history_results"][0].value == len(days)
+
+
+def test_what_fails_now_does_not_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One result of each node: nothing can have come back, and the faults are there."""
+    silent = {**a_result("c", 1, DRAIN), "verdict": "unknown"}
+    silent["found"] = [{**silent["found"][0], "status": "unknown", "fault": ""}]
+    for found, code, said in (
+        ([], 0, "PASS: 2 nodes, 2 results, 2025-10-10 to 2025-10-10: nothing stands out"),
+        ([silent], 3, "c unknown on 2025-10-10"),
+        ([a_result("c", 1, DRAIN)], 2, "ecc-uncorrected: fail, since 2025-10-10"),
+        ([a_result("c", 1, DRAIN), a_result("c", 2)], 0, "PASS: 3 nodes"),
+    ):
+        folder = written(tmp_path, [a_result("a", 1), a_result("b", 1), *found])
+        assert main(["fleet", "--history", folder]) == code
+        assert said in capsys.readouterr().out
 
 
 def test_what_is_kept_of_a_result_does_not_grow_with_what_passed(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.history import NodeHistory, Spell
 from dgxcheck.fleet.lemons import RATE, Lemon, incidents
+from dgxcheck.fleet.node import VERDICTS
 from dgxcheck.fleet.part_history import DAY_S, Followed, PartHistory, Place, Stay
 from dgxcheck.fleet.trends import Trend
 from dgxcheck.output.exposition import classic, metric
@@ -87,7 +88,8 @@ def _summary(report: HistoryReport) -> str:
     kinds = Counter(what for what, _ in blamed)
     bad = sum(not lemon.mended for lemon in report.lemons)
     counts = (bad, "lemon", ""), (kinds["part"], "bad part", ""), (kinds["slot"], "bad slot", ""), (
-        len(history.trends), "limit ahead", "limits ahead")  # fmt: skip
+        len(history.trends), "limit ahead", "limits ahead"), (
+        sum(node.verdict != "pass" for node in nodes), "node with open faults", "nodes with open faults")  # fmt: skip
     found = [counted(*count) for count in counts if count[0]]
     return (
         f"{counted(len(history.nodes), 'node')}, {counted(history.results, 'result')}, {_day(first)} to {_day(last)}:"
@@ -105,6 +107,7 @@ def _sections(report: HistoryReport) -> tuple[tuple[str, list[str]], ...]:
          [_stayed(each) for each in report.followed if each.what == "slot"]),
         ("Limits ahead", [*map(_trend, history.trends)]),
         ("Faults that came back", _came_back(history.nodes)),
+        ("Open faults", _open(history.nodes)),
         ("Not read", [f"{unreadable.where}: {unreadable.why}" for unreadable in history.unread]),
     )  # fmt: skip
 
@@ -179,6 +182,14 @@ def _came_back(nodes: Mapping[str, NodeHistory]) -> list[str]:
             for count, name, key, spells in sorted(rows, key=lambda row: (-row[0], *row[1:3]))]  # fmt: skip
 
 
+def _open(nodes: Mapping[str, NodeHistory]) -> list[str]:
+    """The worst nodes first; what could not be read is no fault that is followed."""
+    bad = sorted((VERDICTS.index(node.verdict), name) for name, node in nodes.items() if node.verdict != "pass")
+    return [f"{name} {what}" for _, name in bad for what in [
+        *(f"{spell.fault.key} {spell.fault.word}: {spell.fault.status}, since {_day(spell.first_s)}"
+          for spell in nodes[name].open)] or [f"{nodes[name].verdict} on {_day(nodes[name].last_s)}"]]  # fmt: skip
+
+
 def _by_key(node: NodeHistory) -> dict[str, list[Spell]]:
     return gathered((spell.fault.key, spell) for spell in node.spells)
 
@@ -203,7 +214,7 @@ def as_json(report: HistoryReport) -> str:
         "results": history.results,
         "false_alarm_rate": RATE,
         "nodes": [{
-            "name": name, **_dates(node), "results": node.results, "days": node.days,
+            "name": name, **_dates(node), "verdict": node.verdict, "results": node.results, "days": node.days,
             "faults": [_fault(key, spells) for key, spells in _by_key(node).items()],
         } for name, node in history.nodes.items()],
         "parts": [_part(serial, part) for serial, part in history.parts.items()
