@@ -63,6 +63,7 @@ def damaged(data: st.DataObject, whole: Any) -> Any:
     return whole
 
 
+READING = "width 0000:06:00.0"
 LIVE = RESULT | {"source": {"kind": "live"}}
 
 
@@ -126,23 +127,23 @@ def test_a_damaged_entry_of_health_is_counted(member: str, value: Json, tmp_path
 def test_a_state_without_a_time_counts_for_nothing(state: dict[str, Json], tmp_path: Path) -> None:
     file = tmp_path / "counters.json"
     file.write_text(json.dumps(COUNTERS | {"state": {**COUNTERS["state"], **state}}))  # type: ignore[dict-item]
-    with pytest.raises(BadInput, match="contains no"):
+    with pytest.raises(BadInput, match="not a state file of dgxcheck health"):
         state_file.read(str(file))
 
 
 def test_a_damaged_entry_of_the_watch_is_counted(tmp_path: Path) -> None:
     file = tmp_path / "watch.json"
-    file.write_text(json.dumps(WATCH | {"readings": {"width": 16, "x": "y"}, "events": [5]}))
+    file.write_text(json.dumps(WATCH | {"readings": {"width 0000:07:00.0": 16, READING: "y"}, "events": [5]}))
     found = memory.load(str(file))
     assert found is not None
-    assert (found.damaged, found.readings) == (3, {"width": 16})
+    assert (found.damaged, found.readings) == (2, {"width 0000:07:00.0": 16})
 
 
 @pytest.mark.parametrize("name", sorted({*WATCH} - {"schema"}))
 @pytest.mark.parametrize("value", [None, 5, "x", [], {}, True])
 def test_a_damaged_member_of_the_watch_costs_no_other(name: str, value: Json, tmp_path: Path) -> None:
     file = tmp_path / "watch.json"
-    document = {**WATCH, "readings": {"width": 16}, "lost": 7, "boot_id": "b", "sequence": 9, "verdict": "pass"}
+    document = {**WATCH, "readings": {READING: 16}, "lost": 7, "boot_id": "b", "sequence": 9, "verdict": "pass"}
     without = {key: each for key, each in document.items() if key != name}
     for damaged_one in (without, without | {name: value}):
         file.write_text(json.dumps(damaged_one))
@@ -153,6 +154,20 @@ def test_a_damaged_member_of_the_watch_costs_no_other(name: str, value: Json, tm
             assert getattr(found, other) == getattr(whole, other)
         if name != "tallies":
             assert found.ledger.tallies.keys() == whole.ledger.tallies.keys()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [json.dumps({**WATCH, "verdict": "skip"}), json.dumps({**WATCH, "readings": {READING: 33}}),
+     json.dumps({**WATCH, "tallies": [[*WATCH["tallies"][0][:8], "skip", *WATCH["tallies"][0][9:]]]}),  # type: ignore[index]
+     json.dumps(WATCH).replace('"lost"', '"lost": 3, "lost"', 1)],
+)  # fmt: skip
+def test_what_no_watch_writes_is_damaged(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "watch.json"
+    file.write_text(text)
+    found = memory.load(str(file))
+    assert found is not None
+    assert found.damaged == 1
 
 
 def _written(path: Path, document: object) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf
+from typing import Any
 
 from dgxcheck.checks.by_nature.last_run import kept
 from dgxcheck.checks.engine.acknowledgements import today
@@ -14,9 +15,9 @@ from dgxcheck.checks.engine.growth import DAY_S, duration
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.host import Host, Storage
 from dgxcheck.facts.inventory import Count, Remembered
-from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.facts.nvml.gpu import Nvml
-from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.settings import Acknowledgement
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
@@ -99,9 +100,20 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
         why = "no earlier run" if old is None else "no earlier run with this driver since the last boot"
         growth = skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")
         return LastRun(growth=growth, inventory=kept_counts, kept=before, trouble=trouble)
-    counters = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
+    counters: Snapshot = _sensible(survey(RecordedSource(old.lines, Origin("recording")), COUNTERS))
     growth_since = Growth(old=counters, new=new, seconds=at_s - old.at_s, how=f"since {old.date}")
     return LastRun(growth=growth_since, inventory=kept_counts, kept=before, trouble=trouble)
+
+
+def _sensible(facts: Any) -> Any:
+    """What makes no sense in an earlier reading was not read: it tells nothing of the machine as it is now."""
+    if isinstance(facts, Missing):
+        return Missing(Gap.UNRECORDED, facts.where, facts.detail) if facts.gap is Gap.GARBLED else facts
+    if isinstance(facts, Record):
+        return type(facts)(**{name: _sensible(getattr(facts, name)) for name in fields(facts)})
+    if isinstance(facts, dict):
+        return {name: _sensible(each) for name, each in facts.items()}
+    return tuple(map(_sensible, facts)) if isinstance(facts, tuple) else facts
 
 
 def inventory(facts: Snapshot, path: str | None) -> Mapping[str, Count]:

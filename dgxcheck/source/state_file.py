@@ -15,10 +15,12 @@ from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.kernel_log import EARLIER_DAYS
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.input_file import read_input
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.limits import RECORDING_BYTES
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import GroupedFacts
-from dgxcheck.source.recording.load import SCHEMA, load, recording
+from dgxcheck.source.recording.load import SCHEMA, parsed, recording
 from dgxcheck.source.recording.save import replace_file, written
 
 NAME = "counters.json"
@@ -84,17 +86,25 @@ def read(path: str) -> Reading | None:
     """What an earlier run wrote; None where none did. BadInput for a file that is something else."""
     if not os.path.lexists(path):
         return None
-    document = load(path)
-    if not isinstance(state := document.get("state"), dict):
-        raise BadInput(f"{path}: contains no counters of an earlier run; give another file, or remove this one")
+    raw = read_input(path, RECORDING_BYTES)
+    try:
+        return _reading(parsed(raw, path), path)
+    except BadInput:
+        raise BadInput(f"{path}: not a state file of dgxcheck health, or a damaged one") from None
+
+
+def _reading(document: dict[str, Json], path: str) -> Reading:
+    """BadInput without facts, time and date; what else is damaged is dropped and counted."""
+    if document.get("schema") != SCHEMA or not isinstance(state := document.get("state"), dict):
+        raise BadInput(path)
     texts = {key: value for key, value in state.items() if isinstance(value, str)}
     match state.get("at_s"):
         case int() | float() as at_s if not isinstance(at_s, bool) and 0 <= at_s < inf:
             pass
         case _:
-            raise BadInput(f"{path}: contains no time of its counters; remove the file")
+            raise BadInput(path)
     if not {"boot_id", "driver"} <= texts.keys() or not is_date(texts.get("date", "")):
-        raise BadInput(f"{path}: contains no date of its counters; remove the file")
+        raise BadInput(path)
     xids = state.get("xids")
     valid = [xid for xid in xids if isinstance(xid, str) and _SEEN.search(xid)] if isinstance(xids, list) else []
     reading = Reading(

@@ -16,8 +16,8 @@ from dgxcheck.limits import WATCH_BYTES
 from dgxcheck.source import state_file
 from dgxcheck.source.recording.save import replace_file
 from dgxcheck.watch.event import TEXT_CHARACTERS, Event, EventKind
-from dgxcheck.watch.fold import MOST_KEYS, Ledger, Tally
-from dgxcheck.watch.readings import MOST, Readings
+from dgxcheck.watch.fold import MOST_KEYS, RANK, Ledger, Tally
+from dgxcheck.watch.readings import MOST, Readings, is_reading
 
 MOST_FINDINGS = 512
 KEY_CHARACTERS = 200
@@ -111,8 +111,18 @@ def load(path: str) -> Memory | None:
         if isinstance(error.__context__, FileNotFoundError):
             return None
         raise
+    twice = 0
+
+    def members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+        nonlocal twice
+        found = dict(pairs)
+        twice += len(pairs) - len(found)
+        return found
+
     try:
-        return _memory(json.loads(raw))
+        memory = _memory(json.loads(raw, object_pairs_hook=members))
+        memory.damaged += twice
+        return memory
     except (*_DAMAGED, RecursionError):
         raise BadInput(f"{path}: not a state file of dgxcheck watch") from None
 
@@ -157,9 +167,9 @@ def _memory(document: Any) -> Memory:
     counted = _good(memory, tallies[: MOST_KEYS + len(_KINDS)], lambda row: _tally(*row))
     memory.ledger.tallies = {tally.event.key: tally for tally in counted}
     memory.ledger.recent.extend(_good(memory, events, _recent))
-    memory.readings = dict(_good(memory, readings[:MOST], lambda item: (_text(item[0]), _reading(item[1]))))
+    memory.readings = dict(_good(memory, readings[:MOST], lambda item: _reading(*item)))
     found = dict(_good(memory, findings[:MOST_FINDINGS], lambda item: (_text(item[0]), _finding(*item[1]))))
-    verdict = member("verdict", lambda word: word and Status(word).value, "")
+    verdict = member("verdict", lambda word: word and _status(word).value, "")
     memory.judged = LastJudgement(verdict=verdict, findings=found)
     return memory
 
@@ -173,14 +183,14 @@ def _good(memory: Memory, entries: Iterable[Any], made: Callable[[Any], _T]) -> 
 
 
 def _finding(status: str, bdf: str, text: str) -> BadFinding:
-    return BadFinding(Status(status).value, _address(bdf), _text(text))
+    return BadFinding(_status(status).value, _address(bdf), _text(text))
 
 
 def _recent(event: Any) -> dict[str, Json]:
     """An event as ``as_json`` words it, which is shown as it is."""
     if not isinstance(event, dict) or event["event"] not in _KINDS:
         raise ValueError(event)
-    Status(event["status"]), _address(event.get("bdf", "")), _date(event.get("at", ""))
+    _status(event["status"]), _address(event.get("bdf", "")), _date(event.get("at", ""))
     if not all(isinstance(value, str | int | float) for value in event.values()):
         raise ValueError(event)
     return event
@@ -191,13 +201,17 @@ def _tally(
     began: float | None, reported: int,
 ) -> Tally:  # fmt: skip
     kinds: dict[str, EventKind] = {each: each for each in _KINDS}
-    event = Event(kind=kinds[kind], status=Status(status), bdf=_address(bdf), code=_text(code), text=_text(text))
+    event = Event(kind=kinds[kind], status=_status(status), bdf=_address(bdf), code=_text(code), text=_text(text))
     tally = Tally(event, _date(first))
-    tally.count, tally.last, tally.worst, tally.waiting = _count(count), _date(last), Status(worst), _count(waiting)
+    tally.count, tally.last, tally.worst, tally.waiting = _count(count), _date(last), _status(worst), _count(waiting)
     tally.began, tally.reported = -inf if began is None else float(began), _count(reported)
     if isnan(tally.began):
         raise ValueError(began)
     return tally
+
+
+def _status(value: Any) -> Status:
+    return RANK[RANK.index(Status(value))]  # one of these: nothing that is told was skipped
 
 
 def _text(value: Any) -> str:
@@ -229,10 +243,10 @@ def _items(value: Any) -> list[Any]:
     return [*value.items()]
 
 
-def _reading(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(value)
-    return value
+def _reading(name: str, value: Any) -> tuple[str, int]:
+    if not is_reading(name, _count(value)):
+        raise ValueError(name)
+    return name, value
 
 
 def _sequence(value: Any) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.infiniband import DOWNED, OF_THE_LINK, PortState, counter_row
 from dgxcheck.facts.missing import Missing, rows
@@ -17,12 +18,30 @@ PROBES = ("pci", "aer", "infiniband", "ib_ports", "edac")
 """What is read: files of sysfs alone, so that no GPU is woken up."""
 MOST = 4096
 """Of a large box about 1500."""
+_WIDEST = 32
+"""Lanes; the state of a port is a smaller number."""
 _AER = ("correctable", "nonfatal", "fatal")
 _LOGGED = {"correctable": "corrected", "nonfatal": "nonfatal", "fatal": "fatal"}
 """How the kernel log calls them."""
 Readings = dict[str, int]
 """``aer fatal 0000:06:00.0``, ``width 0000:06:00.0``, ``port state mlx5_0/1 0000:05:00.0``,
 ``port symbol_error mlx5_0/1 0000:05:00.0``, ``edac corrected mc0``. What could not be read is not in it."""
+
+
+def is_reading(name: str, value: int) -> bool:
+    """Can it be one? A name that never comes again would be kept for good."""
+    match name.split(" "):
+        case ["width", bdf]:
+            return is_bdf(bdf) and value <= _WIDEST
+        case ["aer", severity, bdf]:
+            return is_bdf(bdf) and severity in _AER
+        case ["port", "state", _, *bdf]:
+            return value <= _WIDEST and all(map(is_bdf, bdf))
+        case ["port", counter, _, *bdf]:
+            return counter in OF_THE_LINK and all(map(is_bdf, bdf))
+        case ["edac", kind, _]:
+            return kind in ("corrected", "uncorrected")
+    return False
 
 
 def readings(facts: Snapshot) -> Readings:

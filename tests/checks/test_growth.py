@@ -16,6 +16,7 @@ from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.engine.growth import counter_growth, duration
 from dgxcheck.cli import main
+from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Source
@@ -117,12 +118,27 @@ def test_a_file_that_is_no_state_is_replaced_only_in_the_usual_place(
     monkeypatch.setenv("STATE_DIRECTORY", f"{tmp_path}:/elsewhere")
     file = tmp_path / "counters.json"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(BadInput):
+    with pytest.raises(BadInput, match="json: not a state file of dgxcheck health, or a damaged one"):
         since_last_run(*read(), str(file))
     assert file.read_text(encoding="utf-8") == text
     assert state_file.default_path() == str(file)
     assert isinstance(since_last_run(*read(), None), Judgement)
     assert isinstance(since_last_run(*read(), None), Growth)
+
+
+def test_what_makes_no_sense_in_the_file_is_no_answer_of_the_driver(tmp_path: Path) -> None:
+    file = tmp_path / "counters.json"
+    since_last_run(*read(), str(file))
+    document = json.loads(file.read_text())
+    document["facts"]["nvml nvmlDeviceGetPcieReplayCounter 0000:06:00.0"][""] = "x"
+    document["state"]["at_s"] -= 60
+    file.write_text(json.dumps(document))
+    found = since_last_run(*read(), str(file))
+    assert isinstance(found, Growth)
+    replays = GpuView(found.old, "0000:06:00.0").counters
+    assert not isinstance(replays, Missing)
+    assert isinstance(replays.pcie_replays, Missing)
+    assert replays.pcie_replays.gap is Gap.UNRECORDED
 
 
 def test_where_nothing_can_be_written_it_says_so(tmp_path: Path) -> None:

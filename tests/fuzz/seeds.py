@@ -45,7 +45,8 @@ COUNTERS = {
 }  # fmt: skip
 WATCH = {
     "schema": "dgxcheck/watch-state/1", "boot_id": "b", "sequence": 7, "lost": 0, "verdict": "fail",
-    "tallies": [["xid", "fail", "0000:06:00.0", "79", "Xid 79", 3, "d", "d", "fail", 2, 1.5, 1]],
+    "tallies": [["xid", "fail", "0000:06:00.0", "79", "Xid 79", 3, "2026-11-22T10:00:00Z",
+                 "2026-11-22T10:00:00Z", "fail", 2, 1.5, 1]],
     "events": [{"at": "2026-11-22T10:00:00Z", "event": "xid", "status": "fail", "text": "Xid 79"}],
     "readings": {"width 0000:06:00.0": 16}, "findings": {"xid/GPU0": ["fail", "0000:06:00.0", "Xid 79"]},
 }  # fmt: skip

@@ -186,6 +186,11 @@ def watch_state(data: bytes) -> object:
     with _file(data, "watch.json") as path:
         memory = watch_memory.load(path)
         assert memory is not None
+        assert not compared(memory.judged, {"unjudged": [*memory.judged.findings], "findings": {}, "passed": [],
+                                            "verdict": memory.judged.verdict})[1]  # fmt: skip
+        again = [replace(tally.event, count=1) for tally in memory.ledger.tallies.values()]
+        for told in [*memory.ledger.take(again, 1e6, "2026-11-22T10:00:00Z")]:
+            _printable(text_line(told)), json_line(told)
         memory.of_boot("another boot")
         for told in [*memory.ledger.repeated(1e6, "2026-11-22T10:00:00Z")]:
             _printable(text_line(told)), json_line(told)

@@ -122,8 +122,13 @@ def _last_run(box: Box) -> Judged:
 
 def _is_comparable(now: Json, was: Json) -> bool:
     """Is it a value of the same type? Any other is damage, and no change of the machine."""
-    numbers = [isinstance(each, int | float) and not isinstance(each, bool) for each in (now, was)]
-    return all(numbers) or type(now) is type(was)
+    if isinstance(now, list) and isinstance(was, list):
+        return len({*map(_kind, now), *map(_kind, was)}) <= 1
+    return _kind(now) == _kind(was)
+
+
+def _kind(value: Json) -> type:
+    return float if type(value) is int else type(value)
 
 
 def _same(box: Box, leaf: Leaf, was: Json) -> bool:

@@ -36,7 +36,7 @@ _NONE = "not a recording (JSON of 'dgxcheck record'), and no output of a known t
 def load(path: str) -> dict[str, Json]:
     """The members of a recording or overlay file; BadInput with one line for whatever is wrong with it."""
     raw = _read(path)
-    document = _parsed(raw, path)
+    document = parsed(raw, path)
     schema = document.get("schema")
     if schema == OVERLAY and len(raw) > OVERLAY_BYTES:  # as many as overlays are deep are held at once
         raise too_large(path, OVERLAY_BYTES)
@@ -58,10 +58,11 @@ def load_shipped(path: str) -> dict[str, Json]:
 
 def members(path: str) -> dict[str, Json]:
     """The members of a JSON file of whatever schema, read within the limits that hold for recordings."""
-    return _parsed(_read(path), path)
+    return parsed(_read(path), path)
 
 
-def _parsed(raw: bytes, path: str) -> dict[str, Json]:
+def parsed(raw: bytes, path: str) -> dict[str, Json]:
+    """The members of a JSON text."""
     try:
         text = raw.decode("utf-8")
         _check_size(raw)
