@@ -6,6 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from io import BytesIO
 from time import process_time
 from typing import BinaryIO
 
@@ -73,9 +74,15 @@ def _below(folder: str) -> Iterator[str | Unread]:
 
 
 def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterator[tuple[str, Json] | Unread]:
-    """One per line; a first line that is no whole document begins one that spans the file."""
+    """One per line; a first line that is no whole document begins one that spans the file, or is a damaged one."""
     number, found, failed, empty = 0, 0, 0, True
-    for line in time.within(iter(lambda: stream.readline(RESULT_BYTES + 1), b"")):
+    rest = BytesIO()
+
+    def next_line() -> bytes:
+        line = rest.readline()
+        return line if line.endswith(b"\n") else line + stream.readline(RESULT_BYTES + 1 - len(line))
+
+    for line in time.within(iter(next_line, b"")):
         number += 1
         if len(line) > RESULT_BYTES:
             yield Unread(f"{where} line {number}", f"longer than {RESULT_BYTES >> 20} MiB")
@@ -92,8 +99,9 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         try:
             document = parsed(line)
             if document is None and number == 1:
-                line += stream.read(RESULT_BYTES + 1 - len(line))
-                document = parsed(line) if len(line) <= RESULT_BYTES else None
+                more = stream.read(RESULT_BYTES + 1 - len(line))
+                document = parsed(line + more) if len(line + more) <= RESULT_BYTES else None
+                rest = BytesIO(more if document is None and more[:1] == b"{" else b"")
         except NotAResult as error:
             document, why = None, str(error)
         place = where if number == 1 else f"{where} line {number}"

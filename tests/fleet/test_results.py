@@ -194,6 +194,14 @@ def test_a_broken_file_hides_no_other(data: bytes, tmp_path: Path) -> None:
     assert (list(fleet.nodes), len(fleet.unread), fleet.verdict) == (["dgx001"], 1, "unknown")
 
 
+def test_a_broken_line_hides_no_other(tmp_path: Path) -> None:
+    lines = [json.dumps(at(1, host=name)) for name in "abc"]
+    for number in range(3):
+        (tmp_path / "x.jsonl").write_text("\n".join([*lines[:number], lines[number][:-1], *lines[number + 1 :]]))
+        fleet = judge([str(tmp_path)], now_s=NOW)
+        assert (len(fleet.nodes), [each.why for each in fleet.unread]) == (2, ["not a JSON document"])
+
+
 def test_packed_newlines_hold_nothing_up(tmp_path: Path) -> None:
     folder = written(tmp_path, at(1))
     (tmp_path / "newlines.jsonl.gz").write_bytes(gzip.compress(b"\n" * (FLEET_IDLE_LINES + 2)))
