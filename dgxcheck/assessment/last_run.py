@@ -46,7 +46,7 @@ class LastRun(Record):
     inventory: Mapping[str, Count]
     kept: Remembered | None = None
     trouble: str = ""
-    """What of the file was damaged."""
+    """What of the file was damaged, and why none is left for the next run."""
 
 
 
@@ -96,9 +96,10 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     if same and fresh and old is not None:  # its counters stay, so that growth is over a longer time
         reading = replace(old, xids=reading.xids, inventories=reading.inventories, kept=reading.kept, damaged=0)
     unwritten = "" if reading == old else _written(place, reading)
+    trouble = "; ".join(filter(None, (trouble, unwritten)))
     if not same or old is None:
         why = "no earlier run" if old is None else "no earlier run with this driver since the last boot"
-        growth = skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")
+        growth = skip("no-history", why if unwritten else f"{why}: the next run compares with this one")
         return LastRun(growth=growth, inventory=kept_counts, kept=before, trouble=trouble)
     counters: Snapshot = _sensible(survey(RecordedSource(old.lines, Origin("recording")), COUNTERS))
     growth_since = Growth(old=counters, new=new, seconds=at_s - old.at_s, how=f"since {old.date}")
@@ -139,7 +140,7 @@ def _written(path: str, reading: state_file.Reading) -> str:
     try:
         state_file.write(path, reading)
     except OSError as error:
-        return f", and {path} cannot be written: {error.strerror}"
+        return f"{path} cannot be written: {error.strerror}"
     return ""
 
 

@@ -143,9 +143,10 @@ def test_what_makes_no_sense_in_the_file_is_no_answer_of_the_driver(tmp_path: Pa
 
 def test_where_nothing_can_be_written_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    found = since_last_run(*read(), str(tmp_path / "file" / "counters.json"))
-    assert isinstance(found, Judgement)
-    assert found.message.endswith("counters.json cannot be written: File exists")
+    file = str(tmp_path / "file" / "counters.json")
+    found = last_run(*read(), file, Present(counts={}, accepted=False))
+    assert isinstance(found.growth, Judgement)
+    assert (found.growth.message, found.trouble) == ("no earlier run", f"{file} cannot be written: File exists")
 
 
 def test_no_recording_is_written_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

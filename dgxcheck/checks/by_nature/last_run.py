@@ -27,6 +27,7 @@ from dgxcheck.facts.values import Leaf, as_json, described, held, is_inside, lab
 from dgxcheck.survey import Snapshot
 
 CHECK = "host.last-run"
+STATE_FILE = "state file"
 _NATURES = ("identity", "inventory", "version", "capability")
 _MOST, _MANY = 3, 4
 """Facts of one device that a message names; devices with the same change of which each is named."""
@@ -92,7 +93,7 @@ def _is_kept(row: Fact) -> bool:
 def _last_run(box: Box) -> Judged:
     before = box.kept
     if box.state_trouble:
-        yield replace(HOST, part="state file"), skip("no-history", box.state_trouble)
+        yield replace(HOST, part=STATE_FILE), skip("no-history", box.state_trouble, Evidence(STATE_FILE, None))
     if before is None:
         yield HOST, NO_EARLIER_RUN if box.present else NOT_LIVE
         return

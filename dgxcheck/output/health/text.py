@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.assessment.result import Assessment
+from dgxcheck.checks.by_nature.last_run import STATE_FILE
 from dgxcheck.checks.engine.finding import Finding, Status, Witness
 from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
 from dgxcheck.checks.engine.wording import counted, first_of
@@ -172,7 +173,8 @@ def _problems(report: HealthReport) -> list[str]:
     lines += [f"and {len(left) - most} more; list them with -v"] if left[most:] else []
     for finding in assessment.findings:
         lines += acknowledged(finding, width)
-    lines += noted(assessment.findings, width) if elsewhere and not report.verbose else []
+    notes = [each for each in assessment.findings if elsewhere or each.subject.part == STATE_FILE]
+    lines += noted(notes, width) if not report.verbose else []
     return [*lines, ""] if lines else []
 
 
