@@ -16,6 +16,9 @@ from dgxcheck.workers.process import exit_text, kill, killed_from_outside, start
 Killer = Callable[[int], None]
 _LITTLE_S = 0.05
 """What any process waits for a CPU in some seconds of silence."""
+_CHUNKS = 64
+_LONGEST, _MOST_ANSWERS = 64 << 20, 1_000_000
+"""Bytes of one line, and answers: a library that writes to descriptors at random must not fill the memory."""
 LEAVING = 30.0
 """Seconds that a worker may take to leave: the driver powers GPUs down one by one as their last user goes."""
 
@@ -26,7 +29,7 @@ class Worker:
     def __init__(self, module: str, plan: str | None = None, killer: Killer = kill) -> None:
         self.module = module
         self._killer = killer
-        self._rest = b""
+        self._rest = bytearray()
         self._untold = b""
         self.answers: dict[str, str] = {}
         """Key to JSON text, all that was answered."""
@@ -66,14 +69,20 @@ class Worker:
             poll.register(self._plan_fd, select.POLLOUT)
 
     def listen(self) -> None:
-        """Take in what has arrived, without waiting."""
+        """Take in what has arrived, without waiting; of one that never stops talking only so much at a time."""
         self._write()
-        try:
-            while chunk := os.read(self.fd, 1 << 16):
-                self._take(chunk)
-            self._gone()
-        except BlockingIOError:
-            return
+        for _ in range(_CHUNKS):
+            try:
+                chunk = os.read(self.fd, 1 << 16)
+            except BlockingIOError:
+                return
+            if not chunk:
+                self._gone()
+                return
+            self._take(chunk)
+            if len(self._rest) > _LONGEST or len(self.answers) > _MOST_ANSWERS:
+                self.ended = "died: it said more than any worker does"
+                return
 
     def excused(self) -> bool:
         """Is its silence that of a machine without a free CPU? What it waited since this was asked last is withheld."""
@@ -97,19 +106,23 @@ class Worker:
         """Is there no such child any more?"""
         if self.pid < 0:
             return True
-        try:
-            gone = os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
-        except ChildProcessError:  # the caller ignores SIGCHLD: the kernel has reaped it
-            self.pid = -1
-            return True
-        if gone:
-            self._end_group()
-        return gone
+        return self._status() is not None or self.pid < 0
 
-    def _end_group(self) -> None:
-        """It is gone; what its library has started and left in its group goes with it."""
-        self._killer(self.pid)
+    def _status(self) -> int | None:
+        """How it ended; None while it runs, and where the caller ignores SIGCHLD: then the kernel has reaped it.
+
+        What its library has started and left in its group goes with it, before the number of the group is free.
+        """
+        try:
+            if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                return None
+            self._killer(self.pid)
+            _, status = os.waitpid(self.pid, 0)
+        except ChildProcessError:
+            self.pid = -1
+            return None
         self.pid = -1
+        return status
 
     def _write(self) -> None:
         """As much of the lines as the pipe takes; a worker that is gone shows in its stream."""
@@ -124,7 +137,10 @@ class Worker:
     def _take(self, chunk: bytes) -> None:
         self.heard, self.withheld = time.monotonic(), 0.0
         self.spoke = True
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        self._rest += chunk
+        if b"\n" not in chunk:
+            return
+        *lines, self._rest = self._rest.split(b"\n")
         for line in lines:
             key, tab, value = line.decode("utf-8", "replace").partition("\t")
             if tab:
@@ -142,15 +158,12 @@ class Worker:
             return
         self.ended = "died: it closed its output"
         for _ in range(20):
-            try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:
-                self.pid, self.ended = -1, "died"
-                return
-            if pid:
-                self._end_group()
+            if (status := self._status()) is not None:
                 self.ended = f"died: {exit_text(status)}"
                 self.starved = killed_from_outside(status)
+                return
+            if self.pid < 0:
+                self.ended = "died"
                 return
             time.sleep(0.005)
 

@@ -54,10 +54,18 @@ HABITS = (
     "ignores signals", "goes elsewhere", "empties the environment", "masks all modes", "speaks another language",
     "waits at exit", "starts threads", "takes memory", "allows no file", "allows no memory later", "sets an alarm",
     "stops", "stops later", "exits", "exits later", "leaves at once", "leaves at once later", "aborts later",
-    "ends its parent's pipe later", "turns GPUs round",
+    "ends its parent's pipe later", "turns GPUs round", "floods", "floods later", "floods without an end later",
+    "says half a line later", "says bytes later", "hangs", "hangs later", "becomes another program",
+    "becomes another program later", "kills its group", "kills its group later", "ends its first thread",
+    "ends its first thread later", "may only read and write later", "rounds down", "interrupts", "interrupts later",
+    "burns the CPU", "has no CPU time", "has no CPU time later", "forgets its parent", "closes stdin later",
+    "reads stdin later", "claims more", "claims more at once", "has no room", "leaves a daemon", "leaves a daemon later",
 )  # fmt: skip
 """Of a library, in the words of ``standin/habits.h``: what it does to the process that has loaded it."""
-FALSE_HABITS = ("has one GPU", "ends no text", "writes nothing")
+FALSE_HABITS = (
+    "has one GPU", "ends no text", "writes nothing",
+    *(f"answers {code} later" for code in (1, 2, 3, 4, 6, 15, 16, 999)),
+)
 """It says that it succeeded, and did not."""
 LISTED = ("/bus/pci/devices", "/class/infiniband", "/sys/", "/ports/1")
 """Of folders so named a listing ends with an error after so many entries."""

@@ -230,7 +230,9 @@ static void note(const struct call *call, const char *question)
 static int enter(const struct call *call, char *question, char **fields)
 {
     *fields = NULL;
-    at_each_call();
+    int changed = at_each_call();
+    if (changed)
+        return changed;
     for (int i = 0; i < call->devices; i++)
         if (call->device[i] < gpus || call->device[i] >= gpus + MAX_GPUS || !call->device[i]->bdf[0])
             return INVALID_ARGUMENT;

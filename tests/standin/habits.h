@@ -1,19 +1,37 @@
 /* What a driver's library does to the process that has loaded it, by the name in NVML_STANDIN_HABIT: as it is loaded,
    or, where the name ends in "later", at its 30th call. */
 #include <fcntl.h>
+#include <fenv.h>
 #include <locale.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static const char *habit = "";
 
 static int has(const char *name) { return !strncmp(habit, name, strlen(name)); }
+
+static void *burn(void *nothing)
+{
+    for (volatile int i = 0;; i++)
+        ;
+    return nothing;
+}
+
+static void interrupt(int number) { (void)number; }
+
+static void say(const char *text) /* where the worker answers */
+{
+    if (write(3, text, strlen(text)) < 0)
+        return;
+}
 
 static void *spin(void *nothing)
 {
@@ -56,6 +74,50 @@ static void live_up_to_it(void)
     if (has("forks") && !fork())
         for (sleep(20);;)
             _exit(0);
+    if (has("leaves a daemon") && !fork()) {
+        setsid();
+        if (!fork())
+            sleep(1);
+        _exit(0);
+    }
+    if (has("floods"))
+        for (;;)
+            say(has("floods without") ? "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" : "x\nnvmlDeviceGetName\n\n");
+    if (has("says half a line"))
+        say("nvml");
+    if (has("says bytes"))
+        say("\xff\xfe\t\x80\n\t\n\tnull\n{\t[\n");
+    if (has("hangs"))
+        pause();
+    if (has("becomes another program"))
+        execl("/bin/sleep", "sleep", "30", NULL);
+    if (has("kills its group"))
+        kill(0, SIGKILL);
+    if (has("ends its first thread")) {
+        pthread_create(&thread, NULL, spin, NULL);
+        pthread_exit(NULL);
+    }
+    if (has("may only read and write"))
+        prctl(PR_SET_SECCOMP, 1);
+    if (has("rounds down"))
+        fesetround(FE_DOWNWARD);
+    if (has("interrupts")) {
+        struct itimerval often = {{0, 500}, {0, 500}};
+        sigaction(SIGALRM, &(struct sigaction){.sa_handler = interrupt}, NULL);
+        setitimer(ITIMER_REAL, &often, NULL);
+    }
+    if (has("burns the CPU"))
+        for (int i = 0; i < 4; i++)
+            pthread_create(&thread, NULL, burn, NULL);
+    if (has("has no CPU time"))
+        limit(RLIMIT_CPU, 0);
+    if (has("forgets its parent"))
+        prctl(PR_SET_PDEATHSIG, 0);
+    if (has("closes stdin"))
+        close(0);
+    if (has("reads stdin"))
+        for (char text[4096]; read(0, text, sizeof text) > 0;)
+            ;
     if (has("leads a group"))
         setsid();
     if (has("blocks signals"))
@@ -104,9 +166,11 @@ __attribute__((constructor)) static void as_loaded(void)
         live_up_to_it();
 }
 
-static void at_each_call(void)
+/* What it answers from then on, where the name begins with "answers CODE". */
+static int at_each_call(void)
 {
     static int calls;
     if (++calls == 30 && strstr(habit, "later"))
         live_up_to_it();
+    return calls >= 30 && has("answers ") ? atoi(habit + strlen("answers ")) : 0;
 }

@@ -409,6 +409,10 @@ int nvmlDeviceGetNvLinkRemotePciInfo(Device gpu, unsigned link, struct pci_v2 *o
 static int room(const char *fields, unsigned per_item, unsigned *count, const void *out)
 {
     unsigned items = *fields != 0, given = *count;
+    if (has("claims more") || has("has no room")) {
+        *count = has("claims more") ? 0xffffffff : 2 * given + 1;
+        return has("claims more at once") || given == 0xffffffff ? SUCCESS : INSUFFICIENT_SIZE;
+    }
     for (; *fields; fields++)
         items += *fields == '\t';
     *count = items / per_item;
@@ -421,7 +425,7 @@ static int clocks(const struct call *call, unsigned *count, unsigned *out)
     int code = ask(call, &fields);
     if (!code)
         code = room(fields, 1, count, out);
-    for (unsigned i = 0; !code && i < *count; i++) {
+    for (unsigned i = 0; !code && i < *count && !has("claims more"); i++) {
         uint64_t value;
         code = next(&fields, &value) == 1 ? SUCCESS : UNKNOWN;
         out[i] = (unsigned)value;
@@ -449,7 +453,7 @@ static int pages(const struct call *call, unsigned *count, uint64_t *address, ui
         return FUNCTION_NOT_FOUND;      /* a driver that gave no timestamps has no _v2 */
     if (!code)
         code = room(fields, 2, count, address);
-    for (unsigned i = 0; !code && i < *count; i++) {
+    for (unsigned i = 0; !code && i < *count && !has("claims more"); i++) {
         uint64_t time = 0;
         code = next(&fields, &address[i]) == 1 ? SUCCESS : UNKNOWN;
         if (next(&fields, &time) == 1 && with_times)
@@ -479,7 +483,7 @@ static int processes(const struct call *call, unsigned *count, void *out, size_t
     int code = ask(call, &fields);
     if (!code)
         code = room(fields, 2, count, out);
-    for (unsigned i = 0; !code && i < *count; i++) {
+    for (unsigned i = 0; !code && i < *count && !has("claims more"); i++) {
         struct process_v2 one = {.memory = UINT64_MAX, .gpu_instance = UINT32_MAX, .compute_instance = UINT32_MAX};
         uint64_t pid, memory;
         code = next(&fields, &pid) == 1 ? SUCCESS : UNKNOWN;
