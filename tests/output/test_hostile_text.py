@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import sys
 import unicodedata
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -15,9 +17,14 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from seam import run, save
 
+from dgxcheck.cli.commands.fleet import HISTORY
+from dgxcheck.cli.commands.fleet import RENDERERS as FLEET
+from dgxcheck.cli.health import RENDERERS as HEALTH
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.plain_text import visible
 from dgxcheck.source.recording.keys import GroupedFacts, insert
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import open_source
 
 EVIL = (
     "\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]8;;http://x\x1b\\link \x9b2J\x08\x00\x7f\r\n\v\f"
@@ -255,3 +262,87 @@ def test_visible_text_is_one_line_of_the_same_length(text: str) -> None:
     assert not HIDDEN.findall(shown)
     assert "\n" not in shown
     assert visible(shown) == shown
+
+
+INJECTED = (
+    "\nEVIL 1\r\nevil{a=\"1\"} 1\n\x1b[31m\u202e\x00\t</text></script><evil a='1'>&#27;&\"'`$(evil)${evil};evil|evil=1"
+    " [x](http://evil)![x](http://evil)<!-- ]]> {0}%s%n [red]x[/red] =evil()\n@evil\n| evil |\n# evil\n```\n"
+)
+FORMATS = (
+    *(("health", "--format", form) for form in HEALTH), ("health", "-v"), ("health", "--explain", "score"),
+    *(("topo", "--format", form) for form in ("text", "svg", "dot", "gres", "nccl-xml", "env", "json")),
+    ("topo", "--tree"), ("topo", "--rdma"), ("list",), ("list", "--format", "json"),
+)  # fmt: skip
+
+
+def planted(fact: Any, chosen: random.Random, share: float) -> Any:
+    """A text among so many, anywhere below a fact, is followed by what no output may obey."""
+    if isinstance(fact, dict):
+        return fact if "missing" in fact else {key: planted(each, chosen, share) for key, each in fact.items()}
+    if isinstance(fact, list):
+        return [planted(each, chosen, share) for each in fact]
+    return fact + INJECTED if isinstance(fact, str) and chosen.random() < share else fact
+
+
+def obeyed(argv: tuple[str, ...], out: str) -> list[str]:
+    """What of ``INJECTED`` an output does not show but do."""
+    form = argv[-1]
+    found = [ascii(each) for each in HIDDEN.findall(out)]
+    found += [line for line in out.splitlines() if re.match(r"\s*(EVIL|evil|@evil|=evil|# evil|\| evil|```evil)", line)]
+    if form in ("junit", "svg", "nccl-xml", "html"):
+        found += re.findall(r"<evil", out)
+        if form != "html":
+            ElementTree.fromstring(out.partition("<!DOCTYPE")[0] or out)
+    elif form in ("json", "jsonl"):
+        [json.loads(line) for line in out.splitlines()]
+    elif form in ("prometheus", "openmetrics"):
+        found += [each.name for each in text_string_to_metric_families(out) if not each.name.startswith("dgxcheck_")]
+    elif form == "markdown":
+        found += re.findall(r"(?<!\\)(?:<evil|<!--|\]\(http://evil)", re.sub(r"(?ms)^(`{3,})$.*?^\1$", "", out))
+    elif form == "nagios":
+        found += ["|"] * (out.partition("\n")[0].count("|") > 1)
+    return found
+
+
+@pytest.mark.parametrize(("name", "share"), [("dgx-1-v100-gpu-x8", 0.2), ("dgx-a100", 0.01)])
+def test_no_format_obeys_what_stands_in_any_text(
+    name: str, share: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = open_source(name)
+    assert isinstance(source, RecordedSource)
+    path = str(save(tmp_path / "box.json", planted(source.lines, random.Random(name), share)))
+    for argv in FORMATS:
+        done = run(capsys, *argv, "--from", path)
+        assert done.out or is_refusal(done.err)
+        assert (argv, obeyed(argv, done.out)) == (argv, [])
+        assert "internal error" not in done.out + done.err
+        assert not HIDDEN.findall(done.err)
+
+
+OF_A_FLEET = (
+    *(("fleet", "--format", form) for form in FLEET), ("fleet", "-v"),
+    *(("fleet", "--format", form, "--history") for form in HISTORY),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("share", [0.1, 1])
+def test_no_format_of_a_fleet_obeys_what_stands_in_any_text(
+    share: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = json.loads(run(capsys, "health", "--format", "jsonl", "--from", "dgx-1-v100-gpu-x8").out)
+    path = tmp_path / "results.jsonl"
+    chosen = random.Random(1)
+    checked = ("schema", "generated_at", "verdict", "level")
+    with path.open("w") as file:
+        for number in range(4):
+            evil = planted(result, chosen, share) | {name: result[name] for name in checked}
+            for finding, good in zip(evil["found"], result["found"], strict=True):
+                finding["status"] = good["status"]
+            evil |= {"source": {"kind": "live"}, "host": f"n{number % 2}{INJECTED[: 100 * number]}"}
+            file.write(f"{json.dumps(evil)}\n")
+    for argv in OF_A_FLEET:
+        done = run(capsys, *argv, str(path))
+        assert done.out or is_refusal(done.err)
+        form = argv[2] if len(argv) > 2 else "text"
+        assert (argv, obeyed((form,), done.out.replace("\t", " "))) == (argv, [])
+        assert "internal error" not in done.out + done.err
