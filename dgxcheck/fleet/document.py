@@ -100,10 +100,10 @@ def _date(document: Mapping[str, Json]) -> str:
 
 
 def _word(document: Mapping[str, Json], name: str, words: tuple[Word, ...]) -> Word:
-    found = next((word for word in words if word == document.get(name)), None)
-    if found is None:
+    value: Any = document.get(name)
+    if value not in words:
         raise NotAResult(f"{name!r} is none of {', '.join(words)}")
-    return found
+    return words[words.index(value)]
 
 
 _STATUSES = (*VERDICTS, "skip")

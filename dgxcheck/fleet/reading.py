@@ -124,7 +124,8 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
 def parsed(text: bytes) -> Json:
     """A JSON document; None for what is none. Raises NotAResult where a member stands twice."""
     try:
-        document: Json = _DECODER.decode(text.decode(json.detect_encoding(text), "surrogatepass"))
+        encoding = "utf-8" if text[:2] == b'{"' else json.detect_encoding(text)
+        document: Json = _DECODER.decode(text.decode(encoding, "surrogatepass"))
     except NotAResult:
         raise
     except (ValueError, RecursionError):
