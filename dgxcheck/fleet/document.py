@@ -72,6 +72,7 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         skipped=shared.one(_skipped(document, findings, whole)),
         devices=_devices(document),
         accepted=shared.one(frozenset(str(finding.get("key")) for finding in findings if finding.get("acknowledged"))),
+        machine=next((part.serial for part in parts_of(document) if part.kind == "machine"), ""),
     ), figures
 
 

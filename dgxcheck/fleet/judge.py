@@ -7,7 +7,7 @@ from functools import lru_cache
 from time import gmtime, strftime, time
 
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result, node_of
@@ -136,6 +136,17 @@ def _same_node(a: str, b: str) -> bool:
     return a == b or (a.partition(".")[0] == b.partition(".")[0] and ("." in a) != ("." in b))
 
 
+def _one_name(found: Iterable[str], expected: Collection[str]) -> Mapping[str, str]:
+    """Another name of a host that is called with its domain here and without it there: the expected or short one."""
+    of_host = gathered((name.partition(".")[0], name) for name in sorted({*found, *expected}))
+    return {
+        names[known]: names[1 - known]
+        for host, names in of_host.items()
+        if len(names) == 2 and names[0] == host and not all(name in expected for name in names)
+        for known in [int(names[1] not in expected)]
+    }
+
+
 def fleet_of(
     results: Sequence[Result], columns: FigureColumns, unread: Sequence[Unread], expected: Sequence[str] = (),
     oldest: str = "",
@@ -144,9 +155,16 @@ def fleet_of(
 
     Beside a result of the machine itself none of a recording counts; those from before ``oldest`` are stale.
     """
+    names = _one_name({result.node for result in results}, expected)
+    results = [replace(each, node=names[each.node]) if each.node in names else each for each in results]
     of_node = gathered((result.node, number) for number, result in enumerate(results))
     left_out: list[Unread] = []
     for name, numbers in of_node.items():
+        machines = {results[number].machine for number in numbers if results[number].generated_at >= oldest} - {""}
+        if len(machines) > 1:
+            serials = ", ".join(sorted(machines))
+            left_out.append(Unread(name, f"results of {len(machines)} machines, serial numbers {serials}; give each a"
+                                         " host name of its own, or leave out those of the one replaced"))  # fmt: skip
         live = [number for number in numbers if results[number].live]
         if live and len(live) < len(numbers):
             recorded = counted(len(numbers) - len(live), "result")

@@ -87,6 +87,8 @@ class Result(Record):
     """GPUs and HCAs, without those that could not be counted."""
     accepted: frozenset[str] = frozenset()
     """Keys of findings that the site acknowledges."""
+    machine: str = ""
+    """Its serial number; empty where it is not known."""
 
 
 class OpenFault(Record, kw_only=False):
@@ -122,8 +124,7 @@ class Node(Record, kw_only=False):
     @property
     def unproven(self) -> tuple[OpenFault, ...]:
         """Faults that the newest result does not report, and has not proven right either."""
-        newest_keys = {fault.key for fault in self.newest.faults}
-        return tuple(fault for fault in self.faults if fault.fault.key not in newest_keys)
+        return tuple(fault for fault in self.faults if fault.found_at < self.newest.generated_at)
 
 
 def in_order(result: Result) -> tuple[str, int, int]:

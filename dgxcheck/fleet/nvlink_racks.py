@@ -25,7 +25,7 @@ class Difference(Record, kw_only=False):
     domains: tuple[str, ...] = ()
     """Of a tray that is in another number of domains than one."""
     gpus: int = 0
-    """Of a tray with another number of GPUs than most."""
+    """Of a tray with another number of GPUs than most; at which a plane's link is down."""
 
 
 class Rack(Record, kw_only=False):
@@ -78,7 +78,7 @@ def racks(nodes: Mapping[str, Node]) -> tuple[Rack, ...]:
 
 def _differences(trays: Mapping[str, Mapping[str, GpuLinks]]) -> Iterator[Difference]:
     planes = _planes(trays)
-    yield from (Difference("plane", links=(link,)) for link in planes)
+    yield from (Difference("plane", links=(link,), gpus=count) for link, count in planes.items())
     sizes = Counter(map(len, trays.values()))
     usual = max(sizes, key=lambda size: (sizes[size], size))
     for name, gpus in trays.items():
@@ -94,8 +94,8 @@ def _differences(trays: Mapping[str, Mapping[str, GpuLinks]]) -> Iterator[Differ
                 yield Difference("gpu", node=name, gpu=gpu, links=own)
 
 
-def _planes(trays: Mapping[str, Mapping[str, GpuLinks]]) -> tuple[int, ...]:
-    """Link positions that are down at most GPUs of the rack: each leads to one chip of the switch trays."""
+def _planes(trays: Mapping[str, Mapping[str, GpuLinks]]) -> Mapping[int, int]:
+    """Link positions that are down at most GPUs of the rack, and at how many: each leads to one switch chip."""
     down = Counter(link for gpus in trays.values() for links in gpus.values() for link in links.down)
     total = sum(map(len, trays.values()))
-    return tuple(sorted(link for link, count in down.items() if len(trays) > 1 and 2 * count > total))
+    return {link: count for link, count in sorted(down.items()) if len(trays) > 1 and 2 * count > total}

@@ -16,10 +16,11 @@ from many import Document, result
 
 from dgxcheck.cli import main
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
-from dgxcheck.fleet.judge import Fleet, judge
+from dgxcheck.fleet.judge import Fleet, KindOfFault, judge
 from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.limits import FLEET_IDLE_LINES
 from dgxcheck.output.fleet.schedulers import may_return, reason_of
+from dgxcheck.output.fleet.text import common
 from dgxcheck.source.state_file import DATE, is_date
 
 SICK = "dgx-1-v100-bar1-small"
@@ -289,3 +290,30 @@ def test_a_machine_that_lost_gpus_does_not_pass(tmp_path: Path) -> None:
         faults = [each.fault.message for each in node.faults if each.fault.check == "host.inventory"]
         assert faults == ([message] if message else [])
         assert node.verdict == ("fail" if message else "pass")
+
+
+def test_a_domain_behind_its_name_makes_no_other_node(tmp_path: Path) -> None:
+    there = written(tmp_path, at(1, SICK, host="dgx001.site"), at(2, host="dgx001"), at(1, host="dgx002.site"))
+    fleet = judge([there], ["dgx001", "dgx002"], now_s=NOW)
+    assert (*fleet.nodes, *fleet.silent) == ("dgx001", "dgx002")
+    assert fleet.verdict == "pass"
+    assert [*judge([there], ["dgx001.site"], now_s=NOW).nodes] == ["dgx001.site", "dgx002.site"]
+
+
+def test_hosts_of_two_domains_are_two_nodes(tmp_path: Path) -> None:
+    there = written(tmp_path, at(1, host="dgx001.east"), at(1, host="dgx001.west"))
+    assert judge([there], ["dgx001"], now_s=NOW).silent == ("dgx001",)
+
+
+def test_two_machines_of_one_name_are_told(tmp_path: Path) -> None:
+    other = at(2, parts=[{"kind": "machine", "serial": "MADEUP", "at": ""}])
+    assert "results of 2 machines" in judge([written(tmp_path, at(1), other)], now_s=NOW).unread[0].why
+
+
+@pytest.mark.parametrize(("fault", "words"), [
+    ("overheating", "the switches, power and air"), ("cpu-clock", "image, driver, settings and profile first"),
+    ("", "image, driver, settings and profile first"),
+])  # fmt: skip
+def test_where_to_look_for_one_reason(fault: str, words: str) -> None:
+    assert words in common(KindOfFault("check", fault, "warn", {}, True))
+    assert not common(KindOfFault("check", fault, "warn", {}, False))

@@ -128,8 +128,8 @@ def _problem(kind: KindOfFault) -> ProblemBlock:
         Paragraph(f"{counted(count, 'node')}: {folded(kind.nodes)}"),
         Paragraph(words if count == 1 else f"For example {words}"),
     ]
-    if kind.common:
-        blocks.append(Paragraph(f"{text.COMMON[0].upper()}{text.COMMON[1:]}."))
+    if common := text.common(kind):
+        blocks.append(Paragraph(f"{common[0].upper()}{common[1:]}."))
     elif action := text.first_action(kind):
         blocks.append(Paragraph(f"Do: {action}"))
     word = f" ({kind.word})" if kind.word else ""

@@ -32,7 +32,8 @@ def told(difference: Difference, rack: Rack) -> str:
     """One line."""
     links = f"{'link' if len(difference.links) == 1 else 'links'} {', '.join(map(str, difference.links))} down"
     if difference.culprit == "plane":
-        return f"switch plane of link {difference.links[0]}: down at most of {counted(rack.gpus, 'GPU')}"
+        down = f"{difference.gpus} of {counted(rack.gpus, 'GPU')}"
+        return f"switch plane of link {difference.links[0]}: down at {down}"
     if difference.culprit == "gpu":
         return f"{difference.node} {difference.gpu}: {links}"
     if difference.links:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
@@ -13,7 +14,9 @@ from dgxcheck.output.fleet import nvlink_racks
 from dgxcheck.output.plain_text import at_most, lines, visible
 from dgxcheck.output.report import FleetReport
 
-COMMON = "so many nodes have one reason: look at image, driver, settings and profile first"
+_COMMON = "so many nodes have one reason: look at image, driver, settings and profile first"
+_SHARED = ("so many nodes have one reason: look first at the switches, power and air that they share, then at image,"
+           " driver and settings")  # fmt: skip
 
 
 def counts(fleet: Fleet) -> str:
@@ -33,6 +36,13 @@ def example(kind: KindOfFault) -> str:
 def first_action(kind: KindOfFault) -> str:
     """At the first of its nodes; empty where none is known, and where the nodes have one reason."""
     return "" if kind.common else next(iter(kind.nodes.values())).fault.action
+
+
+def common(kind: KindOfFault) -> str:
+    """Where to look for the reason; empty where so few nodes have the fault that each has its own."""
+    fault = BY_WORD.get(kind.word)
+    outside = fault is not None and fault.category in ("hardware", "environment")
+    return (_SHARED if outside else _COMMON) if kind.common else ""
 
 
 def unproven(fleet: Fleet) -> Iterator[tuple[Node, OpenFault]]:
@@ -112,7 +122,7 @@ def section(title: str, rows: Iterable[str], most: int | None) -> Iterator[str]:
 def _kind(kind: KindOfFault) -> str:
     words = example(kind) if len(kind.nodes) == 1 else f"for example {example(kind)}"
     action = first_action(kind)
-    do = f"; {COMMON}" if kind.common else f"; do: {action}" if action else ""
+    do = f"; {common(kind)}" if kind.common else f"; do: {action}" if action else ""
     return f"{kind.status} {kind.check} {folded(kind.nodes)} ({len(kind.nodes)}): {words}{do}"
 
 
