@@ -21,6 +21,9 @@ from dgxcheck.settings import Settings
 
 _SHARE = 0.5
 """More than this share of the links of one kind run at the usual rate."""
+_FEW = 3
+"""More slow links of one switch or host, and most of its own, have a reason there."""
+_LINKS = {"host": "links", "below": "links to adapters", "switch": "links to other switches"}
 _VERDICTS: tuple[Verdict, ...] = ("fail", "unknown", "warn", "pass")
 
 
@@ -112,25 +115,45 @@ def _islands(fabric: Fabric, tiers: Tiers, intent: Intent, places: Places) -> It
 
 
 def _rates(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
-    """Links below the rate of most of their kind: one adapter of alike systems, the links of both switches."""
-    kinds: dict[Cable, list[tuple[str, ...]]] = {}
-    for cable in fabric.cables:
-        if cable.gbit:
-            adapter = fabric.adapters.get(cable.end[0]) or fabric.adapters.get(cable.peer[0])
-            kinds[cable] = (
-                [("adapter", *_kind(adapter.host, adapter.name))] if adapter is not None
-                else [("switch", cable.end[0]), ("switch", cable.peer[0])]
-            )  # fmt: skip
+    """Links below the rate of most of their kind: one adapter of alike systems; between switches the links of both
+    that lead to switches, or those to adapters where these are faster."""
+    kinds: dict[Cable, list[list[tuple[str, ...]]]] = {}
+    parts: dict[Cable, list[tuple[str, str]]] = {}
     seen: dict[tuple[str, ...], Counter[tuple[int, str]]] = {}
-    for cable, groups in kinds.items():
-        for group in groups:
+    for cable in fabric.cables:
+        if not cable.gbit:
+            continue
+        ends = cable.end[0], cable.peer[0]
+        adapters = [fabric.adapters[guid] for guid in ends if guid in fabric.adapters]
+        own: list[tuple[str, ...]] = [("adapter", *_kind(each.host, each.name)) for each in adapters[:1]]
+        kinds[cable] = [own] if own else [[("switch", guid), ("below", guid)] for guid in ends]
+        parts[cable] = [("host", each.host) for each in adapters if each.host]
+        parts[cable] += [("below" if own else "switch", guid) for guid in ends if guid not in fabric.adapters]
+        for group in [*own, *parts[cable]]:
             seen.setdefault(group, Counter())[cable.lanes, cable.speed] += 1
-    usual = {group: rates.most_common(1)[0] for group, rates in seen.items()}
-    for cable, groups in kinds.items():
-        common = [rate for group in groups for rate, count in [usual[group]] if count > _SHARE * seen[group].total()]
-        if common and all(Cable(cable.end, cable.peer, *rate).gbit > cable.gbit for rate in common):
-            lanes, speed = common[0]
-            yield slow(fabric, cable, f"{lanes}x {speed} at most others")
+    usual = {group: rate for group, rates in seen.items() for rate, count in rates.most_common(1)
+             if count > _SHARE * rates.total()}  # fmt: skip
+    slower: dict[Cable, str] = {}
+    for cable, both in kinds.items():
+        rates = [[Cable(cable.end, cable.peer, *usual[group]) for group in groups if group in usual] for groups in both]
+        common = [max(each, key=lambda rate: rate.gbit) for each in rates if each]
+        if common and all(rate.gbit > cable.gbit for rate in common):
+            slower[cable] = f"{common[0].rate} at most others"
+    shared = gathered((part, cable) for cable in slower for part in parts[cable])
+    for part, cables in sorted(shared.items(), key=lambda each: -len(each[1])):
+        left = [cable for cable in cables if cable in slower]
+        if len(left) > max(_FEW, _SHARE * seen[part].total()):
+            name = part[1] if part[0] == "host" else fabric.switch(part[1])
+            found = " and ".join(dict.fromkeys(cable.rate for cable in left))
+            yield FabricFinding(
+                fault=Fault.PORT_SLOW, status="warn", ends=(name,), moves=(),
+                message=f"{name}: {len(left)} {_LINKS[part[0]]} at {found}, {slower[left[0]]}",
+                action="compare the speeds that its ports enable (ibportstate) and the kind of its cables and firmware"
+                " with those of its neighbours, before any cable is moved",
+            )  # fmt: skip
+            slower = {cable: rate for cable, rate in slower.items() if cable not in left}
+    for cable, most in slower.items():
+        yield slow(fabric, cable, most)
 
 
 def _kind(host: str, name: str) -> tuple[str, str]:
