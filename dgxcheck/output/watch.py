@@ -26,7 +26,7 @@ def json_line(reported: ReportedEvent) -> str:
 
 def text_line(reported: ReportedEvent) -> str:
     """``2026-11-22T10:00:00Z  FAIL  0000:0a:00.0  Xid 79 (GPU has fallen off the bus)``"""
-    when = reported.date or f"[{reported.event.seconds or 0.0:12.6f}]"
+    when = reported.date or reported.logged or f"[{reported.event.seconds or 0.0:12.6f}]"
     return f"{when}  {described(reported)}"
 
 

@@ -50,13 +50,16 @@ class ReportedEvent(Record, kw_only=False):
     """UTC, ``2026-11-22T10:00:00Z``; empty of a saved log."""
     total: int
     """Occurrences since the first that was ever seen."""
+    logged: str = ""
+    """The date that a saved log has, in its own time zone, where its times do not count from boot."""
 
 
 def as_json(reported: ReportedEvent) -> dict[str, Json]:
     """The members of an event of ``dgxcheck/watch/1``, without those that do not apply."""
     event = reported.event
     members: dict[str, Json] = {
-        "at": reported.date, "event": event.kind, "status": event.status.value, "bdf": event.bdf, "code": event.code,
+        "at": reported.date, "logged": reported.logged, "event": event.kind, "status": event.status.value,
+        "bdf": event.bdf, "code": event.code,
         "text": event.text, "seconds_since_boot": event.seconds, "count": event.count, "total": reported.total,
     }  # fmt: skip
     return {name: value for name, value in members.items() if value not in ("", None)}

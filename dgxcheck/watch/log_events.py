@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import inf
+from time import gmtime, strftime
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.kernel_log.xid_meaning import sxid_status, xid_status
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog, Xid
 from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.saved import load
 from dgxcheck.survey import log_facts
@@ -23,6 +25,8 @@ _OF_TASKS = ("stuck", "hung", "crashed", "out of memory", "panic")
 """Their part is the name of a task or a text: any, and many."""
 _SURVIVED = ("health", "stalled")
 """Of adapters: the driver restarts what stopped."""
+_DATED = 1980
+"""Dates of syslog have no year, and are read as of one before this."""
 Seen = Callable[[str, str], int]
 """How often an Xid of a GPU was counted before, by bus id and number."""
 
@@ -124,13 +128,22 @@ def _cut(text: str) -> str:
 
 
 def replayed(path: str) -> Iterator[ReportedEvent]:
-    """In the order of the log, by its own clock, without dates. BadInput for what is no kernel log."""
+    """In the order of the log, by its own clock. BadInput for what is no kernel log."""
     log = load(path)
     if isinstance(facts := log_facts(relevant_lines(log)), Missing):
         raise BadInput(f"{path}: {facts}")
     ledger = Ledger()
     for event in log_events(facts, lambda bdf, code: 0):
-        yield from ledger.take([event], event.seconds or 0.0, "")
-    yield from ledger.repeated(inf, "")
+        yield from (_logged(each, log.base) for each in ledger.take([event], event.seconds or 0.0, ""))
+    yield from (_logged(each, log.base) for each in ledger.repeated(inf, ""))
     if log.cut:
         raise BadInput(f"{path}: {log.cut}")
+
+
+def _logged(reported: ReportedEvent, base: float | None) -> ReportedEvent:
+    """With the date of a log whose times do not count from boot."""
+    if base is None or reported.event.seconds is None:
+        return reported
+    at = gmtime(base + reported.event.seconds)
+    logged = strftime("%b %d %H:%M:%S" if at.tm_year < _DATED else "%Y-%m-%d %H:%M:%S", at)
+    return replace(reported, logged=logged, event=replace(reported.event, seconds=None))

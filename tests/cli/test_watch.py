@@ -30,6 +30,26 @@ def test_a_saved_log_as_lines(log: str, capsys: pytest.CaptureFixture[str]) -> N
     assert [(each["code"], each["count"], each["total"]) for each in told] == [("31", 1, 1), ("79", 1, 1), ("31", 1, 2)]
 
 
+def test_a_colored_log_reads_as_a_plain_one(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = run(capsys, "watch", "--kernel-log", log)
+    Path(log).write_text("".join(f"\x1b[32m{line[:14]}\x1b[0m{line[14:]}\n" for line in LOG.splitlines()))
+    assert run(capsys, "watch", "--kernel-log", log) == plain
+
+
+@pytest.mark.parametrize(("date", "logged"), [
+    ("Nov 20 12:00:0{} dgx kernel:", "Nov 20 12:00:02"),
+    ("2026-11-20T12:00:0{}+01:00 dgx kernel:", "2026-11-20 12:00:02"),
+])  # fmt: skip
+def test_a_log_with_dates_alone_tells_them(
+    date: str, logged: str, log: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = enumerate(LOG.splitlines())
+    Path(log).write_text("".join(f"{date.format(second)} {row.partition('] ')[2]}\n" for second, row in rows))
+    last = json.loads(run(capsys, "watch", "--kernel-log", log).out.splitlines()[-1])
+    assert (last["logged"], last.get("seconds_since_boot")) == (logged, None)
+    assert run(capsys, "watch", "--kernel-log", log, "--format", "text").out.splitlines()[-1].startswith(f"{logged}  ")
+
+
 def test_a_program_is_given_its_events(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "hook"
     program.write_text(f"#!/bin/sh\ncat >> {tmp_path}/got\n")

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 import click
 
 from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.options import flag, option, reading
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.launch import LOCAL_RANK, VISIBLE, divided, doubt, local_rank, near_cpus, of_rank, placements
@@ -49,8 +48,6 @@ def command(
     reason = doubt(machine.snapshot) or _other_order(os.environ) or divided(machine.snapshot, placed, seen)
     if reason and not best_effort:
         raise BadInput(f"{reason}: ranks could get each other's GPUs; see dgxcheck health, or add --best-effort")
-    if gpu is not None and seen is None and gpu >= len(placed):
-        raise BadInput(f"-i {gpu}: no GPU for this rank: {counted(len(placed), 'GPU')} found")
     own = of_rank(placed, rank, seen)
     if reason:
         click.echo(f"dgxcheck: {reason}; rank {rank} is bound to {own.gpu.name} {own.gpu.bdf} all the same", err=True)

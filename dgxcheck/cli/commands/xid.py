@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dgxcheck.assessment.xid_explanation import explain, explain_all, relations_of
 from dgxcheck.cli.options import begin, emit, flag, option, output_file
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.relations import relations
 from dgxcheck.xid.table import BOARDS, NAMES
 
@@ -23,8 +25,18 @@ def _numbers(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return begin(dict.fromkeys(str(each.entry.number) for each in explain_all(None)), incomplete)
 
 
+_OF_LINE = LazyPattern(r"xid ?(?:\([^)]{0,40}\): )?(\d{1,6})\b", flags=re.ASCII | re.IGNORECASE)
+
+
 class _Number(click.IntRange):
+    """Also as it stands in a line of the kernel log: ``NVRM: Xid (PCI:0000:3b:00): 79, pid=..``."""
+
     name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = _OF_LINE.search(str(value))
+        number: Any = value if found is None else found[1]
+        return super().convert(number, param, ctx)
 
 
 @click.command("xid")
@@ -40,7 +52,8 @@ def command(
 ) -> int:  # fmt: skip
     """Explain an Xid of a GPU or an SXid of an NVSwitch: meaning, severity, NVIDIA's action, what to do.
 
-    No machine is examined. Exit code 0: explained; 3: NVIDIA does not list NUMBER, or the command could not run.
+    NUMBER may be a line of the kernel log. No machine is examined. Exit code 0: explained; 3: NVIDIA does not list
+    NUMBER, or the command could not run.
     """
     if (number is None) != listed:
         raise click.UsageError("give the number of an Xid or SXid, or --list", ctx)

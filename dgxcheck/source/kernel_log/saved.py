@@ -20,6 +20,8 @@ from dgxcheck.source.kernel_log.rows import Message, parsed
 
 _NEW_BOOT = re.compile(r"-- (?:Boot [0-9a-f]{1,32}|Reboot) --\r?")
 _EMPTY = re.compile(rb"\n[ \t\r\n]{2,}\n")
+_COLOR = re.compile(rb"\x1b\[[0-9;]{0,20}[mK]")
+"""Of ``dmesg -L`` and of what a terminal showed."""
 _BY_SYSLOG = LazyPattern(
     r"^(?:<\d{1,3}>)?(?:1 )?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )\d\d:\d\d:\d\d(?!,\d{6}[+-])\S{0,16} "
     r"|^\d\d:\d\d:\d\d(?:[.,]\d{1,9})? {1,4}(?:\S{1,255} )?kernel: "
@@ -62,6 +64,8 @@ class Times(Record, kw_only=False):
     """Which part of a very long file was read; empty where all of it was."""
     cut: str = ""
     """Why what follows was not read."""
+    base: float | None = None
+    """The date from which the times count, without its time zone, and in 1972 to 1975 without a year; None for boot."""
 
 
 class _Boot:
@@ -86,7 +90,7 @@ class _Boot:
 def load(path: str, clock: Callable[[], float] = process_time) -> Times:
     """A saved log, of a very long one its end; BadInput with one line for whatever is wrong with the file."""
     time = CpuTime(clock)
-    raw = _EMPTY.sub(b"\n\n", read_input(path, LOG_BYTES, "save the log to a file first"))
+    raw = _EMPTY.sub(b"\n\n", _COLOR.sub(b"", read_input(path, LOG_BYTES, "save the log to a file first")))
     rows = raw.count(b"\n")
     last = raw if rows <= LOG_ROWS else raw.split(b"\n", rows - LOG_ROWS)[-1]
     log = time.whole(path, lambda: times(last, time))
@@ -129,7 +133,8 @@ def times(log: str | bytes, time: CpuTime | None = None) -> Times | None:
     begins = last.begins
     if begins is not None and last.kept.complete_s is not None:
         begins = max(begins, last.kept.complete_s)
-    return Times(last.kept.lines(), begins, tuple(earlier[:0:-1]), tuple(last.kept.left_out()))
+    return Times(last.kept.lines(), begins, tuple(earlier[:0:-1]), tuple(last.kept.left_out()),
+                 base=last.base)  # fmt: skip
 
 
 def _of_driver(boot: _Boot) -> Lines:
