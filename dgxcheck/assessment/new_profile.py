@@ -7,9 +7,12 @@ import time
 
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.registry import PROBES
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.profiles.model import Profile
 from dgxcheck.score.new_profile import profile_of
@@ -25,8 +28,8 @@ def check_name(name: str) -> None:
         raise BadInput(f"--new {name!r}: a name may contain only lower-case letters, digits, '.', '-' and '_'")
 
 
-def new_profile(source: Source, name: str) -> tuple[Profile, str]:
-    """What this machine has as the profile for those like it, and where its numbers were read.
+def new_profile(source: Source, name: str) -> tuple[Profile, str, tuple[str, ...]]:
+    """What this machine has as the profile for those like it, where its numbers were read, and which checks fail now.
 
     BadInput where NVML lists no GPU.
     """
@@ -40,4 +43,6 @@ def new_profile(source: Source, name: str) -> tuple[Profile, str]:
     date = source.origin.recorded_at[:10] or time.strftime("%Y-%m-%d", time.gmtime())
     read = f"read from {source.origin.name or 'the box'} on {date}"
     box = Box(snapshot=facts, topology=topology, gpus=topology.gpus, boards=library.boards_for(None))
-    return profile_of(box, name, product or name, product, read), read
+    judged = run(replace(box, choice=library.select("auto", facts, topology)), CHECKS)
+    failed = dict.fromkeys(finding.id for finding in judged if finding.status is Status.FAIL)
+    return profile_of(box, name, product or name, product, read), read, (*failed,)

@@ -215,6 +215,14 @@ def test_a_good_box_meets_the_profile_made_of_it(name: str, tmp_path: Path, caps
     assert "Score: 100 of 100 against" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("box", "failed"), [("dgx-1-v100-switch-x8", "fails pcie.path: "), ("dgx-1-v100", "")])
+def test_a_new_profile_of_a_sick_box_is_told(box: str, failed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profiles", "--new", "rack7", "--from", box]) == 0
+    told = capsys.readouterr().err
+    assert failed in told
+    assert bool(told) == bool(failed)
+
+
 def test_a_new_profile_has_the_rate_of_infiniband_and_the_fastest_ethernet(tmp_path: Path) -> None:
     facts: dict[str, Any] = {
         "text /sys/class/infiniband/mlx5_0/ports/1/link_layer": "Ethernet\n",

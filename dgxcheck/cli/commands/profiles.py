@@ -6,6 +6,7 @@ import click
 
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.new_profile import check_name, new_profile
+from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.cli.options import emit, option, output_file, profiles, reading
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import profile_text
@@ -38,6 +39,9 @@ def command(
         raise BadInput("give a profile to show or --new NAME, not both")
     check_name(new)
     machine: LiveMachine = ctx.obj
-    made, read = new_profile(machine.source(spec, "HEALTH", deadline), new)
+    made, read, failed = new_profile(machine.source(spec, "HEALTH", deadline), new)
     emit(profile_text.toml(made, {"box": read}), output, form="toml")
+    if failed:
+        click.echo(f"dgxcheck: this box fails {first_of(failed)}: what is wrong with it is in the profile, as what is"
+                   " right; see dgxcheck health", err=True)  # fmt: skip
     return 0
