@@ -34,12 +34,21 @@ def outputs(specs: Sequence[str]) -> Outputs:
     for spec in specs:
         name = "stdin" if spec == STDIN else spec
         # the machine whose output of lldpctl it is: dgx001 of lldp/dgx001.json.gz
-        text = CpuTime().whole(spec, partial(read, _text(spec), os.path.basename(name).partition(".")[0]))
+        written = _text(spec)
+        text = CpuTime().whole(spec, partial(read, written, os.path.basename(name).partition(".")[0]))
+        if _is_cut(written):
+            unread.append(f"{name}: ends within a row, so the cables behind it are not known; read the whole output")
         if text.rows or text.errors:
             texts.append(text)
         else:
             unread.append(f"{name}: no output of {_WANTED}")
     return Outputs(texts=tuple(texts), unread=tuple(unread))
+
+
+def _is_cut(text: str) -> bool:
+    """Does it end within a name or bracket? What a page or an editor left out is the last newline alone."""
+    last = text[text.rfind("\n") + 1 :]
+    return last.count('"') % 2 == 1 or last.count("(") > last.count(")") or last.count("[") > last.count("]")
 
 
 def plan(path: str) -> tuple[PlannedCable, ...]:

@@ -15,6 +15,7 @@ from dgxcheck.cli import main
 from dgxcheck.fabric.finding import FabricFinding
 from dgxcheck.fabric.judge import judge
 from dgxcheck.fabric.model import ANY, fabric_of
+from dgxcheck.fabric.reading import outputs
 from dgxcheck.readers.fabric.any_fabric import read
 from dgxcheck.readers.fabric.plan import planned
 
@@ -238,3 +239,10 @@ def test_counters_are_told_with_their_cable() -> None:
     (finding,) = judged(fabric, more=errors).findings
     assert finding.ends == ("leaf003 port 20", "spine03 port 4")
     assert "symbol_error 990; at the other end link_downed 12 since" in finding.message
+
+
+@pytest.mark.parametrize(("last", "whole"), [(0, True), (1, True), (5, False), (30, False)])
+def test_an_output_that_was_cut_is_told(last: int, whole: bool, tmp_path: Path) -> None:
+    text = Fabric("fat", 8).discovered()
+    (tmp_path / "ib.txt").write_text(text[: len(text) - last])
+    assert (outputs([str(tmp_path / "ib.txt")]).unread == ()) == whole
