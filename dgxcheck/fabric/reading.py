@@ -47,7 +47,9 @@ def outputs(specs: Sequence[str]) -> Outputs:
 
 def _is_cut(text: str) -> bool:
     """Does it end within a name or bracket? What a page or an editor left out is the last newline alone."""
-    last = text[text.rfind("\n") + 1 :]
+    last = text[text.rfind("\n") + 1 :].rstrip()
+    if last[:3] in ("CA ", "SW "):  # ibnetdiscover -p
+        return not last.endswith((")", "'"))
     return last.count('"') % 2 == 1 or last.count("(") > last.count(")") or last.count("[") > last.count("]")
 
 

@@ -241,7 +241,7 @@ def test_counters_are_told_with_their_cable() -> None:
     assert "symbol_error 990; at the other end link_downed 12 since" in finding.message
 
 
-@pytest.mark.parametrize(("last", "whole"), [(0, True), (1, True), (5, False), (30, False)])
+@pytest.mark.parametrize(("last", "whole"), [(0, True), (1, True), (6, False), (30, False)])
 def test_an_output_that_was_cut_is_told(last: int, whole: bool, tmp_path: Path) -> None:
     text = Fabric("fat", 8).discovered()
     (tmp_path / "ib.txt").write_text(text[: len(text) - last])
