@@ -36,7 +36,7 @@ def env(placed: Sequence[Placement]) -> Iterator[str]:
         port = f"UCX_NET_DEVICES={each.port}, " if each.port else ""
         cpus = "?" if isinstance(each.cpulist, Missing) else each.cpulist
         node = "?" if isinstance(each.numa_node, Missing) else each.numa_node
-        yield visible(f"# local rank {rank}, {each.gpu.name} {each.gpu.bdf}: {port}CPUs {cpus}, NUMA node {node}")
+        yield visible(f"# local rank {rank}, {each.gpu.shown}: {port}CPUs {cpus}, NUMA node {node}")
 
 
 def has_cores(placed: Sequence[Placement], cores: Mapping[int, range]) -> bool:
@@ -50,7 +50,7 @@ def rankfile(placed: Sequence[Placement], cores: Mapping[int, range]) -> Iterato
     for rank, each in enumerate(placed):
         run = None if isinstance(each.numa_node, Missing) else cores.get(each.numa_node)
         if run is None:
-            yield f"# {each.gpu.name} {each.gpu.bdf}: its cores are not known"
+            yield f"# {each.gpu.shown}: its cores are not known"
             continue
         share, place = len(run) // nodes.count(each.numa_node), nodes[:rank].count(each.numa_node)
         first = run.start + place * max(share, 1) % len(run)
@@ -76,12 +76,12 @@ def gres(
     """
     gpus, host = _gpus(snapshot), snapshot.host
     sockets = host.cpu.sockets if isinstance(host, Host) and isinstance(host.cpu, Cpu) else len(cores)
-    if isinstance(sockets, int) and len(cores) != sockets:
+    if cores and isinstance(sockets, int) and len(cores) != sockets:
         yield "# these cores are a part of a socket: slurm.conf needs SlurmdParameters=numa_node_as_socket"
     for placement in placed:
         gpu = gpus.get(placement.gpu.bdf or "")
         if gpu is None or isinstance(gpu.minor, Missing):
-            yield f"# {placement.gpu.name} {placement.gpu.bdf}: its device node is not known"
+            yield f"# {placement.gpu.shown}: its device node is not known"
             continue
         model = _MODEL.search(gpu.name) if isinstance(gpu.name, str) else None
         kind = [f"Type={re.sub('[^a-z0-9]', '', model[0].lower())}"] if model else []  # v100 of Tesla V100-SXM2-16GB

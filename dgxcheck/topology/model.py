@@ -47,6 +47,11 @@ class Device(Record):
     numa_nodes: str = ""
     """Several nodes as an imported matrix prints them: ``0-1``."""
 
+    @property
+    def shown(self) -> str:
+        """``GPU0 0000:06:00.0``; the name alone where an imported text has no bus ids."""
+        return f"{self.name} {self.bdf}" if self.bdf else self.name
+
 
 def is_printed(name: str) -> bool:
     """Is this what a matrix without its legend calls a NIC: ``NIC3``?"""

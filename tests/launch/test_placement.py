@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -83,3 +84,13 @@ def test_a_gpu_without_a_device_node_is_named(capsys: pytest.CaptureFixture[str]
 def test_formats_for_launchers_are_about_the_whole_box(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topo", "--rings", "--format", form, "--from", "dgx-1-v100"]) == 3
     assert "leave out --rings" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["env", "gres", "rankfile"])
+def test_gpus_of_a_matrix_have_no_bus_ids(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    matrix = tmp_path / "topo.txt"
+    matrix.write_text("GPU0 GPU1 CPU Affinity NUMA Affinity\nGPU0 X NV2 0-19 0\nGPU1 NV2 X 20-39 1\n")
+    main(["topo", "--format", form, "--from", str(matrix)])
+    said = capsys.readouterr().out
+    assert "GPU1" in said
+    assert not re.search("None|numa_node_as_socket", said)

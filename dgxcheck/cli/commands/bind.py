@@ -50,12 +50,12 @@ def command(
         raise BadInput(f"{reason}: ranks could get each other's GPUs; see dgxcheck health, or add --best-effort")
     own = of_rank(placed, rank, seen)
     if reason:
-        click.echo(f"dgxcheck: {reason}; rank {rank} is bound to {own.gpu.name} {own.gpu.bdf} all the same", err=True)
+        click.echo(f"dgxcheck: {reason}; rank {rank} is bound to {own.gpu.shown} all the same", err=True)
     wanted = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_IB_HCA": nccl_ib_hca(placed), "UCX_NET_DEVICES": own.port}
     new = {name: value for name, value in wanted.items() if value and name not in os.environ}
     if dry_run:
         near = own.cpulist if isinstance(own.cpulist, str) else "unknown, affinity unchanged"
-        click.echo(visible(f"# {own.gpu.name} {own.gpu.bdf}, CPUs {near}"))
+        click.echo(visible(f"# {own.gpu.shown}, CPUs {near}"))
         click.echo(visible(" ".join([*(f"{name}={value}" for name, value in new.items()), shlex.join(program)])))
         return 0
     if cpus := near_cpus(own, os.sched_getaffinity(0)):

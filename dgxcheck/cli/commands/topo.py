@@ -115,7 +115,7 @@ def _lacking(topology: Topology) -> str:
     """Why what a launcher reads is not whole."""
     if not topology.gpus:
         return "no GPU was found"
-    return topology.headline or "not everything is known of every GPU; see dgxcheck list"
+    return topology.headline or "not everything is known of every GPU; see dgxcheck topo"
 
 
 def _asked(given: dict[str, Any]) -> str:

@@ -21,7 +21,8 @@ def gpus_of_cpu(asked: Question) -> Answer:
     lists = [node.cpulist for node in rows(asked.snapshot.numa)]
     cores = [cpulist for cpulist in lists if isinstance(cpulist, str)]
     if cores and len(cores) == len(lists) and not any(topo_queries.holds(cpus, asked.value) for cpus in cores):
-        raise BadInput(f"no CPU {asked.value}; the CPUs of the machine are {', '.join(cpus for cpus in cores if cpus)}")
+        known = " and ".join(filter(None, cores))
+        raise BadInput(f"no CPU {asked.value}; the CPUs of the machine are {known}")
     found, unknown = topo_queries.gpus_of_cpu(asked.topology, asked.value)
     return _names(asked, "gpus_near_cpu", f"GPUs near CPU {asked.value}", found, unknown)
 
