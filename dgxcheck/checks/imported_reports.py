@@ -12,7 +12,14 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import only_switches_join
-from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, SUBNET_MANAGER, Component, host_part
+from dgxcheck.components.component import (
+    DRIVER,
+    FABRIC_MANAGER,
+    INFINIBAND_FABRIC,
+    SUBNET_MANAGER,
+    Component,
+    host_part,
+)
 from dgxcheck.facts.bdf import gpu_at, nameless
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -35,6 +42,8 @@ _ASK_NVSWITCHES = (
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none: DCGM before 2.4.7 did so"
 _OF_CHASSIS = ("cooling", "power supply")
 """Parts that both GPUs and the host have."""
+_OF_PORTS = (Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fault.PORT_MODULE)
+"""Where a tool says it of all ports together, as ibdiagnet does, none of them is of this host."""
 _ORDER = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.PASS)
 _STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unknown": Status.UNKNOWN}
 
@@ -138,6 +147,8 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         yield from own_link(box, subject, judgement)
     elif whose in _SERVICES:
         yield _SERVICES[whose]
+    elif subject.kind == "host" and judgement.fault in _OF_PORTS:
+        yield INFINIBAND_FABRIC
     elif subject.kind == "host":
         named = part or ("PCIe links" if whose == "link" else "")
         yield host_part(named) if whose in ("host", "link") or part in _OF_CHASSIS else DRIVER

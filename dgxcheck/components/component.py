@@ -62,6 +62,7 @@ HOST = Component(kind="host", name="host")
 FABRIC_MANAGER = replace(HOST, part="Fabric Manager")
 """The service that sets up NVSwitches and the NVLinks that lead to them."""
 SUBNET_MANAGER = Component(kind="subnet-manager", name="of the fabric")
+INFINIBAND_FABRIC = Component(kind="fabric", name="InfiniBand fabric")
 
 
 def host_part(part: str, position: str = "") -> Component:

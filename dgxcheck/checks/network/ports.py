@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.check import Judge, ruled
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, given, skip
 from dgxcheck.checks.engine.growth import is_short
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
-from dgxcheck.components.component import SUBNET_MANAGER, Component
+from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Gap, Missing, rows
@@ -90,7 +90,7 @@ def fabric(box: Box, at: Subject, judgement: Judgement) -> Component | None:
         return None
     if judgement.fault is Fault.NO_SUBNET_MANAGER:
         return SUBNET_MANAGER
-    return Component(kind="fabric", name="InfiniBand fabric")
+    return INFINIBAND_FABRIC
 
 
 LEAST = 3

@@ -140,8 +140,13 @@ _MEM_64, _UNSET = 0x100000, 0x20000000
 
 
 def resource(details: Sequence[str], config: bytes) -> str | None:
-    """Seven lines ``start end flags``; None where a region cannot be placed, or the listing is not verbose."""
+    """Seven lines ``start end flags``; None where a region cannot be placed, or the listing is not verbose.
+
+    A listing that somebody shortened may have lost the regions: only a whole one tells that there are none.
+    """
     if not details or is_dead(config):
+        return None
+    if not config and not any(_REGION.match(line) or line.startswith("Status:") for line in details):
         return None
     rows = ["0x0000000000000000 0x0000000000000000 0x0000000000000000"] * (_ROM + 1)
     for line in details:

@@ -106,7 +106,9 @@ LONGEST = 240
 _TABLE_HEAD = LazyPattern(r"\| *NVIDIA-SMI \S.*", "NVIDIA-SMI ")
 _VERSION = LazyPattern(r"(?:Driver|KMD) Version: {0,9}(\d[\d.]{2,20})(?=[\s|])", "Version")
 _CUDA = LazyPattern(r"CUDA (?:UMD )?Version: {0,9}(\d[\d.]{1,8})(?=[\s|])", "Version")
-_GPU = LazyPattern(r"(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) +(?P<persistence>On|Off|N/A|ERR!|Enabled|Disabled)")
+_GPU = LazyPattern(r"(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) +(?P<mode>On|Off|N/A|ERR!|Enabled|Disabled|WDDM|TCC|MCDM)")
+_DRIVER_MODELS = ("WDDM", "TCC", "MCDM")
+"""What the table of Windows has in place of the persistence mode."""
 _GEFORCE = LazyPattern(r"(?:NVIDIA )?GeForce ", "GeForce ")
 """What a name that is cut still says."""
 _PLACE = LazyPattern(r"(?P<bdf>[0-9A-Fa-f:.]{7,16}|\S{1,24}) +(?P<display>On|Off|N/A|ERR!|Enabled|Disabled)")
@@ -203,7 +205,9 @@ def _first(cells: Sequence[str], cut: bool) -> Section | None:
     place = _PLACE.fullmatch(cells[1].strip()) if len(cells) > 2 or (len(cells) == 2 and not cut) else None
     if gpu_cell is None or place is None or (number := gpu(gpu_cell["index"])) is None:
         return None
-    fields = {"persistence mode": gpu_cell["persistence"], "display active": place["display"]}
+    fields = {"display active": place["display"]}
+    if gpu_cell["mode"] not in _DRIVER_MODELS:
+        fields["persistence mode"] = gpu_cell["mode"]
     if not gpu_cell["name"].endswith(("...", "..")) and gpu_cell["name"] != "N/A":
         fields["product name"] = gpu_cell["name"]
     elif _GEFORCE.match(gpu_cell["name"]):
