@@ -29,6 +29,7 @@ from dgxcheck.readers.host import (
     own_records,
     schedulers,
     services,
+    slurm,
     system,
 )
 from dgxcheck.readers.kernel_log import excerpt
@@ -91,10 +92,11 @@ _MACHINE: Mapping[Reader, Signs] = {
     event_log.read_redfish: ("#logentry.",),
     own_records.read_smart: ("smart log for", "smartctl ", "=== start of "),
     own_records.read_ras: ("errors", "error(s)", "label"),
-    schedulers.read_slurm: ("nodelist", "reason=", "with reason:", "reason set to:", "gres.conf file"),
+    slurm.read_slurm: ("nodelist", "reason=", "with reason:", "reason set to:", "gres.conf file"),
     schedulers.read_health_events: ("checkname", '"component"', " detected on ", "xidcriticalerror: ", "gpu_is_lost",
                                     "marked unhealthy", "✘"),
-    schedulers.read_kubernetes: ("true ", "false ", "unknown ", "restarts", "warning ", "allocatable", "errorcode:"),
+    schedulers.read_kubernetes: ("true ", "false ", "unknown ", "restarts", "status ", "warning ", "allocatable",
+                                 "errorcode:"),
     cuda.read_collect_env: ("collecting environment information", "pytorch version"),
     services.read_nvsm: ("...", "overall system status", "the system has", "/systems/", "/chassis/"),
     health_checks.read_field_diagnostic: ("diag", "nvqual", "mods"),

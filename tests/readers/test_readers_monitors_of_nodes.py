@@ -10,7 +10,7 @@ from readers_text import one, unread
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.any_text import READERS
-from dgxcheck.readers.host import event_log, own_records, schedulers
+from dgxcheck.readers.host import event_log, own_records, schedulers, slurm
 from dgxcheck.readers.layout.undo import undone
 from dgxcheck.readers.model import Imported
 
@@ -115,10 +115,10 @@ def test_what_is_over_is_no_fault() -> None:
 
 
 def test_reasons_of_slurm() -> None:
-    drained, maintained = schedulers.read_slurm(tuple(SINFO.splitlines()))
+    drained, maintained = slurm.read_slurm(tuple(SINFO.splitlines()))
     assert (drained.host, found(drained)) == ("dgx017", {"GPU3 Slurm-reason": ("warn", "gpu-lost", 1)})
     assert found(maintained) == {"host Slurm-reason": ("note", "", 1)}
-    node = one(schedulers.read_slurm, SCONTROL)
+    node = one(slurm.read_slurm, SCONTROL)
     assert (node.host, found(node)) == ("dgx017", {"GPU5 Slurm-reason": ("warn", "remap-failed", 1)})
     assert unread([node], SCONTROL) == []
 
@@ -130,11 +130,11 @@ Low RealMemory      gpu[003-004]   drained
 gres/gpu count reported lower than configured (7 < 8)gpu009  drained
 none                gpu001         idle
 """
-    low, _, fine = schedulers.read_slurm(tuple(text.splitlines()))
+    low, _, fine = slurm.read_slurm(tuple(text.splitlines()))
     assert found(low) == {"host Slurm-reason": ("note", "", 1)}
     assert found(fine) == {"host Slurm-conditions": ("pass", "", 1)}
     short = SCONTROL.replace("row remap failure on GPU5", "gres/gpu count reported lower than configured (7 < 8)")
-    assert found(one(schedulers.read_slurm, short)) == {"host Slurm-reason": ("warn", "gpus-not-offered", 1)}
+    assert found(one(slurm.read_slurm, short)) == {"host Slurm-reason": ("warn", "gpus-not-offered", 1)}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ none                gpu001         idle
      ("slurmd: fatal: can't stat gres.conf file /dev/nvidia3: No such file or directory", "")],
 )  # fmt: skip
 def test_reasons_in_the_logs_of_slurm(line: str, node: str) -> None:
-    output = one(schedulers.read_slurm, line)
+    output = one(slurm.read_slurm, line)
     assert (output.host, found(output)) == (node, {"host Slurm-reason": ("warn", "gpus-not-offered", 1)})
 
 

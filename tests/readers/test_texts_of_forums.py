@@ -8,8 +8,11 @@ import pytest
 from judging import judged
 
 from dgxcheck.assessment.importing.texts import lines as lines_of
+from dgxcheck.facts.missing import Json
 from dgxcheck.readers.any_text import outputs, unread
+from dgxcheck.readers.host import slurm
 from dgxcheck.readers.layout.undo import undone
+from dgxcheck.readers.model import Imported
 
 WINDOWS = """\
 PS C:\\Users\\a> nvidia-smi
@@ -43,12 +46,46 @@ STAGES = """\
 -I- Discovery                 0          0
 -I- Speed / Width checks      0          2
 """
+SINFO = """\
+PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST
+gpu*         up   infinite      4  drng@ gpu[01-04]
+gpu*         up   infinite      1   mix* gpu05
+gpu*         up   infinite      5  maint gpu[06-10]
+"""
+LONG = """\
+NODELIST   NODES PARTITION       STATE CPUS    S:C:T MEMORY TMP_DISK WEIGHT AVAIL_FE REASON
+gpu01          1      gpu*     drained 128    2:32:2 103100        0      1   (null) GPU3 fell off the bus
+gpu02          1      gpu*        idle 128    2:32:2 103100        0      1   (null) none
+"""
+"""``sinfo -N -l``."""
+NODES = """\
+NAME     STATUS                     ROLES    AGE   VERSION
+gpu-01   Ready,SchedulingDisabled   <none>   90d   v1.29.3
+gpu-02   NotReady                   <none>   90d   v1.29.3
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "Windows": (WINDOWS, ("fail ecc-uncorrected drain",)),
     "lspci, shortened": (SHORTENED, ()),
+    "sinfo": (SINFO, ()),
+    "kubectl get nodes": (NODES, ()),
     "ibdiagnet": (STAGES, ("warn port-slow inspect",)),
 }
 """By text: of each cause severity, faults and first step."""
+
+
+def told(output: Imported) -> list[tuple[Json, Json, Json]]:
+    """Outcome, fault and text of every result."""
+    results = [fact for fact in output.facts.values() if isinstance(fact, dict) and "outcome" in fact]
+    return [(fact["outcome"], fact["fault"], fact["text"]) for fact in results]
+
+
+def test_what_the_scheduler_says_of_nodes() -> None:
+    """A state is a note that tells where the reason is; a reason counts as what it names."""
+    (states,) = slurm.read_slurm(tuple(SINFO.splitlines()))
+    assert [text for outcome, _, text in told(states) if outcome == "note"] == ["gpu[01-04] drng@: sinfo -R tells why", "gpu05 mix*: sinfo -R tells why"]
+    lost, fine = slurm.read_slurm(tuple(LONG.splitlines()))
+    assert (lost.host, fine.host) == ("gpu01", "gpu02")
+    assert told(lost) == [("warn", "gpu-lost", "GPU3 fell off the bus")]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -57,8 +94,9 @@ def test_a_text(name: str, tmp_path: Path) -> None:
     file = tmp_path / "text.txt"
     file.write_text(text)
     _, found = judged(str(file))
-    shown = (f"{each['severity']} {' '.join(each['faults'])} {each['actions'][0]['action']}" for each in found["causes"])
-    assert tuple(shown) == causes
+    shown = tuple(f"{each['severity']} {' '.join(each['faults'])} {each['actions'][0]['action']}"
+                  for each in found["causes"])  # fmt: skip
+    assert shown == causes
     lines = lines_of(text.encode(), "f")
     layout = undone(lines)
     left = unread(lines, layout, [output for _, output in outputs(layout)])

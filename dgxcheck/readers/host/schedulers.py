@@ -1,14 +1,13 @@
-"""What schedulers and their monitors say of a node: Slurm's reasons (``sinfo -R``, ``scontrol show node``), conditions
-and events of Kubernetes (``kubectl describe node``, ``kubectl get events``), health events of NVSentinel and gpud.
+"""What cluster monitors say of a node: conditions and events of Kubernetes (``kubectl
+describe node``, ``get nodes``, ``get events``), health events of NVSentinel and gpud.
 
-A reason is what a script or a person wrote: only one that names a fault of a device counts as one. Members of the JSON:
-NVSentinel's health events (https://github.com/NVIDIA/NVSentinel, data-models/protobufs/health_event.proto), events
-of gpud's API (https://github.com/leptonai/gpud, api/v1).
+What is said counts as a fault only where it names one of a device. Members of the JSON: NVSentinel's health events
+(https://github.com/NVIDIA/NVSentinel, data-models/protobufs/health_event.proto), events of gpud's API
+(https://github.com/leptonai/gpud, api/v1).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import as_bdf, nameless
@@ -24,26 +23,7 @@ from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded
 
-SLURM, KUBERNETES = "Slurm", "Kubernetes"
-_HEAD = LazyPattern(r"REASON {1,40}USER {1,20}TIMESTAMP {1,24}(?:STATE {1,12})?NODELIST", "NODELIST")
-_ROW = LazyPattern(
-    r"(?P<reason>\S.{0,199}?) {1,40}(?P<user>[\w.()-]{1,40}) {1,20}(?P<when>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|Unknown)"
-    r" {1,12}(?:[a-z]{3,12}[*~#!%$@^-]? {1,12})?(?P<nodes>[\w.,\[\]-]{1,400})"
-)
-_COLUMNS = frozenset({"REASON", "USER", "TIMESTAMP", "STATE", "NODES", "AVAIL", "PARTITION", "NODELIST"})
-"""Of ``sinfo`` with a format of one's own: as wide as that says, so that each begins where its title does."""
-_NODE = LazyPattern(r"NodeName=(?P<node>\S{1,255})(?: .*)?", "NodeName=")
-_STATE = LazyPattern(r"(?:.* )?State=(?P<state>[A-Z_+*]{2,80})(?: .*)?", "State=")
-_REASON = LazyPattern(
-    r"Reason=(?P<reason>.{1,400}?)(?: \[(?P<user>[^\[\]@]{1,40})@(?P<when>[\dT:-]{10,25})\])?", "Reason="
-)
-_LOGGED = LazyPattern(
-    r".{0,400}(?:Setting node (?P<node>\S{1,255}) state to \w{2,20} with reason: ?"
-    r"|\bnode (?P<other>\S{1,255}) reason set to: ?)(?P<reason>\S.{0,400})"
-    r"|.{0,400}(?P<missing>can't stat gres\.conf file .{1,400})",
-    "with reason:", "reason set to:", "can't stat gres.conf file ",
-)
-"""Lines of slurmctld's and slurmd's logs."""
+KUBERNETES = "Kubernetes"
 _CONDITION = LazyPattern(
     r"(?P<type>[A-Z]\w{2,60}) {1,40}(?P<status>True|False|Unknown) {1,20}"
     r"(?P<times>(?:(?:[A-Z][a-z]{2}, )?\d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4} {1,12}){1,2})"
@@ -85,8 +65,14 @@ _POD = LazyPattern(
     r"|gpu-(?:operator|feature-discovery)|dcgm-exporter)[\w.-]{0,120}) {1,60}\d{1,2}/\d{1,2} {1,20}"
     r"(?P<state>[A-Z][\w:/]{3,40}) {1,40}\d{1,6}(?: \(.{1,30}\))? {1,30}\d.{0,200}"
 )
+_NODE = LazyPattern(
+    r"(?P<node>[a-z0-9][\w.-]{0,252}) {1,60}(?P<state>(?:Not)?Ready|Unknown)(?:,SchedulingDisabled)? {1,40}\S{1,120}"
+    r" {1,40}\d\w{1,12} {1,20}v1\.\d{1,2}\..{1,300}"
+)
+"""Of ``kubectl get nodes``."""
 _AROUND = LazyPattern(
-    r"(?:NAMESPACE {1,80})?NAME {1,120}READY {1,20}STATUS .{1,160}|Type {1,40}Status {1,40}LastH.{1,200}"
+    r"(?:NAMESPACE {1,80})?NAME {1,120}READY {1,20}STATUS .{1,160}|NAME {1,120}STATUS {1,40}ROLES .{1,120}"
+    r"|Type {1,40}Status {1,40}LastH.{1,200}"
     r"|(?:-{4,30} {1,40}){5}-{4,30}"
     r"|(?:cpu|memory|pods|ephemeral-storage|hugepages-\w{2,4}|rdma/\S{1,40}): {1,40}\w{1,30}"
 )
@@ -109,57 +95,9 @@ class Said(Record, kw_only=False):
     """Its bdf, where the line has it."""
 
 
-def read_slurm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """The reason why each node is down or drained, each of its own host."""
-    return _imported(SLURM, _reasons(bounded(lines)))
-
-
-def _reasons(lines: tuple[str, ...]) -> Iterator[Said]:
-    below = False
-    columns: dict[str, slice] = {}
-    node = state = ""
-    since = 0
-    for number, line in enumerate(lines):
-        text = line.strip()
-        if _HEAD.fullmatch(text):
-            below, columns = True, {}
-        elif found := _columns(line):
-            below, columns = False, found
-        elif columns and (row := {name: line[at].strip() for name, at in columns.items()})["NODELIST"]:
-            whose = ", ".join(row[name] for name in ("USER", "TIMESTAMP") if row.get(name))
-            shown = f"{row['REASON']} ({whose})" if whose else row["REASON"]
-            yield Said(row["NODELIST"], (number,), "reason", "" if row["REASON"] in ("", "none") else shown)
-        elif below and (match := _ROW.fullmatch(text)):
-            yield Said(match["nodes"], (number,), "reason", f"{match['reason']} ({match['user']}, {match['when']})")
-        elif match := _NODE.fullmatch(text):
-            node, state, since = match["node"], "", number
-        elif node and (match := _STATE.fullmatch(text)):
-            state = match["state"]
-        elif node and state and (match := _REASON.fullmatch(text)):
-            whose = f" ({match['user']}, {match['when']})" if match["user"] else ""
-            yield Said(node, tuple(range(since, number + 1)), "reason", f"{state}: {match['reason']}{whose}")
-            node = ""
-        elif logged := _LOGGED.fullmatch(text):
-            yield Said(logged["node"] or logged["other"] or "", (number,), "reason",
-                       logged["reason"] or logged["missing"])  # fmt: skip
-        else:
-            below = below and bool(text)
-            columns = columns if text else {}
-
-
-def _columns(head: str) -> dict[str, slice]:
-    """Where the columns of a list with reasons are, by their titles; empty for another line."""
-    titles = [(match[0], match.start()) for match in re.finditer(r"[A-Z]+", head)]
-    names = {name for name, _ in titles}
-    if not names >= {"REASON", "NODELIST"} or not names <= _COLUMNS or head.split() != [name for name, _ in titles]:
-        return {}
-    ends = [start for _, start in titles[1:]]
-    return {name: slice(start, end) for (name, start), end in zip(titles, [*ends, None], strict=True)}
-
-
 def read_kubernetes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Conditions that are not as they should be, and warnings about nodes."""
-    return _imported(KUBERNETES, _conditions(bounded(lines)))
+    return of_nodes(KUBERNETES, _conditions(bounded(lines)))
 
 
 def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
@@ -173,6 +111,9 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
         elif pod := _POD.fullmatch(text):
             runs = pod["state"] in ("Running", "Completed")
             yield Said("", (*around, number), "pods", "" if runs else f"{pod['pod']} is {pod['state']}")
+        elif listed := _NODE.fullmatch(text):
+            good = listed["state"] == "Ready"
+            yield Said("", (*around, number), "nodes", "" if good else f"node {listed['node']} is {listed['state']}")
         elif resources := _RESOURCES.fullmatch(text):
             which = resources["which"].capitalize()
         elif which and (gpus := _COUNT.fullmatch(text)):
@@ -198,9 +139,9 @@ def read_health_events(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """NVSentinel's that are not healthy any more, and those of gpud that are more than information."""
     lines = bounded(lines)
     return (
-        *_imported("NVSentinel", _of_nvsentinel(lines)),
-        *_imported("gpud", _of_gpud(lines)),
-        *_imported("health monitor", _of_lines(lines)),
+        *of_nodes("NVSentinel", _of_nvsentinel(lines)),
+        *of_nodes("gpud", _of_gpud(lines)),
+        *of_nodes("health monitor", _of_lines(lines)),
     )
 
 
@@ -271,8 +212,11 @@ def _judged(text: str) -> tuple[Outcome, FaultKind | None]:
     return ("note", None) if fault is Fault.TEST_FAILED else ("warn", fault)
 
 
-def _imported(tool: str, said: Iterator[Said]) -> tuple[Imported, ...]:
-    """One output for each node; of conditions that are as they should be one result without a fault."""
+def of_nodes(tool: str, said: Iterator[Said], stays: bool = False) -> tuple[Imported, ...]:
+    """One output for each node; of conditions that are as they should be one result without a fault.
+
+    ``stays``: what a person wrote stands after the repair too, and only warns.
+    """
     by_node: dict[str, ToolPart] = {}
     for each in said:
         part = by_node.setdefault(each.node, ToolPart(tool))
@@ -284,8 +228,7 @@ def _imported(tool: str, said: Iterator[Said]) -> tuple[Imported, ...]:
         place = as_bdf(f"{at['bdf']}.0") if at else None
         subject = each.gpu or (f"GPU{int(named['gpu'])}" if named else place or HOST)
         outcome, fault = _judged(each.text)
-        if tool == SLURM and outcome == "fail":  # what a person wrote stands after the repair too
-            outcome = "warn"
+        outcome = "warn" if stays and outcome == "fail" else outcome
         part.add(subject, each.topic, outcome, fault, each.text)
     return tuple(
         replace(found, host=node.partition(".")[0]) for node, part in by_node.items() for found in part.imported()

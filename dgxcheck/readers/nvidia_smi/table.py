@@ -106,7 +106,9 @@ LONGEST = 240
 _TABLE_HEAD = LazyPattern(r"\| *NVIDIA-SMI \S.*", "NVIDIA-SMI ")
 _VERSION = LazyPattern(r"(?:Driver|KMD) Version: {0,9}(\d[\d.]{2,20})(?=[\s|])", "Version")
 _CUDA = LazyPattern(r"CUDA (?:UMD )?Version: {0,9}(\d[\d.]{1,8})(?=[\s|])", "Version")
-_GPU = LazyPattern(r"(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) +(?P<mode>On|Off|N/A|ERR!|Enabled|Disabled|WDDM|TCC|MCDM)")
+_GPU = LazyPattern(
+    r"(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) +(?P<mode>On|Off|N/A|ERR!|Enabled|Disabled|WDDM|TCC|MCDM)"
+)
 _DRIVER_MODELS = ("WDDM", "TCC", "MCDM")
 """What the table of Windows has in place of the persistence mode."""
 _GEFORCE = LazyPattern(r"(?:NVIDIA )?GeForce ", "GeForce ")
