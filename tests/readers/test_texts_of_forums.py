@@ -63,11 +63,69 @@ NAME     STATUS                     ROLES    AGE   VERSION
 gpu-01   Ready,SchedulingDisabled   <none>   90d   v1.29.3
 gpu-02   NotReady                   <none>   90d   v1.29.3
 """
+RECORD = """\
+SEL Record ID          : 0146
+ Record Type           : 02
+ Timestamp             : 03/27/2024 12:48:44
+ Generator ID          : 0020
+ Sensor Type           : {}
+ Event Direction       : {} Event
+ Event Data (RAW)      : 063000
+ Description           : {}
+
+"""
+FREEIPMI = "3   | Oct-14-2020 | 10:05:22 | PS2 Status  | Power Supply       | Power Supply Failure detected\n"
+SENSORS = """\
+Fan 3            | 33h | lcr | 29.3 |  400 RPM
+PSU1 Status      | C8h | ok  | 10.1 | Presence detected
+PSU2 Status      | C9h | ok  | 10.2 | Presence detected, Power Supply AC lost
+"""
+IDRAC = """\
+Record:      1
+Date/Time:   12/05/2024 10:21:33
+Source:      system
+Severity:    Ok
+Description: The power supplies are redundant.
+-------------------------------------------------------------------------------
+Record:      2
+Date/Time:   12/06/2024 03:13:01
+Source:      system
+Severity:    Critical
+Description: The power input for power supply 2 is lost.
+"""
+LIFECYCLE = """\
+SeqNumber       = 1142
+Message ID      = PCI1318
+Severity        = Critical
+Timestamp       = 2024-12-06 03:12:45
+Message         = A fatal error was detected on a component at bus 59 device 0 function 0.
+"""
+ENTRIES = """{
+ "@odata.type": "#LogEntryCollection.LogEntryCollection", "Members@odata.count": 1,
+ "Members": [{"@odata.type": "#LogEntry.v1_15_0.LogEntry", "Severity": "Critical",
+   "Message": "Multi-bit memory errors detected on a memory device at location(s) DIMM_A3."}]
+}
+"""
+HEALTH = """{
+ "@odata.type": "#Thermal.v1_7_1.Thermal",
+ "Fans": [{"Name": "FAN1", "Status": {"Health": "Critical", "State": "Enabled"}},
+  {"Name": "FAN2", "Status": {"Health": "OK", "State": "Enabled"}}]
+}
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "Windows": (WINDOWS, ("fail ecc-uncorrected drain",)),
     "lspci, shortened": (SHORTENED, ()),
     "sinfo": (SINFO, ()),
     "kubectl get nodes": (NODES, ()),
+    "a record of the BMC": (RECORD.format("Memory", "Assertion", "Uncorrectable ECC"), ("warn dimm-errors inspect",)),
+    "a record that is over": (RECORD.format("Fan", "Assertion", "Lower Critical") + RECORD.format(
+        "Fan", "Deassertion", "Lower Critical"), ()),
+    "ipmi-sel": (FREEIPMI, ("warn power-supply inspect",)),
+    "ipmitool sdr elist": (SENSORS, ("warn fan inspect", "warn power-supply inspect")),
+    "racadm getsel": (IDRAC, ("warn power-supply inspect",)),
+    "racadm lclog": (LIFECYCLE, ("warn aer-uncorrectable inspect",)),
+    "entries by Redfish": (ENTRIES, ("warn dimm-errors inspect",)),
+    "health by Redfish": (HEALTH, ("warn fan inspect",)),
     "ibdiagnet": (STAGES, ("warn port-slow inspect",)),
 }
 """By text: of each cause severity, faults and first step."""
@@ -82,7 +140,8 @@ def told(output: Imported) -> list[tuple[Json, Json, Json]]:
 def test_what_the_scheduler_says_of_nodes() -> None:
     """A state is a note that tells where the reason is; a reason counts as what it names."""
     (states,) = slurm.read_slurm(tuple(SINFO.splitlines()))
-    assert [text for outcome, _, text in told(states) if outcome == "note"] == ["gpu[01-04] drng@: sinfo -R tells why", "gpu05 mix*: sinfo -R tells why"]
+    notes = [text for outcome, _, text in told(states) if outcome == "note"]
+    assert notes == ["gpu[01-04] drng@: sinfo -R tells why", "gpu05 mix*: sinfo -R tells why"]
     lost, fine = slurm.read_slurm(tuple(LONG.splitlines()))
     assert (lost.host, fine.host) == ("gpu01", "gpu02")
     assert told(lost) == [("warn", "gpu-lost", "GPU3 fell off the bus")]

@@ -183,11 +183,6 @@ The following NEW packages will be installed:
              12345       gpu    train    alice  R      10:11      1 node01
              12346       gpu    train    alice PD       0:00      8 (Priority)
 """,
-    "sinfo": """\
-PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST
-gpu*         up 1-00:00:00      3   idle node[01-03]
-gpu*         up 1-00:00:00      1  drain node04
-""",
     "a training log": """\
 Epoch 1/10: loss 2.3012 acc 0.1123 lr 0.001 (1200 img/s)
 Epoch 2/10: loss 1.9544 acc 0.2871 lr 0.001 (1210 img/s)

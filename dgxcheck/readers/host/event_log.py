@@ -1,4 +1,5 @@
-"""What a BMC tells: its event log (``ipmitool sel list``, ``sel elist``, Redfish) and its sensors.
+"""What a BMC tells: its event log (``ipmitool sel list``, ``sel elist``, ``sel get``, ``ipmi-sel``, ``racadm getsel``,
+Redfish), its sensors, and the health of parts by Redfish.
 
 Names of events: IPMI 2.0, tables 42-2 and 42-3, as ipmitool words them
 (https://github.com/ipmitool/ipmitool/blob/master/include/ipmitool/ipmi_sel.h). The log goes back to the day when
@@ -7,16 +8,18 @@ somebody cleared it: what it tells is a warning with its date, and what was deas
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
-from dgxcheck.readers.formats import documents
+from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
-from dgxcheck.readers.values import bounded
+from dgxcheck.readers.values import bounded, numbered
 
 TOOL = "ipmitool sel"
 _ROW = LazyPattern(
@@ -45,13 +48,31 @@ _FAULTS: tuple[tuple[str, str, Outcome, FaultKind | None], ...] = (
 """How the sensor's name begins, words of the event, and what they stand for."""
 SENSORS_TOOL, REDFISH_TOOL = "ipmitool sdr", "Redfish"
 _SENSOR = LazyPattern(
-    r"(?P<name>[^|]{2,40}?) {0,30}\|(?: [0-9A-F]{2}h \|)? (?P<before>[^|]{1,60}(?:\|[^|]{1,60})?\|)? {0,4}"
-    r"(?P<state>ok|ns|nc|cr|nr) {0,8}(?P<after>\|.{0,200})?"
+    r"(?P<name>[^|]{2,40}?) {0,30}\|(?P<address> [0-9A-F]{2}h \|)? (?P<before>[^|]{1,60}(?:\|[^|]{1,60})?\|)? {0,4}"
+    r"(?P<state>ok|ns|[lu]?(?:nc|cr|nr)) {0,8}(?P<after>\|.{0,200})?"
 )
 _UNITS: Mapping[str, FaultKind] = {"degrees C": Fault.OVERHEATING, "RPM": Fault.FAN, "Volts": Fault.POWER_SUPPLY}
 _READING = LazyPattern(
     r"\b(?P<unit>degrees C|RPM|Volts|Watts|Amps|percent|discrete)\b|0x[0-9a-f]{2}|[Nn]o [Rr]eading|[Dd]isabled"
 )
+_LOST = LazyPattern(r"Power Supply AC lost|(?:Predictive )?[Ff]ailure(?: detected)?|Config Error|Redundancy Lost")
+"""States of a sensor without thresholds, whose row says ok."""
+_FREEIPMI = LazyPattern(
+    r"\d{1,6} {0,6}\| (?P<date>[A-Z][a-z]{2}-\d\d-\d{4}) {0,2}\| (?P<time>\d\d:\d\d:\d\d) {0,2}\| [^|]{1,40}"
+    r"\| (?P<sensor>[^|]{1,40}?) {0,30}\| (?:(?:Nominal|Warning|Critical|N/A) {1,8}\| )?(?P<event>[^|]{1,200}?)"
+    r"(?P<way>)"
+)
+"""Of ``ipmi-sel``, which names the kind of a sensor beside it."""
+_FIELD = LazyPattern(r"(?P<name>[A-Z][\w ()]{2,30}?) {0,20}: {0,4}(?P<value>.{0,200})")
+"""Of ``sel get``, and of ``sel list -v``."""
+_SENTENCES = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
+    (Fault.POWER_SUPPLY, r"power ?suppl|power input|\bPSU"),
+    (Fault.FAN, r"\bfans?\b"),
+    (Fault.DIMM_ERRORS, r"\bmemory\b"),
+    (Fault.AER_UNCORRECTABLE, r"fatal error .{0,40}\b(?:component|bus|slot)|PCIe? .{0,60}(?:fatal|uncorrect)"),
+    (Fault.MACHINE_CHECK, r"\bCPU \d .{0,60}(?:error|machine check)|machine check|\bIERR\b"),
+    (Fault.DISK, r"\b(?:drive|disk)\b"),
+))  # fmt: skip
 _COMPILED = tuple(
     (LazyPattern(sensors), LazyPattern(words), outcome, fault) for sensors, words, outcome, fault in _FAULTS
 )
@@ -61,16 +82,28 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Events that were not deasserted, by sensor and kind, with the date of the last and their number."""
     open_: dict[tuple[str, str], list[str]] = {}
     part = ToolPart(TOOL)
-    for number, line in enumerate(bounded(lines)):
-        row = _ROW.fullmatch(line.strip())
-        if row is None:
+    record: dict[str, str] = {}
+    for number, text in numbered(lines):
+        field = _FIELD.fullmatch(text) if record or text.startswith("SEL Record ID") else None
+        if row := _ROW.fullmatch(text) or _FREEIPMI.fullmatch(text):
+            sensor, words, way, date = row["sensor"], row["event"], row["way"], f"{row['date']} {row['time']}"
+        elif field is None:
+            record = record if text else {}
             continue
+        else:
+            record = {} if field["name"] == "SEL Record ID" else record
+            record[field["name"]] = field["value"]
+            part.lines.add(number)
+            if field["name"] != "Description":
+                continue
+            sensor, words, way = record.get("Sensor Type", ""), field["value"], record.get("Event Direction", "")
+            date = record.get("Timestamp", "")
         part.lines.add(number)
-        key = row["sensor"], row["event"]
-        if row["way"] == "Deasserted":
+        key = sensor, words
+        if way.startswith("Deassert"):
             open_.pop(key, None)
         else:
-            open_.setdefault(key, []).append(f"{row['date']} {row['time']}")
+            open_.setdefault(key, []).append(date)
     for (sensor, words), dates in open_.items():
         text = f"{sensor}: {words}, last {dates[-1]}" + (f", {len(dates)} times" if dates[1:] else "")
         if found := _stands_for(sensor, words):
@@ -91,25 +124,78 @@ def read_sensors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, line in enumerate(bounded(lines)):
         row = _SENSOR.fullmatch(line.strip())
         value = row and _READING.search(f"{row['before']} {row['after']}")
-        if not (row and value):
+        if row is None or not (value or row["address"]):
             continue
         part.lines.add(number)
-        if row["state"] in ("cr", "nr"):
+        if lost := _LOST.search(row["after"] or ""):
+            of_fan = "fan" in row["name"].lower()
+            part.add(HOST, "sensor", "warn", Fault.FAN if of_fan else Fault.POWER_SUPPLY, f"{row['name']}: {lost[0]}")
+        elif row["state"][-2:] in ("cr", "nr"):
             shown = " ".join(f"{row['before'] or row['after']}".replace("|", " ").split())
-            fault = _UNITS.get(value["unit"] or "")
+            fault = _UNITS.get((value["unit"] if value else None) or "")
             part.add(HOST, "sensor", "warn" if fault else "note", fault, f"{row['name']}: {shown} ({row['state']})")
     return part.imported(sound="sensors")
 
 
 def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Entries of a log service, alone or in a collection: those with a severity, by their words."""
+    """Entries of a log service, alone or in a collection, and the health of what is not well."""
     part = ToolPart(REDFISH_TOOL)
-    for found, where in documents(lines, lambda found: str(found.get("@odata.type", "")).startswith("#LogEntry")):
+    for found, where in documents(lines, lambda found: str(found.get("@odata.type", "")).startswith("#")):
         part.lines.update(where)
-        severity, message = found.get("Severity"), f"{found.get('Message', '')}, {found.get('Created', '')}"
-        if severity not in ("Critical", "Warning") or found.get("Resolved") is True:
+        for each, kind in _members(found, str(found.get("@odata.type", ""))):
+            name, status = f"{each.get('Name') or each.get('Id') or each.get('MemberId')}", each.get("Status")
+            health = status.get("Health") if isinstance(status, dict) else None
+            if kind.startswith("#LogEntry.") and each.get("Resolved") is not True:
+                _logged(part, str(each.get("Severity")), f"{each.get('Message', '')}, {each.get('Created', '')}")
+            elif health in ("Critical", "Warning"):
+                what = str(each.get("ProcessorType") or kind.strip("#").partition(".")[0])
+                _logged(part, "Critical", f"{what} {name}: health is {health}")
+    return part.imported(sound="log")
+
+
+def _members(found: Json, kind: str, depth: int = 5) -> Iterator[tuple[Document, str]]:
+    """An object and all within it, each with its type or the name of the list that it is in."""
+    if isinstance(found, dict):
+        kind = str(found.get("@odata.type", kind))
+        yield found, kind
+        for name, member in found.items() if depth else ():
+            yield from _members(member, name, depth - 1)
+    elif isinstance(found, list):
+        for member in found:
+            yield from _members(member, kind, depth)
+
+
+def _logged(part: ToolPart, severity: str, message: str) -> None:
+    """What a BMC words as a sentence: a warning that names no fault is a note."""
+    if severity not in ("Critical", "Warning"):
+        return
+    fault = fault_of(message)
+    if fault is Fault.TEST_FAILED:
+        fault = next((each for each, words in _SENTENCES if words.search(message)), fault)
+    warns = severity == "Critical" or fault is not Fault.TEST_FAILED
+    part.add(HOST, "log", "warn" if warns else "note", fault if warns else None, message)
+
+
+IDRAC_TOOL = "racadm"
+_BEGINS = LazyPattern(r"(?:Record: {1,12}|SeqNumber {1,12}= )\d{1,9}", "Record:", "SeqNumber")
+_MEMBER = LazyPattern(r"(?P<name>[A-Z][\w/ ]{1,30}?)(?: {0,12}=|:) {1,12}(?P<value>\S.{0,600})|-{20,120}")
+
+
+def read_idrac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``racadm getsel`` and ``racadm lclog view`` of Dell's iDRAC."""
+    part = ToolPart(IDRAC_TOOL)
+    severity = date = ""
+    for number, text in numbered(lines):
+        if not (_BEGINS.fullmatch(text) or (part.lines and _MEMBER.fullmatch(text))):
             continue
-        fault = fault_of(message)
-        warns = severity == "Critical" or fault is not Fault.TEST_FAILED
-        part.add(HOST, "log", "warn" if warns else "note", fault if warns else None, message)
+        part.lines.add(number)
+        member = _MEMBER.fullmatch(text)
+        name, value = (member["name"], member["value"]) if member else ("", "")
+        if name == "Severity":
+            severity = value
+        elif name in ("Date/Time", "Timestamp"):
+            date = value
+        elif name in ("Description", "Message"):
+            _logged(part, severity, f"{value}, {date}")
+            severity = ""
     return part.imported(sound="log")
