@@ -31,6 +31,7 @@ from dgxcheck.readers.host import (
     services,
     slurm,
     system,
+    units,
 )
 from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.layout.undo import Layout
@@ -82,6 +83,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     system.read_lscpu: ("numa node", "on-line cpu"),
     services.read_fabric_manager: ("[tid ", "fabricmanager", "fabric manager", "nvlsm:"),
     services.read_imex: ("imex", "connectivity table", "[tid ", "domain state: ", "node #"),
+    units.read_units: (".service",),
     hwloc_xml.read: ("pci_busid", "numanode"),
     health_checks.read_healthmon: ("loading config:", "global tests", "system results:", " #"),
     health_checks.read_config: tuple(health_checks.REPLACED_BY),

@@ -112,6 +112,32 @@ HEALTH = """{
   {"Name": "FAN2", "Status": {"Health": "OK", "State": "Enabled"}}]
 }
 """
+UNIT = """\
+× nvidia-persistenced.service - NVIDIA Persistence Daemon
+     Loaded: loaded (/lib/systemd/system/nvidia-persistenced.service; static)
+     Active: failed (Result: exit-code) since Tue 2024-10-01 08:11:15 UTC; 3min ago
+        CPU: 4ms
+
+Oct 01 08:11:15 gpu3 nvidia-persistenced[1214]: Failed to query NVIDIA devices. Please ensure that the files exist.
+Oct 01 08:11:15 gpu3 systemd[1]: nvidia-persistenced.service: Failed with result 'exit-code'.
+"""
+UNITS = """\
+  UNIT                         LOAD   ACTIVE SUB    DESCRIPTION
+● nvidia-fabricmanager.service loaded failed failed NVIDIA fabric manager service
+● openibd.service              loaded failed failed openibd - configure Mellanox devices
+
+LOAD   = Reflects whether the unit definition was properly loaded.
+2 loaded units listed.
+"""
+UNKNOWN = """\
+RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing env variable
+"""
+OLLAMA = """\
+level=WARN source=gpu.go:220 msg="error initializing, cuda driver library init failure: 802. see docs"
+"""
+DSO = """\
+E cuda_diagnostics.cc:309] kernel version 535.104.5 does not match DSO version 535.129.3 -- cannot find working devices
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "Windows": (WINDOWS, ("fail ecc-uncorrected drain",)),
     "lspci, shortened": (SHORTENED, ()),
@@ -126,6 +152,11 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "racadm lclog": (LIFECYCLE, ("warn aer-uncorrectable inspect",)),
     "entries by Redfish": (ENTRIES, ("warn dimm-errors inspect",)),
     "health by Redfish": (HEALTH, ("warn fan inspect",)),
+    "systemctl status": (UNIT, ()),
+    "systemctl list-units": (UNITS, ("fail fabric-manager-down inspect",)),
+    "PyTorch": (UNKNOWN, ("warn driver-failed inspect",)),
+    "Ollama": (OLLAMA, ("fail fabric-manager-down inspect",)),
+    "TensorFlow": (DSO, ("fail driver-mismatch inspect",)),
     "ibdiagnet": (STAGES, ("warn port-slow inspect",)),
 }
 """By text: of each cause severity, faults and first step."""

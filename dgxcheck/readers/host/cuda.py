@@ -149,13 +149,17 @@ _SIGN = LazyPattern(r"cuda|-> ", flags=re.IGNORECASE)
 """In every line about a CUDA error; searched for first, because it is cheap."""
 _SAID = LazyPattern(
     r"(?:CUDA(?: driver| runtime)? (?:error|failure)|cuda\w{3,60}\(?\)? (?:returned|failed)"
-    r"|Unexpected error from cuda\w{3,40}|Error \d{3}|-> |CUDA Error|cudaError|CUDA_ERROR_|CUDA out of memory)",
+    r"|Unexpected error from cuda\w{3,40}|Error \d{3}|-> |CUDA Error|cudaError|CUDA_ERROR_|CUDA out of memory"
+    r"|CUDA unknown error|cuda driver library init failure: \d{3}|does not match DSO version)",
     flags=re.IGNORECASE,
 )
 _BY_TEXT = tuple((error, LazyPattern(rf"\b{re.escape(error.text)}\b", flags=re.IGNORECASE)) for error in _ERRORS)
 _BY_NAME = tuple((error, LazyPattern(rf"\b(?:CUDA_ERROR_|cudaError)(?:{error.names})\b")) for error in _ERRORS)
+_DSO = LazyPattern(r"does not match DSO version", "does not match DSO version")
+"""Of TensorFlow and XLA: the module that is loaded is of another version than libcuda."""
 _NUMBER = LazyPattern(
-    r"(?:CUDA error|CUDA runtime error|CUDA driver error|\bcode ?=|\breturned|\bError) \(?(?P<number>\d{1,3})\b\)?",
+    r"(?:CUDA error|CUDA runtime error|CUDA driver error|\bcode ?=|\breturned|\bError|init failure:)"
+    r" \(?(?P<number>\d{1,3})\b\)?",
     flags=re.IGNORECASE,
 )
 _GPU = LazyPattern(r"\b(?:cuda:|GPU |device |gpu_id=)(?P<gpu>\d{1,2})\b(?![.:]\d)", flags=re.IGNORECASE)
@@ -196,7 +200,8 @@ def _error(text: str) -> CudaError | None:
         if form.search(text):
             return error
     match = _NUMBER.search(text)
-    return next((error for error in _ERRORS if match is not None and error.number == int(match["number"])), None)
+    number = 803 if _DSO.search(text) else int(match["number"]) if match else None
+    return next((error for error in _ERRORS if error.number == number), None)
 
 
 def error_of_host(text: str) -> CudaError | None:

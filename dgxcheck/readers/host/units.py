@@ -1,0 +1,63 @@
+"""Services that systemd shows: ``systemctl status`` of NVIDIA's and OFED's units, and ``systemctl list-units``.
+
+https://www.freedesktop.org/software/systemd/man/latest/systemctl.html
+"""
+
+from __future__ import annotations
+
+from dgxcheck.facts.faults import Fault
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.host.services import FABRIC_MANAGER_TOOL
+from dgxcheck.readers.model import HOST, Imported, ToolPart
+from dgxcheck.readers.values import numbered
+
+TOOL = "systemctl"
+_MANAGER = "nvidia-fabricmanager"
+"""Its status has a reader of its own, which knows its log."""
+_NAMES = r"nvidia-persistenced|nvidia-dcgm|dcgm|nvsm|nvidia-imex|nvidia-powerd|nvidia-mig-manager|openibd|opensmd?"
+_ROW = LazyPattern(
+    rf"(?:[●×○✗*x] )?(?P<name>{_MANAGER}|{_NAMES})\.service\s{{1,80}}(?:loaded|masked|not-found)\s{{1,12}}"
+    r"(?P<state>active|inactive|failed|activating)\s{1,12}[\w-]{2,20}(?:\s.{0,120})?",
+    ".service",
+)
+_HEAD = LazyPattern(r"UNIT\s{1,80}LOAD\s{1,12}ACTIVE\s{1,12}SUB\s{1,12}DESCRIPTION|\d{1,4} loaded units listed\..*"
+                    r"|(?:LOAD|ACTIVE|SUB|JOB) {1,4}(?:=|→) .{10,120}")  # fmt: skip
+_SHOWN = LazyPattern(rf"(?:[●×○✗*x] )?(?P<name>{_NAMES})\.service - .{{1,120}}", ".service - ")
+_ACTIVE = LazyPattern(r"Active: (?P<state>active|inactive|failed|activating)\b.{0,200}", "Active: ")
+_ASIDE = LazyPattern(r"(?:Loaded|Drop-In|Docs|Process|Main PID|Tasks|Memory|CPU|CGroup|Status|Duration): .{0,400}")
+_SAID = LazyPattern(
+    rf"(?:(?:.{{0,120}} )?(?:{_NAMES})\[\d{{1,9}}\]: ?)?(?P<text>(?:(?<=: )|Failed to query NVIDIA devices).{{1,400}})"
+)
+_UNIT = LazyPattern(rf"(?:.{{0,120}} )?systemd\[1\]: (?:.{{0,40}} )?(?:{_NAMES})\.service\b.{{0,300}}", "systemd[1]: ")
+
+
+def read_units(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """A service that failed, with the first thing that it says of it."""
+    part, manager = ToolPart(TOOL), ToolPart(FABRIC_MANAGER_TOOL)
+    failed: dict[str, str] = {}
+    shown = ""
+    for number, text in numbered(lines):
+        if row := _ROW.fullmatch(text):
+            if row["state"] == "failed" and row["name"] == _MANAGER:
+                manager.add(HOST, "service", "fail", Fault.FABRIC_MANAGER_DOWN, "the service failed")
+                manager.lines.add(number)
+                continue
+            if row["state"] == "failed":
+                failed.setdefault(row["name"], "")
+        elif begins := _SHOWN.fullmatch(text):
+            shown = begins["name"]
+        elif shown and (active := _ACTIVE.fullmatch(text)):
+            if active["state"] == "failed":
+                failed.setdefault(shown, "")
+        elif shown and (said := _SAID.fullmatch(text)):
+            if shown in failed:
+                failed[shown] = failed[shown] or said["text"]
+        elif _HEAD.fullmatch(text):
+            part.beside.add(number)
+            continue
+        elif not (shown and (_ASIDE.fullmatch(text) or _UNIT.fullmatch(text))):
+            continue
+        part.lines.add(number)
+    for name, why in failed.items():
+        part.add(HOST, name, "note", None, f"{name} failed: {why or f'journalctl -b -u {name} tells why'}")
+    return (*part.imported(sound="units"), *manager.imported())
