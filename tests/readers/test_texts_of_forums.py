@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from judging import judged
+from readers_text import one
 
 from dgxcheck.assessment.importing.texts import lines as lines_of
 from dgxcheck.facts.missing import Json
@@ -13,6 +14,7 @@ from dgxcheck.readers.any_text import outputs, unread
 from dgxcheck.readers.host import slurm
 from dgxcheck.readers.layout.undo import undone
 from dgxcheck.readers.model import Imported
+from dgxcheck.readers.nvidia_smi import catalogue
 
 WINDOWS = """\
 PS C:\\Users\\a> nvidia-smi
@@ -138,6 +140,10 @@ level=WARN source=gpu.go:220 msg="error initializing, cuda driver library init f
 DSO = """\
 E cuda_diagnostics.cc:309] kernel version 535.104.5 does not match DSO version 535.129.3 -- cannot find working devices
 """
+DRAINED = """\
+# nvidia-smi drain -p 0000:9b:00.0 -m 1
+Successfully set GPU 00000000:9B:00.0 drain state to: draining.
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "Windows": (WINDOWS, ("fail ecc-uncorrected drain",)),
     "lspci, shortened": (SHORTENED, ()),
@@ -157,6 +163,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "PyTorch": (UNKNOWN, ("warn driver-failed inspect",)),
     "Ollama": (OLLAMA, ("fail fabric-manager-down inspect",)),
     "TensorFlow": (DSO, ("fail driver-mismatch inspect",)),
+    "nvidia-smi drain": (DRAINED, ()),
     "ibdiagnet": (STAGES, ("warn port-slow inspect",)),
 }
 """By text: of each cause severity, faults and first step."""
@@ -166,6 +173,12 @@ def told(output: Imported) -> list[tuple[Json, Json, Json]]:
     """Outcome, fault and text of every result."""
     results = [fact for fact in output.facts.values() if isinstance(fact, dict) and "outcome" in fact]
     return [(fact["outcome"], fact["fault"], fact["text"]) for fact in results]
+
+
+def test_a_gpu_that_is_kept_from_programs() -> None:
+    shown = "The current drain state of GPU 00000000:9B:00.0 is: {}."
+    results = [told(one(catalogue.read_drain, shown.format(state))) for state in ("draining", "not draining")]
+    assert [outcome for ((outcome, _, _),) in results] == ["note", "pass"]
 
 
 def test_what_the_scheduler_says_of_nodes() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import Form, Imported, Reader, recognised
+from dgxcheck.readers.model import HOST, Form, Imported, Reader, ToolPart, recognised
 from dgxcheck.readers.nvidia_smi import dmon, nvlink, query, query_csv, table, topo
+from dgxcheck.readers.values import numbered
 
 _NEVER = LazyPattern(r"(?!)")
 _PAIR = LazyPattern(r"\d{2,5}(?: MHz)?, ?\d{2,5}(?: MHz)?")
@@ -26,11 +28,11 @@ _FORMS: Sequence[Form] = (
     Form("nvidia-smi --version", LazyPattern(r"(?:NVIDIA-SMI|NVML) version {1,12}: .{1,100}", flags=re.IGNORECASE),
          LazyPattern(r"(?:NVML|DRIVER|CUDA|KMD|CUDA UMD) version {1,12}: .{1,100}", flags=re.IGNORECASE)),
     Form("nvidia-smi --query-accounted-apps",
-         LazyPattern(r"(?=.*(?:max_memory_usage|_util))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|vgpu_instance|pid|gpu_util(?:ization)?"
+         LazyPattern(r"(?=.{0,300}(?:max_memory_usage|_util))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|vgpu_instance|pid|gpu_util(?:ization)?"
                     r"|mem_util(?:ization)?|max_memory_usage|time)(?: \[[^\]]{1,8}\])?(?:, ?|$)){3,11}"),
          LazyPattern(r"[^,]{1,60}(?:, ?[^,]{1,60}){2,10}")),
     Form("nvidia-smi --query-compute-apps",
-         LazyPattern(r"(?=.*(?:used_|gpu_))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|pid|process_name|used_(?:gpu_)?memory|name)"
+         LazyPattern(r"(?=.{0,300}(?:used_|gpu_))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|pid|process_name|used_(?:gpu_)?memory|name)"
                     r"(?: \[[^\]]{1,8}\])?(?:, ?|$)){2,8}"),
          LazyPattern(r"[^,]{1,200}(?:, ?[^,]{1,200}){1,7}")),
     Form("nvidia-smi mig -lgip", LazyPattern(r"\| (?:GPU instance profiles|Compute instance profiles):? {1,80}\|",
@@ -38,6 +40,7 @@ _FORMS: Sequence[Form] = (
          _TABLE, instead="nvidia-smi -L"),
     Form("nvidia-smi mig -lgi", LazyPattern(r"\| (?:GPU instances|Compute instances):? {1,80}\|", "instances"), _TABLE,
          instead="nvidia-smi -L"),
+    Form("nvidia-smi", LazyPattern(r"\| MIG devices:? {1,90}\|", "MIG devices"), _TABLE, instead="nvidia-smi -L"),
     Form("nvidia-smi mig",
          LazyPattern(r"No (?:MIG-(?:enabled|supported) devices|(?:GPU|compute) instances) found.{0,100}",
          "found"), _NEVER),
@@ -60,10 +63,36 @@ _FORMS: Sequence[Form] = (
          LazyPattern(r"Firmware Version:|(?:MSE|NETIR(?: \w{2,6})?): [\d:.]{1,24}"
                     r"|GPU \d{1,2}: .{1,80}\(UUID: .{1,60}\)"),
          instead="nvidia-smi nvlink -s"),
-    Form("nvidia-smi -r", LazyPattern(f"The following GPUs could not be reset:|{_RESET}", "reset", "being used by"),
+    Form("nvidia-smi -r", LazyPattern(f"The following GPUs could not be reset:|{_RESET}"
+         r"|GPU Reset couldn't run because .{1,200}|.{0,40}Resetting GPU .{1,60} is not supported.{0,20}",
+         "reset", "being used by", "Reset"),
          LazyPattern(rf"GPU {_BUS_ID}: In use by another client|All done\.|{_RESET}"), False),
     Form("nvidia-smi nvlink -gt", LazyPattern(r"Link \d{1,2}: (?:Data|Raw|Payload) [TR]x: .{1,40}", "Link "), _NEVER),
 )  # fmt: skip
+
+
+_DRAINED = LazyPattern(
+    rf"(?:The current|Successfully set GPU {_BUS_ID}) drain state (?:of GPU {_BUS_ID} is|to): "
+    r"(?P<state>[\w ]{4,20})\.?",
+    "drain state",
+)
+_PLACE = LazyPattern(_BUS_ID)
+
+
+def read_drain(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``nvidia-smi drain``: a GPU that is kept from new programs, which only a person does."""
+    part = ToolPart("nvidia-smi drain")
+    states: dict[str, str] = {}
+    for number, text in numbered(lines):
+        if (match := _DRAINED.fullmatch(text)) and (place := _PLACE.search(text)):
+            states[as_bdf(place[0]) or HOST] = match["state"]
+            part.lines.add(number)
+    for subject, state in states.items():
+        if state == "draining":
+            part.add(subject, "state", "note", None, "draining: no new program may use it until drain -m 0")
+        else:
+            part.add(subject, "state", "pass")
+    return part.imported()
 
 
 def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -90,6 +119,7 @@ SIGNS: Mapping[Reader, tuple[str, ...]] = {
     query_csv.read_pages: ("retired_pages", "--query-retired-pages"),
     nvlink.read_list: ("gpu ",),
     dmon.read_dmon: ("#",),
+    read_drain: ("drain state",),
     read_known: ("",),
 }  # fmt: skip
 """Errors first, and those with more fields before the plain table; what must occur in a text: see ``any_text``."""
