@@ -144,6 +144,18 @@ DRAINED = """\
 # nvidia-smi drain -p 0000:9b:00.0 -m 1
 Successfully set GPU 00000000:9B:00.0 drain state to: draining.
 """
+DISK = '{"critical_warning": 4, "avail_spare": 2, "media_errors": 218}\n'
+CONTROL = '{"device": {"name": "/dev/sda"}, "smart_status": {"passed": false}}\n'
+SETTING = "fabric manager config file item: FABRIC_NODE_CONFIG_FILE has an invalid value\n"
+MISSING = """\
+GPUMissing   True  Mon, 03 Mar 2025 08:00:00 +0000   Mon, 03 Mar 2025 07:40:00 +0000   Gone   expected 8 GPUs, found 7
+"""
+REFUSED = """\
+2m          Warning   UnexpectedAdmissionError   pod/train-0   Allocate failed due to no healthy devices present; \
+cannot allocate unhealthy devices nvidia.com/gpu, which is unexpected
+"""
+PLUGIN = "I0313 08:11 1 factory.go:107] Detected non-NVML platform: could not load NVML library: libnvidia-ml.so.1\n"
+INTERFACE = "Settings for ens1f0np0:\n\tSpeed: 100000Mb/s\n\tPort: Direct Attach Copper\n\tLink detected: no\n"
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "Windows": (WINDOWS, ("fail ecc-uncorrected drain",)),
     "lspci, shortened": (SHORTENED, ()),
@@ -164,6 +176,13 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "Ollama": (OLLAMA, ("fail fabric-manager-down inspect",)),
     "TensorFlow": (DSO, ("fail driver-mismatch inspect",)),
     "nvidia-smi drain": (DRAINED, ()),
+    "nvme -o json": (DISK, ("warn disk inspect",)),
+    "smartctl -j": (CONTROL, ("warn disk inspect",)),
+    "a setting of Fabric Manager": (SETTING, ("warn fabric-manager-error inspect",)),
+    "a condition": (MISSING, ("warn gpus-not-offered inspect",)),
+    "an event of a pod": (REFUSED, ("warn gpus-not-offered inspect",)),
+    "the device plugin": (PLUGIN, ("warn container-runtime inspect",)),
+    "ethtool": (INTERFACE, ()),
     "ibdiagnet": (STAGES, ("warn port-slow inspect",)),
 }
 """By text: of each cause severity, faults and first step."""

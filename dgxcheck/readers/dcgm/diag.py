@@ -24,7 +24,9 @@ _FORMS = (
     (Fault.GPU_LOST, r"fell(?:en)? off the bus|GPU[ _]is[ _]lost|not be detected|unable to communicate"),
     (Fault.GPUS_NOT_OFFERED,
      r"gres/gpu count (?:reported lower|too low)|of \d{1,3} GPUs are allocatable|can't stat gres\.conf file"
-     r"|device marked unhealthy|^nvidia-(?!dcgm)\S{1,120} is (?:Init:)?(?:CrashLoopBackOff|RunContainerError|Error$)"),
+     r"|device marked unhealthy|no healthy devices present|expected \d{1,3} GPUs?,? (?:but )?(?:found|got) \d"
+     r"|^nvidia-(?!dcgm)\S{1,120} is (?:Init:)?(?:CrashLoopBackOff|RunContainerError|Error$)"),
+    (Fault.CONTAINER_RUNTIME, r"Detected non-NVML platform"),
     (Fault.FILE_SYSTEM, r"shutting down file ?system|file ?system is read-?only"),
     (Fault.REMAP_FAILED, r"row remap\w* (?:has )?fail|failed to remap"),
     (Fault.REMAP_PENDING, r"(?:row remap\w*|remapp\w*)[\w ]{0,24}pending|pending row remap"),

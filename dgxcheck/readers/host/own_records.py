@@ -11,6 +11,7 @@ from collections import Counter
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
 
@@ -37,17 +38,38 @@ def read_smart(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.beside.add(number)
         elif inside and (row := _VALUE.fullmatch(text)):
             part.beside.add(number)
-            if (wrong := _of_disk(row["name"].replace("_", " ").lower(), row["value"] or "")) is not None:
+            if _take(part, disk, row["name"].replace("_", " ").lower(), row["value"] or ""):
                 part.lines.add(number)
-                if not wrong:
-                    part.add(HOST, disk, "pass")
-                elif wrong.endswith(_MEDIA):
-                    part.add(HOST, disk, "note", None, f"{disk}: {wrong}")
-                else:
-                    part.add(HOST, disk, "warn", Fault.DISK, f"{disk}: {wrong}")
         else:
             inside = inside and not text
+    for found, where in documents(lines, lambda each: not each.keys().isdisjoint(("critical_warning", "smart_status"))):
+        _of_json(part, found)
+        part.lines.update(where)
     return part.imported()
+
+
+def _of_json(part: ToolPart, found: Document) -> None:
+    """``nvme smart-log -o json`` and ``smartctl -j``."""
+    device, status = found.get("device"), found.get("smart_status")
+    disk = str(device.get("name", "")).removeprefix("/dev/") if isinstance(device, dict) else "a disk"
+    log = found.get("nvme_smart_health_information_log", found)
+    for name, value in log.items() if isinstance(log, dict) else ():
+        _take(part, disk, name.replace("_", " "), str(value))
+    if isinstance(status, dict):
+        word = "PASSED" if status.get("passed") is True else "FAILED"
+        _take(part, disk, "smart overall-health self-assessment test result", word)
+
+
+def _take(part: ToolPart, disk: str, name: str, value: str) -> bool:
+    """Enter what a row tells; does it tell anything?"""
+    wrong = _of_disk(name, value)
+    if wrong == "":
+        part.add(HOST, disk, "pass")
+    elif wrong is not None and wrong.endswith(_MEDIA):
+        part.add(HOST, disk, "note", None, f"{disk}: {wrong}")
+    elif wrong is not None:
+        part.add(HOST, disk, "warn", Fault.DISK, f"{disk}: {wrong}")
+    return wrong is not None
 
 
 def _of_disk(name: str, value: str) -> str | None:

@@ -34,8 +34,8 @@ _USUAL = {"Ready": "True", "NetworkUnavailable": "False", "MemoryPressure": "Fal
 """The status that a healthy node has; that of every other condition, which names a problem, is False."""
 _HELD_BACK = "the device plugin calls the others unhealthy; its log names them with the Xid"
 _EVENT = LazyPattern(
-    r"\S{2,20} {1,20}Warning {1,20}(?P<reason>[A-Z]\w{2,60}) {1,20}[Nn]ode/(?P<node>[\w.-]{1,253}) {1,40}"
-    r"(?P<message>\S.{0,600})",
+    r"\S{2,20} {1,20}Warning {1,20}(?P<reason>[A-Z]\w{2,60}) {1,20}(?:[Nn]ode/(?P<node>[\w.-]{1,253}) {1,40}"
+    r"|[Pp]od/[\w.-]{1,253} {1,40}(?=.{0,300}\bnvidia\.com/gpu))(?P<message>\S.{0,600})",
     "Warning ",
 )
 _CODE = LazyPattern(r"(?:.{0,300} )?ErrorCode:(?P<said>(?P<code>[A-Z]\w{3,60}) .{0,600})", "ErrorCode:")
@@ -51,6 +51,7 @@ _DETECTED = LazyPattern(
     r"(?:PCI:)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\b.*"
     r"|.{0,200}XidCriticalError: Xid=\d{1,3} on Device=GPU-[0-9a-f-]{36}.{0,80}"
     r"|.{0,200} for GPU-[0-9a-f-]{36}: .{0,200}ERROR_GPU_IS_LOST"
+    r"|.{0,80}(?P<platform>Detected non-NVML platform: .{1,200})"
     r"|.{0,200}(?P<unhealthy>'nvidia\.com/[\w.-]{1,60}' device marked unhealthy: GPU-[0-9a-f-]{36}).{0,80}"
 )
 """As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin; what go-nvml
@@ -130,7 +131,8 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
             shown = f"{name} is {status} ({condition['reason']}): {condition['message'] or ''}".rstrip(": ")
             yield Said("", (*around, number), name.lower(), "" if good else shown)
         elif event := _EVENT.fullmatch(text):
-            yield Said(event["node"], (number,), event["reason"].lower(), f"{event['reason']}: {event['message']}")
+            said = f"{event['reason']}: {event['message']}"
+            yield Said(event["node"] or "", (number,), event["reason"].lower(), said)
         elif code := _CODE.fullmatch(text):
             yield Said("", (number,), code["code"].lower(), code["said"])
 
@@ -197,8 +199,8 @@ def _of_lines(lines: tuple[str, ...]) -> Iterator[Said]:
             yield Said("", (number,), "scan", text[1:].strip() if text[0] == "✘" else "")
             continue
         detected = _DETECTED.fullmatch(text)
-        if detected and detected["unhealthy"]:
-            yield Said("", (number,), "offered", detected["unhealthy"])
+        if detected and (said := detected["unhealthy"] or detected["platform"]):
+            yield Said("", (number,), "offered", said)
         elif detected:
             gpu = as_bdf(f"{detected['bdf']}.0") if detected["bdf"] else nameless(0)
             yield Said("", (number,), "xid", "" if again else text, gpu=gpu or "")

@@ -12,8 +12,8 @@ Source: https://docs.nvidia.com/datacenter/nvsm/nvsm-user-guide/latest/using-nvs
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from re import IGNORECASE
 
 from dgxcheck.facts.bdf import PATTERN, as_bdf
 from dgxcheck.facts.faults import Fault
@@ -32,9 +32,9 @@ _LINE = LazyPattern(
     "tid",
 )
 _JOURNAL = LazyPattern(
-    r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?)\[\d{1,9}\]: ?(?P<text>.{1,1000})",
-    "nvidia-fabricmanager",
-    "nv-fabricmanager",
+    r"(?:(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?)\[\d{1,9}\]: ?"
+    r"|(?=fabric manager config file item))(?P<text>.{1,1000})",
+    "nvidia-fabricmanager", "nv-fabricmanager", "fabric manager config",
 )
 _HELPER = LazyPattern(
     r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d )?(?:nvidia-fabricmanager-wrapper|nvlsm):(?: (?P<text>.{0,1000}))?"
@@ -46,13 +46,13 @@ _UNIT = LazyPattern(
     r"(?P<job>Job for nvidia-fabricmanager\.service failed) .{1,200}"
     r"|(?:.{0,120} )?systemd\[1\]: (?:nvidia-fabricmanager\.service: (?P<text>.{1,300})"
     r"|(?P<verb>Start|Stopp|Fail)\w* .{0,20}(?:nvidia-fabricmanager\.service|NVIDIA fabric manager service).{0,80})",
-    flags=re.IGNORECASE,
+    flags=IGNORECASE,
 )
 _SHOWN = LazyPattern(r"(?:[^\w\s] |x )?nvidia-fabricmanager\.service - .{1,80}", "nvidia-fabricmanager.serv")
 _ACTIVE = LazyPattern(r"Active: (?P<state>failed|inactive|active) \((?P<why>[^()]{1,60})\).{0,120}", "Active: ")
 _ASIDE = LazyPattern(r"(?:Loaded|Drop-In|Docs|Process|Main PID|Tasks|Memory|CPU|CGroup|Status|Duration): .{0,400}")
 """``systemctl status``: the unit, its state, and what stands around it."""
-_STOPPED = LazyPattern(r"Failed with |status=(?!0/)|Start request repeated too quickly", flags=re.IGNORECASE)
+_STOPPED = LazyPattern(r"Failed with |status=(?!0/)|Start request repeated too quickly", flags=IGNORECASE)
 """Of the unit: how systemd says that the service ended, or did not begin."""
 _PAYLOAD = LazyPattern(r"Message (?:payload|header) details:.{0,2000}", "details")
 NONE = "no-nvswitch"
@@ -68,18 +68,18 @@ _CONFIGURED = LazyPattern(r"Successfully configured all the available", "Success
 _FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
     (LazyPattern(r"NV_WARN_NOTHING_TO_DO", "NV_WARN_NOTHING_TO_DO"), NONE, "note", None),
     (_CONFIGURED, "configured", "pass", None),
-    (LazyPattern(r"NVSwitch fatal error", flags=re.IGNORECASE), "nvswitch-fatal", "fail", Fault.NVSWITCH_FATAL),
-    (LazyPattern(r"NVSwitch non-?fatal error", flags=re.IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
-    (LazyPattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)",
-         flags=re.IGNORECASE),
+    (LazyPattern(r"NVSwitch fatal error", flags=IGNORECASE), "nvswitch-fatal", "fail", Fault.NVSWITCH_FATAL),
+    (LazyPattern(r"NVSwitch non-?fatal error", flags=IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
+    (LazyPattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", flags=IGNORECASE),
      "nvlink", "fail", Fault.NVLINK_DOWN),
-    (LazyPattern(r"version.{0,80}(?:mismatch|(?:don't|does not|do not) match)", flags=re.IGNORECASE), "version", "fail",
+    (LazyPattern(r"version.{0,80}(?:mismatch|(?:don't|does not|do not) match)", flags=IGNORECASE), "version", "fail",
      Fault.FABRIC_MANAGER_DOWN),
-    (LazyPattern(r"fail|error|abort|not supported", flags=re.IGNORECASE), "error", "warn", Fault.FABRIC_MANAGER_ERROR),
+    (LazyPattern(r"fail|error|abort|not supported|invalid", flags=IGNORECASE), "error", "warn",
+     Fault.FABRIC_MANAGER_ERROR),
 )  # fmt: skip
-_ERROR = LazyPattern(r"\bfail|\berror\b|\babort|mismatch|(?:don't|does not|do not) match", flags=re.IGNORECASE)
+_ERROR = LazyPattern(r"\bfail|\berror\b|\babort|invalid|mismatch|(?:don't|does not|do not) match", flags=IGNORECASE)
 _FABRIC_MANAGER_BDF = LazyPattern(
-    r"(?:pci bus id:? ?|PCI:?)(?P<bdf>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", flags=re.IGNORECASE
+    r"(?:pci bus id:? ?|PCI:?)(?P<bdf>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", flags=IGNORECASE
 )
 
 
@@ -219,8 +219,8 @@ _WORDS: Mapping[str, Outcome] = {
     "informational": "note",
 }  # fmt: skip
 _SUMMARY = LazyPattern(r"\d{1,5} out of \d{1,5} checks are healthy|(?P<bad>\d{1,5}) checks? (?:is|are) unhealthy"
-                      r"|(?P<other>\d{1,5}) (?:informational|unknown) checks?.{0,40}", flags=re.IGNORECASE)  # fmt: skip
-_OVERALL = LazyPattern(r"Overall system status is (?P<word>[a-z]{2,12})\.?", flags=re.IGNORECASE)
+                      r"|(?P<other>\d{1,5}) (?:informational|unknown) checks?.{0,40}", flags=IGNORECASE)  # fmt: skip
+_OVERALL = LazyPattern(r"Overall system status is (?P<word>[a-z]{2,12})\.?", flags=IGNORECASE)
 _GREETING = LazyPattern(
     r"The system has (?P<fail>\d{1,4}) critical alerts? and (?P<warn>\d{1,4}) warnings?\..{0,80}", "The system has"
 )
@@ -228,8 +228,8 @@ _HEADINGS = frozenset(("Info", "Checks", "Health Summary", "Properties:", "Targe
 _PLAIN = LazyPattern(r"-{4,40}|Timestamp: .{6,60}|Version: [\d.]{3,20}")
 _TARGET = LazyPattern(r"/(?:systems|chassis)/[\w./-]{3,200}/(?P<name>[\w.-]{1,64})/?", "/systems/", "/chassis/")
 _PROPERTY = LazyPattern(r"(?P<name>[A-Za-z]\w{1,60}) = (?P<value>.{0,600})")
-_NVSM_BDF = LazyPattern(PATTERN, flags=re.IGNORECASE)
-_GPU = LazyPattern(r"GPU[ _]?(\d{1,2})", flags=re.IGNORECASE)
+_NVSM_BDF = LazyPattern(PATTERN, flags=IGNORECASE)
+_GPU = LazyPattern(r"GPU[ _]?(\d{1,2})", flags=IGNORECASE)
 _LINKS = ((Fault.LINK_NARROW, "width"), (Fault.LINK_DEGRADED, "speed"))
 _OVER = frozenset(("cleared", "resolved", "closed"))
 """States of an alert that is no longer one."""
