@@ -105,8 +105,8 @@ _MACHINE: Mapping[Reader, Signs] = {
     services.read_nvsm: ("...", "overall system status", "the system has", "/systems/", "/chassis/"),
     health_checks.read_field_diagnostic: ("diag", "nvqual", "mods"),
     node_exporter.read_known: (
-        ": installed", ": built", ": added", "/dev/nvme", " mb", "nvitop", "pcie gen", "mhz mem",
-        "nvidia_smi_", "nvidia_gpu_", "nvml_",
+        ": installed", ": built", ": added", "filename:", "gpu uuid:", "/dev/nvme", " mb", "nvitop", "pcie gen",
+        "mhz mem", "nvidia_smi_", "nvidia_gpu_", "nvml_",
     ),
     excerpt.read_excerpt: ("",),
 }  # fmt: skip

@@ -156,6 +156,17 @@ cannot allocate unhealthy devices nvidia.com/gpu, which is unexpected
 """
 PLUGIN = "I0313 08:11 1 factory.go:107] Detected non-NVML platform: could not load NVML library: libnvidia-ml.so.1\n"
 INTERFACE = "Settings for ens1f0np0:\n\tSpeed: 100000Mb/s\n\tPort: Direct Attach Copper\n\tLink detected: no\n"
+MODULE = """\
+filename:       /lib/modules/5.15.0-105-generic/updates/dkms/nvidia.ko
+version:        535.161.08
+license:        NVIDIA
+"""
+INFORMATION = """\
+Model: \t\t Tesla V100-SXM2-32GB
+GPU UUID: \t GPU-????????-????-????-????-????????????
+Bus Location: \t 0000:b3:00.0
+GPU Excluded:\t No
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "Windows": (WINDOWS, ("fail ecc-uncorrected drain",)),
     "lspci, shortened": (SHORTENED, ()),
@@ -183,6 +194,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "an event of a pod": (REFUSED, ("warn gpus-not-offered inspect",)),
     "the device plugin": (PLUGIN, ("warn container-runtime inspect",)),
     "ethtool": (INTERFACE, ()),
+    "modinfo": (MODULE, ()),
+    "a GPU's file": (INFORMATION, ()),
     "ibdiagnet": (STAGES, ("warn port-slow inspect",)),
 }
 """By text: of each cause severity, faults and first step."""

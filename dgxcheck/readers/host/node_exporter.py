@@ -113,6 +113,12 @@ _DKMS = (r"[\w.+-]{2,60}(?:/|, )[\w.+:~-]{1,60}(?:, [\w.+~-]{3,80}, \w{3,10})?: 
 _FORMS: Sequence[Form] = (
     Form("dkms status", LazyPattern(_DKMS, ": installed", ": built", ": added"), LazyPattern(_DKMS),
          instead="modinfo -F version nvidia"),
+    Form("modinfo", LazyPattern(r"filename: {1,20}/lib/modules/\S{1,160}\.ko(?:\.\w{2,4})?", "filename:"),
+         LazyPattern(r"[a-z_]{3,20}:(?: {1,20}.{0,400})?|(?:[0-9A-F]{2}:){4,40}.{0,80}"),
+         instead="cat /proc/driver/nvidia/version"),
+    Form("/proc/driver/nvidia/gpus", LazyPattern(r"GPU UUID:\s{1,12}GPU-[0-9a-f?-]{36}", "GPU UUID:"),
+         LazyPattern(r"(?:Model|IRQ|Video BIOS|Bus (?:Type|Location)|DMA (?:Size|Mask)|Device Minor"
+                     r"|GPU (?:Excluded|Firmware)|Blacklisted):\s.{1,80}"), instead=_DUMP),
     Form("nvme list",
          LazyPattern(r"Node\s{1,30}(?:Generic\s{1,30})?SN\s{1,30}Model\s{1,60}Namespace\s.{1,160}", "Model"),
          LazyPattern(r"-{5,60}[ -]{0,300}|/dev/nvme\S{1,20}\s.{10,300}"), instead="nvme smart-log"),

@@ -105,6 +105,7 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
     which = ""
     counts: dict[str, int] = {}
     around: list[int] = []
+    of_nodes_named, of_pods = list[Said](), list[Said]()
     for number, line in enumerate(lines):
         text = line.strip()
         if _AROUND.fullmatch(text):
@@ -132,9 +133,11 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
             yield Said("", (*around, number), name.lower(), "" if good else shown)
         elif event := _EVENT.fullmatch(text):
             said = f"{event['reason']}: {event['message']}"
-            yield Said(event["node"] or "", (number,), event["reason"].lower(), said)
+            found = Said(event["node"] or "", (number,), event["reason"].lower(), said)
+            (of_nodes_named if found.node else of_pods).append(found)
         elif code := _CODE.fullmatch(text):
             yield Said("", (number,), code["code"].lower(), code["said"])
+    yield from of_nodes_named or of_pods  # a pod's event does not tell its node, which others may name
 
 
 def read_health_events(lines: tuple[str, ...]) -> tuple[Imported, ...]:

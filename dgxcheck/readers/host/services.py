@@ -33,7 +33,7 @@ _LINE = LazyPattern(
 )
 _JOURNAL = LazyPattern(
     r"(?:(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?)\[\d{1,9}\]: ?"
-    r"|(?=fabric manager config file item))(?P<text>.{1,1000})",
+    r"|(?:[\w.-]{1,64}: )?(?=fabric manager config file item))(?P<text>.{1,1000})",
     "nvidia-fabricmanager", "nv-fabricmanager", "fabric manager config",
 )
 _HELPER = LazyPattern(
