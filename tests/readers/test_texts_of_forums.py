@@ -167,6 +167,11 @@ GPU UUID: \t GPU-????????-????-????-????-????????????
 Bus Location: \t 0000:b3:00.0
 GPU Excluded:\t No
 """
+LINKS = "GPUs:\n" + "".join(
+    f"    gpuId {at}:\n        {' '.join('U' * 12)} {'D' if at == 3 else 'U'} U U U U U\n" for at in range(8)
+)
+"""``dcgmi nvlink -s``, which names no model."""
+CHECK = "20250303 /etc/nhc/nhc.conf: ERROR:  nhc:  Health check failed:  check_hw_ib:  No IB port mlx5_3:1 is ACTIVE\n"
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "Windows": (WINDOWS, ("fail ecc-uncorrected drain",)),
     "lspci, shortened": (SHORTENED, ()),
@@ -196,6 +201,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ethtool": (INTERFACE, ()),
     "modinfo": (MODULE, ()),
     "a GPU's file": (INFORMATION, ()),
+    "dcgmi nvlink -s": (LINKS, ("warn nvlink-down drain",)),
+    "NHC behind the name of its file": (CHECK, ("fail port-down inspect",)),
     "ibdiagnet": (STAGES, ("warn port-slow inspect",)),
 }
 """By text: of each cause severity, faults and first step."""

@@ -157,7 +157,8 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
     up, down = sum(states.values()), [link for link, state in states.items() if not state]
     if mig_enabled(box, gpu.bdf) or guest(box) is not None:
         return None
-    listed = [link_states for device in siblings(box, gpu) if (link_states := states_of(box, device))]
+    others_of = siblings(box, gpu) or (_unnamed_siblings(box, gpu, len(states)) if up and down else ())
+    listed = [link_states for device in others_of if (link_states := states_of(box, device))]
     if not down:
         return _all_up(box, gpu, up, [len(link_states) for link_states in listed], evidence)
     others = [sum(link_states.values()) for link_states in listed]
@@ -165,7 +166,8 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
     more = [other for other in others if other > up]
     if 2 * len(more) > len(others):
         most = max(more)
-        message = f"{counted(up, 'NVLink')} up, {most} at {counted(len(more), 'other GPU')} of the model; {links}"
+        of_model = " of the model" if model_family(box, gpu) is not None else ""
+        message = f"{counted(up, 'NVLink')} up, {most} at {counted(len(more), 'other GPU')}{of_model}; {links}"
         status = Status.WARN if up else Status.FAIL
         return Judgement(status, message, up, most, "links", evidence, fault=Fault.NVLINK_DOWN)
     model = model_family(box, gpu)
@@ -181,6 +183,13 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
     message = f"{some}, and all of this model are wired on its board"
     status = Status.FAIL if up else Status.WARN
     return Judgement(status, message, up, len(states), "links", evidence, fault=Fault.NVLINK_DOWN)
+
+
+def _unnamed_siblings(box: Box, gpu: Device, links: int) -> tuple[Device, ...]:
+    """The other GPUs of a text that names no model: those with as many link positions, if there are no others."""
+    others = tuple(other for other in box.topology.gpus if other.bdf != gpu.bdf)
+    alike = all(model_family(box, each) is None and len(states_of(box, each)) == links for each in (gpu, *others))
+    return others if alike else ()
 
 
 def _all_up(box: Box, gpu: Device, up: int, others: Sequence[int], evidence: tuple[Evidence, ...]) -> Judgement | None:

@@ -150,7 +150,8 @@ def read_config(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 NODE_HEALTH_TOOL = "nhc"
 _FAILED = LazyPattern(
-    r"ERROR: {1,2}nhc: {1,2}Health check failed: {1,2}(?:(?P<check>check_\w{2,60}): {1,2})?(?P<text>\S.{0,600})",
+    r"(?:\S.{0,100} )?ERROR: {1,2}nhc: {1,2}Health check failed: {1,2}(?:(?P<check>check_\w{2,60}): {1,2})?"
+    r"(?P<text>\S.{0,600})",
     "Health check failed:",
 )
 _OTHER = LazyPattern(r"Healthy|ERROR: {1,2}No results reported", "No results reported", "Healthy")
