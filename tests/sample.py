@@ -36,15 +36,15 @@ for _fault in FAULTS:
         FOUND_BY.setdefault(_finding["id"], _fault)
 
 
-def swept(names: Collection[Any] = BY_NAME, few: Collection[Any] = (*BOXES, *FOUND_BY.values())) -> list[Any]:
-    """All of these for ``make test-all``; ``make test`` takes the boxes, and one fault that each check finds."""
-    return [name if name in few else pytest.param(name, marks=pytest.mark.exhaustive) for name in names]
+def swept(
+    cases: Iterable[Any] = BY_NAME, few: Collection[Any] | int = (*BOXES, *FOUND_BY.values()), first: int = 0
+) -> list[Any]:
+    """All of these for ``make test-all``; ``make test`` takes few: those named, or each ``few``-th from ``first`` on.
 
-
-def thinned(cases: Iterable[Any], every: int) -> list[Any]:
-    """All of these cases for ``make test-all``; ``make test`` takes the first and each ``every``-th after it."""
+    Sweeps over boxes begin at different ones, so that together they run on all.
+    """
     return [
-        case if number % every == 0
+        case if (number % few == first if isinstance(few, int) else case in few)
         else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.exhaustive)
         for number, case in enumerate(cases)
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from live_box import Box, Ran, finished, gpu_bdfs
-from sample import thinned
+from sample import swept
 from standin import cuda
 
 Served = Callable[..., Box]
@@ -66,7 +66,7 @@ def test_a_healthy_box_passes_and_its_figures_are_recorded(
     assert judged == {each["key"]: each["measured"] for each in document["findings"] if each["id"][:8] == "measure."}
 
 
-@pytest.mark.parametrize(("fault", "check"), thinned([
+@pytest.mark.parametrize(("fault", "check"), swept([
     ("drop 0 1", "measure.p2p-integrity"),
     ("oom 0 9", "measure.host-bandwidth"),
     ("mirror 1 0", "measure.p2p-integrity"),

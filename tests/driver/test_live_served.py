@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from live_box import BOXES, Box
-from sample import swept, thinned
+from sample import swept
 
 from dgxcheck.assessment import machine
 from dgxcheck.cli import main
@@ -216,7 +216,7 @@ def test_each_command_asks_no_more_than_its_plan_holds(
     assert sum(key.startswith("nvml ") and gap(fact) is None for key, fact in recorder.facts.items()) > 20
 
 
-@pytest.mark.parametrize("title", thinned(COMMANDS, 5))
+@pytest.mark.parametrize("title", swept(COMMANDS, 5))
 def test_the_installed_command_says_the_same(served: Served, standin: Path, title: str) -> None:
     """With the worker that it starts before it knows what is asked."""
     box = served("dgx-1-v100", 3)

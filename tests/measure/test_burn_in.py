@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from live_box import Box, Ran, finished, serve, shipped, with_gpus
-from sample import thinned
+from sample import swept
 from standin import cuda
 from test_live_signals import workers_of
 
@@ -111,7 +111,7 @@ def test_the_usual_report_goes_to_its_file_beside_the_lines(tmp_path: Path, stan
 
 @pytest.mark.parametrize(
     ("fault", "bad", "said"),
-    thinned([
+    swept([
         ("wrong 0 1 100", {GPU0}, "wrong words under load"),
         ("crash dgx_fma 1", {GPU1}, "load ended: died: SIGSEGV in turn power"),
         ("error cuMemcpyDtoHAsync 214 0", {GPU0}, "CUDA_ERROR_ECC_UNCORRECTABLE: cuMemcpyDtoHAsync_v2 in turn memory"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cuda_bed import Bed, bdf, first
 from measured_box import of_box
-from sample import thinned
+from sample import swept
 from standin import cuda
 
 from dgxcheck.assessment.load import as_facts
@@ -46,7 +46,7 @@ def test_a_healthy_box_has_no_finding(bed: Bed) -> None:
     assert found(bed, V100) == {}
 
 
-@pytest.mark.parametrize(("fault", "key"), thinned([
+@pytest.mark.parametrize(("fault", "key"), swept([
     ("drop 0 1", at("p2p-integrity", 0, 1)),
     ("drop-sm 3 2", at("p2p-integrity", 2, 3)),
     ("mirror 2 0", at("p2p-integrity", 0, 2)),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from clock import SPARE
 from cuda_bed import Bed, bdf, first, kind_of, odd, wired
-from sample import thinned
+from sample import swept
 from standin import cuda
 
 from dgxcheck.measure import plan
@@ -44,7 +44,7 @@ def test_every_pair_and_kind_is_measured(bed: Bed) -> None:
     assert facts.keys() == due | {f"measure {kind} {G0} {G1}" for kind in plan.UNORDERED} | {START}
 
 
-@pytest.mark.parametrize(("fault", "where"), thinned([
+@pytest.mark.parametrize(("fault", "where"), swept([
     ("drop 0 1", f"p2p-integrity {G0} {G1}"),
     ("drop-sm 0 1", f"p2p-integrity {G0} {G1}"),
     ("mirror 2 0", f"p2p-integrity {G2} {G0}"),

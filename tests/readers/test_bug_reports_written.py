@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from report_writer import LINE, report, sections
-from sample import BOXES, FAULTS, thinned
+from sample import BOXES, FAULTS, swept
 
 from dgxcheck.assessment import Assessment, Request, assess, examine
 from dgxcheck.facts.missing import Missing
@@ -53,7 +53,7 @@ def written(name: str, folder: Path, old: bool = False) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("name", thinned([*BOXES, *CARRIED], 3))
+@pytest.mark.parametrize("name", swept([*BOXES, *CARRIED], 3))
 def test_the_causes_are_those_of_the_recording(name: str, tmp_path: Path) -> None:
     recorded, reported = judged(name), judged(written(name, tmp_path))
     assert bad(reported) == bad(recorded)

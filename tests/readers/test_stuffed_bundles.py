@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from report_writer import LINE
-from sample import thinned
+from sample import swept
 from seam import run
 from stuffed_outputs import ADDRESSES, PASTED, TAG, outputs, words
 from test_import_bundles import START, tarred
@@ -53,7 +53,7 @@ def _put(form: str, some: Identities, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", ["report", "sosreport", "supportconfig", "unpacked", "loose", "pasted"])
-@pytest.mark.parametrize("seed", thinned(range(3), 3))
+@pytest.mark.parametrize("seed", swept(range(3), 3))
 def test_no_identity_is_left(seed: int, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     some = Identities(seed)
     out = tmp_path / "out.json"
