@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 
 import judging
 import pytest
+from checkout import ROOT
 from hypothesis import HealthCheck, settings
 from judged_messages import Reached, collected
 from live_box import Box, serve, shipped, with_gpus
@@ -21,6 +24,8 @@ from sample import FAULTS
 from standin import cuda, nvml
 from standin.cuda_binding import Bench
 from wording_rules import broken_rules
+
+MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 
 for profile, examples in (("quick", 15), ("long", 100)):
     settings.register_profile(
@@ -75,12 +80,44 @@ def pytest_xdist_auto_num_workers() -> int:
     return cores + cores // 2
 
 
-@pytest.fixture(scope="session", autouse=True)
-def judged_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """All processes of a run share what they judged of what ships."""
+@pytest.fixture(scope="session")
+def of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that all processes of a run share."""
     own = tmp_path_factory.getbasetemp()
-    judging.folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "judged"
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session", autouse=True)
+def judged_once(of_the_run: Path) -> None:
+    """All processes of a run share what they judged of what ships."""
+    judging.folder = of_the_run / "judged"
     judging.folder.mkdir(exist_ok=True)
+
+
+@pytest.fixture(scope="session")
+def made_once(of_the_run: Path) -> MadeOnce:
+    """``made_once(name, make)``: the folder that the first process of a run fills, and all use."""
+
+    def folder(name: str, make: Callable[[Path], object]) -> Path:
+        whole, part = of_the_run / name, of_the_run / f"{name}.part"
+        with (of_the_run / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not whole.exists():
+                shutil.rmtree(part, ignore_errors=True)
+                part.mkdir()
+                make(part)
+                part.rename(whole)
+        return whole
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def built(made_once: MadeOnce) -> Path:
+    """A folder with the sdist, and the wheel that is built from it, outside this checkout and its environment."""
+    words = [sys.executable, "-m", "build", "--no-isolation", "--outdir", ".", str(ROOT)]
+    env = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    return made_once("dist", lambda folder: subprocess.run(words, cwd=folder, env=env, check=True, capture_output=True))
 
 
 @pytest.fixture(autouse=True)
@@ -96,31 +133,31 @@ def messages_keep_the_rules(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def standin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def standin(made_once: MadeOnce) -> Path:
     """``libnvidia-ml.so.1`` with every symbol of a current driver."""
     program("gcc")
-    return nvml.build(tmp_path_factory.mktemp("nvml"))
+    return made_once("nvml", nvml.build) / nvml.SONAME
 
 
 @pytest.fixture(scope="session")
-def standin_384(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def standin_384(made_once: MadeOnce) -> Path:
     """``libnvidia-ml.so.1`` with the symbols of the first drivers of a DGX-1."""
     program("gcc")
-    return nvml.build(tmp_path_factory.mktemp("nvml-384"), without=nvml.newer_than(384))
+    return made_once("nvml-384", lambda folder: nvml.build(folder, without=nvml.newer_than(384))) / nvml.SONAME
 
 
 @pytest.fixture(scope="session")
-def cuda_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cuda_library(made_once: MadeOnce) -> Path:
     """``libcuda.so.1`` with every symbol that dgxcheck may ask for."""
     program("gcc")
-    return cuda.build(tmp_path_factory.mktemp("cuda"))
+    return made_once("cuda", cuda.build) / cuda.SONAME
 
 
 @pytest.fixture(scope="session")
-def old_cuda_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def old_cuda_library(made_once: MadeOnce) -> Path:
     """``libcuda.so.1`` of a driver without the symbols that came later."""
     program("gcc")
-    return cuda.build(tmp_path_factory.mktemp("cuda-old"), old_driver=True)
+    return made_once("cuda-old", lambda folder: cuda.build(folder, old_driver=True)) / cuda.SONAME
 
 
 @pytest.fixture

@@ -34,43 +34,56 @@ folder: Path | None = None
 
 def judged(spec: str) -> Judged:
     """Exit code and document of ``health``: of what ships by its name, else of a file."""
+    profile = _profile(spec)
     if spec in BY_NAME:
-        code, document, _ = _once(spec)
+        code, document, _ = _once(spec, profile)
         return code, document
-    return _document(_report(spec, _profile(spec)))
+    report = _report(spec, profile)
+    return report.exit_code, json.loads(as_json.render(report))
+
+
+def briefly(name: str) -> dict[str, Any]:
+    """The document of what ships without the findings that do not count: for tests that read those of all faults."""
+    return _brief(name, _profile(name))[1]
 
 
 def printed(name: str) -> tuple[int, str]:
-    """Exit code and text of ``health`` of what ships by this name."""
-    code, _, shown = _unnamed(name)
+    """Exit code and text of ``health`` of what ships by this name, where nobody names a profile."""
+    code, _, shown = _brief(name, "auto")
     return code, shown
 
 
 def unnamed(name: str) -> dict[str, Any]:
     """The document of what ships, where nobody names a profile."""
-    return _unnamed(name)[1]
+    return _once(name, "auto")[1]
 
 
 def without_reference(name: str) -> dict[str, Any]:
     """The document of what ships, where there is no reference machine."""
-    return _document(_report(name, "none"))[1]
-
-
-def _unnamed(name: str) -> _Whole:
-    return _judged(name, "auto") if name.startswith(NAMELESS) else _once(name)
+    return _once(name, "none")[1]
 
 
 @lru_cache(maxsize=4)
-def _once(name: str) -> _Whole:
+def _once(name: str, profile: str) -> _Whole:
+    return _read(name, profile, ".json")
+
+
+def _brief(name: str, profile: str) -> _Whole:
+    return _read(name, profile, ".brief")
+
+
+def _read(name: str, profile: str, kind: str) -> _Whole:
     if folder is None:
-        return _judged(name, _profile(name))
-    path = folder / f"{name}.json"
-    if not path.is_file():
+        return _judged(name, profile)[kind]
+    path = folder / f"{name}.{profile}{kind}"
+    if path.is_file():
+        code, document, shown = json.loads(path.read_text(encoding="utf-8"))
+        return code, document, shown
+    for each, whole in (made := _judged(name, profile)).items():
         own = folder / f"{name}.{os.getpid()}"
-        own.write_text(json.dumps(_judged(name, _profile(name))), encoding="utf-8")
-        own.replace(path)  # another process may read it at any time
-    code, document, shown = json.loads(path.read_text(encoding="utf-8"))
-    return code, document, shown
+        own.write_text(json.dumps(whole), encoding="utf-8")
+        own.replace(path.with_suffix(each))  # another process may read it at any time
+    return made[kind]
 
 
 def _profile(spec: str) -> str:
@@ -78,15 +91,13 @@ def _profile(spec: str) -> str:
     return NAMELESS if nameless else "auto"
 
 
-def _judged(spec: str, profile: str) -> _Whole:
-    report = _report(spec, profile)
-    return *_document(report), text.render(report)
+def _judged(name: str, profile: str) -> dict[str, _Whole]:
+    report = _report(name, profile)
+    code, document, shown = report.exit_code, json.loads(as_json.render(report)), text.render(report)
+    brief = document | {"findings": [each for each in document["findings"] if each["status"] in BAD]}
+    return {".json": (code, document, shown), ".brief": (code, brief, shown)}
 
 
 def _report(spec: str, profile: str) -> HealthReport:
     assessment = assess(spec, Request(profile=profile))
     return HealthReport(assessment=assessment, exit_code=EXIT_CODES[assessment.verdict])
-
-
-def _document(report: HealthReport) -> Judged:
-    return report.exit_code, json.loads(as_json.render(report))

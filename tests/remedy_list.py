@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from judging import judged
+from judging import briefly
 from sample import FAULTS
 
 GOLDEN = Path(__file__).parent / "golden" / "remedies.txt"
@@ -21,7 +21,7 @@ def entries() -> Mapping[Entry, list[str]]:
     """Component, faults and severity with the actions, and the shipped faults that print them."""
     found: dict[Entry, list[str]] = {}
     for fault in FAULTS:
-        _, document = judged(fault)
+        document = briefly(fault)
         remedies = {finding["key"]: finding["remedy"] for finding in document["findings"]}
         for cause in document["causes"]:
             its = cause["component"]

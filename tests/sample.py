@@ -36,15 +36,16 @@ for _fault in FAULTS:
         FOUND_BY.setdefault(_finding["id"], _fault)
 
 
-def swept(
-    cases: Iterable[Any] = BY_NAME, few: Collection[Any] | int = (*BOXES, *FOUND_BY.values()), first: int = 0
-) -> list[Any]:
+def swept(cases: Iterable[Any], few: Collection[Any] | int, first: int = 0) -> list[Any]:
     """All of these for ``make test-all``; ``make test`` takes few: those named, or each ``few``-th from ``first`` on.
 
-    Sweeps over boxes begin at different ones, so that together they run on all.
+    Sweeps over boxes begin at different ones, so that together they run on all. A case that is a tuple is one of
+    several arguments.
     """
     return [
-        case if (number % few == first if isinstance(few, int) else case in few)
-        else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.exhaustive)
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            marks=() if (number % few == first if isinstance(few, int) else case in few) else pytest.mark.exhaustive,
+        )
         for number, case in enumerate(cases)
-    ]  # fmt: skip
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 LONGEST = 280
 """Characters of a message: two lines of a terminal of 140 columns."""
@@ -34,6 +35,7 @@ _RULES = {
 """Each is what no message may match."""
 
 
+@cache
 def broken_rules(message: str) -> list[str]:
     """The rules that a message breaks, by name."""
     names = [name for name, pattern in _RULES.items() if pattern.search(message)]

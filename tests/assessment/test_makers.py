@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from read_box import box
+from sample import swept
 
 from dgxcheck.assessment import assess
 from dgxcheck.checks.engine.finding import BAD
@@ -68,7 +69,7 @@ def written(folder: Path, base: str, facts: dict[str, Json], *gone: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(("vendor", "product", "base"), [row[:3] for row in MAKERS])
+@pytest.mark.parametrize(("vendor", "product", "base"), swept([row[:3] for row in MAKERS], 4))
 def test_the_name_of_the_machine_changes_nothing(vendor: str, product: str, base: str, tmp_path: Path) -> None:
     profile, _ = plain = judged(base)
     assert judged(written(tmp_path, base, named(vendor, product))) == plain == (profile, set())

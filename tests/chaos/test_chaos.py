@@ -40,13 +40,13 @@ def broken(cases: list[Case], jobs: int) -> dict[str, list[str]]:
     return {str(case): rules for case, rules in found.items() if rules}
 
 
-def test_what_holds_holds_in_a_case_of_each_row() -> None:
-    assert broken([sample(row)[0] for row in ROWS], jobs=4) == {}
+def test_what_holds_holds_in_a_case_of_every_other_row() -> None:
+    assert broken([sample(row)[0] for row in ROWS[::2]], jobs=4) == {}
 
 
 @pytest.mark.exhaustive
 def test_what_holds_holds_in_a_sample_of_the_matrix() -> None:
-    cases = [*[case for row in ROWS for case in sample(row)[1:]], *[*every()][::10]]
+    cases = [*[case for row in ROWS for case in sample(row)[row in ROWS[::2] :]], *[*every()][::10]]
     assert broken([*dict.fromkeys(cases)], jobs=6) == {}
 
 

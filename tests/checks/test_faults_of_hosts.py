@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fabric_box import PROFILES
 from fabric_box import box as fabric_box
-from sample import swept
+from sample import BOXES, BY_NAME, FOUND_BY, swept
 from test_checks_host import BLOCK, CPUINFO, DGX_1, LXC, MD0, NUMBERS, ONLINE, cpuinfo, held
 from test_checks_network import DOWN, INIT, V100, WANTED, every, port
 from test_health_checks import box, changed
@@ -191,7 +191,7 @@ def test_a_share_of_the_host_is_skipped_with_its_numbers(tmp_path: Path) -> None
     assert finding.judgement.fault is None
 
 
-@pytest.mark.parametrize("name", swept())
+@pytest.mark.parametrize("name", swept(BY_NAME, few=(*BOXES[2::5], *[*FOUND_BY.values()][4::8])))
 def test_every_shipped_finding_names_its_fault(name: str) -> None:
     base = next((each for each in sorted(PROFILES, key=len, reverse=True) if name.startswith(each)), "")
     findings = run(fabric_box(name, base), BY_ID.values())

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import pytest
 from one_fact import Change, Changeable
-from sample import BOXES
+from sample import BOXES, swept
 
 from dgxcheck.facts.nature import COMPARED
 
@@ -61,9 +61,7 @@ FEW = {"geforce-x4": 200, "gh200": 80, "vgpu-l40s": 25}
 """Facts that are judged on boxes with little in them."""
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.exhaustive) for name in BOXES]
-)
+@pytest.mark.parametrize("name", swept(BOXES, QUICK))
 def test_any_one_fact(name: str) -> None:
     box = Changeable(name)
     seen = [(change, outcome(box, change)) for change in box.changes()]

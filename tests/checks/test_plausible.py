@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from one_fact import Changeable
 from plausible import is_seen, plausible, remember
-from sample import BOXES
+from sample import BOXES, swept
 
 MOST_UNSEEN = 0.03
 """Without a written reason."""
@@ -17,12 +17,7 @@ GUESTS = ("vgpu-l40s", "vm-h100-x8")
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        name if name in QUICK else pytest.param(name, marks=pytest.mark.exhaustive)
-        for name in BOXES
-        if name not in GUESTS
-    ],
+    "name", swept([name for name in BOXES if name not in GUESTS], QUICK)
 )
 def test_few_changes_of_a_fact_go_unseen(name: str) -> None:
     box = Changeable(name)

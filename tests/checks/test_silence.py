@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from judging import judged
 from live_box import shipped
+from sample import swept
 from together import for_each
 
 from dgxcheck.facts.missing import NO_WORKER, Json
@@ -76,13 +77,13 @@ def test_a_link_that_came_up_meanwhile_is_still_reported(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("number", "gap", "due"),
-    [
+    swept([
         *((number, "unsupported", "unknown") for number in (2, 3, 13, 25, 26)),
         *((number, "denied", "unknown") for number in (4, 17)),
         *((number, "absent", "unknown") for number in (6, 9, 12)),
         (999, "garbled", "unknown"),
         (15, "lost", "fail"),
-    ],
+    ], 4),
 )
 def test_a_gpu_that_is_counted_and_has_no_handle(number: int, gap: str, due: str, tmp_path: Path) -> None:
     found = findings(tmp_path, {f"{NVML}HandleByIndex 2": code(number, gap)})
@@ -121,11 +122,12 @@ def test_a_gpu_is_lost_in_questions_about_pairs_alone(tmp_path: Path) -> None:
     assert findings(tmp_path, one) == {f"gpu.lost/{GPUS[0]}/{GPU2}": "fail"}
 
 
-@for_each("gap", [UNSUPPORTED, DENIED, code(6, "absent"), code(999, "garbled")])
-@for_each(
+@pytest.mark.parametrize(
     "function",
-    ["Temperature {} 0", "ClockInfo {} 0", "PowerUsage {}", "EccMode {}", "MemoryInfo {}", "FieldValues {} 82"],
+    swept(("Temperature {} 0", "ClockInfo {} 0", "PowerUsage {}", "EccMode {}", "MemoryInfo {}", "FieldValues {} 82"),
+          4),
 )
+@for_each("gap", [UNSUPPORTED, DENIED, code(6, "absent"), code(999, "garbled")])
 def test_one_gpu_is_silent_where_its_siblings_answer(function: str, gap: Json, tmp_path: Path) -> None:
     facts = {f"{NVML}{function.format(GPU2)}": gap}
     assert findings(tmp_path, facts).get(f"driver.answers/{GPU2}") == "unknown"

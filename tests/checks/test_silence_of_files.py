@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sample import swept
 from test_silence import findings
 
 from dgxcheck.facts.missing import Json
@@ -42,7 +43,7 @@ def test_a_file_that_no_device_has_is_not_missed(tmp_path: Path) -> None:
     assert not [key for key in findings(tmp_path, facts) if key.startswith("pcie.answers")]
 
 
-@pytest.mark.parametrize("gap", [GONE, SHUT, {"missing": "unsupported"}])
+@pytest.mark.parametrize("gap", swept([GONE, SHUT, {"missing": "unsupported"}], 3))
 @pytest.mark.parametrize(
     "key",
     ["text /proc/cpuinfo", "text /proc/meminfo", "names /sys/devices/system/node", "names /sys/class/block",

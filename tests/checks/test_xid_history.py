@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from live_box import Box, kmsg, shipped, with_gpus
+from sample import swept
 from seam import run
 
 from dgxcheck.assessment.xid_history import read, remembered
+from dgxcheck.cli import main
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EarlierXid
 from dgxcheck.facts.nvml.gpu import Gpu, Nvml
@@ -124,8 +126,11 @@ def test_a_lost_gpu_is_who_it_was_in_this_boot() -> None:
 class Machine:
     """A served box whose boots a test makes."""
 
-    def __init__(self, served: Any, standin: Path, folder: Path) -> None:
+    def __init__(
+        self, served: Any, standin: Path, folder: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         self.box: Box = served("dgx-1-v100", 3)
+        self.patch, self.capsys = patch, capsys
         self.tree = folder / "tree"
         self.given = self.box.environment(standin, STATE_DIRECTORY=str(folder / "state"))
         self.file = folder / "state" / "counters.json"
@@ -138,15 +143,21 @@ class Machine:
 
     def health(self, *more: str, **faults: str) -> dict[str, Any]:
         """What a run finds of GPU2's cause."""
-        ran = self.box.live(self.given | faults, *HEALTH, *more)
-        assert ran.err == ""
-        document: dict[str, Any] = ran.json
+        with self.patch.context() as patch:
+            for name, value in (self.given | faults).items():
+                patch.setenv(name, value)
+            main([*HEALTH, *more], None, str(self.box.tree))
+        printed = self.capsys.readouterr()
+        assert printed.err == ""
+        document: dict[str, Any] = json.loads(printed.out)
         return next((each for each in document["causes"] if each["component"]["bdf"] == GPU2), {})
 
 
 @pytest.fixture
-def machine(served: Any, standin: Path, tmp_path: Path) -> Any:
-    made = Machine(served, standin, tmp_path)
+def machine(
+    served: Any, standin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Any:
+    made = Machine(served, standin, tmp_path, monkeypatch, capsys)
     before = {name: (made.box.tree / name).read_bytes() for name in ("dev/kmsg", "proc/sys/kernel/random/boot_id")}
     yield made
     for name, content in before.items():
@@ -246,7 +257,9 @@ def test_any_json_may_stand_for_the_xids_of_a_state_file(tmp_path_factory: pytes
     assert len(remembered(kept.xids, box_with((100.0, XID)), DATE)) == 1 + bool(good)
 
 
-@pytest.mark.parametrize("xids", ["x", [7, None, "", "dgxcheck: earlier: boot b1"], {"a": 1}, [["deep"]]])
+@pytest.mark.parametrize(
+    "xids", swept(["x", [7, None, "", "dgxcheck: earlier: boot b1"], {"a": 1}, [["deep"]]], 4, first=1)
+)
 def test_a_state_with_garbled_xids_counts_as_one_without(machine: Machine, xids: Any) -> None:
     machine.boot(BOOTS[0])
     machine.health()

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sample import BOXES, FAULTS
+from sample import BOXES, FAULTS, swept
 
 from dgxcheck.assessment.growth import with_growth, within
 from dgxcheck.assessment.machine import topology_of
@@ -118,16 +118,15 @@ def removals(name: str) -> Iterator[tuple[str, list[Key]]]:
         yield bdf, [(line, entry) for line, entry in keys(name) if bdf in line.split()]
 
 
-def cases(names: list[str]) -> Iterator[object]:
+def cases(names: list[str]) -> Iterator[tuple[str, str]]:
     """Each fault with two of the six gaps, which take turns: with all of them the sweep took eight minutes."""
     for number, name in enumerate(names):
         for kind, gap in enumerate(GAPS):
             if (number + kind) % 3 == 0:
-                marks = () if number % 24 == 4 and kind < 3 else pytest.mark.exhaustive
-                yield pytest.param(name, gap, marks=marks)
+                yield name, gap
 
 
-@pytest.mark.parametrize(("name", "gap"), [*cases([*FAULTS])])
+@pytest.mark.parametrize(("name", "gap"), swept(cases([*FAULTS]), 101))
 def test_one_function_or_one_gpu_is_silent(name: str, gap: str) -> None:
     for _, taken in removals(name):
         if taken:
@@ -144,11 +143,7 @@ def test_any_answers_are_silent(data: st.DataObject) -> None:
     not_better(name, taken)
 
 
-@pytest.mark.parametrize(
-    ("name", "gap"),
-    [pytest.param(name, gap, marks=() if (box + kind) % len(GAPS) == 0 else pytest.mark.exhaustive)
-     for box, name in enumerate(BOXES) for kind, gap in enumerate(GAPS)],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "gap"), swept([(name, gap) for name in BOXES for gap in GAPS], 19))
 def test_without_a_layer_nothing_passes(name: str, gap: str) -> None:
     """All that NVML answers of one GPU but its handle."""
     bdf = gpus(name)[-1]
@@ -157,7 +152,7 @@ def test_without_a_layer_nothing_passes(name: str, gap: str) -> None:
     assert verdict(findings, LEAST_CHECKS) in (Status.UNKNOWN, Status.FAIL)
 
 
-@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize("name", swept(BOXES, 7))
 def test_a_gpu_of_which_half_is_not_recorded_is_unknown(name: str) -> None:
     """By questions, whatever the others answer; by answers, whichever they are."""
     dice, bdf = Random(name), gpus(name)[-1]
@@ -169,7 +164,7 @@ def test_a_gpu_of_which_half_is_not_recorded_is_unknown(name: str) -> None:
         assert verdict(findings, LEAST_CHECKS) is Status.UNKNOWN
 
 
-@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize("name", swept(BOXES, 7, first=1))
 def test_a_lack_of_permission_blames_no_hardware(name: str) -> None:
     taken = dict.fromkeys(keys(name), GAPS["denied"])
     findings = not_better(name, taken)

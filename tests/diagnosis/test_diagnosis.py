@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from judging import BAD, judged
-from sample import BOXES, FAULTS
+from sample import BOXES, FAULTS, swept
 from test_diagnosis_shipped import CAUSES, OF_TWO
 
 BDF = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -113,11 +113,7 @@ def a_fault_has_one_cause_at_its_component(fault: str) -> None:
             assert at == due
 
 
-@pytest.mark.parametrize(
-    "faults",
-    [pytest.param(faults, id=" ".join(faults), marks=() if number % 4 == 0 else pytest.mark.exhaustive)
-     for number, faults in enumerate(COMBINED)],
-)  # fmt: skip
+@pytest.mark.parametrize("faults", swept([(each,) for each in COMBINED], 8), ids=" ".join)
 def test_of_several_faults_each_has_its_cause(faults: tuple[str, ...], tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.json" for number in range(len(faults))]
     for fault, path in zip(faults, paths, strict=True):

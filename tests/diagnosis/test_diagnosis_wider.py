@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample import FAULTS
+from sample import FAULTS, swept
 from test_diagnosis import PORTS, V100, components, health
 
 PORT_OF = dict(zip(V100, ("04:10", "04:14", "09:08", "09:10", "83:10", "83:14", "88:08", "88:10"), strict=True))
@@ -47,7 +47,7 @@ def at(fault: str, gpus: range | tuple[int, ...], folder: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("fault", OF_ALL)
+@pytest.mark.parametrize("fault", swept(OF_ALL, 4))
 def test_what_all_gpus_have_is_one_cause(fault: str, tmp_path: Path) -> None:
     document = health(at(fault, ALL, tmp_path))
     assert components(document) == {OF_ALL[fault]}
@@ -59,7 +59,7 @@ def test_a_power_brake_in_several_places_is_the_power_supply(tmp_path: Path) -> 
     assert components(health(at("power-brake", (2, 5), tmp_path))) == {OF_ALL["power-brake"]}
 
 
-@pytest.mark.parametrize("fault", sorted(OF_ALL.keys() - {"power-brake"}))
+@pytest.mark.parametrize("fault", swept(sorted(OF_ALL.keys() - {"power-brake"}), 4))
 def test_what_some_gpus_have_is_one_cause_each(fault: str, tmp_path: Path) -> None:
     document = health(at(fault, (2, 5), tmp_path))
     assert {cause["component"]["bdf"] for cause in document["causes"]} == {"0000:0a:00.0", "0000:86:00.0"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from dgxcheck.source.recording.overlay import applied
 from dgxcheck.source.recording.shipped import open_source
 
 
+@lru_cache(maxsize=4)
 def loaded(name: str) -> Recording:
     path = BY_NAME[name]
     document = load(path)
@@ -72,7 +74,7 @@ def without_each(overlay: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 _MOST_BYTES = 4000
 """Of an overlay in the short run: each layer is one judgement more."""
-_SHORT = [name for name in [*FOUND_BY.values()][::4] if Path(FAULTS[name]).stat().st_size < _MOST_BYTES]
+_SHORT = [name for name in [*FOUND_BY.values()][::10] if Path(FAULTS[name]).stat().st_size < _MOST_BYTES]
 
 
 @pytest.mark.parametrize("name", swept(FAULTS, _SHORT))

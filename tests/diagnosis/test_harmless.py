@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from checkout import ROOT
 from judging import BAD, judged
+from sample import swept
 from schemas import complaints
 from together import for_each
 
@@ -24,7 +26,7 @@ def total(document: dict[str, Any]) -> float | None:
     return None if document["score"] is None else float(document["score"]["total"])
 
 
-@for_each("path", HARMLESS)
+@pytest.mark.parametrize("path", swept(HARMLESS, 4), ids=lambda path: path.stem)
 def test_an_oddity_changes_neither_verdict_nor_score_nor_causes(path: Path) -> None:
     (code, odd), (base_code, base) = judged(str(path)), judged(overlay(path)["base"])
     assert [each["key"] for each in odd["findings"] if each["status"] in BAD] == []

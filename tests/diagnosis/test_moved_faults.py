@@ -11,9 +11,9 @@ from judging import judged
 from layers import disagreements
 from moved_faults import KINDS, STAYS, moves, overlay
 from moving import Move
-from sample import FAULTS, FOUND_BY
+from sample import FAULTS, FOUND_BY, swept
 from test_fault_layers import loaded
-from together import for_each, holds_for_each
+from together import holds_for_each
 from wired import wired
 
 from dgxcheck.source.recording.overlay import applied
@@ -26,7 +26,7 @@ def test_each_fault_moves_or_has_a_reason_to_stay() -> None:
     assert sorted([*STAYS, *(fault for faults, _ in KINDS for fault in faults)]) == found
 
 
-@for_each("fault", MOVED)
+@pytest.mark.parametrize("fault", swept(MOVED, 6))
 def test_a_fault_that_moves_nowhere_is_the_same(fault: str) -> None:
     here = overlay(fault)
     there = Move(wired(here["base"]), {}).overlay(here)
@@ -44,7 +44,7 @@ def takes_its_cause_along(fault: str, move: Move, path: Path) -> None:
     assert document["unexplained"] == []
 
 
-@for_each("fault", [fault for fault in dict.fromkeys(FOUND_BY.values()) if fault in MOVED])
+@pytest.mark.parametrize("fault", swept([fault for fault in dict.fromkeys(FOUND_BY.values()) if fault in MOVED], 6))
 def test_a_fault_takes_its_cause_along(fault: str, tmp_path: Path) -> None:
     """To the last of its other places, for each check."""
     takes_its_cause_along(fault, [*moves(fault)][-1][1], tmp_path / "moved.json")

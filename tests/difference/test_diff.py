@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample import FAULTS, SAMPLE
+from sample import FAULTS, SAMPLE, swept
 from schemas import complaints
 
 from dgxcheck.assessment.compare import called_as, namespace, side_of
@@ -37,7 +37,7 @@ def report(folder: Path, name: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("fault", [name for name in SAMPLE if name in FAULTS])
+@pytest.mark.parametrize("fault", swept([name for name in SAMPLE if name in FAULTS], 3))
 def test_a_fault_is_named_and_no_finding_beside_it(fault: str, capsys: Capture) -> None:
     overlay = json.loads(Path(FAULTS[fault]).read_text())
     expected = {(each["id"], each["bdf"], each["status"]) for each in overlay["expect"]["findings"]}

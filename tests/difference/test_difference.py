@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sample import BY_NAME, FAULTS
 
@@ -55,7 +55,6 @@ def changed(tmp_path: Path) -> object:
 
 
 @given(names)
-@settings(max_examples=30, deadline=None)
 def test_a_box_is_what_it_is(name: str) -> None:
     assert compare(side(name), side(name)) == Compared(differences=(), notes=())
 
@@ -63,7 +62,6 @@ def test_a_box_is_what_it_is(name: str) -> None:
 @given(names, names)
 @example("dgx-2", "k80-x8").via("an HCA where the other box has a GPU")
 @example("dgx-1-p100", "dgx-b200").via("an HCA where the other box has a bridge to NVSwitches")
-@settings(max_examples=60, deadline=None)
 def test_any_two_boxes_can_be_compared_and_both_ways_tell_the_same(old: str, new: str) -> None:
     forth, back = between(old, new), between(new, old)
     changes = {(each.area, each.what, str(each.old), str(each.new)) for each in forth}
@@ -74,7 +72,6 @@ def test_any_two_boxes_can_be_compared_and_both_ways_tell_the_same(old: str, new
 
 
 @given(names, names)
-@settings(max_examples=30, deadline=None)
 def test_the_worst_stand_first(old: str, new: str) -> None:
     kinds = [each.kind for each in between(old, new)]
     assert kinds == sorted(kinds, key=("worse", "better", "neutral").index)

@@ -12,6 +12,7 @@ from shutil import copy, copytree, ignore_patterns
 import pytest
 from checkout import ROOT
 from golden_text import UPDATE
+from sample import swept
 from transcripts import recipe
 
 MOST_FILES = 6
@@ -25,7 +26,7 @@ def scratch(tmp_path: Path) -> Path:
     """A copy of the checkout."""
     copied = tmp_path / "checkout"
     for folder in FOLDERS:
-        copytree(ROOT / folder, copied / folder, ignore=ignore_patterns("__pycache__", ".*"))
+        copytree(ROOT / folder, copied / folder, ignore=ignore_patterns(".*"))
     for file in FILES:
         copy(ROOT / file, copied)
     return copied
@@ -57,12 +58,12 @@ more = pytest.mark.exhaustive
 
 @pytest.mark.parametrize(
     ("name", "check", "test", "golden"),
-    [
-        ("host.load-average", "host/load_average.py", "test_host_load_average.py", "test_every_finding_is_golden"),
-        pytest.param("host.uptime", "host/uptime.py", "test_host_uptime.py", "golden", marks=more),
+    swept([
+        ("host.load-average", "host/load_average.py", "test_host_load_average.py", "::test_every_finding_is_golden"),
+        ("host.uptime", "host/uptime.py", "test_host_uptime.py", ""),
         # the registry imports a module of this name from another package
-        pytest.param("gpu.memory", "gpu/memory.py", "test_gpu_memory.py", "test_every_finding_is_golden", marks=more),
-    ],
+        ("gpu.memory", "gpu/memory.py", "test_gpu_memory.py", "::test_every_finding_is_golden"),
+    ], 3),
 )
 def test_a_skeleton_passes_and_touches_few_files(name: str, check: str, test: str, golden: str, scratch: Path) -> None:
     before = contents(scratch)
@@ -72,8 +73,7 @@ def test_a_skeleton_passes_and_touches_few_files(name: str, check: str, test: st
     registry = "dgxcheck/checks/registry.py"
     for command in (
         ("-m", "ruff", "check", *added, registry),
-        ("-m", "pytest", "-p", "no:cacheprovider", f"tests/checks/{test}"),
-        ("-m", "pytest", "-p", "no:cacheprovider", "tests/test_golden.py", "-k", golden),
+        ("-m", "pytest", "-p", "no:cacheprovider", f"tests/checks/{test}", f"tests/test_golden.py{golden}"),
         ("tests/check_paragraphs.py",),
         ("tests/fault_words.py",),
         ("tests/threshold_list.py",),

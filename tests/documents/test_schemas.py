@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 from jsonschema_rs import meta
 from judging import unnamed
-from sample import SAMPLE
+from sample import SAMPLE, swept
 from schemas import FOLDER, complaints, schema
 
 from dgxcheck.checks.engine.finding import Status
@@ -69,8 +69,8 @@ def test_facts_have_one_form_in_recordings_and_overlays() -> None:
 
 @pytest.mark.parametrize(
     ("box", "question"),
-    [(box, question) for box in BOXES for question in QUESTIONS
-     if box not in ("gh200", "vgpu-l40s") or question not in OF_TWO_GPUS],
+    swept([(box, question) for box in BOXES for question in QUESTIONS
+     if box not in ("gh200", "vgpu-l40s") or question not in OF_TWO_GPUS], 7),
 )
 def test_topo_writes_what_its_schema_says(box: str, question: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert complaints("topo", asked(capsys, f"topo {question} --format json --from {box}")) == []
@@ -81,7 +81,7 @@ def test_list_writes_what_its_schema_says(box: str, capsys: pytest.CaptureFixtur
     assert complaints("list", asked(capsys, f"list --format json --from {box}")) == []
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", swept(SAMPLE, 9, first=2))
 def test_health_writes_what_its_schema_says(name: str) -> None:
     assert complaints("health", unnamed(name)) == []
 
@@ -100,7 +100,7 @@ def test_watch_writes_what_its_schema_says(tmp_path: Path, capsys: pytest.Captur
     assert kinds == [*get_args(EventKind)]
 
 
-@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("box", swept(BOXES, 7, first=1))
 def test_recordings_are_what_their_schema_says(box: str, tmp_path: Path) -> None:
     again = tmp_path / "again.json"
     assert main(["record", str(again), "--from", box]) in (0, 3)

@@ -71,7 +71,7 @@ def test_a_healthy_box_passes_and_its_figures_are_recorded(
     ("oom 0 9", "measure.host-bandwidth"),
     ("mirror 1 0", "measure.p2p-integrity"),
     ("wrong-memory 1 4096", "measure.memory-integrity"),
-], 3))  # fmt: skip
+], 4))  # fmt: skip
 def test_a_fault_is_one_finding(served: Served, given: Callable[..., dict[str, str]], fault: str, check: str) -> None:
     box = served("dgx-1-v100", GPUS)
     bdfs = gpu_bdfs(box.lines)
@@ -89,7 +89,7 @@ def test_a_hang_costs_its_step(served: Served, given: Callable[..., dict[str, st
     assert [*found(ran)] == [f"measure.memory-integrity/{one}"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", swept([signal.SIGINT, signal.SIGTERM], 2, first=1))
 def test_what_was_seen_is_told_when_it_is_interrupted(
     served: Served, given: Callable[..., dict[str, str]], number: signal.Signals
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from clock import SPARE
 from live_box import Box, Ran, gpu_bdfs
+from sample import swept
 
 Served = Callable[..., Box]
 SLACK = 1.0
@@ -23,7 +24,7 @@ def statuses(ran: Ran) -> dict[tuple[str, str | None], str]:
     return {(each["id"], each["subject"]["bdf"]): each["status"] for each in document["findings"]}
 
 
-@pytest.mark.parametrize("bad", [0, 1, 2])
+@pytest.mark.parametrize("bad", swept([0, 1, 2], 3))
 def test_a_hang_at_one_gpu_is_one_fail(served: Served, standin: Any, bad: int) -> None:
     box = served("dgx-1-v100", 3)
     given = box.environment(standin, f"hang nvmlDeviceGetPersistenceMode {bad}")
@@ -42,7 +43,7 @@ def test_a_hang_at_one_gpu_is_one_fail(served: Served, standin: Any, bad: int) -
     assert found["driver.persistence", gpu_bdfs(box.lines)[bad]] == "skip"
 
 
-@pytest.mark.parametrize("bad", [0, 4])
+@pytest.mark.parametrize("bad", swept([0, 4], 2))
 def test_a_slow_gpu_is_named_and_does_not_starve_the_others(served: Served, standin: Any, bad: int) -> None:
     """It takes 0.5 s for each of some hundred calls; its own answers are what the deadline cuts off."""
     box = served("dgx-1-v100", 5)
@@ -75,7 +76,7 @@ def test_a_gpu_that_is_lost_is_one_fail(served: Served, standin: Any, bad: int) 
     assert found["pcie.width", gone] == "pass"
 
 
-@pytest.mark.parametrize("bad", [0, 1, 2])
+@pytest.mark.parametrize("bad", swept([0, 1, 2], 3))
 def test_a_crash_at_one_gpu_is_one_fail(served: Served, standin: Any, bad: int) -> None:
     box = served("dgx-1-v100", 3)
     ran = box.live(box.environment(standin, f"crash nvmlDeviceGetPersistenceMode {bad}"), *HEALTH)

@@ -113,7 +113,7 @@ def test_commands_say_the_same(
         assert (live_code, live.err) == (code, recorded.err), title
 
 
-@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize("name", swept(BOXES, 7, first=4))
 def test_record_keeps_the_same_facts(
     served: Served, here: Callable[[Box], None], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,7 +145,7 @@ def gap(fact: Json) -> Json:
     return fact["missing"] if isinstance(fact, dict) and "missing" in fact else None
 
 
-@pytest.mark.parametrize("name", [name for name in BOXES if not name.startswith(SINCE_GRACE)])
+@pytest.mark.parametrize("name", swept([name for name in BOXES if not name.startswith(SINCE_GRACE)], 6, first=1))
 def test_an_old_driver_gives_the_same_matrix(
     served: Served, standin_384: Path, monkeypatch: pytest.MonkeyPatch, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -175,7 +175,7 @@ print(json.dumps([len(tape.facts), [p for p in opened if p.startswith(sys.argv[1
 """
 
 
-@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize("name", swept(BOXES, 7, first=2))
 def test_every_question_to_a_driver_is_asked_by_a_worker(served: Served, standin: Path, name: str) -> None:
     """No question of any probe is left unasked, and no file with a driver behind it is opened by the tool itself."""
     box = served(name)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from clock import SPARE
 from live_box import Box, Ran, finished, gpu_bdfs
+from sample import swept
 
 from dgxcheck.facts.missing import Json
 
@@ -65,7 +66,7 @@ def checked(box: Box, fault: str, ran: Ran, deadline: float) -> dict[str, Json]:
     return document
 
 
-@pytest.mark.parametrize(("gpus", "at_once"), [(1, 4), (3, 3), pytest.param(8, 2, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(("gpus", "at_once"), swept([(1, 4), (3, 3), (8, 2)], [(3, 3)]))
 def test_any_one_call_hangs_for_every_gpu(served: Served, standin: Path, gpus: int, at_once: int) -> None:
     box = served("dgx-1-v100", gpus)
     documents = all_sick(box, standin, [f"hang {call}" for call in CALLS], 4, at_once)
@@ -78,7 +79,7 @@ def test_any_one_call_hangs_for_every_gpu(served: Served, standin: Path, gpus: i
     assert f"nvmlDeviceGetNvLinkState {first} 0: no" in state
 
 
-@pytest.mark.parametrize(("gpus", "bad", "calls"), [(3, 1, OF_ONE_GPU[1:3]), (8, 6, OF_ONE_GPU)])
+@pytest.mark.parametrize(("gpus", "bad", "calls"), swept([(3, 1, OF_ONE_GPU[1:3]), (8, 6, OF_ONE_GPU)], 2))
 def test_any_one_call_hangs_for_one_gpu(
     served: Served, standin: Path, gpus: int, bad: int, calls: Sequence[str]
 ) -> None:
@@ -88,7 +89,7 @@ def test_any_one_call_hangs_for_one_gpu(
         check_one_bad(box, document, call, bad)
 
 
-@pytest.mark.parametrize("gpus", [1, 3, 8])
+@pytest.mark.parametrize("gpus", swept([1, 3, 8], 3, first=1))
 def test_any_one_call_crashes_for_every_gpu(served: Served, standin: Path, gpus: int) -> None:
     documents = all_sick(served("dgx-1-v100", gpus), standin, [f"crash {call}" for call in CALLS], 12)
     for call, document in zip(CALLS, documents, strict=True):

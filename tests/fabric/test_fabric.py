@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fabrics import FAULTS, KINDS, Fabric, Kind, Planted, judged
+from sample import swept
 from wording_rules import broken_rules
 
 from dgxcheck.cli import main
@@ -25,11 +26,13 @@ def named(findings: Sequence[FabricFinding], planted: Planted) -> bool:
     return any(finding.fault.word == word and ends <= {*finding.ends} for finding in findings)
 
 
+SMALL = (("fat", 40, 2), ("rails", 20, 2), ("planes", 24, 2))
+
+
 @pytest.mark.parametrize(
     ("kind", "systems", "places"),
-    [("fat", 40, 10), ("rails", 20, 2), ("planes", 24, 2),
-     *(pytest.param(kind, 124, 10, marks=pytest.mark.exhaustive) for kind in KINDS)],
-)  # fmt: skip
+    swept([*SMALL, *((kind, 124, 10) for kind in KINDS)], SMALL),
+)
 def test_every_fault_is_named_wherever_it_is(kind: Kind, systems: int, places: int) -> None:
     """Each alone, without a plan and with one; and nothing else."""
     sound = Fabric(kind, systems)
@@ -49,7 +52,7 @@ def test_every_fault_is_named_wherever_it_is(kind: Kind, systems: int, places: i
     assert wrong == []
 
 
-@pytest.mark.parametrize("kind", ["fat", *(pytest.param(kind, marks=pytest.mark.exhaustive) for kind in KINDS[1:])])
+@pytest.mark.parametrize("kind", swept(KINDS, ("fat",)))
 def test_ten_at_once_are_named(kind: Kind) -> None:
     """Two pairs of uplinks may be exchanged either way."""
     for fault in FAULTS:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from many import node_program
+from sample import swept
 
 from dgxcheck.cli import main
 
@@ -97,7 +98,7 @@ def started(argv: list[str], folder: Path) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", swept([signal.SIGINT, signal.SIGTERM], 2, first=1))
 def test_a_group_of_200_nodes_is_interrupted(number: int, program: str, tmp_path: Path) -> None:
     pytest.importorskip("ClusterShell")
     running = started(["-w", "@rack,n[3-4]", "--program", program, "--fanout", "256", "--", "--quick"], tmp_path)

@@ -178,7 +178,7 @@ def test_an_xid_ends_the_load(tmp_path: Path, standin: Path, cuda_library: Path)
     assert xid["status"] == "fail"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", swept([signal.SIGINT, signal.SIGTERM], 2, first=1))
 def test_what_was_seen_is_told_when_it_is_interrupted(
     number: signal.Signals, tmp_path: Path, standin: Path, cuda_library: Path
 ) -> None:

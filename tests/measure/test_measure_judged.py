@@ -57,18 +57,18 @@ def test_a_healthy_box_has_no_finding(bed: Bed) -> None:
     ("error cuMemcpyDtoDAsync 220 0 1", at("p2p-integrity", 0, 1)),
     ("error dgx_check 214 1", at("memory-integrity", 1)),
     ("crash dgx_fma 2", None),
-], 4))  # fmt: skip
+], 5))  # fmt: skip
 def test_a_fault_fails_at_its_gpu_or_pair(bed: Bed, fault: str, key: str | None) -> None:
     seen = found(bed, V100, fault)
     assert [*seen.values()] == [Status.FAIL]
     assert [*seen] == [key] if key is not None else bdf(2) in next(iter(seen))
 
 
-@pytest.mark.parametrize(("links", "key"), [
+@pytest.mark.parametrize(("links", "key"), swept([
     ({(0, 1): 24.2 / 2, (1, 0): 24.2 / 2}, at("p2p-bandwidth", 0, 1)),
     ({(2, 0): 24.2 * 0.6}, at("p2p-bandwidth", 0, 2)),
     ({(0, 3): 5.0, (3, 0): 5.0}, at("p2p-bandwidth", 0, 3)),
-], ids=("half rate", "one direction", "slower than through the host"))  # fmt: skip
+], 3), ids=("half rate", "one direction", "slower than through the host"))  # fmt: skip
 def test_a_slow_pair_warns_without_a_reference(bed: Bed, links: dict[tuple[int, int], float], key: str) -> None:
     box = V100
     for ends, gbs in links.items():

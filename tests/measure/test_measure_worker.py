@@ -57,7 +57,7 @@ def test_every_pair_and_kind_is_measured(bed: Bed) -> None:
     ("error cuMemcpyDtoDAsync 220 0 1", f"p2p-integrity {G0} {G1}"),
     ("error dgx_fill 214 2", f"memory-integrity {G2}"),
     ("error dgx_fma 719 1", f"under-load {G1}"),
-], 4))  # fmt: skip
+], 6))  # fmt: skip
 def test_a_fault_is_told_once_and_where_it_is(bed: Bed, fault: str, where: str) -> None:
     facts = bed.facts(V100, fault, seconds=2.0)
     assert [*odd(facts)] == [f"measure {where}"]
@@ -126,7 +126,7 @@ def test_sleeps_between_enqueues_do_not_count(bed: Bed) -> None:
     assert slept["value"] == once["value"]
 
 
-@pytest.mark.parametrize("gpu", [0, 1, 2])
+@pytest.mark.parametrize("gpu", swept([0, 1, 2], 3))
 def test_a_hang_costs_its_deadline_and_the_other_gpus_are_measured(bed: Bed, gpu: int) -> None:
     import time
 

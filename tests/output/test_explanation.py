@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sample import swept
 from seam import run
 
 from dgxcheck.assessment import assess
@@ -98,7 +99,7 @@ def test_a_fault_that_the_box_has_not(capsys: pytest.CaptureFixture[str]) -> Non
     assert "On this box: no such finding" in out
 
 
-@pytest.mark.parametrize("box", [NARROW, "dgx-1-v100-not-root", "dgx-a100", "dgx-1-v100-no-nvml"])
+@pytest.mark.parametrize("box", swept([NARROW, "dgx-1-v100-not-root", "dgx-a100", "dgx-1-v100-no-nvml"], 3))
 def test_every_finding_has_a_page(box: str) -> None:
     judged = assess(box)
     for finding in judged.findings:

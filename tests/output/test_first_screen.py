@@ -46,7 +46,7 @@ def test_each_bad_finding_is_said_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["dgx-1-v100-gpu-lost", "dgx-a100-sxid-20034", "k80-x8-p2p-acs"])
+@pytest.mark.parametrize("name", swept(["dgx-1-v100-gpu-lost", "dgx-a100-sxid-20034", "k80-x8-p2p-acs"], 3))
 def test_a_narrow_terminal_loses_nothing(
     name: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

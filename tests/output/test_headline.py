@@ -7,7 +7,7 @@ import statistics
 from html import unescape
 
 import pytest
-from judging import judged, printed
+from judging import briefly, judged, printed
 from sample import FAULTS, swept
 from seam import run
 
@@ -31,7 +31,7 @@ _NUMBERED = re.compile(r"\b(?:GPU|mlx5_)\d+\b")
 def test_headlines_are_short() -> None:
     lengths: dict[str, int] = {}
     for name in FAULTS:
-        for cause in judged(name)[1]["causes"]:
+        for cause in briefly(name)["causes"]:
             lengths[f"{name} {cause['id']}"] = len(cause["headline"])
         assert len(printed(name)[1].partition("\n")[0]) <= LONGEST + 30, name
     assert {name: length for name, length in lengths.items() if length > 120} == {}
@@ -79,7 +79,7 @@ def test_a_missing_device_is_named_by_the_baseline(
 @pytest.mark.of_all_faults
 def test_no_device_and_no_command_is_said_twice() -> None:
     for name in FAULTS:
-        for cause in judged(name)[1]["causes"]:
+        for cause in briefly(name)["causes"]:
             what, _, action = cause["headline"].partition(" -> ")
             bdf = (cause["component"]["bdf"] or "none").removeprefix("0000:")
             assert cause["headline"].count(bdf) <= 1, (name, cause["headline"])

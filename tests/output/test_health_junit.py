@@ -10,7 +10,7 @@ import junitparser
 import pytest
 from judging import unnamed
 from report_of import report_of
-from sample import SAMPLE
+from sample import SAMPLE, swept
 
 from dgxcheck.checks.engine.finding import Evidence, Finding, Judgement, Status, Subject
 from dgxcheck.cli import main
@@ -31,7 +31,7 @@ def suite_of(text: str) -> Any:
     return suite
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", swept(SAMPLE, 9, first=3))
 def test_it_says_what_the_json_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     due = unnamed(name)
     code, text = health(capsys, "--from", name, "--format", "junit")

@@ -10,6 +10,7 @@ from golden_text import agrees
 from hypothesis import given
 from hypothesis import strategies as st
 from picture_rules import SOLID, faults
+from sample import swept
 from smi_texts import STATION
 from topology_boxes import gpu_at, ib, nic_at, nodes, nvml, tree
 
@@ -57,7 +58,7 @@ def tones(picture: Picture) -> list[str | None]:
 
 
 @pytest.mark.parametrize("name", [*BOXES, *SOME])
-@pytest.mark.parametrize("nvme", [False, True])
+@pytest.mark.parametrize("nvme", swept([False, True], 4))
 def test_nothing_overlaps_or_leaves_the_picture(name: str, nvme: bool) -> None:
     assert faults(picture_of(examine(name), nvme=nvme)) == []
 

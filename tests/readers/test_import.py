@@ -280,7 +280,7 @@ def test_what_was_imported_is_told_in_json(
         assert complaints(command[0], json.loads(done.out)) == []
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_garbled_texts_end_in_a_recording_or_a_line(
     data: st.DataObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -226,22 +226,30 @@ def xids() -> bytes:
     return titled("dmesg:") + b"".join(rows)
 
 
+def repeated(start: bytes, unit: bytes, times: int) -> bytes:
+    """Packed without being in memory as a whole: a member for each mebibyte."""
+    many = (1 << 20) // len(unit)
+    return gzip.compress(start, 1) + gzip.compress(unit * many, 1) * (times // many)
+
+
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
-    "a bomb": (lambda: START + bytes(300 << 20), "256 MiB"),
-    "a bomb in a tar": (lambda: tarred("x", {"a": bytes(260 << 20)}), "256 MiB"),
-    "one long line": (lambda: START + b"x" * (200 << 20), ""),
-    "titles": (lambda: titled("dmesg:") + titled("dmesg:")[len(START) :] * 400_000, ""),
-    "functions": (bridges, ""),
-    "a tree of one line": (lambda: titled("/usr/bin/lspci -t") + b"-[0000:00]-" + b"+-00.0-[00]-" * 2_000_000, ""),
-    "kernel log": (xids, ""),
+    "a bomb": (lambda: repeated(START, b"\0", 300 << 20), "256 MiB"),
+    "a bomb in a tar": (lambda: gzip.compress(tarred("x", {"a": bytes(260 << 20)}), 1), "256 MiB"),
+    "one long line": (lambda: repeated(START, b"x", 200 << 20), ""),
+    "titles": (lambda: repeated(titled("dmesg:"), titled("dmesg:")[len(START) :], 400_000), ""),
+    "functions": (lambda: gzip.compress(bridges(), 1), ""),
+    "a tree of one line": (
+        lambda: repeated(titled("/usr/bin/lspci -t") + b"-[0000:00]-", b"+-00.0-[00]-", 2_000_000), ""
+    ),
+    "kernel log": (lambda: gzip.compress(xids(), 1), ""),
 }
 MEMORY = 512 << 20
 
 
-@pytest.mark.parametrize("name", swept(HOSTILE, ("a bomb", "functions")))
+@pytest.mark.parametrize("name", swept(HOSTILE, ("a bomb",)))
 def test_a_hostile_file_stays_within_its_limits(name: str, tmp_path: Path) -> None:
     content, refusal = HOSTILE[name]
-    (tmp_path / "x.gz").write_bytes(gzip.compress(content(), 1))
+    (tmp_path / "x.gz").write_bytes(content())
     begun = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "dgxcheck", "health", "-q", "--from", "x.gz"], cwd=tmp_path, capture_output=True,

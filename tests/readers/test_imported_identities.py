@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from report_writer import LINE, report
+from sample import swept
 from seam import run
 from test_stuffed_box import PCI, Identities, left, lines_of, stuffed
 
@@ -97,7 +98,7 @@ def found_in(path: Path, some: Identities) -> list[str]:
 
 
 @pytest.mark.parametrize("command", ["import", "record"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", swept(range(2), 2))
 def test_no_identity_of_a_report_is_written(
     seed: int, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ from damage import HARMLESS
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lspci_texts import LSPCI
+from sample import swept
 from smi_texts import LINKS, QUERY, STATION, TABLE
 from test_import import P2P
 from test_readers_collect_env import PLAIN as ENVIRONMENT
@@ -62,7 +63,7 @@ def plain_facts(text: str) -> dict[tuple[str, str], Json]:
     return facts(tuple(TEXTS[text].split("\n")))
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", swept(TEXTS, 4, first=1))
 def test_a_paste_reads_as_the_output(text: str) -> None:
     plain = tuple(TEXTS[text].split("\n"))
     due, alone = plain_facts(text), read([text_of("t", plain)]).unread["t"]

@@ -14,6 +14,7 @@ import test_readers_nccl_topology
 import test_readers_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sample import swept
 
 from dgxcheck.limits import LINE_CHARACTERS
 from dgxcheck.readers.any_text import READERS
@@ -74,7 +75,7 @@ def test_a_text_is_read_alike_between_prose(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["| a |", "[", "<pci ", "NCCL WARN ", "00:00.0 ", "-[", "node 0 cpus: 1 ", "| | |", "gpuId 0: U "]
+    "unit", swept(["| a |", "[", "<pci ", "NCCL WARN ", "00:00.0 ", "-[", "node 0 cpus: 1 ", "| | |", "gpuId 0: U "], 3)
 )
 def test_long_lines_take_no_time(unit: str) -> None:
     line = unit * (LINE_CHARACTERS // len(unit))

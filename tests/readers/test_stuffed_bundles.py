@@ -52,7 +52,7 @@ def _put(form: str, some: Identities, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", ["report", "sosreport", "supportconfig", "unpacked", "loose", "pasted"])
+@pytest.mark.parametrize("form", swept(["report", "sosreport", "supportconfig", "unpacked", "loose", "pasted"], 3))
 @pytest.mark.parametrize("seed", swept(range(3), 3))
 def test_no_identity_is_left(seed: int, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     some = Identities(seed)

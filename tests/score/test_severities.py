@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from judging import judged
+from judging import briefly
 from sample import FAULTS
 
 WRITTEN = Path(__file__).with_name("severities.txt")
@@ -38,7 +38,7 @@ def test_worse_faults_score_less() -> None:
     scores: list[float] = []
     for line in WRITTEN.read_text("utf-8").splitlines():
         severity, fault = line.split(maxsplit=2)[:2]
-        score = None if severity == "#" else judged(fault)[1]["score"]
+        score = None if severity == "#" else briefly(fault)["score"]
         if score and score["total"] is not None:
             left.append(-float(severity))
             scores.append(score["total"])
@@ -48,7 +48,7 @@ def test_worse_faults_score_less() -> None:
 
 @pytest.mark.of_all_faults
 def test_neither_score_nor_confidence_is_nearly_always_the_same() -> None:
-    documents = [judged(fault)[1] for fault in FAULTS]
+    documents = [briefly(fault) for fault in FAULTS]
     totals = Counter(document["score"]["total"] for document in documents if document["score"])
     levels = Counter(cause["confidence"]["level"] for document in documents for cause in document["causes"])
     assert len(totals) >= 55

@@ -8,6 +8,7 @@ import re
 
 import pytest
 from checkout import ROOT
+from sample import swept
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.kernel_messages.forms import named
@@ -64,7 +65,9 @@ def test_all_words_that_a_parser_looks_for_are_known(module: str) -> None:
     assert {word for word in literals(module) if not is_word(word)} == set()
 
 
-@pytest.mark.parametrize("host", ["gpu", "off", "Xid", "pci", "fallen", "bus", "06", "0a", "nvrm", "Fatal.example.org"])
+@pytest.mark.parametrize(
+    "host", swept(["gpu", "off", "Xid", "pci", "fallen", "bus", "06", "0a", "nvrm", "Fatal.example.org"], 4)
+)
 def test_such_a_host_changes_no_line(host: str) -> None:
     lines = [line for line in recorded() if _OWN.search(line) is None]
     facts: dict[str, Json] = {f"kmsg {number}": line for number, line in enumerate(lines)}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from loader_costs import BYTES, CPU_S, LOADERS, cost, every, write
+from sample import swept
 
 
 def check(loader: str, content: str, folder: Path, size: int = 0) -> None:
@@ -18,7 +19,7 @@ def check(loader: str, content: str, folder: Path, size: int = 0) -> None:
     assert took.err.strip() or took.printed or (took.code == 0 and loader == "watch state")
 
 
-@pytest.mark.parametrize("loader", LOADERS)
+@pytest.mark.parametrize("loader", swept(LOADERS, 3))
 def test_what_is_too_large_is_refused(loader: str, tmp_path: Path) -> None:
     check(loader, "nothing", tmp_path, size=BYTES)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
+from sample import swept
 
 from dgxcheck import limits
 from dgxcheck.assessment.machine import PEERS, examine
@@ -44,7 +45,7 @@ INPUTS: dict[str, tuple[tuple[str, ...], str, Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("name", swept(INPUTS, 4))
 def test_a_loader_stays_within_its_memory(name: str, tmp_path: Path) -> None:
     words, file, content, refusal = INPUTS[name]
     (tmp_path / file).write_bytes(content())

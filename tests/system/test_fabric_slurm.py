@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from fabrics import Fabric
+from sample import swept
 from slurm_cluster import cluster
 
 from dgxcheck.cli import main
 
 
-@pytest.mark.parametrize("systems", [12, pytest.param(124, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("systems", swept((12, 124), 2))
 def test_a_job_of_four_lands_below_one_leaf(systems: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fabric = Fabric("fat", systems)
     (tmp_path / "ib.txt").write_text(fabric.discovered())

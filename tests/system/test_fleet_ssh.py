@@ -15,6 +15,7 @@ import pytest
 from checkout import ROOT
 from many import node_program
 from programs import program as installed
+from sample import swept
 
 from dgxcheck.cli import main
 
@@ -88,7 +89,7 @@ def _wait_for(port: int, running: subprocess.Popen[bytes]) -> None:
     pytest.fail(f"sshd does not listen (exit code {running.poll()})")
 
 
-@pytest.mark.parametrize("count", [10, pytest.param(MANY, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("count", swept((10, MANY), 2))
 def test_what_answers_is_judged_and_what_does_not_is_named(
     count: int, ssh_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

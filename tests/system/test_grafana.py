@@ -16,7 +16,7 @@ import pytest
 from checkout import ROOT
 from judging import judged
 from programs import program
-from sample import BOXES
+from sample import BOXES, swept
 from servers import answer, free_port, running, until
 from test_watch_output import EVENT, known
 
@@ -195,7 +195,7 @@ def severities(name: str) -> set[str]:
     return {cause["severity"] for cause in judged(name)[1]["causes"]}
 
 
-@pytest.mark.parametrize("names", [SIX, pytest.param(TWENTY, marks=pytest.mark.exhaustive)], ids=["six", "twenty"])
+@pytest.mark.parametrize("names", swept([(SIX,), (TWENTY,)], 2), ids=["six", "twenty"])
 def test_prometheus_answers_every_query_of_every_panel(names: Sequence[str], tmp_path: Path) -> None:
     with fleet(tmp_path, names) as url:
         found = {(title, query): asked(url, query) for title, query, _ in queries()}

@@ -16,6 +16,7 @@ import pytest
 from checkout import ROOT
 from live_box import CHILD, Box, serve, shipped
 from programs import program
+from sample import swept
 
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Json
@@ -51,7 +52,7 @@ def test_the_alerts_fire_when_they_should() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "broken"),
-    [
+    swept([
         ("dgxcheck_verdict == 3", "dgxcheck_verdict == 5"),
         ("dgxcheck_verdict == 2", "dgxcheck_verdict >= 2"),
         ("dgxcheck_verdict == 1", "dgxcheck_verdict >= 1"),
@@ -67,7 +68,7 @@ def test_the_alerts_fire_when_they_should() -> None:
         (" or (last_over_time(instance:dgxcheck_up:seen[15m]) and on (job, instance) up)", ""),
         ("dgxcheck_score < 90", "dgxcheck_score <= 100"),
         ("silent_nodes > 0", "silent_nodes >= 0"),
-    ],
+    ], 5),
 )
 def test_their_tests_see_a_broken_rule(rule: str, broken: str, tmp_path: Path) -> None:
     assert read(ALERTS).count(rule) == 1

@@ -16,6 +16,7 @@ import yaml
 from checkout import ROOT
 from programs import program
 from prometheus_client.parser import text_string_to_metric_families
+from sample import swept
 
 from dgxcheck.cli import main
 from dgxcheck.toml_file import load as load_toml
@@ -226,7 +227,7 @@ def test_logrotate_moves_a_log_that_is_still_written_to(tmp_path: Path) -> None:
     assert log.read_bytes() == b"later\n"
 
 
-@pytest.mark.parametrize("runs", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("runs", swept((1, 2), 2))
 def test_ansible_installs_once_and_reports_a_fault(
     runs: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,23 +41,18 @@ SHARED = {"man/man1/x.1": b".Dd\n", "zsh/site-functions/_x": b""}
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel and what is built of it."""
-    folder = tmp_path_factory.mktemp("release")
-    words = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(folder), str(ROOT)]
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    (wheel,) = folder.glob("*.whl")
+def out(built: Path, made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """A folder with what is built of the wheel."""
+    (wheel,) = built.glob("*.whl")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOURCE_DATE_EPOCH", EPOCH)
-        build(wheel, folder)
-    return folder
+        return made_once("release", lambda folder: build(wheel, folder))
 
 
 @pytest.fixture(scope="module")
-def pyz(out: Path) -> Path:
+def pyz(out: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The single file, alone in a folder in which nobody may write."""
-    folder = out / "alone"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("alone")
     copy = Path(shutil.copy(out / "dgxcheck.pyz", folder))
     folder.chmod(0o555)
     return copy
@@ -65,14 +60,16 @@ def pyz(out: Path) -> Path:
 
 @cache
 def interpreters() -> tuple[str, ...]:
-    """Every Python that is here, besides the one of the tests."""
+    """One of each Python that is here, the one of the tests first."""
     names = ("/usr/bin/python3", *(f"python3.{minor}" for minor in range(10, 20)))
     found = {path for path in map(shutil.which, names) if path is not None}
-    check = "import sys, zlib; sys.exit(sys.version_info < (3, 10))"
-    here = (sys.executable, *sorted(found))
-    return tuple(
-        path for path in here if subprocess.run([path, "-c", check], capture_output=True, check=False).returncode == 0
-    )
+    check = "import sys, zlib; print(sys.version); sys.exit(sys.version_info < (3, 10))"
+    one_each: dict[bytes, str] = {}
+    for path in (sys.executable, *sorted(found)):
+        done = subprocess.run([path, "-c", check], capture_output=True, check=False)
+        if done.returncode == 0:
+            one_each.setdefault(done.stdout, path)
+    return tuple(one_each.values())
 
 
 def ran(words: list[str], user: int | None = None, code: int = 0) -> str:

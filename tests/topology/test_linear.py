@@ -7,6 +7,7 @@ import pstats
 from pathlib import Path
 
 import pytest
+from sample import swept
 from seam import run, save
 
 from dgxcheck.facts.missing import Json
@@ -51,7 +52,7 @@ def calls(path: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[st
     return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("shape", ["one switch", "root ports"])
+@pytest.mark.parametrize("shape", swept(["one switch", "root ports"], 3))
 @pytest.mark.parametrize("command", [("health",), ("topo", "--tree"), ("list",)])
 def test_calls_grow_with_the_functions(
     command: tuple[str, ...], shape: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 from programs import program
+from sample import swept
 from seam import Run, run
 
 from dgxcheck.facts.missing import Missing
@@ -150,6 +151,7 @@ UNNEEDED = re.compile(
 
 pytestmark = pytest.mark.skipif(not ARCHIVES, reason=f"no recordings in {RECORDINGS}")
 every_tree = pytest.mark.parametrize("tree", ARCHIVES)
+some_trees = pytest.mark.parametrize("tree", swept(ARCHIVES, 4))
 Unpack = Callable[[str], Path]
 
 
@@ -195,7 +197,7 @@ def test_the_lists_of_exceptions_name_trees_that_are_there() -> None:
     assert {*WITHOUT_LSPCI, *WITHOUT_LSTOPO, *CPU_STUB, *CLASSES} <= {*ARCHIVES}
 
 
-@every_tree
+@some_trees
 def test_every_command_takes_every_tree_and_its_recording_says_the_same(
     tree: str, unpacked: Unpack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
