@@ -287,9 +287,9 @@ def test_a_quadratic_expression_is_seen() -> None:
         assert slowest(re.compile(text), anywhere)[0] > SECONDS
 
 
-@pytest.mark.parametrize(("text", "units"), [
+@pytest.mark.parametrize(("text", "units"), swept([
     (r"x(?:[a-z]{1,12} {0,12}){1,32}", "a"), (r"nvlink(?:[._]\w+)*", "_a"), (r"x(?=(?:[a-z]+)+=)", "a"),
-])  # fmt: skip
+], 3, first=2))  # fmt: skip
 def test_an_exponential_expression_is_seen_and_ends(text: str, units: str) -> None:
     seconds, pumped = slowest(re.compile(text), False)
     assert seconds > SECONDS

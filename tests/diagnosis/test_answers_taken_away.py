@@ -126,7 +126,7 @@ def cases(names: list[str]) -> Iterator[tuple[str, str]]:
                 yield name, gap
 
 
-@pytest.mark.parametrize(("name", "gap"), swept(cases([*FAULTS]), 101))
+@pytest.mark.parametrize(("name", "gap"), swept(cases([*FAULTS]), 151))
 def test_one_function_or_one_gpu_is_silent(name: str, gap: str) -> None:
     for _, taken in removals(name):
         if taken:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from many import Document, result
+from sample import swept
 
 from dgxcheck.cli import main
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
@@ -46,7 +47,7 @@ def at(hour: int, spec: str = "dgx-1-v100", **members: Any) -> Document:
     return result(spec, **members)
 
 
-@pytest.mark.parametrize("spec", ["dgx-1-v100", SICK, "dgx-a100", "dgx-2-nvlink-slow"])
+@pytest.mark.parametrize("spec", swept(["dgx-1-v100", SICK, "dgx-a100", "dgx-2-nvlink-slow"], 2, first=1))
 def test_both_formats_say_the_same(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for form in ("json", "jsonl"):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judging import judged
+from sample import swept
 
 from dgxcheck.cli import main
 from dgxcheck.facts.record import replace
@@ -77,7 +78,9 @@ def the_items_of_a_fault_can_be_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl"])
-@pytest.mark.parametrize("name", ["dgx-1-v100-gpu-lost", "dgx-1-v100-hot", "dgx-1-v100", "dgx-1-v100-power-cap"])
+@pytest.mark.parametrize(
+    "name", swept(["dgx-1-v100-gpu-lost", "dgx-1-v100-hot", "dgx-1-v100", "dgx-1-v100-power-cap"], 2)
+)
 def test_results_say_the_same(name: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["health", "--from", name, "--format", form, "-o", str(tmp_path / "result.json")])
     main(["health", "--from", name, "--format", "drain-reason"])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from programs import lacking
+from sample import swept
 from slurm_cluster import Cluster, cluster
 
 from dgxcheck.assessment.machine import LAUNCH, examine
@@ -196,7 +197,7 @@ def test_a_fault_at_a_job_drains_with_its_reason(script: str, slurm: Cluster) ->
     slurm.until(lambda: slurm.drained() == {}, "the health check, which finds no fault, resumes it")
 
 
-@pytest.mark.parametrize("node", GPU_NODES)
+@pytest.mark.parametrize("node", swept(GPU_NODES, 2))
 def test_jobs_of_two_gpus_land_on_the_best_links(node: str, slurm: Cluster) -> None:
     """On a DGX-1 all four pairs have two NVLinks; without ``Links=`` two pairs of four have one."""
     topology = examine(GPU_NODES[node], LAUNCH).topology
