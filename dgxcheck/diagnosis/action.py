@@ -33,7 +33,8 @@ Code = Literal[
     # what is looked at
     "inspect-link", "inspect-rack-fabric", "inspect-rack-links", "inspect-missing", "inspect-port",
     "inspect-driver-versions", "inspect-soldered-memory",
-    "inspect-airflow", "inspect-coolant", "inspect-water-cooling", "inspect-power", "inspect-dimms", "inspect-cabling",
+    "inspect-airflow", "inspect-own-fans", "inspect-coolant", "inspect-water-cooling", "inspect-power",
+    "inspect-dimms", "inspect-cabling",
     "inspect-far-end", "inspect-power-shelves",
     # what is taken out
     "reseat-card", "reseat-dual-gpu-card", "reseat-carrier", "reseat-adapter", "reseat-cable", "reseat-disk",
@@ -171,7 +172,7 @@ SOURCES: Mapping[Code, str] = {
     "inspect-driver-versions": f"modinfo(8), {_LIBRARY}",
     "inspect-soldered-memory": "ipmitool(1), sel; NVIDIA Grace CPU: LPDDR5X on the module",
     "inspect-link": "Linux Documentation/PCI/pcieaer-howto; lspci(8)",
-    "inspect-airflow": f"{_MANUAL}: cooling",
+    "inspect-airflow": f"{_MANUAL}: cooling", "inspect-own-fans": f"nvmlDeviceGetFanSpeed; {_MANUAL}: cooling",
     "inspect-coolant": "NVIDIA DGX GB200 user guide: liquid cooling of the compute trays",
     "inspect-power": "ipmitool(1), sdr; server's manual: power supplies",
     "inspect-power-shelves": "NVIDIA DGX GB200 user guide: power shelves feed all trays of the rack",

@@ -27,7 +27,7 @@ from dgxcheck.diagnosis.form_factor import (
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80, is_vgpu, nvlinks_of_path
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
-from dgxcheck.facts.missing import rows
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.nvlinks import is_nvswitch
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
@@ -118,11 +118,18 @@ def _in_a_guest(box: Box, component: Component, steps: tuple[Step, ...]) -> tupl
         return ("contact-host",)
     if component.part in _OF_THE_BOARD and is_vgpu(box, component):
         return ("contact-host",)
+    if component == FABRIC_MANAGER and not _has_nvswitches(box):
+        return ("contact-host",)  # shared NVSwitches: their fabric manager runs on the host or in a service VM
     beyond = ("power-cycle",) if component.kind == "driver" else _OF_THE_HOST
     beyond = (*beyond, "field-diagnostic") if is_vgpu(box, component) else beyond
     own = tuple(step for step in steps if step not in beyond)
     done = own == steps or component.kind == "driver"
     return own if own and done else (*own, "contact-host")
+
+
+def _has_nvswitches(box: Box) -> bool:
+    leads = any(device.kind == "nvswitch-bridge" for device in box.topology.devices)
+    return leads or any(map(is_nvswitch, box.topology.functions.values()))
 
 
 def _is_of_a_rack(box: Box, component: Component) -> bool:
@@ -147,6 +154,8 @@ def inspection(
     """Commands and instruction of the step ``inspect``; None where the finding's remedy says what to look at."""
     code = _INSPECT.get((component.kind, component.part))
     own = [fault for fault in faults if fault is not None and "inspect" in fault.steps]
+    if component.kind == "gpu" and code == "inspect-airflow" and _has_fans(box, component):
+        return (), Instruction(code="inspect-own-fans")
     if component.kind == "gpu" and Fault.HOTTER in faults and not (is_station(box) or is_tray_of_a_rack(box)):
         return (), None  # its siblings are cool
     if Fault.DRIVER_MISMATCH in faults:
@@ -175,6 +184,12 @@ def inspection(
     if component.kind == "disk" and _is_array(box, component.name):
         return (("cat", "/proc/mdstat"), ("mdadm", "--detail", f"/dev/{component.name}")), None
     return (_COMMANDS.get(code, ()), Instruction(code=code)) if code is not None else ((), None)
+
+
+def _has_fans(box: Box, gpu: Component) -> bool:
+    """A board that the chassis cools reports no fan speed."""
+    thermal = box.gpu(gpu.bdf).thermal
+    return not isinstance(thermal, Missing) and isinstance(thermal.fan_percent, int)
 
 
 def reseating(box: Box, component: Component, faults: Collection[FaultKind | None]) -> Instruction:

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.checks.engine.expected import model_of
+from dgxcheck.checks.engine.finding import BAD, Finding, Status, Subject
 from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above, board, containing
 from dgxcheck.components.locate import far_ends
@@ -180,8 +181,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             dead_around.setdefault(key, []).append(each)
     for (_, pairs), judged in by_check.items():
         everywhere = _all_bad(judged)
-        for kind in dict.fromkeys(finding.subject.kind for finding in judged):
-            alike = [finding for finding in judged if finding.subject.kind == kind]
+        for alike in _alike(box, judged):
             for finding in alike if all_asked and _all_bad(alike) and _are_several(alike) else ():
                 if finding.shared is not None:
                     add([finding], finding.shared)
@@ -221,6 +221,25 @@ def _environment_of_many(box: Box, bad: Sequence[Finding], judged: int) -> Compo
     if whole.kind == "fabric":
         return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= judged else None
     return whole if _boards(box, bad) > 1 and len(bad) >= _AT_LEAST[whole.part] * judged else None
+
+
+def _alike(box: Box, judged: Sequence[Finding]) -> Collection[list[Finding]]:
+    """Findings by kind; those of bridges and of what they lead to by model, for one host has many kinds of links, and
+    pairs by whether NVLinks join them.
+    """
+    groups: dict[tuple[str, object], list[Finding]] = {}
+    for each in judged:
+        groups.setdefault((each.subject.kind, _within(box, each.subject)), []).append(each)
+    return groups.values()
+
+
+def _within(box: Box, subject: Subject) -> object:
+    if subject.kind == "pci":
+        return model_of(box, subject.bdf or "")
+    if subject.peer is None:
+        return None
+    a, b = (box.topology.device(each.bdf or "") for each in (subject, subject.peer))
+    return a is not None and b is not None and bool(box.topology.link(a, b).nvlinks)
 
 
 def _are_several(findings: Sequence[Finding]) -> bool:

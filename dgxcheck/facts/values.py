@@ -25,7 +25,8 @@ _NOT_ASKED = (Gap.UNASKED, Gap.UNRECORDED, Gap.ABSENT)
 _LONGEST = 40
 """Characters of a value in a message; longer ones are in the evidence."""
 _SHOWN: Mapping[str, tuple[str, float]] = {
-    "mW": ("W", 1e-3), "kB": ("GiB", 1 / (1 << 20)), "bytes": ("MiB", 1 / (1 << 20)), "ns": ("s", 1e-9),
+    "mW": ("W", 1e-3), "kB": ("GiB", 1 / (1 << 20)), "bytes": ("MiB", 1 / (1 << 20)), "MiB": ("GiB", 1 / 1024),
+    "ns": ("s", 1e-9),
 }  # fmt: skip
 """Unit of a fact to the unit for people, and its factor."""
 

@@ -22,12 +22,6 @@ LEAST_CHECKS = 14
 nvidia-smi 11 at most."""
 MOST_OF_LOG = 6
 """A line of the kernel log lets a dozen checks say that nothing was logged: no more than so many of them count."""
-_OF_MEMORY = (Fault.DIMM_ERRORS, Fault.MEMORY_MISSING)
-_SOLDERED = (
-    "read what the BMC logged of the memory (ipmitool sel elist); it is soldered beside the CPU: with it the vendor"
-    " replaces the tray or its board"
-)
-"""Of a Grace CPU: LPDDR5X, where others have DIMMs."""
 _WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
 
 
@@ -82,8 +76,8 @@ def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> 
     bad = judgement.status in BAD
     crosses = check.crossed is not None and judgement.status is not Status.SKIP
     remedy = judgement.remedy or (judgement.fault.remedy if judgement.fault else "") or check.remedy
-    if judgement.fault in _OF_MEMORY and is_coherent(box):
-        remedy = _SOLDERED
+    if judgement.fault is not None and judgement.fault.soldered and is_coherent(box):
+        remedy = judgement.fault.soldered
     if subject.kind == "interface":
         remedy = remedy.replace("INTERFACE", subject.name)
     if bad and (device := for_smi(subject.bdf)):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import host_limits
-from dgxcheck.checks.engine.blame import part
+from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, gpu_unavailable, mig_enabled
 from dgxcheck.checks.engine.check import Check, per_gpu, per_host, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import is_coherent, siblings
@@ -224,9 +224,11 @@ CHECKS = (
         rule="Fails if a GPU has less memory than its model by more than {gpu.memory-size}; only warns if the reference"
         " machine is not known.",
         source="nvmlDeviceGetMemoryInfo against the board's size; drivers up to R470 do not count their reserve",
-        remedy="reboot; if the fault persists, run the vendor's field diagnostic; if it fails, ask for a replacement",
+        remedy="compare part number and nvidia-smi -q -d MEMORY,ECC with the order and other machines: a model of"
+        " another size is no fault; else reboot, then run the vendor's field diagnostic",
         judge=per_gpu("gpu_memory", _memory),
         blames=part("memory"),
+        shared=host_if_all("memory size of GPUs"),
     ),
     Check(
         id="gpu.memory-held",

@@ -18,6 +18,8 @@ from dgxcheck.facts.missing import Missing, need
 
 _MAPPED = ("dm-", "md")
 """Volumes and arrays, which are no disks by themselves."""
+_RECOVERY_S = 60.0
+"""A port is reset several times before its disk is given up: libata's error handler."""
 
 
 def _disks(box: Box) -> Judged:
@@ -60,13 +62,24 @@ def _blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     if judgement.fault is Fault.RAID_ALARM:
         yield host_part(f"RAID controller {at.name}")
         return
-    arrays = arrays_of(box)
-    dropped = [event.part for event in events_of(box.log, "array") if event.group == at.name]
-    of = [row.name for row in arrays if not isinstance(row.members, Missing) and _has(row.members, at.name)]
-    lacking = [row.name for row in arrays if at.name in lost_members(box, row)]
-    for name in dict.fromkeys((*of, *dropped, *lacking)):
+    arrays, disk = arrays_of(box), _behind(box, at.name)
+    dropped = [event.part for event in events_of(box.log, "array") if event.group == disk]
+    of = [row.name for row in arrays if not isinstance(row.members, Missing) and _has(row.members, disk)]
+    lacking = [row.name for row in arrays if disk in lost_members(box, row)]
+    for name in dict.fromkeys((*of, *dropped, *lacking, disk)):
         yield Component(kind="disk", name=name)
     yield from itself(box, at, judgement)
+
+
+def _behind(box: Box, name: str) -> str:
+    """Of a SATA port the one disk whose errors were logged within a minute of its own; of a disk itself."""
+    found = grouped(by_disk(box, box.log))
+    times = [event.seconds for event in found.get(name, ())]
+    beside = [
+        disk for disk, events in found.items() if not disk.startswith("ata")
+        and any(abs(event.seconds - at) <= _RECOVERY_S for event in events for at in times)
+    ]  # fmt: skip
+    return beside[0] if name.startswith("ata") and len(beside) == 1 else name
 
 
 def _has(members: Sequence[str], disk: str) -> bool:

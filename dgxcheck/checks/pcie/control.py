@@ -13,6 +13,7 @@ from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.facts.pci import ConfigSpace
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -20,6 +21,11 @@ from dgxcheck.topology.nvlinks import is_nvswitch
 PASSED_ON = frozenset(("vfio-pci", "pci-stub", "xen-pciback", *OF_THE_KERNEL))
 """Drivers that leave a device to a guest, or need not start it."""
 AWAKE = "D0"
+_NO_DISPLAY = 0x0302
+_ASLEEP = (
+    "read its state again (cat {}); if it stays asleep, look in the kernel log for a"
+    " recovery that failed, and whether a virtual machine or a script (setpci) had it"
+)
 
 
 def _control(box: Box) -> Judged:
@@ -54,10 +60,16 @@ def _in_use(box: Box) -> set[str]:
 def _enabled(box: Box, row: ConfigSpace) -> Judgement:
     where = pci_file(row.bdf, "config")
     if isinstance(row.power_state, str) and row.power_state not in (AWAKE, "unknown"):
+        evidence = (Evidence(pci_file(row.bdf, "power_state"), row.power_state),)
+        if _is_kept_awake(box, row.bdf):
+            message = f"asleep ({row.power_state}) though persistence mode keeps it awake"
+            return Judgement(
+                Status.WARN, message, row.power_state, AWAKE, "", evidence, fault=Fault.DEVICE_DISABLED,
+                remedy=_ASLEEP.format(pci_file(row.bdf, "power_state")),
+            )  # fmt: skip
         if not _is_nvswitch(box, row.bdf):
             return skip("not-supported", f"asleep: {row.power_state}")
         message = f"asleep ({row.power_state}) though its driver uses it"
-        evidence = (Evidence(pci_file(row.bdf, "power_state"), row.power_state),)
         file = pci_file(row.bdf, "power/control")
         wake = f"wake it, as root (echo on > {file}), then look whether the GPUs' NVLinks are up (nvidia-smi nvlink -s)"
         figures = (row.power_state, AWAKE)
@@ -73,6 +85,14 @@ def _enabled(box: Box, row: ConfigSpace) -> Judgement:
     return Judgement(Status.FAIL, message, "off", "on", evidence=evidence, fault=Fault.DEVICE_DISABLED)
 
 
+def _is_kept_awake(box: Box, bdf: str) -> bool:
+    """Does persistence mode hold a GPU of a data center (3D controller), which its driver never powers down?"""
+    modes, function = box.gpu(bdf).modes, box.topology.functions.get(bdf)
+    code = None if function is None else function.class_code
+    held = isinstance(modes, GpuModes) and modes.persistence is True
+    return held and isinstance(code, int) and code >> 8 == _NO_DISPLAY
+
+
 def _is_nvswitch(box: Box, bdf: str) -> bool:
     function = box.topology.functions.get(bdf)
     return function is not None and is_nvswitch(function)
@@ -82,15 +102,16 @@ def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     if judgement.measured != "off" and _is_nvswitch(box, at.bdf or ""):
         yield Component(kind="nvswitch", name=at.name, bdf=at.bdf, part="power state")
     else:
-        yield component_of(box, at, "Command register")
+        yield component_of(box, at, "Command register" if judgement.measured == "off" else "power state")
 
 
 CHECKS = (
     Check(
         id="pcie.enabled",
         rule="Fails if memory space or bus mastering is off in a GPU, NVSwitch or HCA that its driver uses, or in a"
-        " bridge above one: it cannot transfer data; warns if such an NVSwitch is asleep. Virtual functions, and other"
-        " devices that are left to virtual machines or asleep, are not judged. Undetermined without root.",
+        " bridge above one: it cannot transfer data; warns if such an NVSwitch, or a data-center GPU in persistence"
+        " mode, is asleep. Virtual functions, and other devices that are left to virtual machines or asleep, are not"
+        " judged. Undetermined without root.",
         source="Command register in /sys/bus/pci/devices/*/config",
         remedy="search dmesg for AER, DPC or hot-plug of this device; a failed recovery leaves it so",
         judge=_control,

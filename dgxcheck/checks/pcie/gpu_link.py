@@ -149,6 +149,7 @@ def port_setting(hop: Hop) -> Component:
     return Component(kind="bridge", name=hop.port, bdf=hop.port, part="PCIe setting")
 
 
+_AT_WORK = (0, 1, 2)
 IDLE = 0x1
 """``nvmlClocksEventReasonGpuIdle``"""
 
@@ -192,11 +193,14 @@ def _supported(box: Box, gpu: Device, pcie: GpuPcie) -> int | Missing:
 
 
 def _is_loaded(box: Box, gpu: Device) -> bool:
-    """In P0, not idle, and with utilisation or a process: only then is the link at its full generation."""
+    """In P0 to P2, not idle, and with utilisation or a process: only then is the link at its full generation.
+
+    A GeForce computes in P2.
+    """
     clocks, processes = box.gpu(gpu).clocks, box.gpu(gpu).processes
     if isinstance(clocks, Missing) or isinstance(processes, Missing):
         return False
-    if clocks.performance_state != 0 or isinstance(clocks.reasons, Missing) or clocks.reasons.mask & IDLE:
+    if clocks.performance_state not in _AT_WORK or isinstance(clocks.reasons, Missing) or clocks.reasons.mask & IDLE:
         return False
     used = not isinstance(processes.gpu_percent, Missing) and processes.gpu_percent > 0
     return used or bool(rows(processes.compute))
@@ -232,8 +236,8 @@ GENERATION = (
     Check(
         id="pcie.generation",
         rule="Warns if GPU and slot together support a lower generation than the profile expects, and if the link is at"
-        " a lower generation than both support while the GPU is under load: in P0, not idle, with utilisation or a"
-        " process, or while copies are measured. A lower generation on an idle GPU is not judged.",
+        " a lower generation than both support while the GPU is under load: in P0 to P2, not idle, with utilisation or"
+        " a process, or while copies are measured. A lower generation on an idle GPU is not judged.",
         source="nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against"
         " nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links",
         remedy="set slot speed to auto in the firmware",

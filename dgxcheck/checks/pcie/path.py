@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from dgxcheck.checks.engine.blame import component_of
+from dgxcheck.checks.engine.blame import component_of, host_if_all
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import model_of
@@ -149,5 +149,6 @@ CHECKS = (
         remedy="set the slot to auto in the firmware: link speed and width",
         judge=_path,
         blames=_blames,
+        shared=host_if_all("PCIe setting"),
     ),
 )

@@ -9,6 +9,7 @@ from itertools import chain
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, Judge
+from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
@@ -58,7 +59,7 @@ def _devices(*kinds: Kind) -> Judge:
         found = compared(box, kinds)
         others = {gpu.bdf for gpu in box.topology.gpus} - {gpu.bdf for gpu in box.gpus}
         alone = [subject for subject in found.odd if _alone(found, subject) and subject.bdf not in others]
-        split = [*_without_majority(found.odd)]
+        split = [*_without_majority(found.odd, is_coherent(box))]
         yield from ((subject, _judgement(found, subject)) for subject in alone)
         yield from split
         if not alone and not split:
@@ -110,8 +111,11 @@ def _all_alike(found: Comparison) -> Judgement:
     return Judgement(Status.PASS, f"{numbers}: each the same as the others of its kind")
 
 
-def _without_majority(odd: Mapping[Subject, Iterable[Odd]]) -> Judged:
-    """Values that differ while none is that of more than half: every device is named, none is blamed."""
+def _without_majority(odd: Mapping[Subject, Iterable[Odd]], coherent: bool = False) -> Judged:
+    """Values that differ while none is that of more than half: every device is named, none is blamed.
+
+    ``coherent``: memory that is soldered differs by no choice of modules.
+    """
     kinds: dict[str, dict[str, list[Odd]]] = {}
     for each in chain.from_iterable(odd.values()):
         if not each.majority:
@@ -126,7 +130,8 @@ def _without_majority(odd: Mapping[Subject, Iterable[Odd]]) -> Judged:
         evidence = tuple(each.evidence for differing in facts.values() for each in differing)
         subject = HOST if kind == "gpu" else replace(HOST, part=kind)
         advice = _advice([*chain.from_iterable(facts.values())])
-        yield subject, Judgement(Status.WARN, message, evidence=evidence, fault=Fault.UNEQUAL, remedy=advice)
+        fault = Fault.MEMORY_MISSING if coherent and kind in _OF_MEMORY else Fault.UNEQUAL
+        yield subject, Judgement(Status.WARN, message, evidence=evidence, fault=fault, remedy=advice)
 
 
 _LINK = frozenset((
@@ -182,7 +187,7 @@ def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
     elif subject.part in NOUNS and subject.part not in _OF_MEMORY:
         yield host_part(f"{PART} of {_plural(subject.part)}")
     else:
-        yield host_part("memory modules")
+        yield host_part("memory" if judgement.fault is Fault.MEMORY_MISSING else "memory modules")
 
 
 _SOURCE = "every fact of the device that dgxcheck reads, against the value that more than half of its siblings have"

@@ -208,6 +208,8 @@ class Gpu:
     HARDWARE_SLOWDOWN = FaultKind("hardware-slowdown", "clocks are held down by hardware: temperature or power",
         "hardware")
     POWER_CAPPED = FaultKind("power-capped", "the power limit is below the default", "setting")
+    POWER_LIMITED = FaultKind("power-limited", "the default power limit is below that of the model", "setting",
+        warns="next-maintenance")
     POWER_REACHED = FaultKind("power-reached",
         "a power limit that was not lowered holds clocks below those of other GPUs", "hardware",
         steps=("inspect", *RMA_STEPS), source=OWN)

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.faults.kind import LINK_STEPS, NCCL, OWN, RESET_STEPS, RMA_STEPS, XIDS, FaultKind
+from dgxcheck.facts.faults.kind import (
+    LINK_STEPS,
+    NCCL,
+    OWN,
+    RESET_STEPS,
+    RMA_STEPS,
+    SOLDERED,
+    XIDS,
+    FaultKind,
+)
 
 
 class Host:
@@ -24,7 +33,7 @@ class Host:
         "setting")
     CPU_CLOCK = FaultKind("cpu-clock", "a setting keeps CPUs below their highest clock", "setting")
     MEMORY_MISSING = FaultKind("memory-missing", "less memory than the reference machine has", "hardware",
-        about=("host", "memory"),
+        about=("host", "memory"), soldered=SOLDERED,
         remedy="look at that channel's slots (the BMC's event log), then reseat or replace the DIMM",
         source="dmidecode(8); the board's manual")
     DIMM_SPEED = FaultKind("dimm-speed", "DIMMs of one machine run at different speeds", "setting",
@@ -32,7 +41,7 @@ class Host:
         remedy="compare the DIMMs and their slots with the board's manual, and the memory speed in the firmware"
         " setup: dmidecode -t memory", source="dmidecode(8); the board's manual")
     DIMM_ERRORS = FaultKind("dimm-errors", "errors of host memory (EDAC)", "hardware",
-        about=("host", "memory"))
+        about=("host", "memory"), soldered=SOLDERED)
     MACHINE_CHECK = FaultKind("machine-check", "errors of CPUs (machine checks)", "hardware",
         about=("host", "CPUs"))
     POWER_SUPPLY = FaultKind("power-supply", "a power supply of the machine failed or lost its input", "hardware",

@@ -45,6 +45,12 @@ NVML = "nvml.h"
 OWN = "dgxcheck's own"
 
 
+SOLDERED = (
+    "read what the BMC logged of the memory (ipmitool sel elist); it is soldered beside the CPU: with it the vendor"
+    " replaces the tray or its board"
+)
+
+
 class FaultKind(Record, kw_only=False):
     """One row of the table. Each kind exists once, as a constant of ``Fault``, and is compared as such."""
 
@@ -63,6 +69,8 @@ class FaultKind(Record, kw_only=False):
     """Do the steps hold only where nothing else is wrong with the component?"""
     remedy: str = ""
     """That of a finding whose check knows no better; empty: that of the check."""
+    soldered: str = ""
+    """The remedy where it is memory that is soldered beside the CPU, as LPDDR5X of a Grace: others have DIMMs."""
     disturbs: Scope = "none"
     """What the remedy disturbs, where it does more than look or set."""
     source: str = ""

@@ -205,8 +205,10 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
 
 
 def _failing(worst: Sequence[Finding]) -> str:
-    """The devices that fail alike for what they have in common."""
-    return _listed([*dict.fromkeys(each.subject.name for each in worst if each.subject.kind in ("gpu", "hca", "port"))])
+    """The devices that fail alike for what they have in common; bridges and what they lead to by their number."""
+    others = {each.subject.bdf for each in worst if each.subject.kind == "pci"}
+    names = [*dict.fromkeys(each.subject.name for each in worst if each.subject.kind in ("gpu", "hca", "port"))]
+    return _listed(names) if names or not others else counted(len(others), "PCIe device")
 
 
 def _listed(names: Sequence[str]) -> str:
