@@ -55,6 +55,8 @@ class Component(Record):
 
 SETTINGS = ("IOMMU setting", "ACS setting")
 """Parts that keep GPUs from each other, and need not slow down every pair."""
+EVERY_GPU = "GPUs"
+"""The name of a setting's component where it is that of all GPUs; of several their names."""
 PEER_TRAFFIC = "peer traffic"
 """Part of a host bridge: what devices below different ports of it send each other."""
 DRIVER = Component(kind="driver", name="NVIDIA driver")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
-from dgxcheck.components.component import Component, Kind, host_part
+from dgxcheck.components.component import EVERY_GPU, Component, Kind, host_part
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.nvml.nvlink import NvLink
@@ -50,7 +50,7 @@ def fallen(machine: Surveyed) -> Mapping[str, str]:
 
 def all_gpus(machine: Surveyed, part: str) -> Component:
     """A setting that all GPUs of the machine have wrong."""
-    return Component(kind="gpus", name="GPUs", part=part, shared_by=tuple(gpu.name for gpu in machine.topology.gpus))
+    return Component(kind="gpus", name=EVERY_GPU, part=part, shared_by=tuple(gpu.name for gpu in machine.topology.gpus))
 
 
 def link_of(machine: Surveyed, hop: Hop) -> Component:

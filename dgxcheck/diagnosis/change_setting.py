@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.gpu.clocks import can_lock_clocks, held_memory_clock
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
-from dgxcheck.components.component import PEER_TRAFFIC, Component
+from dgxcheck.components.component import EVERY_GPU, PEER_TRAFFIC, Component
 from dgxcheck.diagnosis.action import Code, Instruction
 from dgxcheck.diagnosis.reset_domain import gpus_of, nvlinks_of_path
 from dgxcheck.diagnosis.steps import minors
@@ -66,7 +66,8 @@ def changed_by(box: Box, component: Component) -> tuple[bool, bool]:
 
 
 def _of_gpus(box: Box, component: Component) -> Setting | None:
-    chosen = for_smi(component.bdf)
+    several = component.kind == "gpus" and component.name != EVERY_GPU
+    chosen = ",".join(for_smi(gpu.bdf) for gpu in gpus_of(box, component)) if several else for_smi(component.bdf)
     ids = ("-i", chosen) if chosen else ()
     options: Mapping[str, tuple[str, ...]] = {"ECC mode": ("-e", "1"), "compute mode": ("-c", "0")}
     if component.part in options:

@@ -13,6 +13,7 @@ from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above, board, containing
 from dgxcheck.components.locate import far_ends
 from dgxcheck.facts.faults import DEVICE_DEAD
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import replace
 from dgxcheck.xid.relations import WINDOW_S
 
@@ -185,6 +186,8 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             for finding in alike if all_asked and _all_bad(alike) and _are_several(alike) else ():
                 if finding.shared is not None:
                     add([finding], finding.shared)
+            for those, setting in () if _all_bad(alike) else _set_in_several(alike):
+                add(those, setting)
         for whole, inside in () if pairs else _by_container(box, judged):
             if not _all_bad(inside) or (everywhere and whole.kind not in ("switch", "hca")):
                 continue
@@ -221,6 +224,18 @@ def _environment_of_many(box: Box, bad: Sequence[Finding], judged: int) -> Compo
     if whole.kind == "fabric":
         return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= judged else None
     return whole if _boards(box, bad) > 1 and len(bad) >= _AT_LEAST[whole.part] * judged else None
+
+
+def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
+    """Findings of GPUs that lack the same setting, of which one command sets it in all, with that setting of theirs."""
+    lacking: dict[tuple[Key, FaultKind | None], list[Finding]] = {}
+    for each in judged:
+        if each.status in BAD and each.shared is not None and each.shared.kind == "gpus":
+            lacking.setdefault((each.shared.key, each.judgement.fault), []).append(each)
+    for those in lacking.values():
+        names = tuple(each.subject.name for each in those)
+        if len(those) > 1 and (shared := those[0].shared) is not None:
+            yield those, replace(shared, name=", ".join(names), shared_by=names)
 
 
 def _alike(box: Box, judged: Sequence[Finding]) -> Collection[list[Finding]]:

@@ -5,6 +5,13 @@ from __future__ import annotations
 from judging import judged
 
 CAUSES = {
+    "dgx-h100-nvme-gen3-everywhere": ("host/host/PCIe setting", "change-setting"),
+    "hgx-h100-default-limit-350": ("gpus/GPUs/versions and settings", "change-setting"),
+    "geforce-x4-own-fans-stalled": ("gpu/0000:23:00.0/cooling", "inspect"),
+    "geforce-x4-gen1-at-work": ("link/0000:22:00.0", "power-cycle"),
+    "dgx-b300-power-limit-of-four": ("gpus/GPU0, GPU1, GPU2, GPU3/power limit", "change-setting"),
+    "dgx-1-v100-gpu-asleep": ("gpu/0000:0b:00.0/power state", "inspect"),
+    "vm-h100-x8-fabric-elsewhere": ("host/host/Fabric Manager", "contact-host"),
     "dgx-2-hca-asleep": ("hca/0000:58:00.0/kernel driver", "inspect"),
     "dgx-2-hca-set-aside": ("hca/0000:58:00.0/kernel driver", "inspect"),
     "vgpu-l40s-gsp-timeout": ("gpu/0000:02:00.0", "reboot"),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.checks.engine.finding import BAD, Finding, SkipReason, Status, Subject
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import EVERY_GPU, Component
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.typical import gathered
 from dgxcheck.output.plain_text import at_most, columns, visible, wrapped
@@ -35,6 +35,8 @@ def component_name(component: Component) -> str:
     if component.kind == "host" and component.part in _OWN_NAMES:
         return f"{_OWN_NAMES[component.part]}{f' ({component.position})' if component.position else ''}"
     noun = f"{_NOUNS.get(component.kind, '')} {name}".strip()
+    if component.kind == "gpus" and name != EVERY_GPU:
+        noun = name
     if component.position and not component.part:
         return f"{noun} port {component.position}"
     return f"{part} of {noun}" if part else noun

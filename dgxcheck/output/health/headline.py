@@ -182,7 +182,8 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
         is_named = any(word.rstrip("s") in what.lower() for word in part.lower().split() if len(word) > _LEAST_WORD)
         return devices if is_named else f"{part or 'host'} of {devices}" if devices else part
     if kind == "gpus":
-        return f"all {len(component.shared_by)} GPUs"
+        several = len(component.shared_by) < len(assessment.topology.gpus)
+        return _listed(component.shared_by) if several else f"all {len(component.shared_by)} GPUs"
     if kind == "subnet-manager" or (kind == "driver" and len(worst) > 1 and worst[0].subject.kind == "gpu"):
         return _failing(worst) if len(worst) == 1 else ""
     if part.startswith("missing"):
