@@ -57,7 +57,8 @@ OF_A_GPU = (
     "geforce-x4-xid-62", "hgx-h100-nvlink-down", "hgx-h100-persistence-off", "hgx-h100-xid-48", "l40s-x8-double-bit",
     "l40s-x8-ecc-off", "l40s-x8-hot", "l40s-x8-power-cap", "l40s-x8-gfw-boot", "gb200-nvl72-memory-node",
     "dgx-b200-pcie-timeout",
-    "l40s-x8-nova", "hgx-h100-d3cold",
+    "l40s-x8-nova", "hgx-h100-d3cold", "geforce-x4-own-fans-stalled", "geforce-x4-gen1-at-work",
+    "dgx-1-v100-gpu-asleep",
     "dgx-a100-80-xid-95", "dgx-a100-80-power-cap", "dgx-a100-80-gpu-x8", "big-sur-gpu-x8", "big-sur-off-bus",
     "big-sur-persistence-off",
 )  # fmt: skip
@@ -111,7 +112,8 @@ STAYS = {
          "dgx-2-nvswitch-links-down", "dgx-h100-nvswitch-missing"),
         "of an NVSwitch; all are alike"),
     **dict.fromkeys(
-        ("dgx-2-nvlinks-slow", "dgx-a100-read-request-all", "dgx-h100-power-cap"), "of all GPUs or adapters"),
+        ("dgx-2-nvlinks-slow", "dgx-a100-read-request-all", "dgx-h100-power-cap",
+         "hgx-h100-default-limit-350", "dgx-h100-nvme-gen3-everywhere"), "of all GPUs, adapters or drives"),
     **dict.fromkeys(
         ("dgx-2-hca-without-guid", "dgx-a100-rnr-retries", "dgx-h100-port-200", "dgx-a100-transport-totals"),
         "of a box whose adapters are at different depths"),
@@ -140,7 +142,8 @@ STAYS = {
         "of a module or driver"),
     "dgx-a100-container-shut": "of a container",
     **dict.fromkeys(
-        ("vgpu-l40s-gsp-timeout", "vm-h100-x8-remap-failed"), "of a virtual machine, whose GPUs are below no bridge"),
+        ("vgpu-l40s-gsp-timeout", "vm-h100-x8-remap-failed", "vm-h100-x8-fabric-elsewhere"),
+        "of a virtual machine, whose GPUs are below no bridge"),
     "gb200-nvl72-memory-corrected": "of the host, its memory or the driver",
     "dgx-h100-hca-bad-device": "of one adapter, as dgx-1-v100-hca-not-started, which is moved",
     **dict.fromkeys(
@@ -149,7 +152,8 @@ STAYS = {
         ("dgx-a100-nvlink-unsupported", "dgx-a100-channel-repair", "dgx-a100-gsp-everywhere",
          "dgx-1-v100-no-gpu-starts"), "of all GPUs"),
     **dict.fromkeys(
-        ("k80-x8-board-hot", "dgx-1-v100-brakes-scattered", "dgx-2-trunks-slow", "dgx-a100-ports-down"),
+        ("k80-x8-board-hot", "dgx-1-v100-brakes-scattered", "dgx-2-trunks-slow", "dgx-a100-ports-down",
+         "dgx-b300-power-limit-of-four"),
         "of several devices at once"),
     **dict.fromkeys(
         ("dgx-1-v100-file-system", "dgx-2-driver-not-loaded", "dgx-2-open-modules", "dgx-h100-nvlinks-undetected",

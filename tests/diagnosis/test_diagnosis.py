@@ -42,7 +42,8 @@ ELSEWHERE = {
     "pcie-x4-root-port-messages": "0000:05:00.0", "dgx-1-v100-hca-firmware-split": None,
     "dgx-a100-no-subnet-manager": None, "dgx-2-nvlinks-slow": None, "dgx-a100-read-request-all": None,
     "dgx-2-nvswitch-missing": None, "dgx-h100-nvswitch-missing": None,
-    "dgx-h100-power-cap": None,
+    "dgx-h100-power-cap": None, "dgx-h100-nvme-gen3-everywhere": None, "hgx-h100-default-limit-350": None,
+    "dgx-b300-power-limit-of-four": None,
 }  # fmt: skip
 COMBINED = (
     ("dgx-1-v100-nvlink-down", "dgx-1-v100-port-down"),
