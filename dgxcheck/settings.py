@@ -32,6 +32,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "gpu.uniform-display": Threshold(10, "%", 0, 50, "two sizes of one model are further apart"),
     "clock.throttle": _own(5, "%", 0, 100, "any growth at all is noise, DCGM issue 285"),
     "power.violation": _own(5, "%", 0, 100, "any growth at all is noise, DCGM issue 285"),
+    "power.limit": Threshold(25, "%", 0, 100, "GB200 with 1000 and with 1200 W are in service: makers choose"),
     "thermal.margin": Threshold(5, "°C", 0, 50, "a slowdown is near"),
     "thermal.outlier": _own(15, "°C", 1, 100, "no vendor gives one"),
     "thermal.warm": Threshold(50, "°C", 0, 100, "idle boards lie up to 22 apart at 22 to 44 (eight A100, driver 535)"),

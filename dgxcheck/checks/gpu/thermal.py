@@ -46,11 +46,15 @@ def power_limit(box: Box, power: GpuPower) -> Judgement | Missing:
     gpu = box.topology.device(power.bdf)
     board = None if gpu is None else box.board(gpu)
     usual = None if board is None else board.numbers.get("power_limit")
-    if not low and board is not None and usual is not None and default <= usual.value * 1000 - _ROUNDED_MW:
+    if not low and board is not None and usual is not None and _is_far_below(box, default, usual.value):
         message = f"default power limit {default / 1000:g} W, {usual.value:g} W of this model ({board.name})"
         of_model = (default / 1000, usual.value, "W")
         return Judgement(Status.WARN, message, *of_model, evidence, fault=Fault.POWER_LIMITED, remedy=_OF_BOARD)
     return judged(Fault.POWER_CAPPED, message, *watts, evidence, warns=low, remedy=remedy)
+
+
+def _is_far_below(box: Box, default_mw: int, usual: float) -> bool:
+    return default_mw < usual * 10 * (100 - box.settings.limit("power.limit"))
 
 
 _ROUNDED_MW = 1000
@@ -212,7 +216,7 @@ CHECKS = (
     Check(
         id="power.limit",
         rule="Warns if the enforced power limit is below the board's default, and if that is below the default of its"
-        " model.",
+        " model by more than {power.limit}: makers of machines choose lower ones.",
         source="nvmlDeviceGetEnforcedPowerLimit against nvmlDeviceGetPowerManagementDefaultLimit, and that against the"
         " board's number",
         remedy="if this was not intended, run nvidia-smi -i BDF -pl WATT with the default limit; otherwise check power"
