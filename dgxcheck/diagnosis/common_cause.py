@@ -228,20 +228,17 @@ def _environment_of_many(box: Box, bad: Sequence[Finding], judged: int) -> Compo
 
 def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
     """Findings of GPUs that lack the same setting, of which one command sets it in all, with that setting of theirs."""
-    lacking: dict[tuple[Key, FaultKind | None], list[Finding]] = {}
+    lacking: dict[tuple[Component, FaultKind | None], list[Finding]] = {}
     for each in judged:
         if each.status in BAD and each.shared is not None and each.shared.kind == "gpus":
-            lacking.setdefault((each.shared.key, each.judgement.fault), []).append(each)
-    for those in lacking.values():
-        names = tuple(each.subject.name for each in those)
-        if len(those) > 1 and (shared := those[0].shared) is not None:
-            yield those, replace(shared, name=", ".join(names), shared_by=names)
+            lacking.setdefault((each.shared, each.judgement.fault), []).append(each)
+    for (setting, _), those in lacking.items():
+        if len(names := tuple(each.subject.name for each in those)) > 1:
+            yield those, replace(setting, name=", ".join(names), shared_by=names)
 
 
 def _alike(box: Box, judged: Sequence[Finding]) -> Collection[list[Finding]]:
-    """Findings by kind; those of bridges and of what they lead to by model, for one host has many kinds of links, and
-    pairs by whether NVLinks join them.
-    """
+    """Findings by kind; of bridges and what they lead to by model, of pairs by whether NVLinks join them."""
     groups: dict[tuple[str, object], list[Finding]] = {}
     for each in judged:
         groups.setdefault((each.subject.kind, _within(box, each.subject)), []).append(each)
@@ -249,12 +246,10 @@ def _alike(box: Box, judged: Sequence[Finding]) -> Collection[list[Finding]]:
 
 
 def _within(box: Box, subject: Subject) -> object:
-    if subject.kind == "pci":
-        return model_of(box, subject.bdf or "")
     if subject.peer is None:
-        return None
+        return model_of(box, subject.bdf or "") if subject.kind == "pci" else None
     a, b = (box.topology.device(each.bdf or "") for each in (subject, subject.peer))
-    return a is not None and b is not None and bool(box.topology.link(a, b).nvlinks)
+    return a and b and bool(box.topology.link(a, b).nvlinks)
 
 
 def _are_several(findings: Sequence[Finding]) -> bool:

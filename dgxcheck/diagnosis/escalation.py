@@ -144,6 +144,8 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
         return ordered[0].steps
     if Fault.UNPLUGGED in causing:  # a device that left its slot: no reboot brings a card back that is out of it
         return Fault.UNPLUGGED.steps
+    if component.kind == "nvswitch" and Fault.NVSWITCH_MISSING in causing:  # nothing resets what is off the bus
+        return Fault.NVSWITCH_MISSING.steps
     if component.kind == "driver" and causing == {Fault.DISAGREEMENT}:
         return ("inspect",)
     if component.part == NVSWITCHES.part and causing & {Fault.XID, Fault.NVLINK_ERRORS}:

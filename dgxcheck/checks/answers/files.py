@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.host import Host, Storage
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import replace
 from dgxcheck.survey import Snapshot
@@ -45,12 +45,14 @@ def _of_devices(box: Box) -> Judged:
 
 
 def _of_interest(box: Box) -> list[str]:
-    """HCAs, NVSwitches and the bridges on the paths of GPUs and HCAs."""
+    """HCAs, the bridges on the paths of GPUs and HCAs, and NVSwitches but those off the bus (nvlink.nvswitches)."""
     functions = box.topology.functions
     above = {bdf for device in box.topology.devices if isinstance(device.path, tuple) for bdf in device.path[1:-1]}
     own = {device.bdf for device in box.topology.devices if device.kind == "nic" and device.bdf is not None}
     switches = {bdf for bdf, function in functions.items() if is_nvswitch(function)}
-    return sorted(bdf for bdf in above | own | switches if bdf in functions)
+    controls = ((row.bdf, row.control) for row in rows(box.snapshot.config_space))
+    lost = {bdf for bdf, control in controls if isinstance(control, Missing) and control.gap is Gap.LOST}
+    return sorted(bdf for bdf in above | own | (switches - lost) if bdf in functions)
 
 
 def _model(box: Box, bdf: str) -> tuple[object, ...]:

@@ -40,7 +40,7 @@ COVERED: Mapping[object, frozenset[FaultKind]] = {
 finding needs no entry."""
 BLAMED: Mapping[object, str] = {ConfigSpace.acs: "ACS setting"}
 """Parts of the device: where a finding blames one, the difference is known."""
-_NOT_COMPARED = DEVICE_DEAD | {Fault.MODULE_NOT_LOADED, Fault.HCA_UNLISTED}
+_NOT_COMPARED = DEVICE_DEAD | {Fault.MODULE_NOT_LOADED, Fault.HCA_UNLISTED, Fault.NVSWITCH_MISSING}
 """Faults of devices that are dead, or of which nothing tells what they are for without their driver."""
 _Value = tuple[Sibling, Leaf, Record]
 
