@@ -21,7 +21,8 @@ Code = Literal[
     # resets and restarts
     "reset-one", "reset-named", "reset-together", "reset-board", "reset-with-fabric-manager", "reset-all-with-switches",
     "reboot", "power-cycle", "power-cycle-tray",
-    "restart-fabric-manager", "restart-imex", "restart-subnet-manager", "reload-driver",
+    "restart-fabric-manager", "restart-fabric-manager-and-gpus", "restart-imex", "restart-subnet-manager",
+    "reload-driver",
     # settings
     "command", "if-unintended", "take-back-or-reset", "default-power-limit", "lower-limit", "persistence", "large-bars",
     "pcie-setting", "nccl-settings", "nvlink-setting", "memory-channels", "driver-library",
@@ -91,11 +92,12 @@ def urgency_of(findings: Iterable[Finding]) -> Urgency:
     """The most urgent of the findings; what could not be read makes nothing more urgent.
 
     An uncorrected error whose row waits for its remapping was contained, and its page is no longer used (Ampere and
-    later; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html); one that was not has an Xid of its own.
+    later; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html), as one after which the driver asks to
+    drain and then to reset; one that was not has an Xid of its own.
     """
     every = [*findings]
     with_fault = [finding for finding in every if finding.judgement.fault is not None]
-    if any(finding.judgement.fault is Fault.REMAP_PENDING for finding in with_fault):
+    if any(finding.judgement.fault in (Fault.REMAP_PENDING, Fault.DRAIN_AND_RESET) for finding in with_fault):
         with_fault = [finding for finding in with_fault if finding.judgement.fault is not Fault.ECC_UNCORRECTED]
     return min(map(_urgency, with_fault or every), key=ORDER.index, default="now")
 
@@ -124,7 +126,8 @@ _NO_TEST = (
 )
 SOURCES: Mapping[Code, str] = {
     "drain-host": f"{OWN}: no job starts on what is about to be disturbed",
-    "drain-scheduler": "scontrol(1), pbsnodes(8B), https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/",
+    "drain-scheduler": "scontrol(1), pbsnodes(8B), https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/;"
+    f" {_SMI}: the health of what was reset is verified before it is used",
     "stop-gpu-clients": f"{_RESET}: no program may use the GPU; {_MIG}; fuser(1); {_PODS}",
     "stop-gpu-clients-and-display": f"{_RESET}: no program, X server included, may use the GPU; systemctl(1), isolate",
     "stop-gpu-programs": f"{_SMI}, --query-compute-apps",
@@ -139,6 +142,8 @@ SOURCES: Mapping[Code, str] = {
     "power-cycle": f"{OWN}: where a reboot does not help, which leaves devices powered",
     "power-cycle-tray": "NVIDIA DGX GB200 user guide: compute tray Redfish commands, rack reboot sequence",
     "restart-fabric-manager": f"{_FM}: ABORT_CUDA_JOBS_ON_FM_EXIT",
+    "restart-fabric-manager-and-gpus": f"{_FM}, initializing NVSwitch and NVLink: from Hopper on Fabric Manager is"
+    " stopped, the GPUs are reset, then it is started",
     "restart-imex": "NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN; NVIDIA IMEX service guide",
     "restart-subnet-manager": "opensm(8), sminfo(8)",
     "reload-driver": "modprobe(8); NVIDIA driver README: modules and what uses them",

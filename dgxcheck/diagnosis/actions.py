@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import has_nvswitches
+from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis import by_hand
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
@@ -18,15 +19,17 @@ from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part
 from dgxcheck.diagnosis.steps import (
     ask_subnet_manager,
     drain,
+    has_own_fabric,
     load,
     reset,
     restart,
     restart_imex,
+    restarts_with_a_reset,
     stop_clients,
     stop_load,
     stop_programs,
 )
-from dgxcheck.facts.faults import DEVICE_DEAD, Fault
+from dgxcheck.facts.faults import DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind, Scope, Step, Urgency
 from dgxcheck.facts.record import replace
 
@@ -41,6 +44,9 @@ _IN_FIRMWARE: tuple[Code, ...] = (
     "large-bars", "pcie-setting", "memory-channels", "socket-links", "peer-through-root",
 )  # fmt: skip
 """Settings of the system firmware, whose setup is a restart away."""
+_BY_FIRMWARE = frozenset({Fault.LINK_SLOW, Fault.NUMA_UNKNOWN, Fault.NUMA_TABLES, Fault.NUMA_MODE})
+"""The same, where the finding's remedy says it."""
+_CONTACT_HOST = Action(step="contact-host", instruction=Instruction(code="contact-host"))
 _ELSEWHERE: tuple[Step, ...] = ("contact-vendor", "contact-host")
 _OVERHEATING = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
 _BY_HAND = frozenset({Fault.HOTTER})
@@ -62,6 +68,8 @@ def actions(
     steps = escalation(component, faults)
     if "reset-gpu" in steps and not can_reset(box, component, dead):
         steps = without_reset(steps)
+    if restarts_with_a_reset(box, component) and not can_reset(box, NVSWITCHES, dead):
+        steps = tuple(step for step in steps if step != "restart-service" or component.kind == "gpu")
     due = urgency_of(explained)
     if all(finding.status is Status.WARN for finding in explained):
         steps = for_a_warning(component, steps, due == "watch")
@@ -69,11 +77,13 @@ def actions(
     tried = recurrence_of(box, explained)
     steps, recurrence = (steps, None) if tried is None else remaining_steps(steps, tried)
     planned = [action for step in steps for action in _with_jobs_stopped(box, component, step, explained)]
+    planned = [action for n, action in enumerate(planned) if action.step != "contact-host" or action not in planned[:n]]
     if steps != ("stop-jobs",):
         acute = due == "now" and any(finding.status is Status.FAIL for finding in explained)
         planned = _drained(box, component, planned, faults, acute)
     drained = next((n for n, action in enumerate(planned) if action.step == "drain"), len(planned))
     at_once = drained if _BY_HAND.isdisjoint(faults) else 0
+    planned = _outside(component, planned) if in_container(box) else planned
     timed = (replace(action, urgency=_urgency(action, due) if n < at_once else due) for n, action in enumerate(planned))
     return tuple(timed), recurrence
 
@@ -97,6 +107,22 @@ def _drained(
     while at and restarts and waits[at - 1]:
         at -= 1
     return [*planned[:at], drain(box), *planned[at:]]
+
+
+_BEYOND_A_CONTAINER: tuple[Step, ...] = (
+    "drain", "stop-jobs", "restart-service", "load-module", "reset-gpu", "reboot", "power-cycle",
+)  # fmt: skip
+_OF_DEVICES = ("gpu", "gpus", "bridge", "port", "hca")
+"""Whose settings no container changes."""
+
+
+def _outside(component: Component, planned: list[Action]) -> list[Action]:
+    """With the first action that a container cannot do marked: it and all after it are for its host."""
+    for n, action in enumerate(planned):
+        if action.step in _BEYOND_A_CONTAINER or (action.step == "change-setting" and component.kind in _OF_DEVICES):
+            marked = replace(action.instruction, values={**action.instruction.values, "outside": 1})
+            return [*planned[:n], replace(action, instruction=marked), *planned[n + 1 :]]
+    return planned
 
 
 _SAY_WHY = frozenset(
@@ -140,7 +166,10 @@ def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Se
     if step == "reset-gpu":
         yield stop_clients(box, reset_domain(box, component), with_switches=is_nvswitch_part(component))
     if step == "load-module" and _reload(box, component, explained) is not None:
-        yield stop_clients(box, box.topology.gpus, with_switches=has_nvswitches(box))
+        yield stop_clients(box, box.topology.gpus, with_switches=has_own_fabric(box))
+    imex = any(finding.judgement.fault is Fault.IMEX_RECOVERY for finding in explained)
+    if step == "restart-service" and not imex and restarts_with_a_reset(box, component):
+        yield stop_clients(box, box.topology.gpus, with_switches=True)
     yield _action(box, component, step, explained)
 
 
@@ -170,8 +199,10 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         if change is not None:
             in_firmware: Scope = "host" if change[1].code in _IN_FIRMWARE else "none"
             if in_firmware == "host" and guest(box) is not None:
-                return Action(step="contact-host", instruction=Instruction(code="contact-host"))
+                return _CONTACT_HOST
             return Action(step=step, commands=change[0], instruction=change[1], scope=in_firmware)
+        if source.judgement.fault in _BY_FIRMWARE and guest(box) is not None:
+            return _CONTACT_HOST
         odd = [finding for finding in explained if finding.judgement.fault is Fault.HCA_FIRMWARE]
         hcas = tuple(each.subject.name for each in odd if each.judgement.measured != each.judgement.expected)
         return replace(finding_remedy, scope="traffic", disturbs=hcas) if hcas else finding_remedy
@@ -204,7 +235,8 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         if has_no_diagnostic(box, component):
             commands = (("dgxcheck", "health", "-e", "--long"),)
             code = "field-diagnostic-by-load-cooled" if hot else "field-diagnostic-by-load"
-        instruction = Instruction(code=code, values=_mig(box))
+        lost: dict[str, Value] = {"lost": 1} if faults & GPU_DEAD else {}
+        instruction = Instruction(code=code, values={**_mig(box), **lost})
         return Action(step=step, commands=commands, instruction=instruction, disturbs=names, scope="jobs")
     if step == "reboot":
         instruction = Instruction(code="reboot", values=_mig(box))

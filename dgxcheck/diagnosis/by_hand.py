@@ -12,6 +12,7 @@ from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.containment import NVSWITCHES
+from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import (
     VENDOR_ONLY,
@@ -57,6 +58,8 @@ _CARRIERS = ("link", "switch", "bridge")
 """Above one card they end at it; above several they are on a board or riser."""
 _NVME = 0x0108
 """PCI class of non-volatile memory controllers (pci.ids)."""
+_NETWORK = 0x02
+"""PCI class of network controllers."""
 _PCIE_ERRORS = frozenset({Fault.AER_UNCORRECTABLE, Fault.AER_LOGGED, Fault.XID_PCIE})
 _OF_CABLES = frozenset({Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fault.PORT_MODULE})
 _NO_LABEL = re.compile(r"(?:mc|socket |node )\d+")
@@ -65,7 +68,7 @@ _CABLED = ("port", "interface", "fabric")
 _OF_THE_HOST: tuple[Step, ...] = ("power-cycle", "reseat", "replace", "contact-vendor")
 """What no virtual machine does."""
 _PARTS_OF_THE_HOST = ("cooling", "power supply", "memory", "memory modules", "CPUs")
-_OF_THE_BOARD = ("ECC mode", "power limit", "clock setting")
+_OF_THE_BOARD = ("ECC mode", "MIG mode", "power limit", "clock setting")
 """What no share of a board sets."""
 _OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs")
 
@@ -118,8 +121,10 @@ def _in_a_guest(box: Box, component: Component, steps: tuple[Step, ...]) -> tupl
         return ("contact-host",)
     if component.part in _OF_THE_BOARD and is_vgpu(box, component):
         return ("contact-host",)
-    if component == FABRIC_MANAGER and not _has_nvswitches(box):
-        return ("contact-host",)  # shared NVSwitches: their fabric manager runs on the host or in a service VM
+    if not has_nvswitches(box) and component in (FABRIC_MANAGER, NVSWITCHES):  # run where the NVSwitches are
+        return ("contact-host",)
+    if not has_nvswitches(box) and component.part == "fabric":
+        steps = tuple(step for step in steps if step != "restart-service")
     beyond = ("power-cycle",) if component.kind == "driver" else _OF_THE_HOST
     beyond = (*beyond, "field-diagnostic") if is_vgpu(box, component) else beyond
     own = tuple(step for step in steps if step not in beyond)
@@ -238,7 +243,6 @@ def _hardware(box: Box, component: Component, verb: str) -> Instruction:
         "cable": ("reseat-cable", "replace-cable"),
         "disk": ("reseat-disk", "replace-disk"),
         "drive": ("reseat-drive", "replace-one-disk"),
-        "one-disk": ("reseat-part", "replace-one-disk"),
         "dimms": ("reseat-dimms", "replace-dimms"),
         "part": ("reseat-part", "replace-part"),
     }
@@ -261,10 +265,11 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     if component.kind == "link" and isinstance(code, int) and code >> 8 == _NVME:
         return "drive", {"name": component.bdf or ""}
     if component.kind == "disk":
-        return ("disk", {**name, "members": ()}) if _is_array(box, component.name) else ("one-disk", name)
+        return ("disk", {**name, "members": ()}) if _is_array(box, component.name) else ("drive", name)
     if (component.kind, component.part) == ("host", "memory"):
         return "dimms", {"position": "" if _NO_LABEL.fullmatch(component.position) else component.position}
-    if component.kind == "hca" or component.part == "missing HCA":
+    its_link = component.kind == "link" and isinstance(code, int) and code >> 16 == _NETWORK
+    if component.kind == "hca" or component.part == "missing HCA" or its_link:
         return "adapter", slot
     gpus = gpus_of(box, component)
     if gpus and all(is_k80(gpu) and _on_one_board(box, gpus[0].name, gpu.name) for gpu in gpus):

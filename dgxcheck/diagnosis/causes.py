@@ -103,6 +103,7 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
 
 _WHOLE = DEVICE_ABSENT | {
     Fault.DRIFT, Fault.RESET_REQUIRED, Fault.REBOOT_REQUIRED, Fault.RECOVERY_REQUIRED, Fault.DRAIN_REQUIRED,
+    Fault.DRAIN_AND_RESET,
 }  # fmt: skip
 """About a device as a whole, and silent about what of it."""
 _SET = (

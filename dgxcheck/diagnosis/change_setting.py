@@ -13,9 +13,9 @@ from dgxcheck.checks.gpu.clocks import can_lock_clocks, held_memory_clock
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
 from dgxcheck.components.component import EVERY_GPU, PEER_TRAFFIC, Component
-from dgxcheck.diagnosis.action import Code, Instruction
-from dgxcheck.diagnosis.reset_domain import gpus_of, nvlinks_of_path
-from dgxcheck.diagnosis.steps import minors
+from dgxcheck.diagnosis.action import Code, Instruction, Value
+from dgxcheck.diagnosis.clients import minors
+from dgxcheck.diagnosis.reset_domain import gpus_of, is_since, nvlinks_of_path
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -32,6 +32,7 @@ _BY_HAND: Mapping[str, Code] = {
     "settings of NCCL": "nccl-settings", "NVLink setting": "nvlink-setting", "memory bandwidth": "memory-channels",
     PEER_TRAFFIC: "peer-through-root",
 }  # fmt: skip
+_DEFERRED = "-rmcd"
 _COMMAND = Instruction(code="command")
 _BY_ITS_REMEDY = frozenset({Fault.CLOCKS_LIMITED, Fault.BAR1_MISMATCH})
 """Not mended by the command for their component: a ceiling is the VBIOS's, a wrong report the driver's."""
@@ -74,7 +75,9 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
         code: Code = "if-unintended" if changed_by(box, component)[1] else "take-back-or-reset"
         return (("nvidia-smi", *ids, *options[component.part]),), Instruction(code=code)
     if component.part == "clock setting":
-        return (("nvidia-smi", *ids, _clock_option(box, gpus_of(box, component))),), Instruction(code="if-unintended")
+        option = _clock_option(box, gpus_of(box, component))
+        values: Mapping[str, Value] = {"deferred": 1} if option == _DEFERRED else {}
+        return (("nvidia-smi", *ids, option),), Instruction(code="if-unintended", values=values)
     if component.part == "persistence mode":
         return (("nvidia-smi", *ids, "-pm", "1"),), Instruction(code="persistence")
     if component.part == "MIG mode":
@@ -91,11 +94,11 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
 
 def _clock_option(box: Box, gpus: Collection[Device]) -> str:
     """``-rac`` takes application clocks back; where these are at their default, ``-rgc`` locked ones, from Volta on, or
-    ``-rmc`` those of memory.
+    ``-rmc`` those of memory, of Hopper ``-rmcd``.
     """
     rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).clocks, GpuClocks)]
     if any(held_memory_clock(row) is not None for row in rows):
-        return "-rmc"
+        return _DEFERRED if is_since("hopper", box, gpus) and not is_since("blackwell", box, gpus) else "-rmc"
     at_default = [row.application == row.default_application for row in rows]
     settable = [not isinstance(row.application.graphics, Missing) for row in rows]
     lockable = [can_lock_clocks(box, row.bdf) for row in rows]

@@ -2,19 +2,21 @@
 
 nvidia-smi(1), ``-r``: before Ampere, GPUs that NVLinks join are reset together; from Ampere on each by itself, on
 machines with NVSwitches while Fabric Manager runs. Both GPUs of a K80 board are reset together.
+
+NVIDIA Fabric Manager guide, reset capabilities: no virtual machine before Hopper resets GPUs that NVLinks join.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.components.component import Component
 from dgxcheck.components.gpu_view import architecture
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.table import AMPERE
+from dgxcheck.xid.table import AMPERE, NAMES
 
 _K80 = (0x10DE, 0x102D)
 
@@ -40,6 +42,12 @@ def is_before_ampere(box: Box, gpu: Device) -> bool | None:
     alike = [other for other in box.topology.gpus if other.function is not None and other.function.device == model]
     answers = {_before_ampere(box, other) for other in alike or box.topology.gpus} - {None}
     return answers.pop() if len(answers) == 1 else None
+
+
+def is_since(name: str, box: Box, gpus: Iterable[Device]) -> bool:
+    """Is one of the GPUs known to be of this architecture (``hopper``) or a later one?"""
+    numbers = (architecture(box, gpu.bdf or "") for gpu in gpus)
+    return any(number is not None and number >= NAMES[name] for number in numbers)
 
 
 def reset_domain(box: Box, component: Component) -> tuple[Device, ...]:
@@ -70,6 +78,9 @@ def can_reset(box: Box, component: Component, dead: Collection[str | None]) -> b
     if (component.kind == "gpu" and not own and box.topology.gpus) or is_vgpu(box, component):
         return False
     domain = reset_domain(box, component)
+    linked = any(isinstance(gpu.nvlink_positions, int) and gpu.nvlink_positions for gpu in domain)
+    if guest(box) is not None and linked and not is_since("hopper", box, domain):
+        return False
     alone = len(own) == 1 and is_before_ampere(box, own[0]) is False
     out_of_sight = set(dead) - {gpu.bdf for gpu in box.topology.gpus}
     if out_of_sight and not alone and len(domain) == len(box.topology.gpus):

@@ -1,101 +1,33 @@
-"""Single steps as actions: drain, stop jobs, reset, restart a service, load a module; and what keeps GPUs open.
+"""Single steps as actions: drain, stop jobs, reset, restart a service, load a module.
 
 nvidia-smi(1), ``-r``: no application may use the GPU, no X server or other client either. ``fuser -v`` lists every
-client, ``--query-compute-apps`` compute programs alone. NVIDIA's MIG guide names nvsm and dcgm on DGX systems.
+client, ``--query-compute-apps`` compute programs alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
+from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.network.ports import UP, listed_ports, role
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
-from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
-from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere, is_k80
+from dgxcheck.diagnosis.clients import FABRIC_UNIT, drives_a_display, minors, running_units, services
+from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere, is_k80, is_since
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.host import Host, Memlock
 from dgxcheck.facts.missing import Missing, rows
-from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, GpuModes, GpuProcess
+from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, GpuModes
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
-IMEX = "nvidia-imex"
-"""Of trays of a rack: NVLinks between hosts. It keeps GPUs open (NVIDIA/ai-cloud-validation pull request 603)."""
-_CANDIDATES = ("nvidia-persistenced", "nvidia-dcgm", "dcgm", "dcgm-exporter")
-"""systemd units; ``dcgm`` is the older name of nvidia-dcgm."""
-_CLIENTS = (
-    *_CANDIDATES, "nvidia-dcgm-exporter", "nvidia_gpu_exporter", "nvsm", "nvsm-core", "nvsm-mqtt", "nvsm-api-gateway",
-    IMEX,
+_OLD_PEER_MEMORY = "nv_peer_mem"
+"""Excludes nvidia_peermem, and holds the driver as well where it is loaded."""
+_HOLDERS = (
+    "nvidia_fs", "gdrdrv", _OLD_PEER_MEMORY, "nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia",
 )  # fmt: skip
-"""Units that keep GPUs open while they run."""
-_DISPLAYS = ("display-manager", "gdm", "gdm3", "lightdm", "sddm")
-_UNITS: Mapping[str, str] = {
-    "nvidia-persistenced": "nvidia-persistenced", "nv-hostengine": "nvidia-dcgm", "dcgm-exporter": "dcgm-exporter",
-}  # fmt: skip
-"""By the program that NVML shows on a GPU."""
-_SCREENS = ("Xorg", "X", "gnome-shell", "Xwayland")
-
-
-def services(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> tuple[str, ...]:
-    """What to give to ``systemctl stop``: the units that run; where that is not known the candidates, those that are
-    seen on the GPUs first.
-
-    Fabric Manager is stopped to reload the driver or to reset NVSwitches (``with_switches``), and before Ampere, where
-    a reset takes the NVSwitches along; from Ampere on a reset of one GPU needs it running.
-    """
-    processes = [_name(process) for gpu in gpus for process in _processes(box, gpu)]
-    on_gpus = [unit for name in processes if (unit := _UNITS.get(name)) is not None]
-    host = box.snapshot.host
-    nvsm = ["nvsm"] if isinstance(host, Host) and not isinstance(host.dgx_release, Missing) else []
-    old = any(is_before_ampere(box, gpu) is True for gpu in gpus)
-    fabric = ["nvidia-fabricmanager"] if with_switches or (has_nvswitches(box) and old) else []
-    running = running_units(box)
-    if running is not None:
-        return tuple(unit for unit in (*_CLIENTS, *fabric) if unit in running)
-    on = {unit.name for unit in rows(box.snapshot.units) if unit.enabled is True}
-    enabled = [unit for unit in _CLIENTS if unit in on or (unit == IMEX and is_tray_of_a_rack(box))]
-    return tuple(dict.fromkeys([*on_gpus, *enabled, *_CANDIDATES, *nvsm, *fabric]))
-
-
-def running_units(box: Box) -> frozenset[str] | None:
-    """Of the units that matter here those that run; None where that is not known."""
-    units = box.snapshot.units
-    if isinstance(units, Missing) or all(isinstance(unit.running, Missing) for unit in units):
-        return None
-    return frozenset(unit.name for unit in units if unit.running is True)
-
-
-def minors(box: Box, gpus: Sequence[Device]) -> list[int]:
-    """Those of the GPUs whose minor number, that of ``/dev/nvidia<minor>``, is known."""
-    listed = {} if isinstance(box.nvml, Missing) else {row.bdf: row.minor for row in box.nvml.gpus}
-    return [minor for gpu in gpus if isinstance(minor := listed.get(gpu.bdf or ""), int)]
-
-
-def drives_a_display(box: Box, gpus: Sequence[Device]) -> bool:
-    """Is a display active on one of them, or does an X server or a desktop use it?
-
-    Where NVML does not list what runs on the GPUs, a display manager that runs counts.
-    """
-    if all(isinstance(box.gpu(gpu).processes, Missing) for gpu in gpus):
-        return any(unit in _DISPLAYS for unit in running_units(box) or ())
-    modes = [box.gpu(gpu).modes for gpu in gpus]
-    active = any(isinstance(row, GpuModes) and row.display_active is True for row in modes)
-    return active or any(_name(process) in _SCREENS for gpu in gpus for process in _processes(box, gpu))
-
-
-def _processes(box: Box, gpu: Device) -> tuple[GpuProcess, ...]:
-    activity = box.gpu(gpu).processes
-    return () if isinstance(activity, Missing) else (*rows(activity.compute), *rows(activity.graphics))
-
-
-def _name(process: GpuProcess) -> str:
-    return process.name.rpartition("/")[2].partition(" ")[0] if isinstance(process.name, str) else ""
-
-
-_HOLDERS = ("nvidia_fs", "gdrdrv", "nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
 """Modules in the order in which they can be unloaded, GPUDirect Storage and GDRCopy first. modprobe(8) passes over one
 that is not installed.
 """
@@ -106,22 +38,27 @@ def drain(box: Box) -> Action:
 
     kubectl: https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/
     """
-    node, daemons = _node(box), _daemons(box)
+    hostname, daemons = _hostname(box), _daemons(box)
+    node = hostname.partition(".")[0]
+    slurm, pbs = ("scontrol", "update", f"NodeName={node}"), ("pbsnodes", "-o", node)
     by_scheduler = {
-        "slurmd": ("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=dgxcheck"),
-        "pbs_mom": ("pbsnodes", "-o", node),
-        "pbs": ("pbsnodes", "-o", node),
-        "kubelet": ("kubectl", "cordon", node),
+        "slurmd": ((*slurm, "State=DRAIN", "Reason=dgxcheck"), (*slurm, "State=RESUME")),
+        "pbs_mom": (pbs, ("pbsnodes", "-r", node)),
+        "pbs": (pbs, ("pbsnodes", "-r", node)),
+        "kubelet": (("kubectl", "cordon", hostname), ("kubectl", "uncordon", hostname)),
     }
-    command = next((argv for daemon, argv in by_scheduler.items() if daemon in daemons and node), None)
-    if command is None:
+    both = next((argvs for daemon, argvs in by_scheduler.items() if daemon in daemons and node), None)
+    if both is None:
         return Action(step="drain", instruction=Instruction(code="drain-host"))
-    return Action(step="drain", commands=(command,), instruction=Instruction(code="drain-scheduler"))
+    command, back = both
+    instruction = Instruction(code="drain-scheduler", values={"back": " ".join(back)})
+    return Action(step="drain", commands=(command,), instruction=instruction)
 
 
-def _node(box: Box) -> str:
+def _hostname(box: Box) -> str:
+    """Slurm and PBS call a node by its first label, a kubelet by all of it."""
     host = box.snapshot.host
-    return host.hostname.partition(".")[0] if isinstance(host, Host) and isinstance(host.hostname, str) else ""
+    return host.hostname if isinstance(host, Host) and isinstance(host.hostname, str) else ""
 
 
 def _daemons(box: Box) -> frozenset[str]:
@@ -132,7 +69,7 @@ def _daemons(box: Box) -> frozenset[str]:
 
 def _evict(box: Box) -> tuple[tuple[str, ...], ...]:
     """Kubernetes starts what is stopped on a node again: pods are evicted from the whole node instead."""
-    node = _node(box)
+    node = _hostname(box)
     if "kubelet" not in _daemons(box) or not node:
         return ()
     return (("kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data"),)
@@ -147,12 +84,23 @@ def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool = False) 
     commands += [("systemctl", "isolate", "multi-user.target")] if display else []
     commands += [("systemctl", "stop", *to_stop)] if units_read and to_stop else []
     values: dict[str, Value] = {} if units_read else {"services": to_stop}
-    values |= {"node": _node(box)} if evict else {}
+    values |= {"node": _hostname(box)} if evict else {}
+    values |= {"machines": 1} if _holds_vgpus(box, gpus) else {}
     return Action(
         step="stop-jobs", commands=(*commands, ("fuser", "-v", *nodes)), scope="jobs",
         disturbs=tuple(gpu.name for gpu in (box.topology.gpus if evict else gpus)),
         instruction=Instruction(code="stop-gpu-clients-and-display" if display else "stop-gpu-clients", values=values),
     )  # fmt: skip
+
+
+_HOST_VGPU = 3
+"""``NVML_GPU_VIRTUALIZATION_MODE_HOST_VGPU``"""
+
+
+def _holds_vgpus(box: Box, gpus: Sequence[Device]) -> bool:
+    """Are virtual machines to be shut down first, which have vGPUs on one of these GPUs?"""
+    held = {row.bdf for row in rows(box.snapshot.gpu_board) if row.virtualization == _HOST_VGPU}
+    return any(gpu.bdf in held for gpu in gpus)
 
 
 def stop_programs(box: Box, component: Component) -> Action:
@@ -192,23 +140,34 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
     everything = whole and len(gpus) == len(box.topology.gpus)
     ids = () if everything else _chosen(gpus)
     everything |= with_switches and not ids
+    how = ("bus",) if any(_asks_for_a_bus_reset(box, gpu) for gpu in gpus) else ()
     code: Code = "reset-board" if all(map(is_k80, gpus)) else "reset-together"
-    if with_switches or (_has_own_fabric(box) and gpus):
+    if with_switches or (has_own_fabric(box) and gpus):
         old = any(is_before_ampere(box, gpu) is not False for gpu in gpus)
         code = "reset-all-with-switches" if with_switches or old else "reset-with-fabric-manager"
     elif len(gpus) == 1:
         code = "reset-one"
     values: dict[str, Value] = {"chosen": f" {' '.join(ids)}"} if ids else {}
     values |= {"mig": 1} if mig_enabled(box, *(gpu.bdf for gpu in gpus)) else {}
+    values |= {"switches": ""} if is_since("blackwell", box, gpus) else {}
     named = ids or everything
     return Action(
-        step="reset-gpu", commands=(("nvidia-smi", "-r", *ids),) if named else (), scope="jobs",
+        step="reset-gpu", commands=(("nvidia-smi", "-r", *how, *ids),) if named else (), scope="jobs",
         instruction=Instruction(code=code, values=values) if named else Instruction(code="reset-named"),
         disturbs=tuple(gpu.name for gpu in gpus),
     )  # fmt: skip
 
 
-def _has_own_fabric(box: Box) -> bool:
+_BUS_RESET = 6
+"""``NVML_GPU_RECOVERY_ACTION_BUS_RESET``; nvidia-smi(1): ``-r bus``"""
+
+
+def _asks_for_a_bus_reset(box: Box, gpu: Device) -> bool:
+    modes = box.gpu(gpu).modes
+    return isinstance(modes, GpuModes) and modes.recovery_action == _BUS_RESET
+
+
+def has_own_fabric(box: Box) -> bool:
     """Does Fabric Manager of this machine join its GPUs? NVSwitches of HGX B300 are not seen where the functions that
     lead to them are not, but the GPUs are registered in a fabric that ends at the machine."""
     fabrics = [row.fabric for row in rows(box.snapshot.gpu_modes)] if guest(box) is None else []
@@ -219,15 +178,29 @@ def _has_own_fabric(box: Box) -> bool:
 def restart(box: Box, component: Component) -> Action:
     """The subnet manager, where it runs, or Fabric Manager, which can abort CUDA programs everywhere.
 
-    DU-09883: ``ABORT_CUDA_JOBS_ON_FM_EXIT=1`` in shipped configurations.
+    DU-09883: ``ABORT_CUDA_JOBS_ON_FM_EXIT=1`` in shipped configurations; on virtualization hosts ``--restart``.
     """
     if component.kind == "subnet-manager":
         instruction = Instruction(code="restart-subnet-manager")
         return Action(step="restart-service", instruction=instruction, scope="fabric")
+    commands: tuple[tuple[str, ...], ...] = (("systemctl", "restart", FABRIC_UNIT),)
+    code: Code = "restart-fabric-manager"
+    gpus = box.topology.gpus
+    if restarts_with_a_reset(box, component):
+        commands, code = (("nvidia-smi", "-r"), ("systemctl", "start", FABRIC_UNIT)), "restart-fabric-manager-and-gpus"
+    values: dict[str, Value] = {"machines": 1} if hypervisor(box) else {}
+    values |= {"mig": 1} if mig_enabled(box, *(gpu.bdf for gpu in gpus)) else {}
     return Action(
-        step="restart-service", commands=(("systemctl", "restart", "nvidia-fabricmanager"),), scope="jobs",
-        instruction=Instruction(code="restart-fabric-manager"), disturbs=tuple(gpu.name for gpu in box.topology.gpus),
+        step="restart-service", commands=commands, scope="jobs", instruction=Instruction(code=code, values=values),
+        disturbs=tuple(gpu.name for gpu in gpus),
     )  # fmt: skip
+
+
+def restarts_with_a_reset(box: Box, component: Component) -> bool:
+    """Fabric Manager from Hopper on: CUDA jobs outlive its end, and the GPUs are reset before it is started again
+    (DU-09883, initializing NVSwitch and NVLink; https://github.com/NVIDIA/nvshmem/issues/40).
+    """
+    return component.kind != "subnet-manager" and is_since("hopper", box, box.topology.gpus)
 
 
 def restart_imex(box: Box) -> Action:
@@ -261,6 +234,7 @@ def load(box: Box, component: Component) -> Action | None:
     absent = {module.name for module in box.modules if module.loaded is False}
     if "nvidia" in absent:
         return None
+    absent |= {_OLD_PEER_MEMORY} - {module.name for module in box.modules if module.loaded is True}
     unload = [name for name in _HOLDERS if name not in absent]
     load = dict.fromkeys(("nvidia", "nvidia_uvm", *reversed(unload)))
     commands = (("modprobe", "-r", *unload), ("modprobe", "-a", *load))

@@ -93,7 +93,8 @@ REMEDIES: Mapping[Response, str] = {
     "watch": "no action now; reset the GPU at the next drain if ecc.* asks for it; call the vendor if it comes back",
     "report": "if it comes back, call the vendor with the file of nvidia-bug-report.sh",
     "follow": "look for the Xid or the killed program before it: this one only reports that a channel was removed;"
-    " alone: restart Fabric Manager on a machine with NVSwitches, else check the program",
+    " alone: on a machine with NVSwitches drain it and restart Fabric Manager (from Hopper on with a reset of all GPUs"
+    " before its start), else check the program",
     "program": "check the program (compute-sanitizer); suspect the hardware only if several programs fail on this GPU",
     "none": "no action",
 }  # fmt: skip

@@ -231,7 +231,7 @@ def test_the_time_of_the_power_brake_is_counted(tmp_path: Path) -> None:
 
 
 def test_xid_45_alone_asks_for_fabric_manager_where_there_are_nvswitches() -> None:
-    assert "restart Fabric Manager on a machine with NVSwitches, else check the program" in REMEDIES[
+    assert "on a machine with NVSwitches drain it and restart Fabric Manager" in REMEDIES[
         meaning(45, None).response
     ]
 

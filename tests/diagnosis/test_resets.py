@@ -11,15 +11,20 @@ from hand_made import ALL, box_of, gpu_part, planned, step, steps, with_facts, w
 from judging import judged
 from sample import BOXES
 
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.cli import main
-from dgxcheck.components.component import DRIVER, Component
+from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.action import Action, first_remedy
+from dgxcheck.diagnosis.clients import services
 from dgxcheck.diagnosis.reset_domain import can_reset, is_before_ampere
-from dgxcheck.diagnosis.steps import services
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.host import Host, Unit
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
+from dgxcheck.output.health.instructions import action_text
 
+RESET_ALL = ("nvidia-smi", "-r")
 UNKNOWN: frozenset[str | None] = frozenset({None})
 
 
@@ -193,3 +198,78 @@ def test_nvswitches_are_reset_with_all_gpus_and_fabric_manager_stopped() -> None
     assert step(acts, "stop-jobs").commands[0] == ("systemctl", "stop", "nvidia-fabricmanager")
     assert step(acts, "reset-gpu").commands == (("nvidia-smi", "-r"),)
     assert step(acts, "reset-gpu").instruction.code == "reset-all-with-switches"
+
+
+def test_from_hopper_on_fabric_manager_is_started_after_a_reset_of_all() -> None:
+    """NVIDIA Fabric Manager guide, initializing NVSwitch and NVLink; earlier ones are restarted alone."""
+    for name in ("dgx-h100", "dgx-b200", "dgx-b300"):
+        box = box_of(name)
+        acts = planned(box, FABRIC_MANAGER, Fault.FABRIC_MANAGER_DOWN)
+        assert steps(acts) == ["inspect", "drain", "stop-jobs", "restart-service", "reboot"]
+        assert "nvidia-fabricmanager" in stopped(acts)
+        assert step(acts, "restart-service").commands == (RESET_ALL, ("systemctl", "start", "nvidia-fabricmanager"))
+        lost = planned(box, FABRIC_MANAGER, Fault.FABRIC_MANAGER_DOWN, dead=[str(box.topology.gpus[0].bdf)])
+        assert steps(lost) == ["inspect", "drain", "reboot"]
+    before = planned(box_of("dgx-a100"), FABRIC_MANAGER, Fault.FABRIC_MANAGER_DOWN)
+    assert step(before, "restart-service").commands == (("systemctl", "restart", "nvidia-fabricmanager"),)
+
+
+def test_in_a_guest_nothing_is_reset_or_restarted_that_is_its_hosts() -> None:
+    """NVIDIA Fabric Manager guide, reset capabilities and virtualization models."""
+    linked = in_place("dgx-a100", vm="kvm")
+    assert "reset-gpu" not in steps(planned(linked, gpu_part(linked, 0), Fault.XID))
+    guest = box_of("vm-h100-x8")
+    assert "reset-gpu" in steps(planned(guest, gpu_part(guest, 0), Fault.XID))
+    for component in (FABRIC_MANAGER, NVSWITCHES):
+        assert {*steps(planned(guest, component, Fault.NVLINK_DOWN))} <= {"drain", "contact-host"}
+    for fault in (Fault.LINK_SLOW, Fault.NUMA_MODE):
+        acts = planned(guest, Component(kind="host", name="host", part="NUMA setting"), fault)
+        assert "change-setting" not in steps(acts)
+        assert steps(acts).count("contact-host") == 1
+
+
+def test_what_a_container_cannot_do_is_for_its_host() -> None:
+    box = in_place("dgx-a100", container="docker")
+    for acts in (
+        planned(box, gpu_part(box, 0), Fault.XID),
+        planned(box, gpu_part(box, 0, "persistence mode"), Fault.PERSISTENCE_OFF),
+    ):
+        marked = [action for action in acts if action_text(action, {}).startswith("on the host of this container")]
+        assert [action.step for action in marked] == [acts[0].step]
+    settings = planned(box, Component(kind="host", name="host", part="settings of NCCL"), Fault.SLOW)
+    assert "container" not in action_text(settings[0], {})
+
+
+@pytest.mark.parametrize(
+    ("daemon", "hostname", "back"),
+    [
+        ("slurmd", "node7.example", "scontrol update NodeName=node7 State=RESUME"),
+        ("pbs_mom", "node7.example", "pbsnodes -r node7"),
+        ("kubelet", "node7.example", "kubectl uncordon node7.example"),
+    ],
+)
+def test_a_drained_node_is_given_back(daemon: str, hostname: str, back: str) -> None:
+    box = in_place("dgx-a100", hostname=hostname)
+    units = (Unit(name=daemon, running=True, enabled=True),)
+    box = replace(box, snapshot=replace(box.snapshot, units=units))
+    drain = step(planned(box, gpu_part(box, 0), Fault.XID), "drain")
+    assert action_text(drain, {}).endswith(f"once dgxcheck health passes again, {back}")
+
+
+def test_what_the_driver_asks_for_is_done_as_it_asks() -> None:
+    """nvidia-smi(1), GPU Recovery Action and --gpu-reset: a GPU that drains works on; a bus reset is its own option."""
+    key = "nvml nvmlDeviceGetFieldValues 0000:07:00.0 230"
+    box = with_facts("dgx-a100", {key: 6})
+    assert step(planned(box, gpu_part(box, 0), Fault.RESET_REQUIRED), "reset-gpu").commands == (
+        ("nvidia-smi", "-r", "bus", "-i", "0000:07:00.0"),
+    )
+    acts = planned(box_of("dgx-a100"), gpu_part(box_of("dgx-a100"), 0), Fault.DRAIN_AND_RESET, Fault.ECC_UNCORRECTED)
+    assert {action.urgency for action in acts} == {"next-drain"}
+
+
+def in_place(name: str, **facts: str) -> Box:
+    """The box, whose host is elsewhere: in a container, in a virtual machine, under another name."""
+    box = box_of(name)
+    host = box.snapshot.host
+    assert isinstance(host, Host)
+    return replace(box, snapshot=replace(box.snapshot, host=replace(host, **facts)))

@@ -73,7 +73,7 @@ CHECKS = (
         " Quadro or RTX too, there is a single GPU or one of them drives a display; on other"
         " boxes of Quadro or RTX it can wait.",
         source="nvmlDeviceGetPersistenceMode; https://docs.nvidia.com/deploy/driver-persistence/index.html",
-        remedy="run systemctl enable --now nvidia-persistenced, or nvidia-smi -pm 1",
+        remedy="run systemctl enable --now --no-reload nvidia-persistenced, or nvidia-smi -pm 1",
         judge=per_gpu("gpu_modes", _persistence),
         blames=part("persistence mode"),
         shared=setting_of_all("persistence mode"),

@@ -149,6 +149,8 @@ _OWN = "/proc/self/limits"
 _SYSTEM = "/etc/systemd/system.conf"
 _RESTART = {"slurmd": "run {} (running jobs continue with the old limit)"}
 _DRAIN = "drain this node and run {}"
+_RELOADS = "; where jobs run in containers, at the next drain: a reload of systemd can take their GPUs from these"
+"""NVIDIA Container Toolkit, troubleshooting: containers losing access to GPUs."""
 
 
 @needs_facts
@@ -201,6 +203,7 @@ def _jobs(box: Box, facts: Memlock, daemon: JobDaemon, hard: int) -> Preconditio
     where = f"set LimitMEMLOCK=infinity in {_place(line)}" if line is not None and own else where
     restart = f"systemctl daemon-reload; systemctl restart {daemon.unit}"
     remedy = f"{where}, then {_RESTART.get(daemon.name, _DRAIN).format(restart)}"
+    remedy += _RELOADS if daemon.name in _RESTART else ""
     return _too_low(message, hard, evidence, line, remedy)
 
 

@@ -44,8 +44,8 @@ class _Reason(Record, kw_only=False):
 
 
 _POWER = (
-    "check whether the GPU's auxiliary power cables are connected; if not, drain, power off and connect them; if"
-    " they are, check the power supplies and the BMC's event log"
+    "check whether the GPU's auxiliary power cables are connected; if not, drain, power off and connect them; if they"
+    " are, or it is an SXM module, which has none, check the power supplies and the BMC's event log"
 )
 _REASONS: Mapping[NoStart, _Reason] = {
     "power": _Reason(Fault.GPU_UNPOWERED, ": auxiliary power is not connected", _POWER),

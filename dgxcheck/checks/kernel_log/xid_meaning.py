@@ -46,7 +46,7 @@ _OF_RECOVERY: Mapping[Recovery, FaultKind] = {
     "gpu-reset": Fault.RESET_REQUIRED,
     "node-reboot": Fault.REBOOT_REQUIRED,
     "drain-p2p": Fault.DRAIN_REQUIRED,
-    "drain-and-reset": Fault.RESET_REQUIRED,
+    "drain-and-reset": Fault.DRAIN_AND_RESET,
     "imex": Fault.IMEX_RECOVERY,
 }
 _RESETS: frozenset[Recovery] = frozenset({"none", "gpu-reset", "drain-p2p", "drain-and-reset"})

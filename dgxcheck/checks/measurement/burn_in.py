@@ -28,7 +28,10 @@ _FEWEST_SIBLINGS = 2
 _FEWEST_SAMPLES = 3
 """Seconds of slowdown that are more than the moment in which clocks change."""
 _COOLING = "check airflow, cooling and power supplies, and compare with the other GPUs"
-_LINKS = "check the PCIe and NVLink checks for retrained links; reseat the GPU, then burn in again"
+_LINKS = (
+    "check the PCIe and NVLink checks for retrained links; with the power off reseat the GPU (SXM: the vendor does),"
+    " then burn in again"
+)
 _SLOWDOWN_REASONS = ("near-slowdown", "slowdown")
 _STOPS = {
     "memory-error": Fault.ECC_UNCORRECTED, "off-bus": Fault.GPU_LOST, "vanished": Fault.GPU_LOST,

@@ -128,8 +128,9 @@ GB200 NVL72); those of V100 and P100 boxes may lead nowhere."""
 
 
 _ASK_MODEL = (
-    "look up the model (nvidia-smi -L): on SXM boards all NVLinks are wired, so restart nvidia-fabricmanager where the"
-    " machine has NVSwitches, then reset the GPUs; PCIe cards have links up through a bridge alone"
+    "look up the model (nvidia-smi -L): on SXM boards all NVLinks are wired, so drain the machine and reset the GPUs,"
+    " where it has NVSwitches with nvidia-fabricmanager stopped and started again after; PCIe cards have links up"
+    " through a bridge alone"
 )
 _ASK_OTHERS = (
     "compare with the other GPUs (nvidia-smi nvlink -s) and see what should be joined (nvidia-smi topo -m); where they"

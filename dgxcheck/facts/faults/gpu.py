@@ -15,6 +15,7 @@ from dgxcheck.facts.faults.kind import (
     RESET_STEPS,
     RMA,
     RMA_STEPS,
+    SMI,
     XIDS,
     FaultKind,
 )
@@ -195,8 +196,11 @@ class Gpu:
         remedy="ask every node for nvidia-imex-ctl -N, and compare version, list of nodes and the network between them;"
         " jobs on one node are not concerned; under Kubernetes unused slots of a domain are never ready",
         source="https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/cmdservice.html")
+    DRAIN_AND_RESET = FaultKind("drain-and-reset",
+        "the driver asks to drain the GPU, which works on at reduced capacity, and then to reset it", "hardware",
+        about=("gpu", ""), fails="next-drain", steps=RESET_STEPS, alone=True, source=SMI)
     DRAIN_REQUIRED = FaultKind("drain-required", "the driver asks to drain peer-to-peer traffic of the GPU", "hardware",
-        fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True, disturbs="jobs", source=NVML)
+        fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True, disturbs="jobs", source=SMI)
     MEMORY_SIZE = FaultKind("memory-size", "less memory than the model has", "hardware")
     OVERHEATING = FaultKind("overheating", "temperature at or near the slowdown threshold", "environment",
         about=("gpu", "cooling"))

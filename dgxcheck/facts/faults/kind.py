@@ -42,6 +42,7 @@ FM = "NVIDIA Fabric Manager guide (DU-09883)"
 README = "NVIDIA driver README"
 NCCL = "NVIDIA NCCL user guide, troubleshooting"
 NVML = "nvml.h"
+SMI = "nvidia-smi(1), GPU Recovery Action"
 OWN = "dgxcheck's own"
 
 

@@ -26,14 +26,15 @@ STEPS: Mapping[Step, str] = {
 }  # fmt: skip
 _THEN = "if it is refused as in use, nvidia-smi{chosen} -pm 0, reset, nvidia-smi{chosen} -pm 1{mig}; then restart" \
     " the stopped services"
+_AT_BOOT = "systemctl enable --no-reload nvidia-fabricmanager makes it run after a reboot too"
 _BY_LOAD = "for it loads every GPU: DCGM has no hardware test for this board; then the diagnostic of its maker"
 SENTENCES: Mapping[Code, str] = {
     "finding-remedy": "{remedy}",
-    "drain-host": "take the host out of the scheduler so that no new jobs start",
-    "drain-scheduler": "no new jobs start; running jobs can end",
-    "stop-gpu-clients": "stop every program listed{also}{pods}",
+    "drain-host": "take the host out of the scheduler so that no new jobs start, until dgxcheck health passes again",
+    "drain-scheduler": "no new jobs start, running jobs can end; once dgxcheck health passes again, {back}",
+    "stop-gpu-clients": "stop every program listed{also}{pods}{machines}",
     "stop-gpu-clients-and-display": "a display runs on the GPU: systemctl isolate ends every graphical"
-    " session, so warn who works there; stop every program listed{also}{pods}; once all is done systemctl"
+    " session, so warn who works there; stop every program listed{also}{pods}{machines}; once all is done systemctl"
     " isolate graphical.target brings the desktop back",
     "stop-gpu-programs": "stop those programs listed that are not needed",
     "stop-load": "stop the programs listed, so that it cools",
@@ -43,28 +44,30 @@ SENTENCES: Mapping[Code, str] = {
     "reset-together": f"these GPUs are reset together; {_THEN}",
     "reset-board": f"both GPUs of the board are reset together; {_THEN}",
     "reset-with-fabric-manager": f"with Fabric Manager running; {_THEN}",
-    "reset-all-with-switches": "resets all GPUs and NVSwitches{mig}; then restart the stopped services",
+    "reset-all-with-switches": "resets all GPUs{switches}{mig}; then restart the stopped services",
     "reboot": "{again}",
     "power-cycle": "shut down, remove AC power for a minute, power on",
     "power-cycle-tray": "shut its system down and wait until it is off, for this cuts power; then this tray alone,"
     " through its BMC (the rack's power shelves feed every tray): curl -k -u USER"
     " -H 'Content-Type: application/json' -X POST -d '{{\"ResetType\":\"AuxPowerCycleForce\"}}'"
     " https://BMC/redfish/v1/Chassis/BMC_0/Actions/Oem/NvidiaChassis.AuxPowerReset",
-    "restart-fabric-manager": "CUDA programs on all GPUs can be aborted; systemctl enable nvidia-fabricmanager makes it"
-    " run after a reboot too",
+    "restart-fabric-manager": f"CUDA programs on all GPUs can be aborted{{machines}}; {_AT_BOOT}",
+    "restart-fabric-manager-and-gpus": "Fabric Manager of these GPUs is stopped, and started only after a reset of all"
+    f" of them: else they keep an outdated state of the fabric{{machines}}{{mig}}; then restart the stopped services;"
+    f" {_AT_BOOT}",
     "restart-imex": "on all nodes of the domain, once all of them are drained: it ends the multi-node jobs of the whole"
     " NVLink domain",
     "restart-subnet-manager": "only if none answered: read its log (opensm) on the host or switch where it runs, then"
     " restart it",
     "reload-driver": "then restart the stopped services",
     "command": "",
-    "if-unintended": "if this was not intended",
+    "if-unintended": "if this was not intended{deferred}",
     "take-back-or-reset": "takes the pending change back and needs no reset; if the change was intended, reset the GPU"
     " instead",
     "default-power-limit": "if this was not intended, set the default limit shown by nvidia-smi -q -d POWER"
     " (nvidia-smi -pl)",
     "lower-limit": "unless a lower limit was set for power or cooling of the rack; holds until the driver unloads",
-    "persistence": "then enable the service nvidia-persistenced so that it holds after a reboot",
+    "persistence": "then systemctl enable --no-reload nvidia-persistenced, so that it holds after a reboot",
     "large-bars": "enable Above 4G Decoding with the largest MMIO range in the system firmware",
     "pcie-setting": "set the slot to auto in the firmware: link speed and width",
     "nccl-settings": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in the"
@@ -84,11 +87,11 @@ SENTENCES: Mapping[Code, str] = {
     "enable-port": "if a cable is plugged in and the port is to be used",
     "disable-acs": "lasts until the next reboot; to keep it, disable ACS in the system firmware; not on a host that"
     " gives devices to virtual machines",
-    "field-diagnostic": "once no job runs on these GPUs{whole}; then the vendor's field diagnostic if DCGM finds"
+    "field-diagnostic": "once no job runs on these GPUs{whole}{lost}; then the vendor's field diagnostic if DCGM finds"
     " nothing",
     "field-diagnostic-cooled": "only once the cooling is repaired and no job runs{whole}, for it heats every GPU; then"
     " the vendor's field diagnostic if DCGM finds nothing",
-    "field-diagnostic-by-load": f"once no job runs, {_BY_LOAD}",
+    "field-diagnostic-by-load": f"once no job runs{{lost}}, {_BY_LOAD}",
     "field-diagnostic-by-load-cooled": f"only once the cooling is repaired and no job runs, {_BY_LOAD}",
     "watch-counters": "nothing to do now; act if it comes back or grows",
     "check-program": "debug the program that caused it (compute-sanitizer); suspect the GPU only if several programs"
@@ -125,28 +128,27 @@ SENTENCES: Mapping[Code, str] = {
     "inspect-far-end": "see where the cable leads; ask for the subnet manager (sminfo) from an ACTIVE port of that"
     " fabric or on the host or switch where it runs, for a port that waits cannot ask; if one answers, read its log"
     " and the partitions of this port",
-    "reseat-card": "reseat the card{slot} and its riser",
-    "reseat-dual-gpu-card": "reseat the card{slot} that carries {gpus}, and its riser",
-    "reseat-carrier": "reseat the board or riser that carries {devices}",
-    "reseat-adapter": "reseat the adapter{slot} and its riser",
+    "reseat-card": "with the power off reseat the card{slot} and its riser",
+    "reseat-dual-gpu-card": "with the power off reseat the card{slot} that carries {gpus}, and its riser",
+    "reseat-carrier": "with the power off reseat the board or riser that carries {devices}",
+    "reseat-adapter": "with the power off reseat the adapter{slot} and its riser",
     "reseat-cable": "reseat the cable or transceiver{at}",
     "reseat-disk": "reseat {disk}",
-    "reseat-drive": "back up its volume, shut down, then reseat the NVMe drive {name}: never pull it from a running"
-    " array",
-    "reseat-dimms": "reseat the DIMM{at}",
-    "move-cards": "move the cards back to the slots of the reference machine",
-    "move-adapter": "move the adapter to its slot in the reference machine",
+    "reseat-drive": "back up its volume, shut down, then reseat the drive {name}: never pull it from a running array",
+    "reseat-dimms": "with the power off reseat the DIMM{at}",
+    "move-cards": "with the power off move the cards back to the slots of the reference machine",
+    "move-adapter": "with the power off move the adapter to its slot in the reference machine",
     "reseat-part": "reseat it",
     "replace-card": "replace the card{slot} through the vendor's RMA",
     "replace-retail-card": "replace the card{slot} through the warranty of its maker or seller",
     "replace-dual-gpu-card": "replace the card{slot} that carries {gpus} through the vendor's RMA",
-    "replace-carrier": "replace the board or riser that carries {devices}",
-    "replace-adapter": "replace the adapter{slot}",
+    "replace-carrier": "with the power off replace the board or riser that carries {devices}",
+    "replace-adapter": "with the power off replace the adapter{slot}",
     "replace-cable": "replace the cable or transceiver{at}",
     "replace-disk": "replace {disk} and let the array rebuild",
     "replace-one-disk": "back up now all that is on it, of an array without redundancy all of the array; then stop what"
     " uses it, replace {disk} and restore the data",
-    "replace-dimms": "replace the DIMM{at}",
+    "replace-dimms": "with the power off replace the DIMM{at}",
     "replace-supply": "replace only a power supply that is reported as failed, one at a time",
     "reassemble-array": "stop what uses it and unmount it; with the power off check cable and seating of the missing"
     " disk; then mdadm --stop /dev/{array} and mdadm --assemble --scan, and mount it read-only first",
@@ -166,10 +168,15 @@ SENTENCES: Mapping[Code, str] = {
     "contact-host": "power, cooling, slots, resets and tests of the board are out of this virtual machine's reach: give"
     " who runs its host the saved evidence; a restart on another host shows whether the fault stays with the board",
 }
-_PODS = "; evict the GPU Operator's pods from the node, too (device plugin, gpu-feature-discovery, dcgm," \
-    " dcgm-exporter): kubectl drain leaves them"
+_PODS = "; kubectl drain deletes the emptyDir data of the node's pods, and leaves those of the GPU Operator: they" \
+    " end with kubectl label node {node} --overwrite nvidia.com/gpu.deploy.NAME=paused, NAME in turn device-plugin," \
+    " gpu-feature-discovery, dcgm and dcgm-exporter, and come back with =true"
+_DEFERRED = "; it takes effect when the driver is loaded again"
+_MACHINES = "; shut down the virtual machines that use them first"
+_LOST = " and the lost GPU responds again, else go on"
 _INSTANCES = "then create the MIG instances again (nvidia-mig-parted), which it removes"
 _WHOLE = " and MIG is off, under which DCGM tests no GPU (nvidia-smi -mig 0; on Ampere then a reset)"
+_OUTSIDE = "on the host of this container, as all that follows"
 _NO_LABEL = " whose label was found, and no other: if nothing names one, call the vendor"
 _THROUGH = ", and pass the PCIe switch through to this virtual machine too"
 URGENCIES: Mapping[Urgency, str] = {
@@ -188,7 +195,8 @@ def action_text(action: Action, found: Mapping[str, Finding]) -> str:
     sentence = instruction_text(action.instruction, found.get(action.remedy_of))
     for command in typed:
         sentence = sentence.replace(f" ({command})", "")
-    return "; ".join(filter(None, (*typed, sentence))) or STEPS[action.step]
+    text = "; ".join(filter(None, (*typed, sentence))) or STEPS[action.step]
+    return f"{_OUTSIDE}: {text}" if action.instruction.values.get("outside") else text
 
 
 def instruction_text(instruction: Instruction, of: Finding | None = None) -> str:
@@ -201,7 +209,10 @@ def instruction_text(instruction: Instruction, of: Finding | None = None) -> str
         words["slot"] = f" in slot {slot}"
     services = words.get("services")
     words["also"] = f", and those of these services that run: {services}" if services else ""
-    words["pods"] = _PODS if values.get("node") else ""
+    words["pods"] = _PODS.format(**words) if values.get("node") else ""
+    words["machines"] = _MACHINES if values.get("machines") else ""
+    words["deferred"] = _DEFERRED if values.get("deferred") else ""
+    words["lost"] = _LOST if values.get("lost") else ""
     words["again"] = _INSTANCES if values.get("mig") else ""
     words["mig"] = f"; {words['again']}" if words["again"] else ""
     words["whole"] = _WHOLE if words["again"] else ""
@@ -212,7 +223,8 @@ def instruction_text(instruction: Instruction, of: Finding | None = None) -> str
     if "members" in values:  # of an array whose errors name no member, how to find it
         unnamed = f"the failing disk of {place} (mdadm --detail /dev/{place} shows which)"
         words["disk"] = f"{words['members']} of {place}" if words["members"] else unnamed
-    return SENTENCES[instruction.code].format(**{"slot": "", "chosen": "", **words, "remedy": of.remedy if of else ""})
+    blanks = {"slot": "", "chosen": "", "switches": " and NVSwitches"}
+    return SENTENCES[instruction.code].format(**{**blanks, **words, "remedy": of.remedy if of else ""})
 
 
 def step_text(action: Action, found: Mapping[str, Finding]) -> str:

@@ -1,0 +1,90 @@
+"""What keeps GPUs open, and is stopped before they are reset: units of systemd, displays, programs.
+
+NVIDIA's MIG guide names nvsm and dcgm on DGX systems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.components.locate import has_nvswitches
+from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
+from dgxcheck.diagnosis.reset_domain import is_before_ampere
+from dgxcheck.facts.host import Host
+from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.nvml.gpu import GpuModes, GpuProcess
+from dgxcheck.topology.model import Device
+
+IMEX = "nvidia-imex"
+"""Of trays of a rack: NVLinks between hosts. It keeps GPUs open (NVIDIA/ai-cloud-validation pull request 603)."""
+_CANDIDATES = ("nvidia-persistenced", "nvidia-dcgm", "dcgm", "dcgm-exporter")
+"""systemd units; ``dcgm`` is the older name of nvidia-dcgm."""
+_CLIENTS = (
+    *_CANDIDATES, "nvidia-dcgm-exporter", "nvidia_gpu_exporter", "nvsm", "nvsm-core", "nvsm-mqtt", "nvsm-api-gateway",
+    IMEX,
+)  # fmt: skip
+"""Units that keep GPUs open while they run."""
+FABRIC_UNIT = "nvidia-fabricmanager"
+_DISPLAYS = ("display-manager", "gdm", "gdm3", "lightdm", "sddm")
+_UNITS: Mapping[str, str] = {
+    "nvidia-persistenced": "nvidia-persistenced", "nv-hostengine": "nvidia-dcgm", "dcgm-exporter": "dcgm-exporter",
+}  # fmt: skip
+"""By the program that NVML shows on a GPU."""
+_SCREENS = ("Xorg", "X", "gnome-shell", "Xwayland")
+
+
+def services(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> tuple[str, ...]:
+    """What to give to ``systemctl stop``: the units that run; where that is not known the candidates, those that are
+    seen on the GPUs first.
+
+    Fabric Manager is stopped to reload the driver or to reset NVSwitches (``with_switches``), and before Ampere, where
+    a reset takes the NVSwitches along; from Ampere on a reset of one GPU needs it running.
+    """
+    processes = [_name(process) for gpu in gpus for process in _processes(box, gpu)]
+    on_gpus = [unit for name in processes if (unit := _UNITS.get(name)) is not None]
+    host = box.snapshot.host
+    nvsm = ["nvsm"] if isinstance(host, Host) and not isinstance(host.dgx_release, Missing) else []
+    old = any(is_before_ampere(box, gpu) is True for gpu in gpus)
+    fabric = [FABRIC_UNIT] if with_switches or (has_nvswitches(box) and old) else []
+    running = running_units(box)
+    if running is not None:
+        return tuple(unit for unit in (*_CLIENTS, *fabric) if unit in running)
+    on = {unit.name for unit in rows(box.snapshot.units) if unit.enabled is True}
+    enabled = [unit for unit in _CLIENTS if unit in on or (unit == IMEX and is_tray_of_a_rack(box))]
+    return tuple(dict.fromkeys([*on_gpus, *enabled, *_CANDIDATES, *nvsm, *fabric]))
+
+
+def running_units(box: Box) -> frozenset[str] | None:
+    """Of the units that matter here those that run; None where that is not known."""
+    units = box.snapshot.units
+    if isinstance(units, Missing) or all(isinstance(unit.running, Missing) for unit in units):
+        return None
+    return frozenset(unit.name for unit in units if unit.running is True)
+
+
+def minors(box: Box, gpus: Sequence[Device]) -> list[int]:
+    """Those of the GPUs whose minor number, that of ``/dev/nvidia<minor>``, is known."""
+    listed = {} if isinstance(box.nvml, Missing) else {row.bdf: row.minor for row in box.nvml.gpus}
+    return [minor for gpu in gpus if isinstance(minor := listed.get(gpu.bdf or ""), int)]
+
+
+def drives_a_display(box: Box, gpus: Sequence[Device]) -> bool:
+    """Is a display active on one of them, or does an X server or a desktop use it?
+
+    Where NVML does not list what runs on the GPUs, a display manager that runs counts.
+    """
+    if all(isinstance(box.gpu(gpu).processes, Missing) for gpu in gpus):
+        return any(unit in _DISPLAYS for unit in running_units(box) or ())
+    modes = [box.gpu(gpu).modes for gpu in gpus]
+    active = any(isinstance(row, GpuModes) and row.display_active is True for row in modes)
+    return active or any(_name(process) in _SCREENS for gpu in gpus for process in _processes(box, gpu))
+
+
+def _processes(box: Box, gpu: Device) -> tuple[GpuProcess, ...]:
+    activity = box.gpu(gpu).processes
+    return () if isinstance(activity, Missing) else (*rows(activity.compute), *rows(activity.graphics))
+
+
+def _name(process: GpuProcess) -> str:
+    return process.name.rpartition("/")[2].partition(" ")[0] if isinstance(process.name, str) else ""
