@@ -68,8 +68,9 @@ def actions(
     steps = escalation(component, faults)
     if "reset-gpu" in steps and not can_reset(box, component, dead):
         steps = without_reset(steps)
-    if restarts_with_a_reset(box, component) and not can_reset(box, NVSWITCHES, dead):
-        steps = tuple(step for step in steps if step != "restart-service" or component.kind == "gpu")
+    if "restart-service" in steps and component.kind == "host" and restarts_with_a_reset(box, component):
+        once: Step = "reset-gpu" if can_reset(box, NVSWITCHES, dead) else "restart-service"
+        steps = tuple(step for step in steps if step != once)
     due = urgency_of(explained)
     if all(finding.status is Status.WARN for finding in explained):
         steps = for_a_warning(component, steps, due == "watch")

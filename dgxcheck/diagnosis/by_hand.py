@@ -132,11 +132,6 @@ def _in_a_guest(box: Box, component: Component, steps: tuple[Step, ...]) -> tupl
     return own if own and done else (*own, "contact-host")
 
 
-def _has_nvswitches(box: Box) -> bool:
-    leads = any(device.kind == "nvswitch-bridge" for device in box.topology.devices)
-    return leads or any(map(is_nvswitch, box.topology.functions.values()))
-
-
 def _is_of_a_rack(box: Box, component: Component) -> bool:
     """Is this a fabric whose manager runs on the switch trays of the rack?"""
     return (component == FABRIC_MANAGER or component.part == "fabric") and has_fabric_elsewhere(box)

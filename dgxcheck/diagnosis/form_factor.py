@@ -12,6 +12,8 @@ from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.ids import MELLANOX
+from dgxcheck.facts.missing import rows
+from dgxcheck.facts.nvml.gpu import Fabric
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.library import board_id, boards_for
 
@@ -20,13 +22,13 @@ FormFactor = Literal["sxm", "water-cooled", "dual-gpu-card", "card", "carrier"]
 GPU."""
 VENDOR_ONLY = ("sxm", "water-cooled")
 """Heat sinks, thermal paste, water loops and SXM modules are the vendor's work (DGX service manuals)."""
-_SXM = LazyPattern(r"SXM|HGX|HBM3|\bH(?:20|100|200|800)\b|\bG?B[123]00\b|\bGH200\b")
+_SXM = LazyPattern(r"SXM|HGX|HBM3|\bPG50[69]\b|\bGB10\b|\bH(?:20|100|200|800)\b|\bG?B[123]00\b|\bGH200\b")
 _RACK = LazyPattern(r"\bG[BH][123]00\b")
 """Boards with a Grace CPU: their NVSwitches are in trays of their own, run by the rack's fabric manager (NMX-C)."""
 _TRAY = LazyPattern(r"\bGB[23]00\b")
 _WITH_ADAPTERS = LazyPattern(r"\bG?B300\b|\bGB200\b")
 _WITH_MODULES = LazyPattern(r"\bH[12]00\b|\bB200\b")
-_NO_DATA_CENTER = LazyPattern(r"GeForce|TITAN|GTX|Quadro|\bRTX\b(?!.*Server)")
+_NO_DATA_CENTER = LazyPattern(r"GeForce|TITAN|GTX|Quadro|\bGB10\b|\bRTX\b(?!.*Server)")
 _CARD = LazyPattern(r"PCIe|NVL\b", flags=re.IGNORECASE)
 """nvidia-smi's product names: ``NVIDIA H100 80GB HBM3`` and ``NVIDIA B200`` are modules, ``NVIDIA H100 NVL`` a card."""
 
@@ -92,12 +94,18 @@ def has_fabric_elsewhere(box: Box) -> bool:
     NVLinks has none.
     """
     linked = (gpu for gpu in box.topology.gpus if gpu.nvlink_positions != 0)
-    return any(_RACK.search(model_family(box, gpu) or "") for gpu in linked)
+    return any(_RACK.search(model_family(box, gpu) or "") for gpu in linked) and not _stands_alone(box)
 
 
 def is_tray_of_a_rack(box: Box) -> bool:
     """A compute tray of an NVL72: the power shelves of its rack feed all trays."""
-    return any(_TRAY.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
+    return any(_TRAY.search(model_family(box, gpu) or "") for gpu in box.topology.gpus) and not _stands_alone(box)
+
+
+def _stands_alone(box: Box) -> bool:
+    """A DGX Station GB300, or boards whose GPUs NVLinks join without a fabric (GB200 NVL4, GH200 NVL2)."""
+    fabrics = [row.fabric for row in rows(box.snapshot.gpu_modes) if isinstance(row.fabric, Fabric)]
+    return is_station(box) or (bool(fabrics) and all(fabric.state == 0 for fabric in fabrics))
 
 
 def _model(box: Box, component: Component) -> str:

@@ -18,7 +18,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.xid.relations import OFF_BUS
 
 _GPU_SIDE = ("gpu", "gpus", "board", "link", "switch", "nvlink", "nvswitch", "path", "slot", "driver")
-_OF_NVLINKS = ("NVLink", "NVSwitches", "missing NVSwitch")
+_OF_NVLINKS = ("NVLink", "NVSwitches", "missing NVSwitch", "Fabric Manager")
 _FABRIC = ("hca", "port", "fabric", "subnet-manager")
 _BMC_PARTS = (
     "memory", "memory modules", "CPUs", "cooling", "power supply", "missing socket", "missing GPU", "missing HCA",

@@ -76,7 +76,8 @@ def _evict(box: Box) -> tuple[tuple[str, ...], ...]:
 
 
 def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
-    """All that keeps these GPUs open; ``with_switches``: and the NVSwitches."""
+    """All that keeps these GPUs open; ``with_switches``: and the NVSwitches, which a reset of all GPUs takes along."""
+    with_switches |= _all_of_a_fabric(box, gpus)
     nodes = [f"/dev/nvidia{minor}" for minor in minors(box, gpus)] or ["/dev/nvidiactl"]
     display, evict = drives_a_display(box, gpus), _evict(box)
     to_stop, units_read = services(box, gpus, with_switches), running_units(box) is not None
@@ -129,11 +130,13 @@ def _chosen(gpus: Sequence[Device]) -> tuple[str, ...]:
 
 
 def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
-    """nvidia-smi(1): without ``-i`` all GPUs in one command; ``with_switches``: the NVSwitches too.
+    """nvidia-smi(1): without ``-i`` all GPUs in one command; ``with_switches``: the NVSwitches too, as with all GPUs
+    of a fabric (DU-09883: Fabric Manager is stopped for it).
 
     A text may show some GPUs of many: without the PCI tree only those that it names are reset, unless NVLinks join
     GPUs before Ampere, and where it names none there is no command to copy but that of NVSwitches, which resets all.
     """
+    with_switches |= _all_of_a_fabric(box, gpus)
     linked = len(gpus) > 1 and not any(gpu.nvlink_positions in (None, 0) for gpu in gpus)
     joined = linked and all(is_before_ampere(box, gpu) is not False for gpu in gpus)
     whole = joined or not isinstance(box.snapshot.pci, Missing)
@@ -156,6 +159,10 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
         instruction=Instruction(code=code, values=values) if named else Instruction(code="reset-named"),
         disturbs=tuple(gpu.name for gpu in gpus),
     )  # fmt: skip
+
+
+def _all_of_a_fabric(box: Box, gpus: Sequence[Device]) -> bool:
+    return len(gpus) == len(box.topology.gpus) > 1 and has_own_fabric(box)
 
 
 _BUS_RESET = 6

@@ -63,7 +63,7 @@ REMEDIES: Mapping[Response, str] = {
     "off-bus": "save the evidence first (nvidia-bug-report.sh --safe-mode --extra-system-data; it can take long), then"
     " reboot, and cold power cycle if the GPU is still missing; if it comes back, check power, seating and temperature"
     " of the GPU, then call the vendor",
-    "power": "power off and check the GPU's auxiliary power cables and the power supplies",
+    "power": "power off and check the GPU's auxiliary power cables (SXM modules have none) and the power supplies",
     "recovery": "do what the driver asks for: GPU Recovery Action of nvidia-smi -q",
     "fabric-reboot": "drain the node and reboot it: the error is fatal to the whole NVSwitch fabric",
     "field-diagnostic": "drain the GPU and run dcgmi diag -r 3, then the vendor's field diagnostic; if it fails, call"
@@ -77,19 +77,21 @@ REMEDIES: Mapping[Response, str] = {
     "reset": "drain and reset the GPU; if the Xid comes back, call the vendor with the file of nvidia-bug-report.sh",
     "nvlink-peer": "look at the other end of this NVLink, for Xids or SXids of its own: by NVIDIA's table the device"
     " there caused it; drain and reset this GPU so that the link trains again",
-    "nvlink-signal": "the signal of this NVLink was bad: drain and reset the GPU; if the Xid comes back, check"
-    " connectors and cables of the link (in a rack its cartridge), at both ends",
+    "nvlink-signal": "the signal of this NVLink was bad: drain and reset the GPU; if the Xid comes back, have"
+    " the vendor check connectors and cables of the link (in a rack its cartridge), at both ends",
     "nvlink-off": "look for what stopped the driver, Fabric Manager or the peer at that time: software or a user"
     " switched this NVLink off; only a reset of the drained GPU trains the link again",
     "vm": "restart the virtual machine",
     "pcie": "check the GPU's PCIe link (pcie.*, kernel.aer)",
     "cooling": "check the cooling of the system: the NVSwitch can slow its NVLinks down",
-    "mechanical": "if no GPU was reset or shut down then, check how the boards and NVLink connectors are seated",
+    "mechanical": "if no GPU was reset or shut down then, have the vendor check how boards and NVLink connectors are"
+    " seated",
     "contained": "restart the program that was stopped; reset the GPU at the next drain",
     "repair": "GPU memory is marked for repair: reset the GPU at the next drain, which repairs it",
     "update": "update the driver, and the vGPU software of host and guest, to versions that belong together",
     "nvlink-rate": "read the error rates of this NVLink (nvidia-smi nvlink -e), no reset is asked for; if the Xid comes"
-    " back or they are high, check connectors and cables of the link (in a rack its cartridge), at both ends",
+    " back or they are high, have the vendor check connectors and cables of the link (in a rack its cartridge), at both"
+    " ends",
     "watch": "no action now; reset the GPU at the next drain if ecc.* asks for it; call the vendor if it comes back",
     "report": "if it comes back, call the vendor with the file of nvidia-bug-report.sh",
     "follow": "look for the Xid or the killed program before it: this one only reports that a channel was removed;"

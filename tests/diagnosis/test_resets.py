@@ -20,7 +20,8 @@ from dgxcheck.diagnosis.clients import services
 from dgxcheck.diagnosis.reset_domain import can_reset, is_before_ampere
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Host, Unit
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.nvml.gpu import Fabric
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.instructions import action_text
 
@@ -273,3 +274,19 @@ def in_place(name: str, **facts: str) -> Box:
     host = box.snapshot.host
     assert isinstance(host, Host)
     return replace(box, snapshot=replace(box.snapshot, host=replace(host, **facts)))
+
+
+def test_what_stands_alone_is_no_tray_of_a_rack() -> None:
+    """GB300 of a DGX Station, or boards of a fabric that is none: no power shelf feeds others too."""
+    tray = box_of("gb300-nvl72")
+    cycle = step(planned(tray, gpu_part(tray, 0), Fault.GPU_LOST), "power-cycle")
+    assert "AuxPowerCycleForce" in action_text(cycle, {})
+    rows = tray.snapshot.gpu_modes
+    assert not isinstance(rows, Missing)
+    fabric = rows[0].fabric
+    assert isinstance(fabric, Fabric)
+    alone = tuple(replace(row, fabric=replace(fabric, state=0)) for row in rows)
+    box = replace(tray, snapshot=replace(tray.snapshot, gpu_modes=alone))
+    acts = planned(box, gpu_part(box, 0), Fault.GPU_LOST)
+    assert "remove AC power" in action_text(step(acts, "power-cycle"), {})
+    assert acts[-1].step == "contact-vendor"

@@ -24,8 +24,9 @@ from dgxcheck.topology.paths import data_ends, shared_bridges
 PASS_THROUGH = "identity"
 _BOOTED = frozenset({"iommu=pt", "iommu.passthrough=1"})
 BOOT_WITH_PASS_THROUGH = (
-    "boot with iommu=pt (Arm: iommu.passthrough=1); or disable VT-d or AMD-Vi in the firmware setup; the IOMMU then no"
-    " longer protects host memory from these devices"
+    "boot with iommu=pt (Arm: iommu.passthrough=1); or disable VT-d or AMD-Vi in the firmware setup, unless the machine"
+    " has more than 255 CPUs, which need its interrupt remapping; the IOMMU then no longer protects host memory from"
+    " these devices"
 )
 
 

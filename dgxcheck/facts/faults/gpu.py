@@ -143,7 +143,8 @@ class Gpu:
     ECC_UNCORRECTED = FaultKind("ecc-uncorrected", "uncorrected memory errors", "hardware", about=("gpu", "memory"))
     ECC_CORRECTED = FaultKind("ecc-corrected", "corrected memory errors above the threshold rate", "hardware",
         about=("gpu", "memory"), warns="watch", steps=("watch", *RMA_STEPS), alone=True, source=OWN)
-    ECC_FLOOD = FaultKind("ecc-flood", "very many corrected memory errors", "hardware", steps=RMA_STEPS, source=RMA)
+    ECC_FLOOD = FaultKind("ecc-flood", "very many corrected memory errors", "hardware", fails="next-drain",
+        steps=RMA_STEPS, source=RMA)
     SRAM_EXCEEDED = FaultKind("sram-exceeded", "uncorrected SRAM errors at NVIDIA's threshold for an RMA", "hardware",
         steps=RMA_STEPS,
         remedy=FIELD_DIAGNOSTIC,

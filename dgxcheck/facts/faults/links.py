@@ -87,7 +87,7 @@ class Links:
         "the driver reports the routes of a GPU through the fabric as unhealthy", "hardware")
     FABRIC_OUT_OF_SYNC = FaultKind("fabric-out-of-sync",
         "what the driver knows of the NVSwitch fabric is out of date: no multicast over NVLink (NVLS)", "software",
-        about=("fabric-manager", ""), steps=("inspect", "reset-gpu", "reboot"),
+        about=("fabric-manager", ""), steps=("inspect", "restart-service", "reboot"),
         remedy="find out why it was started again while jobs ran, as after an upgrade of packages; meanwhile jobs run"
         " with NCCL_NVLS_ENABLE=0",
         source="https://github.com/NVIDIA/nvshmem/issues/40")

@@ -34,6 +34,7 @@ _NAMED = ("power-cycle", "watch", "check-program", "restart-program", "contact-v
 """Steps whose name says it: their sentences are for who does them."""
 _BRIEFLY: Mapping[Code, str] = {
     "reload-driver": "reload the driver's modules", "restart-imex": "drain its domain, restart nvidia-imex",
+    "restart-fabric-manager-and-gpus": "drain, reset all GPUs, restart Fabric Manager",
     "stop-gpu-programs": "stop programs that are not needed", "inspect-missing": "lspci -tv, then reboot",
     "inspect-far-end": "look for its subnet manager", "inspect-rack-links": "look at both ends of the NVLinks",
     "inspect-driver-versions": "compare versions, then reload the driver",
@@ -44,7 +45,7 @@ _BUS_ID = re.compile(r"(?<=\d) \([0-9a-f:.]+\)")
 """Of a device with a number."""
 _ONE_GPU = re.compile(r" -i [0-9a-f:.]+")
 _CUT = re.compile(r".*(?=, | and | that )")
-_CONDITION = re.compile(r"^(?:if|unless) this was (?:not )?intended[,:] ")
+_CONDITION = re.compile(r"^(?:with the power off |(?:if|unless) this was (?:not )?intended[,:] )")
 _AROUND = ("driver", "switch", "host-bridge", "socket", "fabric", "subnet-manager", "nvswitch", "slot", "host")
 _BEHIND: Mapping[str, str] = {"link": "PCIe link to", "bridge": "switch above", "switch": "switch above",
                               "host-bridge": "host bridge above"}  # fmt: skip
@@ -251,7 +252,7 @@ def _action(cause: Cause) -> Action:
 def _texts(action: Action, text: str, every_gpu: bool) -> Iterator[str]:
     """Longest first: all commands or the first clause, without its aside, what is before its commas."""
     brief = _BRIEFLY.get(action.instruction.code)
-    if brief and action.step == "inspect":
+    if brief and action.step in ("inspect", "restart-service"):
         yield brief
         return
     if action.commands:

@@ -44,7 +44,7 @@ SENTENCES: Mapping[Code, str] = {
     "reset-together": f"these GPUs are reset together; {_THEN}",
     "reset-board": f"both GPUs of the board are reset together; {_THEN}",
     "reset-with-fabric-manager": f"with Fabric Manager running; {_THEN}",
-    "reset-all-with-switches": "resets all GPUs{switches}{mig}; then restart the stopped services",
+    "reset-all-with-switches": f"resets all GPUs{{switches}}; {_THEN}",
     "reboot": "{again}",
     "power-cycle": "shut down, remove AC power for a minute, power on",
     "power-cycle-tray": "shut its system down and wait until it is off, for this cuts power; then this tray alone,"
@@ -176,7 +176,6 @@ _MACHINES = "; shut down the virtual machines that use them first"
 _LOST = " and the lost GPU responds again, else go on"
 _INSTANCES = "then create the MIG instances again (nvidia-mig-parted), which it removes"
 _WHOLE = " and MIG is off, under which DCGM tests no GPU (nvidia-smi -mig 0; on Ampere then a reset)"
-_OUTSIDE = "on the host of this container, as all that follows"
 _NO_LABEL = " whose label was found, and no other: if nothing names one, call the vendor"
 _THROUGH = ", and pass the PCIe switch through to this virtual machine too"
 URGENCIES: Mapping[Urgency, str] = {
@@ -195,8 +194,12 @@ def action_text(action: Action, found: Mapping[str, Finding]) -> str:
     sentence = instruction_text(action.instruction, found.get(action.remedy_of))
     for command in typed:
         sentence = sentence.replace(f" ({command})", "")
-    text = "; ".join(filter(None, (*typed, sentence))) or STEPS[action.step]
-    return f"{_OUTSIDE}: {text}" if action.instruction.values.get("outside") else text
+    return where(action) + ("; ".join(filter(None, (*typed, sentence))) or STEPS[action.step])
+
+
+def where(action: Action) -> str:
+    """Before what is done: that it is done elsewhere than where dgxcheck runs."""
+    return "on the host of this container, as all that follows: " if action.instruction.values.get("outside") else ""
 
 
 def instruction_text(instruction: Instruction, of: Finding | None = None) -> str:

@@ -24,6 +24,7 @@ from dgxcheck.output.health.instructions import (
     instruction_text,
     preserve_text,
     recurrence_text,
+    where,
 )
 from dgxcheck.output.health.text import score_line, verdict_line, what_ran
 from dgxcheck.output.page import html, markdown
@@ -219,7 +220,7 @@ def _cause(assessment: Assessment, number: int, cause: Cause) -> ProblemBlock:
 
 
 def _step(action: Action, condition: str, found: Mapping[str, Finding], number: int) -> ListItem:
-    how = instruction_text(action.instruction, found.get(action.remedy_of))
+    how = where(action) + instruction_text(action.instruction, found.get(action.remedy_of))
     commands = tuple(visible(shlex.join(command)) for command in action.commands)
     notes = [condition] if condition else []
     notes += [f"disturbs {disturbed(action)}"] if action.scope != "none" else []
