@@ -114,13 +114,15 @@ _BEYOND_A_CONTAINER: tuple[Step, ...] = (
     "drain", "stop-jobs", "restart-service", "load-module", "reset-gpu", "reboot", "power-cycle",
 )  # fmt: skip
 _OF_DEVICES = ("gpu", "gpus", "bridge", "port", "hca")
-"""Whose settings no container changes."""
+_OF_THE_KERNEL = ("CPU frequency governor", "CPU clock setting", "NUMA balancing", "ACS setting")
+"""Devices, and parts of the host, whose settings no container changes."""
 
 
 def _outside(component: Component, planned: list[Action]) -> list[Action]:
     """With the first action that a container cannot do marked: it and all after it are for its host."""
     for n, action in enumerate(planned):
-        if action.step in _BEYOND_A_CONTAINER or (action.step == "change-setting" and component.kind in _OF_DEVICES):
+        set_there = component.kind in _OF_DEVICES or component.part in _OF_THE_KERNEL
+        if action.step in _BEYOND_A_CONTAINER or (action.step == "change-setting" and set_there):
             marked = replace(action.instruction, values={**action.instruction.values, "outside": 1})
             return [*planned[:n], replace(action, instruction=marked), *planned[n + 1 :]]
     return planned

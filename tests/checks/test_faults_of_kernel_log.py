@@ -225,7 +225,7 @@ RESPONSES = {
     f"{TO} 0x1 (GPU Reset Required)": (Fault.RESET_REQUIRED, GPU_ITSELF),
     f"{TO} 0x2 (Node Reboot Required)": (Fault.REBOOT_REQUIRED, GPU_ITSELF),
     f"{TO} 0x3 (Drain P2P)": (Fault.DRAIN_REQUIRED, GPU_ITSELF),
-    f"{TO} 0x4 (Drain and Reset)": (Fault.RESET_REQUIRED, GPU_ITSELF),
+    f"{TO} 0x4 (Drain and Reset)": (Fault.DRAIN_AND_RESET, GPU_ITSELF),
     f"{TO} 0x9 (something new)": (Fault.RECOVERY_REQUIRED, GPU_ITSELF),
 }
 

@@ -165,11 +165,12 @@ SENTENCES: Mapping[Code, str] = {
     "vendor-power": "have the vendor check power supplies and power distribution board: the GPU obeys their signal",
     "vendor-network-board": "the adapters are on a network module, GPU board or tray: the vendor takes it out",
     "vendor-missing-device": "have the vendor find out why the device is missing",
-    "contact-host": "power, cooling, slots, resets and tests of the board are out of this virtual machine's reach: give"
-    " who runs its host the saved evidence; a restart on another host shows whether the fault stays with the board",
+    "contact-host": "power, cooling, slots, NVSwitches, resets and tests of the board are out of this virtual machine's"
+    " reach: give who runs its host the saved evidence; a restart on another host shows whether the fault stays with"
+    " the board",
 }
 _PODS = "; kubectl drain deletes the emptyDir data of the node's pods, and leaves those of the GPU Operator: they" \
-    " end with kubectl label node {node} --overwrite nvidia.com/gpu.deploy.NAME=paused, NAME in turn device-plugin," \
+    " end with kubectl label node {node} --overwrite nvidia.com/gpu.deploy.NAME=false, NAME in turn device-plugin," \
     " gpu-feature-discovery, dcgm and dcgm-exporter, and come back with =true"
 _DEFERRED = "; it takes effect when the driver is loaded again"
 _MACHINES = "; shut down the virtual machines that use them first"
