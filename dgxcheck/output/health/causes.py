@@ -71,7 +71,9 @@ def save_first(causes: Sequence[Cause], elsewhere: bool = False) -> list[str]:
         for evidence in cause.preserve
     )  # fmt: skip
     save = [preserve_text(preserve) for preserve in preserved]
-    return [visible(f"Save first{' on that host' if elsewhere else ''}: {'; '.join(save)}")] if save else []
+    outside = any(action.instruction.values.get("outside") for cause in causes for action in cause.actions)
+    at = " on that host" if elsewhere else " on the host of this container" if outside else ""
+    return [visible(f"Save first{at}: {'; '.join(save)}")] if save else []
 
 
 def _alike(
