@@ -59,7 +59,8 @@ HABITS = (
     "becomes another program later", "kills its group", "kills its group later", "ends its first thread",
     "ends its first thread later", "may only read and write later", "rounds down", "interrupts", "interrupts later",
     "burns the CPU", "has no CPU time", "has no CPU time later", "forgets its parent", "closes stdin later",
-    "reads stdin later", "claims more", "claims more at once", "has no room", "leaves a daemon", "leaves a daemon later",
+    "reads stdin later", "claims more", "claims more at once", "has no room", "leaves a daemon",
+    "leaves a daemon later",
 )  # fmt: skip
 """Of a library, in the words of ``standin/habits.h``: what it does to the process that has loaded it."""
 FALSE_HABITS = (
