@@ -156,7 +156,8 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
     if Fault.WRONG_DATA in causing and (steps[0] == "change-setting" or component.kind in ("nvlink", "path")):
         return ("stop-jobs", *steps)  # what runs meanwhile computes with wrong data
-    if not causing and Fault.SLOW in faults and steps[0] in _OF_HARDWARE:
-        # a figure alone is measured again and compared before anything is disturbed
+    unnamed = (component.kind, component.part) == ("host", "PCIe links")
+    if ((not causing and Fault.SLOW in faults) or unnamed) and steps[0] in _OF_HARDWARE:
+        # a figure alone, and words that name no device, are confirmed before anything is disturbed
         return ("inspect", *(step for step in steps if step != "inspect"))
     return steps

@@ -95,6 +95,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     event_log.read_redfish: ("@odata.type",),
     event_log.read_idrac: ("record:", "seqnumber"),
     own_records.read_smart: ("smart log for", "smartctl ", "=== start of ", "critical_warning", "smart_status"),
+    own_records.read_arrays: (" : active", " : inactive"),
     own_records.read_ras: ("errors", "error(s)", "label"),
     slurm.read_slurm: ("nodelist", "reason=", "with reason:", "reason set to:", "gres.conf file"),
     schedulers.read_health_events: ("checkname", '"component"', " detected on ", "xidcriticalerror: ", "gpu_is_lost",

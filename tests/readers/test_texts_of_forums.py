@@ -172,6 +172,21 @@ LINKS = "GPUs:\n" + "".join(
 )
 """``dcgmi nvlink -s``, which names no model."""
 CHECK = "20250303 /etc/nhc/nhc.conf: ERROR:  nhc:  Health check failed:  check_hw_ib:  No IB port mlx5_3:1 is ACTIVE\n"
+ARRAYS = """\
+Personalities : [raid1]
+md0 : active raid1 nvme0n1p2[0](F) nvme1n1p2[1]
+      937560384 blocks super 1.2 [2/1] [_U]
+
+md1 : active raid1 nvme2n1p2[0] nvme3n1p2[1]
+      937560384 blocks super 1.2 [2/2] [UU]
+
+unused devices: <none>
+"""
+REASON = """\
+NodeName=gpu07 Arch=x86_64
+   State=IDLE+DRAIN ThreadsPerCore=2
+   Reason=PCIe link width x8 [root@2024-03-11T08:11:10]
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "Windows": (WINDOWS, ("fail ecc-uncorrected drain",)),
     "lspci, shortened": (SHORTENED, ()),
@@ -203,6 +218,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a GPU's file": (INFORMATION, ()),
     "dcgmi nvlink -s": (LINKS, ("warn nvlink-down drain",)),
     "NHC behind the name of its file": (CHECK, ("fail port-down inspect",)),
+    "/proc/mdstat": (ARRAYS, ("warn disk inspect",)),
+    "a reason that names no device": (REASON, ("warn link-degraded inspect",)),
     "ibdiagnet": (STAGES, ("warn port-slow inspect",)),
 }
 """By text: of each cause severity, faults and first step."""

@@ -1,4 +1,4 @@
-"""What disks and memory recorded of themselves: SMART logs, and the errors that rasdaemon kept.
+"""What disks and memory recorded of themselves: SMART logs, arrays, and the errors that rasdaemon kept.
 
 ``nvme smart-log`` (nvme-cli), ``smartctl -a`` and ``-H`` (smartmontools), ``ras-mc-ctl --summary``, ``--errors`` and
 ``--error-count`` (rasdaemon, util/ras-mc-ctl.in). They go back to a day that nobody prints: what is wrong only warns.
@@ -132,3 +132,35 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             text = f"{subject}{f' ({name})' if name else ''}: {count} {'' if corrected else 'un'}corrected"
             part.add(HOST, "errors", "note" if corrected else "warn", fault, text)
     return part.imported(sound="errors")
+
+
+MDSTAT = "/proc/mdstat"
+_ARRAY = LazyPattern(
+    r"(?P<name>md\w{1,30}) : (?P<state>active|inactive)\b(?P<members>.{0,600})", " : active", " : inactive"
+)
+_MEMBERS = LazyPattern(
+    r"\d{1,16} blocks .{0,120}\[(?P<wanted>\d{1,4})/(?P<there>\d{1,4})\] \[[U_]{1,400}\].{0,80}", " blocks "
+)
+_BESIDE = LazyPattern(r"Personalities :.{0,200}|unused devices: .{0,200}|bitmap: .{0,120}|\[[=>.]{10,40}\]  .{0,120}")
+
+
+def read_arrays(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``/proc/mdstat``: arrays that lack a member, or are not assembled."""
+    part = ToolPart(MDSTAT)
+    name = members = ""
+    for number, text in numbered(lines):
+        if array := _ARRAY.fullmatch(text):
+            name, members = array["name"], array["members"]
+            if array["state"] == "inactive":
+                part.add(HOST, name, "warn", Fault.DISK, f"{name} is inactive:{members}")
+            part.lines.add(number)
+        elif name and (shown := _MEMBERS.fullmatch(text)):
+            there, wanted = int(shown["there"]), int(shown["wanted"])
+            if there < wanted:
+                part.add(HOST, name, "warn", Fault.DISK, f"{name} has {there} of {wanted} members:{members}")
+            part.lines.add(number)
+        elif _BESIDE.fullmatch(text):
+            part.beside.add(number)
+        else:
+            name = name if text else ""
+    return part.imported(sound="arrays")
