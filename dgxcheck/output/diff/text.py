@@ -24,6 +24,7 @@ def render(report: DiffReport) -> str:
         for alike in grouped(comparison.differences)
     ]
     notes = [visible(f"Note: {note}.") for note in comparison.notes]
+    only_neutral = comparison.verdict == "same" and paragraphs
     return lines([
         f"Old: {source_text(comparison.old.origin)}.",
         f"New: {source_text(comparison.new.origin)}.",
@@ -32,7 +33,7 @@ def render(report: DiffReport) -> str:
         *(["", *notes] if notes else []),
         "",
         *_score(comparison),
-        f"Result: {comparison.verdict}; {totals_of(comparison)}.",
+        f"Result: {'neither worse nor better' if only_neutral else comparison.verdict}; {totals_of(comparison)}.",
     ])  # fmt: skip
 
 
