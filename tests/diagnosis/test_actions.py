@@ -21,7 +21,8 @@ from dgxcheck.diagnosis.actions import actions, remedy_finding
 from dgxcheck.diagnosis.escalation import OF_COMPONENT
 from dgxcheck.diagnosis.form_factor import form_factor
 from dgxcheck.facts.faults import DEVICE_DEAD, EVERY_FAULT, Fault
-from dgxcheck.output.health.instructions import SENTENCES, STEPS, URGENCIES, action_text, device_list, disturbed
+from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, disturbed
+from dgxcheck.output.health.sentences import SENTENCES, device_list
 
 NO_ARGUMENT = re.compile(r"[;|&<>`$*?{}\n]|^[A-Z]{3,}$|^$")
 """What no argument of ours holds: shell syntax, a placeholder, nothing."""

@@ -19,7 +19,8 @@ from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.faults import Fault
 from dgxcheck.output.health.finding_lines import component_name
-from dgxcheck.output.health.instructions import STEPS, action_text, device_list
+from dgxcheck.output.health.instructions import STEPS, action_text
+from dgxcheck.output.health.sentences import device_list
 from dgxcheck.output.plain_text import visible
 
 LONGEST = 100

@@ -21,11 +21,11 @@ from dgxcheck.output.health.instructions import (
     URGENCIES,
     confidence_text,
     disturbed,
-    instruction_text,
     preserve_text,
     recurrence_text,
     where,
 )
+from dgxcheck.output.health.sentences import instruction_text
 from dgxcheck.output.health.text import score_line, verdict_line, what_ran
 from dgxcheck.output.page import html, markdown
 from dgxcheck.output.page.blocks import (

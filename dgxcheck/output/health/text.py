@@ -119,7 +119,7 @@ _BRIEF = 16
 
 def _brief(report: HealthReport) -> Iterator[str]:
     """For a terminal of 24 lines: the verdict, the devices that are not ok, the first cause and the score."""
-    from dgxcheck.output.health.instructions import device_list
+    from dgxcheck.output.health.sentences import device_list
 
     assessment, width = report.assessment, report.width
     yield wrapped(verdict_line(assessment), width, 6)
