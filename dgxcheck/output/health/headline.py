@@ -14,6 +14,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.wording import against, counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
+from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.action import Action, Code, first_remedy
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
@@ -180,7 +181,7 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
     if kind == "socket-interconnect":
         return f"between {component.name}"
     if kind == "host":
-        devices = "" if worst and worst[0].subject.peer else _failing(worst)
+        devices = "" if component == NVSWITCHES or (worst and worst[0].subject.peer) else _failing(worst)
         is_named = any(word.rstrip("s") in what.lower() for word in part.lower().split() if len(word) > _LEAST_WORD)
         return devices if is_named else f"{part or 'host'} of {devices}" if devices else part
     if kind == "gpus":
@@ -211,7 +212,7 @@ def _failing(worst: Sequence[Finding]) -> str:
     """The devices that fail alike for what they have in common; bridges and what they lead to by their number."""
     others = {each.subject.bdf for each in worst if each.subject.kind == "pci"}
     names = [*dict.fromkeys(each.subject.name for each in worst if each.subject.kind in ("gpu", "hca", "port"))]
-    return _listed(names) if names or not others else counted(len(others), "PCIe device")
+    return counted(len(others), "PCIe device") if len(others) > 1 and not names else _listed(names)
 
 
 def _listed(names: Sequence[str]) -> str:
