@@ -142,7 +142,8 @@ def _subject(box: Box, name: str, part: str) -> Subject:
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """The part of the device that the fault is of; of the host its setting, driver or fabric."""
-    whose, part = (judgement.fault or Fault.TEST_FAILED).about
+    fault = judgement.fault or Fault.TEST_FAILED
+    whose, part = fault.about
     if whose == "link" and subject.kind in ("gpu", "hca"):
         yield from own_link(box, subject, judgement)
     elif whose in _SERVICES:
@@ -151,7 +152,10 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         yield INFINIBAND_FABRIC
     elif subject.kind == "host":
         named = part or ("PCIe links" if whose == "link" else "")
-        yield host_part(named) if whose in ("host", "link") or part in _OF_CHASSIS else DRIVER
+        if whose in ("host", "link") or part in _OF_CHASSIS:
+            yield host_part(named)
+        else:
+            yield DRIVER if fault.category in ("software", "program") else host_part(Fault.TEST_FAILED.about[1])
     else:
         yield component_of(box, subject, part if whose == "gpu" else "")
 

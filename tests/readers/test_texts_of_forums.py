@@ -187,6 +187,7 @@ NodeName=gpu07 Arch=x86_64
    State=IDLE+DRAIN ThreadsPerCore=2
    Reason=PCIe link width x8 [root@2024-03-11T08:11:10]
 """
+POLICY = "Listening for violations.\nThe maximum number of retired pages has violated policy manager values.\n"
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "Windows": (WINDOWS, ("fail ecc-uncorrected drain",)),
     "lspci, shortened": (SHORTENED, ()),
@@ -220,6 +221,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "NHC behind the name of its file": (CHECK, ("fail port-down inspect",)),
     "/proc/mdstat": (ARRAYS, ("warn disk inspect",)),
     "a reason that names no device": (REASON, ("warn link-degraded inspect",)),
+    "a policy of DCGM": (POLICY, ("warn pages-many watch",)),
     "ibdiagnet": (STAGES, ("warn port-slow inspect",)),
 }
 """By text: of each cause severity, faults and first step."""

@@ -152,14 +152,13 @@ class Gpu:
     RETIREMENT_PENDING = FaultKind("retirement-pending", "a page retirement waits for a GPU reset", "hardware",
         about=("gpu", "memory"), fails="next-drain", steps=RESET_STEPS, alone=True, source=PAGES)
     PAGES_MANY = FaultKind("pages-many", "pages retired for double-bit errors, or many in all, but not at the limit",
-        "hardware", warns="watch", steps=("watch", *RMA_STEPS), alone=True, source=PAGES)
+        "hardware", about=("gpu", "memory"), warns="watch", steps=("watch", *RMA_STEPS), alone=True, source=PAGES)
     PAGES_GROWING = FaultKind("pages-growing",
         "many pages retired for double-bit errors, several of them within a week", "hardware", steps=RMA_STEPS,
         remedy=FIELD_DIAGNOSTIC,
         source=PAGES)
     PAGES_EXHAUSTED = FaultKind("pages-exhausted", "retired pages at the limit at which the board is replaced",
-        "hardware", steps=RMA_STEPS,
-        remedy=FIELD_DIAGNOSTIC,
+        "hardware", about=("gpu", "memory"), steps=RMA_STEPS, remedy=FIELD_DIAGNOSTIC,
         source=PAGES)
     MEMORY_UNREPAIRABLE = FaultKind("memory-unrepairable", "the driver reports memory that cannot be repaired",
         "hardware", about=("gpu", "memory"), steps=RMA_STEPS,
