@@ -58,7 +58,7 @@ def judge(fabric: Fabric, plan: Sequence[PlannedCable] | None = None, unread: Se
         planned = compared(fabric, tiers, plan)
         intent = Intent(planned=True, schemes=intent.schemes, homes=planned.of_adapters)
         found += as_planned(fabric, tiers, places, planned)
-    found += [*_islands(fabric, tiers, intent, places), *_rates(fabric, tiers), *_errors(fabric)]
+    found += [*_islands(fabric, tiers, intent, places), *_rates(fabric), *_errors(fabric)]
     found.sort(key=lambda finding: _VERDICTS.index(finding.status))
     return Judged(fabric=fabric, tiers=tiers, places=places, intent=intent, findings=tuple(found),
                   unread=tuple(unread))  # fmt: skip
@@ -114,7 +114,7 @@ def _islands(fabric: Fabric, tiers: Tiers, intent: Intent, places: Places) -> It
             )  # fmt: skip
 
 
-def _rates(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
+def _rates(fabric: Fabric) -> Iterator[FabricFinding]:
     """Links below the rate of most of their kind: one adapter of alike systems; between switches the links of both
     that lead to switches, or those to adapters where these are faster."""
     kinds: dict[Cable, list[list[tuple[str, ...]]]] = {}
@@ -144,14 +144,17 @@ def _rates(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
         left = [cable for cable in cables if cable in slower]
         if len(left) > max(_FEW, _SHARE * seen[part].total()):
             name = part[1] if part[0] == "host" else fabric.switch(part[1])
+            at = [end for cable in left for end in (cable.end, cable.peer) if part[0] == "host"]
             found = " and ".join(dict.fromkeys(cable.rate for cable in left))
             yield FabricFinding(
-                fault=Fault.PORT_SLOW, status="warn", ends=(name,), moves=(),
+                fault=Fault.PORT_SLOW, status="warn", moves=(),
+                ends=(name, *(fabric.shown(end) for end in at if end[0] in fabric.adapters)),
                 message=f"{name}: {len(left)} {_LINKS[part[0]]} at {found}, {slower[left[0]]}",
                 action="compare the speeds that its ports enable (ibportstate) and the kind of its cables and firmware"
                 " with those of its neighbours, before any cable is moved",
             )  # fmt: skip
-            slower = {cable: rate for cable, rate in slower.items() if cable not in left}
+            for cable in left:
+                del slower[cable]
     for cable, most in slower.items():
         yield slow(fabric, cable, most)
 

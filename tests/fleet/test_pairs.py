@@ -227,3 +227,22 @@ def test_a_folder_called_pairs_is_still_one_of_results(
     monkeypatch.chdir(tmp_path)
     assert main(["fleet", "./pairs"]) == 3
     assert "no results" in capsys.readouterr().err
+
+
+def test_many_slow_paths_lead_to_the_fabric(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for turn, pairs in enumerate(rounds(NODES[:12]), 1):
+        for a, b in pairs:
+            rate = 24 if (a < "dgx004") != (b < "dgx004") else 97
+            (tmp_path / f"{turn},{a},{b},mlx5_0.txt").write_text(PERFTEST.format(rate))
+    assert main(["fleet", "pairs", str(tmp_path)]) == 1
+    assert "so many may have a switch in common: --fabric FILE tells:\n" in capsys.readouterr().out
+
+
+def test_a_system_with_slow_links_is_told_with_its_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fabric = Fabric("fat", 16)
+    fabric.rates = {end: "1xEDR" for end in fabric.up if end[0].startswith("dgx003 ")}
+    (tmp_path / "ib.txt").write_text(fabric.discovered())
+    (out := tmp_path / "out").mkdir()
+    outputs(out, "dgx003", "mlx5_1")
+    main(["fleet", "pairs", "--fabric", str(tmp_path / "ib.txt"), str(out)])
+    assert "dgx003: 4 links at 1x EDR, 4x EDR at most others" in capsys.readouterr().out

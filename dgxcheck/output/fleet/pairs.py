@@ -96,6 +96,7 @@ _TITLES = {
     "suspect": "Not proven: slow, but so was every partner in every other round",
     "path": "Pairs that are slow though both nodes are fast with others",
 }
+_SWITCH = "; so many may have a switch in common: --fabric FILE tells"
 
 
 def text(report: PairsReport) -> str:
@@ -105,12 +106,13 @@ def text(report: PairsReport) -> str:
     found = ", ".join(counted(counts[what], *nouns) for what, nouns in _NOUNS.items() if counts[what]) or "all alike"
     medians = ", ".join(f"{'' if adapter == ALL else f'{adapter} '}{number(value)} GB/s"
                         for adapter, value in sorted(judged.medians.items()))  # fmt: skip
+    titles = {**_TITLES, "path": f"{_TITLES['path']}{_SWITCH if counts['path'] > _MOST else ''}"}
     return lines([
         f"{report.verdict.upper()}: {counted(judged.nodes, 'node')}, {counted(judged.tests, 'measurement')} in"
         f" {counted(judged.rounds, 'round')}: {found}",
         f"median of the nodes' best: {medians}; slow is below {100 * LEAST_SHARE:.0f} %",
         *chain.from_iterable(section(title, [_row(each) for each in judged.blamed if each.what == what],
-                                     None if report.verbose else _MOST) for what, title in _TITLES.items()),
+                                     None if report.verbose else _MOST) for what, title in titles.items()),
         *section("Not read", [f"{unreadable.where}: {unreadable.why}" for unreadable in judged.unread],
                  None if report.verbose else _MOST),
     ])  # fmt: skip
