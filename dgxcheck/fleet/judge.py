@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from calendar import timegm
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from time import gmtime, strftime, time
+from itertools import groupby, pairwise
+from time import gmtime, strftime, strptime, time
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.record import Record, replace
@@ -19,6 +21,8 @@ MAX_AGE_S = 86400.0
 """A result that is older proves nothing: what broke since is not in it."""
 _CLOCK_SKEW_S = 300
 """By which clocks of hosts may differ."""
+_EXCHANGE_S = 3600
+"""In which no machine is exchanged for another."""
 COMMON_SHARE = 0.1
 """A fault on more than a tenth of the nodes has a common reason: a profile, an image, a driver, a fabric."""
 _COMMON_LEAST = 3
@@ -147,6 +151,18 @@ def _one_name(found: Iterable[str], expected: Collection[str]) -> Mapping[str, s
     }
 
 
+def _at_once(results: Iterable[Result]) -> list[str]:
+    """Serial numbers of machines that share a host name: of one that was exchanged no later result is to be expected,
+    nor one of its successor within an hour.
+    """
+    dated = sorted((each.generated_at, each.machine) for each in results if each.machine)
+    turns = [(serial, [timegm(strptime(date, DATE)) for date, _ in those]) for serial, those in
+             groupby(dated, key=lambda each: each[1])]  # fmt: skip
+    serials = {serial for serial, _ in turns}
+    soon = any(later[0] - earlier[-1] < _EXCHANGE_S for (_, earlier), (_, later) in pairwise(turns))
+    return sorted(serials) if soon or len(turns) > len(serials) else []
+
+
 def fleet_of(
     results: Sequence[Result], columns: FigureColumns, unread: Sequence[Unread], expected: Sequence[str] = (),
     oldest: str = "",
@@ -160,11 +176,9 @@ def fleet_of(
     of_node = gathered((result.node, number) for number, result in enumerate(results))
     left_out: list[Unread] = []
     for name, numbers in of_node.items():
-        machines = {results[number].machine for number in numbers if results[number].generated_at >= oldest} - {""}
-        if len(machines) > 1:
-            serials = ", ".join(sorted(machines))
-            left_out.append(Unread(name, f"results of {len(machines)} machines, serial numbers {serials}; give each a"
-                                         " host name of its own, or leave out those of the one replaced"))  # fmt: skip
+        if machines := _at_once(results[number] for number in numbers if results[number].generated_at >= oldest):
+            left_out.append(Unread(name, f"results of {len(machines)} machines, serial numbers {', '.join(machines)};"
+                                         " give each a host name of its own"))  # fmt: skip
         live = [number for number in numbers if results[number].live]
         if live and len(live) < len(numbers):
             recorded = counted(len(numbers) - len(live), "result")

@@ -306,9 +306,12 @@ def test_hosts_of_two_domains_are_two_nodes(tmp_path: Path) -> None:
     assert judge([there], ["dgx001"], now_s=NOW).silent == ("dgx001",)
 
 
-def test_two_machines_of_one_name_are_told(tmp_path: Path) -> None:
-    other = at(2, parts=[{"kind": "machine", "serial": "MADEUP", "at": ""}])
-    assert "results of 2 machines" in judge([written(tmp_path, at(1), other)], now_s=NOW).unread[0].why
+@pytest.mark.parametrize(("hours", "shared"), [((1, 1), True), ((1, 3), False), ((1, 3, 5), True)])
+def test_two_machines_that_share_a_name_are_no_exchange(hours: tuple[int, ...], shared: bool, tmp_path: Path) -> None:
+    other: Document = {"parts": [{"kind": "machine", "serial": "MADEUP", "at": ""}]}
+    results = [at(hour, **other) if turn % 2 else at(hour) for turn, hour in enumerate(hours)]
+    unread = judge([written(tmp_path, *results)], now_s=NOW).unread
+    assert ["results of 2 machines" in each.why for each in unread] == [True] * shared
 
 
 @pytest.mark.parametrize(("fault", "words"), [
