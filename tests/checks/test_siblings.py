@@ -112,7 +112,7 @@ def test_a_healthy_box_has_no_odd_one(shipped: str) -> None:
     ({"text /sys/class/net/enp2s0f0/mtu": "9000\n"}, []),
     ({"text /sys/class/infiniband/mlx5_2/ports/1/rate": "56 Gb/sec (4X FDR)\n"}, []),  # network.port-rate
     ({"text /sys/devices/system/edac/mc/mc1/size_mb": "98304\n", "text /proc/meminfo": "MemTotal: 492579061 kB\n"},
-     [("host.uniform", "host", "mc1: memory 98304 MiB, others 131072 MiB")]),
+     [("host.uniform", "host", "mc1: memory 96 GiB, others 128 GiB")]),
     ({"text /sys/devices/system/node/node0/distance": "10 20\n"}, []),  # host.numa
 ])  # fmt: skip
 def test_what_is_alone_is_named_with_the_value_of_the_others(
