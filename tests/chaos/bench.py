@@ -7,6 +7,7 @@ import random
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -269,6 +270,10 @@ def _fill(path: Path, content: str) -> None:
         path.mkdir()
     elif content == "fifo":
         os.mkfifo(path)
+    elif content == "socket":
+        os.mknod(path, stat.S_IFSOCK | 0o600)
+    elif content == "endless":
+        path.symlink_to("/dev/zero")
     elif content == "dangling link":
         path.symlink_to("nowhere")
     elif content == "loop":

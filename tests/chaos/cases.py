@@ -39,8 +39,11 @@ FILES = (
     "{gpu}/aer_dev_correctable", "{hca}/node_guid", "{hca}/ports/1/rate", "{hca}/ports/1/state",
     "{hca}/ports/1/counters/symbol_error",
 )  # fmt: skip
-CONTENTS = ("absent", "empty", "binary", "10 MB", "directory", "fifo", "dangling link", "loop")
-ERRNOS = (errno.EACCES, errno.EIO, errno.EINVAL, errno.ENODEV, errno.ENOMEM, errno.EMFILE)
+CONTENTS = ("absent", "empty", "binary", "10 MB", "directory", "fifo", "dangling link", "loop", "endless", "socket")
+ERRNOS = (
+    errno.EACCES, errno.EIO, errno.EINVAL, errno.ENODEV, errno.ENOMEM, errno.EMFILE, errno.EAGAIN,
+    errno.ESTALE,
+)  # fmt: skip
 LIBRARIES = ("none", "junk", "empty", "directory", "fifo", "of another machine", "old")
 SYSTEMS = (
     "stdout closed", "stderr closed", "stdin closed", "stdout full", "state read-only", "state full", "no HOME",
