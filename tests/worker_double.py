@@ -25,6 +25,9 @@ def main() -> None:
             os.write(3, f"plan\t{json.dumps(plan)}\n".encode())
         elif verb == "raw":
             os.write(3, rest[0].encode())
+        elif verb == "flood":
+            while True:
+                os.write(3, rest[0].encode() * 1000)
         elif verb == "sleep":
             time.sleep(rest[0])
         elif verb == "die":

@@ -123,6 +123,18 @@ def test_half_a_line_and_bytes_that_are_no_text_harm_nobody(start: Start) -> Non
     assert (worker.answers, worker.ended) == ({"é": "1"}, "died: SIGABRT")
 
 
+@pytest.mark.parametrize(("said", "ended"), [("x", "died: it said more than any worker does"), ("x\n", None)])
+def test_one_that_never_stops_talking_holds_nothing_up(
+    start: Start, monkeypatch: pytest.MonkeyPatch, said: str, ended: str | None
+) -> None:
+    monkeypatch.setattr(stream, "_LONGEST", 1 << 20)
+    worker = start(["flood", said])
+    before = time.monotonic()
+    assert heard(worker, seconds=1.0) is (worker if ended else None)
+    assert time.monotonic() - before < 2 + SPARE
+    assert worker.ended == ended
+
+
 def test_a_plan_larger_than_a_pipe_arrives_whole(start: Start) -> None:
     plan = json.dumps({"long": "x" * 1_000_000})
     worker = start(["echo"], plan=plan)
