@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import time
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -36,6 +38,8 @@ class Dispatcher:
         self._path, self._sinks = path, sinks
         self._save_at = 0.0
         self._changed = False
+        self._locked = -1
+        """The folder of the state file."""
         self.memory = Memory()
 
     def begin(self, boot_id: str) -> None:
@@ -48,7 +52,20 @@ class Dispatcher:
             if self.memory.damaged:
                 entries = counted(self.memory.damaged, "damaged entry", "damaged entries")
                 self.note("state", f"{self._path}: {entries} dropped")
+            self._lock_folder(self._path)
         self.memory.of_boot(boot_id)
+
+    def _lock_folder(self, path: str) -> None:
+        """As long as this runs: of two that write the same state, each loses what the other has counted."""
+        folder = os.path.dirname(path) or "."
+        try:
+            state_file.make_folder(path)
+            self._locked = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.note("state", f"{folder}: another watch keeps its state there; give each its own folder", Status.WARN)
+        except OSError:
+            return  # saving will tell, or the file system has no locks
 
     def tell(self, events: Iterable[Event]) -> Status:
         """Count events and tell what is news; the worst status of that."""

@@ -57,6 +57,17 @@ def test_what_grew_or_changed(name: str, old: int, new: int, due: tuple[object, 
     assert (event.kind, event.bdf, event.status.value, event.code, event.count) == due
 
 
+def test_two_watches_with_one_state_are_told(tmp_path: Path) -> None:
+    told = []
+    kept = []
+    for _ in range(2):
+        listener = Listener()
+        kept.append(Dispatcher(str(tmp_path / "watch.json"), [listener]))
+        kept[-1].begin("boot")
+        told.append([event.text for event in listener.events("note")])
+    assert told == [[], [f"{tmp_path}: another watch keeps its state there; give each its own folder"]]
+
+
 def test_what_is_no_news() -> None:
     assert changes({f"aer fatal {GPU}": 7}, {f"aer fatal {GPU}": 0}) == []  # reset
     assert changes({}, {f"aer fatal {GPU}": 7}) == []  # not read before
