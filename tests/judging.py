@@ -73,29 +73,29 @@ def _brief(name: str, profile: str) -> _Whole:
 
 
 def _read(name: str, profile: str, kind: str) -> _Whole:
-    if folder is None:
-        return _judged(name, profile)[kind]
-    path = folder / f"{name}.{profile}{kind}"
-    if path.is_file():
+    path = None if folder is None else folder / f"{name}.{profile}{kind}"
+    if path is not None and path.is_file():
         code, document, shown = json.loads(path.read_text(encoding="utf-8"))
         return code, document, shown
-    for each, whole in (made := _judged(name, profile)).items():
-        own = folder / f"{name}.{os.getpid()}"
-        own.write_text(json.dumps(whole), encoding="utf-8")
-        own.replace(path.with_suffix(each))  # another process may read it at any time
-    return made[kind]
+    report = _report(name, profile)
+    code, rendered, shown = report.exit_code, as_json.render(report), text.render(report)
+    document = json.loads(rendered)
+    brief = document | {"findings": [each for each in document["findings"] if each["status"] in BAD]}
+    if path is not None:
+        _write(path.with_suffix(".json"), f"[{code},{rendered},{json.dumps(shown)}]")
+        _write(path.with_suffix(".brief"), json.dumps((code, brief, shown)))
+    return code, document if kind == ".json" else brief, shown
+
+
+def _write(path: Path, content: str) -> None:
+    own = path.with_suffix(f".{os.getpid()}")
+    own.write_text(content, encoding="utf-8")
+    own.replace(path)  # another process may read it at any time
 
 
 def _profile(spec: str) -> str:
     nameless = NAMELESS in (spec if spec in BY_NAME else Path(spec).read_text(encoding="utf-8"))
     return NAMELESS if nameless else "auto"
-
-
-def _judged(name: str, profile: str) -> dict[str, _Whole]:
-    report = _report(name, profile)
-    code, document, shown = report.exit_code, json.loads(as_json.render(report)), text.render(report)
-    brief = document | {"findings": [each for each in document["findings"] if each["status"] in BAD]}
-    return {".json": (code, document, shown), ".brief": (code, brief, shown)}
 
 
 def _report(spec: str, profile: str) -> HealthReport:
