@@ -109,7 +109,8 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
 def _sensible(facts: Any) -> Any:
     """What makes no sense in an earlier reading was not read: it tells nothing of the machine as it is now."""
     if isinstance(facts, Missing):
-        return Missing(Gap.UNRECORDED, facts.where, facts.detail) if facts.gap is Gap.GARBLED else facts
+        is_garbled = facts.gap is Gap.GARBLED
+        return Missing(Gap.UNRECORDED, facts.where, "makes no sense in the state file") if is_garbled else facts
     if isinstance(facts, Record):
         return type(facts)(**{name: _sensible(getattr(facts, name)) for name in fields(facts)})
     if isinstance(facts, dict):
