@@ -181,7 +181,7 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
     if kind == "socket-interconnect":
         return f"between {component.name}"
     if kind == "host":
-        devices = "" if component == NVSWITCHES or (worst and worst[0].subject.peer) else _failing(worst)
+        devices = "" if worst and worst[0].subject.peer else _failing(worst, component != NVSWITCHES)
         is_named = any(word.rstrip("s") in what.lower() for word in part.lower().split() if len(word) > _LEAST_WORD)
         return devices if is_named else f"{part or 'host'} of {devices}" if devices else part
     if kind == "gpus":
@@ -208,9 +208,9 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
     return component_name(component).removeprefix("the ")
 
 
-def _failing(worst: Sequence[Finding]) -> str:
-    """The devices that fail alike for what they have in common; bridges and what they lead to by their number."""
-    others = {each.subject.bdf for each in worst if each.subject.kind == "pci"}
+def _failing(worst: Sequence[Finding], with_others: bool = False) -> str:
+    """The devices that fail alike for what they have in common; with the others on PCIe, these by their number."""
+    others = {each.subject.bdf for each in worst if each.subject.kind == "pci" and with_others}
     names = [*dict.fromkeys(each.subject.name for each in worst if each.subject.kind in ("gpu", "hca", "port"))]
     return counted(len(others), "PCIe device") if len(others) > 1 and not names else _listed(names)
 
