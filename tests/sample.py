@@ -42,10 +42,12 @@ def swept(cases: Iterable[Any], few: Collection[Any] | int, first: int = 0) -> l
     Sweeps over boxes begin at different ones, so that together they run on all. A case that is a tuple is one of
     several arguments.
     """
-    return [
+    found = [
         pytest.param(
             *(case if isinstance(case, tuple) else (case,)),
             marks=() if (number % few == first if isinstance(few, int) else case in few) else pytest.mark.exhaustive,
         )
         for number, case in enumerate(cases)
     ]
+    assert not all(each.marks for each in found), "make test runs none of these"
+    return found

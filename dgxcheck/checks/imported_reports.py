@@ -164,9 +164,11 @@ CHECKS = (
     Check(
         id="tools.reports",
         rule="Fails or warns as a tool did whose output was imported: tests of dcgmi diag and dcgmi health that failed,"
-        " errors that NCCL or fabric manager logged. Warns if dmidecode shows DIMMs at different speeds, or the only"
-        " channel without one. Other machines have no such finding.",
-        source="imported outputs of dcgmi, NCCL (NCCL_DEBUG=INFO), fabric manager, nvidia-smi, lspci and dmidecode",
+        " errors that NCCL or fabric manager logged, records of a BMC, disks, services, nodes"
+        " of Slurm and Kubernetes. Warns if dmidecode shows DIMMs at different speeds, or the only channel without one."
+        " Other machines have no such finding.",
+        source="imported outputs of dcgmi, NCCL (NCCL_DEBUG=INFO), fabric manager, nvidia-smi, lspci, dmidecode, BMC"
+        " tools, smartctl, nvme, systemctl, Slurm and kubectl",
         remedy="confirm it with that tool for this device alone; then compare nvidia-smi -q and the kernel log of that"
         " time",
         judge=_reports,

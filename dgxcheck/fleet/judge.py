@@ -176,14 +176,15 @@ def fleet_of(
     of_node = gathered((result.node, number) for number, result in enumerate(results))
     left_out: list[Unread] = []
     for name, numbers in of_node.items():
-        if machines := _at_once(results[number] for number in numbers if results[number].generated_at >= oldest):
-            left_out.append(Unread(name, f"results of {len(machines)} machines, serial numbers {', '.join(machines)};"
-                                         " give each a host name of its own"))  # fmt: skip
         live = [number for number in numbers if results[number].live]
         if live and len(live) < len(numbers):
             recorded = counted(len(numbers) - len(live), "result")
             left_out.append(Unread(name, f"{recorded} of recordings not counted beside those of the machine itself"))
             of_node[name] = live
+        fresh = (results[number] for number in of_node[name] if results[number].generated_at >= oldest)
+        if machines := _at_once(fresh):
+            left_out.append(Unread(name, f"results of {len(machines)} machines, serial numbers {', '.join(machines)};"
+                                         " give each a host name of its own"))  # fmt: skip
     nodes = {name: node_of([results[number] for number in of_node[name]], oldest) for name in sorted(of_node)}
     # of each node those of the newest that measured, else of the newest
     current = {

@@ -211,7 +211,7 @@ def _tally(
 
 
 def _status(value: Any) -> Status:
-    return RANK[RANK.index(Status(value))]  # one of these: nothing that is told was skipped
+    return RANK[RANK.index(Status(value))]  # a check that was skipped is no event
 
 
 def _text(value: Any) -> str:

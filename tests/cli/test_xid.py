@@ -19,6 +19,7 @@ from seam import is_one_clear_line, run
         (("63",), ("page retirement recorded", "row remapping recorded")),
         (("20034",), ("SXid 20034: LTSSM fault up", "fatal by NVIDIA's guide", "reset all GPUs")),
         (("NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus.",), ("Xid 79: GPU",)),
+        (("Xid: 79",), ("Xid 79: GPU",)),
         (("[  9.1] nvidia-nvswitch0: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 32",), ("SXid 20034: LTSSM",)),
         (("--list",), ("Number", "GPU has fallen off the bus", "LTSSM fault up")),
     ],

@@ -235,7 +235,7 @@ def test_many_slow_paths_lead_to_the_fabric(tmp_path: Path, capsys: pytest.Captu
             rate = 24 if (a < "dgx004") != (b < "dgx004") else 97
             (tmp_path / f"{turn},{a},{b},mlx5_0.txt").write_text(PERFTEST.format(rate))
     assert main(["fleet", "pairs", str(tmp_path)]) == 1
-    assert "so many may have a switch in common: --fabric FILE tells:\n" in capsys.readouterr().out
+    assert "so many may have a switch in common: --fabric FILE shows it:\n" in capsys.readouterr().out
 
 
 def test_a_system_with_slow_links_is_told_with_its_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ def _numbers(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return begin(dict.fromkeys(str(each.entry.number) for each in explain_all(None)), incomplete)
 
 
-_OF_LINE = LazyPattern(r"xid ?(?:\([^)]{0,40}\): )?(\d{1,6})\b", flags=re.ASCII | re.IGNORECASE)
+_OF_LINE = LazyPattern(r"xid:? ?(?:\([^)]{0,40}\): )?(\d{1,6})\b", flags=re.ASCII | re.IGNORECASE)
 
 
 class _Number(click.IntRange):
@@ -52,8 +52,8 @@ def command(
 ) -> int:  # fmt: skip
     """Explain an Xid of a GPU or an SXid of an NVSwitch: meaning, severity, NVIDIA's action, what to do.
 
-    NUMBER may be a line of the kernel log. No machine is examined. Exit code 0: explained; 3: NVIDIA does not list
-    NUMBER, or the command could not run.
+    NUMBER may be a line of the kernel log, in quotes. No machine is examined. Exit code 0: explained; 3:
+    NVIDIA does not list NUMBER, or the command could not run.
     """
     if (number is None) != listed:
         raise click.UsageError("give the number of an Xid or SXid, or --list", ctx)

@@ -96,7 +96,7 @@ _TITLES = {
     "suspect": "Not proven: slow, but so was every partner in every other round",
     "path": "Pairs that are slow though both nodes are fast with others",
 }
-_SWITCH = "; so many may have a switch in common: --fabric FILE tells"
+_SWITCH = "; so many may have a switch in common: --fabric FILE shows it"
 
 
 def text(report: PairsReport) -> str:
