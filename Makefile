@@ -22,11 +22,10 @@ test-all:  ## the same with all faults at every place, pairs of faults, and long
 test test-all: export PYTHONDONTWRITEBYTECODE =
 test test-all: $(VENV)/.developed
 	$(BIN)/ruff check .
+	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m compileall -q dgxcheck probes
-	@$(BIN)/mypy >$(VENV)/types & types=$$!; \
-		$(BIN)/pytest -n auto --dist worksteal $(MORE); tested=$$?; \
-		wait $$types; typed=$$?; cat $(VENV)/types; exit $$((tested || typed))
+	$(BIN)/pytest -n auto --dist worksteal $(MORE)
 
 new-check: $(BIN)/ruff  ## NAME=subject.word: write the skeleton of a check with its test, and register it
 	@$(BIN)/python tests/new_check.py $(NAME) $(PACKAGE)
