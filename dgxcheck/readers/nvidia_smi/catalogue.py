@@ -28,13 +28,13 @@ _FORMS: Sequence[Form] = (
     Form("nvidia-smi --version", LazyPattern(r"(?:NVIDIA-SMI|NVML) version {1,12}: .{1,100}", flags=re.IGNORECASE),
          LazyPattern(r"(?:NVML|DRIVER|CUDA|KMD|CUDA UMD) version {1,12}: .{1,100}", flags=re.IGNORECASE)),
     Form("nvidia-smi --query-accounted-apps",
-         LazyPattern(r"(?=.{0,300}(?:max_memory_usage|_util))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|vgpu_instance|pid|gpu_util(?:ization)?"
+         LazyPattern(r"^(?=.{0,300}(?:max_memory_usage|_util))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|vgpu_instance|pid|gpu_util(?:ization)?"
                     r"|mem_util(?:ization)?|max_memory_usage|time)(?: \[[^\]]{1,8}\])?(?:, ?|$)){3,11}"),
-         LazyPattern(r"[^,]{1,60}(?:, ?[^,]{1,60}){2,10}")),
+         LazyPattern(r"^[^,]{1,60}(?:, ?[^,]{1,60}){2,10}")),
     Form("nvidia-smi --query-compute-apps",
-         LazyPattern(r"(?=.{0,300}(?:used_|gpu_))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|pid|process_name|used_(?:gpu_)?memory|name)"
+         LazyPattern(r"^(?=.{0,300}(?:used_|gpu_))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|pid|process_name|used_(?:gpu_)?memory|name)"
                     r"(?: \[[^\]]{1,8}\])?(?:, ?|$)){2,8}"),
-         LazyPattern(r"[^,]{1,200}(?:, ?[^,]{1,200}){1,7}")),
+         LazyPattern(r"^[^,]{1,200}(?:, ?[^,]{1,200}){1,7}")),
     Form("nvidia-smi mig -lgip", LazyPattern(r"\| (?:GPU instance profiles|Compute instance profiles):? {1,80}\|",
          "instance"),
          _TABLE, instead="nvidia-smi -L"),
