@@ -49,8 +49,8 @@ _UNIT = LazyPattern(
     flags=IGNORECASE,
 )
 _SHOWN = LazyPattern(r"(?:[^\w\s] |x )?nvidia-fabricmanager\.service - .{1,80}", "nvidia-fabricmanager.serv")
-_ACTIVE = LazyPattern(r"Active: (?P<state>failed|inactive|active) \((?P<why>[^()]{1,60})\).{0,120}", "Active: ")
-_ASIDE = LazyPattern(r"(?:Loaded|Drop-In|Docs|Process|Main PID|Tasks|Memory|CPU|CGroup|Status|Duration): .{0,400}")
+ACTIVE = LazyPattern(r"Active: (?P<state>failed|inactive|active) \((?P<why>[^()]{1,60})\).{0,120}", "Active: ")
+ASIDE = LazyPattern(r"(?:Loaded|Drop-In|Docs|Process|Main PID|Tasks|Memory|CPU|CGroup|Status|Duration|Active): .*")
 """``systemctl status``: the unit, its state, and what stands around it."""
 _STOPPED = LazyPattern(r"Failed with |status=(?!0/)|Start request repeated too quickly", flags=IGNORECASE)
 """Of the unit: how systemd says that the service ended, or did not begin."""
@@ -101,9 +101,9 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             unit.append(match["text"] or match["verb"] or match["job"])
         elif _SHOWN.fullmatch(text):
             shown = True
-        elif shown and (match := _ACTIVE.fullmatch(text)):
+        elif shown and (match := ACTIVE.fullmatch(text)):
             unit.append({"inactive": "Stopp", "active": "Start"}.get(match["state"], f"Failed with {match['why']}"))
-        elif not (part.lines and (_PAYLOAD.fullmatch(text) or (shown and _ASIDE.fullmatch(text)))):
+        elif not (part.lines and (_PAYLOAD.fullmatch(text) or (shown and ASIDE.fullmatch(text)))):
             shown = shown and bool(text)
             continue
         part.lines.add(number)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.host.services import FABRIC_MANAGER_TOOL
+from dgxcheck.readers.host.services import ACTIVE, ASIDE, FABRIC_MANAGER_TOOL
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
 
@@ -23,8 +23,6 @@ _ROW = LazyPattern(
 _HEAD = LazyPattern(r"UNIT\s{1,80}LOAD\s{1,12}ACTIVE\s{1,12}SUB\s{1,12}DESCRIPTION|\d{1,4} loaded units listed\..*"
                     r"|(?:LOAD|ACTIVE|SUB|JOB) {1,4}(?:=|→) .{10,120}")  # fmt: skip
 _SHOWN = LazyPattern(rf"(?:[●×○✗*x] )?(?P<name>{_NAMES})\.service - .{{1,120}}", ".service - ")
-_ACTIVE = LazyPattern(r"Active: (?P<state>active|inactive|failed|activating)\b.{0,200}", "Active: ")
-_ASIDE = LazyPattern(r"(?:Loaded|Drop-In|Docs|Process|Main PID|Tasks|Memory|CPU|CGroup|Status|Duration): .{0,400}")
 _SAID = LazyPattern(
     rf"(?:(?:.{{0,120}} )?(?:{_NAMES})\[\d{{1,9}}\]: ?)?(?P<text>(?:(?<=: )|Failed to query NVIDIA devices).{{1,400}})"
 )
@@ -46,7 +44,7 @@ def read_units(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 failed.setdefault(row["name"], "")
         elif begins := _SHOWN.fullmatch(text):
             shown = begins["name"]
-        elif shown and (active := _ACTIVE.fullmatch(text)):
+        elif shown and (active := ACTIVE.fullmatch(text)):
             if active["state"] == "failed":
                 failed.setdefault(shown, "")
         elif shown and (said := _SAID.fullmatch(text)):
@@ -55,7 +53,7 @@ def read_units(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif _HEAD.fullmatch(text):
             part.beside.add(number)
             continue
-        elif not (shown and (_ASIDE.fullmatch(text) or _UNIT.fullmatch(text))):
+        elif not (shown and (ASIDE.fullmatch(text) or _UNIT.fullmatch(text))):
             continue
         part.lines.add(number)
     for name, why in failed.items():
