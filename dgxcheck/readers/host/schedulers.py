@@ -137,7 +137,7 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
             (of_nodes_named if found.node else of_pods).append(found)
         elif code := _CODE.fullmatch(text):
             yield Said("", (number,), code["code"].lower(), code["said"])
-    yield from of_nodes_named or of_pods  # a pod's event does not tell its node, which others may name
+    yield from (*of_nodes_named, *of_pods)
 
 
 def read_health_events(lines: tuple[str, ...]) -> tuple[Imported, ...]:
