@@ -93,7 +93,7 @@ def test_events_of_a_bmc() -> None:
     assert unread([output], SEL) == []
     memory = output.facts["stated report host ipmitool-sel-memory-2"]
     assert isinstance(memory, dict)
-    assert memory["text"] == "Memory DIMM_P1_C1: Uncorrectable ECC, last 11/15/2026 03:12:45, 2 times"
+    assert memory["text"] == "Memory DIMM_P1_C1: Uncorrectable ECC, last 11/15/2026 03:12:45, 2 entries"
 
 
 def test_numbers_of_events_are_no_numbers_of_lines() -> None:

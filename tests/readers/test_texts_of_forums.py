@@ -188,6 +188,59 @@ NodeName=gpu07 Arch=x86_64
    Reason=PCIe link width x8 [root@2024-03-11T08:11:10]
 """
 POLICY = "Listening for violations.\nThe maximum number of retired pages has violated policy manager values.\n"
+CONTAINERS = """\
+Personalities : [raid1]
+md126 : active raid1 nvme1n1[1] nvme0n1[0]
+      890806272 blocks super external:/md127/0 [2/2] [UU]
+
+md127 : inactive nvme1n1[1](S) nvme0n1[0](S)
+      10402 blocks super external:imsm
+"""
+"""Of Intel VROC."""
+INACTIVE = "md0 : inactive nvme1n1[1](S)\n      937560384 blocks super 1.2\n"
+GOOD_SENSORS = """\
+Planar Fault     | 3Ch | ok  |  7.1 | Predictive Failure Deasserted
+PS1 Status       | C8h | ok  | 10.1 | Presence detected
+Fan Redundancy   | 75h | ok  |  7.1 | Fully Redundant
+"""
+PARTS = """\
+HDD 3            | 7Ch | ok  |  4.3 | Drive Present, Predictive Failure
+CPU1 Status      | 70h | ok  |  3.1 | Config Error
+Cable SAS A      | 61h | ok  | 11.1 | Config Error
+Mem ECC          | 71h | ok  | 32.1 | Predictive Failure
+PS2 Status       | C9h | ok  | 10.2 | Presence detected, Failure detected
+"""
+GOOD_DISK = '{"critical_warning": {"value": 0, "available_spare": 0}, "media_errors": 0}\n'
+WARNS = GOOD_DISK.replace('"value": 0', '"value": 4')
+UNTOLD = '{"device": {"name": "/dev/sda"}, "smart_status": {}}\n'
+OVER = IDRAC + """\
+-------------------------------------------------------------------------------
+Record:      3
+Date/Time:   12/06/2024 04:00:09
+Source:      system
+Severity:    Ok
+Description: The power input for power supply 2 has been restored.
+"""
+CORRECTABLE = IDRAC.replace("Critical", "Non-Critical").replace(
+    "The power input for power supply 2 is lost.", "Correctable memory error rate exceeded for DIMM_A3.")
+OF_TWO = "".join(
+    RECORD.format("Fan", way, "Lower Critical").replace("Event Dir", f"Sensor Number         : {number}\n Event Dir")
+    for number, way in ((30, "Assertion"), (31, "Deassertion"))
+)
+DIRECTIONS = """\
+ID  | Date        | Time     | Name        | Type               | Event Direction   | Event
+3   | Oct-14-2020 | 10:05:22 | PS2 Status  | Power Supply       | Assertion Event   | Power Supply Failure detected
+4   | Oct-14-2020 | 10:09:51 | PS2 Status  | Power Supply       | Deassertion Event | Power Supply Failure detected
+"""
+ABSENT = HEALTH.replace("Enabled", "Absent", 1)
+ROLLUP = """{
+ "@odata.type": "#ComputerSystem.v1_20_0.ComputerSystem", "Name": "System",
+ "Status": {"Health": "Critical", "State": "Enabled"},
+ "MemorySummary": {"Status": {"Health": "Critical"}}
+}
+"""
+TWO_EVENTS = REFUSED + "3m          Warning   NodeNotReady   node/gpu-02   Node is not ready\n"
+RUNNING = UNIT.replace("failed (Result: exit-code)", "active (running)").split("\n\n")[0] + "\n"
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "Windows": (WINDOWS, ("fail ecc-uncorrected drain",)),
     "lspci, shortened": (SHORTENED, ()),
@@ -223,6 +276,26 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a reason that names no device": (REASON, ("warn link-degraded inspect",)),
     "a policy of DCGM": (POLICY, ("warn pages-many watch",)),
     "ibdiagnet": (STAGES, ("warn port-slow inspect",)),
+    "containers of arrays": (CONTAINERS, ()),
+    "an array that is not assembled": (INACTIVE, ("warn disk inspect",)),
+    "good sensors": (GOOD_SENSORS, ()),
+    "sensors of parts": (PARTS, ("warn machine-check inspect", "warn disk inspect", "warn dimm-errors inspect",
+                                 "warn power-supply inspect")),
+    "nvme -o json -v, good": (GOOD_DISK, ()),
+    "nvme -o json -v": (WARNS, ("warn disk inspect",)),
+    "smartctl -j, good": (CONTROL.replace("false", "true"), ()),
+    "smartctl -j without a result": (UNTOLD, ()),
+    "racadm getsel, good": (IDRAC.replace("Critical", "Ok"), ()),
+    "racadm getsel, over": (OVER, ()),
+    "racadm getsel, not critical": (CORRECTABLE, ("warn dimm-errors inspect",)),
+    "records of two sensors": (OF_TWO, ("warn fan inspect",)),
+    "ipmi-sel, over": (DIRECTIONS, ()),
+    "ipmi-sel, not over": (DIRECTIONS.replace("Deassertion", "Assertion"), ("warn power-supply inspect",)),
+    "Redfish, absent": (ABSENT, ()),
+    "Redfish, good": (HEALTH.replace("Critical", "OK"), ()),
+    "Redfish, a system": (ROLLUP, ("warn dimm-errors inspect",)),
+    "events of a pod and a node": (TWO_EVENTS, ("warn gpus-not-offered inspect",)),
+    "systemctl status, good": (RUNNING, ()),
 }
 """By text: of each cause severity, faults and first step."""
 

@@ -55,20 +55,31 @@ _UNITS: Mapping[str, FaultKind] = {"degrees C": Fault.OVERHEATING, "RPM": Fault.
 _READING = LazyPattern(
     r"\b(?P<unit>degrees C|RPM|Volts|Watts|Amps|percent|discrete)\b|0x[0-9a-f]{2}|[Nn]o [Rr]eading|[Dd]isabled"
 )
-_LOST = LazyPattern(r"Power Supply AC lost|(?:Predictive )?[Ff]ailure(?: detected)?|Config Error|Redundancy Lost")
+_LOST = LazyPattern(
+    r"(?:Power Supply AC lost|(?:Predictive )?[Ff]ailure|Config Error|Redundancy Lost)(?! (?:detected )?[Dd]easserted)"
+)
 """States of a sensor without thresholds, whose row says ok."""
+_NAMED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
+    (Fault.FAN, r"fan"),
+    (Fault.DIMM_ERRORS, r"dimm|\bmem"),
+    (Fault.DISK, r"\b(?:drive|disk|hdd|ssd|nvme)"),
+    (Fault.MACHINE_CHECK, r"\b(?:cpu|proc)"),
+    (Fault.POWER_SUPPLY, r"power (?:supply|unit|redund)|\bpwr|\bps(?:u|\d|\b)"),
+))  # fmt: skip
+"""How such a sensor is named."""
 _FREEIPMI = LazyPattern(
     r"\d{1,6} {0,6}\| (?P<date>[A-Z][a-z]{2}-\d\d-\d{4}) {0,2}\| (?P<time>\d\d:\d\d:\d\d) {0,2}\| [^|]{1,40}"
-    r"\| (?P<sensor>[^|]{1,40}?) {0,30}\| (?:(?:Nominal|Warning|Critical|N/A) {1,8}\| )?(?P<event>[^|]{1,200}?)"
-    r"(?P<way>)"
+    r"\| (?P<sensor>[^|]{1,40}?) {0,30}\| (?:(?:Nominal|Warning|Critical|N/A) {1,8}\| )?"
+    r"(?:(?P<way>Assertion|Deassertion) Event {1,8}\| )?(?P<event>[^|]{1,200}?)"
 )
-"""Of ``ipmi-sel``, which names the kind of a sensor beside it."""
+"""Of ``ipmi-sel``, which names the kind of a sensor beside it, and only if asked whether an event is over."""
+_HEAD = LazyPattern(r"ID {1,6}\| Date {1,12}\| Time {1,12}\| Name {1,40}\|.{1,120}", "| Date ")
 _FIELD = LazyPattern(r"(?P<name>[A-Z][\w ()]{2,30}?) {0,20}: {0,4}(?P<value>.{0,200})")
 """Of ``sel get``, and of ``sel list -v``."""
 _SENTENCES = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
     (Fault.POWER_SUPPLY, r"power ?suppl|power input|\bPSU"),
     (Fault.FAN, r"\bfans?\b"),
-    (Fault.DIMM_ERRORS, r"\bmemory\b"),
+    (Fault.DIMM_ERRORS, r"\bmemory(?:summary)?\b"),
     (Fault.AER_UNCORRECTABLE, r"fatal error .{0,40}\b(?:component|bus|slot)|PCIe? .{0,60}(?:fatal|uncorrect)"),
     (Fault.MACHINE_CHECK, r"\bCPU \d .{0,60}(?:error|machine check)|machine check|\bIERR\b"),
     (Fault.DISK, r"\b(?:drive|disk)\b"),
@@ -86,9 +97,10 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, text in numbered(lines):
         field = _FIELD.fullmatch(text) if record or text.startswith("SEL Record ID") else None
         if row := _ROW.fullmatch(text) or _FREEIPMI.fullmatch(text):
-            sensor, words, way, date = row["sensor"], row["event"], row["way"], f"{row['date']} {row['time']}"
+            sensor, words, way, date = row["sensor"], row["event"], row["way"] or "", f"{row['date']} {row['time']}"
         elif field is None:
             record = record if text else {}
+            part.beside.update([number] if _HEAD.fullmatch(text) else [])
             continue
         else:
             record = {} if field["name"] == "SEL Record ID" else record
@@ -96,8 +108,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.lines.add(number)
             if field["name"] != "Description":
                 continue
-            sensor, words, way = record.get("Sensor Type", ""), field["value"], record.get("Event Direction", "")
-            date = record.get("Timestamp", "")
+            sensor = f"{record.get('Sensor Type', '')} #0x{record.get('Sensor Number', '')}".removesuffix(" #0x")
+            words, way, date = field["value"], record.get("Event Direction", ""), record.get("Timestamp", "")
         part.lines.add(number)
         key = sensor, words
         if way.startswith("Deassert"):
@@ -105,7 +117,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         else:
             open_.setdefault(key, []).append(date)
     for (sensor, words), dates in open_.items():
-        text = f"{sensor}: {words}, last {dates[-1]}" + (f", {len(dates)} times" if dates[1:] else "")
+        text = f"{sensor}: {words}, last {dates[-1]}" + (f", {len(dates)} entries" if dates[1:] else "")
         if found := _stands_for(sensor, words):
             part.add(HOST, sensor.partition(" #")[0].split()[0].lower(), *found, text)
     return part.imported(sound="events")
@@ -128,8 +140,9 @@ def read_sensors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
         if lost := _LOST.search(row["after"] or ""):
-            of_fan = "fan" in row["name"].lower()
-            part.add(HOST, "sensor", "warn", Fault.FAN if of_fan else Fault.POWER_SUPPLY, f"{row['name']}: {lost[0]}")
+            said = f"{row['name']}: {lost[0]}"
+            named = next((fault for fault, words in _NAMED if words.search(said)), None)
+            part.add(HOST, "sensor", "warn" if named else "note", named, said)
         elif row["state"][-2:] in ("cr", "nr"):
             shown = " ".join(f"{row['before'] or row['after']}".replace("|", " ").split())
             fault = _UNITS.get((value["unit"] if value else None) or "")
@@ -143,13 +156,18 @@ def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for found, where in documents(lines, lambda found: str(found.get("@odata.type", "")).startswith("#")):
         part.lines.update(where)
         for each, kind in _members(found, str(found.get("@odata.type", ""))):
-            name, status = f"{each.get('Name') or each.get('Id') or each.get('MemberId')}", each.get("Status")
-            health = status.get("Health") if isinstance(status, dict) else None
+            status = each.get("Status")
+            status = status if isinstance(status, dict) else {}
+            health = status.get("Health") if status.get("State") not in ("Absent", "Disabled") else None
             if kind.startswith("#LogEntry.") and each.get("Resolved") is not True:
                 _logged(part, str(each.get("Severity")), f"{each.get('Message', '')}, {each.get('Created', '')}")
             elif health in ("Critical", "Warning"):
                 what = str(each.get("ProcessorType") or kind.strip("#").partition(".")[0])
-                _logged(part, "Critical", f"{what} {name}: health is {health}")
+                said = f"{what} {each.get('Name') or each.get('Id') or each.get('MemberId') or ''}".strip()
+                if what in ("Chassis", "ComputerSystem"):  # the worst health of its parts
+                    part.add(HOST, "log", "note", None, f"{said}: health is {health}")
+                else:
+                    _logged(part, "Critical", f"{said}: health is {health}")
     return part.imported(sound="log")
 
 
@@ -177,7 +195,9 @@ def _logged(part: ToolPart, severity: str, message: str) -> None:
 
 
 IDRAC_TOOL = "racadm"
-_BEGINS = LazyPattern(r"(?:Record: {1,12}|SeqNumber {1,12}= )\d{1,9}", "Record:", "SeqNumber")
+_BEGINS = LazyPattern(r"(?:Record: {1,12}|SeqNumber {1,12}= )(?P<number>\d{1,9})", "Record:", "SeqNumber")
+_OVER = LazyPattern(r"(?:is|are|has been|have been) (?:restored|operating normally|within range|redundant)\b")
+_VERB = LazyPattern(r" (?:is|are|has|have) ")
 _MEMBER = LazyPattern(r"(?P<name>[A-Z][\w/ ]{1,30}?)(?: {0,12}=|:) {1,12}(?P<value>\S.{0,600})|-{20,120}")
 
 
@@ -185,17 +205,28 @@ def read_idrac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``racadm getsel`` and ``racadm lclog view`` of Dell's iDRAC."""
     part = ToolPart(IDRAC_TOOL)
     severity = date = ""
+    record = 0
+    logged: list[tuple[int, str, str, str]] = []
+    over: dict[str, int] = {}
     for number, text in numbered(lines):
-        if not (_BEGINS.fullmatch(text) or (part.lines and _MEMBER.fullmatch(text))):
+        member = _MEMBER.fullmatch(text)
+        if begins := _BEGINS.fullmatch(text):
+            record = int(begins["number"])
+        elif not (part.lines and member):
             continue
         part.lines.add(number)
-        member = _MEMBER.fullmatch(text)
         name, value = (member["name"], member["value"]) if member else ("", "")
         if name == "Severity":
-            severity = value
+            severity = "Warning" if value == "Non-Critical" else value
         elif name in ("Date/Time", "Timestamp"):
             date = value
         elif name in ("Description", "Message"):
-            _logged(part, severity, f"{value}, {date}")
+            of = _VERB.split(value)[0]
+            if severity not in ("Critical", "Warning") and _OVER.search(value):
+                over[of] = max(record, over.get(of, 0))
+            logged.append((record, of, severity, f"{value}, {date}"))
             severity = ""
+    for record, of, severity, message in logged:
+        if record >= over.get(of, 0):
+            _logged(part, severity, message)
     return part.imported(sound="log")

@@ -54,10 +54,9 @@ def _of_json(part: ToolPart, found: Document) -> None:
     disk = str(device.get("name", "")).removeprefix("/dev/") if isinstance(device, dict) else "a disk"
     log = found.get("nvme_smart_health_information_log", found)
     for name, value in log.items() if isinstance(log, dict) else ():
-        _take(part, disk, name.replace("_", " "), str(value))
-    if isinstance(status, dict):
-        word = "PASSED" if status.get("passed") is True else "FAILED"
-        _take(part, disk, "smart overall-health self-assessment test result", word)
+        _take(part, disk, name.replace("_", " "), str(value.get("value") if isinstance(value, dict) else value))
+    if isinstance(status, dict) and isinstance(passed := status.get("passed"), bool):
+        _take(part, disk, "smart overall-health self-assessment test result", "PASSED" if passed else "FAILED")
 
 
 def _take(part: ToolPart, disk: str, name: str, value: str) -> bool:
@@ -139,26 +138,28 @@ _ARRAY = LazyPattern(
     r"(?P<name>md\w{1,30}) : (?P<state>active|inactive)\b(?P<members>.{0,600})", " : active", " : inactive"
 )
 _MEMBERS = LazyPattern(
-    r"\d{1,16} blocks .{0,120}\[(?P<wanted>\d{1,4})/(?P<there>\d{1,4})\] \[[U_]{1,400}\].{0,80}", " blocks "
+    r"\d{1,16} blocks(?P<container> super external:(?![/-]))?"
+    r"(?:.{0,120}\[(?P<wanted>\d{1,4})/(?P<there>\d{1,4})\] \[[U_]{1,400}\])?.{0,120}", " blocks"
 )
+"""A container holds the metadata of arrays (Intel VROC), which name it behind a slash, and is always inactive."""
 _BESIDE = LazyPattern(r"Personalities :.{0,200}|unused devices: .{0,200}|bitmap: .{0,120}|\[[=>.]{10,40}\]  .{0,120}")
 
 
 def read_arrays(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``/proc/mdstat``: arrays that lack a member, or are not assembled."""
     part = ToolPart(MDSTAT)
-    name = members = ""
+    name = members = state = ""
+    begun = 0
     for number, text in numbered(lines):
         if array := _ARRAY.fullmatch(text):
-            name, members = array["name"], array["members"]
-            if array["state"] == "inactive":
-                part.add(HOST, name, "warn", Fault.DISK, f"{name} is inactive:{members}")
-            part.lines.add(number)
+            name, members, state, begun = array["name"], array["members"], array["state"], number
         elif name and (shown := _MEMBERS.fullmatch(text)):
-            there, wanted = int(shown["there"]), int(shown["wanted"])
-            if there < wanted:
+            there, wanted = int(shown["there"] or 0), int(shown["wanted"] or 0)
+            if state == "inactive" and not shown["container"]:
+                part.add(HOST, name, "warn", Fault.DISK, f"{name} is inactive:{members}")
+            elif there < wanted:
                 part.add(HOST, name, "warn", Fault.DISK, f"{name} has {there} of {wanted} members:{members}")
-            part.lines.add(number)
+            part.lines |= {begun, number}
         elif _BESIDE.fullmatch(text):
             part.beside.add(number)
         else:
