@@ -129,7 +129,7 @@ def blame(facts: Box, check: str, bdf: str | None = GPU2) -> tuple[FaultKind | N
          Fault.OVERHEATING, gpu("cooling", A100_GPU)),
         *((("gpu.reset-required", {f"{NVML}FieldValues {A100_GPU} 230": number}, fault, gpu("", A100_GPU)))
           for number, fault in ((1, Fault.RESET_REQUIRED), (2, Fault.REBOOT_REQUIRED), (3, Fault.DRAIN_REQUIRED),
-                                (4, Fault.RESET_REQUIRED), (5, Fault.IMEX_RECOVERY), (9, Fault.RECOVERY_REQUIRED))),
+                                (4, Fault.DRAIN_AND_RESET), (5, Fault.IMEX_RECOVERY), (9, Fault.RECOVERY_REQUIRED))),
     ],
 )  # fmt: skip
 def test_fault_and_component_from_ampere_on(

@@ -12,6 +12,7 @@ from dgxcheck.facts.faults import BY_WORD, EVERY_FAULT, Fault
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "dgxcheck" / "facts" / "faults"
 OTHERS = {
+    "drain-and-reset": "a recovery action, by its name in nvml.h",
     "burn-in": "a command and a measurement",
     "hca-firmware": "a quantity of diff",
     "link-layer": "a quantity of diff; a topic of NCCL's log",

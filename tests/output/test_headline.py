@@ -21,7 +21,8 @@ from dgxcheck.output.health.instructions import STEPS
 from dgxcheck.output.report import HealthReport
 
 _GENERIC = {STEPS[step] for step in STEPS} - {
-    STEPS[step] for step in ("watch", "check-program", "restart-program", "reboot", "power-cycle", "contact-vendor")
+    STEPS[step] for step in ("watch", "check-program", "restart-program", "reboot", "power-cycle", "contact-vendor",
+                             "contact-host")
 }
 """Verbs that say nothing of what is to be done."""
 _NUMBERED = re.compile(r"\b(?:GPU|mlx5_)\d+\b")

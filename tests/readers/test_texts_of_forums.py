@@ -316,7 +316,7 @@ def test_what_the_scheduler_says_of_nodes() -> None:
     """A state is a note that tells where the reason is; a reason counts as what it names."""
     (states,) = slurm.read_slurm(tuple(SINFO.splitlines()))
     notes = [text for outcome, _, text in told(states) if outcome == "note"]
-    assert notes == ["gpu[01-04] drng@: sinfo -R tells why", "gpu05 mix*: sinfo -R tells why"]
+    assert notes == ["gpu[01-04] drng@: sinfo -R says why", "gpu05 mix*: sinfo -R says why"]
     lost, fine = slurm.read_slurm(tuple(LONG.splitlines()))
     assert (lost.host, fine.host) == ("gpu01", "gpu02")
     assert told(lost) == [("warn", "gpu-lost", "GPU3 fell off the bus")]

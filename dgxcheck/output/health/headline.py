@@ -46,6 +46,7 @@ _ASIDE = re.compile(r" ?\((?![0-9a-f:.]+\))[^()]*\)")
 _BUS_ID = re.compile(r"(?<=\d) \([0-9a-f:.]+\)")
 """Of a device with a number."""
 _ONE_GPU = re.compile(r" -i [0-9a-f:.]+")
+_SEVERAL_GPUS = re.compile(r" -i [0-9a-f:.]+,[0-9a-f:.,]+")
 _CUT = re.compile(r".*(?=, | and | that )")
 _CONDITION = re.compile(r"^(?:with the power off |(?:if|unless) this was (?:not )?intended[,:] )")
 _AROUND = ("driver", "switch", "host-bridge", "socket", "fabric", "subnet-manager", "nvswitch", "slot", "host")
@@ -263,7 +264,7 @@ def _texts(action: Action, text: str, every_gpu: bool) -> Iterator[str]:
         if every_gpu and len(same) == 1 < len(action.commands):
             yield same.pop()
         yield whole
-        yield brief or shlex.join(action.commands[0])
+        yield brief or _SEVERAL_GPUS.sub(" -i BDF,..", shlex.join(action.commands[0]))
         return
     if action.step not in _NAMED:
         clause = _CONDITION.sub("", _clause(text))

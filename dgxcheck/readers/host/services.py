@@ -32,9 +32,11 @@ _LINE = LazyPattern(
     "tid",
 )
 _JOURNAL = LazyPattern(
-    r"(?:(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?)\[\d{1,9}\]: ?"
-    r"|(?:[\w.-]{1,64}: )?(?=fabric manager config file item))(?P<text>.{1,1000})",
-    "nvidia-fabricmanager", "nv-fabricmanager", "fabric manager config",
+    r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?)\[\d{1,9}\]: ?(?P<text>.{1,1000})",
+    "nvidia-fabricmanager", "nv-fabricmanager",
+)
+_ITEM = LazyPattern(
+    r"(?:[\w.-]{1,64}: )?(?P<text>fabric manager config file item.{1,960})", "fabric manager config file item"
 )
 _HELPER = LazyPattern(
     r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d )?(?:nvidia-fabricmanager-wrapper|nvlsm):(?: (?P<text>.{0,1000}))?"
@@ -94,7 +96,7 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, text in numbered(lines):
         if match := _LINE.fullmatch(text):
             entries.append((match["level"], match["text"]))
-        elif match := _JOURNAL.fullmatch(text) or _HELPER.fullmatch(text):
+        elif match := _JOURNAL.fullmatch(text) or _ITEM.fullmatch(text) or _HELPER.fullmatch(text):
             said = match["text"] or ""
             entries.append(("ERROR" if _ERROR.search(said) else "INFO", said))
         elif match := _UNIT.fullmatch(text):
