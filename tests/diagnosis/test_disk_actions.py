@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hand_made import box_of, finding, planned, steps
 
@@ -41,6 +43,13 @@ def test_a_drives_link_and_an_nvswitchs_link_name_what_ends_there() -> None:
 def test_a_cable_is_asked_at_the_adapter_of_its_port(name: str, asked: tuple[tuple[str, ...], ...]) -> None:
     acts = planned(box_of("dgx-1-v100"), Component(kind="port", name=name), Fault.PORT_ERRORS)
     assert acts[0].commands == asked
+
+
+def test_a_name_is_quoted_where_it_stands_in_a_command() -> None:
+    array = Component(kind="disk", name="md0;x")
+    for fault in (Fault.ARRAY_FAILED, Fault.DISK_ERRORS):
+        text = " ".join(action_text(action, {}) for action in planned(box_of("dgx-a100"), array, fault))
+        assert {*re.findall(r"(?:--stop|--detail) (\S+)", text)} == {"'/dev/md0;x'"}
 
 
 def test_the_boot_mirror_of_a_dgx_is_changed_with_the_power_off() -> None:

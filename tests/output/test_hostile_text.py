@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import random
 import re
@@ -317,6 +318,25 @@ def test_no_format_obeys_what_stands_in_any_text(
         assert (argv, obeyed(argv, done.out)) == (argv, [])
         assert "internal error" not in done.out + done.err
         assert not HIDDEN.findall(done.err)
+
+
+@pytest.mark.parametrize("daemon", ["slurmd", "pbs", "kubelet"])
+def test_a_host_name_is_quoted_in_every_command(
+    daemon: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host, groups = "x$(evil);y", "names /sys/fs/cgroup/system.slice"
+    facts = {"text /proc/sys/kernel/hostname": f"{host}\n", f"{groups}/systemd-journald.service": ["cgroup.procs"]}
+    lines = {
+        f"{groups}/{daemon}.service": ["cgroup.procs"],
+        "kmsg 9000": "9000.5;NVRM: Xid (PCI:0000:0a:00): 62, pid=1, 2027",
+    }
+    path = tmp_path / "box.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": facts, "add": lines}))
+    bare = re.compile(rf"(?:(?<!['\"])NodeName=|(?:-[or]|label\s+node|drain|cordon)\s+){re.escape(host)}")
+    for argv in (("-v",), *(("--format", form) for form in HEALTH)):
+        text = html.unescape(run(capsys, "health", *argv, "--from", str(path)).out).replace("\\", "")
+        assert (argv, bare.findall(text)) == (argv, [])
+    assert f"'{'NodeName=' * (daemon == 'slurmd')}{host}'" in run(capsys, "health", "-v", "--from", str(path)).out
 
 
 OF_A_FLEET = (

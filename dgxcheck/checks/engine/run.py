@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 
@@ -79,7 +80,7 @@ def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> 
     if judgement.fault is not None and judgement.fault.soldered and is_coherent(box):
         remedy = judgement.fault.soldered
     if subject.kind == "interface":
-        remedy = remedy.replace("INTERFACE", subject.name)
+        remedy = remedy.replace("INTERFACE", shlex.quote(subject.name))
     if bad and (device := for_smi(subject.bdf)):
         remedy = remedy.replace(" BDF", f" {device}")
     return Finding(

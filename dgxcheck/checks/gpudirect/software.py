@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
@@ -199,9 +201,10 @@ def _jobs(box: Box, facts: Memlock, daemon: JobDaemon, hard: int) -> Preconditio
     line = _line_with(facts, hard)
     line = line if line is not None and _is_unit(line) else None
     own = line is not None and not line.path.startswith(_SYSTEM)
-    where = f"systemctl edit {daemon.unit}: LimitMEMLOCK=infinity under [Service]"
+    unit = shlex.quote(daemon.unit)
+    where = f"systemctl edit {unit}: LimitMEMLOCK=infinity under [Service]"
     where = f"set LimitMEMLOCK=infinity in {_place(line)}" if line is not None and own else where
-    restart = f"systemctl daemon-reload; systemctl restart {daemon.unit}"
+    restart = f"systemctl daemon-reload; systemctl restart {unit}"
     remedy = f"{where}, then {_RESTART.get(daemon.name, _DRAIN).format(restart)}"
     remedy += _RELOADS if daemon.name in _RESTART else ""
     return _too_low(message, hard, evidence, line, remedy)

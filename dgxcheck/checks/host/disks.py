@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -75,7 +76,8 @@ def _array(box: Box, array: MdArray) -> Judgement:
         return judged(Fault.ARRAY_FAILED, message, state, evidence=tuple(evidence), fails=True, remedy=remedy)
     if missing:
         message = f"{name} is degraded: {counted(missing, 'disk')} missing{size}"
-        remedy = f"{find}; if its device is back without errors: mdadm /dev/{array.name} --re-add DEVICE"
+        device = f"/dev/{array.name}"
+        remedy = f"{find}; if its device is back without errors: mdadm {shlex.quote(device)} --re-add DEVICE"
         return Judgement(Status.WARN, message, missing, 0, "disks", tuple(evidence), fault=Fault.DISK, remedy=remedy)
     return Judgement(Status.PASS, f"{name} is {state}", 0, 0, "disks", tuple(evidence))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 
 from dgxcheck.checks.engine.blame import part
@@ -46,8 +47,10 @@ def _layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice
 
 
 def _set_link_type(device: IbDevice, port: IbPort, layer: str) -> str:
-    command = f"mlxconfig -d {device.bdf} set LINK_TYPE_P{port.port}={_LINK_TYPES.get(layer)}"
-    return f"unless this was intended: {command}" if layer in _LINK_TYPES and isinstance(device.bdf, str) else ""
+    if layer not in _LINK_TYPES or not isinstance(device.bdf, str):
+        return ""
+    command = ("mlxconfig", "-d", device.bdf, "set", f"LINK_TYPE_P{port.port}={_LINK_TYPES[layer]}")
+    return f"unless this was intended: {shlex.join(command)}"
 
 
 def _identity(box: Box) -> Judged:

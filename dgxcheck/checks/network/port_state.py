@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import itself
@@ -159,7 +160,7 @@ def _remedy(fault: FaultKind, device: IbDevice, port: IbPort) -> str:
     if fault is Fault.PORT_DISABLED:
         name = device.bdf if isinstance(device.bdf, str) else device.name
         second = f" -p {port.port}" if port.port > 1 else ""
-        return f"enable the port if it is to be used: mlxlink -d {name}{second} --port_state UP"
+        return f"enable the port if it is to be used: mlxlink -d {shlex.quote(name)}{second} --port_state UP"
     return "check the cable, the switch port and the subnet manager"
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.diagnosis.action import Code, Instruction
+from dgxcheck.facts.faults.kind import SOLDERED
 
 _THEN = "if it is refused as in use, nvidia-smi{chosen} -pm 0, reset, nvidia-smi{chosen} -pm 1{mig}; then restart" \
     " the stopped services"
@@ -104,7 +106,7 @@ SENTENCES: Mapping[Code, str] = {
     "inspect-driver-versions": "a reload takes the module that is on disk: it helps only where modinfo shows the"
     " version of the library (the file that libnvidia-ml.so.1 leads to; in a container that inside); else the driver's"
     " packages are made whole first, once the host is drained",
-    "inspect-soldered-memory": "read what the BMC logged of the memory, which is soldered beside the CPU",
+    "inspect-soldered-memory": SOLDERED,
     "inspect-dimms": "find the label of the DIMM that is missing or has errors (ras-mc-ctl --errors, the BMC's event"
     " log)",
     "inspect-cabling": "check the switch that the cables lead to and how they are seated",
@@ -134,7 +136,7 @@ SENTENCES: Mapping[Code, str] = {
     "replace-dimms": "with the power off replace the DIMM{at}",
     "replace-supply": "replace only a power supply that is reported as failed, one at a time",
     "reassemble-array": "stop what uses it and unmount it; with the power off check cable and seating of the missing"
-    " disk; then mdadm --stop /dev/{array} and mdadm --assemble --scan, and mount it read-only first",
+    " disk; then mdadm --stop {device} and mdadm --assemble --scan, and mount it read-only first",
     "restore-array": "only if the disk stays invisible in another slot too: if it is visible and mdadm --assemble"
     " refuses it, compare mdadm --examine of all members first, for creating {array} ends what could be saved; without"
     " redundancy its data is then lost: replace the disk, create {array} again and restore from backup",
@@ -167,14 +169,14 @@ _THROUGH = ", and pass the PCIe switch through to this virtual machine too"
 def instruction_text(instruction: Instruction, of: Finding | None = None) -> str:
     """The sentence of a code with its values; the remedy of a finding as it is."""
     values = instruction.values
-    words: dict[str, object] = {
+    words = {
         name: device_list(value) if isinstance(value, tuple) else str(value) for name, value in values.items()
     }
     if slot := values.get("slot"):
         words["slot"] = f" in slot {slot}"
     services = words.get("services")
     words["also"] = f", and those of these services that run: {services}" if services else ""
-    words["pods"] = _PODS.format(**words) if values.get("node") else ""
+    words["pods"] = _PODS.format(node=shlex.quote(words["node"])) if "node" in words else ""
     words["machines"] = _MACHINES if values.get("machines") else ""
     words["deferred"] = _DEFERRED if values.get("deferred") else ""
     words["lost"] = _LOST if values.get("lost") else ""
@@ -185,8 +187,9 @@ def instruction_text(instruction: Instruction, of: Finding | None = None) -> str
     words["at"] = f" at {place}" if place else _NO_LABEL if "position" in values else ""
     words["guest"] = _THROUGH if values.get("guest") else ""
     words["disk"] = f"the disk at {place}"
+    words["device"] = shlex.quote(f"/dev/{values.get('array', place)}")
     if "members" in values:  # of an array whose errors name no member, how to find it
-        unnamed = f"the failing disk of {place} (mdadm --detail /dev/{place} shows which)"
+        unnamed = f"the failing disk of {place} (mdadm --detail {words['device']} shows which)"
         words["disk"] = f"{words['members']} of {place}" if words["members"] else unnamed
     blanks = {"slot": "", "chosen": "", "switches": " and NVSwitches"}
     return SENTENCES[instruction.code].format(**{**blanks, **words, "remedy": of.remedy if of else ""})
