@@ -104,6 +104,14 @@ def test_disks_of_the_host_alone(text: str, blamed: str | None, tmp_path: Path) 
         assert (found.status, found.blames[0].name) == (Status.WARN, blamed)
 
 
+@pytest.mark.parametrize(("beside", "blamed"), [("sda", "sda"), ("nvme0n1", "ata1"), ("dm-0", "ata1"), ("md0", "ata1")])
+def test_a_sata_port_is_of_no_disk_on_another_bus(beside: str, blamed: str, tmp_path: Path) -> None:
+    port = (100.0, "ata1.00: exception Emask 0x10 SAct 0x40000 SErr 0x400100 action 0x6 frozen")
+    disk = (101.0, f"blk_update_request: I/O error, dev {beside}, sector 2048 op 0x0:(READ)")
+    found = {each.subject.name: each for each in findings(tmp_path, "kernel.disk", port, disk)}
+    assert found["ata1"].blames[0].name == blamed
+
+
 def test_a_disk_of_an_array_is_the_array_s(tmp_path: Path) -> None:
     error = (100.0, "critical medium error, dev nvme1n1, sector 5")
     (found,) = findings(tmp_path, "kernel.disk", error, base="dgx-a100")

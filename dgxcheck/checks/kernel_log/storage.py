@@ -15,9 +15,12 @@ from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
 from dgxcheck.facts.missing import Missing, need
+from dgxcheck.lazy_pattern import LazyPattern
 
 _MAPPED = ("dm-", "md")
 """Volumes and arrays, which are no disks by themselves."""
+_SCSI = LazyPattern("sd[a-z]+", "sd")
+"""Disks of SATA ports among others."""
 _RECOVERY_S = 60.0
 """A port is reset several times before its disk is given up: libata's error handler."""
 
@@ -76,7 +79,7 @@ def _behind(box: Box, name: str) -> str:
     found = grouped(by_disk(box, box.log))
     times = [event.seconds for event in found.get(name, ())]
     beside = [
-        disk for disk, events in found.items() if not disk.startswith("ata")
+        disk for disk, events in found.items() if _SCSI.fullmatch(disk)
         and any(abs(event.seconds - at) <= _RECOVERY_S for event in events for at in times)
     ]  # fmt: skip
     return beside[0] if name.startswith("ata") and len(beside) == 1 else name
