@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.expected import model_family
+from dgxcheck.checks.engine.expected import NO_DATA_CENTER, model_family
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
@@ -28,7 +28,6 @@ _RACK = LazyPattern(r"\bG[BH][123]00\b")
 _TRAY = LazyPattern(r"\bGB[23]00\b")
 _WITH_ADAPTERS = LazyPattern(r"\bG?B300\b|\bGB200\b")
 _WITH_MODULES = LazyPattern(r"\bH[12]00\b|\bB200\b")
-_NO_DATA_CENTER = LazyPattern(r"GeForce|TITAN|GTX|Quadro|\bGB10\b|\bRTX\b(?!.*Server)")
 _CARD = LazyPattern(r"PCIe|NVL\b", flags=re.IGNORECASE)
 """nvidia-smi's product names: ``NVIDIA H100 80GB HBM3`` and ``NVIDIA B200`` are modules, ``NVIDIA H100 NVL`` a card."""
 
@@ -72,7 +71,7 @@ def has_no_diagnostic(box: Box, component: Component) -> bool:
     """
     both = (gpus_of(box, component), box.topology.gpus)
     own, every = ([model_family(box, gpu) or "" for gpu in gpus] for gpus in both)
-    return any(map(_NO_DATA_CENTER.search, own if any(own) else every))
+    return any(map(NO_DATA_CENTER.search, own if any(own) else every))
 
 
 def is_on_network_board(box: Box, component: Component) -> bool:

@@ -100,9 +100,12 @@ def test_bus_mastering_of_a_device_that_nobody_uses(tmp_path: Path) -> None:
     driver = f"link /sys/bus/pci/devices/{GPU2}/driver"
     guest = changed(tmp_path, off | {driver: "../../../bus/pci/drivers/vfio-pci"})
     assert said(box(guest, V100), "pcie.enabled", GPU2) == []
-    asleep = changed(tmp_path, {FILE.format(bdf, "power_state"): "D3hot\n" for bdf in (GPU2, HCA)})
-    assert said(box(asleep, V100), "pcie.enabled", HCA) == ["skip not-supported"]
-    assert said(box(asleep, V100), "pcie.enabled", GPU2) == ["warn"]  # persistence mode keeps it awake
+    asleep: dict[str, Json] = {FILE.format(GPU2, "power_state"): "D3hot\n"}
+    persistence, name = f"nvml nvmlDeviceGetPersistenceMode {GPU2}", f"nvml nvmlDeviceGetName {GPU2}"
+    laptop = "NVIDIA GeForce RTX 4060 Laptop GPU"
+    assert said(box(changed(tmp_path, asleep), V100), "pcie.enabled", GPU2) == ["warn"]
+    for facts in (asleep | {persistence: 0}, asleep | {name: laptop}):
+        assert said(box(changed(tmp_path, facts), V100), "pcie.enabled", GPU2) == ["skip not-supported"]
     assert said(box("dgx-1-v100-not-root", V100), "pcie.enabled") == ["skip no-permission"]
 
 

@@ -30,6 +30,8 @@ def model_family(box: Box, gpu: Device) -> str | None:
     return _SIZE.sub("", name) if isinstance(name, str) else None
 
 
+NO_DATA_CENTER = LazyPattern(r"GeForce|TITAN|GTX|Quadro|Laptop|\bMX\d|\bT\d{3,4}\b|\bGB10\b|\bRTX\b(?!.*Server)")
+"""Model names of GPUs for desktops, workstations and laptops."""
 _GRACE = LazyPattern(r"\bG[BH][23]00\b", "GB200", "GB300", "GH200", "GH300")
 
 

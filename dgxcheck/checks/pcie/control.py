@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.expected import NO_DATA_CENTER, model_family
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component, host_part
@@ -86,8 +87,12 @@ def _enabled(box: Box, row: ConfigSpace) -> Judgement:
 
 
 def _is_kept_awake(box: Box, bdf: str) -> bool:
-    """Does persistence mode hold a GPU of a data center (3D controller), which its driver never powers down?"""
-    modes, function = box.gpu(bdf).modes, box.topology.functions.get(bdf)
+    """Does persistence mode hold a GPU of a data center (3D controller), which its driver never powers down? Those of
+    laptops have the same class, and sleep in spite of it (NVIDIA driver README, PCI-Express runtime D3).
+    """
+    modes, function, gpu = box.gpu(bdf).modes, box.topology.functions.get(bdf), box.topology.device(bdf)
+    if gpu is None or NO_DATA_CENTER.search(model_family(box, gpu) or ""):
+        return False
     code = None if function is None else function.class_code
     held = isinstance(modes, GpuModes) and modes.persistence is True
     return held and isinstance(code, int) and code >> 8 == _NO_DISPLAY
