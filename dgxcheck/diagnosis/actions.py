@@ -68,9 +68,11 @@ def actions(
     steps = escalation(component, faults)
     if "reset-gpu" in steps and not can_reset(box, component, dead):
         steps = without_reset(steps)
-    if "restart-service" in steps and component.kind == "host" and restarts_with_a_reset(box, component):
-        once: Step = "reset-gpu" if can_reset(box, NVSWITCHES, dead) else "restart-service"
-        steps = tuple(step for step in steps if step != once)
+    resets_all = Fault.IMEX_RECOVERY not in faults and restarts_with_a_reset(box, component)
+    if "restart-service" in steps and resets_all and not can_reset(box, NVSWITCHES, dead):
+        steps = tuple(step for step in steps if step != "restart-service")
+    elif "restart-service" in steps and resets_all and component.kind == "host":
+        steps = tuple(step for step in steps if step != "reset-gpu")
     due = urgency_of(explained)
     if all(finding.status is Status.WARN for finding in explained):
         steps = for_a_warning(component, steps, due == "watch")
@@ -85,7 +87,7 @@ def actions(
     drained = next((n for n, action in enumerate(planned) if action.step == "drain"), len(planned))
     at_once = drained if _BY_HAND.isdisjoint(faults) else 0
     planned = _outside(component, planned) if in_container(box) else planned
-    timed = (replace(action, urgency=_urgency(action, due) if n < at_once else due) for n, action in enumerate(planned))
+    timed = (replace(action, urgency=_urgency(action, due, faults, n < at_once)) for n, action in enumerate(planned))
     return tuple(timed), recurrence
 
 
@@ -112,7 +114,10 @@ def _drained(
 
 _BEYOND_A_CONTAINER: tuple[Step, ...] = (
     "drain", "stop-jobs", "restart-service", "load-module", "reset-gpu", "reboot", "power-cycle",
+    "reseat", "replace",
 )  # fmt: skip
+_OF_A_HOST = ("systemctl", "journalctl", "ipmitool")
+"""Commands that tell of services and of the BMC where these are."""
 _OF_DEVICES = ("gpu", "gpus", "bridge", "port", "hca")
 _OF_THE_KERNEL = ("CPU frequency governor", "CPU clock setting", "NUMA balancing", "ACS setting")
 """Devices, and parts of the host, whose settings no container changes."""
@@ -122,7 +127,9 @@ def _outside(component: Component, planned: list[Action]) -> list[Action]:
     """With the first action that a container cannot do marked: it and all after it are for its host."""
     for n, action in enumerate(planned):
         set_there = component.kind in _OF_DEVICES or component.part in _OF_THE_KERNEL
-        if action.step in _BEYOND_A_CONTAINER or (action.step == "change-setting" and set_there):
+        looks_there = action.step == "inspect" and any(command[0] in _OF_A_HOST for command in action.commands)
+        set_there &= action.step == "change-setting"
+        if action.step in _BEYOND_A_CONTAINER or set_there or looks_there:
             marked = replace(action.instruction, values={**action.instruction.values, "outside": 1})
             return [*planned[:n], replace(action, instruction=marked), *planned[n + 1 :]]
     return planned
@@ -148,8 +155,11 @@ def remedy_finding(component: Component, explained: Sequence[Finding]) -> Findin
     return min(explained, key=rank)
 
 
-def _urgency(action: Action, due: Urgency) -> Urgency:
-    at_once = action.scope in ("none", "fabric") and action.step in _ANY_TIME and due == "next-drain"
+def _urgency(action: Action, due: Urgency, faults: Collection[FaultKind | None], before_drain: bool) -> Urgency:
+    """A GPU that is to be drained takes no new job from now on; the jobs that it has go on to their end."""
+    if action.step == "drain" and Fault.DRAIN_AND_RESET in faults:
+        return "now"
+    at_once = before_drain and action.scope in ("none", "fabric") and action.step in _ANY_TIME and due == "next-drain"
     return "now" if at_once else due
 
 

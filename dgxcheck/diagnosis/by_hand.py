@@ -12,7 +12,6 @@ from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.containment import NVSWITCHES
-from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import (
     VENDOR_ONLY,
@@ -26,6 +25,7 @@ from dgxcheck.diagnosis.form_factor import (
     is_tray_of_a_rack,
 )
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80, is_vgpu, nvlinks_of_path
+from dgxcheck.diagnosis.steps import has_own_fabric
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.missing import Missing, rows
@@ -121,9 +121,9 @@ def _in_a_guest(box: Box, component: Component, steps: tuple[Step, ...]) -> tupl
         return ("contact-host",)
     if component.part in _OF_THE_BOARD and is_vgpu(box, component):
         return ("contact-host",)
-    if not has_nvswitches(box) and component in (FABRIC_MANAGER, NVSWITCHES):  # run where the NVSwitches are
+    if not has_own_fabric(box) and component in (FABRIC_MANAGER, NVSWITCHES):  # run where the NVSwitches are
         return ("contact-host",)
-    if not has_nvswitches(box) and component.part == "fabric":
+    if not has_own_fabric(box) and component.part == "fabric":
         steps = tuple(step for step in steps if step != "restart-service")
     beyond = ("power-cycle",) if component.kind == "driver" else _OF_THE_HOST
     beyond = (*beyond, "field-diagnostic") if is_vgpu(box, component) else beyond

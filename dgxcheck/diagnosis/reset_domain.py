@@ -78,14 +78,20 @@ def can_reset(box: Box, component: Component, dead: Collection[str | None]) -> b
     if (component.kind == "gpu" and not own and box.topology.gpus) or is_vgpu(box, component):
         return False
     domain = reset_domain(box, component)
-    linked = any(isinstance(gpu.nvlink_positions, int) and gpu.nvlink_positions for gpu in domain)
-    if guest(box) is not None and linked and not is_since("hopper", box, domain):
+    if guest(box) is not None and _linked(box, domain) and not is_since("hopper", box, domain):
         return False
     alone = len(own) == 1 and is_before_ampere(box, own[0]) is False
     out_of_sight = set(dead) - {gpu.bdf for gpu in box.topology.gpus}
     if out_of_sight and not alone and len(domain) == len(box.topology.gpus):
         return False
     return all(gpu.index is not None for gpu in own) and all(gpu.bdf not in dead for gpu in domain)
+
+
+def _linked(box: Box, domain: Collection[Device]) -> bool:
+    """Do NVLinks join them to GPUs of this machine, also where their own are all down? An A100 that is passed through
+    alone, or a card without a bridge, has positions for links and none that is up."""
+    positions = any(isinstance(gpu.nvlink_positions, int) and gpu.nvlink_positions for gpu in domain)
+    return positions and any(row.up is True for row in rows(box.snapshot.nvlink))
 
 
 def is_vgpu(box: Box, component: Component) -> bool:

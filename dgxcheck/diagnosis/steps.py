@@ -6,6 +6,7 @@ client, ``--query-compute-apps`` compute programs alone.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
@@ -51,7 +52,7 @@ def drain(box: Box) -> Action:
     if both is None:
         return Action(step="drain", instruction=Instruction(code="drain-host"))
     command, back = both
-    instruction = Instruction(code="drain-scheduler", values={"back": " ".join(back)})
+    instruction = Instruction(code="drain-scheduler", values={"back": shlex.join(back)})
     return Action(step="drain", commands=(command,), instruction=instruction)
 
 
@@ -176,16 +177,19 @@ def _asks_for_a_bus_reset(box: Box, gpu: Device) -> bool:
 
 def has_own_fabric(box: Box) -> bool:
     """Does Fabric Manager of this machine join its GPUs? NVSwitches of HGX B300 are not seen where the functions that
-    lead to them are not, but the GPUs are registered in a fabric that ends at the machine."""
-    fabrics = [row.fabric for row in rows(box.snapshot.gpu_modes)] if guest(box) is None else []
+    lead to them are not, but the GPUs are registered in a fabric that ends at the machine. So are those of a guest, by
+    its host's Fabric Manager unless its own runs or is to run."""
+    fabrics = [row.fabric for row in rows(box.snapshot.gpu_modes)]
     registered = any(isinstance(each, Fabric) and each.state == REGISTERED and not each.domain for each in fabrics)
-    return has_nvswitches(box) or registered
+    units = [row for row in rows(box.snapshot.units) if row.name == FABRIC_UNIT]
+    managed = any(True in (row.running, row.enabled) for row in units) and is_since("blackwell", box, box.topology.gpus)
+    return has_nvswitches(box) or (registered and (guest(box) is None or managed))
 
 
 def restart(box: Box, component: Component) -> Action:
     """The subnet manager, where it runs, or Fabric Manager, which can abort CUDA programs everywhere.
 
-    DU-09883: ``ABORT_CUDA_JOBS_ON_FM_EXIT=1`` in shipped configurations; on virtualization hosts ``--restart``.
+    DU-09883: ``ABORT_CUDA_JOBS_ON_FM_EXIT=1`` in shipped configurations.
     """
     if component.kind == "subnet-manager":
         instruction = Instruction(code="restart-subnet-manager")

@@ -89,9 +89,10 @@ def test_a_dead_gpu_is_never_reset(name: str) -> None:
     lost = str(box.topology.gpus[-1].bdf)
     dead = box.topology.gpus[-1].name
     for component in components(box):
-        for fault in (Fault.XID, Fault.ECC_UNCORRECTED, Fault.ECC_OFF, Fault.NVLINK_DOWN):
+        for fault in (Fault.XID, Fault.ECC_UNCORRECTED, Fault.ECC_OFF, Fault.NVLINK_DOWN, Fault.FABRIC_FAILED):
             for action in planned(box, component, fault, dead=[lost]):
-                assert action.step != "reset-gpu" or dead not in action.disturbs
+                resets = any(command[:2] == ("nvidia-smi", "-r") for command in action.commands)
+                assert not resets or dead not in action.disturbs
     for fault in DEVICE_DEAD:
         assert "reset-gpu" not in steps(planned(box, gpu_part(box, -1), fault, dead=[lost]))
 

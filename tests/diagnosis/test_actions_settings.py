@@ -10,6 +10,9 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.diagnosis.action import PREPARATORY, first_remedy
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import rows
+from dgxcheck.facts.record import replace
+from dgxcheck.output.health.instructions import action_text
 
 
 @pytest.mark.parametrize(
@@ -79,6 +82,19 @@ def test_jobs_end_before_a_setting_that_makes_data_wrong_is_changed() -> None:
     acts = planned(box, port, Fault.WRONG_DATA)
     assert steps(acts) == ["drain", "stop-jobs", "change-setting"]
     assert acts[1].scope == "jobs"
+
+
+@pytest.mark.parametrize(("name", "option"), [("dgx-a100", "-rmc"), ("dgx-h100", "-rmcd"), ("dgx-b200", "-rmc")])
+def test_a_locked_memory_clock_of_hopper_is_free_once_the_driver_is_loaded_again(name: str, option: str) -> None:
+    """nvidia-smi(1), -rmcd."""
+    bdf, model = box_of(name).topology.gpus[0].bdf, box_of(name)
+    clocks = next(row for row in rows(model.snapshot.gpu_clocks) if row.bdf == bdf)
+    held = replace(clocks, current=replace(clocks.current, memory=1000), max=replace(clocks.max, memory=1500),
+                   application=replace(clocks.application, memory=1500), performance_state=0)  # fmt: skip
+    box = replace(model, snapshot=replace(model.snapshot, gpu_clocks=(held,)))
+    (reset,) = planned(box, gpu_part(box, 0, "clock setting"), Fault.CLOCKS_LOWERED, status=Status.WARN)
+    assert reset.commands == (("nvidia-smi", "-i", bdf, option),)
+    assert ("when the driver is loaded again" in action_text(reset, {})) is (option == "-rmcd")
 
 
 def test_locked_clocks_exist_from_volta_on() -> None:

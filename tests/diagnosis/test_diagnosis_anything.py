@@ -164,7 +164,7 @@ def harmless(box: Box, found: Diagnosis, findings: Sequence[Finding]) -> None:
         assert all(action_text(step, by_key) for step in cause.actions)
         assert not {cause.component.part, cause.component.name} & IDS
         for step in cause.actions:
-            if step.step == "reset-gpu":
+            if any(command[:2] == ("nvidia-smi", "-r") for command in step.commands):
                 touched = [gpu.bdf for gpu in box.topology.gpus if gpu.name in step.disturbs]
                 assert not lost & {cause.component.bdf, *touched}
                 ids = [argv[argv.index("-i") + 1] for argv in step.commands if "-i" in argv]

@@ -13,14 +13,14 @@ from sample import BOXES
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.cli import main
-from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component
+from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.action import Action, first_remedy
 from dgxcheck.diagnosis.clients import services
 from dgxcheck.diagnosis.reset_domain import can_reset, is_before_ampere
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Host, Unit
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import Fabric
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.instructions import action_text
@@ -229,9 +229,61 @@ def test_in_a_guest_nothing_is_reset_or_restarted_that_is_its_hosts() -> None:
         assert steps(acts).count("contact-host") == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "up", "reset"),
+    [("dgx-a100", 8, False), ("dgx-a100", 1, False), ("dgx-a100", 0, True), ("dgx-1-v100", 0, True),
+     ("dgx-1-v100", 8, False)],
+)  # fmt: skip
+def test_a_guest_resets_what_no_nvlink_joins(name: str, up: int, reset: bool) -> None:
+    """An A100 that is passed through alone, or a card without a bridge, has NVLinks of which none is up."""
+    box = in_place(name, vm="kvm")
+    linked = {gpu.bdf for gpu in box.topology.gpus[-up:]} if up else set()
+    links = tuple(replace(row, up=row.bdf in linked and row.up) for row in rows(box.snapshot.nvlink))
+    box = replace(box, snapshot=replace(box.snapshot, nvlink=links))
+    assert can_reset(box, gpu_part(box, 0), frozenset()) is reset
+
+
+def test_fabric_manager_of_a_guest_is_restarted_there_if_it_is_its_own() -> None:
+    """NVSwitches of HGX B300 are not on PCI; those of H100 are, wherever they are passed through."""
+    whole = ["inspect", "drain", "stop-jobs", "restart-service", "reboot"]
+    for name, units, due in (
+        ("dgx-b300", ("nvidia-fabricmanager",), whole),
+        ("dgx-b300", (), ["drain", "contact-host"]),
+        ("vm-h100-x8", ("nvidia-fabricmanager",), ["drain", "contact-host"]),
+        ("dgx-b200", (), whole),
+    ):
+        guest = in_place(name, vm="kvm")
+        guest = replace(guest, snapshot=replace(guest.snapshot, units=with_units(name, *units).snapshot.units))
+        assert (name, units, steps(planned(guest, FABRIC_MANAGER, Fault.FABRIC_MANAGER_DOWN))) == (name, units, due)
+
+
+def test_beside_a_dead_gpu_no_restart_of_fabric_manager_resets_all() -> None:
+    for name, reset in (("hgx-h100", True), ("dgx-a100", False)):
+        box = box_of(name)
+        for component in (gpu_part(box, 0, "fabric"), NVSWITCHES, FABRIC_MANAGER):
+            acts = planned(box, component, Fault.FABRIC_FAILED, dead=[str(box.topology.gpus[5].bdf)])
+            assert ("restart-service" in steps(acts)) is not reset
+            assert RESET_ALL not in [command for act in acts for command in act.commands]
+            assert "restart-service" in steps(planned(box, component, Fault.FABRIC_FAILED))
+    tray = box_of("gb300-nvl72")
+    acts = planned(tray, host_part("IMEX"), Fault.IMEX_RECOVERY, dead=[str(tray.topology.gpus[1].bdf)])
+    assert "restart-service" in steps(acts)
+
+
+def test_virtual_machines_with_shares_of_a_gpu_are_shut_down_before_its_reset() -> None:
+    key = "nvml nvmlDeviceGetVirtualizationMode 0000:07:00.0"
+    for mode, due in ((3, True), (0, False)):
+        box = with_facts("dgx-a100", {key: mode})
+        text = action_text(step(planned(box, gpu_part(box, 0), Fault.XID), "stop-jobs"), {})
+        assert ("shut down the virtual machines that use them first" in text) is due
+
+
 def test_what_a_container_cannot_do_is_for_its_host() -> None:
     box = in_place("dgx-a100", container="docker")
     for acts in (
+        planned(box, FABRIC_MANAGER, Fault.FABRIC_MANAGER_DOWN),
+        planned(box, host_part("power supply"), Fault.POWER_SUPPLY),
+        planned(box, Component(kind="port", name="NIC0/1"), Fault.PORT_ERRORS)[1:],
         planned(box, gpu_part(box, 0), Fault.XID),
         planned(box, gpu_part(box, 0, "persistence mode"), Fault.PERSISTENCE_OFF),
     ):
@@ -265,7 +317,7 @@ def test_what_the_driver_asks_for_is_done_as_it_asks() -> None:
         ("nvidia-smi", "-r", "bus", "-i", "0000:07:00.0"),
     )
     acts = planned(box_of("dgx-a100"), gpu_part(box_of("dgx-a100"), 0), Fault.DRAIN_AND_RESET, Fault.ECC_UNCORRECTED)
-    assert {action.urgency for action in acts} == {"next-drain"}
+    assert [action.urgency for action in acts[:3]] == ["now", "next-drain", "next-drain"]
 
 
 def in_place(name: str, **facts: str) -> Box:

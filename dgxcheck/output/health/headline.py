@@ -81,7 +81,7 @@ def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
     lead = gone[0] if gone else _lead(cause.component, worst)
     what = _clause(lead.judgement.message)
     for other in worst:
-        sign, _, figure = other.judgement.message.partition(": ")
+        sign, _, figure = other.judgement.message.removeprefix("NVSwitch: ").partition(": ")
         told = other.subject != lead.subject or other.id == lead.id or sign in what
         if not told and len(sign) <= _LONGEST_SIGN and not figure[:1].isdigit():
             what = f"{what}, {sign}"
