@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import statistics
 from html import unescape
+from pathlib import Path
 
 import pytest
+from checkout import ROOT
 from judging import briefly, judged, printed
 from sample import FAULTS, swept
 from seam import run
@@ -102,6 +105,16 @@ def test_every_format_has_the_line_and_the_part(name: str) -> None:
         for form, whole in zip(renderers, shown, strict=True):
             missing = [mark for mark in marks if mark not in whole]
             assert missing == [], (name, form.__module__, headline(report.assessment, cause), [*fru_lines([cause])])
+
+
+def test_a_fallen_nvswitch_that_logged_an_sxid_is_named_once(tmp_path: Path) -> None:
+    fallen = json.loads((ROOT / "fixtures/faults/dgx-a100-nvswitch-fell-off.json").read_text(encoding="utf-8"))
+    line = "9000.5;nvidia-nvswitch1: SXid (PCI:0000:c6:00.0): 24007, Fatal, Link 30 sourcetrack timeout error"
+    path = tmp_path / "box.json"
+    path.write_text(json.dumps({**fallen, "add": {"kmsg 9000": line}}), encoding="utf-8")
+    report = assess(str(path))
+    (said,) = [headline(report, cause) for cause in report.causes if cause.component.kind == "nvswitch"]
+    assert said.count("NVSwitch") == 1
 
 
 def test_the_extended_level_says_where_nothing_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
