@@ -29,6 +29,7 @@ from dgxcheck.diagnosis.steps import (
     stop_load,
     stop_programs,
 )
+from dgxcheck.facts.bdf import place_of
 from dgxcheck.facts.faults import DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind, Scope, Step, Urgency
 from dgxcheck.facts.record import replace
@@ -76,6 +77,9 @@ def actions(
     due = urgency_of(explained)
     if all(finding.status is Status.WARN for finding in explained):
         steps = for_a_warning(component, steps, due == "watch")
+        told = place_of(component.bdf) is not None and {finding.id for finding in explained} == {"tools.reports"}
+        if told and steps[0] != "watch":  # what names no GPU is confirmed before anything is disturbed
+            steps = ("inspect", *(step for step in steps if step != "inspect"))
     steps = by_hand.feasible(box, component, _needed(box, component, steps))
     tried = recurrence_of(box, explained)
     steps, recurrence = (steps, None) if tried is None else remaining_steps(steps, tried)

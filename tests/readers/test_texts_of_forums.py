@@ -274,6 +274,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "NHC behind the name of its file": (CHECK, ("fail port-down inspect",)),
     "/proc/mdstat": (ARRAYS, ("warn disk inspect",)),
     "a reason that names no device": (REASON, ("warn link-degraded inspect",)),
+    "a reason that names no GPU": (REASON.replace("PCIe link width x8", "Xid 79"), ("warn gpu-lost inspect",)),
     "a policy of DCGM": (POLICY, ("warn pages-many watch",)),
     "ibdiagnet": (STAGES, ("warn port-slow inspect",)),
     "containers of arrays": (CONTAINERS, ()),
