@@ -14,7 +14,9 @@ from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.form_factor import is_dgx
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.tool_outputs import ON_WINDOWS
 from dgxcheck.xid.relations import OFF_BUS
 
 _GPU_SIDE = ("gpu", "gpus", "board", "link", "switch", "nvlink", "nvswitch", "path", "slot", "driver")
@@ -41,7 +43,9 @@ class Preserve(Record, kw_only=False):
 
 def preserve_evidence(box: Box, component: Component, faults: Collection[FaultKind]) -> tuple[Preserve, ...]:
     """Commands for this machine and component, in the order in which they are run."""
-    return tuple(dict.fromkeys(_commands(box, component, faults)))
+    found = dict.fromkeys(_commands(box, component, faults))
+    windows = any(report.topic == ON_WINDOWS for report in rows(box.snapshot.tool_reports))
+    return tuple(each for each in found if not windows or each.command[0] == "nvidia-smi")
 
 
 def together(commands: Iterable[Preserve]) -> list[Preserve]:

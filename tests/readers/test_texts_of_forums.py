@@ -336,3 +336,9 @@ def test_a_text(name: str, tmp_path: Path) -> None:
     layout = undone(lines)
     left = unread(lines, layout, [output for _, output in outputs(layout)])
     assert [lines[number] for number in left] == []
+
+
+def test_nothing_of_linux_is_saved_on_windows(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(WINDOWS)
+    _, found = judged(str(tmp_path / "text.txt"))
+    assert {each["command"][0] for cause in found["causes"] for each in cause["save_first"]} == {"nvidia-smi"}

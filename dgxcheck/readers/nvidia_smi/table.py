@@ -13,9 +13,11 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.bdf import as_bdf, unplaced
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
+from dgxcheck.facts.tool_outputs import ON_WINDOWS
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE, WITHOUT_NUMBER
-from dgxcheck.readers.model import Imported, ToolPart
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.nvidia_smi.answers import NO_ANSWER, NOWHERE, Section, imported
 from dgxcheck.readers.nvidia_smi.topo import bare, plain
 from dgxcheck.readers.values import bounded, gpu
@@ -111,6 +113,7 @@ _GPU = LazyPattern(
 )
 _DRIVER_MODELS = ("WDDM", "TCC", "MCDM")
 """What the table of Windows has in place of the persistence mode."""
+_ON_WINDOWS = "this is Windows, and commands of the steps are those of Linux"
 _GEFORCE = LazyPattern(r"(?:NVIDIA )?GeForce ", "GeForce ")
 """What a name that is cut still says."""
 _PLACE = LazyPattern(r"(?P<bdf>[0-9A-Fa-f:.]{7,16}|\S{1,24}) +(?P<display>On|Off|N/A|ERR!|Enabled|Disabled)")
@@ -193,12 +196,20 @@ class _Reader:
         """The table is over."""
         if self._gpus or self._system.get("driver version"):
             self.tables.append(imported(TABLE_TOOL, self._gpus, self._system, frozenset(self._understood)))
+            if any("persistence mode" not in each.fields for each in self._gpus):
+                self.tables[-1] = replace(self.tables[-1], facts={**self.tables[-1].facts, **_windows()})
             self._above = set()
         self._gpus, self._system, self._understood = [], {}, set()
         self._row, self._below = 0, False
 
     def _keep(self, number: int) -> None:
         (self._understood if self._gpus or self._system else self._above).add(number)
+
+
+def _windows() -> dict[str, Json]:
+    reports = Reports(TABLE_TOOL)
+    reports.add(HOST, ON_WINDOWS.removeprefix(f"{TABLE_TOOL}-"), "note", None, _ON_WINDOWS)
+    return reports.facts()
 
 
 def _first(cells: Sequence[str], cut: bool) -> Section | None:
