@@ -29,7 +29,7 @@ _RECOVERY = {
     2: ("a node reboot", Fault.REBOOT_REQUIRED, "drain the node and reboot it"),
     3: ("draining its peer-to-peer traffic", Fault.DRAIN_REQUIRED, "end jobs that use P2P with it when"
         " convenient, start no new ones; then switch persistence mode off (nvidia-smi -pm 0, stop nvidia-persistenced)"
-        " and read GPU Recovery Action again (nvidia-smi -q): if it stays at Drain P2P, reset the GPU"),
+        " and read GPU Recovery Action again (nvidia-smi -q): it names the next step, a reset if it stays so"),
     4: ("draining and a GPU reset", Fault.DRAIN_AND_RESET, "start no new jobs on this GPU; those that run can go on to"
         " their end or a checkpoint, then reset it: nvidia-smi -r -i BDF"),
     5: ("a recovery of the IMEX domain", Fault.IMEX_RECOVERY, ""),
