@@ -77,8 +77,8 @@ def actions(
     due = urgency_of(explained)
     if all(finding.status is Status.WARN for finding in explained):
         steps = for_a_warning(component, steps, due == "watch")
-        told = place_of(component.bdf) is not None and {finding.id for finding in explained} == {"tools.reports"}
-        if told and steps[0] != "watch":  # what names no GPU is confirmed before anything is disturbed
+        by_words = place_of(component.bdf) is not None and {each.id for each in explained} == {"tools.reports"}
+        if by_words and steps[0] != "watch":  # what names no GPU is confirmed before anything is disturbed
             steps = ("inspect", *(step for step in steps if step != "inspect"))
     steps = by_hand.feasible(box, component, _needed(box, component, steps))
     tried = recurrence_of(box, explained)

@@ -35,9 +35,7 @@ _JOURNAL = LazyPattern(
     r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?)\[\d{1,9}\]: ?(?P<text>.{1,1000})",
     "nvidia-fabricmanager", "nv-fabricmanager",
 )
-_ITEM = LazyPattern(
-    r"(?:[\w.-]{1,64}: )?(?P<text>fabric manager config file item.{1,960})", "fabric manager config file item"
-)
+_ITEM = LazyPattern(r"(?:[\w.-]{1,64}: )?(?P<text>fabric manager config file item.{1,960})", "config file item")
 _HELPER = LazyPattern(
     r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d )?(?:nvidia-fabricmanager-wrapper|nvlsm):(?: (?P<text>.{0,1000}))?"
     r"|Fabric Manager Log initializing at: .{1,60}",
