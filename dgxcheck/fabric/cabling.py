@@ -191,5 +191,5 @@ def slow(fabric: Fabric, cable: Cable, usual: str) -> FabricFinding:
     return FabricFinding(
         fault=Fault.PORT_SLOW, status="warn", ends=ends, moves=(),
         message=f"{ends[0]} - {ends[1]}: {cable.rate}, {usual}",
-        action="reseat and clean both ends of this cable, then replace it; ibportstate tells what each end enables",
+        action="reseat and clean both ends of this cable, then replace it; ibportstate shows what each end enables",
     )  # fmt: skip

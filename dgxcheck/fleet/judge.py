@@ -143,11 +143,11 @@ def _same_node(a: str, b: str) -> bool:
 def _one_name(found: Iterable[str], expected: Collection[str]) -> Mapping[str, str]:
     """Another name of a host that is called with its domain here and without it there: the expected or short one."""
     of_host = gathered((name.partition(".")[0], name) for name in sorted({*found, *expected}))
+    pairs = ((short, names[0]) for short, *names in of_host.values() if len(names) == 1 and short in of_host)
     return {
-        names[known]: names[1 - known]
-        for host, names in of_host.items()
-        if len(names) == 2 and names[0] == host and not all(name in expected for name in names)
-        for known in [int(names[1] not in expected)]
+        short if whole in expected else whole: whole if whole in expected else short
+        for short, whole in pairs
+        if not (short in expected and whole in expected)
     }
 
 

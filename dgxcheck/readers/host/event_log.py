@@ -1,4 +1,4 @@
-"""What a BMC tells: its event log (``ipmitool sel list``, ``sel elist``, ``sel get``, ``ipmi-sel``, ``racadm getsel``,
+"""What a BMC says: its event log (``ipmitool sel list``, ``sel elist``, ``sel get``, ``ipmi-sel``, ``racadm getsel``,
 Redfish), its sensors, and the health of parts by Redfish.
 
 Names of events: IPMI 2.0, tables 42-2 and 42-3, as ipmitool words them

@@ -57,5 +57,5 @@ def read_units(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
     for name, why in failed.items():
-        part.add(HOST, name, "note", None, f"{name} failed: {why or f'journalctl -b -u {name} tells why'}")
+        part.add(HOST, name, "note", None, f"{name} failed: {why or f'journalctl -b -u {name} says why'}")
     return (*part.imported(sound="units"), *manager.imported())

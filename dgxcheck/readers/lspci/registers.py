@@ -64,7 +64,7 @@ def link(config: bytes, details: Sequence[str]) -> dict[str, str]:
 def extended(config: bytes, details: Sequence[str]) -> bytes:
     """256 bytes of configuration space with the extended capabilities that the words name behind them.
 
-    Only Access Control Services are given with their content, and only where it is told; the rest are entered as null
+    Only Access Control Services are given with their content, and only where it is shown; the rest are entered as null
     capabilities (id 0), so that the list can be followed. Unchanged where the words name none.
     """
     found = [match for line in details if (match := _CAPABILITY.match(line))]
