@@ -74,8 +74,10 @@ def _below(folder: str) -> Iterator[str | Unread]:
 
 
 def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterator[tuple[str, Json] | Unread]:
-    """One per line; a first line that is no whole document begins one that spans the file, or is a damaged one."""
+    """One per line, but for a line that repeats the one before; a first line that is no whole document begins one that
+    spans the file, or is a damaged one."""
     number, found, failed, empty = 0, 0, 0, True
+    before = b""
     rest = BytesIO()
 
     def next_line() -> bytes:
@@ -93,9 +95,9 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         if found > most:
             yield Unread(where, f"more than {most} results; not read from line {number} on")
             return
-        if not line.strip():
+        if line == before or not line.strip():
             continue
-        empty, why = False, "not a JSON document"
+        before, empty, why = line, False, "not a JSON document"
         try:
             document = parsed(line)
             if document is None and number == 1:

@@ -213,8 +213,13 @@ def test_packed_newlines_hold_nothing_up(tmp_path: Path) -> None:
     ]
 
 
+def test_a_line_that_repeats_the_one_before_is_read_once(tmp_path: Path) -> None:
+    found = documents([written(tmp_path, at(1), at(1), at(2), at(1))])
+    assert [each[1] for each in found if not isinstance(each, Unread)] == [at(1), at(2), at(1)]
+
+
 def test_of_a_file_with_more_results_than_a_fleet_has_the_first_are_read(tmp_path: Path) -> None:
-    found = documents([written(tmp_path, *[at(1)] * 6)], most=3)
+    found = documents([written(tmp_path, *(at(1, host=name) for name in "abcdef"))], most=3)
     assert [each.why for each in found if isinstance(each, Unread)] == ["more than 3 results; not read from line 5 on"]
 
 
