@@ -74,7 +74,8 @@ class CommandGroup(click.Group):
                 args = [" ".join(args[:2]), *args[2:]]
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            hint = did_you_mean(args[0], COMMANDS, f"valid commands: {', '.join(COMMANDS)}")
+            valid = f"valid commands: {', '.join(COMMANDS)}"
+            hint = "each command has -h" if args[0] == "help" else did_you_mean(args[0], COMMANDS, valid)
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx) from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import cache
 from typing import Any
 
 from dgxcheck.facts import nature
@@ -102,6 +103,7 @@ BY_NAME: Mapping[str, Any] = {
 """Counters of ``aer_dev_*`` of which a total says nothing; of all others one is too many."""
 
 
+@cache
 def counter_row(name: str) -> nature.Fact:
     """The row of a counter of ``aer_dev_*``."""
     return nature.by_name(BY_NAME, name) or nature.Fact(AerErrors, name, nature.counter(limit=0))

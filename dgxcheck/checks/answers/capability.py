@@ -82,17 +82,24 @@ ROWS = (
 @cache  # the GPUs of a box are silent about the same
 def is_answered(path: str, model: str, branch: int, ecc: bool) -> bool:
     """Does every board of this model answer this, with such a driver? False for a model of no known architecture."""
+    return any(path.startswith(paths) and path.endswith(names) for names, paths in _answered(model, branch, ecc))
+
+
+@cache
+def _answered(model: str, branch: int, ecc: bool) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
+    """Ends and beginnings of the paths of all rows that hold for a model."""
     try:
         architecture = architecture_of(model)[1]
     except BadInput:
         architecture = None
-    return any(
-        path.startswith(row.paths)
-        and path.endswith(row.names)
-        and (row.boards == GEFORCE if architecture is None else row.since <= architecture <= row.until)
-        and row.branch <= branch <= row.last_branch
-        and (ecc or not row.ecc)
-        and (not row.boards or any(word in model for word in row.boards))
-        and not any(word in model for word in row.without)
-        for row in ROWS
-    )
+    found: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for row in ROWS:
+        if (
+            (row.boards == GEFORCE if architecture is None else row.since <= architecture <= row.until)
+            and row.branch <= branch <= row.last_branch
+            and (ecc or not row.ecc)
+            and (not row.boards or any(word in model for word in row.boards))
+            and not any(word in model for word in row.without)
+        ):
+            found[row.names] = found.get(row.names, ()) + row.paths
+    return tuple(found.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dgxcheck.checks.answers.gpus import Facts, Group, most_have
+from dgxcheck.checks.answers.gpus import Facts, Group, gaps_in
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
@@ -34,7 +34,7 @@ def _of_devices(box: Box) -> Judged:
     models = {bdf: (*_model(box, bdf), *_layers(facts[bdf])) for bdf in names}
     groups: dict[tuple[object, ...], Group] = {}
     for bdf, model in models.items():
-        groups.setdefault(model, Group()).members.append(facts[bdf])
+        groups.setdefault(model, Group()).add(facts[bdf], gaps_in(facts[bdf]))
     for bdf, model in models.items():
         silent = _silent(facts[bdf], groups[model]) if None not in model else []
         if silent or bdf in adapters:
@@ -72,7 +72,7 @@ def _silent(own: Facts, group: Group) -> list[Missing]:
     return [
         fact for path, fact in own.items()
         if isinstance(fact, Missing) and "." in path and not path.startswith(_VARIES)
-        and fact.gap not in _REPORTED and most_have([group], path)
+        and fact.gap not in _REPORTED and path in group.usual
     ]  # fmt: skip
 
 

@@ -7,9 +7,9 @@ no property of the device but a fault of the device, its driver or this user's r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, reduce
-from operator import add
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import chain
 
 from dgxcheck.checks.answers.capability import GEFORCE, is_answered
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
@@ -30,35 +30,48 @@ from dgxcheck.profiles.library import board_id, boards_for
 from dgxcheck.topology.model import Device
 
 Facts = Mapping[str, object]
+Gaps = Mapping[str, Missing]
+
+
+def gaps_in(facts: Facts) -> Gaps:
+    """Those of a device, by path."""
+    return {path: fact for path, fact in facts.items() if isinstance(fact, Missing)}
 
 
 class Group:
     """Devices that are expected to have the same facts."""
 
     def __init__(self) -> None:
-        self.members: list[Facts] = []
-        self._answered: dict[str, int] = {}
+        self._members: list[Facts] = []
+        self._gaps: list[Gaps] = []
 
-    def answered(self, path: str) -> int:
-        """How many of them have a value."""
-        if path not in self._answered:
-            values = [facts[path] for facts in self.members if path in facts]
-            self._answered[path] = sum(not isinstance(value, Missing) for value in values)
-        return self._answered[path]
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def add(self, facts: Facts, gaps: Gaps) -> None:
+        """One more device."""
+        self._members.append(facts)
+        self._gaps.append(gaps)
+
+    @cached_property
+    def usual(self) -> frozenset[str]:
+        """Of what one of these devices has no value, that of which at least half of the others have one."""
+        times = Counter(chain.from_iterable(self._members))
+        times.subtract(chain.from_iterable(self._gaps))
+        others = len(self) - 1
+        return frozenset(path for path, answered in times.items() if 2 * answered >= others > 0)
 
     @cached_property
     def recorded(self) -> Counter[str]:
         """How many of them have it in the recording, of what NVML answers."""
-        return Counter(
-            path for facts in self.members for path, fact in facts.items()
-            if not (isinstance(fact, Missing) and fact.gap is Gap.UNRECORDED) and path.startswith(_OF_NVML)
-        )  # fmt: skip
+        times = Counter(path for path in chain.from_iterable(self._members) if path.startswith(_OF_NVML))
+        times.subtract(path for gaps in self._gaps for path in unrecorded(gaps) if path.startswith(_OF_NVML))
+        return times
 
 
-def most_have(groups: Sequence[Group], path: str) -> bool:
-    """Do at least half of the others have a value that one device of these groups has not?"""
-    members, answered = sum(len(group.members) for group in groups), sum(group.answered(path) for group in groups)
-    return members > 1 and 2 * answered >= members - 1
+def unrecorded(gaps: Gaps) -> set[str]:
+    """Those that are gaps of the recording."""
+    return {path for path, gap in gaps.items() if gap.gap is Gap.UNRECORDED}
 
 
 Mode = tuple[object, ...]
@@ -94,17 +107,19 @@ def _answers(box: Box) -> Judged:
         box = replace(box, boards=boards_for(None))
     listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
     facts = {gpu.name: facts_of(box.snapshot, gpu.bdf or "") for gpu in listed}
-    groups: dict[Mode, Group] = {}
+    gaps = {name: gaps_in(own) for name, own in facts.items()}
     modes = {gpu.name: _mode(box, gpu, facts[gpu.name]) for gpu in listed}
-    for name, mode in modes.items():
-        groups.setdefault(mode, Group()).members.append(facts[name])
+    groups = {mode: Group() for mode in modes.values()}
+    for mode, group in groups.items():
+        for name, other in modes.items():
+            if _alike(mode, other):
+                group.add(facts[name], gaps[name])
     for gpu in box.gpus:
         unavailable = gpu_unavailable(box, gpu)
         if unavailable is not None:
             yield box.subject(gpu), unavailable
         else:
-            alike = [group for mode, group in groups.items() if _alike(modes[gpu.name], mode)]
-            yield box.subject(gpu), _of_gpu(box, gpu, facts[gpu.name], alike)
+            yield box.subject(gpu), _of_gpu(box, gpu, facts[gpu.name], gaps[gpu.name], groups[modes[gpu.name]])
     pci = box.snapshot.pci
     if isinstance(pci, Missing) and pci.gap not in (Gap.UNRECORDED, Gap.UNASKED) and listed:
         yield HOST, _without_pci(box, pci)
@@ -136,8 +151,7 @@ _ASK = (
 )
 
 
-def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgement:
-    missing = {path: fact for path, fact in own.items() if isinstance(fact, Missing)}
+def _of_gpu(box: Box, gpu: Device, own: Facts, missing: Gaps, alike: Group) -> Judgement:
     silent = {path: gap for path, gap in missing.items() if _is_silent(path, gap)}
     model = _documented(box, gpu, own)
     required: dict[str, object] = {path: gap for path, gap in silent.items() if _is_due(path, own, alike, model)}
@@ -147,7 +161,7 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgem
         if (cut := _cut(box, own, missing, alike)) is not None:
             return cut
         what = "its model and " if box.board(gpu) is not None and box.board_id(gpu) else ""
-        if not what and sum(len(group.members) for group in alike) < 2:
+        if not what and len(alike) < 2:
             return skip("no-reference", "its model is not known, and there is no other GPU of it")
         return Judgement(Status.PASS, f"answers what {what}the other GPUs of its model answer")
     gaps = [gap for gap in {**required, **gone}.values() if isinstance(gap, Missing)]
@@ -157,23 +171,23 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgem
     return Judgement(Status.UNKNOWN, message, len(gaps), 0, "queries", of_gaps(gaps), remedy=_ASK)
 
 
-def _cut(box: Box, own: Facts, missing: Mapping[str, Missing], alike: Sequence[Group]) -> Judgement | None:
+def _cut(box: Box, own: Facts, missing: Gaps, alike: Group) -> Judgement | None:
     """A recording that lacks much of what one GPU answers: of what the others of its model answer there, or where there
     are none and NVML itself was asked, of what is asked of any."""
-    unrecorded = {path for path, gap in missing.items() if gap.gap is Gap.UNRECORDED}
-    others = sum(len(group.members) for group in alike) - 1
+    cut = unrecorded(missing)
+    others = len(alike) - 1
     by_nvml = isinstance(box.nvml, Nvml) and isinstance(box.nvml.nvml_version, str)
-    if not unrecorded or not (others > 0 or by_nvml):
+    if not cut or not (others > 0 or by_nvml):
         return None
     if others > 0:
-        asked = reduce(add, (group.recorded for group in alike))
-        lacking = {path for path in (asked.keys() - own.keys()) | unrecorded if 2 * asked[path] >= others}
-        recorded = own.keys() - unrecorded if lacking else ()
+        asked = alike.recorded
+        lacking = {path for path in (asked.keys() - own.keys()) | cut if 2 * asked[path] >= others}
+        recorded = own.keys() - cut if lacking else ()
         expected = sum(2 * (times - (path in recorded)) >= others for path, times in asked.items())
     else:
         lacking = {path for path in own if path.startswith(_OF_NVML)}
         expected = len(lacking)
-    unasked = sum(not unrecorded.isdisjoint(_and_above(path)) for path in lacking)
+    unasked = sum(not cut.isdisjoint(_and_above(path)) for path in lacking)
     if unasked <= expected * (_MUCH if others > 0 else _OF_ONE):
         return None
     message = f"{unasked} of {expected} answers of this GPU are not in this recording"
@@ -194,13 +208,13 @@ def _not_on_pci(box: Box, gpu: Device) -> dict[str, object]:
     return {} if placed or hidden else {"pci": Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}")}
 
 
-def _is_silent(path: str, fact: object) -> bool:
-    """Is it a gap that no other check reports?"""
-    if not isinstance(fact, Missing) or fact.code == NvmlReturn.CORRUPTED_INFOROM:
+def _is_silent(path: str, gap: Missing) -> bool:
+    """Is it one that no other check reports?"""
+    if gap.code == NvmlReturn.CORRUPTED_INFOROM:
         return False
-    if path.startswith(_VARIES) and not (fact.gap is Gap.GARBLED and is_driver_query(fact)):
+    if path.startswith(_VARIES) and not (gap.gap is Gap.GARBLED and is_driver_query(gap)):
         return False
-    return fact.gap in _SILENT or (fact.gap in _REPORTED and not is_driver_query(fact))
+    return gap.gap in _SILENT or (gap.gap in _REPORTED and not is_driver_query(gap))
 
 
 def _is_error(gap: object) -> bool:
@@ -208,13 +222,13 @@ def _is_error(gap: object) -> bool:
     return isinstance(gap, Missing) and (gap.gap is Gap.GARBLED or gap.code in _ERRORS) and is_driver_query(gap)
 
 
-def _is_due(path: str, own: Facts, alike: Sequence[Group], model: tuple[str, int, bool] | None) -> bool:
+def _is_due(path: str, own: Facts, alike: Group, model: tuple[str, int, bool] | None) -> bool:
     far_end = path.endswith(".remote_bdf")
     if far_end and own.get(f"{path.rpartition('.')[0]}.up") is not True:
         return False
     unseen = far_end and own.get(_VIRTUALIZATION) == _PASSED_THROUGH  # the NVSwitches are the host's
     documented = model is not None and not unseen and is_answered(path, *model)
-    return path in _ALWAYS or _is_error(own[path]) or documented or most_have(alike, path)
+    return path in _ALWAYS or _is_error(own[path]) or documented or path in alike.usual
 
 
 def _documented(box: Box, gpu: Device, own: Facts) -> tuple[str, int, bool] | None:
@@ -239,7 +253,7 @@ def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, object]:
     gone = sorted(old.keys() - new.keys()) if still_listed else []
     left_out = {path: Missing(Gap.ABSENT, path, "not read again") for path in gone}
     return {
-        path: gap for path, gap in {**new, **left_out}.items()
+        path: gap for path, gap in gaps_in({**new, **left_out}).items()
         if _is_silent(path, gap) and not isinstance(old.get(path, gap), Missing)
     }  # fmt: skip
 
