@@ -84,7 +84,8 @@ class RecordedSource:
         entry = " ".join(map(str, args))
         if line is None or entry not in line:
             return Missing(Gap.UNRECORDED, question(function, subject, *args), self._unheard)
-        if isinstance(value := line[entry], str | int | float) or value is None:
+        value = line[entry]
+        if type(value) is not dict and type(value) is not list:
             return value
         where = question(function, subject, *args)
         if isinstance(value, dict) and "missing" in value:
