@@ -86,7 +86,8 @@ class Bench:
             ran, cut_short = self._run(case, environment)
             if ran.seconds > case.seconds + SLACK_S + SPARE:
                 ran, cut_short = self._run(case, environment)
-        found = list(broken(case, ran, self._box.run, SPARE * _starvation(), cut_short))
+        spare = SPARE * _starvation() if ran.seconds > case.seconds + SLACK_S else 0.0
+        found = list(broken(case, ran, self._box.run, spare, cut_short))
         until = time.monotonic() + 3
         while (left := processes_of(self._box.answers)) and time.monotonic() < until:
             time.sleep(0.05)
