@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, islice
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction, Slot
@@ -216,7 +216,7 @@ class Surveyed(Protocol):
     def topology(self) -> Topology: ...
 
 
-class _Index(NamedTuple):
+class _Index(Record, kw_only=False):
     """Devices by what they are looked up by: a walk over all of them for each would be quadratic."""
 
     gpus: tuple[Device, ...]

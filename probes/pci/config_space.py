@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Acs, ConfigSpace, Control, Express, PortType
+from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, garbled, line
@@ -62,7 +62,7 @@ _EXPRESS, _ACS, _ATS = 0x10, 0x000D, 0x000F
 _MOST_EXTENDED = 960  # (4096 - 256) / 4
 
 
-class Chain(NamedTuple):
+class Chain(Record, kw_only=False):
     """Offsets by capability id (the first of each), and how the list broke, if it did."""
 
     offsets: dict[int, int]

@@ -7,7 +7,7 @@ translation blocking, request redirect, completion redirect, upstream forwarding
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX, NVIDIA
@@ -60,7 +60,7 @@ _RULES = {
 """Of the other ports, the port towards the adapter or its DMA function, that towards the GPU, the root port."""
 
 
-class Fork(NamedTuple):
+class Fork(Record, kw_only=False):
     """A GPU and an adapter, or its DMA function, below one switch."""
 
     root: str
