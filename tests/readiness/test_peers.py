@@ -97,3 +97,8 @@ def test_a_guest_does_not_see_what_is_on_the_way(tmp_path: Path, capsys: pytest.
 def test_a_sick_or_odd_box_is_answered(box: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topo", "--peers", "--from", box]) in (0, 3)
     assert capsys.readouterr().out
+
+
+def test_a_fabric_that_is_down_names_the_command_that_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topo", "--peers", "--from", "dgx-a100-fabric-manager-down"]) == 3
+    assert "; dgxcheck health shows what to do\n" in capsys.readouterr().out

@@ -125,7 +125,8 @@ def text(topology: Topology, pairs: Sequence[Peering], labels: str, width: int |
 
 def not_known(reason: Judgement) -> str:
     """The line for a machine where no pair of GPUs can be checked."""
-    return f"Peer access is unknown: {visible(reason.message)}\n"
+    hint = "; dgxcheck health shows what to do" if reason.reason == "dependency-failed" else ""
+    return f"Peer access is unknown: {visible(reason.message)}{hint}\n"
 
 
 def _pair_reasons(pair: Peering) -> Reasons:
