@@ -83,7 +83,8 @@ def compared(box: Box, kinds: Collection[Kind], only: object = None) -> Comparis
     fault. A device that is dead is not compared.
     """
     odd: dict[Subject, list[Odd]] = {}
-    alike: dict[Subject, Kind] = {}
+    alike: dict[int, Sibling] = {}
+    """By identity: the same few siblings stand in hundreds of groups."""
     bad = (finding.judgement for finding in box.found if finding.status in BAD)
     reported = frozenset(evidence.where for judgement in bad for evidence in judgement.evidence)
     for group in _whatever_position(_grouped(box, kinds, only)):
@@ -93,10 +94,10 @@ def compared(box: Box, kinds: Collection[Kind], only: object = None) -> Comparis
             found, as_usual = _of_group(box, group)
             for each in found:
                 odd.setdefault(each.sibling.subject, []).append(each)
-            alike.update((sibling.subject, sibling.kind) for sibling in as_usual)
+            alike.update((id(sibling), sibling) for sibling in as_usual)
         elif len(group) > 1 and first != UNREAD:
-            alike.update((sibling.subject, sibling.kind) for sibling, _, _ in group)
-    return Comparison(odd, alike)
+            alike.update((id(sibling), sibling) for sibling, _, _ in group)
+    return Comparison(odd, {sibling.subject: sibling.kind for sibling in alike.values()})
 
 
 def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[Hashable, ...], list[_Value]]:
