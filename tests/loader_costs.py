@@ -62,12 +62,12 @@ _ROWS = {
     "profile": b'[gpus]\nmodel = "x"\n',
     "configuration": b'[thresholds]\n"thermal.warn" = 80\n',
     "result": _RESULT,
-    "results": _RESULT,
+    "results": _RESULT.replace(b'"a"', b'"node%07d"'),
     "fabric": b"CA 21 1 0x000000000010003f 4x EDR - SW 3 16 0x0000000000200001 ( 'dgx007 mlx5_3' - 'leaf01' )\n",
     "watch state": b'{"schema": "dgxcheck/watch-state/1", "boot_id": "b", "events": [{"at": "x", "text": "y"}], ',
     "outputs": b"[    1.500000] NVRM: Xid (PCI:0000:06:00): 79, pid=17, GPU has fallen off.\nGPU0\tX\tNV1\tSYS\n",
 }
-"""What such an input is made of."""
+"""What such an input is made of; rows that repeat the one before cost nothing where they hold a number."""
 _HEAD = b"Start of NVIDIA bug report log file.\n"
 _SECTION = b"\n____________________________________________\n\n%s\n\n%s\n"
 _TITLES = (b"/usr/bin/dmesg", b"/usr/bin/nvidia-smi -q", b"/usr/bin/lspci -nn -vvv", b"/usr/bin/journalctl -b -1")
@@ -123,8 +123,15 @@ def _piece(piece: bytes) -> Callable[[str, int], bytes]:
     return lambda _, size: piece * ((size - 1) // len(piece))
 
 
+def _own(loader: str, size: int) -> bytes:
+    row = _ROWS.get(loader, _ROWS["recording"])
+    if b"%07d" not in row:
+        return _piece(row)(loader, size)
+    return b"".join(row % number for number in range(size // len(row % 0)))
+
+
 CONTENTS: dict[str, Callable[[str, int], bytes]] = {
-    "its own rows": lambda loader, size: _piece(_ROWS.get(loader, _ROWS["recording"]))(loader, size),
+    "its own rows": _own,
     "lists": lambda _, size: b"[" + _piece(b'{"":[{}]},')("", size - 1),
     "one row": _piece(b"a"),
     "blank rows": _piece(b"\n"),

@@ -106,20 +106,15 @@ class Node(Record, kw_only=False):
     newest: Result
     faults: tuple[OpenFault, ...]
     """Those that no newer result has proven right, the worst first."""
-    stale: bool = False
+    verdict: NodeVerdict
+    """The worst of the newest result and of what is still open; at least unknown where that result is stale."""
+    stale: bool
     """Its newest result is too old to prove anything."""
 
     @property
     def current(self) -> bool:
         """Is the newest result one of the machine as it is now?"""
         return self.newest.live and not self.stale
-
-    @property
-    def verdict(self) -> NodeVerdict:
-        """The worst of the newest result and of what is still open; at least unknown where that result is stale."""
-        words = {self.newest.verdict, *(fault.fault.status for fault in self.faults)}
-        words |= {"unknown"} if self.stale else set()
-        return next(word for word in VERDICTS if word in words)
 
     @property
     def unproven(self) -> tuple[OpenFault, ...]:
@@ -146,7 +141,10 @@ def node_of(results: Sequence[Result], oldest: str = "") -> Node:
         _count(result, most, found)
     newest = ordered[-1]
     worst = sorted(found.values(), key=lambda each: VERDICTS.index(each.fault.status))
-    return Node(newest.node, newest, tuple(worst), newest.generated_at < oldest)
+    stale = newest.generated_at < oldest
+    words = {newest.verdict, *(each.fault.status for each in worst), *(("unknown",) if stale else ())}
+    verdict = next(word for word in VERDICTS if word in words)
+    return Node(newest.node, newest, tuple(worst), verdict, stale)
 
 
 def _count(result: Result, most: dict[str, tuple[int, str]], found: dict[str, OpenFault]) -> None:
