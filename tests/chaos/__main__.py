@@ -14,14 +14,14 @@ from chaos.bench import Bench, compiled
 from chaos.cases import Case, every
 
 
-def run(cases: list[Case], jobs: int, box: str = "dgx-1-v100") -> dict[Case, list[str]]:
-    """What does not hold, by case; ``jobs`` machines at once."""
+def run(cases: list[Case], jobs: int, box: str = "dgx-1-v100", warm: bool = False) -> dict[Case, list[str]]:
+    """What does not hold, by case; ``jobs`` machines at once, ``warm`` where there are many cases."""
     with tempfile.TemporaryDirectory(prefix="dgxcheck-chaos-") as folder:
         Path(folder).chmod(0o755)
         libraries = compiled(Path(folder))
         free: SimpleQueue[Bench] = SimpleQueue()
         for number in range(jobs):
-            free.put(Bench(Path(folder) / f"bench-{number}", libraries, box))
+            free.put(Bench(Path(folder) / f"bench-{number}", libraries, box, warm=warm))
 
         def one(case: Case) -> list[str]:
             bench = free.get()
@@ -36,7 +36,11 @@ def run(cases: list[Case], jobs: int, box: str = "dgx-1-v100") -> dict[Case, lis
                 free.put(bench)
 
         with ThreadPoolExecutor(jobs) as pool:
-            return dict(zip(cases, pool.map(one, cases), strict=True))
+            found = dict(zip(cases, pool.map(one, cases), strict=True))
+        for bench in (free.get() for _ in range(jobs)):
+            if bench.warm is not None:
+                bench.warm.end()
+        return found
 
 
 def main() -> int:
@@ -49,7 +53,7 @@ def main() -> int:
     given = parser.parse_args()
     cases = [case for case in every(given.full) if not given.rows or case.row in given.rows][:: given.every]
     since = time.monotonic()
-    found = run(cases, given.jobs, given.box)
+    found = run(cases, given.jobs, given.box, warm=given.full)
     ran, failed = Counter(case.row for case in found), Counter(case.row for case, broken in found.items() if broken)
     for row, count in ran.items():
         print(f"{row:<10}{count:>6} runs{failed[row]:>6} failed")
