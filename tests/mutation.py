@@ -8,12 +8,14 @@ checks, or share the most of its rarest words, or import it, directly or through
 from __future__ import annotations
 
 import ast
+import os
 import random
 import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -27,6 +29,8 @@ ROOMS = ("checks", "diagnosis", "readers")
 SECONDS = 200
 """For the tests of one mutant: one that never ends is noticed, too."""
 MOST_FILES = 8
+WHOLE = {"readers": "tests/readers/test_whole_outputs.py"}
+"""By room the test that looks at all that every module does; it comes last."""
 NOTICED = "first to fail: "
 SLOW = {"chaos", "system", "driver", "fuzz", "documents", "measure"}
 """Folders of tests that start processes or judge everything."""
@@ -52,8 +56,8 @@ class Mutant(NamedTuple):
         return f"{self.file}:{self.line} {self.number}"
 
 
-def changeable(tree: ast.AST) -> Iterator[ast.AST]:
-    """What has a mutant: comparisons, conditions, arithmetic and numbers; annotations have none."""
+def _bared(tree: ast.AST) -> None:
+    """Takes away what changes no answer: annotations, how much is remembered, ``strict`` of ``zip``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             node.annotation = None
@@ -61,8 +65,14 @@ def changeable(tree: ast.AST) -> Iterator[ast.AST]:
             node.annotation = ast.Name("object", ast.Load(), lineno=node.lineno, col_offset=0)
         elif isinstance(node, ast.FunctionDef):
             node.returns = None
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "lru_cache":
-            node.keywords = []  # how much is remembered changes no answer
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("lru_cache", "zip"):
+            node.keywords = []
+
+
+def changeable(tree: ast.AST) -> Iterator[ast.AST]:
+    """What has a mutant: comparisons, conditions, arithmetic and numbers."""
+    _bared(tree)
+    for node in ast.walk(tree):
         compared = isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPPED
         counted = isinstance(node, ast.Constant) and type(node.value) in (int, float, bool)
         computed = isinstance(node, ast.BinOp) and type(node.op) in OTHER and not isinstance(node.right, ast.Name)
@@ -174,13 +184,19 @@ def tests_of(file: str, by_module: Mapping[str, set[Path]]) -> list[str]:
         edge = {path for each in edge for path in by_module.get(module_of(each), ())} - seen
         room = Path(file).parts[1]
         near += sorted((path for path in edge if path in tests), key=lambda path: (room not in path.parts, path))
-    return [path.relative_to(ROOT).as_posix() for path in dict.fromkeys(near)][:MOST_FILES]
+    found = [path.relative_to(ROOT).as_posix() for path in dict.fromkeys(near)][:MOST_FILES]
+    return [*dict.fromkeys([*found, *filter(None, [WHOLE.get(Path(file).parts[1])])])]
 
 
 class _First:
     """A plugin that notes the first test that fails; a file that cannot be imported is one."""
 
     failed = ""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Property tests last: they take the longest."""
+        items.sort(key=lambda item: getattr(getattr(item, "function", None), "is_hypothesis_test", False))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         self._note(report)
@@ -218,26 +234,33 @@ def noticed(mutant: Mutant | None, arguments: list[str]) -> str:
     return done.stdout.rstrip("\n").rpartition("\n")[2].removeprefix(NOTICED)
 
 
-def survives(mutant: Mutant, tests: list[str], broken: set[str]) -> bool:
-    """Do all its tests pass, but for those that fail without a mutant? They are added to ``broken``."""
+def survives(mutant: Mutant, tests: list[str], broken: set[str], sound: set[str]) -> bool:
+    """Do all its tests pass, but for those that fail without a mutant? They are added to ``broken``, others that failed
+    to ``sound``, which are not tried again."""
     while tests:
-        failed = noticed(mutant, [*tests, *(f"--deselect={test}" for test in broken)])
-        if not failed or failed == "never ends" or not noticed(None, [failed]):
+        failed = noticed(mutant, [*tests, *(f"--deselect={test}" for test in [*broken])])
+        if not failed or failed == "never ends" or failed in sound:
             return not failed
+        if not noticed(None, [failed]):
+            sound.add(failed)
+            return False
         broken.add(failed)
     return True
 
 
 def main(count: int, seed: int) -> int:
     """Prints each mutant that survives; at most one of twenty may."""
-    by_module, left, broken = importers(), 0, set[str]()
-    for mutant in drawn(count, seed):
-        tests = tests_of(mutant.file, by_module)
-        alive = survives(mutant, tests, broken)
-        left += alive
-        print("SURVIVES" if alive else "killed  ", f"{mutant.file}:{mutant.line}:", mutated(mutant)[1], flush=True)
-        if alive:
-            print("         after", *tests, flush=True)
+    by_module, left, broken, sound = importers(), 0, set[str](), set[str]()
+    mutants = drawn(count, seed)
+    tests = [tests_of(mutant.file, by_module) for mutant in mutants]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        alive = pool.map(lambda mutant, files: survives(mutant, files, broken, sound), mutants, tests)
+        for mutant, files, survived in zip(mutants, tests, alive, strict=True):
+            left += survived
+            said = f"{mutant.file}:{mutant.line}: {mutated(mutant)[1]}"
+            print("SURVIVES" if survived else "killed  ", said, flush=True)
+            if survived:
+                print("         after", *files, flush=True)
     for test in sorted(broken):
         print("fails without a mutant:", test)
     print(f"{left} of {count} survive")

@@ -1,0 +1,74 @@
+"""All that readers make of the texts of their tests is what ``golden/readers.txt`` holds; ``make golden`` accepts it.
+
+The texts are found by themselves: constants of the test modules, and arguments of their tests.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import Iterator
+from difflib import unified_diff
+from itertools import groupby
+from pathlib import Path
+
+from golden_text import FOLDER, UPDATE
+
+from dgxcheck.readers.any_text import outputs
+from dgxcheck.readers.layout.undo import undone
+from dgxcheck.readers.model import Imported
+
+GOLDEN = FOLDER / "readers.txt"
+LONGEST = 20_000
+MADE = "test_bug_reports_"
+"""Begins the names of modules whose texts are whole bug reports, made from recordings."""
+
+
+def strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for member in value.items():
+            yield from strings(member)
+    elif isinstance(value, tuple | list):
+        for member in value:
+            yield from strings(member)
+
+
+def texts() -> dict[str, str]:
+    """By text the module that has it first."""
+    found: dict[str, str] = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        if not path.stem.startswith(MADE) and path != Path(__file__):
+            for value in vars(importlib.import_module(path.stem)).values():
+                marks = [mark.args for mark in getattr(value, "pytestmark", ())]
+                found |= {text: found.get(text, path.stem) for text in strings([value, marks]) if len(text) < LONGEST}
+    return found
+
+
+def ranges(numbers: frozenset[int]) -> str:
+    """``1-3 7``, counted from 1."""
+    runs = [[number for _, number in run] for _, run in groupby(enumerate(sorted(numbers)), lambda at: at[1] - at[0])]
+    return " ".join(f"{run[0] + 1}-{run[-1] + 1}" if len(run) > 1 else str(run[0] + 1) for run in runs)
+
+
+def told(host: str, output: Imported) -> Iterator[str]:
+    of = f" of {output.host or host}" if output.host or host else ""
+    yield f"  {output.tool}{of}, lines {ranges(output.understood)}"
+    yield from (f"    {key} = {json.dumps(fact)}" for key, fact in sorted(output.facts.items()))
+
+
+def whole() -> Iterator[str]:
+    for text, module in texts().items():
+        if lines := [line for each in outputs(undone(tuple(text.splitlines()))) for line in told(*each)]:
+            yield f"{module}: {text.strip().splitlines()[0][:100]}"
+            yield from lines
+
+
+def test_whole_outputs() -> None:
+    said = [*whole()]
+    if os.environ.get(UPDATE):
+        GOLDEN.write_text("\n".join([*said, ""]), encoding="utf-8")
+    before = GOLDEN.read_text(encoding="utf-8").split("\n")[:-1]
+    assert "\n".join(unified_diff(before, said, "golden", "now", lineterm="", n=1)) == ""
