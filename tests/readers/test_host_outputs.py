@@ -94,6 +94,8 @@ def test_modules() -> None:
     assert facts["names /sys/module"] == ["nvidia"]
     assert facts["names /sys/module/nvidia/holders"] == ["nvidia_modeset", "nvidia_uvm"]
     assert facts["text /sys/module/nvidia/initstate"] == "live\n"
+    head, others = "Module  Size  Used by", ("nvidia 100", "nvidia 10k 3", "nvidia 100 3k", "! 100 3", "a 100 3 b c")
+    assert [row for row in others if any(found.facts for found in system.read_modules((head, row)))] == []
 
 
 def test_uname() -> None:

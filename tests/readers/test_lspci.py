@@ -121,6 +121,26 @@ def test_a_region_that_cannot_be_placed_is_no_resource() -> None:
     assert resource(("Memory at fa000000 (32-bit, non-prefetchable) [size=16M]",), bytes(256)) is None
 
 
+@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize(
+    ("low", "high", "line"),
+    [
+        (0xFA00_0000, 0, "Memory at fa000000 (32-bit, non-prefetchable) [size=16M]"),
+        (0xFA00_0008, 0, "Memory at fa000000 (32-bit, prefetchable) [size=16M]"),
+        (0xE000_000C, 0x3_8000, "Memory at 38000e0000000 (64-bit, prefetchable) [size=16G]"),
+        (0xD001, 0, "I/O ports at d000 [size=128]"),
+    ],
+)
+def test_the_bytes_tell_the_number_of_a_region(low: int, high: int, line: str, number: int) -> None:
+    """``lspci -v`` prints none; other registers hold other addresses of each kind, whose kind alone differs."""
+    config = bytearray(256)
+    for at, register in ((0, 0xFB00_0000), (1, 0xFB00_000C), (2, 0xD101), (number, low), (number + 1, high)):
+        if register:
+            config[0x10 + 4 * at : 0x14 + 4 * at] = register.to_bytes(4, "little")
+    rows = (resource((line,), bytes(config)) or "").splitlines()
+    assert [at for at, row in enumerate(rows) if int(row.split()[2], 16)] == [number]
+
+
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no recordings beside this checkout")
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.lspci-xxxx.gz")), ids=lambda path: path.name)
 def test_the_bytes_say_what_lspci_says_of_them(path: Path, tmp_path: Path) -> None:

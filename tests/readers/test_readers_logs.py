@@ -71,6 +71,25 @@ def test_an_error_of_the_host_or_of_the_program(line: str, outcome: str, fault: 
     assert results(one(cuda.read_cuda_errors, line)) == [("host", outcome, fault)]
 
 
+ERRORS = {
+    2: "MemoryAllocation", 35: "InsufficientDriver", 46: "DevicesUnavailable", 98: "InvalidDeviceFunction",
+    100: "NoDevice", 101: "InvalidDevice", 200: "InvalidKernelImage", 209: "NoKernelImageForDevice",
+    214: "ECCUncorrectable", 220: "NvlinkUncorrectable", 222: "UnsupportedPtxVersion", 226: "Contained",
+    700: "IllegalAddress", 701: "LaunchOutOfResources", 710: "Assert", 715: "IllegalInstruction",
+    716: "MisalignedAddress", 719: "LaunchFailure", 802: "SystemNotReady", 803: "SystemDriverMismatch",
+    804: "CompatNotSupportedOnDevice", 999: "Unknown",
+}  # fmt: skip
+"""Of cudaError_t, in driver_types.h."""
+
+
+def test_numbers_and_names_of_errors_say_the_same() -> None:
+    for number, name in ERRORS.items():
+        (key,) = (found := one(cuda.read_cuda_errors, f"CUDA error: cudaError{name}")).facts
+        assert key.endswith(f"CUDA-error-{number}")
+        assert one(cuda.read_cuda_errors, f"CUDA error {number}").facts == found.facts
+    assert {error.number for error in cuda.ERRORS} == {*ERRORS}
+
+
 def test_the_log_of_vllm() -> None:
     begin = "(EngineCore_0 pid=812) ERROR 10-02 08:11:22 [core.py:700] "
     lines = undone((f"{begin}Traceback (most recent call last):", f"{begin}CUDA error: unknown error")).lines

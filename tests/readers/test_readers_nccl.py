@@ -6,6 +6,7 @@ import pytest
 from readers_text import member, one, unread, values
 
 from dgxcheck.readers.benchmarks import nccl_tests, tartan
+from dgxcheck.readers.benchmarks.nccl_tables import SizeRow, are_many, ranks_of
 
 TODAY = """\
 # nccl-tests version 2.17.9 nccl-headers=22903 nccl-library=22903
@@ -110,6 +111,22 @@ def test_without_ranks_the_factor_tells_how_many() -> None:
     assert list(values(one(nccl_tests.read, table + row.format("251.62")))) == ["collective all_reduce 16"]
     assert nccl_tests.read(tuple((table + row.format("150.00")).splitlines())) == ()  # of 2.26 ranks
     assert list(values(one(nccl_tests.read, table + row.format("265.75")))) == ["collective all_reduce many"]
+
+
+@pytest.mark.parametrize("op", ["all_reduce", "all_gather", "reduce_scatter", "alltoall"])
+def test_a_ratio_is_of_one_number_of_ranks_or_of_many(op: str) -> None:
+    """Of n ranks it is (n - 1) / n, and twice that of an all-reduce."""
+    fastest = 2 if op == "all_reduce" else 1
+
+    def told(ratio: float) -> tuple[int | None, bool]:
+        row = SizeRow(size=1 << 26, count=1 << 24, width=4, headed=3, redop="sum", root=-1, time_us=500.0, algbw=100.0,
+                      busbw=ratio * 100 * fastest, in_place=None, wrong=None)  # fmt: skip
+        return ranks_of((row,), op), are_many((row,), op)
+
+    assert [told((ranks - 1) / ranks)[0] for ranks in range(2, 33)] == [*range(2, 33)]
+    assert [told(ratio) for ratio in (0.0, 0.45, 0.55, 0.95)] == [(None, False)] * 3 + [(20, False)]
+    assert [told(ratio)[1] for ratio in (0.951, 1.0, 1.001)] == [True, True, False]
+    assert [told(ratio)[0] for ratio in (1.0, 1.001)] == [None, None]
 
 
 ONE_ROW = "  8  2  float  sum  4.43  0.00  0.00  0e+00  0.31  0.03  0.00  0e+00"

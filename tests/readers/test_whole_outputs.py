@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from itertools import groupby
 from pathlib import Path
@@ -21,8 +21,8 @@ from dgxcheck.readers.model import Imported
 
 GOLDEN = FOLDER / "readers.txt"
 LONGEST = 20_000
-MADE = "test_bug_reports_"
-"""Begins the names of modules whose texts are whole bug reports, made from recordings."""
+MADE = ("test_bug_reports_", "test_smi_figures")
+"""Begin the names of modules whose texts are made from recordings."""
 
 
 def strings(value: object) -> Iterator[str]:
@@ -59,11 +59,27 @@ def told(host: str, output: Imported) -> Iterator[str]:
     yield from (f"    {key} = {json.dumps(fact)}" for key, fact in sorted(output.facts.items()))
 
 
+def read(lines: Sequence[str]) -> list[tuple[str, Imported]]:
+    return [*outputs(undone((*lines,)))]
+
+
+def short(found: Sequence[tuple[str, Imported]]) -> str:
+    facts = sum(len(output.facts) for _, output in found)
+    return f"{facts} facts of lines {ranges(frozenset().union(*(output.understood for _, output in found)))}"
+
+
 def whole() -> Iterator[str]:
+    """And in short what is made of the same lines without the first that is understood, and in reverse order: rows
+    without their heading, and what ends before it begins."""
     for text, module in texts().items():
-        if lines := [line for each in outputs(undone(tuple(text.splitlines()))) for line in told(*each)]:
+        lines = text.splitlines()
+        if found := read(lines):
+            first = min(min(output.understood) for _, output in found)
             yield f"{module}: {text.strip().splitlines()[0][:100]}"
-            yield from lines
+            yield from (line for each in found for line in told(*each))
+            if len(lines) > 1:
+                yield f"  without line {first + 1}: {short(read([*lines[:first], '', *lines[first + 1 :]]))}"
+                yield f"  reversed: {short(read(lines[::-1]))}"
 
 
 def test_whole_outputs() -> None:

@@ -193,9 +193,9 @@ def ranks_of(rows: tuple[SizeRow, ...], op: str) -> int | None:
     (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md)."""
     ratio = _ratio(rows)
     if op == "all_reduce":
-        ranks = 2 / (2 - ratio) if 0.9 < ratio < 2 else 0.0
+        ranks = 2 / (2 - ratio) if ratio < 2 else 0.0
     elif op in ("all_gather", "reduce_scatter", "alltoall"):
-        ranks = 1 / (1 - ratio) if 0.4 < ratio < 1 else 0.0
+        ranks = 1 / (1 - ratio) if ratio < 1 else 0.0
     else:
         return None
     return round(ranks) if 2 <= round(ranks) <= MOST_RANKS and abs(ranks - round(ranks)) < UNEQUAL else None

@@ -109,7 +109,7 @@ class CudaError(Record, kw_only=False):
     of_gpu: bool = False
 
 
-_ERRORS = (
+ERRORS = (
     CudaError(2, "OUT_OF_MEMORY|MemoryAllocation", "out of memory", "note", None),
     CudaError(35, "InsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", "warn",
               Fault.DRIVER_MISMATCH),
@@ -153,8 +153,8 @@ _SAID = LazyPattern(
     r"|CUDA unknown error|cuda driver library init failure: \d{3}|does not match DSO version)",
     flags=re.IGNORECASE,
 )
-_BY_TEXT = tuple((error, LazyPattern(rf"\b{re.escape(error.text)}\b", flags=re.IGNORECASE)) for error in _ERRORS)
-_BY_NAME = tuple((error, LazyPattern(rf"\b(?:CUDA_ERROR_|cudaError)(?:{error.names})\b")) for error in _ERRORS)
+_BY_TEXT = tuple((error, LazyPattern(rf"\b{re.escape(error.text)}\b", flags=re.IGNORECASE)) for error in ERRORS)
+_BY_NAME = tuple((error, LazyPattern(rf"\b(?:CUDA_ERROR_|cudaError)(?:{error.names})\b")) for error in ERRORS)
 _DSO = LazyPattern(r"does not match DSO version", "does not match DSO version")
 """Of TensorFlow and XLA: the module that is loaded is of another version than libcuda."""
 _NUMBER = LazyPattern(
@@ -201,7 +201,7 @@ def _error(text: str) -> CudaError | None:
             return error
     match = _NUMBER.search(text)
     number = 803 if _DSO.search(text) else int(match["number"]) if match else None
-    return next((error for error in _ERRORS if error.number == number), None)
+    return next((error for error in ERRORS if error.number == number), None)
 
 
 def error_of_host(text: str) -> CudaError | None:

@@ -223,10 +223,10 @@ def read_idrac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif name in ("Description", "Message"):
             of = _VERB.split(value)[0]
             if severity not in ("Critical", "Warning") and _OVER.search(value):
-                over[of] = max(record, over.get(of, 0))
+                over[of] = max(record, over.get(of, record))
             logged.append((record, of, severity, f"{value}, {date}"))
             severity = ""
     for record, of, severity, message in logged:
-        if record >= over.get(of, 0):
+        if record >= over.get(of, record):
             _logged(part, severity, message)
     return part.imported(sound="log")

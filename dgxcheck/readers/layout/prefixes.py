@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.layout.lines import is_prose
@@ -104,15 +105,14 @@ def without_hosts(lines: Sequence[str]) -> tuple[list[str], list[str]]:
         return bare, [name.partition(".")[0] for name in names]
     counted = Counter(names)
     found, hosts = [*lines], [""] * len(lines)
-    start = 0
-    for at in range(len(lines) + 1):
-        if at < len(lines) and names[at] and (counted[names[at]] >= PREFIXES_FEWEST or " | " in lines[at]):
-            continue
-        if _is_run(lines[start:at], names[start:at]):
-            for each in range(start, at):
-                hosts[each] = names[each].partition(".")[0]
-                found[each] = _HOST.sub("", lines[each].lstrip(), count=1)
-        start = at + 1
+    named = [bool(name) and (counted[name] >= PREFIXES_FEWEST or " | " in line)
+             for line, name in zip(lines, names, strict=True)]  # fmt: skip
+    for is_named, group in groupby(range(len(lines)), key=named.__getitem__):
+        run = [*group]
+        if is_named and _is_run([lines[at] for at in run], [names[at] for at in run]):
+            for at in run:
+                hosts[at] = names[at].partition(".")[0]
+                found[at] = _HOST.sub("", lines[at].lstrip(), count=1)
     return found, hosts
 
 

@@ -112,11 +112,12 @@ def _express(config: bytes) -> int | None:
     """Where the PCI Express capability is."""
     if len(config) < 0x40 or is_dead(config) or not config[0x06] & 0x10:
         return None
-    at, steps = config[0x34] & 0xFC, 0
-    while 0x40 <= at < len(config) - 1 and steps < 48:
+    at, seen = config[0x34] & 0xFC, set[int]()
+    while 0x40 <= at < len(config) - 1 and at not in seen:
         if config[at] == _EXPRESS:
             return at
-        at, steps = config[at + 1] & 0xFC, steps + 1
+        seen.add(at)
+        at = config[at + 1] & 0xFC
     return None
 
 

@@ -13,7 +13,6 @@ Its text: https://github.com/NVIDIA/nccl/blob/master/src/ras/client_support.cc.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection
 
 from dgxcheck.facts.faults import Fault
@@ -101,7 +100,7 @@ class _Job:
         self._waits: dict[int, tuple[int, str]] = {}
         self._completed: dict[int, int] = {}
         self._silent: set[int] = set()
-        self._kinds: Counter[str] = Counter()
+        self._kinds: dict[str, None] = {}
 
     def take(self, line: str) -> bool:
         """True for a line that reports an error or a timeout."""
@@ -116,14 +115,14 @@ class _Job:
             if test["kind"] == "CUDA":
                 self.warnings.append(f"Cuda failure '{test['text']}'")
             else:
-                self._kinds[_WORDS.get(re.split(r" [(/]", test["text"])[0], "ncclInternalError")] += 1
+                self._kinds[_WORDS.get(re.split(r" [(/]", test["text"])[0], "ncclInternalError")] = None
         elif _MULTICAST.fullmatch(line):
             self.warnings.append(line)
         elif last := _LAST.fullmatch(line):
             if last["text"].strip():
                 self.warnings.append(last["text"])
         elif kind := _RESULT.fullmatch(line) if "nccl" in line else None:
-            self._kinds[kind["kind"]] += 1
+            self._kinds[kind["kind"]] = None
         else:
             return bool(_DUMP.fullmatch(line) or _ERROR.fullmatch(line))
         return True
