@@ -29,8 +29,11 @@ ROOMS = ("checks", "diagnosis", "readers")
 SECONDS = 200
 """For the tests of one mutant: one that never ends is noticed, too."""
 MOST_FILES = 8
-WHOLE = {"readers": "tests/readers/test_whole_outputs.py"}
-"""By room the test that looks at all that every module does; it comes last."""
+WHOLE = {
+    "readers": "tests/readers/test_whole_outputs.py",
+    "checks": "tests/test_golden.py::test_every_finding_is_golden",
+}
+"""By room the test of all that its modules say of texts or boxes; it comes last."""
 NOTICED = "first to fail: "
 SLOW = {"chaos", "system", "driver", "fuzz", "documents", "measure"}
 """Folders of tests that start processes or judge everything."""
@@ -218,7 +221,8 @@ def alone(mutant: Mutant | None, arguments: list[str]) -> str:
             return compile(tree, path, "exec") if loader.path == path else plain(loader, fullname)
 
         SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
-    pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--tb", "no", *arguments], plugins=[first])
+    quick = ("-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--tb", "no", "--assert", "plain")
+    pytest.main([*quick, *arguments], plugins=[first])
     return first.failed
 
 

@@ -16,7 +16,7 @@ from dgxcheck.cli import main
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.action import Action, first_remedy
-from dgxcheck.diagnosis.clients import services
+from dgxcheck.diagnosis.clients import FABRIC_UNIT, services
 from dgxcheck.diagnosis.reset_domain import can_reset, is_before_ampere
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Host, Unit
@@ -161,6 +161,8 @@ def test_services_are_candidates_and_nvsm_is_dgx_os() -> None:
         named = services(box, box.topology.gpus)
         assert {"nvidia-persistenced", "nvidia-dcgm"} <= {*named}
         assert ("nvsm" in named) is (name.startswith("dgx") and name != "dgx-b300")
+        assert (FABRIC_UNIT in named) is (name == "dgx-2"), "a reset takes NVSwitches along before Ampere"
+        assert services(box, box.topology.gpus, with_switches=True)[-1] == FABRIC_UNIT
 
 
 def test_of_the_units_just_those_are_stopped_that_run() -> None:

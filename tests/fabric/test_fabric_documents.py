@@ -45,6 +45,14 @@ def test_a_topology_file_is_a_plan_with_rates() -> None:
     assert len(findings) == 32
 
 
+def test_the_second_port_of_an_adapter_is_named() -> None:
+    """The first has the name of the adapter alone."""
+    text = "MQM8700 leaf0\n   P1 -4x-50G-> HCA dgx0 mlx5_0/P1\n   P2 -> HCA dgx0 mlx5_0/P2\n"
+    plan = planned(text, "topo")
+    said = [(cable.peer.adapter, cable.lanes, cable.lane_gbit) for cable in plan]
+    assert said == [("mlx5_0", 4, 50), ("mlx5_0 port 2", 0, 0)]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

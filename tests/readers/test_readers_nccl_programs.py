@@ -88,7 +88,9 @@ def test_the_kind_counts_where_nothing_more_is_told() -> None:
     ],
 )  # fmt: skip
 def test_failures_of_nccl_tests(line: str, fault: str) -> None:
-    found = one(programs.read_programs, f"{line}\n .. box pid 4242: Test failure common.cu:891\n")
+    text = f"{line}\n .. box pid 4242: Test failure common.cu:891\nanother line\n"
+    found = one(programs.read_programs, text)
+    assert unread([found], text) == [3]
     assert found.tool == "nccl-tests"
     assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == [fault]
 
