@@ -11,6 +11,7 @@ import ast
 import os
 import random
 import re
+import resource
 import subprocess
 import sys
 from collections import Counter
@@ -27,13 +28,17 @@ from checkout import ROOT
 
 ROOMS = ("checks", "diagnosis", "readers")
 SECONDS = 200
-"""For the tests of one mutant: one that never ends is noticed, too."""
+"""Of a CPU, for the tests of one mutant: one that never ends is noticed, too; on a machine with much else to do none
+else is taken for that."""
+LONGEST = 1200
+"""Seconds of one that waits for ever."""
 MOST_FILES = 8
 WHOLE = {
     "readers": "tests/readers/test_whole_outputs.py",
     "checks": "tests/test_golden.py::test_every_finding_is_golden",
 }
 """By room the test of all that its modules say of texts or boxes; it comes last."""
+NEVER = "never ends"
 NOTICED = "first to fail: "
 SLOW = {"chaos", "system", "driver", "fuzz", "documents", "measure"}
 """Folders of tests that start processes or judge everything."""
@@ -227,13 +232,15 @@ def alone(mutant: Mutant | None, arguments: list[str]) -> str:
 
 
 def noticed(mutant: Mutant | None, arguments: list[str]) -> str:
-    """The first test that fails; nobody waits longer than some minutes for one that never ends."""
+    """The first test that fails."""
     changed_at = [mutant.file, str(mutant.number), str(mutant.line)] if mutant is not None else ["-", "0", "0"]
     try:
         done = subprocess.run([sys.executable, __file__, *changed_at, *arguments], cwd=ROOT, capture_output=True,
-                              text=True, timeout=SECONDS, check=False)  # fmt: skip
+                              text=True, timeout=LONGEST, check=False)  # fmt: skip
     except subprocess.TimeoutExpired:
-        return "never ends"
+        return NEVER
+    if done.returncode < 0:
+        return NEVER
     assert done.returncode == 0, done.stderr
     return done.stdout.rstrip("\n").rpartition("\n")[2].removeprefix(NOTICED)
 
@@ -243,7 +250,7 @@ def survives(mutant: Mutant, tests: list[str], broken: set[str], sound: set[str]
     to ``sound``, which are not tried again."""
     while tests:
         failed = noticed(mutant, [*tests, *(f"--deselect={test}" for test in [*broken])])
-        if not failed or failed == "never ends" or failed in sound:
+        if not failed or failed == NEVER or failed in sound:
             return not failed
         if not noticed(None, [failed]):
             sound.add(failed)
@@ -274,6 +281,7 @@ def main(count: int, seed: int) -> int:
 if __name__ == "__main__":
     if len(sys.argv) > 3:
         file, number, line, *arguments = sys.argv[1:]
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         failed = alone(Mutant(file, int(number), int(line)) if file != "-" else None, arguments)
         print(f"\n{NOTICED}{failed}")
         sys.exit()
