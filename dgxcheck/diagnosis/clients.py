@@ -34,7 +34,7 @@ _UNITS: Mapping[str, str] = {
 _SCREENS = ("Xorg", "X", "gnome-shell", "Xwayland")
 
 
-def services(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> tuple[str, ...]:
+def services(box: Box, gpus: Sequence[Device], with_switches: bool) -> tuple[str, ...]:
     """What to give to ``systemctl stop``: the units that run; where that is not known the candidates, those that are
     seen on the GPUs first.
 

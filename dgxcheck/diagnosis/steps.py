@@ -76,7 +76,7 @@ def _evict(box: Box) -> tuple[tuple[str, ...], ...]:
     return (("kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data"),)
 
 
-def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
+def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool) -> Action:
     """All that keeps these GPUs open; ``with_switches``: and the NVSwitches, which a reset of all GPUs takes along."""
     with_switches |= _all_of_a_fabric(box, gpus)
     nodes = [f"/dev/nvidia{minor}" for minor in minors(box, gpus)] or ["/dev/nvidiactl"]
@@ -130,7 +130,7 @@ def _chosen(gpus: Sequence[Device]) -> tuple[str, ...]:
     return ("-i", ",".join(ids)) if all(ids) and ids else ()
 
 
-def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
+def reset(box: Box, gpus: Sequence[Device], with_switches: bool) -> Action:
     """nvidia-smi(1): without ``-i`` all GPUs in one command; ``with_switches``: the NVSwitches too, as with all GPUs
     of a fabric (DU-09883: Fabric Manager is stopped for it).
 

@@ -110,10 +110,12 @@ def test_messages_name_what_is_to_blame(name: str, due: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cpulist", "due"), [("0-79", ""), ("0-19,40-59", "20-39"), ("0-35,37-79", "36"), ("1-3", "0"), ("0", "")]
-)
-def test_cpus_that_a_list_leaves_out(cpulist: str, due: str) -> None:
-    assert offline_cpus(cpulist) == due
+    ("cpulist", "number", "due"),
+    [("0-79", 0, ""), ("0-19,40-59", 0, "20-39"), ("0-35,37-79", 80, "36"), ("1-3", 4, "0"), ("0", 0, ""), ("", 40, ""),
+     ("0-35", 40, "36-39"), ("0-39", 40, "")],
+)  # fmt: skip
+def test_cpus_that_a_list_leaves_out(cpulist: str, number: int, due: str) -> None:
+    assert offline_cpus(cpulist, number) == due
 
 
 def cpuinfo(sockets: int, cores: int, threads: int = 2, less: int = 0) -> str:

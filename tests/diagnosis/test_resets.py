@@ -158,7 +158,7 @@ def test_a_display_is_closed_before_the_reset() -> None:
 def test_services_are_candidates_and_nvsm_is_dgx_os() -> None:
     for name in BOXES:
         box = box_of(name)
-        named = services(box, box.topology.gpus)
+        named = services(box, box.topology.gpus, with_switches=False)
         assert {"nvidia-persistenced", "nvidia-dcgm"} <= {*named}
         assert ("nvsm" in named) is (name.startswith("dgx") and name != "dgx-b300")
         assert (FABRIC_UNIT in named) is (name == "dgx-2"), "a reset takes NVSwitches along before Ampere"

@@ -27,7 +27,7 @@ _MISSING_SOCKET = (
 _ONLINE = "/sys/devices/system/cpu/online"
 
 
-def offline_cpus(online: str, number: int = 0) -> str:
+def offline_cpus(online: str, number: int) -> str:
     """CPU numbers that a list leaves out below its highest, or that of so many CPUs: ``20-39`` of ``0-19,40-59``."""
     runs = ranges(online) or ()
     runs = (*runs, range(number, number)) if runs and runs[-1].stop < number else runs

@@ -28,7 +28,7 @@ class ExpectedFigure(Record, kw_only=False):
     """Percent of ``value``."""
     fail_below: float
     """Percent of ``value``; 0 where it never fails."""
-    far_below: float = 0
+    far_below: float
     """Percent of ``value`` below which it fails even where only the GPUs of the machine are known."""
 
 
