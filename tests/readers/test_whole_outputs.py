@@ -1,10 +1,12 @@
 """All that readers make of the texts of their tests is what ``golden/readers.txt`` holds; ``make golden`` accepts it.
 
-The texts are found by themselves: constants of the test modules, and arguments of their tests.
+The texts are found by themselves: in the variables of the test modules, in the arguments of their tests, and in their
+source.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import os
@@ -16,6 +18,7 @@ from pathlib import Path
 from golden_text import FOLDER, UPDATE
 
 from dgxcheck.readers.any_text import outputs
+from dgxcheck.readers.derived import completed
 from dgxcheck.readers.layout.undo import undone
 from dgxcheck.readers.model import Imported
 
@@ -41,9 +44,12 @@ def texts() -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
         if not path.stem.startswith(MADE) and path != Path(__file__):
-            for value in vars(importlib.import_module(path.stem)).values():
-                marks = [mark.args for mark in getattr(value, "pytestmark", ())]
-                found |= {text: found.get(text, path.stem) for text in strings([value, marks]) if len(text) < LONGEST}
+            values = [*vars(importlib.import_module(path.stem)).values()]
+            marks = [mark.args for value in values for mark in getattr(value, "pytestmark", ())]
+            tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            written = [node.value for node in tree if isinstance(node, ast.Constant)]
+            every = strings([values, marks, written])
+            found |= {text: found.get(text, path.stem) for text in every if len(text) < LONGEST}
     return found
 
 
@@ -77,6 +83,9 @@ def whole() -> Iterator[str]:
             first = min(min(output.understood) for _, output in found)
             yield f"{module}: {text.strip().splitlines()[0][:100]}"
             yield from (line for each in found for line in told(*each))
+            facts = {key: fact for _, output in found for key, fact in output.facts.items()}
+            yield from (f"  derived: {key} = {json.dumps(fact)}" for key, fact in sorted(completed(facts).items())
+                        if key not in facts)  # fmt: skip
             if len(lines) > 1:
                 yield f"  without line {first + 1}: {short(read([*lines[:first], '', *lines[first + 1 :]]))}"
                 yield f"  reversed: {short(read(lines[::-1]))}"
