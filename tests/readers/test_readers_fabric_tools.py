@@ -143,6 +143,21 @@ def test_mlxlink_of_a_port_that_is_no_rdma_device(text: str, name: str, outcome:
     assert report["outcome"] == outcome
 
 
+@pytest.mark.parametrize(
+    ("rows", "rate"),
+    [
+        (["Speed : IB-HDR", "Width : 4x"], "200 Gb/sec (4X HDR)\n"), (["Speed : IB-HDR"], None), (["Width : 4x"], None),
+        (["Speed : IB-XXR", "Width : 4x"], None),
+    ],
+)  # fmt: skip
+def test_a_rate_needs_speed_and_width(rows: list[str], rate: str | None) -> None:
+    head = ["mlxlink -d mlx5_0 -p 1", "Operational Info", "State : Active"]
+    facts = one(adapters.read_mlxlink, "\n".join([*head, *rows])).facts
+    assert facts.get("text /sys/class/infiniband/mlx5_0/ports/1/rate") == rate
+    layer = "InfiniBand\n" if rows[0] == "Speed : IB-HDR" else None
+    assert facts.get("text /sys/class/infiniband/mlx5_0/ports/1/link_layer") == layer
+
+
 def test_counters_that_are_zero_pass_and_details_are_no_files() -> None:
     text = "# PortRcvErrorDetails counters: Lid 7 port 1\nPortLocalPhysicalErrors:.........{}\n"
     (report,) = one(counters.read_port_counters, text.format(0)).facts.values()

@@ -120,6 +120,15 @@ def test_every_kind_of_entry_gives_the_same_events(form: Callable[[str], str], l
     assert {str(fact).partition(";")[0] for fact in found.facts.values()} == {"0.000000", "1234.567890"}
 
 
+def test_an_entry_of_bytes_with_the_other_stamps() -> None:
+    entry = {**ENTRY, "_SOURCE_REALTIME_TIMESTAMP": ENTRY["__REALTIME_TIMESTAMP"],
+             "__MONOTONIC_TIMESTAMP": ENTRY["_SOURCE_MONOTONIC_TIMESTAMP"]}  # fmt: skip
+    del entry["__REALTIME_TIMESTAMP"], entry["_SOURCE_MONOTONIC_TIMESTAMP"]
+    assert [*as_rows((json.dumps({**entry, "MESSAGE": [*XID.encode()]}),))] == [*as_rows((_as_json(XID),))]
+    ((_, row),) = as_rows((json.dumps({**entry, "MESSAGE": [255, 256]}),))
+    assert (row or "").endswith("[255, 256]")
+
+
 OF_A_PROGRAM = f"user: warning: [2026-04-22T21:26:20.599716692Z]: {XID}"
 
 

@@ -8,8 +8,10 @@ import pytest
 from readers_text import one, unread
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.host import dmidecode
+from dgxcheck.readers.host import dmidecode, own_records
 
+COUNTS = "Label \t\tCE\tUE\nmc#0csrow#0channel#0\t3\t0\nmc#0csrow#1channel#0\t0\t2\nmc#0csrow#2channel#0\t0\t0\n"
+"""``ras-mc-ctl --error-count``"""
 HEAD = """\
 # dmidecode 3.3
 Getting SMBIOS data from sysfs.
@@ -86,3 +88,12 @@ def test_a_fragment_without_heads() -> None:
     text = memory(slots(1)).partition("Memory Device\n")[2].partition("\nHandle")[0]
     found = one(dmidecode.read_dmidecode, f"Memory Device\n{text}")
     assert unread([found], f"Memory Device\n{text}") == []
+
+
+def test_counts_of_each_label() -> None:
+    found = one(own_records.read_ras, COUNTS)
+    assert unread([found], COUNTS) == []
+    assert [(fact["outcome"], fact["text"]) for fact in found.facts.values() if isinstance(fact, dict)] == [
+        ("note", "Memory controller (mc#0csrow#0channel#0): 3 corrected"),
+        ("warn", "Memory controller (mc#0csrow#1channel#0): 2 uncorrected"),
+    ]

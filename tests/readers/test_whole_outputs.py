@@ -24,6 +24,7 @@ from dgxcheck.readers.model import Imported
 
 GOLDEN = FOLDER / "readers.txt"
 LONGEST = 20_000
+FOREIGN = "nobody wrote 12 of these: lines"
 MADE = ("test_bug_reports_", "test_smi_figures")
 """Begin the names of modules whose texts are made from recordings."""
 
@@ -75,8 +76,8 @@ def short(found: Sequence[tuple[str, Imported]]) -> str:
 
 
 def whole() -> Iterator[str]:
-    """And in short what is made of the same lines without the first that is understood, and in reverse order: rows
-    without their heading, and what ends before it begins."""
+    """And in short what is made of the same lines with one of nobody in place of the first that is understood, and in
+    reverse order: rows without their heading, and what ends before it begins."""
     for text, module in texts().items():
         lines = text.splitlines()
         if found := read(lines):
@@ -87,7 +88,7 @@ def whole() -> Iterator[str]:
             yield from (f"  derived: {key} = {json.dumps(fact)}" for key, fact in sorted(completed(facts).items())
                         if key not in facts)  # fmt: skip
             if len(lines) > 1:
-                yield f"  without line {first + 1}: {short(read([*lines[:first], '', *lines[first + 1 :]]))}"
+                yield f"  without line {first + 1}: {short(read([*lines[:first], FOREIGN, *lines[first + 1 :]]))}"
                 yield f"  reversed: {short(read(lines[::-1]))}"
 
 
