@@ -11,6 +11,9 @@ from typing import TypeVar
 
 from dgxcheck.facts.bdf import nameless, unplaced
 from dgxcheck.facts.kernel_log import (
+    FORGEABLE,
+    MARK,
+    NO_TIMES,
     EarlierXid,
     HcaEvent,
     HostEvent,
@@ -31,17 +34,12 @@ from dgxcheck.kernel_messages.forms import by_subject
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import LOG_GPUS
 from dgxcheck.source.protocol import Source
+from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, OFF_BUS
 
 DEVICE = "/dev/kmsg"
-FALLEN = 79
-RECOVERY = 154
 _NEAR_S = 30.0
 LOAD_S = 2.0
 """Within this time the driver tries the GPUs and logs its version."""
-_MARK = "dgxcheck: log begins"
-_FORGEABLE = "dgxcheck: rows of syslog"
-_NO_TIMES = "dgxcheck: log begins, its lines have no times"
-
 _EARLIER = LazyPattern(
     r"dgxcheck: earlier: boot (?P<boot>[\w-]{1,64}), begun (?P<begun_s>\d{1,12}(?:\.\d{1,6})?)"
     r"(?:, at (?P<date>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ))?(?:, (?P<uuid>GPU-[\w-]{1,64}))?: (?P<message>NVRM: .*)",
@@ -77,9 +75,12 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     (first, mark), of = with_time[0], by_subject(with_time)
     of_driver = of[gpu]
     begins = _begins(of_driver)
-    trouble = (
+    nvlinks = [host_event(trouble, "", seconds, message, past=_past(number, "", begins))
+               for number, (seconds, message) in enumerate(of_driver)
+               if (trouble := gpu.nvlink_trouble(message)) is not None]  # fmt: skip
+    events = (
         memory.errors(of[memory]), storage.events(of[storage]), host.events(of[host]), pcie.unplugged(of[pcie]),
-        [*pcie.untrained(of[pcie])], _nvlinks(of_driver, begins), _without_bars(of[pcie], begins),
+        [*pcie.untrained(of[pcie])], nvlinks, _without_bars(of[pcie], begins),
     )  # fmt: skip
     errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda error: error.seconds)
     off_bus = _once(_off_bus(of_driver, begins))
@@ -92,22 +93,29 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     gpu.xid.cache_clear()  # who watches for months keeps none of them
     return KernelLog(
         where=where,
-        begins=first if mark == _MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),
-        xids=(*xids, *(xid for xid in unnumbered if xid.number != FALLEN)),
+        begins=first if mark == MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),
+        xids=(*xids, *(xid for xid in unnumbered if xid.number != OFF_BUS)),
         sxids=sxids,
         off_bus=off_bus or tuple(
             OffBus(bdf=xid.bdf, seconds=xid.seconds, xid=False, line=xid.line, past=xid.past)
-            for xid in unnumbered if xid.number == FALLEN
+            for xid in unnumbered if xid.number == OFF_BUS
         ),
         pcie=_errors_with_more(errors, left_out), not_started=_once(_not_started(of_driver, begins)),
-        refused=tuple(_refused(of_driver, begins)), modules=tuple(_modules(of_driver, begins)),
+        refused=tuple(
+            Refused(version=version, seconds=seconds, line=message, past=_past(number, "", begins))
+            for number, seconds, message, version in _found(of_driver, gpu.refused)
+        ),
+        modules=tuple(
+            ModuleRefused(module=module, why=why, seconds=seconds, line=message, past=_past(number, "", begins))
+            for number, seconds, message, (module, why) in _found(of_driver, gpu.module_refused)
+        ),
         hcas=_once(hca.events(of[hca])),
-        host=_once(sorted(chain(*trouble), key=lambda event: event.seconds)),
+        host=_once(sorted(chain(*events), key=lambda event: event.seconds)),
         iommu=tuple(pcie.iommu_faults(of[pcie])),
         earlier=tuple(each for _, message in with_time if (each := earlier(message)) is not None),
-        timed=mark != _NO_TIMES,
+        timed=mark != NO_TIMES,
         cut="" if are_all else f"Xids of more than {LOG_GPUS} GPUs or NVSwitches",
-        forgeable=any(message == _FORGEABLE for _, message in with_time),
+        forgeable=any(message == FORGEABLE for _, message in with_time),
     )
 
 
@@ -134,15 +142,12 @@ def _begins(lines: Lines) -> Begins:
     begins: Begins = {}
     loading: int | None = None
     for number, (seconds, message) in enumerate(lines):
-        name: str | None = None
-        first = number
+        name, first = gpu.probed(message), number
         if gpu.begins_to_load(message):
             loading = number
         elif gpu.loads(message):
             name, first, loading = "", _same_load(lines, number) if loading is None else loading, None
-        elif (bdf := gpu.probed(message)) is not None:
-            name = bdf
-        elif (xid := gpu.xid(message)) and xid.number == RECOVERY and gpu.RECOVERED in xid.text:
+        elif (xid := gpu.xid(message)) and xid.number == ANNOUNCES_RECOVERY and gpu.RECOVERED in xid.text:
             name = xid.bdf
         if name is not None:
             begins.setdefault(name, []).append((first, seconds))
@@ -179,13 +184,10 @@ def _found(lines: Lines, read: Callable[[str], T | None]) -> Iterator[tuple[int,
 
 
 def _xids(lines: Lines, begins: Begins) -> list[Xid]:
-    return [
-        Xid(
-            bdf=xid.bdf, number=xid.number, seconds=seconds, pid=xid.pid, process=xid.process, part=xid.part,
-            text=xid.text, line=message, past=_past(number, xid.bdf, begins), begun_s=_begun_s(number, xid.bdf, begins),
-        )
-        for number, seconds, message, xid in _found(lines, gpu.xid)
-    ]  # fmt: skip
+    return [Xid(bdf=xid.bdf, number=xid.number, seconds=seconds, pid=xid.pid, process=xid.process, part=xid.part,
+                text=xid.text, line=message, past=_past(number, xid.bdf, begins),
+                begun_s=_begun_s(number, xid.bdf, begins))
+            for number, seconds, message, xid in _found(lines, gpu.xid)]  # fmt: skip
 
 
 def _with_more(xids: tuple[Xid, ...], left_out: Sequence[tuple[int, str]]) -> tuple[Xid, ...]:
@@ -203,15 +205,14 @@ def _errors_with_more(errors: Sequence[PcieError], left_out: Sequence[tuple[int,
 def _with_causes(xids: tuple[Xid, ...]) -> tuple[Xid, ...]:
     """With the Xids that others name as their cause, where the log does not hold these, or not any more."""
     logged = {(xid.bdf, xid.number) for xid in xids}
-    named = {(xid.bdf, cause) for xid in xids if (cause := gpu.cause(xid.text)) is not None}
-    found: dict[tuple[str, int], Xid] = {}
+    named: dict[tuple[str, int], Xid] = {}
     for xid in xids:
-        cause = gpu.cause(xid.text)
-        if cause is not None and (xid.bdf, cause) not in logged:
-            new = replace(xid, number=cause, text="", pid=None, process="", ended_channel=True)
-            found.setdefault((xid.bdf, cause), new)
+        if (cause := gpu.cause(xid.text)) is not None:
+            named.setdefault((xid.bdf, cause), xid)
     ended = (replace(xid, ended_channel=True) if (xid.bdf, xid.number) in named else xid for xid in xids)
-    return (*ended, *found.values())
+    causes = (replace(xid, number=cause, text="", pid=None, process="", ended_channel=True)
+              for (bdf, cause), xid in named.items() if (bdf, cause) not in logged)  # fmt: skip
+    return (*ended, *causes)
 
 
 def _unnumbered(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> list[Xid]:
@@ -229,8 +230,8 @@ def _unnumbered(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> list[Xid
                 bdf=bdf, number=counts_as, seconds=seconds, pid=None, process="", part="", text=text, line=message,
                 past=_past(number, bdf, begins),
             )  # fmt: skip
-    if any(number != RECOVERY for _, number in found):  # from which the reset follows
-        found = {key: xid for key, xid in found.items() if key[1] != RECOVERY}
+    if any(number != ANNOUNCES_RECOVERY for _, number in found):  # from which the reset follows
+        found = {key: xid for key, xid in found.items() if key[1] != ANNOUNCES_RECOVERY}
     return [xid for (place, _), xid in found.items() if place >= 0] or [*found.values()]
 
 
@@ -245,7 +246,7 @@ def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
     for number, (seconds, message) in enumerate(lines):
         xid = gpu.xid(message)
         named = gpu.named(message) or named
-        if xid is not None and xid.number == FALLEN:
+        if xid is not None and xid.number == OFF_BUS:
             bdf: str | None = xid.bdf
         elif gpu.goes_on_off_bus(message):
             bdf, named = named, None
@@ -254,8 +255,8 @@ def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
         if bdf is not None:
             past, begun_s, of_xid = _past(number, bdf, begins), _begun_s(number, bdf, begins), xid is not None
             events.append(OffBus(bdf=bdf, seconds=seconds, xid=of_xid, line=message, past=past, begun_s=begun_s))
-        elif events and (told := gpu.fallen_serial(message)) is not None and told[0] in (None, events[-1].bdf):
-            events[-1] = replace(events[-1], serial=told[1])
+        elif events and (fallen := gpu.fallen_serial(message)) is not None and fallen[0] in (None, events[-1].bdf):
+            events[-1] = replace(events[-1], serial=fallen[1])
     return events
 
 
@@ -266,31 +267,14 @@ def _not_started(lines: Lines, begins: Begins) -> list[NotStarted]:
     for number, (seconds, message) in enumerate(lines):
         named = gpu.named(message) or named
         if (why := gpu.goes_on_not_started(message)) is not None:
-            found, named = (named, why), None
-        elif (found_here := gpu.not_started(message)) is not None:
-            found = found_here
+            bdf, named = named, None
+        elif (found := gpu.not_started(message)) is not None:
+            bdf, why = found
         else:
             continue
-        past = _past(number, found[0] or "", begins)
-        code = gpu.start_code(message)
-        events.append(NotStarted(bdf=found[0], why=found[1], code=code, seconds=seconds, line=message, past=past))
+        past, code = _past(number, bdf or "", begins), gpu.start_code(message)
+        events.append(NotStarted(bdf=bdf, why=why, code=code, seconds=seconds, line=message, past=past))
     return events
-
-
-def _refused(lines: Lines, begins: Begins) -> Iterator[Refused]:
-    for number, seconds, message, version in _found(lines, gpu.refused):
-        yield Refused(version=version, seconds=seconds, line=message, past=_past(number, "", begins))
-
-
-def _modules(lines: Lines, begins: Begins) -> Iterator[ModuleRefused]:
-    for number, seconds, message, (module, why) in _found(lines, gpu.module_refused):
-        yield ModuleRefused(module=module, why=why, seconds=seconds, line=message, past=_past(number, "", begins))
-
-
-def _nvlinks(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
-    for number, (seconds, message) in enumerate(lines):
-        if (trouble := gpu.nvlink_trouble(message)) is not None:
-            yield host_event(trouble, "", seconds, message, past=_past(number, "", begins))
 
 
 def _without_bars(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
@@ -307,10 +291,8 @@ def earlier(message: str) -> EarlierXid | None:
     if (match := _EARLIER.fullmatch(message)) is None:
         return None
     xid = gpu.xid(match["message"])
-    bdf = xid.bdf if xid is not None else gpu.off_bus(match["message"])
-    if bdf is None:
-        return None
-    return EarlierXid(
-        bdf=bdf, number=FALLEN if xid is None else xid.number, boot=match["boot"], begun_s=float(match["begun_s"]),
-        text="" if xid is None else xid.text, date=match["date"] or "", uuid=match["uuid"] or "",
+    bdf, number, text = (xid.bdf, xid.number, xid.text) if xid else (gpu.off_bus(match["message"]), OFF_BUS, "")
+    return None if bdf is None else EarlierXid(
+        bdf=bdf, number=number, text=text, boot=match["boot"], begun_s=float(match["begun_s"]),
+        date=match["date"] or "", uuid=match["uuid"] or "",
     )  # fmt: skip

@@ -7,6 +7,11 @@ from typing import Literal
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 
+MARK = "dgxcheck: log begins"
+NO_TIMES = "dgxcheck: log begins, its lines have no times"
+"""An excerpt of which the order of the lines alone is known; their seconds are an hour apart."""
+FORGEABLE = "dgxcheck: rows of syslog"
+"""A line of dgxcheck's own: anybody can have written the others."""
 EARLIER_DAYS = 30
 """An Xid that is longer ago counts as another event, not as a recurrence."""
 Severity = Literal["corrected", "nonfatal", "fatal"]

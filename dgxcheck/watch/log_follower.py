@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.kernel_log import MARK, KernelLog
 from dgxcheck.facts.record import Record
 from dgxcheck.kernel_messages.forms import is_relevant
 from dgxcheck.limits import LOG_LINE_CHARACTERS
-from dgxcheck.source.kernel_log.kmsg import MARK, line
+from dgxcheck.source.kernel_log.kmsg import line
 from dgxcheck.source.kernel_log.rows import parsed
 from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import Event

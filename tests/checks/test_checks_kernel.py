@@ -13,9 +13,10 @@ from test_hostile_text import EVIL, HIDDEN
 
 from dgxcheck.checks.engine.run import run as run_checks
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.kernel_log import MARK
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.source.kernel_log.kmsg import MARK, RESTRICTED, line, read
+from dgxcheck.source.kernel_log.kmsg import RESTRICTED, line, read
 from dgxcheck.source.live import LiveSource
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.xid.table import is_listed, meaning

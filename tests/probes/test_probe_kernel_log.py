@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.bdf import gpu_at
-from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.kernel_log import MARK, KernelLog
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.kernel_messages import gpu, hca, pcie
-from dgxcheck.source.kernel_log.kmsg import MARK, line, relevant_lines
+from dgxcheck.source.kernel_log.kmsg import line, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
 from probes.kernel_log import facts
 

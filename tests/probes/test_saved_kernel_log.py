@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_probe_kernel_log import GPU, HCA, XID, log, of_text
 
-from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.kernel_log import MARK, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.limits import LOG_LINE_CHARACTERS, LOG_LINES
-from dgxcheck.source.kernel_log.kmsg import MARK, line, relevant_lines
+from dgxcheck.source.kernel_log.kmsg import line, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
 from probes.kernel_log import facts
 

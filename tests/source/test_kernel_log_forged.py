@@ -12,12 +12,12 @@ from together import for_each
 from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.request import Request
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.kernel_log import FORGEABLE, MARK, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.limits import LOG_LINES as MOST
 from dgxcheck.readers.kernel_log.excerpt import read_excerpt
-from dgxcheck.source.kernel_log.kmsg import EARLIER, FORGEABLE, MARK, relevant_lines
+from dgxcheck.source.kernel_log.kmsg import EARLIER, relevant_lines
 from dgxcheck.source.kernel_log.saved import is_forgeable, times
 from dgxcheck.source.live import LiveSource
 from probes.kernel_log import facts

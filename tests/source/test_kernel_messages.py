@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 import pytest
 from kernel_lines import JUDGED, UNJUDGED, Lines
 
-from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.kernel_log import MARK, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import fields
 from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
 from dgxcheck.kernel_messages.forms import FORMS, named
-from dgxcheck.source.kernel_log.kmsg import MARK, line, relevant_lines
+from dgxcheck.source.kernel_log.kmsg import line, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
 from probes.kernel_log import facts
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.facts.bdf import as_bdf, nameless
+from dgxcheck.facts.kernel_log import NO_TIMES
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages.forms import FORMS, is_certain, is_relevant
@@ -17,7 +18,7 @@ from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
 from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Rows, by_host, embedded
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
-from dgxcheck.source.kernel_log.kmsg import NO_TIMES, line, relevant_lines
+from dgxcheck.source.kernel_log.kmsg import line, relevant_lines
 from dgxcheck.source.kernel_log.records import BDF, MONTHS
 from dgxcheck.source.kernel_log.saved import is_forgeable, times
 

@@ -10,22 +10,17 @@ import os
 import re
 from collections.abc import Iterable
 
-from dgxcheck.facts.kernel_log import EarlierXid
+from dgxcheck.facts.kernel_log import FORGEABLE, MARK, EarlierXid
 from dgxcheck.facts.missing import Gap, Missing, missing
 from dgxcheck.limits import LOG_BYTES, LOG_LINE_CHARACTERS, LOG_LINES
 from dgxcheck.source.kernel_log.saved import Times, times
 from dgxcheck.source.recording.keys import DEVICE
 
-MARK = "dgxcheck: log begins"
 NO_BOOT = "dgxcheck: log begins, its times do not count from boot"
-NO_TIMES = "dgxcheck: log begins, its lines have no times"
-"""An excerpt of which the order of the lines alone is known; their seconds are an hour apart."""
 EARLIER = "dgxcheck: earlier: "
 """Begins a line of dgxcheck's own on what the log of this boot does not hold, or not any more."""
 LEFT_OUT = "dgxcheck: left out: "
 """Begins a line of dgxcheck's own that counts messages of which only the last are kept."""
-FORGEABLE = "dgxcheck: rows of syslog"
-"""A line of dgxcheck's own: anybody can have written the others."""
 _RECORD = 8192  # PRINTKRB: a shorter read is refused by the kernel
 _OF_GPU = re.compile(r"NVRM: (?:Xid|GPU )")
 RESTRICTED = (
