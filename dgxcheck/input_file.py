@@ -20,7 +20,7 @@ from dgxcheck.rootfs import read_bytes
 T = TypeVar("T")
 PACKED = b"\x1f\x8b"
 """How what gzip packed begins."""
-_SAID = f"not read to its end: {READ_CPU_S} s of CPU time are spent"
+_EXCEEDED = f"not read to its end: {READ_CPU_S} s of CPU time are spent"
 _NEXT_TO_NONE_S = 0.001
 """Asking for the CPU time takes a microsecond, as long as many a line."""
 
@@ -30,12 +30,12 @@ class _Spent(Exception):
 
 
 class CpuTime:
-    """The CPU time of one input: when it is spent reading ends, what was read is judged, and ``said`` tells of it."""
+    """The CPU time of one input: when it is spent reading ends, what was read is judged, and ``exceeded`` says so."""
 
     def __init__(self, clock: Callable[[], float] = process_time) -> None:
         self._clock = clock
         self._until = clock() + READ_CPU_S
-        self.said = ""
+        self.exceeded = ""
 
     def within(self, items: Iterable[T]) -> Iterator[T]:
         """The items as long as there is time; of many that took next to none the clock is asked at each 16th alone."""
@@ -44,7 +44,7 @@ class CpuTime:
             if number % stride == 0:
                 now = self._clock()
                 if now > self._until:
-                    self.said = _SAID
+                    self.exceeded = _EXCEEDED
                     return
                 last, stride = now, 16 if now - last < _NEXT_TO_NONE_S else 1
             yield item
@@ -55,14 +55,14 @@ class CpuTime:
             with broken_off(READ_CPU_S):
                 return tuple(read())
         except _Spent:
-            self.said = _SAID
+            self.exceeded = _EXCEEDED
             return ()
 
     def whole(self, name: str, read: Callable[[], T]) -> T:
         """What is read at once, or BadInput where that takes as long."""
         found = self.of(lambda: (read(),))
         if not found:
-            raise BadInput(f"{name}: {_SAID}")
+            raise BadInput(f"{name}: {_EXCEEDED}")
         return found[0]
 
     def more(self, seconds: float) -> None:

@@ -149,8 +149,8 @@ def _position(own: GpuBoard, boards: Sequence[GpuBoard]) -> str:
     """Nothing of modules whose numbers repeat, as in virtual machines."""
     modules = [each.module_id for each in boards]
     module = own.module_id if modules.count(own.module_id) == 1 else Missing(Gap.GARBLED, "module id")
-    said = (("tray", own.tray), ("slot in the rack", own.chassis_slot), ("module", module))
-    return ", ".join(f"{word} {number}" for word, number in said if isinstance(number, int))
+    numbered_places = (("tray", own.tray), ("slot in the rack", own.chassis_slot), ("module", module))
+    return ", ".join(f"{word} {number}" for word, number in numbered_places if isinstance(number, int))
 
 
 def _text(value: str | Missing) -> str:

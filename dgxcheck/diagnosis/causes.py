@@ -64,9 +64,9 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
 def _order(cause: Cause, explained: Sequence[Finding]) -> tuple[int, bool, int, bool, int]:
     """The worst first, then what is due first; a setting comes behind what is broken, whatever it explains, and one
     that is a matter of taste behind all else."""
-    due = ORDER.index(urgency_of(explained))
+    urgency = ORDER.index(urgency_of(explained))
     optional = {*cause.faults} == {Fault.PERSISTENCE_UNSET}
-    return BAD.index(cause.severity), optional, due, cause.component.part in _SET, -len(cause.explains)
+    return BAD.index(cause.severity), optional, urgency, cause.component.part in _SET, -len(cause.explains)
 
 
 def is_unread(finding: Finding) -> bool:

@@ -14,7 +14,7 @@ from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.facts.nvml.readings import GpuMemory, GpuPcie
 from dgxcheck.facts.pci import PciBars, PciFunction
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.values import Rows, Value, held, is_inside, is_of, label, leaves, said, text_of_change
+from dgxcheck.facts.values import Rows, Value, held, is_inside, is_of, label, leaves, option, text_of_change
 from dgxcheck.survey import NO_DEVICES, Snapshot
 from dgxcheck.topology.model import Topology
 
@@ -147,7 +147,7 @@ def _is_same(of: Rows, was: Value, now: Value) -> bool:
 
 def _trend(of: Rows, was: Value, now: Value) -> Trend:
     """Neutral for what is neither good nor bad and has no order."""
-    better, good = said(of, "better"), said(of, "good")
+    better, good = option(of, "better"), option(of, "good")
     rises = was is None if was is None or now is None else None
     if isinstance(was, int | float) and isinstance(now, int | float):
         rises = now > was
@@ -160,10 +160,10 @@ def _trend(of: Rows, was: Value, now: Value) -> Trend:
 
 def _counter(of: Rows, was: Value, now: Value, device: str, bdf: str | None, continues: bool) -> Iterator[Difference]:
     """One that fell was reset, which is neutral. Growth that has an allowance is judged by its rate, in ``health``."""
-    of_life = said(of, "of_life") is True
+    of_life = option(of, "of_life") is True
     was, now = (0 if value == () else value for value in (was, now))
     # harmless however much it grows, a share of time, or a part of a total
-    uncounted = of[-1].unit == "ns" or said(of, "most") is not None or (said(of, "any") is not None and not of_life)
+    uncounted = of[-1].unit == "ns" or option(of, "most") is not None or (option(of, "any") is not None and not of_life)
     if uncounted or not isinstance(was, int) or not isinstance(now, int):
         return
     lasts = continues or of_life
@@ -171,7 +171,7 @@ def _counter(of: Rows, was: Value, now: Value, device: str, bdf: str | None, con
     if (now == was and (lasts or not now)) or (not lasts and 0 < now <= of[-1].more.get("at_boot", 0)):
         return
     reset = now < base or not now
-    grave = said(of, "limit") == 0 or said(of, "better") == "less"
+    grave = option(of, "limit") == 0 or option(of, "better") == "less"
     change: Change = "reset" if reset else "grown"
     since = "counter was reset" if reset else f"{now - base} since {'OLD' if lasts else 'the reboot'}"
     yield Difference(

@@ -65,13 +65,13 @@ def live(timeout_s: float) -> Outputs:
     path = which(PROGRAM) or which(PROGRAM, path="/usr/sbin:/sbin:/usr/local/sbin")
     if path is None:
         raise BadInput(f"{PROGRAM} is not installed (infiniband-diags); give files with its output")
-    text = read(_said([path, "-p"], timeout_s))
+    text = read(_output([path, "-p"], timeout_s))
     if not text.rows:
         raise BadInput(f"{PROGRAM} found no port; it needs an active InfiniBand port and access to /dev/infiniband")
     return Outputs(texts=(text,), unread=())
 
 
-def _said(argv: Sequence[str], timeout_s: float) -> str:
+def _output(argv: Sequence[str], timeout_s: float) -> str:
     import subprocess
     from signal import SIGKILL
 

@@ -34,9 +34,9 @@ class Fact:
 
     def __init__(self, record: type[Any], name: str, row: tuple[Nature, tuple[str, ...], Mapping[str, Any]]) -> None:
         self.record, self.name = record, name
-        self.nature, said, self.more = row
-        self.label: str = said[0] if said else ""
-        self.unit: str = said[1] if len(said) > 1 else ""
+        self.nature, label_unit, self.more = row
+        self.label: str = label_unit[0] if label_unit else ""
+        self.unit: str = label_unit[1] if len(label_unit) > 1 else ""
 
 
 if TYPE_CHECKING:
@@ -136,8 +136,8 @@ if TYPE_CHECKING:
 else:
 
     def _of(nature):
-        def row(*said, **more):
-            return [nature, said, more]
+        def row(*label_unit, **more):
+            return [nature, label_unit, more]
 
         return row
 

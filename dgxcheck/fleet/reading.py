@@ -117,8 +117,8 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
             yield Unread(place, why) if document is None else (place, document)
     if failed > _MOST_LINES:
         yield Unread(where, f"{failed - _MOST_LINES} more lines hold no result")
-    if time.said:
-        yield Unread(where, time.said)
+    if time.exceeded:
+        yield Unread(where, time.exceeded)
     elif empty:
         yield Unread(where, "is empty")
 

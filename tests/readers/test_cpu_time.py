@@ -28,7 +28,7 @@ from dgxcheck.settings import Settings
 from dgxcheck.source.kernel_log.saved import load
 from dgxcheck.watch.log_events import replayed
 
-SAID = f"not read to its end: {READ_CPU_S} s of CPU time are spent"
+EXCEEDED = f"not read to its end: {READ_CPU_S} s of CPU time are spent"
 XID = "[{0}.500000] NVRM: Xid (PCI:0000:06:00): {0}, pid=17, name=a\n"
 
 
@@ -40,10 +40,10 @@ def clock(step: float = 1.0) -> Callable[[], float]:
 def test_what_is_within_the_time_is_read() -> None:
     time = CpuTime(clock())
     assert [*time.within(range(READ_CPU_S))] == [*range(READ_CPU_S)]
-    assert not time.said
+    assert not time.exceeded
     time.more(1)
     assert [*time.within("abc")] == ["a"]
-    assert time.said == SAID
+    assert time.exceeded == EXCEEDED
     assert [*time.within("d")] == []
 
 
@@ -55,12 +55,12 @@ def test_a_match_that_does_not_end_is_broken_off(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("dgxcheck.input_file.READ_CPU_S", 0.1)
     time = CpuTime()
     assert time.whole("x", lambda: time.of(lambda: "ab")) == ("a", "b")
-    assert not time.said
+    assert not time.exceeded
     assert time.of(endless) == ()
-    assert time.said == SAID
-    with pytest.raises(BadInput, match=f"x: {SAID}"):
+    assert time.exceeded == EXCEEDED
+    with pytest.raises(BadInput, match=f"x: {EXCEEDED}"):
         time.whole("x", endless)
-    with pytest.raises(BadInput, match=f"fleet.rack_pattern: {SAID}"):
+    with pytest.raises(BadInput, match=f"fleet.rack_pattern: {EXCEEDED}"):
         racks_of(["n" * 64], Settings(rack_pattern="((?:n+)+)!"))
     assert signal.getsignal(signal.SIGVTALRM) is signal.SIG_DFL
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
@@ -79,7 +79,7 @@ def test_of_a_text_what_the_first_readers_found_counts(tmp_path: Path) -> None:
     assert part is not None
     assert whole.origin.note == ""
     assert not isinstance(whole.kernel_log(), Missing)
-    assert part.origin.note == SAID
+    assert part.origin.note == EXCEEDED
     assert isinstance(part.kernel_log(), Missing)
     assert {*part.lines} == {line for line in whole.lines if line != "kmsg"}
 
@@ -88,7 +88,7 @@ def test_of_a_bundle_what_was_read_counts(tmp_path: Path) -> None:
     for name in ("1.txt", "2.txt"):
         (tmp_path / name).write_text(STATION)
     assert open_bundle(str(tmp_path)).origin.note == ""
-    assert open_bundle(str(tmp_path), clock=clock(READ_CPU_S / 30)).origin.note == SAID
+    assert open_bundle(str(tmp_path), clock=clock(READ_CPU_S / 30)).origin.note == EXCEEDED
     with pytest.raises(BadInput, match="contains no output"):
         open_bundle(str(tmp_path), clock=clock(READ_CPU_S + 1))
 
@@ -99,7 +99,7 @@ def test_of_a_log_that_ends_early_faults_count_and_nothing_else_passes(
     path = tmp_path / "dmesg"
     path.write_text("".join(XID.format(number) for number in range(1, 101)))
     log = load(str(path), clock())
-    assert (len(log.lines), log.cut) == (READ_CPU_S, SAID)
+    assert (len(log.lines), log.cut) == (READ_CPU_S, EXCEEDED)
     path.write_text("[    1.000000] NVRM: loading NVIDIA UNIX\n" * (READ_CPU_S + 1))
     given = Request(kernel_log=str(path), only=("kernel", "report"))
     assert assess("dgx-1-v100", given).verdict is Status.PASS
@@ -107,8 +107,8 @@ def test_of_a_log_that_ends_early_faults_count_and_nothing_else_passes(
         monkeypatch.setattr(f"dgxcheck.{module}", lambda path: load(path, clock()))
     found = assess("dgx-1-v100", given)
     assert found.verdict is Status.UNKNOWN
-    assert [each.judgement.message for each in found.findings if SAID in each.judgement.message]
-    with pytest.raises(BadInput, match=SAID):
+    assert [each.judgement.message for each in found.findings if EXCEEDED in each.judgement.message]
+    with pytest.raises(BadInput, match=EXCEEDED):
         [*replayed(str(path))]
 
 
@@ -123,4 +123,4 @@ def test_a_result_earns_time_and_nothing_else_does(tmp_path: Path) -> None:
         assert len(found) == 4
         assert isinstance(more, Unread)
         assert re.fullmatch(r"299\d more lines hold no result", more.why)
-        assert said == Unread(str(path), SAID)
+        assert said == Unread(str(path), EXCEEDED)

@@ -58,7 +58,7 @@ def opened(spec: str, host: str = "", clock: Callable[[], float] = process_time)
     own = found.outputs if hosts else of_host(found.outputs, host)
     facts, refused = machine_facts(own)
     contradicting = f"{first_of(refused, MOST_NAMED)}: left out, because earlier output contradicts"
-    notes = tuple(filter(None, (*bundle.notes, contradicting if refused else "", time.said)))
+    notes = tuple(filter(None, (*bundle.notes, contradicting if refused else "", time.exceeded)))
     bundle = replace(bundle, sections=tuple(sections), notes=notes)
     return Opened(bundle=bundle, found=replace(found, outputs=tuple(own)), facts=facts, unowned=tuple(sorted(unowned)))
 

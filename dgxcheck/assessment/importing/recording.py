@@ -203,7 +203,7 @@ def open_text(path: str, host: str = "", clock: Callable[[], float] = process_ti
     others = {host for text in reading.texts for host in reading.of_others(text.name)}
     whose = f", some of another host ({', '.join(sorted(others)[:SHOWN])})" if others else ""
     refused = len(reading.combined.refused)
-    cut = any(text.time.said for text in given)
+    cut = any(text.time.exceeded for text in given)
     notes = [*([] if cut else selection), *([f"{counted(left, 'line')} not recognised{whose}"] if left else [])]
     notes += [f"{counted(refused, 'output')} left out because of contradictions"] if refused else []
     unread = f"{', '.join(notes)}: see dgxcheck import --show" if notes else ""

@@ -49,7 +49,7 @@ class InputText(Record, kw_only=False):
         """How many of the lines of a long text are read, and which, and whether time was short; empty where all are."""
         read, there = len(self.layout.kept), len(self.lines)
         some = "" if read == there else f"{read} of {there} lines were read, first those that name devices and errors"
-        return "; ".join(filter(None, (some, self.time.said)))
+        return "; ".join(filter(None, (some, self.time.exceeded)))
 
 
 def texts(files: tuple[str, ...], clock: Callable[[], float] = process_time) -> list[InputText]:

@@ -154,7 +154,7 @@ _ASK = (
 def _of_gpu(box: Box, gpu: Device, own: Facts, missing: Gaps, alike: Group) -> Judgement:
     silent = {path: gap for path, gap in missing.items() if _is_silent(path, gap)}
     model = _documented(box, gpu, own)
-    required: dict[str, object] = {path: gap for path, gap in silent.items() if _is_due(path, own, alike, model)}
+    required: dict[str, object] = {path: gap for path, gap in silent.items() if _is_required(path, own, alike, model)}
     required |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
     if not required and not gone:
@@ -222,7 +222,7 @@ def _is_error(gap: object) -> bool:
     return isinstance(gap, Missing) and (gap.gap is Gap.GARBLED or gap.code in _ERRORS) and is_driver_query(gap)
 
 
-def _is_due(path: str, own: Facts, alike: Group, model: tuple[str, int, bool] | None) -> bool:
+def _is_required(path: str, own: Facts, alike: Group, model: tuple[str, int, bool] | None) -> bool:
     far_end = path.endswith(".remote_bdf")
     if far_end and own.get(f"{path.rpartition('.')[0]}.up") is not True:
         return False

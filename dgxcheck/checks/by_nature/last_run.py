@@ -23,7 +23,7 @@ from dgxcheck.facts.inventory import Kept
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.facts.values import Leaf, as_json, described, held, is_inside, label, leaves, said, text, where
+from dgxcheck.facts.values import Leaf, as_json, described, held, is_inside, label, leaves, option, text, where
 from dgxcheck.survey import Snapshot
 
 CHECK = "host.last-run"
@@ -133,7 +133,7 @@ def _kind(value: Json) -> type:
 
 
 def _same(box: Box, leaf: Leaf, was: Json) -> bool:
-    now, limit = _value(leaf), said(leaf[1], "tolerance")
+    now, limit = _value(leaf), option(leaf[1], "tolerance")
     if now == was or limit is None or not isinstance(now, int | float) or not isinstance(was, int | float):
         return now == was
     slack: int = leaf[1][-1].more.get("slack", 0)

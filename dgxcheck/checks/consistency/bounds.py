@@ -14,7 +14,7 @@ from dgxcheck.checks.engine.finding import Evidence
 from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.nvml.readings import ClockPair, Clocks, RowHistogram
 from dgxcheck.facts.record import Identity, Record
-from dgxcheck.facts.values import Rows, described, label, leaves, said, text, where
+from dgxcheck.facts.values import Rows, described, label, leaves, option, text, where
 from dgxcheck.topology.model import Device
 
 _LIMITS = frozenset(("low", "high", "most", "part_of"))
@@ -50,7 +50,7 @@ def told_twice(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
 def ranges(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
     """A value that no GPU has: power and temperature of silicon that runs are not 0."""
     for reading in _readings(box, gpu):
-        low, high = said(reading[1], "low"), said(reading[1], "high")
+        low, high = option(reading[1], "low"), option(reading[1], "high")
         if (isinstance(low, int) and reading[2] < low) or (isinstance(high, int) and reading[2] > high):
             yield Contradiction(f"{described(*reading[1:])} is impossible", (_evidence(*reading),))
 

@@ -74,7 +74,7 @@ def _nvml_state(box: Box) -> Judgement:
         return Judgement(Status.UNKNOWN, message, evidence=evidence)
     if no_error_code or nvml.gap in (Gap.UNRECORDED, Gap.TIMEOUT):
         return unjudged(nvml)
-    if not box.topology.gpus and not _untold(box):
+    if not box.topology.gpus and not _pci_unrecorded(box):
         return skip("not-visible", "no NVIDIA GPU is visible")
     drivers = {name for name in map(bound, box.topology.gpus) if isinstance(name, str)}
     if drivers and "nvidia" not in drivers:
@@ -96,7 +96,7 @@ def _nvml_state(box: Box) -> Judgement:
     return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=remedy)
 
 
-def _untold(box: Box) -> bool:
+def _pci_unrecorded(box: Box) -> bool:
     """Is nothing known of the PCI bus? Where nvidia-smi was asked on such a machine, somebody expects GPUs there."""
     pci = box.snapshot.pci
     return isinstance(pci, Missing) and pci.gap is Gap.UNRECORDED

@@ -127,8 +127,8 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
     """
     if (memory := held_memory_clock(clocks)) is not None:
         message = f"memory clock held at {memory} MHz in P0, highest {clocks.max.memory} MHz"
-        said = (answered(memory, "nvmlDeviceGetClockInfo", clocks.bdf, 2),)
-        return judged(Fault.CLOCKS_LOWERED, message, memory, need(clocks.max.memory), "MHz", said, warns=True)
+        of_memory = (answered(memory, "nvmlDeviceGetClockInfo", clocks.bdf, 2),)
+        return judged(Fault.CLOCKS_LOWERED, message, memory, need(clocks.max.memory), "MHz", of_memory, warns=True)
     low: list[str] = []
     evidence: list[Evidence] = []
     for number, kind in _KINDS:
@@ -162,8 +162,8 @@ def held_memory_clock(clocks: GpuClocks) -> int | None:
     now, highest, application = clocks.current.memory, clocks.max.memory, clocks.application.memory
     if isinstance(now, Missing) or isinstance(highest, Missing) or clocks.performance_state != 0:
         return None
-    due = highest if isinstance(application, Missing) else application
-    return now if highest / 2 < now < min(due, highest) * _LOCKED else None
+    target = highest if isinstance(application, Missing) else application
+    return now if highest / 2 < now < min(target, highest) * _LOCKED else None
 
 
 def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | Missing | None:

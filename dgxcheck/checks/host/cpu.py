@@ -165,8 +165,8 @@ def _clock_source(box: Box) -> Judgement:
     marked = next((event for event in box.log.host if event.trouble == "clock"), None)
     if marked is not None and guest(box) is None:
         message = f"the kernel marked the time stamp counter unstable: {marked.part}"
-        said = (Evidence("kernel log", marked.line),)
-        return Judgement(Status.WARN, message, evidence=said, fault=Fault.CLOCK_SOURCE)
+        logged = (Evidence("kernel log", marked.line),)
+        return Judgement(Status.WARN, message, evidence=logged, fault=Fault.CLOCK_SOURCE)
     name = need(need(box.snapshot.host).clock_source)
     evidence = (Evidence("/sys/devices/system/clocksource/clocksource0/current_clocksource", name),)
     if (vm := guest(box)) is not None:

@@ -34,8 +34,8 @@ def _disks(box: Box) -> Judged:
         yield Subject(kind="disk", name=name, bdf=None), _disk(box, log, events)
     alarms = grouped((event.part, event) for event in events_of(log, "controller"))
     for bdf, own in alarms.items():
-        said = first_of([*dict.fromkeys(event.group for event in own)])
-        message = f"alarms of this RAID controller: {said}{reach(log)}"
+        named = first_of([*dict.fromkeys(event.group for event in own)])
+        message = f"alarms of this RAID controller: {named}{reach(log)}"
         judgement = judged(Fault.RAID_ALARM, message, len(own), 0, "alarms", lines(log, own), warns=True)
         yield Subject(kind="disk", name=bdf, bdf=None), judgement
     if not found and not alarms:

@@ -130,8 +130,8 @@ def against_expected(box: Box, row: Measurement) -> Judgement | None:
     if expected is None or value is None:
         return None
     percent = 100 * value / expected.value
-    due = quantity(expected.value, row.unit)
-    message = f"{figure_text(box, row)}, {percent:.0f} % of {due}; expected by {expected.origin}"
+    wanted = quantity(expected.value, row.unit)
+    message = f"{figure_text(box, row)}, {percent:.0f} % of {wanted}; expected by {expected.origin}"
     if percent >= expected.warn_below:
         return Judgement(Status.PASS, message, value, round(expected.value, 3), row.unit, (evidence(row),))
     status = expected_by(box, Status.FAIL) if percent < expected.fail_below else Status.WARN

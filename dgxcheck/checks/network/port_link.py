@@ -77,8 +77,8 @@ def _of_hca(box: Box, device: IbDevice) -> Judgement:
     fewer = usual is not None and number < usual
     evidence = (Evidence(f"{where}/ports", number),)
     message = counted(number, "port") + (f", {usual} on the other HCAs of its kind" if fewer else "")
-    due = usual if number and not fewer else usual or 1
-    return judged(Fault.HCA_IDENTITY, message, number, due, "ports", evidence, fails=fewer or not number)
+    required = usual if number and not fewer else usual or 1
+    return judged(Fault.HCA_IDENTITY, message, number, required, "ports", evidence, fails=fewer or not number)
 
 
 def _usual_ports(box: Box, device: IbDevice) -> int | None:

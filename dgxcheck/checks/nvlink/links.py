@@ -196,11 +196,11 @@ def _unnamed_siblings(box: Box, gpu: Device, links: int) -> tuple[Device, ...]:
 def _all_up(box: Box, gpu: Device, up: int, others: Sequence[int], evidence: tuple[Evidence, ...]) -> Judgement | None:
     """Every link that is shown is up; None where the model, or another GPU of it, has more: the text is cut."""
     number = box.board_number(gpu, "nvlinks")
-    due = max([*others, int(number.value) if number is not None else 0])
-    if not up or up < due:
+    required = max([*others, int(number.value) if number is not None else 0])
+    if not up or up < required:
         return None
     which = "all of this model" if number is not None else "none down"
-    return Judgement(Status.PASS, f"{counted(up, 'NVLink')} up, {which}", up, due or None, "links", evidence)
+    return Judgement(Status.PASS, f"{counted(up, 'NVLink')} up, {which}", up, required or None, "links", evidence)
 
 
 def nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -85,8 +85,8 @@ def _of_gpu(box: Box, quantity: _Quantity, gpu: Device, subject: Subject, values
         yield subject, skip("not-supported", "this GPU has no NVLink up") if gap is None else unjudged(gap)
         return
     expected, usual = quantity.reference(box, gpu), _usual(box, gpu, values)
-    due = max(0 if expected is None else expected.value, usual or 0)
-    below = {link: value for link, value in own_rates.items() if value < TOLERANCE * due}
+    target = max(0 if expected is None else expected.value, usual or 0)
+    below = {link: value for link, value in own_rates.items() if value < TOLERANCE * target}
     one = next(iter(own_rates))
     good = f"{counted(len(own_rates), 'NVLink')} at {quantity.text(own_rates[one])}"
     if not below:
@@ -94,18 +94,18 @@ def _of_gpu(box: Box, quantity: _Quantity, gpu: Device, subject: Subject, values
             yield subject, skip("no-reference", f"{good}: none is on record for this model")
             return
         evidence = _evidence(quantity, gpu, {one: own_rates[one]})
-        yield subject, Judgement(Status.PASS, good, own_rates[one], due, quantity.unit, evidence)
+        yield subject, Judgement(Status.PASS, good, own_rates[one], target, quantity.unit, evidence)
         return
     whole = len(below) == len(own_rates)
     for link, value in [*below.items()][: 1 if whole else None]:
         named = "all NVLinks" if whole and len(own_rates) > 1 else f"link {link}"
         alone = usual is not None and value < TOLERANCE * usual
         whose = "for this machine" if quantity is _GENERATION else "for this model"
-        wanted = f"{quantity.text(due)} on the other links" if alone else f"{quantity.text(due)} expected {whose}"
+        wanted = f"{quantity.text(target)} on the other links" if alone else f"{quantity.text(target)} expected {whose}"
         # warn only, where the machine is not known by more than its GPUs
         fails = alone or (box.choice is not None and box.choice.how != "gpus")
         message = f"{named} at {quantity.text(value)}, {wanted}"
-        facts = (value, due, quantity.unit, _evidence(quantity, gpu, below if whole else {link: value}))
+        facts = (value, target, quantity.unit, _evidence(quantity, gpu, below if whole else {link: value}))
         judgement = judged(Fault.NVLINK_SLOW, message, *facts, warns=True, fails=fails)
         yield subject if whole else replace(subject, part=str(link)), judgement
 

@@ -76,7 +76,7 @@ def total(errors: AerErrors | Missing) -> int:
 
 KINDS = {"fatal": "fatal error", "nonfatal": "non-fatal error", "correctable": "correctable error"}
 """``aer_dev_*`` files, the worst first."""
-_TOLD: Mapping[str, str] = {"correctable": "cor", "nonfatal": "nonfatal", "fatal": "fatal"}
+_ENDS: Mapping[str, str] = {"correctable": "cor", "nonfatal": "nonfatal", "fatal": "fatal"}
 
 
 def totals_of(box: Box, rows: Sequence[AerDevice]) -> Iterator[tuple[str, Judgement]]:
@@ -89,7 +89,7 @@ def totals_of(box: Box, rows: Sequence[AerDevice]) -> Iterator[tuple[str, Judgem
         judgement = _uncorrected(row) or _many(box, counts[row.bdf], others, own)
         if judgement is None and row.bdf in by_port:
             kind, messages = by_port[row.bdf]
-            judgement = _many(box, messages, others, told(row, kind), "from below ")
+            judgement = _many(box, messages, others, received(row, kind), "from below ")
         if judgement is not None:
             yield row.bdf, judgement
 
@@ -120,12 +120,12 @@ def counters(row: AerDevice, kind: str, errors: AerErrors | Missing) -> Evidence
     return Evidence(where, errors.reason) if isinstance(errors, Missing) else Evidence(where, {**errors.counts})
 
 
-def told(port: AerDevice, kind: str) -> Evidence:
+def received(port: AerDevice, kind: str) -> Evidence:
     """The messages of one kind that a root port received."""
-    return Evidence(f"{PCI_DEVICES}/{port.bdf}/aer_rootport_total_err_{_TOLD[kind]}", getattr(port.root_port, kind))
+    return Evidence(f"{PCI_DEVICES}/{port.bdf}/aer_rootport_total_err_{_ENDS[kind]}", getattr(port.root_port, kind))
 
 
-def is_told(judgement: Judgement) -> bool:
+def is_received(judgement: Judgement) -> bool:
     """Is it about messages that a root port received?"""
     return any("/aer_rootport_" in evidence.where for evidence in judgement.evidence)
 
@@ -156,7 +156,7 @@ def _grown(box: Box, growth: Growth, totals: Mapping[str, Judgement]) -> Judged:
         if judgement.status is Status.PASS and row.bdf in by_port:
             kind, number = by_port[row.bdf]
             message = f"{counted(number, KINDS[kind])} from below {growth.how}, which no device there counts"
-            judgement = _judgement(box, growth, kind, number, message, told(row, kind))
+            judgement = _judgement(box, growth, kind, number, message, received(row, kind))
         if judgement.status in (Status.PASS, Status.SKIP):
             judgement = totals.get(row.bdf, judgement)
         yield box.subject_at(row.bdf), judgement
@@ -219,8 +219,8 @@ def _new_events(old: AerErrors | Missing, new: AerErrors) -> dict[str, int] | Ju
 
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The link above a GPU or HCA, then the HCA; the links at a bridge; of what a root port was told those below it."""
-    if is_told(judgement):
+    """The link above a GPU or HCA, then the HCA; the links at a bridge; of what a root port received those below it."""
+    if is_received(judgement):
         yield from (*links_at(box, subject.bdf or ""), *links_below(box, subject.bdf or ""))
         return
     yield from own_link(box, subject, judgement)

@@ -19,7 +19,7 @@ from dgxcheck.facts.nvml.readings import GpuMemory, GpuPcie, GpuPower
 from dgxcheck.facts.pci import ConfigSpace, Control, PciBars, PciFunction
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import multimode
-from dgxcheck.facts.values import UNREAD, Leaf, Picked, Rows, Value, as_json, is_of, leaves, said, where
+from dgxcheck.facts.values import UNREAD, Leaf, Picked, Rows, Value, as_json, is_of, leaves, option, where
 
 OF_THE_DRIVER = ("Gpu", "NvLink")
 """Beginnings of the names of NVML's records: what one GPU does not answer is reported by driver.answers."""
@@ -116,7 +116,7 @@ def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[H
             for leaf in leaves(record, picked, gaps=from_files):
                 if only is not None and leaf[1][-1] is not row(only):
                     continue
-                among = said(leaf[1], "among")
+                among = option(leaf[1], "among")
                 board = sibling.board if among == "board" else None
                 groups[board, role, leaf[0], within.get(among)].append((sibling, leaf, record))
     return groups
@@ -175,8 +175,8 @@ def _of_group(box: Box, group: list[_Value]) -> tuple[list[Odd], list[Sibling]]:
 def _equal(box: Box, one: _Value, other: _Value) -> bool:
     of, a, b = one[1][1], one[1][2], other[1][2]
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return sorted(map(str, a)) == sorted(map(str, b)) if said(of, "any_order") else a == b
-    limit = said(of, "tolerance")
+        return sorted(map(str, a)) == sorted(map(str, b)) if option(of, "any_order") else a == b
+    limit = option(of, "tolerance")
     if a == b or limit is None or not isinstance(a, int | float) or not isinstance(b, int | float):
         return a == b
     if of[-1] is row(GpuMemory.total) and (_has_display(box, one[0]) or _has_display(box, other[0])):

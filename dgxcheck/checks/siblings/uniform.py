@@ -23,7 +23,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvml.readings import GpuPcie
 from dgxcheck.facts.pci import ConfigSpace, PciFunction
 from dgxcheck.facts.record import replace
-from dgxcheck.facts.values import UNREAD, described, is_of, label, said, text
+from dgxcheck.facts.values import UNREAD, described, is_of, label, option, text
 
 MOST = 3
 """Facts of one device that its message names; all of them are evidence."""
@@ -152,7 +152,7 @@ _ADVICE = (
 
 def remedy(odd: Collection[Odd]) -> str:
     """How a device is made like its siblings again; empty where the remedy of the check serves."""
-    fixes = [said(each.rows, "fix") for each in odd]
+    fixes = [option(each.rows, "fix") for each in odd]
     if all(isinstance(fix, str) for fix in fixes):
         commands = (f"nvidia-smi -i {each.sibling.subject.bdf} {fix}" for fix, each in zip(fixes, odd, strict=True))
         filled = (command.format(each.usual) for command, each in zip(commands, odd, strict=True))

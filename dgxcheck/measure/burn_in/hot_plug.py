@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from dgxcheck.facts.record import Record
 
-TOLD = ("add", "remove")
+ACTIONS = ("add", "remove")
 
 
 class Change(Record, kw_only=False):
@@ -58,7 +58,7 @@ class HotPlug:
                 break
             if device is None:
                 break
-            if device.action in TOLD:
+            if device.action in ACTIONS:
                 names = (device.subsystem, device.sys_name, device.device_path)
                 found.append(Change(str(device.action), *map(str, names)))
         return found

@@ -1,4 +1,4 @@
-"""A fabric as a picture: spines above the leaves that share them, what is wrong marked, numbered and told below."""
+"""A fabric as a picture: spines above the leaves that share them, what is wrong marked, numbered, and named below."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dgxcheck.fabric.finding import FabricFinding
 from dgxcheck.fabric.judge import Judged
 from dgxcheck.fabric.tiers import groups
 from dgxcheck.fleet.node_names import folded
-from dgxcheck.output.fabric.text import ratio, sizes, told
+from dgxcheck.output.fabric.text import fault_counts, ratio, sizes
 from dgxcheck.output.picture import svg
 from dgxcheck.output.picture.marks import MarkTone
 from dgxcheck.output.picture.shapes import (
@@ -43,7 +43,7 @@ def drawn(judged: Judged) -> Picture:
     """A panel per group of leaves with the switches above them; no lines: what all leaves have is given as a number."""
     marks = _marks(judged)
     leaves = {leaf.guid: leaf for leaf in leaves_of(judged)}
-    title = f"{judged.verdict.upper()}: {sizes(judged)}: {told(judged)}"
+    title = f"{judged.verdict.upper()}: {sizes(judged)}: {fault_counts(judged)}"
     boxes = [_text("title", Rect(_EDGE, _EDGE, _WIDTH - 2 * _EDGE, 22), [title], NORMAL + 2)]
     y = 44.0
     tiers = judged.tiers
@@ -53,7 +53,7 @@ def drawn(judged: Judged) -> Picture:
         made, height = _panel(judged, below, above, marks, y)
         boxes += made
         y += height + _EDGE
-    for text, tone in _told(judged.findings):
+    for text, tone in _worst_findings(judged.findings):
         boxes.append(_text("caption", Rect(_EDGE, y, _WIDTH - 2 * _EDGE, SMALL * LINE), [text], SMALL, tone))
         y += SMALL * LINE + 2
     about = "; ".join(finding.message for finding in judged.findings[:_MOST]) or "nothing found"
@@ -111,7 +111,7 @@ def _switch(words: tuple[str, str, str], at: Rect, judged: Judged, marks: Mappin
     return TextBox(kind="switch", rect=at, lines=tuple(lines), tone=tone, hint=hint, key=words[0])
 
 
-def _told(findings: Sequence[FabricFinding]) -> Iterator[tuple[str, MarkTone]]:
+def _worst_findings(findings: Sequence[FabricFinding]) -> Iterator[tuple[str, MarkTone]]:
     for number, finding in enumerate(findings[:_MOST], 1):
         tone: MarkTone = "fail" if finding.status == "fail" else "warn"
         text = visible(f"{number}. {finding.message}; do: {finding.action}")

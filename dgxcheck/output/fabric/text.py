@@ -26,7 +26,7 @@ def render(report: FabricReport) -> str:
     found = [(f"  {finding.status} {finding.fault.word}: {finding.message}", f"    do: {finding.action}",
               *(f"    {seat}" for seat in finding.seats)) for finding in judged.findings]  # fmt: skip
     return lines([
-        f"{judged.verdict.upper()}: {sizes(judged)}: {told(judged)}",
+        f"{judged.verdict.upper()}: {sizes(judged)}: {fault_counts(judged)}",
         *(visible(line) for line in schemes(judged)),
         *bandwidth(leaves),
         *(["", "Findings:"] if found else []),
@@ -47,7 +47,7 @@ def sizes(judged: Judged) -> str:
     return ", ".join([counted(systems, "system"), counted(len(judged.fabric.adapters), "adapter"), *names])
 
 
-def told(judged: Judged) -> str:
+def fault_counts(judged: Judged) -> str:
     """``2 cable-swapped, 1 port-slow``"""
     words = Counter(finding.fault.word for finding in judged.findings)
     return ", ".join(f"{count} {word}" for word, count in words.items()) or "nothing found"
@@ -102,5 +102,5 @@ def table(leaves: Sequence[Leaf], verbose: bool) -> list[str]:
 
 
 def ratio(leaf: Leaf) -> str:
-    """``1:1``; ``-`` for a leaf that is all there is, ``?`` where rates are not told."""
+    """``1:1``; ``-`` for a leaf that is all there is, ``?`` where rates are not known."""
     return "-" if not leaf.uplinks else "?" if leaf.ratio is None else f"{leaf.ratio:.3g}:1"

@@ -81,12 +81,12 @@ def _alike(
 ) -> Iterator[tuple[tuple[str, ...], list[Cause]]]:
     """Causes that follow each other and of which the same is said: severity, urgency, confidence and actions."""
 
-    def said(cause: Cause) -> tuple[str, ...]:
+    def key_of(cause: Cause) -> tuple[str, ...]:
         notes = [f"confidence: {confidence_text(cause.confidence)}"]
         notes += [recurrence_text(cause.recurrence)] if cause.recurrence is not None else []
         return cause.severity.value, due(cause), *notes, *steps(cause, found, verbose)
 
-    for key, alike in groupby(causes, said):
+    for key, alike in groupby(causes, key_of):
         yield key, [*alike]
 
 

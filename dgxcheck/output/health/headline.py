@@ -82,8 +82,8 @@ def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
     what = _clause(lead.judgement.message)
     for other in worst:
         sign, _, figure = other.judgement.message.removeprefix("NVSwitch: ").partition(": ")
-        told = other.subject != lead.subject or other.id == lead.id or sign in what
-        if not told and len(sign) <= _LONGEST_SIGN and not figure[:1].isdigit():
+        is_known = other.subject != lead.subject or other.id == lead.id or sign in what
+        if not is_known and len(sign) <= _LONGEST_SIGN and not figure[:1].isdigit():
             what = f"{what}, {sign}"
             break
     who = _whose(cause.component, gone) or _subject(assessment, cause.component, worst, beside, what)

@@ -73,8 +73,8 @@ HOST: At = ("host", "", "")
 
 def of_host(marks: Sequence[Mark]) -> str:
     """``host: 1 memory, 2 governor``; empty where nothing is marked at the host."""
-    told = ", ".join(f"{mark.number} {mark.tag}" for mark in numbered(marks, HOST))
-    return f"host: {visible(told)}" if told else ""
+    at_host = ", ".join(f"{mark.number} {mark.tag}" for mark in numbered(marks, HOST))
+    return f"host: {visible(at_host)}" if at_host else ""
 
 
 def numbered(marks: Sequence[Mark], at: At) -> list[Mark]:

@@ -140,9 +140,9 @@ def read_sensors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
         if lost := _LOST.search(row["after"] or ""):
-            said = f"{row['name']}: {lost[0]}"
-            named = next((fault for fault, words in _NAMED if words.search(said)), None)
-            part.add(HOST, "sensor", "warn" if named else "note", named, said)
+            message = f"{row['name']}: {lost[0]}"
+            named = next((fault for fault, words in _NAMED if words.search(message)), None)
+            part.add(HOST, "sensor", "warn" if named else "note", named, message)
         elif row["state"][-2:] in ("cr", "nr"):
             shown = " ".join(f"{row['before'] or row['after']}".replace("|", " ").split())
             fault = _UNITS.get((value["unit"] if value else None) or "")
@@ -163,11 +163,11 @@ def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 _logged(part, str(each.get("Severity")), f"{each.get('Message', '')}, {each.get('Created', '')}")
             elif health in ("Critical", "Warning"):
                 what = str(each.get("ProcessorType") or kind.strip("#").partition(".")[0])
-                said = f"{what} {each.get('Name') or each.get('Id') or each.get('MemberId') or ''}".strip()
+                message = f"{what} {each.get('Name') or each.get('Id') or each.get('MemberId') or ''}".strip()
                 if what in ("Chassis", "ComputerSystem"):  # the worst health of its parts
-                    part.add(HOST, "log", "note", None, f"{said}: health is {health}")
+                    part.add(HOST, "log", "note", None, f"{message}: health is {health}")
                 else:
-                    _logged(part, "Critical", f"{said}: health is {health}")
+                    _logged(part, "Critical", f"{message}: health is {health}")
     return part.imported(sound="log")
 
 

@@ -206,8 +206,8 @@ def _node_health_add(reports: Reports, check: str, text: str) -> None:
         reports.add(f"{port['device']}/{port['port']}", check, "fail", Fault.PORT_DOWN, f"{check}: {text}")
         return
     named = _NODE_HEALTH_GPU.search(text)
-    said = f"{check}: {text}"
-    reports.add(f"GPU{int(named['gpu'])}" if named else HOST, check, "fail", fault_of(said), said)
+    message = f"{check}: {text}"
+    reports.add(f"GPU{int(named['gpu'])}" if named else HOST, check, "fail", fault_of(message), message)
 
 
 FIELD_DIAGNOSTIC_TOOL = "field diagnostic"

@@ -38,7 +38,7 @@ _EVENT = LazyPattern(
     r"|[Pp]od/[\w.-]{1,253} {1,40}(?=.{0,300}\bnvidia\.com/gpu))(?P<message>\S.{0,600})",
     "Warning ",
 )
-_CODE = LazyPattern(r"(?:.{0,300} )?ErrorCode:(?P<said>(?P<code>[A-Z]\w{3,60}) .{0,600})", "ErrorCode:")
+_CODE = LazyPattern(r"(?:.{0,300} )?ErrorCode:(?P<message>(?P<code>[A-Z]\w{3,60}) .{0,600})", "ErrorCode:")
 """In NVSentinel's messages, wherever they stand."""
 _XID = LazyPattern(r"\bX[Ii][Dd](?:[ :=_#]{0,3}|\w{0,20} is True \(\{\"| \([\w:. ]{7,40}\): )(?P<number>\d{1,3})\b")
 """The second form is that of GKE, ``XidCriticalError`` with the reason ``{"48":true}``, the third the driver's."""
@@ -85,8 +85,8 @@ _BAD = frozenset({"Warning", "Critical", "Fatal", "Unhealthy", "Degraded"})
 """Types of events, and states."""
 
 
-class Said(Record, kw_only=False):
-    """What is said of a node."""
+class Entry(Record, kw_only=False):
+    """A condition or event of a node."""
 
     node: str
     lines: tuple[int, ...]
@@ -101,28 +101,28 @@ def read_kubernetes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return of_nodes(KUBERNETES, _conditions(bounded(lines)))
 
 
-def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
+def _conditions(lines: tuple[str, ...]) -> Iterator[Entry]:
     which = ""
     counts: dict[str, int] = {}
     around: list[int] = []
-    of_nodes_named, of_pods = list[Said](), list[Said]()
+    of_nodes_named, of_pods = list[Entry](), list[Entry]()
     for number, line in enumerate(lines):
         text = line.strip()
         if _AROUND.fullmatch(text):
             around.append(number)
         elif pod := _POD.fullmatch(text):
             runs = pod["state"] in ("Running", "Completed")
-            yield Said("", (*around, number), "pods", "" if runs else f"{pod['pod']} is {pod['state']}")
+            yield Entry("", (*around, number), "pods", "" if runs else f"{pod['pod']} is {pod['state']}")
         elif listed := _NODE.fullmatch(text):
             good = listed["state"] == "Ready"
-            yield Said("", (*around, number), "nodes", "" if good else f"node {listed['node']} is {listed['state']}")
+            yield Entry("", (*around, number), "nodes", "" if good else f"node {listed['node']} is {listed['state']}")
         elif resources := _RESOURCES.fullmatch(text):
             which = resources["which"].capitalize()
         elif which and (gpus := _COUNT.fullmatch(text)):
             counts[which] = int(gpus["count"])
             some, every = counts.get("Allocatable", 0), counts.get("Capacity", 0)
             short = len(counts) > 1 and some < every
-            yield Said("", (*around, number), "allocatable",
+            yield Entry("", (*around, number), "allocatable",
                        f"{some} of {every} GPUs are allocatable: {_HELD_BACK}" if short else "")  # fmt: skip
             if len(counts) > 1:  # what follows is of another node, or what pods ask for
                 counts, which = {}, ""
@@ -130,13 +130,13 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Said]:
             name, status = condition["type"], condition["status"]
             good = status == _USUAL.get(name, "False")
             shown = f"{name} is {status} ({condition['reason']}): {condition['message'] or ''}".rstrip(": ")
-            yield Said("", (*around, number), name.lower(), "" if good else shown)
+            yield Entry("", (*around, number), name.lower(), "" if good else shown)
         elif event := _EVENT.fullmatch(text):
-            said = f"{event['reason']}: {event['message']}"
-            found = Said(event["node"] or "", (number,), event["reason"].lower(), said)
+            message = f"{event['reason']}: {event['message']}"
+            found = Entry(event["node"] or "", (number,), event["reason"].lower(), message)
             (of_nodes_named if found.node else of_pods).append(found)
         elif code := _CODE.fullmatch(text):
-            yield Said("", (number,), code["code"].lower(), code["said"])
+            yield Entry("", (number,), code["code"].lower(), code["message"])
     yield from (*of_nodes_named, *of_pods)
 
 
@@ -150,8 +150,8 @@ def read_health_events(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     )
 
 
-def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Said]:
-    last: dict[tuple[str, str, str], Said] = {}
+def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Entry]:
+    last: dict[tuple[str, str, str], Entry] = {}
     found = ((each, where) for whole, where in documents(lines, lambda found: any(_events(found)))
              for each in _events(whole))  # fmt: skip
     for event, where in found:
@@ -167,7 +167,7 @@ def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Said]:
         at = next((as_bdf(f"{place.partition('.')[0]}.0") for place in places), None)
         key = node, check, str(impacted)
         before = last[key].lines if key in last else ()
-        last[key] = Said(node, (*before, *where), check.lower(),
+        last[key] = Entry(node, (*before, *where), check.lower(),
                          "" if event.get("isHealthy") is True else text, gpu="" if gpus else at or "")  # fmt: skip
     yield from last.values()
 
@@ -182,31 +182,31 @@ def _events(found: Json, depth: int = 4) -> Iterator[dict[str, Json]]:
             yield from _events(member, depth - 1)
 
 
-def _of_gpud(lines: tuple[str, ...]) -> Iterator[Said]:
+def _of_gpud(lines: tuple[str, ...]) -> Iterator[Entry]:
     for found, where in documents(lines, lambda found: "component" in found and not found.keys().isdisjoint(_MEMBERS)):
         listed = found.get("events", found.get("states", [found]))
         for event in listed if isinstance(listed, list) else []:
             if isinstance(event, dict) and not _BAD.isdisjoint((str(event.get("type")), str(event.get("health")))):
                 text = f"{event.get('name', '')}: {event.get('message') or event.get('reason', '')}"
-                yield Said("", tuple(where), str(found["component"]), text)
-        yield Said("", tuple(where), str(found["component"]), "")
+                yield Entry("", tuple(where), str(found["component"]), text)
+        yield Entry("", tuple(where), str(found["component"]), "")
 
 
-def _of_lines(lines: tuple[str, ...]) -> Iterator[Said]:
+def _of_lines(lines: tuple[str, ...]) -> Iterator[Entry]:
     """Where the driver's own lines are in the same text, these say nothing more."""
     again = any(_OF_DRIVER in line for line in lines)
     scanned = any("scanning the host" in line for line in lines)
     for number, line in enumerate(lines):
         text = line.strip()
         if scanned and text[:1] in ("✔", "✘", "⌛"):
-            yield Said("", (number,), "scan", text[1:].strip() if text[0] == "✘" else "")
+            yield Entry("", (number,), "scan", text[1:].strip() if text[0] == "✘" else "")
             continue
         detected = _DETECTED.fullmatch(text)
-        if detected and (said := detected["unhealthy"] or detected["platform"]):
-            yield Said("", (number,), "offered", said)
+        if detected and (message := detected["unhealthy"] or detected["platform"]):
+            yield Entry("", (number,), "offered", message)
         elif detected:
             gpu = as_bdf(f"{detected['bdf']}.0") if detected["bdf"] else nameless(0)
-            yield Said("", (number,), "xid", "" if again else text, gpu=gpu or "")
+            yield Entry("", (number,), "xid", "" if again else text, gpu=gpu or "")
 
 
 def _judged(text: str) -> tuple[Outcome, FaultKind | None]:
@@ -217,13 +217,13 @@ def _judged(text: str) -> tuple[Outcome, FaultKind | None]:
     return ("note", None) if fault is Fault.TEST_FAILED else ("warn", fault)
 
 
-def of_nodes(tool: str, said: Iterator[Said], stays: bool = False) -> tuple[Imported, ...]:
+def of_nodes(tool: str, entries: Iterator[Entry], stays: bool = False) -> tuple[Imported, ...]:
     """One output for each node; of conditions that are as they should be one result without a fault.
 
     ``stays``: what a person wrote stands after the repair too, and only warns.
     """
     by_node: dict[str, ToolPart] = {}
-    for each in said:
+    for each in entries:
         part = by_node.setdefault(each.node, ToolPart(tool))
         part.lines.update(each.lines)
         if not each.text:

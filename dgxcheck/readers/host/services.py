@@ -95,8 +95,8 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match := _LINE.fullmatch(text):
             entries.append((match["level"], match["text"]))
         elif match := _JOURNAL.fullmatch(text) or _ITEM.fullmatch(text) or _HELPER.fullmatch(text):
-            said = match["text"] or ""
-            entries.append(("ERROR" if _ERROR.search(said) else "INFO", said))
+            message = match["text"] or ""
+            entries.append(("ERROR" if _ERROR.search(message) else "INFO", message))
         elif match := _UNIT.fullmatch(text):
             unit.append(match["text"] or match["verb"] or match["job"])
         elif _SHOWN.fullmatch(text):
@@ -181,9 +181,9 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     domain = "UP"
     for number, text in numbered(lines):
         if match := _OF_IMEX.fullmatch(text):
-            said = match["text"] or match["unit"] or match["verb"]
-            if _ERROR.search(said) or _STOPPED.search(said):
-                (errors if match["text"] else ended).append(said)
+            message = match["text"] or match["unit"] or match["verb"]
+            if _ERROR.search(message) or _STOPPED.search(message):
+                (errors if match["text"] else ended).append(message)
         elif _OF_ITS_START.match(text) or (part.lines and _LEGEND.fullmatch(text)):
             pass
         elif own and (match := _LINE.fullmatch(text)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.host.schedulers import Said, of_nodes
+from dgxcheck.readers.host.schedulers import Entry, of_nodes
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 
@@ -42,7 +42,7 @@ def read_slurm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return of_nodes(SLURM, _reasons(bounded(lines)), stays=True)
 
 
-def _reasons(lines: tuple[str, ...]) -> Iterator[Said]:
+def _reasons(lines: tuple[str, ...]) -> Iterator[Entry]:
     below = False
     columns: dict[str, slice] = {}
     titles: list[str] = []
@@ -56,27 +56,27 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Said]:
             below, columns, titles = False, found, []
         elif (heads := _titles(text)) and "STATE" in heads:
             below, columns, titles = False, {}, heads
-            yield Said("", (number,), "states", "")
+            yield Entry("", (number,), "states", "")
         elif titles and len(cells := text.split()) == len(titles):
             nodes, word = cells[titles.index("NODELIST")], cells[titles.index("STATE")]
             why = f"{nodes} {word}: sinfo -R says why" if _BAD.fullmatch(word) else ""
-            yield Said("", (number,), "states", why)
+            yield Entry("", (number,), "states", why)
         elif columns and (row := {name: line[at].strip() for name, at in columns.items()})["NODELIST"]:
             whose = ", ".join(row[name] for name in ("USER", "TIMESTAMP") if row.get(name))
             shown = f"{row['REASON']} ({whose})" if whose else row["REASON"]
-            yield Said(row["NODELIST"], (number,), "reason", "" if row["REASON"] in ("", "none") else shown)
+            yield Entry(row["NODELIST"], (number,), "reason", "" if row["REASON"] in ("", "none") else shown)
         elif below and (match := _ROW.fullmatch(text)):
-            yield Said(match["nodes"], (number,), "reason", f"{match['reason']} ({match['user']}, {match['when']})")
+            yield Entry(match["nodes"], (number,), "reason", f"{match['reason']} ({match['user']}, {match['when']})")
         elif match := _NODE.fullmatch(text):
             node, state, since = match["node"], "", number
         elif node and (match := _STATE.fullmatch(text)):
             state = match["state"]
         elif node and state and (match := _REASON.fullmatch(text)):
             whose = f" ({match['user']}, {match['when']})" if match["user"] else ""
-            yield Said(node, tuple(range(since, number + 1)), "reason", f"{state}: {match['reason']}{whose}")
+            yield Entry(node, tuple(range(since, number + 1)), "reason", f"{state}: {match['reason']}{whose}")
             node = ""
         elif logged := _LOGGED.fullmatch(text):
-            yield Said(logged["node"] or logged["other"] or "", (number,), "reason",
+            yield Entry(logged["node"] or logged["other"] or "", (number,), "reason",
                        logged["reason"] or logged["missing"])  # fmt: skip
         else:
             below = below and bool(text)

@@ -23,7 +23,7 @@ _ROW = LazyPattern(
 _HEAD = LazyPattern(r"UNIT\s{1,80}LOAD\s{1,12}ACTIVE\s{1,12}SUB\s{1,12}DESCRIPTION|\d{1,4} loaded units listed\..*"
                     r"|(?:LOAD|ACTIVE|SUB|JOB) {1,4}(?:=|→) .{10,120}")  # fmt: skip
 _SHOWN = LazyPattern(rf"(?:[●×○✗*x] )?(?P<name>{_NAMES})\.service - .{{1,120}}", ".service - ")
-_SAID = LazyPattern(
+_MESSAGE = LazyPattern(
     rf"(?:(?:.{{0,120}} )?(?:{_NAMES})\[\d{{1,9}}\]: ?)?(?P<text>(?:(?<=: )|Failed to query NVIDIA devices).{{1,400}})"
 )
 _UNIT = LazyPattern(rf"(?:.{{0,120}} )?systemd\[1\]: (?:.{{0,40}} )?(?:{_NAMES})\.service\b.{{0,300}}", "systemd[1]: ")
@@ -47,9 +47,9 @@ def read_units(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif shown and (active := ACTIVE.fullmatch(text)):
             if active["state"] == "failed":
                 failed.setdefault(shown, "")
-        elif shown and (said := _SAID.fullmatch(text)):
+        elif shown and (message := _MESSAGE.fullmatch(text)):
             if shown in failed:
-                failed[shown] = failed[shown] or said["text"]
+                failed[shown] = failed[shown] or message["text"]
         elif _HEAD.fullmatch(text):
             part.beside.add(number)
             continue

@@ -231,15 +231,15 @@ def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One part for each host whose lines tell of the machine; of one host alone without its name."""
     hosts: dict[str, _Host] = {}
     every: set[int] = set()
-    said: list[str] = []
+    texts: list[str] = []
     for line in lines_of(lines):
         every.add(line.number)
-        said.append(line.text)
+        texts.append(line.text)
         hosts.setdefault(line.host, _Host()).take(line)
     versions = {at: version for at, line in enumerate(lines) if (version := version_in(line))} if every else {}
     tool = f"{TOOL} {[*versions.values()][-1]}" if versions else TOOL
     by_host = {name: facts for name, host in hosts.items() if (facts := host.facts(tool))}
-    if not by_host and any(_KNOWN.match(text) or HARMLESS.search(text) for text in said):
+    if not by_host and any(_KNOWN.match(text) or HARMLESS.search(text) for text in texts):
         return (Imported(tool=tool, facts={}, understood=frozenset(every)),)
     nobodys = every.union(versions) - {number for name in by_host for number in hosts[name].numbers}
     return tuple(

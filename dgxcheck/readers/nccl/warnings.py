@@ -252,11 +252,11 @@ def classified(warning: str) -> Form:
     """The form of a warning, which may have its file and line before it; its text is that for people."""
     for form in FORMS:
         if match := form.words.search(warning[:_LONGEST]):
-            return _told(form, match)
+            return _filled(form, match)
     return replace(_OTHER, text=_PLACE.sub("", warning, count=1)[:_SHOWN])
 
 
-def _told(form: Form, match: re.Match[str]) -> Form:
+def _filled(form: Form, match: re.Match[str]) -> Form:
     groups = match.groupdict()
     if status := groups.get("status"):
         ended, sentence = completion(int(status))

@@ -54,7 +54,7 @@ _DEBUG_DUMP = LazyPattern(
 )
 """Of ``nvdebugdump -l``."""
 _QUOTED = LazyPattern(
-    r"(?:[\"'`“](?P<said>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]"
+    r"(?:[\"'`“](?P<message>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]"
     r"|[:：\u4e00-\u9fff] {0,2}(?P<last>Unable to [^\"'`“”]{20,200}?)\.?$)",
     flags=re.IGNORECASE,
 )
@@ -89,7 +89,7 @@ def _facts(text: str) -> dict[str, Json]:
     if _NO_GPU.fullmatch(text):
         return {INIT: True, COUNT: 0}
     quoted = _QUOTED.search(text)
-    if match := _HANDLE.fullmatch(text) or (_HANDLE.fullmatch(quoted["said"] or quoted["last"]) if quoted else None):
+    if match := _HANDLE.fullmatch(text) or (_HANDLE.fullmatch(quoted["message"] or quoted["last"]) if quoted else None):
         return {f"{NO_HANDLE} {as_bdf(match['bdf']) or match['bdf'].lower()}": match["why"]}
     if match := _HANDLE_BY_NUMBER.fullmatch(text):
         return {f"{NO_HANDLE} {unplaced(int(match['number']))}": match["why"]}

@@ -97,7 +97,7 @@ def load(path: str, clock: Callable[[], float] = process_time) -> Times:
     if log is None:
         raise BadInput(f"{path}: not a kernel log; save the output of dmesg or journalctl -k, with timestamps")
     part = "" if rows <= LOG_ROWS else f"the last {LOG_ROWS} of {rows} lines"
-    return replace(log, part=part, cut=time.said, forgeable=is_forgeable(decode(raw)))
+    return replace(log, part=part, cut=time.exceeded, forgeable=is_forgeable(decode(raw)))
 
 
 def is_forgeable(text: str) -> bool:

@@ -124,7 +124,7 @@ class _ByKey:
                 self._identity(serial)
             return to_rows(publishable(config))
         if isinstance(fact, dict) and "missing" in fact and isinstance(fact.get("detail"), str):
-            return fact | {"detail": self._said(str(fact["detail"]))}
+            return fact | {"detail": self._message(str(fact["detail"]))}
         if isinstance(fact, dict) and key.startswith(_FABRIC) and isinstance(fact.get("clusterUuid"), str):
             return fact | {"clusterUuid": self._identity(str(fact["clusterUuid"]))}
         if isinstance(fact, dict):
@@ -134,9 +134,9 @@ class _ByKey:
     def _member(self, key: str, name: str, fact: Json) -> Json:
         if not isinstance(fact, str):
             return fact
-        return self._said(fact) if key.startswith(_STATED) or name == "detail" else self._free.formed(fact)
+        return self._message(fact) if key.startswith(_STATED) or name == "detail" else self._free.formed(fact)
 
-    def _said(self, text: str) -> str:
+    def _message(self, text: str) -> str:
         """What a driver or a tool says, in which anything may stand; the same few come a thousand times."""
         if text not in self._known:
             self._known[text] = self._names.within(self._free.kernel_message(text))
@@ -155,7 +155,7 @@ class _ByKey:
             return self._pseudonyms.named("process", text)
         if key.startswith(_KERNEL_LOG):
             end = stamp.end() if (stamp := _STAMP.match(text)) else 0
-            return f"{text[:end]}{self._said(text[end:])}"
+            return f"{text[:end]}{self._message(text[end:])}"
         if _CONFIGURATION.match(key):
             return "\n".join(map(_limits_line, text.split("\n")))
         if key == _IMEX_NODES:
@@ -172,7 +172,7 @@ class _ByKey:
         if _DESCRIPTION.fullmatch(key):
             return self._names.within(self._free.description(text))
         if key.startswith(_STATED):
-            return self._said(text)
+            return self._message(text)
         return self._free.formed(self._free.text(text) if _WITHIN.fullmatch(key) else text)
 
     def _identity(self, text: str) -> str:

@@ -25,7 +25,7 @@ CPU_WORDS, NODE_WORDS = 128, 16  # room for 8192 CPUs and 1024 NUMA nodes, the m
 MOST_PROCESSES = 64 * 16 * 16
 _LIBRARY = "libnvidia-ml.so.1"
 _UNKNOWN = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)  # what NVML fills in where a process's memory is not known
-_SAID = {
+_ERRORS = {
     1: "library not initialized", 2: "invalid argument", 3: "not supported", 4: "no permission", 6: "not found",
     7: "insufficient size", 8: "insufficient external power", 9: "driver not loaded", 10: "timeout",
     11: "interrupt request issue", 12: "libnvidia-ml.so.1 not found", 13: "function not found in this driver",
@@ -59,7 +59,7 @@ def answer(where: str, call: Callable[[], Any]) -> Any:
 
 def gap(where: str, code: int) -> Missing:
     """The gap that an nvmlReturn_t stands for."""
-    return Missing(_GAPS.get(code, Gap.GARBLED), where, f"NVML {code}: {_SAID.get(code, 'not a known error')}", code)
+    return Missing(_GAPS.get(code, Gap.GARBLED), where, f"NVML {code}: {_ERRORS.get(code, 'not a known error')}", code)
 
 
 def call(function: str, handles: tuple[Any, ...], args: tuple[int, ...]) -> Any:

@@ -84,12 +84,12 @@ def _case(finding: Finding, fail_on: str, advice: Sequence[str]) -> Element:
     if finding.acknowledged:
         kind = "system-out"
     if kind == "system-out":
-        SubElement(case, kind).text = "\n".join(_told(finding, advice))
+        SubElement(case, kind).text = "\n".join(_details(finding, advice))
     elif kind == "skipped":
         SubElement(case, kind, {"type": judgement.reason, "message": f"{judgement.reason}: {message}"})
     else:
         word = {Status.WARN: "warning"}.get(finding.status, finding.status.value)
-        SubElement(case, kind, {"type": word, "message": message}).text = "\n".join(_told(finding, advice))
+        SubElement(case, kind, {"type": word, "message": message}).text = "\n".join(_details(finding, advice))
     return case
 
 
@@ -105,7 +105,7 @@ def _words(subject: Subject) -> Iterator[str]:
     yield from filter(None, (named, shown(subject.bdf) if subject.bdf != subject.name else "", subject.part))
 
 
-def _told(finding: Finding, advice: Sequence[str]) -> list[str]:
+def _details(finding: Finding, advice: Sequence[str]) -> list[str]:
     """What was found, on what evidence, and what to do."""
     judgement = finding.judgement
     lines = [f"{finding.status.value}: {judgement.message}"]
