@@ -48,11 +48,6 @@ class Compared(Record):
     notes: tuple[str, ...]
 
 
-def as_it_stands(identity: str) -> str:
-    """The identity itself: both sides are anonymized alike, or not at all."""
-    return identity
-
-
 class Side(Record):
     """One of the two snapshots."""
 
@@ -60,8 +55,8 @@ class Side(Record):
     topology: Topology
     namespace: str
     """Fingerprint of the anonymization key: identities are comparable if both sides have the same; empty: unknown."""
-    pseudonym: Callable[[str], str] = as_it_stands
-    """An identity of this side as the other side anonymizes it."""
+    pseudonym: Callable[[str], str] = str
+    """An identity of this side as the other side anonymizes it; as it stands where both are anonymized alike."""
 
 
 class Counterparts(Record):

@@ -40,16 +40,11 @@ def held(value: object, above: Mapping[str, str] = {}) -> Iterator[tuple[Mapping
         for each in value:
             yield from held(each, above)
     elif isinstance(value, Record):
-        keys = {**above, **keys_of(value)}
+        keys = {**above, **{name: str(getattr(value, name)) for name in _fields(type(value), "key")}}
         yield keys, value
         for name in _fields(type(value), "holder"):
             if isinstance(inside := getattr(value, name), tuple):
                 yield from held(inside, keys)
-
-
-def keys_of(record: Record) -> dict[str, str]:
-    """The fields that say which device a record is of; empty for the host."""
-    return {name: str(getattr(record, name)) for name in _fields(type(record), "key")}
 
 
 @cache

@@ -41,7 +41,8 @@ _OFF = (
 )
 """The kernel says the last of a device whose configuration space reads as ones (drivers/pci/pci.c)."""
 _NAMED = Form("NVRM: The NVIDIA GPU ", rf"{_GPU}{_PCI_ID}(?: installed in this(?: system(?: has)?)?)?\s*$")
-_GOES_ON_OFF_BUS = Form("fallen off the bus", before="NVRM: (?:system )?(?:has )?")
+GOES_ON_OFF_BUS = Form("fallen off the bus", before="NVRM: (?:system )?(?:has )?")
+"""The last of the lines of ``named``, of a GPU that fell off the bus."""
 _SERIAL = Form("GPU serial number is ", r"(?P<serial>(?!0+\b)\w{1,24})\.?\s*$", before=rf"NVRM: (?:GPU {_AT}: )?")
 _INVALID_BAR = Form(
     "NVRM: BAR", r"\d{1,2} is \d{1,9}M @ 0x[0-9a-f]{1,16} \(PCI:(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})",
@@ -118,9 +119,12 @@ _MODULE_REFUSED: Mapping[Form, ModuleTrouble] = {
 """Why the kernel did not load a module; a refused signature names none."""
 _NVLINK = Form("NVRM: ", r"knvlink(?:UpdatePostRxDetectLinkMask|DiscoverPostRxDetLinks)_\w{1,20}: (?:Failed|Getting)")
 _FABRIC = Form("NVLink fabric state cached by the driver is out of sync", before="NVRM: [^[]{1,80}")
-_LOADED = Form("NVRM: loading NVIDIA UNIX")
-_LOADING = Form("nvidia-nvlink: Nvlink Core is being initialized")
-_PROBE_ROUTINE = Form("NVRM: The NVIDIA probe routine failed")
+LOADED = Form("NVRM: loading NVIDIA UNIX")
+"""The driver was loaded; its lines about GPUs that did not start come before this line."""
+LOADING = Form("nvidia-nvlink: Nvlink Core is being initialized")
+"""The first line of the driver while it loads."""
+PROBE_FAILED = Form("NVRM: The NVIDIA probe routine failed")
+"""``NVRM: The NVIDIA probe routine failed for 1 device(s).``: how a load ends that did not start every GPU."""
 _PROBED = Form("nvidia ", rf"{_GPU}: enabling device")
 CONTEXT = (
     Form("NVRM: GPU ", context=True),
@@ -192,11 +196,6 @@ def named(message: str) -> str | None:
     return _bdf(_NAMED.match(message))
 
 
-def goes_on_off_bus(message: str) -> bool:
-    """The last of those lines, of a GPU that fell off the bus."""
-    return _GOES_ON_OFF_BUS.match(message) is not None
-
-
 def goes_on_not_started(message: str) -> NoStart | None:
     """The line after one that names the GPU, and why this driver takes no such GPU."""
     return next((why for form, why in _GOES_ON.items() if form.match(message)), None)
@@ -250,21 +249,6 @@ def refused(message: str) -> str | None:
     """``NVRM: API mismatch: the client has the version 550.54.14, but this kernel module ..``: the client's version."""
     match = _REFUSED.match(message)
     return match["version"] if match is not None else None
-
-
-def loads(message: str) -> bool:
-    """The driver was loaded; its lines about GPUs that did not start come before this line."""
-    return _LOADED.match(message) is not None
-
-
-def failed_probe(message: str) -> bool:
-    """``NVRM: The NVIDIA probe routine failed for 1 device(s).``: how a load ends that did not start every GPU."""
-    return _PROBE_ROUTINE.match(message) is not None
-
-
-def begins_to_load(message: str) -> bool:
-    """The first line of the driver while it loads."""
-    return _LOADING.match(message) is not None
 
 
 def probed(message: str) -> str | None:

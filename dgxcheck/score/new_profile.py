@@ -45,7 +45,9 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
         for quantity in OF_THE_BOARD:
             if not quantity.yes_or_no or quantity.key == "ecc":
                 _put_least(of_board, quantity.key, (quantity.measure(box, gpu) for gpu in alike), source)
-        _put_least(of_board, "device_copy", _copies(box, [gpu.bdf for gpu in alike]), source)
+        bdfs = [gpu.bdf for gpu in alike]
+        copies = (row.number or 0.0 for row in _measurements(box) if row.kind == "device-copy" and row.a in bdfs)
+        _put_least(of_board, "device_copy", copies, source)
         boards[id] = Board(id=id, name=_name(box, alike[0].bdf), numbers=of_board)
     return Profile(
         name=name, title=title, products=(product,) if product else (), boards=tuple(boards), own_boards=boards,
@@ -69,10 +71,6 @@ def _measured(box: Box) -> dict[str, list[float]]:
         if key in MEASURED_KEYS and not (row.kind in P2P and frozenset((row.a, row.b)) in denied):
             numbers.setdefault(key, []).append(row.number or 0.0)
     return numbers
-
-
-def _copies(box: Box, bdfs: list[str | None]) -> list[float]:
-    return [row.number or 0.0 for row in _measurements(box) if row.kind == "device-copy" and row.a in bdfs]
 
 
 def _put_least(numbers: dict[str, Number], key: str, values: Iterable[int | float | Missing], source: str) -> None:

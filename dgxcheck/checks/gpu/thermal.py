@@ -46,15 +46,12 @@ def power_limit(box: Box, power: GpuPower) -> Judgement | Missing:
     gpu = box.topology.device(power.bdf)
     board = None if gpu is None else box.board(gpu)
     usual = None if board is None else board.numbers.get("power_limit")
-    if not low and board is not None and usual is not None and _is_far_below(box, default, usual.value):
+    percent = 100 - box.settings.limit("power.limit")
+    if not low and board is not None and usual is not None and default < usual.value * 10 * percent:
         message = f"default power limit {default / 1000:g} W, {usual.value:g} W of this model ({board.name})"
         of_model = (default / 1000, usual.value, "W")
         return Judgement(Status.WARN, message, *of_model, evidence, fault=Fault.POWER_LIMITED, remedy=_OF_BOARD)
     return judged(Fault.POWER_CAPPED, message, *watts, evidence, warns=low, remedy=remedy)
-
-
-def _is_far_below(box: Box, default_mw: int, usual: float) -> bool:
-    return default_mw < usual * 10 * (100 - box.settings.limit("power.limit"))
 
 
 _ROUNDED_MW = 1000

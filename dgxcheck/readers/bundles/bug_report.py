@@ -150,17 +150,13 @@ _REPORT = "nvidia-bug-report"
 
 def with_hosts(sections: Sequence[Section]) -> tuple[Section, ...]:
     """Each section with its host; without any where all are of one machine."""
-    outputs = {section.file: _what(section) for section in sections if _is_output(section)}
+    outputs = {each.file: _what(each) for each in sections if each.file and not each.is_file and (each.lines or each.loose)}
     owners = _reports(sections) | _names(outputs) | _folders(outputs, sections)
     if len(set(owners.values())) < 2:
         return tuple(sections)
     return tuple(
         replace(section, host=host) if (host := owners.get(section.file, "")) else section for section in sections
     )
-
-
-def _is_output(section: Section) -> bool:
-    return bool(section.file) and not section.is_file and bool(section.lines or section.loose)
 
 
 def _what(section: Section) -> str:

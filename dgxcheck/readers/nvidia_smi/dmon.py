@@ -51,7 +51,7 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 values = {name: value for name, cell in zip(columns, cells, strict=True)
                           if (value := number(cell, _MOST)) is not None}  # fmt: skip
                 before = hottest.setdefault(index, values)
-                hottest[index] = max(before, values, key=_heat)
+                hottest[index] = max(before, values, key=lambda each: max(each.get(name, 0.0) for name in _HEAT))
                 if values.get(_HELD_DOWN):
                     reports.add(f"GPU{index}", "tviol", "warn", Fault.THERMAL_SLOWDOWN, "thermal violation (tviol)")
                 understood |= begun | {at}
@@ -61,10 +61,6 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         return ()
     gpus = [Section(NOWHERE, {**_fields(values), "": ""}, index) for index, values in sorted(hottest.items())]
     return (imported(DMON_TOOL, gpus, {}, frozenset(understood), reports=reports),)
-
-
-def _heat(values: Mapping[str, float]) -> float:
-    return max(values.get(name, 0.0) for name in _HEAT)
 
 
 def _fields(values: Mapping[str, float]) -> dict[str, str]:

@@ -58,10 +58,6 @@ def _recovery(text: str) -> Json:
     return RECOVERY_ACTIONS.get(text.lower().removeprefix("gpu ").removeprefix("node "))
 
 
-def _pstate(text: str) -> Json:
-    return number(text.removeprefix("P"))
-
-
 def _nano(text: str) -> Json:
     """Times are printed in microseconds."""
     time = number(text)
@@ -84,7 +80,7 @@ SINGLE: tuple[tuple[str, LazyPattern, Callable[[str], Json]], ...] = tuple(
         ("BoardId", "board id", _hex), ("MultiGpuBoard", "multigpu board", number),
         ("PersistenceMode", "persistence mode", number), ("DisplayMode", "display mode", number),
         ("DisplayActive", "display active", number), ("ComputeMode", "compute mode", number),
-        ("PerformanceState", "performance state", _pstate),
+        ("PerformanceState", "performance state", lambda text: number(text.removeprefix("P"))),
         ("PcieReplayCounter", "pci/(?:replays since reset|replay counter)", number),
         ("CurrPcieLinkGeneration", "pci/.*/(?:pcie gen(?:eration)?)/current(?: link gen)?", number),
         ("MaxPcieLinkGeneration", "pci/.*/(?:pcie gen(?:eration)?)/max(?: link gen)?", number),
@@ -209,11 +205,8 @@ def fabric(fields: Mapping[str, str]) -> dict[str, Json] | None:
 
 def _mask(fields: Mapping[str, str]) -> int:
     """What is N/A, or in words that are not known, counts as not supported."""
-    mask = _configuration(fields.get(f"{_PREFIX}incorrect configuration", "n/a")) << health.CONFIGURATION
+    wrong = fields.get(f"{_PREFIX}incorrect configuration", "n/a").lower()
+    mask = next((code for word, code in _CONFIGURATIONS if word in wrong), 0) << health.CONFIGURATION
     for flag, (name, words) in _FLAGS.items():
         mask |= words.get(fields.get(_PREFIX + name, ""), 0) << health.FLAGS[flag]
     return mask
-
-
-def _configuration(text: str) -> int:
-    return next((code for word, code in _CONFIGURATIONS if word in text.lower()), 0)

@@ -136,7 +136,8 @@ class FreeText:
             before, name, kind = next(named for named in _NAMED if match[named[1]])
             return f"{match[before]}{self._pseudonyms.named(kind, match[name])}"
 
-        return self._programs(_IN_KERNEL_LOG.sub(replaced, self._registers(text) or self.text(text)))
+        text = _IN_KERNEL_LOG.sub(replaced, self._registers(text) or self.text(text))
+        return self._program.sub(lambda match: self._pseudonyms.named("process", match[0]), text)
 
     def _registers(self, text: str) -> str | None:
         """A line of a machine check; None for any other."""
@@ -154,9 +155,6 @@ class FreeText:
             return self._match(found) if (found := self._with_host.fullmatch(match[0])) else "hidden"
 
         return _WORD.sub(word, text)
-
-    def _programs(self, text: str) -> str:
-        return self._program.sub(lambda match: self._pseudonyms.named("process", match[0]), text)
 
     def _match(self, match: re.Match[str]) -> str:
         parts = match.groupdict()

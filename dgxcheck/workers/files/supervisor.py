@@ -14,6 +14,7 @@ from dgxcheck.workers.supervisor import Kind, Supervisor, init_limit, late, sile
 
 MODULE = "dgxcheck.workers.files.child"
 MOST_TROUBLES = 8
+_TOO_MANY = "too many driver-backed files hung before this one"
 
 
 class FilesStage:
@@ -66,7 +67,8 @@ class FilesStage:
         ends = time.monotonic() + self.deadline - self.spent
         while questions:
             if self._worker is None and self._refusal is None:
-                why = stuck_workers.stuck(MODULE) if not self._ended else self._too_many()
+                why = _TOO_MANY if len(self._hung) >= MOST_TROUBLES else None
+                why = why if self._ended else stuck_workers.stuck(MODULE)
                 self._refusal = None if why is None else _gap(why)
             if self._refusal is not None:
                 return self._refusal
@@ -105,9 +107,6 @@ class FilesStage:
 
     def _silence(self, worker: Worker) -> float:
         return silence_limit(self.deadline) if worker.spoke else init_limit(self.deadline)
-
-    def _too_many(self) -> str | None:
-        return "too many driver-backed files hung before this one" if len(self._hung) >= MOST_TROUBLES else None
 
 
 def _gap(detail: str, starved: bool = False) -> str:
