@@ -23,6 +23,7 @@ from dgxcheck.facts.host import Modules, NvidiaDriver
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.facts.nvml.readings import GpuClocks, GpuMemory, GpuPower
+from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import Device
 
 Commands = tuple[tuple[str, ...], ...]
@@ -87,9 +88,7 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
     if component.part == "device node":
         commands = tuple(("nvidia-modprobe", "-c", str(minor)) for minor in minors(box, gpus_of(box, component)))
         return (commands, _COMMAND) if commands else None
-    if component.part == "device nodes":
-        return _shared_nodes(box), _COMMAND
-    return None
+    return (_shared_nodes(box), _COMMAND) if component.part == "device nodes" else None
 
 
 def _clock_option(box: Box, gpus: Collection[Device]) -> str:
@@ -119,10 +118,7 @@ def _power_limit(box: Box, gpus: Collection[Device]) -> Setting | None:
     defaults = [(row, default) for row in rows if isinstance(default := row.default_limit_mw, int)]
     if not defaults:
         return (), Instruction(code="default-power-limit")
-    by_limit: dict[int, list[str]] = {}
-    for row, default in defaults:
-        if row.limit_mw != default:
-            by_limit.setdefault(default, []).append(for_smi(row.bdf))
+    by_limit = gathered((default, for_smi(row.bdf)) for row, default in defaults if row.limit_mw != default)
     chosen = {mw: ("-i", ",".join(ids)) if len(ids) < len(box.topology.gpus) else () for mw, ids in by_limit.items()}
     commands = tuple(("nvidia-smi", *ids, "-pl", f"{mw / 1000:g}") for mw, ids in chosen.items())
     return (commands, Instruction(code="lower-limit")) if commands else None

@@ -20,6 +20,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, LogEvent, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import far_ends, has_nvswitches, link_positions
+from dgxcheck.facts.typical import gathered
 from dgxcheck.xid.relations import WINDOW_S, Place, places, window_s
 from dgxcheck.xid.table import meaning
 
@@ -138,9 +139,7 @@ class _Cause(NamedTuple):
 
 def _merged(causes: Iterable[_Cause]) -> Iterator[_Cause]:
     """Those of one finding that count in the same way as one."""
-    found: dict[tuple[str, float, float], list[Sequence[float]]] = {}
-    for cause in causes:
-        found.setdefault(cause[:3], []).append(cause.seconds)
+    found = gathered((cause[:3], cause.seconds) for cause in causes)
     return (_Cause(*how, sorted(chain(*parts)) if len(parts) > 1 else parts[0]) for how, parts in found.items())
 
 

@@ -13,8 +13,8 @@ from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above, board, containing
 from dgxcheck.components.locate import far_ends
 from dgxcheck.facts.faults import DEVICE_DEAD
-from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.xid.relations import WINDOW_S
 
 Candidates = Mapping[str, Sequence[Component]]
@@ -171,15 +171,10 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             common.setdefault(finding.key, []).append(component)
 
     all_asked = len(box.gpus) == len(box.topology.gpus)
-    by_check: dict[tuple[str, bool], list[Finding]] = {}
-    for finding in findings:
-        if finding.subject.bdf and finding.status in (Status.PASS, *BAD):
-            by_check.setdefault((finding.id, finding.subject.peer is not None), []).append(finding)
+    by_check = gathered(((finding.id, finding.subject.peer is not None), finding) for finding in findings
+                        if finding.subject.bdf and finding.status in (Status.PASS, *BAD))  # fmt: skip
     dead = {each.key: each for each in findings if each.judgement.fault in DEVICE_DEAD and each.subject.bdf}
-    dead_around: dict[Key, list[Finding]] = {}
-    for each in dead.values():
-        for key in {whole.key for whole in _around(box, each)}:
-            dead_around.setdefault(key, []).append(each)
+    dead_around = gathered((key, each) for each in dead.values() for key in {whole.key for whole in _around(box, each)})
     for (_, pairs), judged in by_check.items():
         everywhere = _all_bad(judged)
         for alike in _alike(box, judged):
@@ -228,10 +223,8 @@ def _environment_of_many(box: Box, bad: Sequence[Finding], judged: int) -> Compo
 
 def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
     """Findings of GPUs that lack the same setting, of which one command sets it in all, with that setting of theirs."""
-    lacking: dict[tuple[Component, FaultKind | None], list[Finding]] = {}
-    for each in judged:
-        if each.status in BAD and each.shared is not None and each.shared.kind == "gpus":
-            lacking.setdefault((each.shared, each.judgement.fault), []).append(each)
+    lacking = gathered(((each.shared, each.judgement.fault), each) for each in judged
+                       if each.status in BAD and each.shared is not None and each.shared.kind == "gpus")  # fmt: skip
     for (setting, _), those in lacking.items():
         if len(names := tuple(each.subject.name for each in those)) > 1:
             yield those, replace(setting, name=", ".join(names), shared_by=names)
@@ -239,9 +232,7 @@ def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], 
 
 def _alike(box: Box, judged: Sequence[Finding]) -> Collection[list[Finding]]:
     """Findings by kind; of bridges and what they lead to by model, of pairs by whether NVLinks join them."""
-    groups: dict[tuple[str, object], list[Finding]] = {}
-    for each in judged:
-        groups.setdefault((each.subject.kind, _within(box, each.subject)), []).append(each)
+    groups = gathered(((each.subject.kind, _within(box, each.subject)), each) for each in judged)
     return groups.values()
 
 

@@ -15,9 +15,7 @@ def ranges(cpulist: str) -> tuple[range, ...] | None:
         if not _is_number(first) or (dash and not _is_number(last)):
             return None
         runs.append(range(int(first), int(last or first) + 1))
-    if not all(runs):
-        return None
-    return tuple(runs)
+    return None if not all(runs) else tuple(runs)
 
 
 def cpulist(runs: Iterable[range]) -> str:

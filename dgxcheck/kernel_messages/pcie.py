@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dgxcheck.facts.bdf import PATTERN, as_bdf, is_bdf
 from dgxcheck.facts.kernel_log import HostEvent, IommuFault, IommuRefusal, PcieError, Severity
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.kernel_messages.form import DEVICE, Form, Lines, first_match, host_event
 
 SAME_S = 1.0
@@ -139,10 +140,8 @@ def errors(lines: Lines) -> list[PcieError]:
 
 def unplugged(lines: Lines) -> Iterator[HostEvent]:
     """Slots whose device went away on its own, ``past`` where one came back; not those that somebody switched off."""
-    slots: dict[tuple[str, str], list[tuple[float, str, str]]] = {}
-    for seconds, message in lines:
-        if (match := first_match(_SLOT, message)) is not None and is_bdf(match["port"]):
-            slots.setdefault((match["port"], match["slot"]), []).append((seconds, message, match["what"]))
+    slots = gathered(((match["port"], match["slot"]), (seconds, message, match["what"])) for seconds, message in lines
+                     if (match := first_match(_SLOT, message)) is not None and is_bdf(match["port"]))  # fmt: skip
     for (port, slot), messages in slots.items():
         last = [number for number, (_, _, what) in enumerate(messages) if what in _GONE]
         if not last:

@@ -35,9 +35,7 @@ def _replaced() -> dict[int, str]:
 
 def shown(value: object) -> str:
     """A fact as text: ``?`` for Missing, ``N/A`` for None (not applicable)."""
-    if isinstance(value, Missing):
-        return "?"
-    return "N/A" if value is None else visible(str(value))
+    return "?" if isinstance(value, Missing) else "N/A" if value is None else visible(str(value))
 
 
 def percent(share: float) -> str:

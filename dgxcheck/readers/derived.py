@@ -10,6 +10,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import STATED_CONTAINER, STATED_NAMED
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES
+from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.kernel_log.excerpt import DOMAIN
 from dgxcheck.readers.listing import (
     COUNT,
@@ -76,10 +77,8 @@ def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
 
 def _functions_of_hcas(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The PCI function of each InfiniBand device, as mst lists it, or the one whose serial number is its node GUID."""
-    bdfs: dict[str, list[str]] = {}
-    for key, fact in facts.items():
-        if key.startswith(f"stated {SERIAL} ") and isinstance(fact, str):
-            bdfs.setdefault(fact, []).append(key.rpartition(" ")[2])
+    bdfs = gathered((fact, key.rpartition(" ")[2]) for key, fact in facts.items()
+                    if key.startswith(f"stated {SERIAL} ") and isinstance(fact, str))  # fmt: skip
     names = facts.get(f"names {INFINIBAND}")
     found: dict[str, Json] = {}
     for name in names if isinstance(names, list) else []:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 
 Area = Literal["gpu", "nvlink", "memory", "pcie", "network", "integrity", "host"]
 WEIGHTS: dict[Area, int] = {
@@ -72,10 +73,9 @@ LEAST_COVERAGE = 0.5
 
 def score(expectations: tuple[Expectation, ...], gpus_uncertain: bool = False, usable_gpus: float = 1) -> Score:
     """The mean of the areas' mean shares, weighted by ``WEIGHTS`` over the areas that could be read."""
-    shares: dict[Area, list[float]] = {}
-    for expectation in expectations:
-        if expectation.share is not None:
-            shares.setdefault(expectation.area, []).append(expectation.share)
+    shares = gathered(
+        (expectation.area, expectation.share) for expectation in expectations if expectation.share is not None
+    )
     covered = sum(map(len, shares.values()))
     coverage = covered / len(expectations) if expectations else 0.0
     means = {area: sum(shares[area]) / len(shares[area]) for area in WEIGHTS if area in shares}

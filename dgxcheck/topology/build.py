@@ -14,6 +14,7 @@ from dgxcheck.facts.nvml.gpu import Gpu, GpuModes, Nvml
 from dgxcheck.facts.nvml.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction, Vpd
 from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
+from dgxcheck.facts.typical import gathered
 from dgxcheck.topology import notes
 from dgxcheck.topology.model import Device, Link, Links, PciClass, Topology
 from dgxcheck.topology.nvlinks import Count, End, between, end, unknown_end
@@ -50,9 +51,7 @@ def build(
     listed = _gpu_rows(by_bdf, nvml)
     bdfs = {bdf for _, bdf, _ in listed}
     unlisted = nvml if isinstance(nvml, Missing) else NOT_LISTED
-    nvlinks_of: dict[str, list[NvLink]] = {}
-    for link in rows(nvlinks):
-        nvlinks_of.setdefault(link.bdf, []).append(link)
+    nvlinks_of = gathered((link.bdf, link) for link in rows(nvlinks))
     for name, bdf, gpu in listed:
         if isinstance(nvlinks, Missing):
             ends[name] = unknown_end(nvlinks)

@@ -12,6 +12,7 @@ from dgxcheck.facts.nvml.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import fields
 from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
+from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import Device, Links
 from dgxcheck.topology.nvlinks import Count, End
 from dgxcheck.topology.paths import data_ends
@@ -134,10 +135,8 @@ def ancestors(gpus: Sequence[Device], links: Links, pairs: tuple[GpuPair, ...] |
 def nvlink_domains(gpus: Sequence[Device], modes: Sequence[GpuModes]) -> Iterator[str]:
     """Domains that may reach beyond the machine: what a tray knows of its rack."""
     names = {gpu.bdf: gpu.name for gpu in gpus}
-    members: dict[tuple[str, object], list[str]] = {}
-    for row in modes:
-        if isinstance(row.fabric, Fabric) and row.fabric.domain and row.bdf in names:
-            members.setdefault((row.fabric.domain, row.fabric.clique_id), []).append(names[row.bdf])
+    members = gathered(((row.fabric.domain, row.fabric.clique_id), names[row.bdf]) for row in modes
+                       if isinstance(row.fabric, Fabric) and row.fabric.domain and row.bdf in names)  # fmt: skip
     for (domain, clique), those in members.items():
         yield f"NVLink domain {domain}, clique {clique}: {', '.join(those)}."
 
@@ -163,9 +162,7 @@ def unanswered(nvml: Nvml | Missing, pairs: tuple[GpuPair, ...] | Missing) -> li
 
 def unanswered_queries(gaps: Iterable[Missing]) -> Iterator[str]:
     """One sentence per reason for not answering."""
-    queries: dict[str, list[str]] = {}
-    for gap in gaps:
-        queries.setdefault(str(gap), []).append(gap.where)
+    queries = gathered((str(gap), gap.where) for gap in gaps)
     for reason, where in queries.items():
         more = f" and {len(where) - 1} more" if len(where) > 1 else ""
         yield f"The driver did not answer {where[0]}{more} ({reason})."

@@ -13,7 +13,8 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Identity, Record, fields, replace
-from dgxcheck.facts.values import Leaf, as_json, described, held, is_inside, leaves, text, where
+from dgxcheck.facts.typical import gathered
+from dgxcheck.facts.values import as_json, described, held, is_inside, leaves, text, where
 from dgxcheck.survey import NO_DEVICES, Snapshot
 
 Owned = tuple[tuple[str, ...], Record]
@@ -44,10 +45,8 @@ def _judged_here(row: Fact) -> bool:
 def _states(box: Box) -> Judged:
     states = [(keys, record, leaf) for keys, record in records(box.snapshot) for leaf in leaves(record, _judged_here)]
     judged = [each for each in states if each[2][1][-1].more.get("good") is not None]
-    bad: dict[Subject, list[tuple[Record, Leaf]]] = {}
-    for keys, record, leaf in judged:
-        if leaf[2] not in leaf[1][-1].more["good"]:
-            bad.setdefault(subject(box, keys, record), []).append((record, leaf))
+    bad = gathered((subject(box, keys, record), (record, leaf)) for keys, record, leaf in judged
+                   if leaf[2] not in leaf[1][-1].more["good"])  # fmt: skip
     for at, those in bad.items():
         prefix = f"{at.part}: " if at.kind == "host" and at.part else ""
         words = (f"{described(of, value)}, not {' or '.join(text(of, each) for each in of[-1].more['good'])}"

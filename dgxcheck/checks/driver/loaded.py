@@ -41,9 +41,7 @@ _TO_START = (
 
 def bound(gpu: Device) -> str | Missing | None:
     """The kernel driver that a GPU is bound to; None where there is none."""
-    if gpu.function is None:
-        return Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}")
-    return gpu.function.driver
+    return Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}") if gpu.function is None else gpu.function.driver
 
 
 def gpu_nodes(box: Box) -> list[bool] | Missing:

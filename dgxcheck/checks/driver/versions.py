@@ -29,6 +29,7 @@ from dgxcheck.facts.kernel_log import Refused
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import Device
 
 _PROC = "/proc/driver/nvidia/version"
@@ -55,9 +56,7 @@ def _versions_match(box: Box) -> Judgement:
         if len(gaps) == len(side):
             return _refused_clients(box, next(iter(versions.values()), "")) or unjudged(gaps[0])
     if len(set(versions.values())) > 1:
-        where_by_version: dict[str, list[str]] = {}
-        for where, version in versions.items():
-            where_by_version.setdefault(version, []).append(where)
+        where_by_version = gathered((version, where) for where, version in versions.items())
         message = ", ".join(f"{version} ({first_of(where, 2)})" for version, where in where_by_version.items())
         message = f"versions differ: {message}"
         return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.DRIVER_MISMATCH)

@@ -15,9 +15,7 @@ def expected(box: Box, key: str) -> Number | Judgement:
     if box.choice is None:
         return skip("no-reference", "no matching reference machine")
     number = box.choice.number(key)
-    if number is None:
-        return skip("no-reference", f"the profile {box.choice.profile.name} has no {key}")
-    return number
+    return skip("no-reference", f"the profile {box.choice.profile.name} has no {key}") if number is None else number
 
 
 _SIZE = LazyPattern(r"[ -]\d+ ?GB\b", "GB")

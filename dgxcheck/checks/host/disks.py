@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.checks.engine.blame import part
@@ -18,6 +17,7 @@ from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.sysfs import BLOCK
+from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.model import Number
 
@@ -154,9 +154,7 @@ def _pool(names: list[str]) -> str:
 
 def _equal_disks(sizes: dict[str, int], size_bytes: float) -> list[str]:
     """Two or more disks of one size that together have ``size_bytes``: of ZFS, LVM, or single file systems."""
-    by_size: dict[int, list[str]] = defaultdict(list)
-    for name, size in sizes.items():
-        by_size[size].append(name)
+    by_size = gathered((size, name) for name, size in sizes.items())
     return next((names for size, names in by_size.items() if len(names) > 1 and size * len(names) >= size_bytes), [])
 
 

@@ -12,6 +12,7 @@ from dgxcheck.facts.bdf import gpu_at, is_bdf
 from dgxcheck.facts.measurement import Measurement, NotMeasured, of_ranks
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.record import Identity, Record, replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Link, Surveyed, Topology
 
@@ -125,9 +126,7 @@ def _collected(snapshot: Identity, topology: Identity) -> Figures:
     machine, measured = _Wired(snapshot.facts, topology.facts), snapshot.facts.measurement
     listed = rows(measured)
     by_key = {(row.kind, row.a, row.b): row for row in (*listed, *_own_copies(listed))}
-    by_kind: dict[str, list[Measurement]] = {}
-    for row in by_key.values():
-        by_kind.setdefault(row.kind, []).append(row)
+    by_kind = gathered((row.kind, row) for row in by_key.values())
     of_pairs = [row for kind in P2P for row in by_kind.get(kind, ())]
     ends = {(row.a, row.b) for row in of_pairs}
     figures = Figures(
@@ -136,10 +135,8 @@ def _collected(snapshot: Identity, topology: Identity) -> Figures:
         classes={pair: pair_class for pair in ends if (pair_class := _class(machine, *pair)) is not None},
         alike={},
     )
-    alike: dict[tuple[str, PairClass], list[Measurement]] = {}
-    for row in of_pairs:
-        if (row.a, row.b) in figures.classes and not figures.access_refused(row.a, row.b):
-            alike.setdefault((row.kind, figures.classes[row.a, row.b]), []).append(row)
+    alike = gathered(((row.kind, figures.classes[row.a, row.b]), row) for row in of_pairs
+                     if (row.a, row.b) in figures.classes and not figures.access_refused(row.a, row.b))  # fmt: skip
     return replace(figures, alike={of: tuple(of_class) for of, of_class in alike.items()})
 
 

@@ -88,9 +88,7 @@ def fabric(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     """Behind what all ports have; a disabled port is disabled on its own."""
     if judgement.fault is Fault.PORT_DISABLED:
         return None
-    if judgement.fault is Fault.NO_SUBNET_MANAGER:
-        return SUBNET_MANAGER
-    return INFINIBAND_FABRIC
+    return SUBNET_MANAGER if judgement.fault is Fault.NO_SUBNET_MANAGER else INFINIBAND_FABRIC
 
 
 LEAST = 3

@@ -18,6 +18,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.sysfs import pci_file
+from dgxcheck.facts.typical import gathered
 from dgxcheck.profiles.model import Profile, SelectedProfile
 from dgxcheck.topology.model import Device, Surveyed
 from dgxcheck.topology.notes import ANCESTORS
@@ -82,9 +83,7 @@ def classes(box: Box, device: Device, others: tuple[Device, ...]) -> str:
 
 def by_classes(box: Box, devices: Iterable[Device], others: tuple[Device, ...], to: str) -> str:
     """What devices reach, those alike together: ``GPU0, GPU1 to the others PHB 2, PIX 1; GPU2 to ..``."""
-    alike: dict[str, list[str]] = {}
-    for device in devices:
-        alike.setdefault(classes(box, device, others), []).append(device.name)
+    alike = gathered((classes(box, device, others), device.name) for device in devices)
     return "; ".join(f"{', '.join(names)} to {to} {reached}" for reached, names in alike.items())
 
 
@@ -126,9 +125,7 @@ def divided_otherwise(box: Box, profile: Profile, wrong: Misplaced | None) -> bo
 def _numa_mode(box: Box, profile: Profile) -> Judgement:
     """The tree is the reference machine's: NPS, SNC or cluster-on-die is set in another way, for all devices alike."""
     nodes = {gpu.name: gpu.numa_node for gpu in box.topology.gpus if not isinstance(gpu.numa_node, Missing)}
-    by_node: dict[int, list[str]] = {}
-    for name, node in nodes.items():
-        by_node.setdefault(node, []).append(name)
+    by_node = gathered((node, name) for name, node in nodes.items())
     at = "; ".join(f"{', '.join(names)} at node {node}" for node, names in sorted(by_node.items()))
     message = f"NUMA nodes of GPUs unlike {profile.name}; {at}"
     facts = (Evidence("/sys/bus/pci/devices/*/numa_node", {**nodes}),)

@@ -18,7 +18,7 @@ from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.facts.nvml.readings import GpuMemory, GpuPcie, GpuPower
 from dgxcheck.facts.pci import ConfigSpace, Control, PciBars, PciFunction
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.typical import multimode
+from dgxcheck.facts.typical import gathered, multimode
 from dgxcheck.facts.values import UNREAD, Leaf, Picked, Rows, Value, as_json, is_of, leaves, option, where
 
 OF_THE_DRIVER = ("Gpu", "NvLink")
@@ -145,9 +145,7 @@ def _whatever_position(groups: Mapping[tuple[Hashable, ...], list[_Value]]) -> I
     """Those at several positions of their boards as one group, where one value is usual at each: the two GPUs of a
     Grace superchip are alike, those of a K80 are not.
     """
-    together: dict[Hashable, list[list[_Value]]] = defaultdict(list)
-    for (_, *rest), group in groups.items():
-        together[tuple(rest)].append(group)
+    together = gathered((tuple(rest), group) for (_, *rest), group in groups.items())
     for those in together.values():
         if len(those) == 1 or not set.intersection(*({*multimode(leaf[2] for _, leaf, _ in each)} for each in those)):
             yield from those

@@ -85,9 +85,7 @@ def _row(alike: Sequence[Difference]) -> tuple[Cell, ...]:
 
 
 def _value(value: Value) -> str:
-    if value is None:
-        return ""
-    return f"{value:g}" if isinstance(value, float) else visible(str(value))
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else visible(str(value))
 
 
 def _drawings(comparison: Comparison) -> Iterator[Block]:

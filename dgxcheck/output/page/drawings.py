@@ -26,9 +26,7 @@ def element(name: str, /, *inside: str, **attributes: str | None) -> Markup:
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(visible(value))}"' for key, value in attributes.items() if value
     )
-    if name in _VOID:
-        return Markup(f"<{name}{given}>")
-    return Markup(f"<{name}{given}>{joined(*inside)}</{name}>")
+    return Markup(f"<{name}{given}>") if name in _VOID else Markup(f"<{name}{given}>{joined(*inside)}</{name}>")
 
 
 def joined(*parts: str) -> Markup:
@@ -230,9 +228,7 @@ def _strokes(tone: Tone, x: float, y: float, side: float) -> str:
         return f"M{px(x + low)} {px(y + low)}l{px(long)} {px(long)}m0-{px(long)}l-{px(long)} {px(long)}"
     if tone == "warn":
         return f"M{px(x + low)} {px(y + side / 2)}h{px(long)}"
-    if tone == "unknown":
-        return f"M{px(x + low)} {px(y + side - low)}l{px(long)}-{px(long)}"
-    return ""
+    return f"M{px(x + low)} {px(y + side - low)}l{px(long)}-{px(long)}" if tone == "unknown" else ""
 
 
 def _written(text: str, x: float, y: float, size: float) -> str:

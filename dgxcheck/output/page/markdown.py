@@ -65,9 +65,7 @@ def _table(table: Table) -> Iterator[str]:
 def _cell(cell: Cell) -> str:
     note = f" ({escaped(cell.note)})" if cell.note else ""
     text = escaped(cell.text)
-    if cell.tone in ("fail", "unknown", "warn") and text:
-        return f"**{text}**{note}"
-    return f"{text}{note}"
+    return f"**{text}**{note}" if cell.tone in ("fail", "unknown", "warn") and text else f"{text}{note}"
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -23,9 +23,7 @@ STATUS: Mapping[str, tuple[str, str]] = {
 
 def heat_class(share: float | None) -> str:
     """The class of a share; ``none`` where nothing was measured or expected."""
-    if share is None:
-        return "none"
-    return next((name for least, name in HEAT if share >= least), HEAT[-1][1])
+    return "none" if share is None else next((name for least, name in HEAT if share >= least), HEAT[-1][1])
 
 
 def css() -> str:

@@ -150,7 +150,8 @@ _REPORT = "nvidia-bug-report"
 
 def with_hosts(sections: Sequence[Section]) -> tuple[Section, ...]:
     """Each section with its host; without any where all are of one machine."""
-    outputs = {each.file: _what(each) for each in sections if each.file and not each.is_file and (each.lines or each.loose)}
+    outputs = {section.file: _what(section) for section in sections
+               if section.file and not section.is_file and (section.lines or section.loose)}  # fmt: skip
     owners = _reports(sections) | _names(outputs) | _folders(outputs, sections)
     if len(set(owners.values())) < 2:
         return tuple(sections)

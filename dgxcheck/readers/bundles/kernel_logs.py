@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.bundles.sections import Section
 from dgxcheck.readers.kernel_log.stamps import Months
@@ -126,9 +127,7 @@ def _lacking(lines: Lines, dmesg: Times) -> Lines:
     The kernel overwrites its oldest messages: of equal ones dmesg has the last. Where it has none of them, all are
     older than it, or, where they span more time than the boot had until then, begin with it.
     """
-    left: dict[str, list[float]] = {}
-    for seconds, message in dmesg.lines:
-        left.setdefault(message, []).append(seconds)
+    left = gathered((message, seconds) for seconds, message in dmesg.lines)
     lacking: Lines = []
     offset = None
     for at, message in reversed(lines):

@@ -86,9 +86,7 @@ def _infiniband(
     file, words = _IDS.get(metric, ("", {}))
     if value in words:
         return port_files(device, int(port), {file: f"{value}: {words[value]}"})
-    if metric in _COUNTERS:
-        return port_files(device, int(port), {f"counters/{_COUNTERS[metric]}": str(value)})
-    return {}
+    return port_files(device, int(port), {f"counters/{_COUNTERS[metric]}": str(value)}) if metric in _COUNTERS else {}
 
 
 def _whole(text: str) -> int | None:

@@ -149,6 +149,4 @@ def by_host(rows: Rows) -> dict[str, list[tuple[int, str]]]:
         name = match["host"].partition(".")[0] if match else ""
         owner = name if name and name not in _ANYBODY else owner
         found.setdefault(owner, []).append((number, row))
-    if len(found.keys() - {""}) > 1:
-        return found
-    return {"": [*rows]}
+    return found if len(found.keys() - {""}) > 1 else {"": [*rows]}

@@ -98,9 +98,7 @@ def _drop(lines: GroupedFacts, subject: str) -> bool:
 def _is_of(line: str, subject: str) -> bool:
     if subject.startswith("/"):
         return line == subject or line.startswith(f"{subject}/")
-    if line.startswith("/"):
-        return subject in line.split("/")
-    return subject in line.split(" ")
+    return subject in line.split("/") if line.startswith("/") else subject in line.split(" ")
 
 
 def _renumbered(lines: GroupedFacts, subject: str) -> bool:

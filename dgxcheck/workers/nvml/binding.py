@@ -293,6 +293,4 @@ def _plain(value: Any) -> Any:
         return {name: _plain(getattr(value, name)) for name in names if name != "version" and name[-1] not in "0123"}
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple | Array):
-        return [_plain(inner) for inner in value]
-    return value
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple | Array) else value

@@ -57,9 +57,7 @@ def render(report: HealthReport) -> str:
 
 
 def _profile(choice: SelectedProfile | None) -> Json:
-    if choice is None:
-        return None
-    return {"name": choice.profile.name, "title": choice.profile.title, "how": choice.how}
+    return None if choice is None else {"name": choice.profile.name, "title": choice.profile.title, "how": choice.how}
 
 
 def _score(assessment: Assessment) -> Json:
