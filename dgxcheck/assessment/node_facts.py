@@ -8,6 +8,7 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import Fabric, GpuModes, Nvml
+from dgxcheck.facts.typical import gathered
 from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
 
@@ -16,11 +17,8 @@ def versions(snapshot: Snapshot) -> Mapping[str, tuple[str, ...]]:
     """What could be read, by name: ``driver``, ``cuda``, ``vbios``, ``kernel``, ``bios``, ``os``, and the firmware of
     each model of HCA by its board id (PSID); each with its distinct values in order.
     """
-    found: dict[str, set[str]] = {}
-    for name, value in _read(snapshot):
-        if not isinstance(value, Missing) and value:
-            found.setdefault(name, set()).add(value)
-    return {name: tuple(sorted(values)) for name, values in sorted(found.items())}
+    found = gathered((name, value) for name, value in _read(snapshot) if not isinstance(value, Missing) and value)
+    return {name: tuple(sorted({*values})) for name, values in sorted(found.items())}
 
 
 def gpu_models(snapshot: Snapshot) -> Mapping[str, int]:

@@ -14,6 +14,7 @@ from dgxcheck.components.locate import device_part, fallen, link_of, serial_of, 
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.facts.record import Identity, Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import Device, Surveyed, Topology, slot_of
 from dgxcheck.topology.paths import hops_above
 
@@ -94,10 +95,8 @@ def _node(machine: Surveyed, bdf: str) -> int | None:
 @lru_cache(maxsize=4)
 def _by_node(topology: Identity) -> dict[int, tuple[str, ...]]:
     """Names of the devices at each NUMA node."""
-    found: dict[int, list[str]] = {}
-    for device in topology.facts.devices if isinstance(topology.facts, Topology) else ():
-        if isinstance(device.numa_node, int):
-            found.setdefault(device.numa_node, []).append(device.name)
+    devices = topology.facts.devices if isinstance(topology.facts, Topology) else ()
+    found = gathered((each.numa_node, each.name) for each in devices if isinstance(each.numa_node, int))
     return {node: tuple(names) for node, names in found.items()}
 
 

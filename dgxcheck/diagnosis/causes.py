@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
@@ -17,6 +18,7 @@ from dgxcheck.diagnosis.model import Cause, Diagnosis
 from dgxcheck.diagnosis.preserve import preserve_evidence
 from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
 
 Causes = dict[Component, list[str]]
 """Components to blame, with the keys of the findings that each explains."""
@@ -88,9 +90,7 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
         for key, components in blamed.items()
     }
 
-    parts: dict[Key, set[Key]] = {}
-    for component in {each for components in blamed.values() for each in components if each.part not in _SET}:
-        parts.setdefault(component.whole.key, set()).add(component.key)
+    parts = gathered((each.whole.key, each.key) for each in {*chain(*blamed.values())} if each.part not in _SET)
 
     def explainers(key: str) -> set[Key]:
         joined = _is_dead(bad[key]) or bad[key].judgement.fault in _WHOLE

@@ -79,10 +79,9 @@ def inferred(places: Places) -> Intent:
 def _kinds(places: Places) -> list[list[str]]:
     """Systems whose names differ in numbers alone, and which call their adapters alike (HCA-1 or mlx5_0, as the driver
     that set their descriptions does); those of a name like no other are one kind."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for host, adapters in places.items():
-        called = Counter(_NUMBER.sub("#", name) for name in adapters).most_common(1)
-        found.setdefault((_NUMBER.sub("#", host), called[0][0] if called else ""), []).append(host)
+    usual = {host: Counter(_NUMBER.sub("#", name) for name in adapters).most_common(1)
+             for host, adapters in places.items()}  # fmt: skip
+    found = gathered(((_NUMBER.sub("#", host), called[0][0] if called else ""), host) for host, called in usual.items())
     single = [hosts[0] for hosts in found.values() if len(hosts) == 1]
     return [sorted(hosts) for hosts in found.values() if len(hosts) > 1] + ([sorted(single)] if single else [])
 

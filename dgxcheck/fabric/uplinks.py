@@ -90,9 +90,7 @@ def _roles(group: Sequence[str], tiers: Tiers) -> dict[str, list[int]]:
 def _usual_port(guid: str, upper: str, tiers: Tiers, number: int) -> int:
     """At which this switch is joined with most of the others above it; of several that it has not here, counted from
     0."""
-    by_upper: dict[str, set[int]] = {}
-    for far in tiers.uplinks[guid].values():
-        by_upper.setdefault(far[0], set()).add(far[1])
+    by_upper = gathered((far[0], far[1]) for far in tiers.uplinks[guid].values())
     usual, count = Counter(map(frozenset, by_upper.values())).most_common(1)[0]
-    free = sorted(usual - by_upper.get(upper, set()))
+    free = sorted(usual.difference(by_upper.get(upper, ())))
     return free[number] if number < len(free) and 2 * count > len(by_upper) else ANY

@@ -23,6 +23,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvml.readings import GpuPcie
 from dgxcheck.facts.pci import ConfigSpace, PciFunction
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.facts.values import UNREAD, described, is_of, label, option, text
 
 MOST = 3
@@ -116,14 +117,11 @@ def _without_majority(odd: Mapping[Subject, Iterable[Odd]], coherent: bool = Fal
 
     ``coherent``: memory that is soldered differs by no choice of modules.
     """
-    kinds: dict[str, dict[str, list[Odd]]] = {}
-    for each in chain.from_iterable(odd.values()):
-        if not each.majority:
-            kinds.setdefault(each.sibling.kind, {}).setdefault(each.leaf[0], []).append(each)
-    for kind, facts in kinds.items():
-        holders: dict[str, list[str]] = {}
-        for each in next(iter(facts.values())):
-            holders.setdefault(text(each.rows, each.value), []).append(_name(each.sibling.subject))
+    undecided = [each for each in chain.from_iterable(odd.values()) if not each.majority]
+    for kind, same in gathered((each.sibling.kind, each) for each in undecided).items():
+        facts = gathered((each.leaf[0], each) for each in same)
+        first = next(iter(facts.values()))
+        holders = gathered((text(each.rows, each.value), _name(each.sibling.subject)) for each in first)
         values = first_of([f"{value} ({first_of(names)})" for value, names in holders.items()])
         names = first_of([*dict.fromkeys(label(fact[0].rows) for fact in facts.values())])
         message = f"{_plural(kind)} of one kind differ in {names}, and no value has a majority: {values}"

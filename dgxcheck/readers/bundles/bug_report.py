@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import SECTION_BYTES
 from dgxcheck.readers.bundles.sections import Section, reader_of
@@ -209,13 +210,10 @@ def _folders(outputs: Mapping[str, str], sections: Sequence[Section]) -> dict[st
 def _names(outputs: Mapping[str, str]) -> dict[str, str]:
     """The part of a file's name that stands beside several names of outputs, or beside that of a tool that is known."""
     splits = {file: [*_splits(what)] for file, what in outputs.items()}
-    rests: dict[str, set[str]] = {}
-    for pairs in splits.values():
-        for rest, name in pairs:
-            rests.setdefault(rest, set()).add(name)
+    rests = gathered(pair for pairs in splits.values() for pair in pairs)
     counted = Counter(name for pairs in splits.values() for name in {name for _, name in pairs})
     shared = {name for pairs in splits.values() for rest, name in pairs
-            if len(rests[rest]) > 1 and (_is_tool(rest) or counted[name] > 1)}  # fmt: skip
+            if len({*rests[rest]}) > 1 and (_is_tool(rest) or counted[name] > 1)}  # fmt: skip
     own = {file: [name for _, name in pairs if name in shared] for file, pairs in splits.items()}
     return {file: max(names, key=lambda name: (counted[name], len(name))) for file, names in own.items() if names}
 

@@ -9,6 +9,7 @@ from dgxcheck.facts.ids import NVLINK_MAX_LINKS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.facts.typical import gathered
 from dgxcheck.input_file import CpuTime
 from dgxcheck.limits import FILE_BYTES
 from dgxcheck.readers import any_text
@@ -135,12 +136,9 @@ class Found(Record):
 
 def outputs(sections: Sequence[Section], time: CpuTime) -> Found:
     """Everything that is read, in the order in which facts take precedence: files of the machine before tools."""
-    by_reader: dict[str, list[Section]] = {}
-    for section in sections:
-        if section.loose:
-            continue
-        if (section.lines or section.absent or section.title.endswith(_STATUS)) and (name := reader_of(section.title)):
-            by_reader.setdefault(name, []).append(section)
+    shown = (section for section in sections
+             if not section.loose and (section.lines or section.absent or section.title.endswith(_STATUS)))  # fmt: skip
+    by_reader = gathered((name, section) for section in shown if (name := reader_of(section.title)))
     looked = [read_loose(section, time) for section in time.within(sections) if section.loose]
     texts = looked
     for name in ("lspci", KERNEL_LOG):
