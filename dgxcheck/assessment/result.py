@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from dgxcheck.facts.record import Identity, Record
+from dgxcheck.facts.record import Record, remembered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +57,7 @@ class Assessment(Record):
     @property
     def found(self) -> Mapping[str, Finding]:
         """The findings by key."""
-        return _by_key(Identity(self))
+        return _by_key(self)
 
     @property
     def causes(self) -> tuple[Cause, ...]:
@@ -81,7 +79,6 @@ class Assessment(Record):
         return None if self.choice is None else self.choice.profile
 
 
-@lru_cache(maxsize=1)
-def _by_key(assessment: Identity) -> Mapping[str, Finding]:
-    judged = assessment.facts
-    return {finding.key: finding for finding in judged.findings} if isinstance(judged, Assessment) else {}
+@remembered(1)
+def _by_key(assessment: Assessment) -> Mapping[str, Finding]:
+    return {finding.key: finding for finding in assessment.findings}

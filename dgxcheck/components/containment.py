@@ -7,13 +7,12 @@ host bridge, on a board, in a socket; NVSwitches in the fabric; all of it in the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from dgxcheck.components.component import HOST, Component, Key, host_part
 from dgxcheck.components.locate import device_part, fallen, link_of, serial_of, switch_at
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.gpu import GpuBoard
-from dgxcheck.facts.record import Identity, Record
+from dgxcheck.facts.record import Record, remembered
 from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import Device, Surveyed, Topology, slot_of
 from dgxcheck.topology.paths import hops_above
@@ -58,7 +57,7 @@ def above(machine: Surveyed, bdf: str) -> Iterator[Component]:
     if path[1:]:
         yield from _bridges(machine, path)
     if (node := _node(machine, bdf)) is not None:
-        below = _by_node(Identity(machine.topology)).get(node, ())
+        below = _by_node(machine.topology).get(node, ())
         yield Component(kind="socket", name=str(node), shared_by=below)
 
 
@@ -92,11 +91,10 @@ def _node(machine: Surveyed, bdf: str) -> int | None:
     return node if isinstance(node, int) and node >= 0 else None
 
 
-@lru_cache(maxsize=4)
-def _by_node(topology: Identity) -> dict[int, tuple[str, ...]]:
+@remembered(4)
+def _by_node(topology: Topology) -> dict[int, tuple[str, ...]]:
     """Names of the devices at each NUMA node."""
-    devices = topology.facts.devices if isinstance(topology.facts, Topology) else ()
-    found = gathered((each.numa_node, each.name) for each in devices if isinstance(each.numa_node, int))
+    found = gathered((each.numa_node, each.name) for each in topology.devices if isinstance(each.numa_node, int))
     return {node: tuple(names) for node, names in found.items()}
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from functools import lru_cache
 
 from dgxcheck.components.component import EVERY_GPU, Component, Kind, host_part
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.nvml.nvlink import NvLink
-from dgxcheck.facts.record import Identity
+from dgxcheck.facts.record import remembered
 from dgxcheck.facts.typical import multimode
 from dgxcheck.topology.model import Device, Surveyed, Topology, slot_of
 from dgxcheck.topology.nvlinks import SWITCH, is_nvswitch
@@ -30,14 +29,13 @@ def device_part(machine: Surveyed, device: Device, part: str = "") -> Component:
 def serial_of(machine: Surveyed, bdf: str | None) -> str | None:
     """The board serial number of a GPU, as NVML has it; both GPUs of a K80 board have the same."""
     nvml = machine.snapshot.gpu
-    serial = _serials(Identity(nvml)).get(bdf) if isinstance(nvml, Nvml) and bdf is not None else None
+    serial = _serials(nvml).get(bdf) if isinstance(nvml, Nvml) and bdf is not None else None
     return serial if isinstance(serial, str) else None
 
 
-@lru_cache(maxsize=4)
-def _serials(nvml: Identity) -> dict[str, str | Missing]:
-    rows = nvml.facts.gpus if isinstance(nvml.facts, Nvml) else ()
-    return {row.bdf: row.serial for row in reversed(rows)}
+@remembered(4)
+def _serials(nvml: Nvml) -> dict[str, str | Missing]:
+    return {row.bdf: row.serial for row in reversed(nvml.gpus)}
 
 
 def fallen(machine: Surveyed) -> Mapping[str, str]:
@@ -141,15 +139,13 @@ def has_nvswitches(machine: Surveyed) -> bool:
     """Are the GPUs joined through NVSwitches, which the fabric manager of this machine sets up? They are on PCI, or
     behind adapters of this machine.
     """
-    return _has_nvswitches(Identity(machine.topology))
+    return _has_nvswitches(machine.topology)
 
 
-@lru_cache(maxsize=4)
-def _has_nvswitches(topology: Identity) -> bool:
-    if not isinstance(wired := topology.facts, Topology):
-        return False
-    behind = any(device.kind == "nvswitch-bridge" for device in wired.devices)
-    return behind or any(map(is_nvswitch, wired.functions.values()))
+@remembered(4)
+def _has_nvswitches(topology: Topology) -> bool:
+    behind = any(device.kind == "nvswitch-bridge" for device in topology.devices)
+    return behind or any(map(is_nvswitch, topology.functions.values()))
 
 
 def far_ends(machine: Surveyed, gpu: Device) -> Mapping[int, str]:

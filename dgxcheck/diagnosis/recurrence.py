@@ -7,7 +7,6 @@ tells one from a reboot, and no diagnostic can test a GPU that is lost.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding
@@ -17,7 +16,7 @@ from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog, Xid
 from dgxcheck.facts.nvml.readings import GpuEcc
-from dgxcheck.facts.record import Identity, Record, replace
+from dgxcheck.facts.record import Record, remembered, replace
 from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, FATAL, OFF_BUS
 from dgxcheck.xid.table import meaning
 
@@ -98,15 +97,15 @@ def _numbers(log: KernelLog, fault: FaultKind | None, bdf: str) -> set[int]:
     """The Xids that a finding of this fault reports for the GPU since its last reset."""
     if fault not in _OF_XIDS:
         return {OFF_BUS} if fault is Fault.GPU_LOST else set()
-    of_gpu = _by_gpu(Identity(log)).get(bdf, {})
+    of_gpu = _by_gpu(log).get(bdf, {})
     return {number for number, xids in of_gpu.items() if number != OFF_BUS and any(not xid.past for xid in xids)}
 
 
-@lru_cache(maxsize=1)
-def _by_gpu(log: Identity) -> dict[str, dict[int, list[Xid]]]:
+@remembered(1)
+def _by_gpu(log: KernelLog) -> dict[str, dict[int, list[Xid]]]:
     """The Xids that escalate, by bus id and number."""
     found: dict[str, dict[int, list[Xid]]] = {}
-    for xid in log.facts.xids if isinstance(log.facts, KernelLog) else ():
+    for xid in log.xids:
         if escalates(xid.number, xid.text):
             found.setdefault(xid.bdf, {}).setdefault(xid.number, []).append(xid)
     return found
@@ -137,7 +136,7 @@ def _events(log: KernelLog, bdf: str, number: int) -> Iterator[tuple[float, floa
     for event in log.off_bus if number == OFF_BUS else ():
         if event.bdf == bdf:
             yield event.seconds, event.begun_s, event.past
-    for xid in _by_gpu(Identity(log)).get(bdf, {}).get(number, ()):
+    for xid in _by_gpu(log).get(bdf, {}).get(number, ()):
         yield xid.seconds, xid.begun_s, xid.past
 
 

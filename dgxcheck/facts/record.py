@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from typing_extensions import dataclass_transform
+    from typing_extensions import ParamSpec, dataclass_transform
 
+    P = ParamSpec("P")
     R = TypeVar("R", bound="Record")
+    T = TypeVar("T")
 else:
 
     def dataclass_transform(**_: Any) -> Any:
@@ -125,14 +127,22 @@ def replace(record: R, **changes: Any) -> R:
     return type(record)(**{name: getattr(record, name) for name in fields(record)} | changes)
 
 
-class Identity:
-    """A key for the one object itself: comparing whole snapshots would take longer than walking them."""
+def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Keeps the last results of a function, each with its arguments. A record is the one object itself there: comparing
+    whole snapshots would take longer than walking them.
+    """
 
-    def __init__(self, facts: Record) -> None:
-        self.facts = facts
+    def remembering(function: Callable[P, T]) -> Callable[P, T]:
+        results: dict[tuple[object, ...], tuple[object, T]] = {}
 
-    def __hash__(self) -> int:
-        return id(self.facts)
+        def found(*args: P.args, **kwargs: P.kwargs) -> T:
+            key = (*(id(each) if isinstance(each, Record) else each for each in args), *kwargs.items())
+            if (known := results.get(key)) is None:
+                if len(results) >= most:
+                    del results[next(iter(results))]
+                known = results[key] = args, function(*args, **kwargs)
+            return known[1]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Identity) and self.facts is other.facts
+        return found
+
+    return remembering

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction, Slot
-from dgxcheck.facts.record import Identity, Record
+from dgxcheck.facts.record import Record, remembered
 
 if TYPE_CHECKING:
     from dgxcheck.survey import Snapshot
@@ -179,15 +178,15 @@ class Topology(Record):
 
     @property
     def gpus(self) -> tuple[Device, ...]:
-        return _index(Identity(self)).gpus
+        return _index(self).gpus
 
     def device(self, name: str) -> Device | None:
         """The device of that name or bdf."""
-        return _index(Identity(self)).named.get(name)
+        return _index(self).named.get(name)
 
     def below(self, bridge: str) -> tuple[Device, ...]:
         """The devices on whose path to memory a bridge or root bus is, in their order; of a device itself."""
-        return _index(Identity(self)).below.get(bridge, ())
+        return _index(self).below.get(bridge, ())
 
     def link(self, a: Device, b: Device) -> Link:
         """What joins two different devices."""
@@ -224,10 +223,8 @@ class _Index(Record, kw_only=False):
     below: dict[str, tuple[Device, ...]]
 
 
-@lru_cache(maxsize=4)
-def _index(key: Identity) -> _Index:
-    topology = key.facts
-    assert isinstance(topology, Topology)
+@remembered(4)
+def _index(topology: Topology) -> _Index:
     named: dict[str, Device] = {}
     below: dict[str, list[Device]] = {}
     for device in topology.devices:

@@ -3,8 +3,6 @@ itself. States that are not good by the row of the fact, where no check knows mo
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from dgxcheck.checks.engine.blame import host, itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
@@ -12,7 +10,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.nature import Fact
-from dgxcheck.facts.record import Identity, Record, fields, replace
+from dgxcheck.facts.record import Record, fields, remembered, replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.facts.values import as_json, described, held, is_inside, leaves, text, where
 from dgxcheck.survey import NO_DEVICES, Snapshot
@@ -21,14 +19,10 @@ Owned = tuple[tuple[str, ...], Record]
 """A record with the keys that say of which device it is, empty for the host. A BAR has those of its device too."""
 
 
+@remembered(1)
 def records(facts: Snapshot) -> tuple[Owned, ...]:
     """Those of the fields, and those in the tuples that they hold; a record in a field is part of its holder."""
-    return _records(Identity(facts))
-
-
-@lru_cache(maxsize=1)
-def _records(key: Identity) -> tuple[Owned, ...]:
-    listed = (getattr(key.facts, name) for name in fields(key.facts) if name not in NO_DEVICES)
+    listed = (getattr(facts, name) for name in fields(facts) if name not in NO_DEVICES)
     return tuple((tuple(keys.values()), record) for field in listed for keys, record in held(field))
 
 

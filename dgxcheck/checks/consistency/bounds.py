@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain
 
 from dgxcheck.checks.consistency.contradiction import Contradiction, Facts, number
@@ -13,8 +13,9 @@ from dgxcheck.checks.engine.device_facts import records_of
 from dgxcheck.checks.engine.finding import Evidence
 from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.nvml.readings import ClockPair, Clocks, RowHistogram
-from dgxcheck.facts.record import Identity, Record
+from dgxcheck.facts.record import Record, remembered
 from dgxcheck.facts.values import Rows, described, label, leaves, option, text, where
+from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device
 
 _LIMITS = frozenset(("low", "high", "most", "part_of"))
@@ -99,12 +100,12 @@ def _beside(of: Rows, what: str) -> tuple[Rows, ...]:
 
 def _readings(box: Box, gpu: Device) -> tuple[_Reading, ...]:
     """Of both times that counters were read."""
-    found = (_readings_of(Identity(snapshot), gpu.bdf or "") for snapshot in box.readings)
+    found = (_readings_of(snapshot, gpu.bdf or "") for snapshot in box.readings)
     return tuple(chain.from_iterable(found))
 
 
-@lru_cache(maxsize=64)
-def _readings_of(snapshot: Identity, bdf: str) -> tuple[_Reading, ...]:
+@remembered(64)
+def _readings_of(snapshot: Snapshot, bdf: str) -> tuple[_Reading, ...]:
     """Every number of a record that has limits, or holds a record that may."""
     return tuple(
         (record, of, value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
@@ -14,7 +13,7 @@ from dgxcheck.facts.host import Module, Modules
 from dgxcheck.facts.kernel_log import NO_LOG, KernelLog
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvml.gpu import Nvml, vgpus
-from dgxcheck.facts.record import Identity, Record, replace
+from dgxcheck.facts.record import Record, remembered, replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import Board, Number, SelectedProfile
 from dgxcheck.settings import Settings
@@ -96,7 +95,7 @@ class Box(Record):
     @property
     def gaps(self) -> tuple[Missing, ...]:
         """What is missing of all readings, each gap once."""
-        return missing_in(self.readings)
+        return missing_in(*self.readings)
 
     def gpu(self, gpu: Device | str | None) -> GpuView:
         """Every fact of one GPU, by bdf or device: ``box.gpu(bdf).ecc``."""
@@ -145,7 +144,7 @@ class Box(Record):
 
     def subject(self, gpu: Device) -> Subject:
         """The subject of a finding about a GPU."""
-        return _subject(Identity(self), Identity(gpu))
+        return _subject(self, gpu)
 
     def subject_at(self, bdf: str) -> Subject:
         """The subject of a finding about a PCI function: a GPU, an HCA, or any other."""
@@ -159,14 +158,11 @@ class Box(Record):
         return replace(self.subject(a), peer=self.subject(b))
 
 
-@lru_cache(maxsize=32)  # every check of GPUs asks for each
-def _subject(box: Identity, gpu: Identity) -> Subject:
-    machine, device = box.facts, gpu.facts
-    assert isinstance(machine, Box)
-    assert isinstance(device, Device)
+@remembered(32)  # every check of GPUs asks for each
+def _subject(box: Box, gpu: Device) -> Subject:
     return Subject(
-        kind="gpu", name=device.name, bdf=device.bdf, uuid=device.uuid, serial=serial_of(machine, device.bdf),
-        slot=slot_of(device, machine.snapshot.slots),
+        kind="gpu", name=gpu.name, bdf=gpu.bdf, uuid=gpu.uuid, serial=serial_of(box, gpu.bdf),
+        slot=slot_of(gpu, box.snapshot.slots),
     )  # fmt: skip
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nature import rows_of
 from dgxcheck.facts.nvml.gpu import Nvml
-from dgxcheck.facts.record import Identity, Record, fields, values
+from dgxcheck.facts.record import Record, fields, remembered, values
 from dgxcheck.survey import Snapshot
 
 _OWNERS = ("bdf", "device", "name")
@@ -19,18 +19,14 @@ _KEYS = {"ports": "port", "supported": "memory"}
 _SCALARS = frozenset((bool, int, float, str, type(None), Missing))
 
 
+@remembered(128)  # GPUs and HCAs of a machine at three readings
 def facts_of(snapshot: Snapshot, device: str, name: str = "", only: tuple[str, ...] = ()) -> Mapping[str, object]:
     """Values and gaps of a device by their path, ``gpu_ecc.volatile_corrected.total`` or ``nvlink.3.up``.
 
     ``device`` is its bdf, ``name`` that in ``/sys/class``, ``only`` the fields of the snapshot that are wanted. Other
     sequences than those with a key are one value.
     """
-    return _facts_of(Identity(snapshot), device, name, only)
-
-
-@lru_cache(maxsize=128)  # GPUs and HCAs of a machine at three readings
-def _facts_of(key: Identity, device: str, name: str, only: tuple[str, ...]) -> Mapping[str, object]:
-    by_owner = _by_owner(key)
+    by_owner = _by_owner(snapshot)
     listed = (*by_owner.get(device, ()), *(by_owner.get(name, ()) if name else ()))
     return _flat([each for each in listed if each[0] in only] if only else listed)
 
@@ -44,7 +40,7 @@ def _flat(listed: Iterable[tuple[str, Record]]) -> dict[str, object]:
 
 def changed_facts(old: Snapshot, new: Snapshot, device: str) -> tuple[Mapping[str, object], Mapping[str, object]]:
     """The facts of a device in two snapshots, of the fields of the first, without records that are equal in both."""
-    before, after = (_by_owner(Identity(snapshot)).get(device, []) for snapshot in (old, new))
+    before, after = (_by_owner(snapshot).get(device, []) for snapshot in (old, new))
     asked = {field for field, _ in before}
     after = [each for each in after if each[0] in asked]
     if len(before) == len(after):
@@ -53,17 +49,17 @@ def changed_facts(old: Snapshot, new: Snapshot, device: str) -> tuple[Mapping[st
     return _flat(before), _flat(after)
 
 
-def records_of(snapshot: Identity, device: str) -> Iterator[Record]:
+def records_of(snapshot: Snapshot, device: str) -> Iterator[Record]:
     """Those of one device, by its bdf or name."""
     return (record for _, record in _by_owner(snapshot).get(device, ()))
 
 
-@lru_cache(maxsize=4)
-def _by_owner(key: Identity) -> dict[str, list[tuple[str, Record]]]:
+@remembered(4)
+def _by_owner(snapshot: Snapshot) -> dict[str, list[tuple[str, Record]]]:
     """The records of each device, with the field of the snapshot that holds them."""
     found: dict[str, list[tuple[str, Record]]] = {}
-    for field in fields(key.facts):
-        rows = getattr(key.facts, field)
+    for field in fields(snapshot):
+        rows = getattr(snapshot, field)
         rows = rows.gpus if isinstance(rows, Nvml) else rows
         listed: tuple[object, ...] = rows if isinstance(rows, tuple) else ()
         for row in (each for each in listed if isinstance(each, Record)):
@@ -105,7 +101,7 @@ _OF_STATE = frozenset(("setting", "state", "gauge", "counter", "load"))
 def is_only_named(snapshot: Snapshot, device: str) -> bool:
     """Does a text tell which device there is, and nothing of how it is?"""
     unrecorded = False
-    for record in records_of(Identity(snapshot), device):
+    for record in records_of(snapshot, device):
         for fact in _states(record):
             if not isinstance(fact, Missing):
                 return False

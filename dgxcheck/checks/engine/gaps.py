@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 
 from dgxcheck.checks.engine.finding import Judgement, SkipReason, Status, of_gaps, skip
 from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.record import Identity, Record, values
+from dgxcheck.facts.record import Record, remembered, values
 
 _SKIPPED: dict[Gap, SkipReason] = {
     Gap.ABSENT: "not-supported",
@@ -84,15 +83,11 @@ def _gpus_of(gap: Missing) -> tuple[str, ...]:
     return tuple(word for word in gap.where.split()[1:] if ":" in word)
 
 
-def missing_in(readings: tuple[Record, ...]) -> tuple[Missing, ...]:
-    """Every gap in these facts and in all that they hold, once. The last snapshots asked about are remembered."""
-    return _missing_in(tuple(map(Identity, readings)))
-
-
-@lru_cache(maxsize=4)
-def _missing_in(keys: tuple[Identity, ...]) -> tuple[Missing, ...]:
+@remembered(4)
+def missing_in(*readings: Record) -> tuple[Missing, ...]:
+    """Every gap in these facts and in all that they hold, once."""
     found: dict[Missing, None] = {}
-    open_: list[object] = [key.facts for key in reversed(keys)]
+    open_: list[object] = [*reversed(readings)]
     while open_:
         fact = open_.pop()
         if type(fact) is Missing:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 
 from dgxcheck.bandwidth.expected import between
 from dgxcheck.checks.engine.box import Box
@@ -11,7 +10,7 @@ from dgxcheck.checks.engine.finding import Evidence, Subject
 from dgxcheck.facts.bdf import gpu_at, is_bdf
 from dgxcheck.facts.measurement import Measurement, NotMeasured, of_ranks
 from dgxcheck.facts.missing import Json, Missing, rows
-from dgxcheck.facts.record import Identity, Record, replace
+from dgxcheck.facts.record import Record, remembered, replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Link, Surveyed, Topology
@@ -116,14 +115,12 @@ class _Wired(Record, kw_only=False):
 
 def collect(machine: Surveyed) -> Figures:
     """The measurements of a snapshot by kind and GPUs, with the class of each pair; the last ones are remembered."""
-    return _collected(Identity(machine.snapshot), Identity(machine.topology))
+    return _collected(machine.snapshot, machine.topology)
 
 
-@lru_cache(maxsize=4)
-def _collected(snapshot: Identity, topology: Identity) -> Figures:
-    assert isinstance(snapshot.facts, Snapshot)
-    assert isinstance(topology.facts, Topology)
-    machine, measured = _Wired(snapshot.facts, topology.facts), snapshot.facts.measurement
+@remembered(4)
+def _collected(snapshot: Snapshot, topology: Topology) -> Figures:
+    machine, measured = _Wired(snapshot, topology), snapshot.measurement
     listed = rows(measured)
     by_key = {(row.kind, row.a, row.b): row for row in (*listed, *_own_copies(listed))}
     by_kind = gathered((row.kind, row) for row in by_key.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
-from functools import lru_cache
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Judge, ruled
@@ -15,7 +14,7 @@ from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Com
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Gap, Missing, rows
-from dgxcheck.facts.record import Identity, replace
+from dgxcheck.facts.record import remembered, replace
 from dgxcheck.topology.paths import NEAR
 
 UP = (PortState.ACTIVE, PortState.ACTIVE_DEFER)
@@ -95,20 +94,13 @@ LEAST = 3
 """Fewer others make no majority: two adapters of one model may serve two networks."""
 
 
+@remembered(64)  # every port is compared with every other
 def role(box: Box, device: IbDevice) -> tuple[Hashable, ...] | None:
     """Model, board, function number and functions of its card, and whether a GPU shares its PCIe switch; None where the
     model or the place is not known.
 
     A card for storage is often of the same chip as those for computing, but on another board, or behind no switch.
     """
-    return _role(Identity(box), Identity(device))
-
-
-@lru_cache(maxsize=64)  # every port is compared with every other
-def _role(of: Identity, hca: Identity) -> tuple[Hashable, ...] | None:
-    box, device = of.facts, hca.facts
-    assert isinstance(box, Box)
-    assert isinstance(device, IbDevice)
     if isinstance(device.bdf, Missing) or isinstance(device.hca_type, Missing):
         return None
     card, _, function = device.bdf.rpartition(".")

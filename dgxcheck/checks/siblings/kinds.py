@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from functools import lru_cache
 from typing import Literal
 
 from dgxcheck.checks.engine.box import HOST, Box
@@ -17,7 +16,7 @@ from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.infiniband import IbDevice, PortState
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
-from dgxcheck.facts.record import Identity, Record, fields, replace
+from dgxcheck.facts.record import Record, fields, remembered, replace
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.survey import NO_DEVICES, Snapshot
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -227,16 +226,12 @@ def _place(box: Box, path: tuple[str, ...] | Missing) -> Hashable:
     return tuple(None if each is None else (each.vendor, each.max_link_gen, each.max_link_width) for each in above)
 
 
+@remembered(2)
 def rows_by_device(snapshot: Snapshot) -> Rows:
     """Every record with a bus id, whichever field of the snapshot holds it: a new field is found by itself."""
-    return _rows_by_device(Identity(snapshot))
-
-
-@lru_cache(maxsize=2)
-def _rows_by_device(key: Identity) -> Rows:
     found: dict[tuple[str | None, int | None], list[Record]] = {}
-    for field in [name for name in fields(key.facts) if name not in NO_DEVICES]:
-        for row in map(_without_rom, _records(getattr(key.facts, field))):
+    for field in [name for name in fields(snapshot) if name not in NO_DEVICES]:
+        for row in map(_without_rom, _records(getattr(snapshot, field))):
             bdf, link = getattr(row, "bdf", None), getattr(row, "link", None)
             if isinstance(bdf, str) and not isinstance(row, IbDevice | NetInterface):
                 found.setdefault((bdf, link), []).append(row)
