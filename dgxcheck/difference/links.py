@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, arrow, judged
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.paths import Hop, hops_above
 
 
@@ -24,11 +24,9 @@ def pcie(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
 
 def _hops(side: Side) -> dict[str, Hop]:
     """Links above GPUs and NICs by the device at their lower end."""
-    hops: dict[str, Hop] = {}
-    for device in side.topology.devices:
-        if not isinstance(device.path, Missing):
-            hops |= {hop.device: hop for hop in hops_above(device.path, side.topology.functions) if not hop.skip_reason}
-    return hops
+    paths = (rows(device.path) for device in side.topology.devices)
+    hops = (hop for path in paths for hop in hops_above(path, side.topology.functions))
+    return {hop.device: hop for hop in hops if not hop.skip_reason}
 
 
 def _link(old: Hop, new: Hop, name: str, gpu: bool) -> Iterator[Difference]:

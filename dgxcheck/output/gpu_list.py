@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dgxcheck import __version__
 from dgxcheck.assessment.gpu_list import ListedGpu
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.output.json_values import compact, either, source
+from dgxcheck.output.json_values import compact, either, members, source
 from dgxcheck.output.plain_text import fit_columns, hidden_columns, lines, shown, visible
 from dgxcheck.source.protocol import Origin
 
@@ -41,11 +41,9 @@ def _cell(value: str | Missing, listed: bool) -> str:
 
 def as_json(rows: Sequence[ListedGpu], notes: Sequence[str], origin: Origin) -> str:
     """The document of schema ``dgxcheck/list/1``."""
-    gpus: list[Json] = []
-    for row in rows:
-        gpu = either("index", row.uuid if row.index is None else row.index) | either("bdf", row.bdf)
-        for key in ("name", "uuid", "serial", "slot", "vbios"):
-            gpu |= either(key, getattr(row, key))
-        gpus.append(gpu)
+    gpus: list[Json] = [
+        either("index", row.uuid if row.index is None else row.index) | members(row, "bdf name uuid serial slot vbios")
+        for row in rows
+    ]
     whole: dict[str, Json] = {"schema": SCHEMA, "tool_version": __version__, "source": source(origin)}
     return compact(whole | {"gpus": gpus, "notes": list(notes)})

@@ -21,12 +21,17 @@ def either(key: str, value: object) -> dict[str, Json]:
 
 
 def members(record: Record, names: str) -> dict[str, Json]:
-    """Fields of a record under their own names; one that may be empty, and is null then, has ``?`` behind its name."""
+    """Fields of a record under their own names; one that may be empty, and is null then, has ``?`` behind its name.
+    A gap is null with its reason.
+    """
     found: dict[str, Json] = {}
     for word in names.split():
         name = word.rstrip("?")
         value = getattr(record, name)
-        found[name] = None if word != name and not value else [*value] if isinstance(value, tuple) else value
+        if isinstance(value, Missing):
+            found |= either(name, value)
+        else:
+            found[name] = None if word != name and not value else [*value] if isinstance(value, tuple) else value
     return found
 
 

@@ -42,11 +42,8 @@ def links(box: Box) -> dict[str, Hop]:
     """Each physical link once, by its upper end: those above the GPUs asked about, with all GPUs every other device's
     too. Not the own links of GPUs and HCAs, and of other devices only what can be read: virtual functions have none.
     """
-    found: dict[str, Hop] = {}
     own = {device.bdf for device in box.topology.devices}
-    for gpu in box.gpus:
-        if not isinstance(gpu.path, Missing):
-            found |= {hop.port: hop for hop in hops_above(gpu.path, box.topology.functions)}
+    found = {hop.port: hop for gpu in box.gpus for hop in hops_above(rows(gpu.path), box.topology.functions)}
     if len(box.gpus) == len(box.topology.gpus):
         for function in filter(_keeps_its_speed, box.topology.functions.values()):
             for hop in hops_above(rows(function.path), box.topology.functions):

@@ -33,8 +33,8 @@ def as_json(assessment: Assessment) -> dict[str, Json]:
     load = assessment.host_load
     load_members = either("host_load", load) if isinstance(load, Missing) else {"host_load": _load(load)}
     programs: list[Json] = [
-        members(each, "gpu bdf pid") | either("gpu_memory_bytes", each.gpu_memory) | either("name", each.name)
-        | either("user", each.user) | either("command", each.command) for each in assessment.programs
+        members(each, "gpu bdf pid") | either("gpu_memory_bytes", each.gpu_memory) | members(each, "name user command")
+        for each in assessment.programs
     ]  # fmt: skip
     return {"programs": programs, **load_members}
 

@@ -62,9 +62,7 @@ def panels(
     """
     nodes_of_host = (*_from_paths(topology, also), *_from_classes(topology))
     by_node = gathered((number, _haunted(node, ghosts)) for number, node in nodes_of_host)
-    cpus: dict[int | None, str | Missing] = {}
-    for each in rows(numa):
-        cpus[each.node] = each.cpulist
+    cpus: dict[int | None, str | Missing] = {each.node: each.cpulist for each in rows(numa)}
     for gpu in topology.gpus:
         if isinstance(gpu.numa_node, int) and isinstance(gpu.cpu_affinity, str):
             cpus.setdefault(gpu.numa_node, gpu.cpu_affinity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck import __version__
 from dgxcheck.facts.bdf import shown
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Json
 from dgxcheck.output.json_values import compact, either, members, source
 from dgxcheck.source.protocol import Origin
 from dgxcheck.topology.model import Device, Link, Topology
@@ -29,16 +29,11 @@ def _device(device: Device) -> Json:
     json = members(device, "name kind")
     json |= either("bdf", device.path if shown(device.bdf) is None else device.bdf)
     if device.kind == "gpu":
-        json |= either("index", device.uuid if device.index is None else device.index) | either("uuid", device.uuid)
+        json |= either("index", device.uuid if device.index is None else device.index) | members(device, "uuid")
     else:
-        json |= either("is_vf", device.is_vf)
-    json |= either("numa_node", device.numa_node) | either("cpu_affinity", device.cpu_affinity)
-    if device.kind == "gpu":
-        json |= either("gpu_numa_id", device.gpu_numa_id) | either("nvlink_positions", device.nvlink_positions)
-    if isinstance(device.path, Missing):
-        json |= either("path", device.path)
-    else:
-        json["path"] = list(device.path)
+        json |= members(device, "is_vf")
+    json |= members(device, "numa_node cpu_affinity")
+    json |= members(device, "gpu_numa_id nvlink_positions path" if device.kind == "gpu" else "path")
     for key in ("link_gen", "link_width", "max_link_gen", "max_link_width"):
         json |= either(key, device.path if device.function is None else getattr(device.function, key))
     return json

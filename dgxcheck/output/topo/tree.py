@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dgxcheck.facts.bdf import bus_order
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.output.json_values import either
+from dgxcheck.output.json_values import either, members
 from dgxcheck.output.plain_text import lines, shown, visible
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -63,11 +63,9 @@ def as_json(topology: Topology) -> dict[str, Json]:
 
 def hop_json(hop: Hop) -> dict[str, Json]:
     """One link; null and a reason for what is unknown, ``unjudged`` is why it is not a physical link."""
-    members: dict[str, Json] = {"port": hop.port, "device": hop.device}
-    for key in ("gen", "width", "max_gen", "max_width", "narrow", "slow"):
-        members |= either(key, getattr(hop, key))
-    members |= either("gb_per_second", hop.gbs) | either("max_gb_per_second", hop.max_gbs)
-    return members | {"unjudged": hop.skip_reason or None}
+    found = members(hop, "port device gen width max_gen max_width narrow slow")
+    found |= either("gb_per_second", hop.gbs) | either("max_gb_per_second", hop.max_gbs)
+    return found | {"unjudged": hop.skip_reason or None}
 
 
 def hop_text(hop: Hop) -> str:

@@ -116,7 +116,4 @@ def _spread(row: Measurement) -> float | None:
 
 def _subject(subject: Subject) -> Json:
     named: dict[str, Json] = {"kind": subject.kind, "name": subject.name, "bdf": shown(subject.bdf)}
-    named |= {"part": subject.part} if subject.part else {}
-    for key in ("uuid", "serial", "slot"):
-        named |= either(key, getattr(subject, key))
-    return named
+    return named | ({"part": subject.part} if subject.part else {}) | members(subject, "uuid serial slot")
