@@ -47,8 +47,7 @@ def _pair(function: Callable[..., Fact], enabled: bool) -> Callable[..., Fact]:
 
 def _shared(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
     pairs = [(selected[0], selected[1]), *((gpus[a], gpus[b]) for a, b in step["with"])]
-    fact = copies.shared(pairs, clock, size_of(step, SECOND))
-    return fact | {"with": step["with"], "hop": step["hop"]}
+    return copies.shared(pairs, clock, size_of(step, SECOND)) | {"with": step["with"], "hop": step["hop"]}
 
 
 def _ring(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:

@@ -23,9 +23,9 @@ def garbled(where: str, value: Json) -> Missing:
     return Missing(Gap.GARBLED, where, f"unexpected answer: {form[:80]}")
 
 
-def as_number(value: Json | Missing, where: str, low: int = 0, high: int = U64) -> int | Missing:
-    """An integer from ``low`` to ``high``."""
-    return value if isinstance(value, Missing) or _is_number(value, low, high) else garbled(where, value)
+def as_number(value: Json | Missing, where: str, high: int = U64) -> int | Missing:
+    """An integer from 0 to ``high``."""
+    return value if isinstance(value, Missing) or _is_number(value, 0, high) else garbled(where, value)
 
 
 def _is_number(value: Json, low: int, high: int) -> TypeGuard[int]:
@@ -67,17 +67,11 @@ def text(source: Source, function: str, subject: str = "", *args: int) -> str | 
 
 def numbers(source: Source, function: str, subject: str = "", *args: int) -> tuple[int, ...] | Missing:
     """The list of integers that a function answers; one that is none spoils the list."""
-    answer, where = source.nvml(function, subject, *args), question(function, subject, *args)
-    if isinstance(answer, Missing):
+    if isinstance(answer := _list(source, function, subject, *args), Missing):
         return answer
-    if not isinstance(answer, list):
-        return garbled(where, answer)
-    values: list[int] = []
-    for item in answer:
-        if isinstance(value := as_number(item, where), Missing):
-            return value
-        values.append(value)
-    return tuple(values)
+    found = tuple(item for item in answer if _is_number(item, 0, U64))
+    wrong = next((item for item in answer if not _is_number(item, 0, U64)), None)
+    return found if len(found) == len(answer) else garbled(question(function, subject, *args), wrong)
 
 
 def outputs(source: Source, function: str, subject: str, *args: int, count: int) -> tuple[int | Missing, ...]:
@@ -117,13 +111,15 @@ def member(struct: dict[str, Json], name: str, where: str) -> int | Missing:
 
 def structs(source: Source, function: str, subject: str, *args: int) -> tuple[dict[str, Json], ...] | Missing:
     """The list of structs that a function answers."""
-    answer, where = source.nvml(function, subject, *args), question(function, subject, *args)
-    if isinstance(answer, Missing):
+    if isinstance(answer := _list(source, function, subject, *args), Missing):
         return answer
-    if not isinstance(answer, list):
-        return garbled(where, answer)
     found = tuple(item for item in answer if isinstance(item, dict))
-    return found if len(found) == len(answer) else garbled(where, answer)
+    return found if len(found) == len(answer) else garbled(question(function, subject, *args), answer)
+
+
+def _list(source: Source, function: str, subject: str, *args: int) -> list[Json] | Missing:
+    answer = source.nvml(function, subject, *args)
+    return answer if isinstance(answer, list | Missing) else garbled(question(function, subject, *args), answer)
 
 
 def facts_of(source: Source, group: str, bdf: str) -> dict[str, Any]:

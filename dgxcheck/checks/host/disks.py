@@ -36,8 +36,7 @@ _NVME = LazyPattern(r"nvme\d+", "nvme")
 
 
 def _disks(box: Box) -> Judged:
-    storage = box.snapshot.storage
-    disks = need(need(storage).disks)
+    disks = need(need(box.snapshot.storage).disks)
     arrays = arrays_of(box)
     of_arrays = [(Subject(kind="disk", name=array.name, bdf=None), ruled(_array, box, array)) for array in arrays]
     reference = expected(box, "host.data")

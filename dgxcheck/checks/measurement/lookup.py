@@ -166,8 +166,7 @@ def link_between(machine: Surveyed, a: str, b: str) -> Link | None:
 
 def is_requested(box: Box, *ids: str) -> bool:
     """Is one of these GPUs among those asked about? GPUs of a file imported without a box always are."""
-    gpus = [device(box, id) for id in ids]
-    return any(gpu is None or gpu in box.gpus for gpu in gpus)
+    return any((gpu := device(box, id)) is None or gpu in box.gpus for id in ids)
 
 
 def gpu_subject(box: Box, id: str) -> Subject:

@@ -57,15 +57,13 @@ def command(ctx: click.Context, /, **values: Any) -> int:
     validate(request, live=asked.spec is None)
     selected(request)
     debug, events = (None if path is None else _debug_log(path) for path in (asked.debug, events_file))
-    progress = TerminalProgress(events)
-    report = _report(ctx.obj, asked, request, debug, progress)
+    report = _report(ctx.obj, asked, request, debug, TerminalProgress(events))
     if asked.explain == SCORE:
         return health.explain_score(report.assessment, output, asked.color)
     if about is not None:
         return health.explain_on_box(about, report.assessment, settings, output, asked.color)
     form = "ticket" if asked.ticket else asked.form
-    render = renderer(f"health.{RENDERERS[form]}")
-    emit(render(report), output, asked.color, form, again=True)
+    emit(renderer(f"health.{RENDERERS[form]}")(report), output, asked.color, form, again=True)
     if debug is not None:
         debug.line({"verdict": report.assessment.verdict.value, "exit_code": report.exit_code})
         if debug.trouble:

@@ -88,8 +88,7 @@ def _rules(colours: Colours) -> str:
 
 def _shapes(picture: Picture) -> Iterable[str]:
     yield from (_box(box) for box in picture.boxes if box.kind == "panel")
-    plain_first = sorted(picture.lines, key=lambda line: line.tone is not None)
-    yield from map(_line, plain_first)
+    yield from map(_line, sorted(picture.lines, key=lambda line: line.tone is not None))
     yield from map(_arc, sorted(picture.arcs, key=lambda arc: arc.tone is not None))
     yield from (_box(box) for box in picture.boxes if box.kind != "panel")
 

@@ -119,8 +119,7 @@ def text(topology: Topology, pairs: Sequence[Peering], labels: str, width: int |
     meanings = ({direct: "direct access over this path"} if direct else {}) | LEGEND
     legend = columns([(f"  {word}", f"= {meanings[word]}") for word in meanings if word in (direct, *shown_cells)], " ")
     worst_first = sorted(pairs, key=lambda pair: _WORST.index(pair.verdict))
-    explanations = reasons([_pair_reasons(pair) for pair in worst_first])
-    return lines([*table, "", "Legend:", *legend, *explanations])
+    return lines([*table, "", "Legend:", *legend, *reasons([_pair_reasons(pair) for pair in worst_first])])
 
 
 def not_known(reason: Judgement) -> str:

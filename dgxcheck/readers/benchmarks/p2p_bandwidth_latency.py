@@ -159,8 +159,7 @@ def read_p2p_bandwidth_latency(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif line.startswith(CHATTER):
             part.lines.add(at)
     facts += _figures(output, part.lines)
-    marked = mark_without_access(merge_runs(facts))
-    return part.imported(marked) if facts else ()
+    return part.imported(mark_without_access(merge_runs(facts))) if facts else ()
 
 
 def mark_without_access(facts: Mapping[str, Json]) -> dict[str, Json]:

@@ -224,8 +224,7 @@ def _lspci(sections: Sequence[Section]) -> Output:
             whole = whole or not any(word[:2] in ("-d", "-s") for word in options.split())
     shown = merged(listings)
     drawn = next((each for each in trees if each.bridges or each.roots), None)
-    facts = pci_files(shown, drawn, whole) if shown else {}
-    return _output("lspci", sections, facts)
+    return _output("lspci", sections, pci_files(shown, drawn, whole) if shown else {})
 
 
 _INVALID: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no such link", "code": 2}

@@ -223,8 +223,7 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for device, adapter in devices.items():
         part.found |= device_files(device, {"fw_ver": adapter.version, "board_id": adapter.psid})
     part.found |= listed({device: [] for device in devices})
-    reports = _compared([adapter for adapter in found if adapter.name not in devices])
-    return part.imported(reports.facts())
+    return part.imported(_compared([adapter for adapter in found if adapter.name not in devices]).facts())
 
 
 def _compared(adapters: list[Adapter]) -> Reports:

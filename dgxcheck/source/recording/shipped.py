@@ -79,10 +79,8 @@ def _folder() -> str:
 def _shipped_file(name: str) -> str | None:
     if not name or "/" in name or name.startswith("."):
         return None
-    for path in (os.path.join(_folder(), f"{name}.json"), os.path.join(_folder(), "faults", f"{name}.json")):
-        if package_files.is_file(path):
-            return path
-    return None
+    paths = (os.path.join(_folder(), f"{name}.json"), os.path.join(_folder(), "faults", f"{name}.json"))
+    return next(filter(package_files.is_file, paths), None)
 
 
 def _unknown(spec: str) -> str:
