@@ -58,9 +58,7 @@ def is_hca(function: PciFunction) -> bool:
 
 
 def _devices(box: Box) -> Iterator[tuple[Subject, _Kind, PciFunction]]:
-    for gpu in box.gpus:
-        if gpu.function is not None:
-            yield box.subject(gpu), _GPU, gpu.function
+    yield from ((box.subject(gpu), _GPU, gpu.function) for gpu in box.gpus if gpu.function is not None)
     for bdf, function in box.topology.functions.items():
         if is_nvswitch(function):
             yield box.subject_at(bdf), _SWITCH, function

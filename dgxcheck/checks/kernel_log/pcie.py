@@ -132,9 +132,7 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
             placed = box.topology.device(gpu.bdf)
             yield Component(kind="gpu", name=gpu_at(gpu.bdf) if placed is None else placed.name, bdf=gpu.bdf)
             yield from place_of(box, gpu.bdf)
-    for place in (missing(box, "GPU"), missing(box, "HCA")):
-        if place.bdf is not None:
-            yield place
+    yield from (place for place in (missing(box, "GPU"), missing(box, "HCA")) if place.bdf is not None)
 
 
 def _refused(box: Box) -> Judged:

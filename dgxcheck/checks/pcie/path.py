@@ -60,9 +60,7 @@ def _keeps_its_speed(function: PciFunction) -> bool:
 
 
 def _path(box: Box) -> Judged:
-    for gpu in box.gpus:
-        if isinstance(gpu.path, Missing):
-            yield box.subject(gpu), unjudged(gpu.path)
+    yield from ((box.subject(gpu), unjudged(gpu.path)) for gpu in box.gpus if isinstance(gpu.path, Missing))
     found = links(box)
     for hop in found.values():
         yield bridge(hop.device), ruled(_trained, box, hop)

@@ -122,9 +122,7 @@ def _inventory(box: Box) -> Judged:
     if not box.inventory:
         yield HOST, NO_EARLIER_RUN if box.present else NOT_LIVE
         return
-    for kind in KINDS:
-        if kind.name in box.inventory:
-            yield replace(HOST, part=kind.name), _of_kind(box, kind)
+    yield from ((replace(HOST, part=kind.name), _of_kind(box, kind)) for kind in KINDS if kind.name in box.inventory)
 
 
 def _of_kind(box: Box, kind: _Kind) -> Judgement:

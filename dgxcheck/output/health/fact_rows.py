@@ -55,9 +55,7 @@ def _of_row(row: Fact, settings: Settings) -> Iterator[str]:
         yield f"Allowed: {number} {'a' if row.more.get('per') == 'day' else 'an'} {row.more.get('per', 'hour')}"
     if "low" in row.more:
         yield f"Possible: {text((row,), row.more['low'])} to {text((row,), row.more['high'])}"
-    for name, words in _REASONS.items():
-        if value := row.more.get(name):
-            yield f"{words}: {value}"
+    yield from (f"{words}: {value}" for name, words in _REASONS.items() if (value := row.more.get(name)))
 
 
 def _is_own(row: Fact) -> bool:
