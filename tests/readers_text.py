@@ -51,3 +51,9 @@ def sane(found: Imported) -> bool:
     """No number of any fact is infinite, not a number, negative or beyond what hardware can do."""
     every = [number for fact in found.facts.values() for number in numbers(fact)]
     return all(math.isfinite(number) and 0 <= number <= 1e13 for number in every)
+
+
+def results(output: Imported) -> dict[str, tuple[Json, Json, Json]]:
+    """Subject and topic -> outcome, fault, number."""
+    return {key.removeprefix("stated report "): (fact["outcome"], fact["fault"], fact["count"])
+            for key, fact in output.facts.items() if isinstance(fact, dict)}  # fmt: skip

@@ -1,0 +1,141 @@
+"""What hardware records of itself: event log, sensors and Redfish of a BMC, SMART, errors of memory: reconstructed."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from readers_text import one, results, unread
+
+from dgxcheck.readers.any_text import READERS
+from dgxcheck.readers.host import event_log, own_records
+from dgxcheck.readers.layout.undo import undone
+
+SEL = """\
+   1 | 11/02/2026 | 08:00:01 | Event Logging Disabled SEL | Log area reset/cleared | Asserted
+   2 | 11/02/2026 | 08:02:11 | System Boot Initiated #0xe0 | Initiated by power up | Asserted
+   3 | 11/14/2026 | 21:40:03 | Memory DIMM_P1_C1 | Correctable ECC | Asserted
+   4 | 11/15/2026 | 03:12:44 | Memory DIMM_P1_C1 | Uncorrectable ECC | Asserted
+   5 | 11/15/2026 | 03:12:45 | Memory DIMM_P1_C1 | Uncorrectable ECC | Asserted
+   6 | 11/16/2026 | 10:00:00 | Power Supply PSU3 | Power Supply AC lost | Asserted
+   7 | 11/16/2026 | 10:04:10 | Power Supply PSU3 | Power Supply AC lost | Deasserted
+   8 | 11/18/2026 | 17:31:09 | Temperature TEMP_GPU4 | Upper Critical going high | Asserted | Reading 95
+   9 | Pre-Init  |0000000031| Fan FAN7_R | Lower Critical going low | Asserted | Reading 0 < Threshold 500 RPM
+   a | 11/19/2026 | 02:00:00 UTC | Critical Interrupt PCIE_ERR | Bus Fatal Error | Asserted
+"""
+SMART = """\
+Smart Log for NVME device:nvme2n1 namespace-id:ffffffff
+critical_warning                        : 0x9
+temperature                             : 41 C (314 Kelvin)
+media_errors                            : 3
+"""
+RAS = """\
+Memory controller events summary:
+\tCorrected on DIMM Label(s): 'P1_A0' location: 0:0:0:-1 errors: 7
+\tFatal on DIMM Label(s): 'P1_B0' location: 0:1:0:-1 errors: 2
+
+PCIe AER events summary:
+\t1 Uncorrected (Non-Fatal) errors: Completion Timeout
+No MCE errors.
+"""
+SENSORS = """\
+Inlet Temp       | 24 degrees C      | ok
+CPU0 Temp        | 31h | ok  |  3.1 | 45 degrees C
+GPU2 Temp        | 93.000     | degrees C  | cr    | na        | na        | 90.000
+FAN5             | 0 RPM             | nr
+PSU1 Status      | 0x01              | ok
+DIMM_F1          | no reading        | ns
+"""
+
+
+def test_events_of_a_bmc() -> None:
+    output = one(event_log.read, SEL)
+    assert results(output) == {
+        "host ipmitool-sel-memory": ("note", "", 1), "host ipmitool-sel-memory-2": ("warn", "dimm-errors", 1),
+        "host ipmitool-sel-temperature": ("warn", "overheating", 1),
+        "host ipmitool-sel-fan": ("warn", "fan", 1),
+        "host ipmitool-sel-critical": ("warn", "aer-uncorrectable", 1),
+    }  # fmt: skip
+    assert unread([output], SEL) == []
+    memory = output.facts["stated report host ipmitool-sel-memory-2"]
+    assert isinstance(memory, dict)
+    assert memory["text"] == "Memory DIMM_P1_C1: Uncorrectable ECC, last 11/15/2026 03:12:45, 2 entries"
+
+
+def test_numbers_of_events_are_no_numbers_of_lines() -> None:
+    """Before the tenth event they could be."""
+    few = tuple(line.replace("AC lost | Deasserted", "reset | Asserted") for line in SEL.splitlines()[:8])
+    assert undone(few).lines == few
+
+
+def test_an_hour_may_be_of_twelve() -> None:
+    found = one(event_log.read, "6a | 04/12/2024 | 03:27:29 PM CDT | Critical Interrupt | Bus Fatal Error | Asserted")
+    (fact,) = found.facts.values()
+    assert isinstance(fact, dict)
+    assert fact["fault"] == "aer-uncorrectable"
+
+
+def test_what_is_over_is_no_fault() -> None:
+    text = "\n".join(line for line in SEL.splitlines() if "Power Supply" in line or "Boot" in line)
+    assert results(one(event_log.read, text)) == {"host ipmitool-sel-events": ("pass", "", 1)}
+
+
+def test_what_disks_and_memory_recorded() -> None:
+    disk = one(own_records.read_smart, SMART)
+    assert results(disk) == {"host SMART-nvme2n1": ("warn", "disk", 1), "host SMART-nvme2n1-2": ("note", "", 1)}
+    assert one(own_records.read_smart, re.sub(" {3,}:", "\t\t\t:", SMART)).facts == disk.facts  # as nvme-cli prints it
+    said = disk.facts["stated report host SMART-nvme2n1"]
+    assert isinstance(said, dict)
+    assert said["text"] == "nvme2n1: critical warning 0x09 (spare below threshold, read-only)"
+    assert results(one(own_records.read_smart, SMART.replace("0x9", "0").replace(": 3", ": 0"))) == {
+        "host SMART-nvme2n1": ("pass", "", 1)
+    }
+    failed = "$ smartctl -H /dev/sdb\nSMART overall-health self-assessment test result: FAILED!\n"
+    assert results(one(own_records.read_smart, failed)) == {"host SMART-sdb": ("warn", "disk", 1)}
+    memory = one(own_records.read_ras, RAS)
+    assert results(memory) == {
+        "host ras-mc-ctl-errors": ("note", "", 1), "host ras-mc-ctl-errors-2": ("warn", "dimm-errors", 1),
+        "host ras-mc-ctl-errors-3": ("warn", "aer-uncorrectable", 1),
+    }  # fmt: skip
+    assert unread([disk, memory], SMART) == unread([memory], RAS) == []
+    error = "4 2026-11-20 02:11:09 +0000 1 %s error(s): memory read error at P1_A0 location: 0:0:0:-1, addr 1"
+    table = "Label               \tCE\tUE\nP1_A0\t2\t%d"
+    for text, outcome in ((error % "Uncorrected", "warn"), (error % "Corrected", "note"), (table % 1, "warn"),
+                          (table % 0, "note"), ("No Memory errors.", "pass")):  # fmt: skip
+        assert {how for how, _, _ in results(one(own_records.read_ras, text)).values()} >= {outcome}
+    for kind, word in (("ARM processor", "machine-check"), ("Extlog", "dimm-errors")):
+        errors = f"{kind} events summary:\n\t2 Uncorrected errors\n"
+        assert results(one(own_records.read_ras, errors)) == {"host ras-mc-ctl-errors": ("warn", word, 1)}
+
+
+def test_sensors_of_a_bmc() -> None:
+    output = one(event_log.read_sensors, SENSORS)
+    assert results(output) == {
+        "host ipmitool-sdr-sensor": ("warn", "overheating", 1), "host ipmitool-sdr-sensor-2": ("warn", "fan", 1)
+    }  # fmt: skip
+    assert unread([output], SENSORS) == []
+    good = SENSORS.replace("| cr", "| ok").replace("| nr", "| ok")
+    assert results(one(event_log.read_sensors, good)) == {"host ipmitool-sdr-sensors": ("pass", "", 1)}
+    assert event_log.read_sensors(("| GPU0 | passed | ok |", "a | b | cr")) == ()
+
+
+@pytest.mark.parametrize(
+    ("severity", "message", "due"),
+    [
+        ("Critical", "GPU_SXM_2 has detected errors of type Power Good Fault", ("warn", "test-failed", 1)),
+        ("Warning", "The sensor temperature of the inlet is high", ("warn", "overheating", 1)),
+        ("Warning", "A user has logged in", ("note", "", 1)), ("OK", "A user has logged in", ("pass", "", 1)),
+    ],
+)  # fmt: skip
+def test_the_log_of_a_bmc_by_redfish(severity: str, message: str, due: tuple[str, str, int]) -> None:
+    entry = {"@odata.type": "#LogEntry.v1_9_0.LogEntry", "Severity": severity, "Message": message, "Created": "2026"}
+    for text in (json.dumps(entry), json.dumps({"Members": [entry]}, indent=1)):
+        output = one(event_log.read_redfish, text)
+        assert [*results(output).values()] == [due]
+
+
+@pytest.mark.parametrize("text", [SMART, RAS, SEL])
+def test_nobody_else_reads_them(text: str) -> None:
+    tools = {part.tool for reader in READERS for part in reader(tuple(text.splitlines()))}
+    assert len(tools) == 1
