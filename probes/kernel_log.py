@@ -34,9 +34,10 @@ from dgxcheck.kernel_messages.forms import by_subject
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import LOG_GPUS
 from dgxcheck.source.protocol import Source
-from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, OFF_BUS
 
 DEVICE = "/dev/kmsg"
+OFF_BUS, ANNOUNCES_RECOVERY = 79, 154
+"""Xids."""
 _NEAR_S = 30.0
 LOAD_S = 2.0
 """Within this time the driver tries the GPUs and logs its version."""
