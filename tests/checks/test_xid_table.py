@@ -79,14 +79,14 @@ def test_what_nvidia_answers_with_a_restart_of_the_program_never_leads_to_hardwa
 
 
 FIRST: dict[str, set[str | None]] = {
-    "RESET_GPU": {"reset-gpu", "field-diagnostic"}, "IGNORE": {"watch", "check-program", None},
+    "RESET_GPU": {"reset-gpu"}, "IGNORE": {"watch", "check-program", None},
     "RESTART_APP": {"check-program", "restart-program"}, "RESTART_BM": {"reboot"}, "RESTART_VM": {"inspect"},
     "UPDATE_SWFW": {"inspect"}, "CONTACT_SUPPORT": {"watch"}, "CHECK_MECHANICALS": {"inspect"}, "CHECK_UVM": {"watch"},
     "WORKFLOW_XID_45": {"check-program"}, "WORKFLOW_XID_48": {"reset-gpu"}, "WORKFLOW_NVLINK_ERR": {"reset-gpu"},
     "WORKFLOW_NVLINK5_ERR": {"reset-gpu"}, "XID_154": {"inspect"},
 }  # fmt: skip
-"""Our first step by NVIDIA's immediate action: 64 goes to the field diagnostic, 79 to a cold power cycle, because a GPU
-off the bus does not come back with a warm reboot alone."""
+"""Our first step by NVIDIA's immediate action: 79, which asks for a restart of the
+machine, to a reboot."""
 
 
 def test_the_first_step_follows_from_the_action_of_nvidia() -> None:
@@ -102,7 +102,7 @@ def test_the_first_step_follows_from_the_action_of_nvidia() -> None:
     [
         (32, ("warn", "pcie"), ("application", "program")),
         (63, ("warn", "watch"), ("information", "none")),
-        (64, ("fail", "field-diagnostic"), ("fail", "field-diagnostic")),
+        (64, ("fail", "memory"), ("fail", "memory")),
         (57, ("fail", "memory"), ("warn", "report")),
         (58, ("fail", "memory"), ("warn", "report")),
         (48, ("fail", "memory"), ("fail", "memory")),

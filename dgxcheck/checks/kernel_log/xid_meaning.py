@@ -21,7 +21,6 @@ OF_RESPONSE: Mapping[Response, FaultKind] = {
     "off-bus": Fault.GPU_LOST,
     "recovery": Fault.RECOVERY_REQUIRED,
     "fabric-reboot": Fault.NVSWITCH_FATAL,
-    "field-diagnostic": Fault.RETIREMENT_FAILED,
     "fabric-reset": Fault.NVSWITCH,
     "vm": Fault.XID_SOFTWARE,
     "nvlink-peer": Fault.XID_PEER,
@@ -87,8 +86,6 @@ def _fault(response: Response, pairs: Sequence[tuple[XidEntry, str]]) -> FaultKi
     if response == "recovery":
         last = [text for entry, text in pairs if entry.number == ANNOUNCES_RECOVERY][-1]
         return _OF_RECOVERY.get(recovery_of(last), Fault.RECOVERY_REQUIRED)
-    if response == "field-diagnostic" and any(entry.action for entry, _ in pairs):
-        return Fault.REMAP_FAILED  # from Ampere on, which has no page retirement
     return OF_RESPONSE.get(response, Fault.XID)
 
 
