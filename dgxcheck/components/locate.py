@@ -9,7 +9,7 @@ from dgxcheck.components.component import EVERY_GPU, Component, Kind, host_part
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.nvml.nvlink import NvLink
-from dgxcheck.facts.record import remembered
+from dgxcheck.facts.record import remembered, replace
 from dgxcheck.facts.typical import multimode
 from dgxcheck.topology.model import Device, Surveyed, Topology, slot_of
 from dgxcheck.topology.nvlinks import SWITCH, is_nvswitch
@@ -89,6 +89,16 @@ def switch_at(machine: Surveyed, upstream: str) -> Component:
     """The PCIe switch of an upstream port."""
     below = tuple(device.name for device in machine.topology.below(upstream))
     return Component(kind="switch", name=upstream, bdf=upstream, shared_by=below)
+
+
+def switch_setting(machine: Surveyed, port: str | None, part: str) -> Component | None:
+    """Of the PCIe switch that has this downstream port; None where it is no such port.
+
+    A path alternates: host bridge, root port, upstream port, downstream port, upstream port ..
+    """
+    function = machine.topology.functions.get(port or "")
+    path = () if function is None else rows(function.path)
+    return replace(switch_at(machine, path[-2]), part=part) if path[2:] and len(path) % 2 == 0 else None
 
 
 def is_below(device: Device, bridge: str) -> bool:

@@ -29,6 +29,7 @@ from dgxcheck.diagnosis.steps import has_own_fabric
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.topology.model import slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
@@ -251,7 +252,10 @@ def _kernel_name(component: Component) -> str:
 
 
 def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
-    slot: dict[str, Value] = {"slot": component.slot or ""}
+    gpus = gpus_of(box, component)
+    slots = [*{slot_of(gpu, box.snapshot.slots) for gpu in gpus}]
+    shared = slots[0] if len(slots) == 1 and isinstance(slots[0], str) else ""
+    slot: dict[str, Value] = {"slot": component.slot or shared}
     name: dict[str, Value] = {"name": component.name}
     if component.kind in _CABLED:
         return "cable", {"name": component.name if component.kind != "fabric" and _kernel_name(component) else ""}
@@ -266,7 +270,6 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     its_link = component.kind == "link" and isinstance(code, int) and code >> 16 == _NETWORK
     if component.kind == "hca" or component.part == "missing HCA" or its_link:
         return "adapter", slot
-    gpus = gpus_of(box, component)
     if gpus and all(is_k80(gpu) and _on_one_board(box, gpus[0].name, gpu.name) for gpu in gpus):
         boards = {other.name for gpu in gpus for other in box.topology.gpus if _on_one_board(box, gpu.name, other.name)}
         return "dual-gpu-card", {**slot, "gpus": tuple(gpu.name for gpu in box.topology.gpus if gpu.name in boards)}

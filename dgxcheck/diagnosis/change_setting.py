@@ -11,8 +11,9 @@ from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.gpu.clocks import can_lock_clocks, held_memory_clock
 from dgxcheck.checks.pcie.acs_rules import acs_rules
-from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
+from dgxcheck.checks.pcie.isolation import reason_to_keep_acs, redirects
 from dgxcheck.components.component import EVERY_GPU, PEER_TRAFFIC, Component
+from dgxcheck.components.locate import switch_setting
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.clients import minors
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_since, nvlinks_of_path
@@ -47,7 +48,7 @@ def setting(box: Box, component: Component, faults: Collection[FaultKind | None]
         return (("ldconfig",),), Instruction(code="driver-library", values={"version": _driver_version(box)})
     if {*faults} & _BY_ITS_REMEDY:
         return None
-    if component.kind == "bridge" and component.part == "ACS setting":
+    if component.kind in ("bridge", "switch") and component.part == "ACS setting":
         return _acs(box, component)
     if component.kind == "socket-interconnect":
         return (), Instruction(code="socket-links")
@@ -133,10 +134,13 @@ def _shared_nodes(box: Box) -> Commands:
 
 
 def _acs(box: Box, component: Component) -> Setting | None:
-    """Clear the redirect bits of one port; no command where virtual machines or an IOMMU may need them."""
+    """Clear the redirect bits of a port, or of those of a switch; no command where virtual machines or an IOMMU may
+    need them."""
     if component.bdf is None or hypervisor(box) or acs_rules(box) or reason_to_keep_acs(box):
         return None
-    return (("setpci", "-s", component.bdf, "ECAP_ACS+0x6.w=0:3c"),), Instruction(code="disable-acs")
+    own = [bdf for bdf in box.topology.functions if switch_setting(box, bdf, component.part) == component]
+    ports = [component.bdf] if component.kind == "bridge" else [bdf for bdf in own if redirects(box, bdf)]
+    return tuple(("setpci", "-s", port, "ECAP_ACS+0x6.w=0:3c") for port in ports), Instruction(code="disable-acs")
 
 
 def _driver_version(box: Box) -> str:

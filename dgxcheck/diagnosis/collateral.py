@@ -1,7 +1,8 @@
 """Errors in the kernel log that follow from a fault elsewhere: within seconds of it, and joined to it.
 
 A GPU that falls off the bus takes its NVLinks down: the GPUs and NVSwitches at their other ends log Xid 74 and SXids,
-the bridges above it PCIe errors. A fatal SXid of an NVSwitch has Xid 74 of the GPUs at its ports follow.
+the bridges above it PCIe errors. A fatal SXid of an NVSwitch has Xid 74 of the GPUs at its ports follow. NVMe disks, of
+which the log does not say where they are, go with several devices that stop.
 
 Of a log alone, without the machine's topology, GPUs that log NVLink errors together count as joined, and a port that
 logs a PCIe error in the moment in which a GPU is lost as above it. Where its lines have no times their order tells
@@ -103,6 +104,9 @@ class _Leaders:
                 below = [*self._stopped]
             yield from _merged(_Cause(key, WINDOW_S, -inf, seconds) for at in dict.fromkeys((here, *below))
                                for key, seconds in self._stopped.get(at, {}).items())  # fmt: skip
+        elif event.kind == "nvme" and len(self._stopped) > 1:
+            stopped = chain.from_iterable(each.items() for each in self._stopped.values())
+            yield from _merged(_Cause(key, WINDOW_S, -inf, seconds) for key, seconds in stopped)
         elif event.number is not None:
             yield from _merged(self._numbered_causes(event.number, here, when))
 

@@ -55,8 +55,9 @@ class Evidence(Record, kw_only=False):
     value: Json
 
 
-EventKind = Literal["", "device", "nvswitch", "nvlink", "pcie"]
-"""What a line of the kernel log is about: a device that stopped, an NVSwitch, an NVLink, a PCIe link, or another."""
+EventKind = Literal["", "device", "nvswitch", "nvlink", "pcie", "nvme"]
+"""What a line of the kernel log is about: a device that stopped, an NVSwitch, an NVLink, a PCIe link, an NVMe disk, or
+another."""
 
 
 class LogEvent(Record, kw_only=False):

@@ -28,7 +28,7 @@ from dgxcheck.checks.pcie.isolation import (
     translated_devices,
 )
 from dgxcheck.components.component import host_part
-from dgxcheck.components.locate import bridge_setting
+from dgxcheck.components.locate import bridge_setting, switch_setting
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import Iommu
@@ -198,6 +198,7 @@ CHECKS = (
         remedy="disable ACS in the firmware setup, after IOMMU translation is disabled",
         judge=_acs,
         blames=lambda box, at, judgement: (host_part("ACS setting") if at.bdf is None else bridge_setting(at.bdf),),
+        shared=lambda box, at, judgement: switch_setting(box, at.bdf, "ACS setting"),
     ),
     Check(
         id="gdr.iommu",

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.disks import arrays_of, by_disk, lost_members, own_disks
-from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach
+from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, nothing_logged, reach
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
@@ -31,7 +31,7 @@ def _disks(box: Box) -> Judged:
         (name, event) for name, event in by_disk(box, log) if _is_own(name, disks) or event.trouble == "array"
     )
     for name, events in found.items():
-        yield Subject(kind="disk", name=name, bdf=None), _disk(box, log, events)
+        yield Subject(kind="disk", name=name, bdf=None), _disk(box, log, name, events)
     alarms = grouped((event.part, event) for event in events_of(log, "controller"))
     for bdf, own in alarms.items():
         named = first_of([*dict.fromkeys(event.group for event in own)])
@@ -49,7 +49,7 @@ def _is_own(name: str, disks: set[str] | None) -> bool:
     return disks is None or name in disks or name.startswith(("nvme", "ata", *_MAPPED))
 
 
-def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+def _disk(box: Box, log: KernelLog, name: str, events: Sequence[HostEvent]) -> Judgement:
     """An array without redundancy fails with the first disk that it drops."""
     dropped_by = dict.fromkeys(event.part for event in events if event.trouble == "array")
     failed = [row.name for row in arrays_of(box) if row.name in dropped_by and row.level in ("raid0", "linear")]
@@ -57,7 +57,9 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     if dropped_by:
         message = f"{message}; {', '.join(dropped_by)} dropped it{' and failed' if failed else ''}"
     status, fault = (Status.FAIL, Fault.ARRAY_FAILED) if failed else (Status.WARN, Fault.DISK_ERRORS)
-    return Judgement(status, f"{message}{reach(log)}", len(events), 0, "errors", lines(log, events), fault=fault)
+    facts = (len(events), 0, "errors", lines(log, events))
+    on_pcie = happened(events, "nvme") if name.startswith("nvme") else ()
+    return Judgement(status, f"{message}{reach(log)}", *facts, fault=fault, events=on_pcie)
 
 
 def _blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

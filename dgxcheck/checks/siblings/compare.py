@@ -33,7 +33,7 @@ COVERED: Mapping[object, frozenset[FaultKind]] = {
     PciBars.bar1: frozenset({Fault.BAR1_SMALL, Fault.BAR1_MISMATCH}),
     PciFunction.link_width: frozenset({Fault.LINK_NARROW}),
     PciFunction.max_link_gen: frozenset({Fault.LINK_SLOW}),
-    Control.target_gen: frozenset({Fault.LINK_SLOW}),
+    Control.target_gen: frozenset({Fault.LINK_SLOW, Fault.LINK_LIMITED}),
     NumaMemory.memory_kb: frozenset({Fault.MEMORY_MISSING}),
 }
 """Faults, of the same device or of what a bridge leads to, that a difference follows from. What is evidence of a bad

@@ -16,7 +16,7 @@ from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.siblings.compare import Comparison, Odd, compared
 from dgxcheck.checks.siblings.kinds import Kind
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.components.locate import links_at
+from dgxcheck.components.locate import links_at, switch_setting
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice
 from dgxcheck.facts.missing import Missing
@@ -225,6 +225,7 @@ CHECKS = (
         " the slot's settings in the firmware setup",
         judge=_devices("bridge", "function"),
         blames=_blame,
+        shared=lambda box, at, judgement: switch_setting(box, at.bdf, PART),
         last=True,
     ),
     Check(
