@@ -421,6 +421,8 @@ CAUSES = {
     "dgx-h100-hcas-gen4": ("host/host/PCIe setting", "change-setting"),
     "dgx-h100-no-numa": ("host/host/NUMA setting", "change-setting"),
     "dgx-b300-switch-dead": ("switch/0000:55:00.0", "power-cycle"),
+    "dgx-a100-switch-and-disk-dead": ("switch/0000:41:00.0", "power-cycle"),
+    "hgx-h100-acs-ports-of-a-switch": ("switch/0000:4b:00.0/ACS setting", "change-setting"),
 }  # fmt: skip
 """By kind, bus id and part; a fault that is not here has no finding that counts."""
 OF_TWO = {

@@ -108,7 +108,8 @@ def test_every_shipped_fault_of_rdma_breaks_a_pair() -> None:
         "dgx-b200-no-mlx5-ib", "dgx-b300-nic-x8", "dgx-h100-hcas-gen4",
         "gb300-nvl72-acs-gpu-port", "gb300-nvl72-dma-missing", "gb300-nvl72-iommu-groups",
         "gb300-nvl72-nic-x8",
-        "gh200-hca-x8", "gh200-port-down", "hgx-h100-acs-switch", "hgx-h100-hca-x8",
+        "gh200-hca-x8", "gh200-port-down", "hgx-h100-acs-ports-of-a-switch",
+        "hgx-h100-acs-switch", "hgx-h100-hca-x8",
     }  # fmt: skip
     assert of_rdma - placed - lost - slow - warned - another_box <= shown
 
