@@ -157,7 +157,7 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     if Fault.WRONG_DATA in causing and (steps[0] == "change-setting" or component.kind in ("nvlink", "path")):
         return ("stop-jobs", *steps)  # what runs meanwhile computes with wrong data
     unnamed = (component.kind, component.part) == ("host", "PCIe links")
-    if ((not causing and Fault.SLOW in faults) or unnamed) and steps[0] in _OF_HARDWARE:
-        # a figure alone, and words that name no device, are confirmed before anything is disturbed
+    if ((not causing and _SYMPTOMS & {*faults}) or unnamed) and steps[0] in _OF_HARDWARE:
+        # a figure or difference alone, and words that name no device, are confirmed before anything is disturbed
         return ("inspect", *(step for step in steps if step != "inspect"))
     return steps

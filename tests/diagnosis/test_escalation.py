@@ -50,6 +50,7 @@ def of(kind: Kind, part: str, *faults: FaultKind) -> list[Step]:
         ("gpu", "memory", {Fault.ECC_UNCORRECTED}, ["reset-gpu", "reboot", "field-diagnostic", "replace"]),
         ("gpu", "memory", {Fault.RETIREMENT_PENDING}, ["reset-gpu", "reboot"]),
         ("gpu", "memory", {Fault.REMAP_PENDING, Fault.DRIFT}, ["reset-gpu", "reboot"]),
+        ("gpu", "memory", {Fault.DRIFT}, ["inspect", "reset-gpu", "reboot", "field-diagnostic", "replace"]),
         ("gpu", "memory", {Fault.REMAP_PENDING, Fault.REMAP_FAILED}, ["field-diagnostic", "replace"]),
         ("gpu", "memory", {Fault.PAGES_EXHAUSTED, Fault.ECC_UNCORRECTED}, ["field-diagnostic", "replace"]),
         ("gpu", "memory", {Fault.ECC_CORRECTED}, ["watch", "field-diagnostic", "replace"]),
