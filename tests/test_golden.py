@@ -98,6 +98,7 @@ def test_no_golden_file_is_left_over() -> None:
         "remedies.txt",
         "measured.tables.txt",
         "pictures.txt",
+        "readers.txt",
         *(f"xid-{name}.txt" for name in ("79", "63", "20034", "list")),
     }
     wanted |= {f"{fault}.health.txt" for fault in FAULTS}

@@ -183,10 +183,10 @@ class _Shortened:
 
 
 def history_of(visits: Iterable[Visit], gauges: Gauges | None = None, unread: Sequence[Unread] = ()) -> History:
-    """Results in the order of ``in_order``."""
+    """Results in the order of time, at one date in that of ``in_order``."""
     nodes: dict[str, _Node] = {}
     parts = PartsOverTime()
-    for visit in sorted(visits, key=lambda visit: in_order(visit.result)):
+    for visit in sorted(visits, key=lambda visit: (visit.at_s, *in_order(visit.result))):
         nodes.setdefault(visit.result.node, _Node(visit)).add(visit)
         parts.add(visit.at_s, visit.result.node, visit.parts, visit.result.faults)
     part_histories, doubtful = parts.histories()

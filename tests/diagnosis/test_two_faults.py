@@ -36,6 +36,11 @@ OTHERWISE = {
     "the graph that is left equals the good one the other way round": (
         {"dgx-station-v100-gpu-missing", "dgx-station-v100-nvlink-wrong-peer"},
     ),
+    "one command sets what several GPUs lack": tuple(
+        {fault} for fault in FAULTS
+        if fault.endswith(("-application-clock", "-clocks-locked", "-compute-mode", "-ecc-off", "-exclusive",
+                           "-persistence-off", "-prohibited"))
+    ),
     "where a GPU is not counted, the node is another GPU's": tuple(
         {"dgx-1-v100-node-shut", f"dgx-1-v100-{gone}"} for gone in ("gpu-missing", "off-bus-at-load", "bar1-unassigned")
     ),
