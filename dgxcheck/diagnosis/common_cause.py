@@ -226,8 +226,8 @@ def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], 
     lacking = gathered(((each.shared, each.judgement.fault), each) for each in judged
                        if each.status in BAD and each.shared is not None and each.shared.kind == "gpus")  # fmt: skip
     for (setting, _), those in lacking.items():
-        if len(names := tuple(each.subject.name for each in those)) > 1:
-            yield those, replace(setting, name=", ".join(names), shared_by=names)
+        if len(names := sorted((each.subject.name for each in those), key=lambda name: (len(name), name))) > 1:
+            yield those, replace(setting, name=", ".join(names), shared_by=tuple(names))
 
 
 def _alike(box: Box, judged: Sequence[Finding]) -> Collection[list[Finding]]:
