@@ -40,7 +40,7 @@ _CLIENTS = host_part("programs with another driver library")
 
 
 def _versions_match(box: Box) -> Judgement:
-    module, library = _module_versions(box.snapshot.modules), _library_versions(box.snapshot.gpu) | _firmware_of(box)
+    module, library = _module_versions(box.snapshot.modules), _library_versions(box.snapshot.gpu)
     versions = {where: version for where, version in (module | library).items() if isinstance(version, str)}
     evidence = tuple(Evidence(where, version) for where, version in versions.items())
     nvml = box.snapshot.gpu
@@ -101,12 +101,6 @@ def _library_versions(nvml: Nvml | Missing) -> dict[str, str | Missing]:
     own = nvml.nvml_version
     tail = own if isinstance(own, Missing) or "." not in own else own.partition(".")[2]
     return {"nvmlSystemGetNVMLVersion": tail, "nvmlSystemGetDriverVersion": nvml.driver_version}
-
-
-def _firmware_of(box: Box) -> dict[str, str | Missing]:
-    """That of the GSPs, which a driver loads in its own version; a GPU that differs from the others has its check."""
-    versions = {row.gsp_firmware for row in rows(box.snapshot.gpu_board) if isinstance(row.gsp_firmware, str)}
-    return {"nvmlDeviceGetGspFirmwareVersion": versions.pop()} if len(versions) == 1 else {}
 
 
 def _nodes(box: Box) -> Judged:
@@ -207,9 +201,9 @@ def _compare(what: str, version: str, pinned: tuple[str, ...], evidence: Evidenc
 INSTALLATION = (
     Check(
         id="driver.version-match",
-        rule="Fails if NVML's library, the GPUs' GSP firmware and the loaded kernel module have different versions,"
-        " also if NVML cannot be initialised because of that. Warns if the kernel module has refused programs with"
-        " another library version since it was loaded.",
+        rule="Fails if NVML's library and the loaded kernel module have different versions, also if NVML cannot be"
+        " initialised because of that. Warns if the kernel module has refused programs with another library version"
+        " since it was loaded.",
         source="NVML_ERROR_LIB_RM_VERSION_MISMATCH; API mismatch in the kernel log; nvmlSystemGetNVMLVersion against"
         " /proc/driver/nvidia/version and /sys/module/nvidia/version",
         remedy=RELOAD,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import Literal
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.expected import NO_DATA_CENTER, model_family
+from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.components.locate import serial_of
 from dgxcheck.facts.host import BlockDevice, NetInterface
@@ -74,17 +74,14 @@ def siblings(box: Box, kinds: Collection[Kind]) -> Iterator[Sibling]:
 
 
 def _gpus(box: Box, rows: Rows) -> Iterator[Sibling]:
-    """The GPUs that NVML lists; model names are compared without the size of the memory. Of one that is sold for
-    desktops each maker has its own board."""
+    """The GPUs that NVML lists; model names are compared without the size of the memory."""
     serials = [serial_of(box, gpu.bdf) for gpu in box.topology.gpus]
     for number, gpu in enumerate(box.topology.gpus):
         family, serial = model_family(box, gpu), serials[number]
         if family is not None and gpu.index is not None:
             on_board = (serials.count(serial), serials[:number].count(serial)) if serial is not None else None
-            maker = None if gpu.function is None else gpu.function.subsystem_vendor
-            role = (family, maker if NO_DATA_CENTER.search(family) else None)
             yield Sibling(
-                kind="gpu", subject=box.subject(gpu), role=role, place=_place(box, gpu.path), board=on_board,
+                kind="gpu", subject=box.subject(gpu), role=family, place=_place(box, gpu.path), board=on_board,
                 rows=rows.get((gpu.bdf, None), ()),
             )  # fmt: skip
 
