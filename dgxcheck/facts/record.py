@@ -127,22 +127,25 @@ def replace(record: R, **changes: Any) -> R:
     return type(record)(**{name: getattr(record, name) for name in fields(record)} | changes)
 
 
-def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Keeps the last results of a function, each with its arguments. A record is the one object itself there: comparing
-    whole snapshots would take longer than walking them.
+def remembered(most: int = 4) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Keeps the last used results of a function, each with its arguments, which are given in order. A record is the one
+    object itself there: comparing whole snapshots would take longer than walking them. ``forget`` drops all results.
     """
 
-    def remembering(function: Callable[P, T]) -> Callable[P, T]:
-        results: dict[tuple[object, ...], tuple[object, T]] = {}
+    def remembering(function: Any) -> Any:
+        results: dict[tuple[object, ...], tuple[object, object]] = {}
 
-        def found(*args: P.args, **kwargs: P.kwargs) -> T:
-            key = (*(id(each) if isinstance(each, Record) else each for each in args), *kwargs.items())
-            if (known := results.get(key)) is None:
+        def found(*args: object) -> object:
+            key = tuple([(Record, id(each)) if isinstance(each, Record) else each for each in args])
+            if (known := results.pop(key, None)) is None:
+                known = args, function(*args)
                 if len(results) >= most:
                     del results[next(iter(results))]
-                known = results[key] = args, function(*args, **kwargs)
+            results[key] = known
             return known[1]
 
+        found.__name__, found.__doc__ = function.__name__, function.__doc__
+        found.forget = results.clear  # type: ignore[attr-defined]
         return found
 
     return remembering

@@ -74,9 +74,9 @@ def _below(folder: str) -> Iterator[str | Unread]:
 
 
 def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterator[tuple[str, Json] | Unread]:
-    """One per line, but for a line that repeats the one before; a first line that is no whole document begins one that
+    """One per line, but for repetitions of the result before; a first line that is no whole document begins one that
     spans the file, or is a damaged one."""
-    number, found, failed, empty = 0, 0, 0, True
+    number, found, repeated, failed, empty = 0, 0, 0, 0, True
     before = b""
     rest = BytesIO()
 
@@ -89,15 +89,18 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         if len(line) > RESULT_BYTES:
             yield Unread(f"{where} line {number}", f"longer than {RESULT_BYTES >> 20} MiB")
             return
-        if number - found > FLEET_IDLE_LINES:
+        if line == before:
+            repeated += 1
+            continue
+        if number - found - repeated > FLEET_IDLE_LINES:
             yield Unread(where, f"more than {FLEET_IDLE_LINES} lines hold no result; not read from line {number} on")
             return
         if found > most:
             yield Unread(where, f"more than {most} results; not read from line {number} on")
             return
-        if line == before or not line.strip():
+        if not line.strip():
             continue
-        before, empty, why = line, False, "not a JSON document"
+        empty, why = False, "not a JSON document"
         try:
             document = parsed(line)
             if document is None and number == 1:
@@ -108,7 +111,7 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
             document, why = None, str(error)
         place = where if number == 1 else f"{where} line {number}"
         if isinstance(document, dict) and document.get("schema") in (RESULT, HEALTH):
-            found += 1
+            found, before = found + 1, line
             time.more(RESULT_CPU_S)
             yield place, document
             continue

@@ -218,6 +218,18 @@ def test_a_line_that_repeats_the_one_before_is_read_once(tmp_path: Path) -> None
     assert [each[1] for each in found if not isinstance(each, Unread)] == [at(1), at(2), at(1)]
 
 
+def test_repeated_results_are_no_idle_lines(tmp_path: Path) -> None:
+    again, other = (json.dumps(at(hour)) + "\n" for hour in (1, 2))
+    (tmp_path / "results.jsonl").write_text(again * (FLEET_IDLE_LINES + 5) + other)
+    assert [each[1] for each in documents([str(tmp_path)])] == [at(1), at(2)]
+
+
+def test_damaged_lines_that_repeat_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").write_text("{junk\n" * 20)
+    why = [each.why for each in documents([str(tmp_path)]) if isinstance(each, Unread)]
+    assert why == ["not a JSON document"] * 3 + ["17 more lines hold no result"]
+
+
 def test_of_a_file_with_more_results_than_a_fleet_has_the_first_are_read(tmp_path: Path) -> None:
     found = documents([written(tmp_path, *(at(1, host=name) for name in "abcdef"))], most=3)
     assert [each.why for each in found if isinstance(each, Unread)] == ["more than 3 results; not read from line 5 on"]
