@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from inspect import getclosurevars
 from typing import Any
 
 from dgxcheck.checks.engine import device_facts, gaps
@@ -38,4 +37,4 @@ def traced(heard: Heard) -> Iterator[None]:
 def _forget() -> None:
     """What was collected of whole snapshots, so that who asks again reads again."""
     for collected in (gaps.missing_in, device_facts.facts_of, device_facts._by_owner, kinds.rows_by_device):
-        getclosurevars(collected).nonlocals["results"].clear()
+        vars(collected)["forget"]()

@@ -91,7 +91,7 @@ def _node(machine: Surveyed, bdf: str) -> int | None:
     return node if isinstance(node, int) and node >= 0 else None
 
 
-@remembered(4)
+@remembered()
 def _by_node(topology: Topology) -> dict[int, tuple[str, ...]]:
     """Names of the devices at each NUMA node."""
     found = gathered((each.numa_node, each.name) for each in topology.devices if isinstance(each.numa_node, int))

@@ -33,7 +33,7 @@ def serial_of(machine: Surveyed, bdf: str | None) -> str | None:
     return serial if isinstance(serial, str) else None
 
 
-@remembered(4)
+@remembered()
 def _serials(nvml: Nvml) -> dict[str, str | Missing]:
     return {row.bdf: row.serial for row in reversed(nvml.gpus)}
 
@@ -152,7 +152,7 @@ def has_nvswitches(machine: Surveyed) -> bool:
     return _has_nvswitches(machine.topology)
 
 
-@remembered(4)
+@remembered()
 def _has_nvswitches(topology: Topology) -> bool:
     behind = any(device.kind == "nvswitch-bridge" for device in topology.devices)
     return behind or any(map(is_nvswitch, topology.functions.values()))

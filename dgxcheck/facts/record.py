@@ -145,7 +145,7 @@ def remembered(most: int = 4) -> Callable[[Callable[P, T]], Callable[P, T]]:
             return known[1]
 
         found.__name__, found.__doc__ = function.__name__, function.__doc__
-        found.forget = results.clear  # type: ignore[attr-defined]
+        found.__dict__["forget"] = results.clear
         return found
 
     return remembering

@@ -223,7 +223,7 @@ class _Index(Record, kw_only=False):
     below: dict[str, tuple[Device, ...]]
 
 
-@remembered(4)
+@remembered()
 def _index(topology: Topology) -> _Index:
     named: dict[str, Device] = {}
     below: dict[str, list[Device]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.record import Record, remembered, replace
 
 
 class Port(Record):
@@ -66,3 +66,23 @@ def test_a_gap_is_a_value_as_every_record() -> None:
         gap.code = 0
     assert Missing(Gap.LOST, "/sys/x") == Missing(Gap.LOST, "/sys/x", "", None) != Missing(Gap.LOST, "/sys/x", "lost")
     assert len({Missing(Gap.LOST, "/sys/x"), Missing(Gap.DENIED, "/sys/x"), Missing(Gap.LOST, "/sys/x")}) == 2
+
+
+def test_the_last_used_results_are_remembered() -> None:
+    asked: list[object] = []
+
+    @remembered(2)
+    def doubled(of: object, times: int = 2) -> int:
+        """Of an object."""
+        asked.append(of)
+        return len(asked) * times
+
+    port = Port(number=1)
+    assert [doubled(each) for each in (port, id(port), port, "a", port)] == [2, 4, 2, 6, 2]
+    assert asked == [port, id(port), "a"]
+    assert doubled(Port(number=1)) == 8
+    assert (doubled.__name__, doubled.__doc__) == ("doubled", "Of an object.")
+    with pytest.raises(TypeError, match="times"):
+        doubled(port, times=3)
+    vars(doubled)["forget"]()
+    assert doubled(port) == 10

@@ -54,7 +54,7 @@ def records_of(snapshot: Snapshot, device: str) -> Iterator[Record]:
     return (record for _, record in _by_owner(snapshot).get(device, ()))
 
 
-@remembered(4)
+@remembered()
 def _by_owner(snapshot: Snapshot) -> dict[str, list[tuple[str, Record]]]:
     """The records of each device, with the field of the snapshot that holds them."""
     found: dict[str, list[tuple[str, Record]]] = {}

@@ -83,7 +83,7 @@ def _gpus_of(gap: Missing) -> tuple[str, ...]:
     return tuple(word for word in gap.where.split()[1:] if ":" in word)
 
 
-@remembered(4)
+@remembered()
 def missing_in(*readings: Record) -> tuple[Missing, ...]:
     """Every gap in these facts and in all that they hold, once."""
     found: dict[Missing, None] = {}

@@ -118,7 +118,7 @@ def collect(machine: Surveyed) -> Figures:
     return _collected(machine.snapshot, machine.topology)
 
 
-@remembered(4)
+@remembered()
 def _collected(snapshot: Snapshot, topology: Topology) -> Figures:
     machine, measured = _Wired(snapshot, topology), snapshot.measurement
     listed = rows(measured)
