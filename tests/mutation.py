@@ -12,6 +12,7 @@ import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -42,6 +43,7 @@ NEVER = "never ends"
 NOTICED = "first to fail: "
 SLOW = {"chaos", "system", "driver", "fuzz", "documents", "measure"}
 """Folders of tests that start processes or judge everything."""
+_TUNED = ("lru_cache", "remembered", "zip")
 _ID = re.compile(r'\bid="([a-z0-9]+\.[a-z0-9-]+)"')
 SWAPPED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -73,8 +75,8 @@ def _bared(tree: ast.AST) -> None:
             node.annotation = ast.Name("object", ast.Load(), lineno=node.lineno, col_offset=0)
         elif isinstance(node, ast.FunctionDef):
             node.returns = None
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("lru_cache", "zip"):
-            node.keywords = []
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _TUNED:
+            node.args, node.keywords = node.args if node.func.id == "zip" else [], []
 
 
 def changeable(tree: ast.AST) -> Iterator[ast.AST]:
@@ -239,7 +241,7 @@ def noticed(mutant: Mutant | None, arguments: list[str]) -> str:
                               text=True, timeout=LONGEST, check=False)  # fmt: skip
     except subprocess.TimeoutExpired:
         return NEVER
-    if done.returncode < 0:
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):  # the soft and the hard limit of CPU time
         return NEVER
     assert done.returncode == 0, done.stderr
     return done.stdout.rstrip("\n").rpartition("\n")[2].removeprefix(NOTICED)
@@ -252,7 +254,9 @@ def survives(mutant: Mutant, tests: list[str], broken: set[str], sound: set[str]
         failed = noticed(mutant, [*tests, *(f"--deselect={test}" for test in [*broken])])
         if not failed or failed == NEVER or failed in sound:
             return not failed
-        if not noticed(None, [failed]):
+        without = noticed(None, [failed])
+        assert without != NEVER, f"{failed} does not end without a mutant"
+        if not without:
             sound.add(failed)
             return False
         broken.add(failed)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -45,7 +47,8 @@ class Warm:
 
     def _started(self) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
-        return subprocess.Popen((sys.executable, "-c", _LOOP), stdin=pipe, stdout=pipe, text=True)
+        return subprocess.Popen((sys.executable, "-c", _LOOP), stdin=pipe, stdout=pipe, text=True,
+                                start_new_session=True)  # fmt: skip
 
     def run(self, argv: Sequence[str], environment: Mapping[str, str], seconds: float) -> Ran:
         """The command with the tree before its arguments; TimeoutError where it does not end."""
@@ -65,6 +68,6 @@ class Warm:
         return Ran(code, out, err, took)
 
     def end(self) -> None:
-        """With the run that is under way, if one is."""
-        self._process.kill()
+        """With the run that is under way, if one is, and what it started in its group."""
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
