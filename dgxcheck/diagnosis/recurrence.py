@@ -20,7 +20,9 @@ from dgxcheck.facts.record import Record, remembered, replace
 from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, FATAL, OFF_BUS
 from dgxcheck.xid.table import meaning
 
-_OF_XIDS = (Fault.XID, Fault.RESET_REQUIRED, Fault.REBOOT_REQUIRED, Fault.RECOVERY_REQUIRED)
+_OF_XIDS = (
+    Fault.XID, Fault.RETIREMENT_FAILED, Fault.RESET_REQUIRED, Fault.REBOOT_REQUIRED, Fault.RECOVERY_REQUIRED
+)  # fmt: skip
 """Faults of Xids for which there is a cure that can fail."""
 _MENDED = (48, 95, 140, 171, 172)
 """Uncorrected memory errors: while a page waits to be retired, or a row to be remapped, the cure is still to come."""

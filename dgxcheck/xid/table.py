@@ -26,7 +26,7 @@ Severity = Literal["fail", "repeated", "text", "warn", "application", "informati
 """The worst first. repeated: warns, and fails if it occurs twice. text: the line itself says how severe it is
 (``Fatal``, the action that is required). application: a program's own fault, until several programs have it."""
 Response = Literal[
-    "off-bus", "power", "recovery", "fabric-reboot", "memory", "fabric-reset", "nvlink", "reset",
+    "off-bus", "power", "recovery", "fabric-reboot", "field-diagnostic", "memory", "fabric-reset", "nvlink", "reset",
     "nvlink-peer", "nvlink-signal", "nvlink-off", "vm", "pcie", "cooling", "mechanical", "contained", "repair",
     "update", "nvlink-rate", "watch", "report", "follow", "program", "none",
 ]  # fmt: skip
@@ -66,6 +66,8 @@ REMEDIES: Mapping[Response, str] = {
     "power": "power off and check the GPU's auxiliary power cables (SXM modules have none) and the power supplies",
     "recovery": "do what the driver asks for: GPU Recovery Action of nvidia-smi -q",
     "fabric-reboot": "drain the node and reboot it: the error is fatal to the whole NVSwitch fabric",
+    "field-diagnostic": "drain the GPU and run dcgmi diag -r 3, then the vendor's field diagnostic; if it fails, call"
+    " the vendor with the file of nvidia-bug-report.sh",
     "memory": "drain and reset the GPU, then run dcgmi diag -r 3; if it fails or the Xid comes back, call the vendor"
     " with the file of nvidia-bug-report.sh",
     "fabric-reset": "the NVLinks at that port of the NVSwitch are down: drain the node, then reset all GPUs and"

@@ -216,7 +216,7 @@ RESPONSES = {
     "54, x": (Fault.XID, ("gpu", GPU, "power supply")),
     "57, x": (Fault.XID, MEMORY),
     "32, x": (Fault.XID_PCIE, ("link", GPU, "")),
-    "64, x": (Fault.XID, MEMORY),
+    "64, x": (Fault.RETIREMENT_FAILED, MEMORY),
     "63, x": (Fault.XID_NOTICE, MEMORY),
     "94, x": (Fault.XID_CONTAINED, MEMORY),
     "78, x": (Fault.XID_SOFTWARE, GPU_ITSELF),

@@ -85,8 +85,7 @@ FIRST: dict[str, set[str | None]] = {
     "WORKFLOW_XID_45": {"check-program"}, "WORKFLOW_XID_48": {"reset-gpu"}, "WORKFLOW_NVLINK_ERR": {"reset-gpu"},
     "WORKFLOW_NVLINK5_ERR": {"reset-gpu"}, "XID_154": {"inspect"},
 }  # fmt: skip
-"""Our first step by NVIDIA's immediate action: 79, which asks for a restart of the
-machine, to a reboot."""
+"""Our first steps by NVIDIA's immediate action, from Ampere on; None: no step."""
 
 
 def test_the_first_step_follows_from_the_action_of_nvidia() -> None:
@@ -102,7 +101,7 @@ def test_the_first_step_follows_from_the_action_of_nvidia() -> None:
     [
         (32, ("warn", "pcie"), ("application", "program")),
         (63, ("warn", "watch"), ("information", "none")),
-        (64, ("fail", "memory"), ("fail", "memory")),
+        (64, ("fail", "field-diagnostic"), ("fail", "reset")),
         (57, ("fail", "memory"), ("warn", "report")),
         (58, ("fail", "memory"), ("warn", "report")),
         (48, ("fail", "memory"), ("fail", "memory")),

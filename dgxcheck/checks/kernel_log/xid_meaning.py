@@ -21,6 +21,7 @@ OF_RESPONSE: Mapping[Response, FaultKind] = {
     "off-bus": Fault.GPU_LOST,
     "recovery": Fault.RECOVERY_REQUIRED,
     "fabric-reboot": Fault.NVSWITCH_FATAL,
+    "field-diagnostic": Fault.RETIREMENT_FAILED,
     "fabric-reset": Fault.NVSWITCH,
     "vm": Fault.XID_SOFTWARE,
     "nvlink-peer": Fault.XID_PEER,

@@ -174,6 +174,9 @@ class Gpu:
         steps=RMA_STEPS,
         remedy=FIELD_DIAGNOSTIC,
         source=MEMORY)
+    RETIREMENT_FAILED = FaultKind("retirement-failed",
+        "the driver logged that a page retirement failed", "hardware", about=("gpu", "memory"), steps=RMA_STEPS,
+        source=PAGES)
     ROWS_EXHAUSTED = FaultKind("rows-exhausted", "remapped rows at the limit at which the board is replaced",
         "hardware", steps=RMA_STEPS,
         remedy=FIELD_DIAGNOSTIC,

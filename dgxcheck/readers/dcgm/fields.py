@@ -97,7 +97,7 @@ _RECOVERY_WORDS = {code: words for words, code in RECOVERY_ACTIONS.items()}
 _OF_RESPONSE = {
     "off-bus": Fault.GPU_LOST, "contained": Fault.XID_CONTAINED, "pcie": Fault.XID_PCIE, "vm": Fault.XID_SOFTWARE,
     "update": Fault.XID_SOFTWARE, "watch": Fault.XID_NOTICE, "report": Fault.XID_NOTICE,
-    "recovery": Fault.RECOVERY_REQUIRED, "memory": Fault.ECC_UNCORRECTED,
+    "recovery": Fault.RECOVERY_REQUIRED, "field-diagnostic": Fault.RETIREMENT_FAILED, "memory": Fault.ECC_UNCORRECTED,
 }  # fmt: skip
 """Every other response asks for a reset."""
 
