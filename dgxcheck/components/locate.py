@@ -92,13 +92,15 @@ def switch_at(machine: Surveyed, upstream: str) -> Component:
 
 
 def switch_setting(machine: Surveyed, port: str | None, part: str) -> Component | None:
-    """Of the PCIe switch that has this downstream port; None where it is no such port.
+    """Of the PCIe switch that has this downstream port, with all levels of one chip; None where it is no such port.
 
     A path alternates: host bridge, root port, upstream port, downstream port, upstream port ..
     """
     function = machine.topology.functions.get(port or "")
     path = () if function is None else rows(function.path)
-    return replace(switch_at(machine, path[-2]), part=part) if path[2:] and len(path) % 2 == 0 else None
+    hops = hops_above(path, machine.topology.functions) if len(path) % 2 == 0 else ()
+    top = next((hop for hop in reversed(hops) if not hop.skip_reason), next(iter(hops), None))
+    return None if top is None else replace(switch_at(machine, top.device), part=part)
 
 
 def is_below(device: Device, bridge: str) -> bool:

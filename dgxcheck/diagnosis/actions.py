@@ -212,7 +212,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         disturbs=(component.name,) if scope in ("jobs", "traffic", "device") else (),
     )  # fmt: skip
     if step == "change-setting":
-        change = setting(box, component, faults)
+        change = setting(box, component, explained)
         if change is not None:
             in_firmware: Scope = "host" if change[1].code in _IN_FIRMWARE else "none"
             if in_firmware == "host" and guest(box) is not None:

@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.gpu.clocks import can_lock_clocks, held_memory_clock
 from dgxcheck.checks.pcie.acs_rules import acs_rules
-from dgxcheck.checks.pcie.isolation import reason_to_keep_acs, redirects
+from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
 from dgxcheck.components.component import EVERY_GPU, PEER_TRAFFIC, Component
-from dgxcheck.components.locate import switch_setting
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.clients import minors
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_since, nvlinks_of_path
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import Modules, NvidiaDriver
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvml.gpu import GpuModes
@@ -40,16 +39,17 @@ _BY_ITS_REMEDY = frozenset({Fault.CLOCKS_LIMITED, Fault.BAR1_MISMATCH})
 """Not mended by the command for their component: a ceiling is the VBIOS's, a wrong report the driver's."""
 
 
-def setting(box: Box, component: Component, faults: Collection[FaultKind | None]) -> Setting | None:
+def setting(box: Box, component: Component, explained: Collection[Finding]) -> Setting | None:
     """What to type or to set; None where the finding's own remedy says it."""
+    faults = {finding.judgement.fault for finding in explained}
     if Fault.PORT_DISABLED in faults and component.bdf is not None:
         return (("mlxlink", "-d", component.bdf, "--port_state", "UP"),), Instruction(code="enable-port")
     if Fault.LIBRARY_MISSING in faults:
         return (("ldconfig",),), Instruction(code="driver-library", values={"version": _driver_version(box)})
-    if {*faults} & _BY_ITS_REMEDY:
+    if faults & _BY_ITS_REMEDY:
         return None
     if component.kind in ("bridge", "switch") and component.part == "ACS setting":
-        return _acs(box, component)
+        return _acs(box, component, explained)
     if component.kind == "socket-interconnect":
         return (), Instruction(code="socket-links")
     if component.kind == "path" and Fault.SLOW in faults and nvlinks_of_path(box, component) == 0:
@@ -133,13 +133,13 @@ def _shared_nodes(box: Box) -> Commands:
     return control if open_by.get("uvm") is True else (*control, ("nvidia-modprobe", "-u", "-c", "0"))
 
 
-def _acs(box: Box, component: Component) -> Setting | None:
-    """Clear the redirect bits of a port, or of those of a switch; no command where virtual machines or an IOMMU may
-    need them."""
+def _acs(box: Box, component: Component, explained: Collection[Finding]) -> Setting | None:
+    """Clear the redirect bits of a port, or of those ports of a switch that were found; no command where virtual
+    machines or an IOMMU may need them."""
     if component.bdf is None or hypervisor(box) or acs_rules(box) or reason_to_keep_acs(box):
         return None
-    own = [bdf for bdf in box.topology.functions if switch_setting(box, bdf, component.part) == component]
-    ports = [component.bdf] if component.kind == "bridge" else [bdf for bdf in own if redirects(box, bdf)]
+    found = sorted({finding.subject.bdf or "" for finding in explained if finding.subject.kind == "pci"})
+    ports = [component.bdf] if component.kind == "bridge" else found
     return tuple(("setpci", "-s", port, "ECAP_ACS+0x6.w=0:3c") for port in ports), Instruction(code="disable-acs")
 
 

@@ -1,8 +1,9 @@
 """Errors in the kernel log that follow from a fault elsewhere: within seconds of it, and joined to it.
 
 A GPU that falls off the bus takes its NVLinks down: the GPUs and NVSwitches at their other ends log Xid 74 and SXids,
-the bridges above it PCIe errors. A fatal SXid of an NVSwitch has Xid 74 of the GPUs at its ports follow. NVMe disks, of
-which the log does not say where they are, go with several devices that stop.
+the bridges above it PCIe errors. A fatal SXid of an NVSwitch has Xid 74 of the GPUs at its ports follow. NVMe
+controllers, of which the log does not say where they are, go with several devices that stop below a switch or host
+bridge that leads to such disks.
 
 Of a log alone, without the machine's topology, GPUs that log NVLink errors together count as joined, and a port that
 logs a PCIe error in the moment in which a GPU is lost as above it. Where its lines have no times their order tells
@@ -21,10 +22,12 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, LogEvent, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import far_ends, has_nvswitches, link_positions
+from dgxcheck.facts.missing import rows
 from dgxcheck.facts.typical import gathered
 from dgxcheck.xid.relations import WINDOW_S, Place, places, window_s
 from dgxcheck.xid.table import meaning
 
+_NVME = 0x010802
 _SAME: tuple[Place, ...] = ("same-gpu", "same-nvswitch")
 
 
@@ -39,7 +42,16 @@ def collateral(
             leading[key] = dict.fromkeys(found)
     following = {key: keys for key, keys in leading.items() if not _is_among_equals(key, leading)}
     by_key = {key: (each for leader in keys for each in blamed.get(leader, ())) for key, keys in following.items()}
-    return {key: tuple(dict.fromkeys(components)) for key, components in by_key.items()}
+    return {key: tuple(dict.fromkeys(each for each in components if _leads_there(box, each, bad[key])))
+            for key, components in by_key.items()}  # fmt: skip
+
+
+def _leads_there(box: Box, component: Component, finding: Finding) -> bool:
+    """Of an NVMe controller that was lost: is the component a switch or host bridge with such a one below it?"""
+    if all(event.kind != "nvme" for event in finding.judgement.events):
+        return True
+    disks = [rows(each.path) for each in box.topology.functions.values() if each.class_code == _NVME]
+    return component.kind in ("switch", "host-bridge") and any(component.name in path for path in disks)
 
 
 def _is_among_equals(key: str, leading: Mapping[str, Collection[str]]) -> bool:
@@ -62,6 +74,7 @@ class _Leaders:
         self._status = {key: finding.status for key, finding in bad.items()}
         self._stopped: dict[str, dict[str, list[float]]] = {}
         self._numbered: dict[int, dict[str, dict[str, list[float]]]] = {}
+        self._at = {key: finding.subject.bdf for key, finding in bad.items()}
         self._order = {key: number for number, key in enumerate(bad)}
         for key, finding in bad.items():
             for event in finding.judgement.events if finding.status in self._leading else ():
@@ -90,7 +103,7 @@ class _Leaders:
                 kinds[kind] = [cause for cause in self._causes(event, here, (min(times), max(times)))
                                if cause.key != finding.key and BAD.index(self._status[cause.key]) <= worst]  # fmt: skip
             near = {cause.key for cause in kinds[kind] if _precedes(cause, event.seconds)}
-            if not near:
+            if not near or (event.kind == "nvme" and len({self._at[key] for key in near}) == 1):
                 return []
             found |= near
         return sorted(found, key=self._order.__getitem__)
@@ -104,7 +117,7 @@ class _Leaders:
                 below = [*self._stopped]
             yield from _merged(_Cause(key, WINDOW_S, -inf, seconds) for at in dict.fromkeys((here, *below))
                                for key, seconds in self._stopped.get(at, {}).items())  # fmt: skip
-        elif event.kind == "nvme" and len(self._stopped) > 1:
+        elif event.kind == "nvme":
             stopped = chain.from_iterable(each.items() for each in self._stopped.values())
             yield from _merged(_Cause(key, WINDOW_S, -inf, seconds) for key, seconds in stopped)
         elif event.number is not None:

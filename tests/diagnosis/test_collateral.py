@@ -265,3 +265,21 @@ def test_nvswitches_that_give_up_after_a_gpu_was_lost_belong_to_it(tmp_path: Pat
 def test_of_a_log_alone_a_cable_of_an_adapter_is_found(tmp_path: Path) -> None:
     module = "[  600.000001] mlx5_core 0000:5e:00.0: Port module event[error]: module 0, Cable error, Bus stuck"
     assert alone(tmp_path, module) == {"0000:5e:00.0": {"kernel.port-module/0000:5e:00.0"}}
+
+
+OFF = "NVRM: Xid (PCI:0000:{}:00): 79, GPU has fallen off the bus."
+DOWN = "nvme nvme4: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff"
+
+
+@pytest.mark.parametrize(("gpus", "first", "line"), [
+    (("47", "4e"), 50000.0, "blk_update_request: critical medium error, dev nvme4n1, sector 8"),
+    (("47", "4e"), 50000.0, "Buffer I/O error on dev nvme4n1, logical block 8"),
+    (("47", "b7"), 50000.0, DOWN),
+    (("47", "4e"), 1000.0, DOWN),
+], ids=["of its medium", "of no controller", "GPUs below different switches", "one GPU long before"])  # fmt: skip
+def test_an_nvme_disk_is_no_collateral_of_what_it_is_not_below_or_beside(
+    gpus: tuple[str, str], first: float, line: str, tmp_path: Path
+) -> None:
+    log = [f"{at};{OFF.format(gpu)}" for gpu, at in zip(gpus, (first, 50000.2), strict=True)]
+    found = causes(tmp_path, "dgx-a100", *log, f"50000.6;{line}")
+    assert found["disk/md1"] == {"kernel.disk/nvme4n1"}

@@ -21,6 +21,8 @@ _MAPPED = ("dm-", "md")
 """Volumes and arrays, which are no disks by themselves."""
 _SCSI = LazyPattern("sd[a-z]+", "sd")
 """Disks of SATA ports among others."""
+_GONE = LazyPattern(r"nvme.*(?:controller is down|timeout|after probe failure|after reset failure)", "nvme")
+"""An NVMe controller or the link to it was lost; a medium error is the disk's own."""
 _RECOVERY_S = 60.0
 """A port is reset several times before its disk is given up: libata's error handler."""
 
@@ -58,7 +60,8 @@ def _disk(box: Box, log: KernelLog, name: str, events: Sequence[HostEvent]) -> J
         message = f"{message}; {', '.join(dropped_by)} dropped it{' and failed' if failed else ''}"
     status, fault = (Status.FAIL, Fault.ARRAY_FAILED) if failed else (Status.WARN, Fault.DISK_ERRORS)
     facts = (len(events), 0, "errors", lines(log, events))
-    on_pcie = happened(events, "nvme") if name.startswith("nvme") else ()
+    gone = any(_GONE.search(event.line) for event in events) and all("medium" not in event.line for event in events)
+    on_pcie = happened(events, "nvme") if gone else ()
     return Judgement(status, f"{message}{reach(log)}", *facts, fault=fault, events=on_pcie)
 
 

@@ -264,6 +264,10 @@ def _texts(action: Action, text: str, every_gpu: bool) -> Iterator[str]:
         if every_gpu and len(same) == 1 < len(action.commands):
             yield same.pop()
         yield whole
+        if len(action.commands) > 1 and action.step == "change-setting":  # the first alone would change a part of it
+            ports = f"clear ACS redirects at {len(action.commands)} ports"
+            yield ports if action.instruction.code == "disable-acs" else STEPS[action.step]
+            return
         yield brief or _SEVERAL_GPUS.sub(" -i BDF,..", shlex.join(action.commands[0]))
         return
     if action.step not in _NAMED:
