@@ -1,7 +1,7 @@
 """All that readers make of the texts of their tests is what ``golden/readers.txt`` holds; ``make golden`` accepts it.
 
-The texts are found by themselves: in the variables of the test modules, in the arguments of their tests, and in their
-source.
+The texts are found by themselves: in the variables that the test modules define, in the arguments of their tests, and
+in their source.
 """
 
 from __future__ import annotations
@@ -45,10 +45,13 @@ def texts() -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
         if not path.stem.startswith(MADE) and path != Path(__file__):
-            values = [*vars(importlib.import_module(path.stem)).values()]
+            nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+            written = [node.value for node in nodes if isinstance(node, ast.Constant)]
+            imports = [node.names for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+            foreign = {alias.asname or alias.name for names in imports for alias in names}
+            members = vars(importlib.import_module(path.stem)).items()
+            values = [value for name, value in members if name not in foreign]
             marks = [mark.args for value in values for mark in getattr(value, "pytestmark", ())]
-            tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            written = [node.value for node in tree if isinstance(node, ast.Constant)]
             every = strings([values, marks, written])
             found |= {text: found.get(text, path.stem) for text in every if len(text) < LONGEST}
     return found
@@ -60,7 +63,7 @@ def ranges(numbers: frozenset[int]) -> str:
     return " ".join(f"{run[0] + 1}-{run[-1] + 1}" if len(run) > 1 else str(run[0] + 1) for run in runs)
 
 
-def told(host: str, output: Imported) -> Iterator[str]:
+def facts_of(host: str, output: Imported) -> Iterator[str]:
     of = f" of {output.host or host}" if output.host or host else ""
     yield f"  {output.tool}{of}, lines {ranges(output.understood)}"
     yield from (f"    {key} = {json.dumps(fact)}" for key, fact in sorted(output.facts.items()))
@@ -83,7 +86,7 @@ def whole() -> Iterator[str]:
         if found := read(lines):
             first = min(min(output.understood) for _, output in found)
             yield f"{module}: {text.strip().splitlines()[0][:100]}"
-            yield from (line for each in found for line in told(*each))
+            yield from (line for each in found for line in facts_of(*each))
             facts = {key: fact for _, output in found for key, fact in output.facts.items()}
             yield from (f"  derived: {key} = {json.dumps(fact)}" for key, fact in sorted(completed(facts).items())
                         if key not in facts)  # fmt: skip
@@ -93,8 +96,8 @@ def whole() -> Iterator[str]:
 
 
 def test_whole_outputs() -> None:
-    said = [*whole()]
+    rows = [*whole()]
     if os.environ.get(UPDATE):
-        GOLDEN.write_text("\n".join([*said, ""]), encoding="utf-8")
+        GOLDEN.write_text("\n".join([*rows, ""]), encoding="utf-8")
     before = GOLDEN.read_text(encoding="utf-8").split("\n")[:-1]
-    assert "\n".join(unified_diff(before, said, "golden", "now", lineterm="", n=1)) == ""
+    assert "\n".join(unified_diff(before, rows, "golden", "now", lineterm="", n=1)) == ""
