@@ -11,9 +11,11 @@ from typing import TypeVar
 
 from dgxcheck.facts.bdf import nameless, unplaced
 from dgxcheck.facts.kernel_log import (
+    ANNOUNCES_RECOVERY,
     FORGEABLE,
     MARK,
     NO_TIMES,
+    OFF_BUS,
     EarlierXid,
     HcaEvent,
     HostEvent,
@@ -36,8 +38,6 @@ from dgxcheck.limits import LOG_GPUS
 from dgxcheck.source.protocol import Source
 
 DEVICE = "/dev/kmsg"
-OFF_BUS, ANNOUNCES_RECOVERY = 79, 154
-"""Xids."""
 _NEAR_S = 30.0
 LOAD_S = 2.0
 """Within this time the driver tries the GPUs and logs its version."""
@@ -52,7 +52,6 @@ _EARLIER = LazyPattern(
 ``dgxcheck: earlier: boot ID, begun 7202, at 2026-11-20T10:00:00Z, GPU-..: NVRM: Xid ..``,
 of which only boot, begun and what follows the last colon are required.
 """
-
 _LEFT_OUT = LazyPattern(r"dgxcheck: left out: (\d{1,9}): (.*)", "dgxcheck: left out: ", flags=re.ASCII | re.DOTALL)
 """dgxcheck's own line on messages of which only the last are kept: how many more there were, and one of them."""
 T = TypeVar("T")
@@ -292,8 +291,10 @@ def earlier(message: str) -> EarlierXid | None:
     if (match := _EARLIER.fullmatch(message)) is None:
         return None
     xid = gpu.xid(match["message"])
-    bdf, number, text = (xid.bdf, xid.number, xid.text) if xid else (gpu.off_bus(match["message"]), OFF_BUS, "")
-    return None if bdf is None else EarlierXid(
-        bdf=bdf, number=number, text=text, boot=match["boot"], begun_s=float(match["begun_s"]),
-        date=match["date"] or "", uuid=match["uuid"] or "",
+    bdf = xid.bdf if xid is not None else gpu.off_bus(match["message"])
+    if bdf is None:
+        return None
+    return EarlierXid(
+        bdf=bdf, number=OFF_BUS if xid is None else xid.number, boot=match["boot"], begun_s=float(match["begun_s"]),
+        text="" if xid is None else xid.text, date=match["date"] or "", uuid=match["uuid"] or "",
     )  # fmt: skip

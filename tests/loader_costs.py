@@ -67,7 +67,7 @@ _ROWS = {
     "watch state": b'{"schema": "dgxcheck/watch-state/1", "boot_id": "b", "events": [{"at": "x", "text": "y"}], ',
     "outputs": b"[    1.500000] NVRM: Xid (PCI:0000:06:00): 79, pid=17, GPU has fallen off.\nGPU0\tX\tNV1\tSYS\n",
 }
-"""What such an input is made of; rows that repeat the one before cost nothing where they hold a number."""
+"""What such an input is made of; rows with a number differ from the one before, for a repeated row costs nothing."""
 _HEAD = b"Start of NVIDIA bug report log file.\n"
 _SECTION = b"\n____________________________________________\n\n%s\n\n%s\n"
 _TITLES = (b"/usr/bin/dmesg", b"/usr/bin/nvidia-smi -q", b"/usr/bin/lspci -nn -vvv", b"/usr/bin/journalctl -b -1")

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 
 from dgxcheck.diagnosis.recurrence import escalates
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.kernel_log import EarlierXid, KernelLog
+from dgxcheck.facts.kernel_log import OFF_BUS, EarlierXid, KernelLog
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.source import state_file
 from dgxcheck.source.kernel_log.kmsg import NO_BOOT, earlier, line, with_earlier
 from dgxcheck.source.recording.keys import DEVICE
 from dgxcheck.survey import Snapshot, log_facts
-from dgxcheck.xid.relations import FATAL, OFF_BUS
+from dgxcheck.xid.relations import FATAL
 
 _BOOT = re.compile(r"[\w-]{1,64}", re.ASCII)
 _UUID = re.compile(r"GPU-[\w-]{1,64}", re.ASCII)

@@ -42,7 +42,9 @@ def form_factor(box: Box, component: Component) -> FormFactor:
     model = _model(box, component)
     if has_nvswitches(box) or (_SXM.search(model) and not _CARD.search(model)):
         return "sxm"
-    return "carrier" if not gpus else "dual-gpu-card" if is_k80(gpus[0]) else "card"
+    if not gpus:
+        return "carrier"
+    return "dual-gpu-card" if is_k80(gpus[0]) else "card"
 
 
 def is_station(box: Box) -> bool:

@@ -14,10 +14,10 @@ from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.form_factor import is_dgx
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.kernel_log import OFF_BUS
 from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import ON_WINDOWS
-from dgxcheck.xid.relations import OFF_BUS
 
 _GPU_SIDE = ("gpu", "gpus", "board", "link", "switch", "nvlink", "nvswitch", "path", "slot", "driver")
 _OF_NVLINKS = ("NVLink", "NVSwitches", "missing NVSwitch", "Fabric Manager")

@@ -14,10 +14,10 @@ from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog, Xid
+from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY, EARLIER_DAYS, OFF_BUS, EarlierXid, KernelLog, Xid
 from dgxcheck.facts.nvml.readings import GpuEcc
 from dgxcheck.facts.record import Record, remembered, replace
-from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, FATAL, OFF_BUS
+from dgxcheck.xid.relations import FATAL
 from dgxcheck.xid.table import meaning
 
 _OF_XIDS = (

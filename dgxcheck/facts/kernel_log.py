@@ -12,6 +12,10 @@ NO_TIMES = "dgxcheck: log begins, its lines have no times"
 """An excerpt of which the order of the lines alone is known; their seconds are an hour apart."""
 FORGEABLE = "dgxcheck: rows of syslog"
 """A line of dgxcheck's own: anybody can have written the others."""
+OFF_BUS = 79
+"""The Xid of a GPU that has fallen off the bus."""
+ANNOUNCES_RECOVERY = 154
+"""The Xid that says what the GPU needs now: a reset, a reboot or nothing any more."""
 EARLIER_DAYS = 30
 """An Xid that is longer ago counts as another event, not as a recurrence."""
 Severity = Literal["corrected", "nonfatal", "fatal"]

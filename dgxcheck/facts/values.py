@@ -110,7 +110,7 @@ def _of_value(value: object, name: str, inside: Rows, picked: Picked, gaps: bool
 
 @lru_cache(maxsize=4096)
 def option(of: Rows, what: str) -> object:
-    """What the outermost row that says it says; None where none does."""
+    """The option of the outermost row that has it; None where none has."""
     return next((row.more[what] for row in of if what in row.more), None)
 
 

@@ -100,7 +100,9 @@ def _why(section: Section) -> str:
         return "not there on the machine"
     if section.title.startswith("Skipping"):
         return "skipped by the script"
-    return "" if section.lines else "without content" if not section.size else _LEFT
+    if section.lines:
+        return ""
+    return "without content" if not section.size else _LEFT
 
 
 def _title(section: Section) -> str:

@@ -38,7 +38,9 @@ class ContainedSource(LiveSource):
         if path == _HOSTNAME:  # of whoever reads it, by its UTS namespace: kernel/utsname_sysctl.c
             name = super().text("/etc/hostname")
             return name if isinstance(name, str) else Missing(Gap.UNRECORDED, path, "this container has its own name")
-        return "container\n" if path == _CONTAINER and self._sees_some_gpus_only() else super().text(path)
+        if path == _CONTAINER and self._sees_some_gpus_only():
+            return "container\n"
+        return super().text(path)
 
     def opens(self, path: str) -> bool | Missing:
         opens = super().opens(path)

@@ -8,7 +8,7 @@ from time import gmtime, strftime
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.kernel_log.xid_meaning import sxid_status, xid_status
-from dgxcheck.facts.kernel_log import HostEvent, KernelLog, Xid
+from dgxcheck.facts.kernel_log import OFF_BUS, HostEvent, KernelLog, Xid
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
@@ -16,7 +16,6 @@ from dgxcheck.source.kernel_log.saved import load
 from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import TEXT_CHARACTERS, Event, ReportedEvent
 from dgxcheck.watch.fold import Ledger
-from dgxcheck.xid.relations import OFF_BUS
 from dgxcheck.xid.table import meaning, sxids
 
 SAME_S = 2.0

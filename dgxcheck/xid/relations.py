@@ -17,8 +17,6 @@ from dgxcheck.xid.table import before_ampere, from_ampere, sxids
 Recovery = Literal["none", "gpu-reset", "node-reboot", "drain-p2p", "drain-and-reset", "imex", "other"]
 FATAL = LazyPattern(r"(?<![\w-])Fatal\b", "Fatal")
 """In the line of a number whose text says how severe it is."""
-ANNOUNCES_RECOVERY = 154
-OFF_BUS = 79
 _TO = LazyPattern(r"\bto 0x[0-9a-fA-F]+ \(([^)]*)\)", "to 0x")
 _RECOVERIES: dict[str, Recovery] = {
     "none": "none", "gpu reset required": "gpu-reset", "node reboot required": "node-reboot",

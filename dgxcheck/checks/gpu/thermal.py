@@ -47,7 +47,7 @@ def power_limit(box: Box, power: GpuPower) -> Judgement | Missing:
     board = None if gpu is None else box.board(gpu)
     usual = None if board is None else board.numbers.get("power_limit")
     percent = 100 - box.settings.limit("power.limit")
-    if not low and board is not None and usual is not None and default < usual.value * 10 * percent:
+    if not low and board is not None and usual is not None and default < usual.value * 1000 * percent / 100:
         message = f"default power limit {default / 1000:g} W, {usual.value:g} W of this model ({board.name})"
         of_model = (default / 1000, usual.value, "W")
         return Judgement(Status.WARN, message, *of_model, evidence, fault=Fault.POWER_LIMITED, remedy=_OF_BOARD)

@@ -25,12 +25,11 @@ from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA, OF_THE_KERNEL
-from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
+from dgxcheck.facts.kernel_log import OFF_BUS, EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.relations import OFF_BUS
 from dgxcheck.xid.table import REMEDIES
 
 RECURS = 2

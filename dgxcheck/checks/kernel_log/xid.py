@@ -38,9 +38,9 @@ from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.gpu_view import architecture
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.kernel_log import EarlierXid, KernelLog, Xid
+from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY, OFF_BUS, EarlierXid, KernelLog, Xid
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, OFF_BUS, WINDOW_S, link_of, places, recovery_words
+from dgxcheck.xid.relations import WINDOW_S, link_of, places, recovery_words
 from dgxcheck.xid.table import REMEDIES, Part, Severity, XidEntry, meaning
 
 _CLEANED_UP = 45

@@ -11,10 +11,10 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import DAY_S, lines, reach
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.kernel_log import KernelLog, SXid, Xid
+from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY, KernelLog, SXid, Xid
 from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.xid.relations import ANNOUNCES_RECOVERY, FATAL, WINDOW_S, Recovery, link_of, recovery_of
+from dgxcheck.xid.relations import FATAL, WINDOW_S, Recovery, link_of, recovery_of
 from dgxcheck.xid.table import REMEDIES, Response, XidEntry, decoded, sxids
 
 OF_RESPONSE: Mapping[Response, FaultKind] = {

@@ -76,7 +76,7 @@ def total(errors: AerErrors | Missing) -> int:
 
 KINDS = {"fatal": "fatal error", "nonfatal": "non-fatal error", "correctable": "correctable error"}
 """``aer_dev_*`` files, the worst first."""
-_ENDS: Mapping[str, str] = {"correctable": "cor", "nonfatal": "nonfatal", "fatal": "fatal"}
+_SUFFIXES: Mapping[str, str] = {"correctable": "cor", "nonfatal": "nonfatal", "fatal": "fatal"}
 
 
 def totals_of(box: Box, rows: Sequence[AerDevice]) -> Iterator[tuple[str, Judgement]]:
@@ -122,7 +122,7 @@ def counters(row: AerDevice, kind: str, errors: AerErrors | Missing) -> Evidence
 
 def received(port: AerDevice, kind: str) -> Evidence:
     """The messages of one kind that a root port received."""
-    return Evidence(f"{PCI_DEVICES}/{port.bdf}/aer_rootport_total_err_{_ENDS[kind]}", getattr(port.root_port, kind))
+    return Evidence(f"{PCI_DEVICES}/{port.bdf}/aer_rootport_total_err_{_SUFFIXES[kind]}", getattr(port.root_port, kind))
 
 
 def is_received(judgement: Judgement) -> bool:

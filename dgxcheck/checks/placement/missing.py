@@ -63,11 +63,11 @@ def _place(box: Box, what: DeviceType) -> _Place | None:
     of which some HCAs have no GPU, if every GPU should have an HCA there.
     """
     wirings = box.choice.profile.wiring if box.choice is not None else ()
-    near_devices = [wiring.to_gpus if what == "GPU" else wiring.to_hcas for wiring in wirings]
+    expected_counts = [wiring.to_gpus if what == "GPU" else wiring.to_hcas for wiring in wirings]
     devices = [device for device in box.topology.devices if not isinstance(device.path, Missing)]
     gpus, hcas = ([device for device in devices if device.kind == kind] for kind in _KINDS.values())
     for near in PCI_CLASSES:
-        expected = min((classes.get(near, 0) for classes in near_devices), default=0)
+        expected = min((classes.get(near, 0) for classes in expected_counts), default=0)
         lacking = [gpu for gpu in gpus if _classes(box, gpu, what)[near] < expected]
         if lacking and len(lacking) < len(gpus):
             # what lacks a device at the other socket is not where the device is missing

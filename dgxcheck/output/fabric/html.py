@@ -38,7 +38,8 @@ def render(report: FabricReport) -> str:
         ("Leaves", [Table(head=("Leaf", "Systems", "Adapters", "Uplinks", "Over-subscription"), rows=rows)]),
         ("Not read", [Paragraph(row) for row in judged.unread]),
     )
-    lead = f"{text.fault_counts(judged)}.{'' if first is None else f' First: {first.message}; {first.action}'}"
+    counts = text.fault_counts(judged)
+    lead = f"{counts}." if first is None else f"{counts}. First: {first.message}; {first.action}"
     return html.render(
         Page(
             title=text.sizes(judged),

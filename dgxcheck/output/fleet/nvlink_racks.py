@@ -28,7 +28,7 @@ def heading(rack: Rack) -> str:
     return f"NVLink domain {rack.domain}: {trays}, {counted(rack.gpus, 'GPU')}, {up} of {wired} NVLinks up"
 
 
-def words(difference: Difference, rack: Rack) -> str:
+def difference_text(difference: Difference, rack: Rack) -> str:
     """One line."""
     links = f"{'link' if len(difference.links) == 1 else 'links'} {', '.join(map(str, difference.links))} down"
     if difference.culprit == "plane":
@@ -48,7 +48,7 @@ def section(report: FleetReport) -> list[str]:
     """Rows for the text of a fleet: each rack, and below it what differs."""
     rows: list[str] = []
     for rack in racks(report.fleet.nodes):
-        rows += [heading(rack), *(f"  {words(difference, rack)}" for difference in rack.differences)]
+        rows += [heading(rack), *(f"  {difference_text(difference, rack)}" for difference in rack.differences)]
     return rows
 
 
@@ -63,7 +63,7 @@ def _matrices(report: FleetReport) -> Iterator[str]:
         yield f"# {_NONE}"
     for rack in found:
         yield heading(rack)
-        yield from (f"  {words(difference, rack)}" for difference in rack.differences)
+        yield from (f"  {difference_text(difference, rack)}" for difference in rack.differences)
         names = [*rack.trays] if rack.domain != OUTSIDE else []
         for start in range(0, len(names), _COLUMNS):
             yield from _block(rack, names, range(start, min(start + _COLUMNS, len(names))))
@@ -100,7 +100,7 @@ def picture(report: FleetReport) -> str:
 
 def _picture(rack: Rack) -> Picture:
     title = visible(heading(rack))
-    about = [visible(words(difference, rack)) for difference in rack.differences]
+    about = [visible(difference_text(difference, rack)) for difference in rack.differences]
     y = _EDGE
     boxes = [TextBox(kind="title", rect=Rect(_EDGE, y, _WIDTH - 2 * _EDGE, _ROW), lines=(TextLine(title, bold=True),))]
     for text in about:

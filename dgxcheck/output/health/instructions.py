@@ -13,9 +13,9 @@ from dgxcheck.diagnosis.confidence import Confidence, Reason
 from dgxcheck.diagnosis.preserve import Preserve
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.facts.faults.kind import Scope, Step, Urgency
+from dgxcheck.facts.kernel_log import OFF_BUS
 from dgxcheck.output.health.finding_lines import component_name
 from dgxcheck.output.health.sentences import device_list, instruction_text
-from dgxcheck.xid.relations import OFF_BUS
 
 STEPS: Mapping[Step, str] = {
     "watch": "watch", "inspect": "inspect", "check-program": "check the program",

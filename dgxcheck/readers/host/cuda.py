@@ -147,7 +147,7 @@ ERRORS = (
 )  # fmt: skip
 _SIGN = LazyPattern(r"cuda|-> ", flags=re.IGNORECASE)
 """In every line about a CUDA error; searched for first, because it is cheap."""
-_IS_ERROR = LazyPattern(
+_ERROR_LINE = LazyPattern(
     r"(?:CUDA(?: driver| runtime)? (?:error|failure)|cuda\w{3,60}\(?\)? (?:returned|failed)"
     r"|Unexpected error from cuda\w{3,40}|Error \d{3}|-> |CUDA Error|cudaError|CUDA_ERROR_|CUDA out of memory"
     r"|CUDA unknown error|cuda driver library init failure: \d{3}|does not match DSO version)",
@@ -194,7 +194,7 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _error(text: str) -> CudaError | None:
-    if not _IS_ERROR.search(text):
+    if not _ERROR_LINE.search(text):
         return None
     for error, form in (*_BY_NAME, *_BY_TEXT):
         if form.search(text):

@@ -120,7 +120,7 @@ class Network:
         self._bdfs: dict[str, str] = {}
         self._named: dict[str, None] = {}
         self._interfaces: dict[str, None] = {}
-        self._gdr: set[str] = set()
+        self._gdr_states: set[str] = set()
         self._without_hcas = False
         self._chosen: dict[str, None] = {}
 
@@ -145,7 +145,7 @@ class Network:
             if gdr["hca"] and "IB" in text.partition("GPU Direct")[0]:
                 self._named[gdr["hca"]] = None
             far = gdr["state"] == "Disabled" and "distance" in (gdr["why"] or "")
-            self._gdr.add("too far" if far else gdr["state"])
+            self._gdr_states.add("too far" if far else gdr["state"])
         else:
             return False
         return True
@@ -171,10 +171,10 @@ class Network:
         direct = sum(count for way, count in channels.received.items() if way.endswith(GDR))
         if direct:
             self._direct(channels, direct, reports)
-        elif verbs and not self._gdr & {"Enabled", "too far"}:
-            why = ", as no HCA has it enabled" if self._gdr else ""
+        elif verbs and self._gdr_states <= {"Disabled"}:
+            why = ", as no HCA has it enabled" if "Disabled" in self._gdr_states else ""
             reports.add(HOST, "gdr", "warn", Fault.GDR_UNUSED, f"no channel between hosts uses GPUDirect RDMA{why}")
-        elif "Enabled" in self._gdr and not channels.received:
+        elif "Enabled" in self._gdr_states and not channels.received:
             reports.add(HOST, "gdr", "pass", text="HCAs have GPUDirect RDMA enabled")
         over_tcp = "NET/Socket" in {*channels.received, *channels.sent}
         disabled = settings.get(_DISABLED, "0") != "0"

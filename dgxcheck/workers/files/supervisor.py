@@ -67,8 +67,8 @@ class FilesStage:
         ends = time.monotonic() + self.deadline - self.spent
         while questions:
             if self._worker is None and self._refusal is None:
-                why = _TOO_MANY if len(self._hung) >= MOST_TROUBLES else None
-                why = why if self._ended else stuck_workers.stuck(MODULE)
+                many_hung = _TOO_MANY if len(self._hung) >= MOST_TROUBLES else None
+                why = many_hung if self._ended else stuck_workers.stuck(MODULE)
                 self._refusal = None if why is None else _gap(why)
             if self._refusal is not None:
                 return self._refusal
