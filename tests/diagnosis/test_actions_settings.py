@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
-from hand_made import box_of, ecc, gpu_part, planned, steps, with_facts
+from hand_made import box_of, ecc, finding, gpu_part, planned, steps, with_facts
+from sample import FAULTS
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.pcie.isolation import bridge
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import all_gpus, device_part
+from dgxcheck.components.locate import all_gpus, device_part, switch_setting
 from dgxcheck.diagnosis.action import PREPARATORY, first_remedy
+from dgxcheck.diagnosis.actions import actions
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import replace
@@ -109,3 +115,15 @@ def test_a_mode_that_is_taken_back_needs_no_reset() -> None:
     acts = planned(box_of("dgx-a100-mig-pending"), gpu_part(box_of("dgx-a100-mig-pending"), 1, "MIG mode"),
                    Fault.MIG_PENDING)  # fmt: skip
     assert [(action.step, action.instruction.code) for action in acts] == [("change-setting", "take-back-or-reset")]
+
+
+def test_of_a_switch_only_the_ports_that_were_found_have_acs_cleared() -> None:
+    """Another port of it, of a disk or a second adapter, redirects too."""
+    ports = json.loads(Path(FAULTS["hgx-h100-acs-ports-of-a-switch"]).read_text(encoding="utf-8"))["facts"]
+    box = with_facts("hgx-h100", ports)
+    switch = switch_setting(box, "0000:51:00.0", "ACS setting")
+    assert switch is not None
+    assert switch.bdf == "0000:4b:00.0"
+    found = replace(finding(switch, Fault.ACS, Status.WARN), subject=bridge("0000:4c:04.0"))
+    (act,) = actions(box, switch, [found], frozenset())[0]
+    assert act.commands == (("setpci", "-s", "0000:4c:04.0", "ECAP_ACS+0x6.w=0:3c"),)
