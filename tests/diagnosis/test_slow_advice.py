@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hand_made import box_of
+from hand_made import box_of, finding
 from judging import judged
 from measured_box import fact, overlay
 
@@ -24,14 +24,15 @@ SLOW_RUNS = {"collective all_reduce 8": fact(62.0), "collective broadcast 8": fa
 ])  # fmt: skip
 def test_a_pair_with_nvlink_gets_no_advice_for_pcie(base: str, pair: tuple[int, int], code: str | None) -> None:
     box = box_of(base)
-    found = setting(box, peer_path(*(box.topology.gpus[number] for number in pair)), {Fault.SLOW})
+    path = peer_path(*(box.topology.gpus[number] for number in pair))
+    found = setting(box, path, [finding(path, Fault.SLOW)])
     assert (found and found[1].code) == code
 
 
 def test_sockets_and_root_complexes_have_settings_of_their_own() -> None:
     box = box_of("pcie-x8")
     sockets = Component(kind="socket-interconnect", name="NUMA nodes 0 and 1")
-    found = setting(box, sockets, {Fault.SLOW})
+    found = setting(box, sockets, [finding(sockets, Fault.SLOW)])
     assert found is not None
     assert found[1].code == "socket-links"
 
