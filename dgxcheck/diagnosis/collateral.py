@@ -22,12 +22,12 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, LogEvent, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import far_ends, has_nvswitches, link_positions
+from dgxcheck.facts.ids import NVME
 from dgxcheck.facts.missing import rows
 from dgxcheck.facts.typical import gathered
 from dgxcheck.xid.relations import WINDOW_S, Place, places, window_s
 from dgxcheck.xid.table import meaning
 
-_NVME = 0x010802
 _SAME: tuple[Place, ...] = ("same-gpu", "same-nvswitch")
 
 
@@ -50,7 +50,7 @@ def _leads_there(box: Box, component: Component, finding: Finding) -> bool:
     """Of an NVMe controller that was lost: is the component a switch or host bridge with such a one below it?"""
     if all(event.kind != "nvme" for event in finding.judgement.events):
         return True
-    disks = [rows(each.path) for each in box.topology.functions.values() if each.class_code == _NVME]
+    disks = [rows(each.path) for each in box.topology.functions.values() if each.class_code == NVME]
     return component.kind in ("switch", "host-bridge") and any(component.name in path for path in disks)
 
 

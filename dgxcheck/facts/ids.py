@@ -60,6 +60,9 @@ class NvmlReturn:
     UNKNOWN = 999
 
 
+NVME = 0x010802
+"""PCI class code of an NVMe controller, with its programming interface (pciutils: pci.ids)."""
+
 BRANDS = {
     "Quadro": 1, "Tesla": 2, "NVS": 3, "GRID": 4, "GeForce": 5, "Titan": 6, "NVIDIA Virtual Applications": 7,
     "NVIDIA Virtual PC": 8, "NVIDIA Virtual Compute Server": 9, "NVIDIA vGPU for Compute": 9,

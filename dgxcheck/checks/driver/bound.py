@@ -17,14 +17,14 @@ from dgxcheck.checks.engine.host_limits import guests_running, in_container
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.ids import MELLANOX, OF_THE_KERNEL
+from dgxcheck.facts.ids import MELLANOX, NVME, OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.sysfs import INFINIBAND, pci_file
 from dgxcheck.topology.nvlinks import is_nvswitch
 
-_INFINIBAND, _ETHERNET, _NVME = 0x0207, 0x0200, 0x010802
+_INFINIBAND, _ETHERNET = 0x0207, 0x0200
 _VIRTUAL = frozenset((0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101A, 0x101C, 0x101E, 0xA2D3))
 """Virtual functions, which are left without a driver for virtual machines (pci_device_id tables of Linux
 drivers/net/ethernet/mellanox: mlx4/main.c, mlx5/core/main.c)."""
@@ -64,7 +64,7 @@ def _devices(box: Box) -> Iterator[tuple[Subject, _Kind, PciFunction]]:
             yield box.subject_at(bdf), _SWITCH, function
         elif is_hca(function):
             yield replace(box.subject_at(bdf), kind="hca"), _HCA, function
-        elif function.class_code == _NVME:
+        elif function.class_code == NVME:
             yield Subject(kind="disk", name=bdf, bdf=bdf), _DISK, function
 
 

@@ -33,7 +33,7 @@ def _disks(box: Box) -> Judged:
         (name, event) for name, event in by_disk(box, log) if _is_own(name, disks) or event.trouble == "array"
     )
     for name, events in found.items():
-        yield Subject(kind="disk", name=name, bdf=None), _disk(box, log, name, events)
+        yield Subject(kind="disk", name=name, bdf=None), _disk(box, log, events)
     alarms = grouped((event.part, event) for event in events_of(log, "controller"))
     for bdf, own in alarms.items():
         named = first_of([*dict.fromkeys(event.group for event in own)])
@@ -51,7 +51,7 @@ def _is_own(name: str, disks: set[str] | None) -> bool:
     return disks is None or name in disks or name.startswith(("nvme", "ata", *_MAPPED))
 
 
-def _disk(box: Box, log: KernelLog, name: str, events: Sequence[HostEvent]) -> Judgement:
+def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     """An array without redundancy fails with the first disk that it drops."""
     dropped_by = dict.fromkeys(event.part for event in events if event.trouble == "array")
     failed = [row.name for row in arrays_of(box) if row.name in dropped_by and row.level in ("raid0", "linear")]
