@@ -15,6 +15,7 @@ help:  ## what can be made
 demo: $(VENV)/.installed  ## install into .venv and show the wiring of a DGX-1
 	@$(BIN)/dgxcheck topo -m --from dgx-1-v100
 
+test: MORE := -m "not exhaustive and not in_ci"
 test:  ## install the dev group, then check style, types, imports and behaviour
 test-all: MORE := -m "" --hypothesis-profile=long
 test-all:  ## the same with all faults at every place, pairs of faults, and long fuzzing

@@ -29,14 +29,17 @@ def expected(fault: str) -> dict[str, Any]:
     return expect
 
 
-FOUND_BY: dict[str, str] = {}
-"""For each check the first fault that it finds."""
+FOUND_BY: dict[tuple[str, str], str] = {}
+"""For each check and status the first fault that it finds."""
 for _fault in FAULTS:
     for _finding in expected(_fault)["findings"]:
-        FOUND_BY.setdefault(_finding["id"], _fault)
+        FOUND_BY.setdefault((_finding["id"], _finding["status"]), _fault)
 
 
-def swept(cases: Iterable[Any], few: Collection[Any] | int, first: int = 0) -> list[Any]:
+def swept(
+    cases: Iterable[Any], few: Collection[Any] | int, first: int = 0,
+    others: pytest.MarkDecorator = pytest.mark.exhaustive,
+) -> list[Any]:
     """All of these for ``make test-all``; ``make test`` takes few: those named, or each ``few``-th from ``first`` on.
 
     Sweeps over boxes begin at different ones, so that together they run on all. A case that is a tuple is one of
@@ -45,7 +48,7 @@ def swept(cases: Iterable[Any], few: Collection[Any] | int, first: int = 0) -> l
     found = [
         pytest.param(
             *(case if isinstance(case, tuple) else (case,)),
-            marks=() if (number % few == first if isinstance(few, int) else case in few) else pytest.mark.exhaustive,
+            marks=() if (number % few == first if isinstance(few, int) else case in few) else others,
         )
         for number, case in enumerate(cases)
     ]

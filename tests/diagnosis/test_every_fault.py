@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from sample import FAULTS
+from sample import FAULTS, FOUND_BY, swept
 from test_diagnosis import a_fault_has_one_cause_at_its_component
 from test_diagnosis_shipped import the_cause_and_what_to_do
 from test_drain_reason import the_items_of_a_fault_can_be_read
@@ -27,6 +27,6 @@ RULES: tuple[Callable[[str], None], ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", swept(FAULTS, FOUND_BY.values(), others=pytest.mark.in_ci))
 def test_every_rule_holds(name: str) -> None:
     holds_for_each(RULES, lambda rule: rule(name), named=lambda rule: rule.__name__)
