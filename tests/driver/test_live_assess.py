@@ -12,7 +12,7 @@ from typing import Any
 from live_box import Box
 from standin import cuda
 
-GPUS = 2
+GPUS, MEMORY_MIB = 2, 1100
 PROGRAM = """
 import json, sys
 from contextlib import contextmanager
@@ -46,9 +46,7 @@ def test_a_live_box_is_judged_in_process(
     served: Callable[..., Box], standin: Path, cuda_library: Path, tmp_path: Path
 ) -> None:
     box = served("dgx-1-v100", GPUS)
-    whole = cuda.dgx1_v100()
-    links = {pair: link for pair, link in whole.links.items() if max(pair) < GPUS}
-    (tmp_path / "cuda-box").write_text(cuda.Box(whole.gpus[:GPUS], links).text())
+    (tmp_path / "cuda-box").write_text(cuda.dgx1_v100(GPUS, MEMORY_MIB).text())
     environment = cuda.environment(
         cuda_library, tmp_path / "cuda-box", ledger=tmp_path / "ledger",
         base=box.environment(standin, XDG_RUNTIME_DIR=str(tmp_path)),

@@ -16,8 +16,8 @@ from standin import cuda
 Served = Callable[..., Box]
 Extended = Callable[..., Ran]
 GPUS = 2
-MEMORY_MIB = 1650
-"""Of each GPU: real bytes are written and read back."""
+MEMORY_MIB, ENOUGH_MIB = 1100, 1650
+"""Of each GPU: real bytes are written and read back. Only where there is enough, its memory can pass."""
 HEALTH = ("health", "-e", "--profile", "none", "--format", "json")
 SOON = (*HEALTH, "--window", "1")
 """Not the 5 s that counters are given to grow without it."""
@@ -27,11 +27,8 @@ SOON = (*HEALTH, "--window", "1")
 def given(served: Served, standin: Path, cuda_library: Path, tmp_path: Path) -> Callable[..., dict[str, str]]:
     """``given(fault, ..)``: the environment in which the first GPUs of a DGX-1 are live, with faults of CUDA."""
 
-    def environment(*faults: str) -> dict[str, str]:
-        whole = cuda.dgx1_v100()
-        gpus = tuple(gpu._replace(memory_mib=MEMORY_MIB) for gpu in whole.gpus[:GPUS])
-        box = cuda.Box(gpus, {pair: link for pair, link in whole.links.items() if max(pair) < GPUS})
-        (tmp_path / "cuda-box").write_text(box.text(*faults))
+    def environment(*faults: str, memory_mib: int = MEMORY_MIB) -> dict[str, str]:
+        (tmp_path / "cuda-box").write_text(cuda.dgx1_v100(GPUS, memory_mib).text(*faults))
         base = served("dgx-1-v100", GPUS).environment(standin, XDG_RUNTIME_DIR=str(tmp_path))
         return cuda.environment(cuda_library, tmp_path / "cuda-box", ledger=tmp_path / "ledger", base=base)
 
@@ -47,7 +44,7 @@ def found(ran: Ran) -> dict[str, dict[str, Any]]:
 def test_a_healthy_box_passes_and_its_figures_are_recorded(
     served: Served, given: Callable[..., dict[str, str]], tmp_path: Path
 ) -> None:
-    box, environment = served("dgx-1-v100", GPUS), given()
+    box, environment = served("dgx-1-v100", GPUS), given(memory_mib=ENOUGH_MIB)
     ran = box.live(environment, *HEALTH, seconds=90)
     assert (ran.code, ran.err, found(ran)) == (0, "", {})
     document = json.loads(ran.out)

@@ -7,6 +7,7 @@ The library reads the file of ``DGXCHECK_CUDA_BOX`` at ``cuInit``: lines of word
     link A B GB/s             from A's memory to B's, peer access enabled; gives A access to B
     staged A B GB/s           without peer access        access A B 0|1   whether A may reach B
     latency A B US_ON US_OFF NS_SM                       the last: a load by A from B (A A: from its own memory)
+    pace MS                                               real time, below a second, that each wait for work sleeps
     fault KIND ...
 
 Faults, as ``fault`` lines::
@@ -158,11 +159,11 @@ def single() -> Box:
     return Box((Gpu(),))
 
 
-def dgx1_v100() -> Box:
-    """A DGX-1 with V100: hybrid cube mesh, one or two NVLinks of 24 GB/s, no peer access elsewhere."""
+def dgx1_v100(first: int = 8, memory_mib: int = 16160) -> Box:
+    """A DGX-1 with V100: hybrid cube mesh, one or two NVLinks of 24 GB/s, no peer access elsewhere; its first GPUs."""
     one, two = Link(24.2, on_us=1.6), Link(47.9, on_us=2.0)
     gpus, wired = _nvlinks("dgx-1-v100.json")
-    return Box(tuple(Gpu(bdf) for bdf in gpus), _wired(len(gpus), wired, {1: one, 2: two}))
+    return Box(tuple(Gpu(bdf, memory_mib) for bdf in gpus[:first]), _wired(first, wired, {1: one, 2: two}))
 
 
 def dgx1_p100() -> Box:

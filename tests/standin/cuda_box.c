@@ -12,6 +12,7 @@ API int dgxcheckSimulated = 1;
 struct gpu gpus[MAX_GPUS];
 struct pair pairs[MAX_GPUS][MAX_GPUS];
 int gpu_count;
+double pace_ms;
 
 /* ---- description ---- */
 
@@ -101,6 +102,8 @@ static bool add_line(char *const words[])
         return add_gpu(words + 1);
     if (!strcmp(words[0], "fault"))
         return add_fault(words + 1);
+    if (!strcmp(words[0], "pace"))
+        return numbers(words + 1, (double *[]){&pace_ms}, 1);
     int a = gpu_of(words[1]);
     if (a == NOBODY)
         return false;

@@ -45,6 +45,7 @@ struct pair {                           /* from the first GPU's memory to the se
 extern struct gpu gpus[MAX_GPUS];
 extern struct pair pairs[MAX_GPUS][MAX_GPUS];
 extern int gpu_count;
+extern double pace_ms;                  /* real time that a query sleeps which sees work done */
 
 extern bool loaded;
 

@@ -151,7 +151,8 @@ void move(struct span *to, const struct span *from, size_t size)
                  from->bytes == from->buffer->bytes + from->offset;
     if (plain && made_before(to, from, size))
         return;
-    memmove(to->bytes, from->bytes, size);
+    if (memcmp(to->bytes, from->bytes, size))   /* pages that nothing has written stay the one of zeros */
+        memmove(to->bytes, from->bytes, size);
     changed(to, size);
     to->buffer->last = (struct copied){0};
     if (plain)

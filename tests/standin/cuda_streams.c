@@ -86,6 +86,8 @@ static int observe(double clock, struct wait **wait, bool stuck)
     if (stuck || waiting(*wait))
         return NOT_READY;
     *wait = NULL;
+    if (clock > seen)
+        nanosleep(&(struct timespec){.tv_nsec = (long)(pace_ms * 1e6)}, NULL);
     seen = clock > seen ? clock : seen;
     epoch++;
     return SUCCESS;
