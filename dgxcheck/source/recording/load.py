@@ -100,8 +100,12 @@ def recording(document: dict[str, Json], path: str) -> Recording:
         if not isinstance(moment, dict) or isinstance(at_s, bool) or not isinstance(at_s, int | float) or at_s <= 0:
             raise BadInput(f"{path}: 'later' is not a list of {{at_s, facts}}")
         later.append((float(at_s), _lines(moment.get("facts"), path)))
-    head = {key: value for key, value in document.items() if key not in ("facts", "later")}
-    return Recording(_lines(document.get("facts"), path), sorted(later, key=lambda moment: moment[0]), head)
+    return Recording(_lines(document.get("facts"), path), sorted(later, key=lambda moment: moment[0]), head(document))
+
+
+def head(document: dict[str, Json]) -> dict[str, Json]:
+    """The members of a recording beside its facts."""
+    return {key: value for key, value in document.items() if key not in ("facts", "later")}
 
 
 def _lines(facts: Json, path: str) -> GroupedFacts:

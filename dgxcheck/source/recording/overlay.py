@@ -37,8 +37,13 @@ def applied(document: dict[str, Json], path: str, base: Base) -> Recording:
         if not _drop(lines, subject):
             raise BadInput(f"{path}: {subject!r} under 'drop' does not exist in {name}")
     later = recording({"facts": {}, "later": document["later"]}, path).later if "later" in document else below.later
-    head = below.head | {"base": name, "fault": document.get("fault"), "provenance": {"kind": "overlay"}}
-    return Recording(lines, [(at, _without(changed, dropped)) for at, changed in later], head)
+    moments = [(at, _without(changed, dropped)) for at, changed in later]
+    return Recording(lines, moments, head_onto(below.head, document))
+
+
+def head_onto(below: dict[str, Json], document: dict[str, Json]) -> dict[str, Json]:
+    """The members beside the facts: the overlay's name of its base and its fault replace those of the base."""
+    return below | {"base": document["base"], "fault": document.get("fault"), "provenance": {"kind": "overlay"}}
 
 
 def _without(changed: GroupedFacts, dropped: Sequence[str]) -> GroupedFacts:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 from dgxcheck import package_files
 from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.limits import OVERLAY_DEPTH
 from dgxcheck.source.protocol import Json, Origin, Source
-from dgxcheck.source.recording.load import OVERLAY, Recording, load, load_shipped, recording
+from dgxcheck.source.recording.load import OVERLAY, Recording, head, load, load_shipped, recording
 from dgxcheck.source.recording.replay import RecordedSource
 
 MADE = ("reconstructed", "overlay")
@@ -39,9 +40,15 @@ def shipped() -> list[tuple[str, str]]:
     return found
 
 
+@cache
 def head_of(path: str) -> dict[str, Json]:
-    """The members of a recording file beside its facts."""
-    return _load(path, OVERLAY_DEPTH).head
+    """The members of a shipped file beside its facts; an overlay is applied to nothing for them."""
+    document = load_shipped(path)
+    if document["schema"] != OVERLAY:
+        return head(document)
+    from dgxcheck.source.recording.overlay import head_onto
+
+    return head_onto(head_of(_shipped_file(str(document["base"])) or ""), document)
 
 
 def _load(path: str, depth: int) -> Recording:
