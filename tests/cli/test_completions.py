@@ -11,6 +11,7 @@ import pytest
 from checkout import ROOT, python_script
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 from programs import program
+from sample import swept
 
 from dgxcheck.cli import COMMANDS, dgxcheck
 
@@ -57,31 +58,38 @@ def test_they_are_as_click_writes_them(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == generated(FILES[name])
 
 
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        ("dgxcheck ", {*COMMANDS}),
-        ("dgxcheck re", {"record", "recordings"}),
-        ("dgxcheck topo --tr", {"--tree"}),
-        ("dgxcheck xid --format ", {"text", "json"}),
-        ("dgxcheck health --fail-on ", {"warn", "unknown", "fail", "never"}),
-        ("dgxcheck topo -p2p ", {*"rwnap"}),
-        ("dgxcheck list --fo", {"--format"}),
-        ("dgxcheck schema re", {"recording", "result"}),
-        ("dgxcheck health --only pcie.w", {"pcie.width"}),
-        ("dgxcheck health --skip ecc.mode,pcie.w", {"ecc.mode,pcie.width"}),
-        ("dgxcheck health --explain link-n", {"link-narrow"}),
-        ("dgxcheck health --profile dgx-1", {"dgx-1-p100", "dgx-1-v100"}),
-        ("dgxcheck topo --from dgx-1-v100-gpu-l", {"dgx-1-v100-gpu-lost"}),
-        ("dgxcheck integrate graf", {"grafana"}),
-        ("dgxcheck watch --profile k80", {"k80-x8"}),
-        ("dgxcheck profiles k80", {"k80-x8"}),
-        ("dgxcheck xid 79", {"79"}),
-        ("dgxcheck topo --from dgx-1-v100 --path GPU0 ml", {f"mlx5_{number}" for number in range(4)}),
-        ("dgxcheck topo --from no-such-box --path G", set()),
-        ("dgxcheck health --from dgx-1-v100 -i 0,", {f"0,{number}" for number in range(8)}),
-    ],
-)
+COMPLETED: list[tuple[str, set[str]]] = [
+    ("dgxcheck ", {*COMMANDS}),
+    ("dgxcheck re", {"record", "recordings"}),
+    ("dgxcheck topo --tr", {"--tree"}),
+    ("dgxcheck xid --format ", {"text", "json"}),
+    ("dgxcheck health --fail-on ", {"warn", "unknown", "fail", "never"}),
+    ("dgxcheck topo -p2p ", {*"rwnap"}),
+    ("dgxcheck list --fo", {"--format"}),
+    ("dgxcheck schema re", {"recording", "result"}),
+    ("dgxcheck health --only pcie.w", {"pcie.width"}),
+    ("dgxcheck health --skip ecc.mode,pcie.w", {"ecc.mode,pcie.width"}),
+    ("dgxcheck health --explain link-n", {"link-narrow"}),
+    ("dgxcheck health --profile dgx-1", {"dgx-1-p100", "dgx-1-v100"}),
+    ("dgxcheck topo --from dgx-1-v100-gpu-l", {"dgx-1-v100-gpu-lost"}),
+    ("dgxcheck integrate graf", {"grafana"}),
+    ("dgxcheck watch --profile k80", {"k80-x8"}),
+    ("dgxcheck profiles k80", {"k80-x8"}),
+    ("dgxcheck xid 79", {"79"}),
+    ("dgxcheck topo --from dgx-1-v100 --path GPU0 ml", {f"mlx5_{number}" for number in range(4)}),
+    ("dgxcheck topo --from no-such-box --path G", set()),
+    ("dgxcheck health --from dgx-1-v100 -i 0,", {f"0,{number}" for number in range(8)}),
+]
+
+
+@pytest.mark.parametrize(("words", "wanted"), COMPLETED)
+def test_what_completes(words: str, wanted: set[str]) -> None:
+    *before, last = words.split(" ")
+    asked = ShellComplete(dgxcheck, {}, "dgxcheck", "_DGXCHECK_COMPLETE").get_completions(before[1:], last)
+    assert {each.value for each in asked if each.type == "plain"} == wanted
+
+
+@pytest.mark.parametrize(("words", "wanted"), swept(COMPLETED, 5))
 def test_bash_completes(words: str, wanted: set[str], tmp_path: Path) -> None:
     script = """
         source "$1"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -137,20 +136,24 @@ def _leaves(value: Json) -> Iterator[str | int | bytes]:
         yield value
 
 
+WITHOUT_MARKS = str.maketrans("", "", "-:._ ")
+
+
 def left(some: Identities, document: Json) -> list[str]:
     """Every identity that a file still holds, with where it stands."""
+    spelled = {serial.lower().lstrip("0"): serial for serial in some.serials}
+    sent: dict[bytes, str] = {}
+    for one in some.binary:
+        octets = bytes.fromhex(one)
+        turned = octets[::-1]
+        spelled |= dict.fromkeys((one, turned.hex(), str(int(one, 16)), str(int.from_bytes(octets, "little"))), one)
+        sent |= {octets: one, turned: one}
     found = []
-    for leaf in _leaves(document):
-        text = leaf.decode("latin-1") if isinstance(leaf, bytes) else str(leaf)
-        bare = re.sub("[-:._ ]", "", text.lower())
-        known = [word for word in some.words if word in text.lower()]
-        known += [serial for serial in some.serials if serial.lower().lstrip("0") in bare]
-        for one in some.binary:
-            octets = bytes.fromhex(one)
-            turned = octets[::-1]
-            spelled = {one, turned.hex(), str(int(one, 16)), str(int.from_bytes(octets, "little"))}
-            known += [one for word in spelled if word in bare]
-            known += [one for some_bytes in (octets, turned) if isinstance(leaf, bytes) and some_bytes in leaf]
+    for leaf in {*_leaves(document)}:
+        text = (leaf.decode("latin-1") if isinstance(leaf, bytes) else str(leaf)).lower()
+        bare = text.translate(WITHOUT_MARKS)
+        known = [word for word in some.words if word in text] + [one for word, one in spelled.items() if word in bare]
+        known += [one for octets, one in sent.items() if isinstance(leaf, bytes) and octets in leaf]
         found += [f"{one} in {text[:200]!r}" for one in known]
     return found
 
