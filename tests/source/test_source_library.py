@@ -10,6 +10,7 @@ from sample import swept
 from seam import is_one_clear_line, run, save
 
 from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import head_of, open_source, shipped
 
 BOXES = (
@@ -26,6 +27,8 @@ def test_the_shipped_boxes_are_there_and_open(part: int) -> None:
         assert head["schema"]
         assert "facts" not in head
         source = open_source(name)
+        assert isinstance(source, RecordedSource)
+        assert source.head == head
         assert (source.origin.kind, source.origin.name) == ("recording", name)
         assert source.origin.provenance in ("recorded", "reconstructed", "overlay")
 
