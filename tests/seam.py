@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
+from dgxcheck.assessment import Request, assess
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.source.protocol import Origin, Source
@@ -120,6 +121,19 @@ def run(capsys: pytest.CaptureFixture[str], *argv: str) -> Run:
     code = main(list(argv))
     said = capsys.readouterr()
     return Run(code, said.out, said.err)
+
+
+def judge_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on in this test ``health`` judges each source once, however many formats it is shown in."""
+    judged: dict[str, object] = {}
+
+    def once(source: Source, request: Request, **more: Any) -> object:
+        asked = repr((source.origin, request))
+        if asked not in judged:
+            judged[asked] = assess(source, request, **more)
+        return judged[asked]
+
+    monkeypatch.setattr("dgxcheck.cli.commands.health.assess", once)
 
 
 def is_one_clear_line(text: str) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from together import holds_for_each
 
 PROJECT = next(up for up in Path(__file__).parents if (up / "pyproject.toml").exists())
 WORDS = {"message", "detail"}
+NAMED = re.compile(rf"\b(?:{'|'.join(WORDS)})\b")
 WRITTEN = {
     "dgxcheck/facts/missing.py", "dgxcheck/facts/measurement.py",  # define them
     "dgxcheck/checks/engine/wording.py",  # extends messages
@@ -33,10 +35,10 @@ FILES = sorted(
 
 def test_no_message_is_read() -> None:
     def reads_none(file: str) -> None:
-        tree = ast.parse((PROJECT / file).read_text(encoding="utf-8"))
+        text = (PROJECT / file).read_text(encoding="utf-8")
         read = [
             f"{file}:{node.lineno}: .{node.attr}"
-            for node in ast.walk(tree)
+            for node in (ast.walk(ast.parse(text)) if NAMED.search(text) else ())
             if isinstance(node, ast.Attribute) and node.attr in WORDS and isinstance(node.ctx, ast.Load)
         ]
         assert read == []

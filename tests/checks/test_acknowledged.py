@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from schemas import complaints
+from seam import judge_once
 
 from dgxcheck.checks.engine.acknowledgements import acknowledged
 from dgxcheck.checks.engine.finding import Finding, Judgement, Status, Subject
@@ -189,8 +190,9 @@ def test_more_of_bar1_taken_is_worse(ceiling: int, code: int, tmp_path: Path) ->
     (PAGES, "00000000:06:00.0", False), (PAGES, "mlx5_0", False), (PAGES, "sda", False), ("gpu.count", "", False),
 ])  # fmt: skip
 def test_a_device_that_is_not_here_is_named(
-    check: str, device: str, is_named: bool, tmp_path: Path, capsys: Capture
+    check: str, device: str, is_named: bool, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    judge_once(monkeypatch)
     path = tmp_path / "known.toml"
     named = f'device = "{device}"\n' if device else ""
     path.write_text(f'[[acknowledged]]\ncheck = "{check}"\n{named}reason = "r"\nexpiry = 2099-12-31\n')
@@ -204,7 +206,7 @@ def test_a_device_that_is_not_here_is_named(
     expected = [{"check": check, "device": device or None}] if is_named else []
     assert document.get("acknowledged_but_not_here", []) == expected
     assert main([*argv, "--only", "thermal"]) == 0
-    assert "not here" not in capsys.readouterr().out
+    assert "not present" not in capsys.readouterr().out
 
 
 def test_few_of_many_are_named(tmp_path: Path, capsys: Capture) -> None:

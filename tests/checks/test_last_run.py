@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from read_box import facts_in
 from test_health_checks import GPU2, NVML, changed
 
 from dgxcheck.assessment.last_run import Present, counts, last_run, remembered_values
@@ -14,24 +16,29 @@ from dgxcheck.checks.by_nature.last_run import CHECKS, kept
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.registry import PROBES
 from dgxcheck.facts.inventory import Remembered
 from dgxcheck.facts.missing import Json
 from dgxcheck.source import state_file
+from dgxcheck.source.protocol import Source
 from dgxcheck.source.recording.shipped import open_source
-from dgxcheck.survey import Snapshot, survey
+from dgxcheck.survey import Snapshot
 
 NVME = "0000:03:00.0"
 
 
+@lru_cache(maxsize=4)
+def read(spec: str) -> tuple[Source, Snapshot]:
+    source = open_source(spec)
+    return source, facts_in(source)
+
+
 def facts_of(spec: str) -> Snapshot:
-    return survey(open_source(spec), PROBES)
+    return read(spec)[1]
 
 
 def ran(spec: str, file: Path, accepted: bool = False) -> list[Finding]:
     """After a run that read and renewed the state file."""
-    source = open_source(spec)
-    facts = survey(source, PROBES)
+    source, facts = read(spec)
     topology = topology_of(facts)
     present = Present(counts=counts(facts, topology), accepted=False, changes_accepted=accepted)
     last = last_run(source, facts, str(file), present)

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from judging import judged
 from live_box import shipped
 from sample import swept
 from together import for_each
 
+from dgxcheck.assessment import Request, assess
+from dgxcheck.checks.engine.finding import BAD, Status
+from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.facts.missing import NO_WORKER, Json
 from dgxcheck.source.recording.keys import GroupedFacts, insert
 
@@ -25,15 +27,17 @@ KILLED: Json = {"missing": "timeout", "detail": "died: SIGKILL", "code": NO_WORK
 RANK = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3}
 
 
-def findings(folder: Path, facts: dict[str, Json], base: str = "dgx-1-v100", **more: Json) -> dict[str, str]:
+def findings(
+    folder: Path, facts: dict[str, Json], base: str = "dgx-1-v100", only: tuple[str, ...] = (), **more: Json
+) -> dict[str, str]:
     """Bad findings of the box with changed facts, by key."""
     path = folder / "box.json"
     document: dict[str, Json] = {"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, **more}
     path.write_text(json.dumps(document), encoding="utf-8")
-    code, report = judged(str(path))
-    bad = {each["key"]: each["status"] for each in report["findings"] if each["status"] in ("warn", "fail", "unknown")}
-    assert code == RANK[report["verdict"]]
-    assert bool(bad) == (code != 0)
+    judged = assess(str(path), Request(only=only))
+    bad = {each.key: each.status.value for each in judged.findings if each.status in BAD}
+    assert EXIT_CODES[judged.verdict] == RANK[judged.verdict.value]
+    assert bool(bad) == (judged.verdict is not Status.PASS)
     return bad
 
 

@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 from seam import run
 
+from dgxcheck.assessment import Request, assess
+from dgxcheck.output.health.for_programs import as_json
+from dgxcheck.output.report import HealthReport
+
 LOG = "box:1:2 [{gpu}] {file} NCCL WARN {text}\n"
 ECC = LOG.format(gpu=3, file="enqueue.cc:9", text="Cuda failure 'uncorrectable ECC error encountered'")
 LOST = LOG.format(gpu=0, file="transport/net_ib.cc:9", text="NET/IB : Got completion with error 12, opcode 1")
@@ -22,8 +26,9 @@ def judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     def judge(text: str, *onto: str) -> Any:
         (tmp_path / "text").write_text(text)
         run(capsys, "import", str(tmp_path / "text"), *onto, "-o", str(tmp_path / "box.json"))
-        document = json.loads(run(capsys, "health", "--format", "json", "--from", str(tmp_path / "box.json")).out)
-        return [each for each in document["findings"] if each["id"] == "tools.reports"], document["causes"]
+        judged = assess(str(tmp_path / "box.json"), Request(only=("tools.reports",)))
+        document = json.loads(as_json.render(HealthReport(assessment=judged, exit_code=0)))
+        return document["findings"], document["causes"]
 
     return judge
 

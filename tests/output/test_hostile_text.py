@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
-from seam import run, save
+from seam import judge_once, run, save
 
 from dgxcheck.cli.commands.fleet import HISTORY
 from dgxcheck.cli.commands.fleet import RENDERERS as FLEET
@@ -236,7 +236,7 @@ def test_a_note_about_nothing_makes_no_line_of_its_own(tmp_path: Path, capsys: p
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_shown_without_what_a_terminal_obeys(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
@@ -307,8 +307,9 @@ def obeyed(argv: tuple[str, ...], out: str) -> list[str]:
 
 @pytest.mark.parametrize(("name", "share"), [("dgx-1-v100-gpu-x8", 0.2), ("dgx-a100", 0.01)])
 def test_no_format_obeys_what_stands_in_any_text(
-    name: str, share: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, share: float, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    judge_once(monkeypatch)
     source = open_source(name)
     assert isinstance(source, RecordedSource)
     path = str(save(tmp_path / "box.json", planted(source.lines, random.Random(name), share)))
@@ -322,8 +323,9 @@ def test_no_format_obeys_what_stands_in_any_text(
 
 @pytest.mark.parametrize("daemon", ["slurmd", "pbs", "kubelet"])
 def test_a_host_name_is_quoted_in_every_command(
-    daemon: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    daemon: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    judge_once(monkeypatch)
     host, groups = "x$(evil);y", "names /sys/fs/cgroup/system.slice"
     facts = {"text /proc/sys/kernel/hostname": f"{host}\n", f"{groups}/systemd-journald.service": ["cgroup.procs"]}
     lines = {

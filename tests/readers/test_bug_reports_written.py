@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,11 @@ BAD = ("warn", "fail", "unknown")
 
 def judged(spec: str) -> Assessment:
     return assess(spec, Request(profile="k80-x8") if "k80" in spec else Request())
+
+
+@cache
+def written_of(name: str) -> tuple[str, ...]:
+    return tuple(sections(open_source(name), old=False))
 
 
 def bad(assessment: Assessment) -> set[tuple[str, str]]:
@@ -89,7 +95,7 @@ INSTEAD = {
 
 @pytest.mark.parametrize("words", INSTEAD)
 def test_without_nvidia_smi_no_box_passes_and_no_hardware_is_blamed(words: str, tmp_path: Path) -> None:
-    found = sections(open_source("dgx-1-v100"), old=False)
+    found = written_of("dgx-1-v100")
     texts = [f"{LINE}\n\n{words}\n\n" if each.startswith(f"{LINE}\n\n{QUERY}") else each for each in found]
     path = tmp_path / "x.log"
     path.write_text("".join(texts), encoding="utf-8")
@@ -107,7 +113,7 @@ MISMATCH = """\
 def test_a_mismatch_names_both_versions(tmp_path: Path) -> None:
     words = "Failed to initialize NVML: Driver/library version mismatch\n"
     texts = []
-    for each in sections(open_source("dgx-1-v100"), old=False):
+    for each in written_of("dgx-1-v100"):
         text = f"{LINE}\n\n{QUERY}\n\n{words}\n" if each.startswith(f"{LINE}\n\n{QUERY}") else each
         texts.append(text + MISMATCH if each.startswith(f"{LINE}\n\ndmesg:") else text)
     path = tmp_path / "x.log"
@@ -129,9 +135,9 @@ def test_gpus_are_hidden_by_a_container_only_where_the_driver_hides_the_same(
 
     So an incomplete list in the report of a host hides none.
     """
-    every = sections(open_source("dgx-1-v100"), old=False)
+    every = written_of("dgx-1-v100")
     of_driver = [each for each in every if f"{LINE}\n\n{OF_DRIVER}" in each]
-    inside = sections(open_source("dgx-1-v100-container"), old=False)
+    inside = written_of("dgx-1-v100-container")
     given = next(each for each in inside if f"{LINE}\n\n{QUERY}" in each)
     assert len(of_driver) == 8
     texts = [given if f"{LINE}\n\n{QUERY}" in each else each for each in every if each not in of_driver[listed:]]

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 from damage import HARMLESS
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lspci_texts import LSPCI
 from sample import swept
@@ -79,7 +79,6 @@ def test_a_paste_reads_as_the_output(text: str) -> None:
     holds_for_each(HARMLESS, reads_the_same)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.sampled_from(sorted(TEXTS)), st.lists(st.sampled_from(sorted(LAYERS)), max_size=3, unique=True))
 @example("memory", ["indent", "colour"])
 @example("memory", ["indent", "container"])

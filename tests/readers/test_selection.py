@@ -13,6 +13,7 @@ from dgxcheck.assessment.machine import open_source
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.limits import READ_CHARACTERS, READ_LINES, UNPACKED_LINES
 from dgxcheck.readers.any_text import outputs
+from dgxcheck.readers.layout import selection
 from dgxcheck.readers.layout.selection import selected
 from dgxcheck.readers.layout.undo import undone
 
@@ -45,12 +46,14 @@ def test_outputs_keep_the_numbers_of_their_lines(gaps: list[int]) -> None:
     assert found < {*range(len(lines))}
 
 
-def test_it_is_said_how_much_was_read(tmp_path: Path) -> None:
+def test_it_is_said_how_much_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = READ_LINES // 10
+    monkeypatch.setattr(selection, "READ_LINES", most)
     path = tmp_path / "syslog"
-    path.write_text("a program says hello\n" * (2 * READ_LINES) + "\n".join(MATRIX) + "\n" * 50_000)
-    assert "30000 of 110003 lines were read" in open_source(str(path)).origin.unread
-    path.write_text("hello\n" * (2 * READ_LINES))
-    with pytest.raises(BadInput, match="no output of a known tool; 30000 of 60001 lines were read"):
+    path.write_text("a program says hello\n" * (2 * most) + "\n".join(MATRIX) + "\n" * 5_000)
+    assert "3000 of 11003 lines were read" in open_source(str(path)).origin.unread
+    path.write_text("hello\n" * (2 * most))
+    with pytest.raises(BadInput, match="no output of a known tool; 3000 of 6001 lines were read"):
         open_source(str(path))
 
 
