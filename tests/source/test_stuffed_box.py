@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,24 +137,39 @@ def _leaves(value: Json) -> Iterator[str | int | bytes]:
         yield value
 
 
-WITHOUT_MARKS = str.maketrans("", "", "-:._ ")
+_MARKS = str.maketrans("", "", "-:._ ")
+Held = list[tuple[str, str, str, bytes]]
+"""What stands in a file: the text, the same in small letters, without punctuation, and the bytes of data."""
+
+
+def held(document: Json) -> Held:
+    found: Held = []
+    for leaf in dict.fromkeys(_leaves(document)):
+        text = leaf.decode("latin-1") if isinstance(leaf, bytes) else str(leaf)
+        small = text.lower()
+        found.append((text, small, small.translate(_MARKS), leaf if isinstance(leaf, bytes) else b""))
+    return found
 
 
 def left(some: Identities, document: Json) -> list[str]:
     """Every identity that a file still holds, with where it stands."""
-    spelled = {serial.lower().lstrip("0"): serial for serial in some.serials}
-    sent: dict[bytes, str] = {}
-    for one in some.binary:
-        octets = bytes.fromhex(one)
-        turned = octets[::-1]
-        spelled |= dict.fromkeys((one, turned.hex(), str(int(one, 16)), str(int.from_bytes(octets, "little"))), one)
-        sent |= {octets: one, turned: one}
+    return left_in(some, held(document))
+
+
+def left_in(some: Identities, texts: Held) -> list[str]:
     found = []
-    for leaf in {*_leaves(document)}:
-        text = (leaf.decode("latin-1") if isinstance(leaf, bytes) else str(leaf)).lower()
-        bare = text.translate(WITHOUT_MARKS)
-        known = [word for word in some.words if word in text] + [one for word, one in spelled.items() if word in bare]
-        known += [one for octets, one in sent.items() if isinstance(leaf, bytes) and octets in leaf]
+    serials = [(serial, serial.lower().lstrip("0")) for serial in some.serials]
+    binary = [(one, bytes.fromhex(one)) for one in some.binary]
+    numbers = [
+        (one, {one, octets[::-1].hex(), str(int(one, 16)), str(int.from_bytes(octets, "little"))})
+        for one, octets in binary
+    ]
+    for text, small, bare, data in texts:
+        known = [word for word in some.words if word in small]
+        known += [serial for serial, digits in serials if digits in bare]
+        known += [one for one, spelled in numbers for word in spelled if word in bare]
+        if data:
+            known += [one for one, octets in binary for some_bytes in (octets, octets[::-1]) if some_bytes in data]
         found += [f"{one} in {text[:200]!r}" for one in known]
     return found
 
