@@ -63,7 +63,7 @@ def plain_facts(text: str) -> dict[tuple[str, str], Json]:
     return facts(tuple(TEXTS[text].split("\n")))
 
 
-@pytest.mark.parametrize("text", swept(TEXTS, 6, first=1))
+@pytest.mark.parametrize("text", swept(TEXTS, 12, first=1))
 def test_a_paste_reads_as_the_output(text: str) -> None:
     plain = tuple(TEXTS[text].split("\n"))
     due, alone = plain_facts(text), read([text_of("t", plain)]).unread["t"]

@@ -114,7 +114,8 @@ def _verbose(source: Source, bdf: str, address: str, whole: bool) -> str:
     rows += [*_serial(source, bdf), *_vital_product_data(source, bdf)] if whole else []
     driver = source.link(f"{DEVICES}/{bdf}/driver")
     rows += [f"\tKernel driver in use: {driver.rpartition('/')[2]}"] if isinstance(driver, str) else []
-    for at in range(0, min(len(config), 4096 if whole else 256), 16):
+    used = len(config.rstrip(b"\0"))  # the rest is two hundred rows of zeros for each of a hundred functions
+    for at in range(0, min(len(config), max(used, 256) if whole else 256), 16):
         rows.append(f"{at:02x}: {config[at : at + 16].hex(' ')}")
     return "\n".join(rows) + "\n"
 
