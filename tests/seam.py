@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from sample import BY_NAME
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.cli import main
@@ -16,6 +17,7 @@ from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.keys import GroupedFacts, nvml_key, to_json
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.recorder import RecordingSource
+from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.save import written
 from dgxcheck.source.recording.shipped import open_source
 
@@ -123,15 +125,26 @@ def run(capsys: pytest.CaptureFixture[str], *argv: str) -> Run:
     return Run(code, said.out, said.err)
 
 
+_JUDGED: dict[str, object] = {}
+"""The last few that ship, by source and request."""
+_MOST_JUDGED = 8
+
+
 def judge_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on in this test ``health`` judges each source once, however many formats it is shown in."""
+    """From now on in this test ``health`` judges a recording once, however many formats it is shown in; one that ships
+    is not judged again in the next test either."""
     judged: dict[str, object] = {}
 
     def once(source: Source, request: Request, **more: Any) -> object:
+        if not isinstance(source, RecordedSource):
+            return assess(source, request, **more)
+        files = [each for each in (request.baseline, request.kernel_log, request.profile) if each and "/" in each]
+        kept = _JUDGED if source.origin.name in BY_NAME and not files else judged
         asked = repr((source.origin, request))
-        if asked not in judged:
-            judged[asked] = assess(source, request, **more)
-        return judged[asked]
+        found = kept[asked] = kept.pop(asked, None) or assess(source, request, **more)
+        if len(kept) > _MOST_JUDGED:
+            del kept[next(iter(kept))]
+        return found
 
     monkeypatch.setattr("dgxcheck.cli.commands.health.assess", once)
 

@@ -111,7 +111,11 @@ def test_the_verdict_is_that_of_the_others(seen: list[tuple[Status, bool]]) -> N
 
 
 @pytest.fixture
-def judged(tmp_path: Path, capsys: Capture) -> Callable[..., tuple[int, str]]:
+def judged(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str]]:
+    judge_once(monkeypatch)
+
     def run(form: str, ceiling: int = 63, fault: str = "dgx-1-p100-pages-63") -> tuple[int, str]:
         path = tmp_path / "known.toml"
         path.write_text(f'[[acknowledged]]\ncheck = "{PAGES}"\ndevice = "0000:07:00.0"\nceiling = {ceiling}\n'

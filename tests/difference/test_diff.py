@@ -36,7 +36,7 @@ def shipped_look(name: str, profile: str) -> comparing.Look:
 
 @pytest.fixture(autouse=True)
 def what_ships_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def look(given: object, profile: str, *more: Any) -> comparing.Look:
+    def look(given: Any, profile: str, *more: Any) -> comparing.Look:
         ships = isinstance(given, str) and given in BY_NAME
         return shipped_look(given, profile) if ships else LOOK(given, profile, *more)
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
-from seam import judge_once, run, save
+from seam import run, save
 
 from dgxcheck.cli.commands.fleet import HISTORY
 from dgxcheck.cli.commands.fleet import RENDERERS as FLEET
@@ -307,9 +307,8 @@ def obeyed(argv: tuple[str, ...], out: str) -> list[str]:
 
 @pytest.mark.parametrize(("name", "share"), [("dgx-1-v100-gpu-x8", 0.2), ("dgx-a100", 0.01)])
 def test_no_format_obeys_what_stands_in_any_text(
-    name: str, share: float, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str, share: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    judge_once(monkeypatch)
     source = open_source(name)
     assert isinstance(source, RecordedSource)
     path = str(save(tmp_path / "box.json", planted(source.lines, random.Random(name), share)))
@@ -323,9 +322,8 @@ def test_no_format_obeys_what_stands_in_any_text(
 
 @pytest.mark.parametrize("daemon", ["slurmd", "pbs", "kubelet"])
 def test_a_host_name_is_quoted_in_every_command(
-    daemon: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    daemon: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    judge_once(monkeypatch)
     host, groups = "x$(evil);y", "names /sys/fs/cgroup/system.slice"
     facts = {"text /proc/sys/kernel/hostname": f"{host}\n", f"{groups}/systemd-journald.service": ["cgroup.procs"]}
     lines = {
