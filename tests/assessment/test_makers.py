@@ -76,7 +76,7 @@ def test_the_name_of_the_machine_changes_nothing(vendor: str, product: str, base
     assert profile or base == "gh200"
 
 
-@pytest.mark.parametrize(("vendor", "product", "base"), [row[:3] for row in MAKERS if row[2] == "hgx-h100"])
+@pytest.mark.parametrize(("vendor", "product", "base"), swept([row[:3] for row in MAKERS if row[2] == "hgx-h100"], 3))
 def test_its_nvlinks_and_nvswitches_are_due_in_every_chassis(
     vendor: str, product: str, base: str, tmp_path: Path
 ) -> None:

@@ -132,9 +132,9 @@ IDLE = port(2, state=DOWN, phys_state="2: Polling")
     ],
 )
 def test_state(facts: dict[str, Json], due: str, wanted: str, tmp_path: Path) -> None:
-    spec = changed(tmp_path, facts)
-    assert said(box(spec), "network.port-state", "mlx5_1/1") == [due]
-    assert said(box(spec, settings=WANTED), "network.port-state", "mlx5_1/1") == [wanted]
+    found = box(changed(tmp_path, facts))
+    assert said(found, "network.port-state", "mlx5_1/1") == [due]
+    assert said(replace(found, settings=WANTED), "network.port-state", "mlx5_1/1") == [wanted]
 
 
 def test_a_port_that_the_configuration_leaves_out_may_be_down(tmp_path: Path) -> None:

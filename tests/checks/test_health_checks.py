@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import read_box
+from seam import judge_once
 from together import for_each
 
 from dgxcheck.checks.engine.box import DEFAULTS, HOST, Box
@@ -23,6 +24,11 @@ from dgxcheck.output.health.explanation import rule
 
 GPU2 = "0000:0a:00.0"
 NVML = "nvml nvmlDeviceGet"
+
+
+@pytest.fixture(autouse=True)
+def boxes_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge_once(monkeypatch)
 
 
 def box(spec: str) -> Box:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,14 @@ def seen(**more: Any) -> EarlierXid:
     return EarlierXid(**{"bdf": GPU2, "number": 62, "boot": "b1", "begun_s": 13.0, "date": DATE, **more})
 
 
+@cache
+def recorded_facts() -> Snapshot:
+    return survey(open_source("dgx-1-v100"), ("host", "gpu"))
+
+
 def box_with(*lines: tuple[float, str], boot: str = "b1", where: str = "/dev/kmsg") -> Snapshot:
     """The facts of a recorded box with these lines as its kernel log."""
-    found = survey(open_source("dgx-1-v100"), ("host", "gpu"))
+    found = recorded_facts()
     assert isinstance(found.host, Host)
     log = facts([f"0;{state_file.NAME}", *(f"{seconds};{message}" for seconds, message in lines)], where)
     return replace(found, kernel_log=log, host=replace(found.host, boot_id=boot))

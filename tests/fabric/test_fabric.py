@@ -55,11 +55,12 @@ def test_every_fault_is_named_wherever_it_is(kind: Kind, systems: int, places: i
 @pytest.mark.parametrize("kind", swept(KINDS, ("fat",)))
 def test_ten_at_once_are_named(kind: Kind) -> None:
     """Two pairs of uplinks may be exchanged either way."""
+    plan = planned(Fabric(kind, 124).plan(), "plan")
     for fault in FAULTS:
         fabric = Fabric(kind, 124)
         chance = random.Random(5)
         planted = [fault(fabric, chance) for _ in range(10)]
-        for cables in (None, planned(fabric.plan(), "plan")):
+        for cables in (None, plan):
             findings = judged(fabric, cables).findings
             assert sum(named(findings, each) for each in planted) >= 9, fault
             assert len(findings) == 10, fault
