@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from read_box import facts_of
 
 from dgxcheck.assessment.last_run import Present, counts, inventory, last_run, updated
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.placement.missing import CHECKS
-from dgxcheck.checks.registry import PROBES
 from dgxcheck.facts.inventory import Count
 from dgxcheck.facts.missing import Json
 from dgxcheck.profiles import library
@@ -33,7 +33,7 @@ def changed(folder: Path, **members: Json) -> str:
 def ran(spec: str, file: Path, accepted: bool = False, profile: str = "auto") -> dict[str, tuple[str, str]]:
     """Status and reason by kind, after a run that read and renewed the state file."""
     source = open_source(spec)
-    facts = survey(source, PROBES)
+    facts = facts_of(spec)
     topology = topology_of(facts)
     present = Present(counts=counts(facts, topology), accepted=accepted)
     last = last_run(source, facts, str(file), present)
@@ -44,7 +44,7 @@ def ran(spec: str, file: Path, accepted: bool = False, profile: str = "auto") ->
 
 
 def test_what_a_box_has() -> None:
-    facts = survey(open_source("dgx-1-v100"), PROBES)
+    facts = facts_of("dgx-1-v100")
     assert counts(facts, topology_of(facts)) == {"GPU": 8, "HCA": 4, "memory": 502, "disk": 2}
 
 

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample import swept
 from schemas import complaints
 from seam import judge_once
 
@@ -189,10 +190,10 @@ def test_more_of_bar1_taken_is_worse(ceiling: int, code: int, tmp_path: Path) ->
     assert main(["health", "-c", str(path), "--only", "gdr.bar1", "--from", "dgx-1-v100-bar1-full"]) == code
 
 
-@pytest.mark.parametrize(("check", "device", "is_named"), [
+@pytest.mark.parametrize(("check", "device", "is_named"), swept([
     (PAGES, "0000:99:00.0", True), (PAGES, "GPU1", True), (PAGES, "", True), ("ecc.aggregate", "", True),
     (PAGES, "00000000:06:00.0", False), (PAGES, "mlx5_0", False), (PAGES, "sda", False), ("gpu.count", "", False),
-])  # fmt: skip
+], 2))  # fmt: skip
 def test_a_device_that_is_not_here_is_named(
     check: str, device: str, is_named: bool, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

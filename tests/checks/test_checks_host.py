@@ -53,7 +53,7 @@ def held(spec: str, numbers: Mapping[str, float], how: Selection = "named") -> B
     later = source.later(10)
     if isinstance(later, Missing):
         return made
-    growth = Growth(old=survey(source, COUNTERS), new=survey(later, COUNTERS), seconds=10, how="within 10 s")
+    growth = Growth(old=made.snapshot, new=survey(later, COUNTERS), seconds=10, how="within 10 s")
     return replace(made, growth=growth)
 
 
