@@ -276,7 +276,7 @@ SERIES = {
 """As dgxcheck-health(1) states it, to the next fifty."""
 
 
-@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize("name", swept(BOXES, (*SERIES, *BOXES[::6])))
 def test_the_number_of_series_is_as_stated(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "man" / "dgxcheck-health.1").read_text(encoding="utf-8")
     text = health(capsys, name, "prometheus")[1]

@@ -63,7 +63,7 @@ def test_nothing_overlaps_or_leaves_the_picture(name: str, nvme: bool) -> None:
     assert faults(picture_of(examine(name), nvme=nvme)) == []
 
 
-@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize("name", swept(BOXES, 3))
 def test_a_tall_picture_fits_a_telephone_and_tells_nvlinks_in_words(name: str) -> None:
     machine = examine(name)
     picture = layout.drawn(machine.topology, machine.snapshot.numa, "a box", notes=machine.topology.notes,
@@ -169,7 +169,7 @@ def test_nothing_overlaps_in_any_overlay_and_every_cause_has_a_place(name: str) 
     assert not of_host(marks) or any(text.startswith("host: ") for text in texts)
 
 
-@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize("name", swept(BOXES, 3, first=1))
 def test_every_device_is_drawn_once(name: str) -> None:
     machine = examine(name)
     assert devices_in(picture_of(machine)) == sorted(device.name for device in machine.topology.devices)
@@ -236,7 +236,7 @@ def test_links_that_are_down_are_dashed_and_counted() -> None:
     assert any("1 of 2 NVLinks up" in box.lines[0].text for box in picture.boxes if box.kind == "caption")
 
 
-@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("box", swept(BOXES, 3, first=2))
 def test_a_healthy_box_has_no_mark(box: str) -> None:
     picture = picture_of(examine(box))
     assert {*tones(picture)} == {None}

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from programs import program
+from sample import swept
 from topology_boxes import ib, nic_at, nodes, tree
 
 from dgxcheck.assessment.machine import examine
@@ -25,7 +26,7 @@ BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 NO_NVLINK = Missing(Gap.UNSUPPORTED, "nvlink")
 
 
-@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("box", swept(BOXES, 3))
 def test_svg_is_well_formed_and_says_what_it_shows(box: str) -> None:
     machine = examine(box)
     picture = layout.drawn(machine.topology, machine.snapshot.numa, "a box", wiring_marks(machine.topology))
@@ -55,7 +56,7 @@ def test_hostile_names_stay_text() -> None:
     assert "\u202e" not in drawn
 
 
-@pytest.mark.parametrize("box", [*BOXES, "dgx-1-v100-nvlink-down", "dgx-2-nvswitch-missing"])
+@pytest.mark.parametrize("box", swept([*BOXES, "dgx-1-v100-nvlink-down", "dgx-2-nvswitch-missing"], 3, first=2))
 def test_graphviz_reads_the_dot_and_has_every_device(box: str, capsys: pytest.CaptureFixture[str]) -> None:
     dot_of_graphviz = program("dot")
     assert main(["topo", "--format", "dot", "--from", box]) == 0
