@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sample import swept
 from seam import run
 
 from dgxcheck.assessment import Request, assess
@@ -130,11 +131,11 @@ SAME = {"driver": "550.127.05", "name": "Tesla V100-SXM2-16GB", "vbios": "88.00.
         "width": "16", "temperature": "77"}  # fmt: skip
 
 
-@pytest.mark.parametrize(("changed", "subject"), [
+@pytest.mark.parametrize(("changed", "subject"), swept([
     ({}, ""), ({"temperature": "12"}, ""), ({"name": "NVIDIA Tesla V100-SXM2-16GB"}, ""),
     ({"driver": "535.54.03"}, "host"), ({"name": "Tesla V100-SXM2-32GB"}, "GPU3"),
     ({"vbios": "88.00.43.00.03"}, "GPU3"), ({"ecc": "Disabled"}, "GPU3"), ({"width": "8"}, "GPU3"),
-])  # fmt: skip
+], 2))  # fmt: skip
 def test_a_lasting_answer_that_differs_is_a_finding_and_a_moment_is_none(
     changed: dict[str, str], subject: str, judged: Any
 ) -> None:

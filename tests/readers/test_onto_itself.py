@@ -64,7 +64,7 @@ def test_its_bug_report(box: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value", "told"),
-    [
+    swept([
         (f"nvml nvmlDeviceGetPowerManagementLimit {G}", 250000, f"{G} import-power-limit"),
         (f"nvml nvmlDeviceGetComputeMode {G}", 3, f"{G} import-compute-mode"),
         (f"nvml nvmlDeviceGetNvLinkState {G} 2", 0, f"{G} import-nvlink-symmetry"),
@@ -76,7 +76,7 @@ def test_its_bug_report(box: str) -> None:
         (f"text {D}{G}/class", "0x0302ff", ""),
         (f"nvml nvmlDeviceGetTemperature {G} 0", 77, ""),
         (f"nvml nvmlDeviceGetTotalEccErrors {G} 1 0", 3, f"{G} import-ecc-volatile"),
-    ],
+    ], 2),
 )
 def test_a_fact_that_lasts_and_differs(key: str, value: Json, told: str) -> None:
     own = facts_of_base()
@@ -85,7 +85,7 @@ def test_a_fact_that_lasts_and_differs(key: str, value: Json, told: str) -> None
     assert any(told in each for each in found) if told else not found
 
 
-@pytest.mark.parametrize("box", swept(BOXES, 7, first=2))
+@pytest.mark.parametrize("box", swept(BOXES, 11, first=2))
 def test_lspci(box: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dump, text, out = tmp_path / "dump", tmp_path / "lspci.txt", tmp_path / "out.json"
     dump.write_text(configuration_spaces(box))
