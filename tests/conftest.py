@@ -21,6 +21,7 @@ from judged_messages import Reached, collected
 from live_box import Box, serve, shipped, with_gpus
 from programs import program
 from sample import FAULTS
+from seam import judge_once
 from standin import cuda, nvml
 from standin.cuda_binding import Bench
 from wording_rules import broken_rules
@@ -134,6 +135,13 @@ def messages_keep_the_rules(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
     rendered = {message for place, each in messages.items() if place is not None for message in each}
     assert {message: broken for message in rendered if (broken := broken_rules(message))} == {}
+
+
+@pytest.fixture(autouse=True)
+def boxes_are_judged_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A box that ships is judged once for all tests of what is printed of it."""
+    if request.path.parent.name == "output":
+        judge_once(monkeypatch)
 
 
 @pytest.fixture(scope="session")
