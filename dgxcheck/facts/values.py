@@ -67,25 +67,27 @@ def leaves(record: Record, picked: Picked, gaps: bool = False) -> Iterator[Leaf]
 
 
 def _of_record(record: Record, name: str, above: Rows, picked: Picked, gaps: bool) -> Iterator[Leaf]:
-    for field, row, may_be_else in _rows(type(record), picked):
-        value, inside = getattr(record, field), (*above, row)
+    for field, full, inside, may_be_else in _rows(type(record), name, above, picked):
+        value = getattr(record, field)
         if type(value) in _SCALARS:
-            yield f"{name}.{field}", inside, value
+            yield full, inside, value
             continue
         if isinstance(value, Missing):
             if gaps and value.gap not in _NOT_ASKED:
-                yield f"{name}.{field}", inside, UNREAD
+                yield full, inside, UNREAD
             continue
         if may_be_else and isinstance(value, Record):
-            yield f"{name}.{field}", inside, PRESENT
-        yield from _of_value(value, f"{name}.{field}", inside, picked, gaps)
+            yield full, inside, PRESENT
+        yield from _of_value(value, full, inside, picked, gaps)
 
 
-@lru_cache(maxsize=1024)
-def _rows(kind: type[Record], picked: Picked) -> tuple[tuple[str, Fact, bool], ...]:
-    """The rows that are picked, by field, and whether that may hold something else than a record."""
+@lru_cache(maxsize=4096)
+def _rows(kind: type[Record], name: str, above: Rows, picked: Picked) -> tuple[tuple[str, str, Rows, bool], ...]:
+    """The fields that are picked: name, name of the value, its rows, and whether it may be something else."""
     return tuple(
-        (field, row, "|" in kind.__annotations__[field]) for field, row in rows_of(kind).items() if picked(row)
+        (field, f"{name}.{field}", (*above, row), "|" in kind.__annotations__[field])
+        for field, row in rows_of(kind).items()
+        if picked(row)
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 
 from dgxcheck.checks.by_nature.records import records
 from dgxcheck.checks.consistency.contradiction import NOTHING_TO_COMPARE
@@ -28,15 +28,15 @@ _TWO_ON_A_BOARD = ("GB200", "GB300")
 SETTINGS = "versions and settings"
 _LEAST_OTHERS = 2
 """Devices with a value of their own, beside which two that share one are a finding where others may share."""
-_Owner = tuple[str, tuple[str, ...], Record, Rows, Value]
+_Owner = tuple[tuple[str, ...], Record, Rows, Value]
 
 
 def duplicates(identities: Iterable[list[_Owner]]) -> Iterator[list[_Owner]]:
     """The devices that share an identity, of the owners of each."""
     for owners in identities:
-        by_card = {owner: each for each in owners if (owner := (_card(each), str(each[4]).lower()))}
+        by_card = {owner: each for each in owners if (owner := (_card(each), str(each[3]).lower()))}
         counts = Counter(value for _, value in by_card)
-        may_share = any("shared" in row.more for row in owners[0][3])
+        may_share = any("shared" in row.more for row in owners[0][2])
         pairs = [value for value, count in counts.items() if count > 1]
         alone = sum(count == 1 for count in counts.values())
         if pairs and (not may_share or (len(pairs) == 1 and counts[pairs[0]] == 2 and alone >= _LEAST_OTHERS)):
@@ -44,9 +44,9 @@ def duplicates(identities: Iterable[list[_Owner]]) -> Iterator[list[_Owner]]:
                 yield [each for (_, own), each in by_card.items() if own == value]
 
 
-def _identities(box: Box) -> Mapping[str, list[_Owner]]:
-    """The owners of each identity, by its name."""
-    found: dict[str, list[_Owner]] = {}
+def _identities(box: Box) -> Collection[list[_Owner]]:
+    """The owners of each identity."""
+    found: dict[tuple[type[Record], Rows], list[_Owner]] = {}
     serials, joined = _serials(box), {row.mac for row in rows(box.snapshot.network) if isinstance(row.bdf, Missing)}
     for keys, record in records(box.snapshot):
         if (isinstance(record, IbDevice) and record.is_vf is True) or (isinstance(record, Bar) and record.is_io):
@@ -57,9 +57,8 @@ def _identities(box: Box) -> Mapping[str, list[_Owner]]:
             of_board = isinstance(record, Gpu) and of[-1].name == "serial" and record.bdf not in serials
             if not _is_own(of[-1]) or of_board or _is_blank(of, value):
                 continue
-            field = ".".join((type(record).__name__, *(row.name for row in of)))
-            found.setdefault(field, []).append((_name(box, keys, record), keys, record, of, value))
-    return found
+            found.setdefault((type(record), of), []).append((keys, record, of, value))
+    return found.values()
 
 
 def _is_identity(row: Fact) -> bool:
@@ -78,13 +77,14 @@ def _is_blank(of: Rows, value: Value) -> bool:
 
 def _card(owner: _Owner) -> object:
     """The functions of one card share its image GUID, and a device its own BAR; else the record itself."""
-    _, keys, record, of, _ = owner
+    keys, record, of, _ = owner
     bdf = getattr(record, "bdf", keys[0] if keys else None)
     card = isinstance(bdf, str) and any("card" in row.more for row in of)
     return str(bdf).rpartition(".")[0] if card else (type(record), *keys)
 
 
-def _name(box: Box, keys: tuple[str, ...], record: Record) -> str:
+def _name(box: Box, owner: _Owner) -> str:
+    keys, record, _, _ = owner
     bdf = getattr(record, "bdf", keys[0] if keys else None)
     device = box.topology.device(bdf) if isinstance(bdf, str) and not isinstance(record, NetInterface) else None
     return " ".join(keys) if device is None else device.name
@@ -107,14 +107,14 @@ def _serials(box: Box) -> set[str]:
 def _unique(box: Box) -> Judged:
     asked = {gpu.name for gpu in box.gpus}
     others = {gpu.name for gpu in box.topology.gpus} - asked
-    identities = _identities(box).values()
-    found = [owners for owners in duplicates(identities) if not {name for name, *_ in owners} <= others]
-    for owners in found:
-        names = [name for name, *_ in owners]
+    identities = _identities(box)
+    shared = (([_name(box, owner) for owner in owners], owners) for owners in duplicates(identities))
+    found = [(names, owners) for names, owners in shared if not {*names} <= others]
+    for names, owners in found:
         device = box.topology.device(names[0])
         subject = box.subject(device) if device is not None and device.kind == "gpu" else HOST
-        message = f"{', '.join(names)} have the same {label(owners[0][3])}"
-        evidence = tuple(Evidence(where(record, of), str(value)) for _, _, record, of, value in owners)
+        message = f"{', '.join(names)} have the same {label(owners[0][2])}"
+        evidence = tuple(Evidence(where(record, of), str(value)) for _, record, of, value in owners)
         at = replace(subject, part=",".join(names[1:] if subject.kind == "gpu" else names))
         yield at, Judgement(Status.WARN, message, len(names), 1, "devices", evidence, fault=Fault.CONTRADICTION)
     if not found:

@@ -110,7 +110,6 @@ def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[H
         if sibling.subject.bdf is not None and sibling.subject.bdf in dead:
             continue
         picked = _picked(sibling.kind) if only is None else _only(only)
-        within: Mapping[object, Hashable] = {"place": sibling.place, "image": sibling.image}
         for record in sibling.rows:
             from_files = not type(record).__name__.startswith(OF_THE_DRIVER)
             for leaf in leaves(record, picked, gaps=from_files):
@@ -118,7 +117,8 @@ def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[H
                     continue
                 among = option(leaf[1], "among")
                 board = sibling.board if among == "board" else None
-                groups[board, role, leaf[0], within.get(among)].append((sibling, leaf, record))
+                within = sibling.place if among == "place" else sibling.image if among == "image" else None
+                groups[board, role, leaf[0], within].append((sibling, leaf, record))
     return groups
 
 
