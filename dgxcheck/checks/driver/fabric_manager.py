@@ -173,7 +173,7 @@ def _of_gpu(box: Box, gpu: Device) -> Judgement:
     fabric = need(need(box.gpu(gpu).modes).fabric)
     mask = fabric.health_mask if isinstance(fabric.health_mask, int) else None
     summary = fabric.health_summary if isinstance(fabric.health_summary, int) else None
-    if fabric.state != REGISTERED:
+    if not _is_registered(fabric):
         return skip("dependency-failed", "not registered with a fabric (driver.fabric)")
     answer: Json = {"healthMask": as_evidence(fabric.health_mask), "healthSummary": as_evidence(fabric.health_summary)}
     evidence = answered(answer, "nvmlDeviceGetGpuFabricInfo", gpu.bdf or "")
@@ -239,7 +239,12 @@ def _ends_in_another_machine(box: Box, gpu: Device) -> bool:
 def _registered(box: Box, gpu: Device) -> Fabric | None:
     modes = box.gpu(gpu).modes
     fabric = modes.fabric if isinstance(modes, GpuModes) else None
-    return fabric if isinstance(fabric, Fabric) and fabric.state == REGISTERED else None
+    return fabric if isinstance(fabric, Fabric) and _is_registered(fabric) else None
+
+
+def _is_registered(fabric: Fabric) -> bool:
+    """Completed, and not with an error: ``Status: Insufficient Resources`` leaves a GPU outside of the fabric."""
+    return fabric.state == REGISTERED and not (isinstance(fabric.status, int) and fabric.status)
 
 
 def _imex(box: Box) -> Judgement:
