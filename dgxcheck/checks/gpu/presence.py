@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.device_facts import is_only_named
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_gpus, device_part
@@ -148,6 +149,9 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
     (lost, refused), nodes, driver = _handles(box.nvml), gpu_nodes(box), bound(gpu)
     all_open = not isinstance(nodes, Missing) and all(nodes)
     if refused:
+        space = config_space_of(box, gpu.bdf or "")
+        if not isinstance(space, Missing) and isinstance(space.control, Missing) and space.control.gap is Gap.LOST:
+            return _gpu_lost(f"lost, its config space reads all ones; {refused[0]}", [refused[0], space.control])
         # NVML counts GPUs that this user may not open, too (nvmlDeviceGetCount_v2)
         allowed = not in_container(box) and driver == "nvidia" and all_open
         return _not_opened(refused[0]) if allowed or refused[0].gap is not Gap.DENIED else unjudged(refused[0])
@@ -240,8 +244,8 @@ CHECKS = (
         id=LOST,
         rule="Fails if a GPU stopped responding at either reading, if NVML reports it as lost in answer to queries"
         " about pairs, or if it is bound to the NVIDIA driver, its device node can be opened and NVML does not list it."
-        " Unknown if NVML counts it but cannot open it. A GPU that a container or another driver hides is not"
-        " judged.",
+        " Unknown if NVML counts it but cannot open it, unless its config space reads all ones. A GPU that a container"
+        " or another driver hides is not judged.",
         source="NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount",
         remedy="check the kernel log for Xid 79; run nvidia-bug-report.sh --safe-mode --extra-system-data, which may"
         " take long; reboot, and cold power cycle if it is still missing; if the fault persists, run the vendor's field"
