@@ -82,17 +82,27 @@ def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) ->
 
 
 def _with_cable(box: Box) -> list[NetInterface] | Missing:
-    """Those that have a carrier, and those that lost it so often that there is a cable, or was one."""
+    """Those that have a carrier, and those that lost it so often, or were to send, so that there is a cable, or was
+    one; of IP over InfiniBand only those that sent nothing."""
     up, limit = connected(box), box.settings.limit("network.carrier")
     if isinstance(up, Missing):
         return up
-    without = [each for each in rows(box.snapshot.network) if each not in up and _physical(box, each)]
-    counts = [(each, each.carrier_down_count) for each in without]
-    return [*up, *(each for each, lost in counts if isinstance(lost, int) and lost > limit)]
+    without = [each for each in rows(box.snapshot.network) if each not in up and isinstance(each.bdf, str)]
+    return [*up, *(each for each in without if _silent(box, each) or (_physical(box, each) and _lost(each) > limit))]
+
+
+def _lost(interface: NetInterface) -> int:
+    lost = interface.carrier_down_count
+    return lost if isinstance(lost, int) else 0
+
+
+def _silent(box: Box, interface: NetInterface) -> list[str]:
+    """What the kernel logged of its transmit queues."""
+    return [each.line for each in box.log.host if (each.trouble, each.part) == ("sends nothing", interface.name)]
 
 
 def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgement:
-    if silent := [each.line for each in box.log.host if (each.trouble, each.part) == ("sends nothing", interface.name)]:
+    if silent := _silent(box, interface):
         message = f"its transmit queue timed out {counted(len(silent), 'time')}"
         return Judgement(
             Status.WARN, message, len(silent), 0, "", (Evidence("kernel log", silent[-1]),), fault=Fault.PORT_ERRORS,
@@ -130,7 +140,7 @@ CHECKS = (
         rule="Warns if an Ethernet interface lost its carrier more than {network.carrier} over the whole time since"
         " boot, whether it has one now or not, which RoCE and storage feel as stalls; not judged where more were lost"
         " and that time is not known. InfiniBand counts the same in link_downed. Warns also if the kernel logged that"
-        " its transmit queue timed out.",
+        " its transmit queue timed out, that of IP over InfiniBand too.",
         source="carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log"
         " (net/sched/sch_generic.c)",
         remedy=_FLAPPING,
