@@ -66,6 +66,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
       f"NVRM: BAR1 is 0M @ 0x0 (PCI:{NOWHERE})"), "kernel.gpu-start", Fault.BAR1_SMALL),
     ((f"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid: NVRM: BAR1 is 0M @ 0x0 (PCI:{NOWHERE})",),
      "kernel.gpu-start", Fault.BAR1_SMALL),
+    # kata-containers/kata-containers issue 1142
+    (("NVRM: Can't find an IRQ for your NVIDIA card!",), "kernel.gpu-start", Fault.GPU_REFUSED),
     ((f"NVRM: GPU {NOWHERE}: No firmware image found",
       f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x61:0x56:1697)"), "kernel.gpu-start", Fault.GPU_REFUSED),
     # NVIDIA/open-gpu-kernel-modules discussions; workspace notes of RTX PRO 6000 and RTX 5060 hosts

@@ -40,10 +40,10 @@ a RAID controller's own alarm, a sensor of the machine at its critical temperatu
 interface whose transmit queue timed out, a PCIe port whose link does not train, a BMC that does not answer."""
 
 
-NoStart = Literal["", "power", "bars", "firmware", "unsupported", "not-open", "needs-open", "claimed"]
-"""Why the driver could not start a GPU: power cables are not connected, firmware gave a BAR no or a wrong address, the
-image of the GPU's own firmware is missing, this release does not support it, the open modules do not, only the open
-ones do, another driver holds it."""
+NoStart = Literal["", "power", "bars", "interrupt", "firmware", "unsupported", "not-open", "needs-open", "claimed"]
+"""Why the driver could not start a GPU: power cables are not connected, firmware gave a BAR no or a wrong address, or
+the GPU no interrupt, the image of the GPU's own firmware is missing, this release does not support it, the open modules
+do not, only the open ones do, another driver holds it."""
 ModuleTrouble = Literal["kernel", "symbols", "signature"]
 """Why the kernel did not load a module: it was built for another kernel, lacks another module, is not signed."""
 

@@ -53,6 +53,7 @@ _SAYS = rf"NVRM: (?:GPU {_AT}: )?"
 _TEGRA = r"nvgpu: [\w.]{1,40} {1,40}\w{1,80}:\d{1,5} {1,9}\[ERR\] {1,4}"
 _NOT_STARTED: Mapping[Form, NoStart] = {
     _INVALID_BAR: "bars",
+    Form("NVRM: Can't find an IRQ for your NVIDIA card!"): "interrupt",
     Form("GPU does not have the necessary power cables connected", before=_SAYS): "power",
     Form("No firmware image found", before=_SAYS): "firmware",
     Form("RmInitAdapter failed!", before=_SAYS): "",

@@ -53,7 +53,7 @@ def test_the_reason_of_a_refused_gpu_leads_to_its_own_remedy() -> None:
         for lines, check, fault in JUDGED if fault in (Fault.GPU_REFUSED, Fault.MODULE_REFUSED)
         for bad in bad_findings(with_log(machine, lines), check)
     }  # fmt: skip
-    assert len(remedies) == 7  # open only, not open, another release, firmware, another driver; kernel, symbols
+    assert len(remedies) == 8  # IRQ, open only, not open, another release, firmware, another driver; kernel, symbols
     assert all("reset" not in remedy and "replace" not in remedy for remedy in remedies)
 
 

@@ -52,10 +52,12 @@ def links_off(links: int, *buses: str) -> Facts:
     return {f"nvml nvmlDeviceGetNvLinkState 0000:{bus}:00.0 {link}": 0 for bus in buses for link in range(links)}
 
 
-IN_NO_DOMAIN: Json = {"cliqueId": 0, "clusterUuid": "00000000-0000-0000-0000-000000000000", "healthMask": 170,
-                      "healthSummary": 1, "state": 3, "status": 0}  # fmt: skip
+NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
+IN_NO_DOMAIN: dict[str, Json] = {"cliqueId": 0, "clusterUuid": NO_CLUSTER, "healthMask": 170, "healthSummary": 1,
+                                 "state": 3, "status": 0}  # fmt: skip
 OF_A100 = ("07", "0f", "47", "4e", "87", "90", "b7", "bd")
 OF_H100 = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
+OF_GB200 = tuple(f"{domain}:01:00.0" for domain in ("0008", "0009", "0018", "0019"))
 LINKS_DISABLED: Facts = {"text /proc/driver/nvidia/params": "NvLinkDisable: 1\n"}
 OFF = "pid=1, GPU has fallen off the bus."
 RESET = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
@@ -105,8 +107,8 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
       {"restart-service", "reset-gpu", *REPLACING}),
     ("dgx-a100", {**links_off(12, *OF_A100), **LINKS_DISABLED}, [], "host/host/NVLink setting", {"change-setting"},
       {"restart-service", "reset-gpu", *REPLACING}),
-    ("gb200-nvl72", {f"nvml nvmlDeviceGetGpuFabricInfo {bdf}": IN_NO_DOMAIN for bdf in ("0008:01:00.0", "0009:01:00.0",
-      "0018:01:00.0", "0019:01:00.0")}, [], "host/host/NVSwitches", {"inspect"}, {"reset-gpu", *REPLACING}),
+    ("gb200-nvl72", {f"nvml nvmlDeviceGetGpuFabricInfo {bdf}": IN_NO_DOMAIN for bdf in OF_GB200}, [],
+      "host/host/NVSwitches", {"inspect"}, {"reset-gpu", *REPLACING}),
     ("dgx-h100", {**of("1b", "nvmlDeviceGetP2PStatus 0000:43:00.0 0", 4),
       **of("43", "nvmlDeviceGetP2PStatus 0000:1b:00.0 0", 4)}, [], "host/host/P2P setting", {"change-setting"},
       {"reset-gpu", *REPLACING}),  # nvml.h: NVML_P2P_STATUS_DISABLED_BY_REGKEY
@@ -115,6 +117,22 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
     ("dgx-h100", links_off(18, *OF_H100), [], "host/host/NVSwitches", {"restart-service"}, {"reset-gpu", *REPLACING}),
     ("dgx-a100", {}, ["AMD-Vi: Completion-Wait loop timed out", "iommu ivhd2: AMD-Vi: Event logged [IOTLB_INV_TIMEOUT"
       " device=07:00.0 address=0x106c2d8f0]"], "link/0000:07:00.0", {"inspect"}, {"change-setting"}),
+    # rwth-i6/returnn issue 1486: Unable to determine the device handle for GPU0000:03:00.0: Unknown Error
+    ("geforce-x4", {**lost("23", 2), "nvml nvmlDeviceGetHandleByIndex 2": {"missing": "garbled", "code": 999}}, [],
+      "gpu/0000:23:00.0", {"reboot"}, {"reset-gpu"}),
+    # Azure/azhpc-images pull request 506: Completed, Insufficient Resources, and no cluster: one cause
+    ("gb200-nvl72", {f"nvml nvmlDeviceGetGpuFabricInfo {bdf}": {**IN_NO_DOMAIN, "status": 23} for bdf in OF_GB200}, [],
+      "host/host/Fabric Manager", {"inspect"}, {"reset-gpu", *REPLACING}),
+    ("dgx-1-v100", {"text /sys/class/net/enp2s0f0/carrier": "0\n"}, ["igb 0000:02:00.0 enp2s0f0: PCIe link lost",
+      "NETDEV WATCHDOG: enp2s0f0 (igb): transmit queue 0 timed out"],  # pcengines/apu2-documentation issue 174
+      "interface/0000:02:00.0", {"inspect"}, {"reset-gpu"}),
+    ("dgx-1-v100", {}, ["NETDEV WATCHDOG: ib2 (mlx5_core): transmit queue 5 timed out"],  # sch_generic.c, ipoib_main.c
+      "interface/0000:84:00.0", {"inspect"}, {"reset-gpu"}),
+    ("hgx-h100", {}, ["XFS (md1): I/O Error Detected. Shutting down filesystem",  # node-problem-detector request 845
+      "XFS (md1): xfs_log_force: error -5 returned."], "disk/md1", {"inspect"}, {"reset-gpu", *REPLACING}),
+    ("vm-h100-x8", unlisted("75", "86", "97", "a8", "b9", "ca"), ["NVRM: Can't find an IRQ for your NVIDIA card!",
+      "nvidia: probe of 0000:75:00.0 failed with error -1"],  # kata-containers/kata-containers issue 1142
+      "driver/NVIDIA driver", {"change-setting"}, {"reset-gpu", *REPLACING}),
 ]  # fmt: skip
 
 

@@ -53,6 +53,11 @@ _REASONS: Mapping[NoStart, _Reason] = {
         "enable Above 4G Decoding in the firmware setup and update it, or boot with pci=realloc; in a virtual machine"
         " give it a larger 64-bit MMIO window (QEMU: pci-hole64-size, VMware: pciPassthru.64bitMMIOSizeGB)",
     ),
+    "interrupt": _Reason(
+        Fault.GPU_REFUSED, ": it was given no interrupt",
+        "boot without pci=nomsi if /proc/cmdline has it, or the kernel before the last update if that one worked; in a"
+        " virtual machine let the host give it MSI; the board is not at fault",
+    ),
     "needs-open": _Reason(
         Fault.GPU_REFUSED, ": it requires the open kernel modules",
         "install the open kernel modules of the same release instead of the proprietary ones (packages named -open;"
