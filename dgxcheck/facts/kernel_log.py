@@ -41,9 +41,9 @@ interface whose transmit queue timed out, a PCIe port whose link does not train,
 
 
 NoStart = Literal["", "power", "bars", "interrupt", "firmware", "unsupported", "not-open", "needs-open", "claimed"]
-"""Why the driver could not start a GPU: power cables are not connected, firmware gave a BAR no or a wrong address, or
-the GPU no interrupt, the image of the GPU's own firmware is missing, this release does not support it, the open modules
-do not, only the open ones do, another driver holds it."""
+"""Why the driver could not start a GPU: power cables are not connected, firmware gave a BAR no or a wrong address, it
+has no interrupt, the image of the GPU's own firmware is missing, this release does not support it, the open modules do
+not, only the open ones do, another driver holds it."""
 ModuleTrouble = Literal["kernel", "symbols", "signature"]
 """Why the kernel did not load a module: it was built for another kernel, lacks another module, is not signed."""
 

@@ -45,9 +45,9 @@ _FILE_SYSTEM = (
     Form("EXT4-fs (", rf"{_NAME}\): (?:Remounting filesystem read-only|failed to convert unwritten extents)"),
     Form("Aborting journal on device ", r"(?P<disk>[a-z][\w!]{0,31}(?:-\d{1,4})?)-\d{1,10}\."),
     Form(
-        "XFS (", rf"{_NAME}\): (?:Metadata corruption detected|Corruption detected|Corruption of in-memory data"
-        r"|Internal error|metadata I/O error|[lL]og I/O [eE]rror|Filesystem has been shut down|I/O Error Detected"
-        r"|xfs_log_force: error)",
+        "XFS (", rf"{_NAME}\): (?:Metadata corruption detected|Corruption detected|Corruption of (?:in-memory data"
+        r"|on-disk metadata)|Internal error|(?:[mM]etadata |[lL]og )?I/O [eE]rror|Block device removal"
+        r"|Filesystem has been shut down)",
     ),
     Form("BTRFS", rf"(?:: | )(?:error|critical) \(device {_NAME}(?: state \w{{1,8}})?\)"),
 )  # fmt: skip

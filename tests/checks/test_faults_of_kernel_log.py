@@ -113,7 +113,8 @@ def test_a_gpu_that_another_driver_was_given_is_no_fault() -> None:
         f"{MLX5}print_health_info:428:(pid 0): Health issue observed, firmware internal error, severity(5) NOTICE:",
         "EXT4-fs (sda2): mounted filesystem with ordered data mode. Opts: errors=remount-ro",
         "EXT4-fs error (device loop3): ext4_lookup:1785: inode #2: comm ls: bad",
-        "XFS (sdb1): Ending clean mount",
+        "XFS (sdb1): Ending clean mount", "XFS (sdb1): User initiated shutdown received.",
+        "XFS (sdb1): xfs_log_force: error -5 returned.",
         f"{MLX5}wait_func_handle_exec_timeout:1079:(pid 81): cmd[0]: ACCESS_REG(0x805) recovered after timeout",
     ],
 )

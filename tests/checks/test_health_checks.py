@@ -144,6 +144,9 @@ NO_NODES: dict[str, Json] = {f"opens /dev/nvidia{minor}": SHUT for minor in rang
 PORT = "0000:09:08.0"
 WIDTH = "text /sys/bus/pci/devices/{}/current_link_width"
 HANDLE_2 = "nvml nvmlDeviceGetHandleByIndex 2"
+UNKNOWN_ERROR: Json = {"missing": "garbled", "detail": "NVML 999"}
+ONES: dict[str, Json] = {f"data /sys/bus/pci/devices/{GPU2}/config": {"size": 64, "rows": {
+    f"0{row}0": "f" * 32 for row in range(4)}}}  # fmt: skip
 
 
 @for_each(
@@ -155,7 +158,13 @@ HANDLE_2 = "nvml nvmlDeviceGetHandleByIndex 2"
         ("gpu.lost", GPU2, {HANDLE_2: {"missing": "denied"}}, "unknown"),
         ("gpu.lost", GPU2, CONTAINER | {HANDLE_2: {"missing": "denied"}}, "skip no-permission"),
         ("gpu.lost", GPU2, {HANDLE_2: {"missing": "denied"}, "opens /dev/nvidia2": SHUT}, "skip no-permission"),
-        ("gpu.lost", GPU2, {HANDLE_2: {"missing": "garbled", "detail": "NVML 999"}}, "unknown"),
+        ("gpu.lost", GPU2, {HANDLE_2: UNKNOWN_ERROR}, "unknown"),
+        ("gpu.lost", GPU2, ONES | {HANDLE_2: UNKNOWN_ERROR}, "fail"),
+        ("gpu.lost", GPU2, ONES | CONTAINER | {HANDLE_2: {"missing": "denied"}}, "skip no-permission"),
+        ("gpu.lost", GPU2, ONES | {HANDLE_2: UNKNOWN_ERROR, LINK: "../../../../bus/pci/drivers/vfio-pci"}, "unknown"),
+        ("gpu.lost", LAST, ONES | {HANDLE_2: UNKNOWN_ERROR, HANDLE: UNKNOWN_ERROR}, "unknown"),
+        ("gpu.lost", LAST, ONES | {f"{NVML}Count": 7, HANDLE_2: UNKNOWN_ERROR, HANDLE: {"missing": "unrecorded"},
+                                   "opens /dev/nvidia7": SHUT}, "skip not-visible"),
         ("gpu.lost", GPU2, {f"{NVML}TopologyCommonAncestor 0000:06:00.0 {GPU2}": LOST}, "pass"),
         ("gpu.lost", GPU2, {WIDTH.format(GPU2): LOST}, "pass"),
         ("pcie.width", GPU2, {WIDTH.format(GPU2): LOST}, "pass"),  # the port knows too

@@ -123,11 +123,13 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
     # Azure/azhpc-images pull request 506: Completed, Insufficient Resources, and no cluster: one cause
     ("gb200-nvl72", {f"nvml nvmlDeviceGetGpuFabricInfo {bdf}": {**IN_NO_DOMAIN, "status": 23} for bdf in OF_GB200}, [],
       "host/host/Fabric Manager", {"inspect"}, {"reset-gpu", *REPLACING}),
+    # nvml.h: NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION: what the mask says is more than the status
+    ("dgx-h100", {key: value for bus in OF_H100 for key, value in of(bus, "nvmlDeviceGetGpuFabricInfo",
+      {**IN_NO_DOMAIN, "status": 23, "healthMask": 5 << 8 | 170}).items()}, [],
+      "host/host/(NVSwitches|Fabric Manager)", {"inspect", "restart-service"}, {"reset-gpu", *REPLACING}),
     ("dgx-1-v100", {"text /sys/class/net/enp2s0f0/carrier": "0\n"}, ["igb 0000:02:00.0 enp2s0f0: PCIe link lost",
       "NETDEV WATCHDOG: enp2s0f0 (igb): transmit queue 0 timed out"],  # pcengines/apu2-documentation issue 174
       "interface/0000:02:00.0", {"inspect"}, {"reset-gpu"}),
-    ("dgx-1-v100", {}, ["NETDEV WATCHDOG: ib2 (mlx5_core): transmit queue 5 timed out"],  # sch_generic.c, ipoib_main.c
-      "interface/0000:84:00.0", {"inspect"}, {"reset-gpu"}),
     ("hgx-h100", {}, ["XFS (md1): I/O Error Detected. Shutting down filesystem",  # node-problem-detector request 845
       "XFS (md1): xfs_log_force: error -5 returned."], "disk/md1", {"inspect"}, {"reset-gpu", *REPLACING}),
     ("vm-h100-x8", unlisted("75", "86", "97", "a8", "b9", "ca"), ["NVRM: Can't find an IRQ for your NVIDIA card!",

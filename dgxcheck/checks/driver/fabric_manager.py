@@ -173,7 +173,7 @@ def _of_gpu(box: Box, gpu: Device) -> Judgement:
     fabric = need(need(box.gpu(gpu).modes).fabric)
     mask = fabric.health_mask if isinstance(fabric.health_mask, int) else None
     summary = fabric.health_summary if isinstance(fabric.health_summary, int) else None
-    if not _is_registered(fabric):
+    if fabric.state != REGISTERED:
         return skip("dependency-failed", "not registered with a fabric (driver.fabric)")
     answer: Json = {"healthMask": as_evidence(fabric.health_mask), "healthSummary": as_evidence(fabric.health_summary)}
     evidence = answered(answer, "nvmlDeviceGetGpuFabricInfo", gpu.bdf or "")
@@ -209,6 +209,8 @@ def _health(mask: int, summary: int, evidence: Evidence) -> Judgement | None:
 
 def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Judgement:
     """Cluster and clique against those of the other registered GPUs: one alone is in the wrong one."""
+    if not _is_registered(fabric):
+        return skip("dependency-failed", "its registration ended with an error (driver.fabric)")
     others = [each for other in box.topology.gpus if other is not gpu and (each := _registered(box, other)) is not None]
     for name, own, theirs in (
         ("cluster", fabric.cluster_uuid, [other.cluster_uuid for other in others]),

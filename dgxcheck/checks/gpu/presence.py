@@ -129,6 +129,13 @@ def _may_be_of_nvidia(gpu: Device) -> bool:
     return driver.gap is Gap.UNRECORDED if isinstance(driver, Missing) else driver in ("nvidia", None)
 
 
+def _all_ones(box: Box, gpu: Device) -> Missing | None:
+    """The gap of a config space in which every register reads ones, as that of a device that left the bus does."""
+    space = config_space_of(box, gpu.bdf or "")
+    control = None if isinstance(space, Missing) else space.control
+    return control if isinstance(control, Missing) and control.gap is Gap.LOST else None
+
+
 def _unrecorded_node(box: Box) -> Missing | None:
     """The first device node of which nobody tried whether it opens, as in a bug report."""
     nodes = box.snapshot.device_nodes
@@ -148,10 +155,12 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
             return unjudged(gap)
     (lost, refused), nodes, driver = _handles(box.nvml), gpu_nodes(box), bound(gpu)
     all_open = not isinstance(nodes, Missing) and all(nodes)
+    if refused and not in_container(box):
+        gone = {each.bdf: ones for each in _unlisted_gpus(box) if (ones := _all_ones(box, each)) is not None}
+        if gpu.bdf in gone and len(gone) <= len(refused):
+            return _gpu_lost(f"lost, its config space reads all ones; {refused[0]}", [refused[0], gone[gpu.bdf]])
+        refused = refused[len(gone) :]
     if refused:
-        space = config_space_of(box, gpu.bdf or "")
-        if not isinstance(space, Missing) and isinstance(space.control, Missing) and space.control.gap is Gap.LOST:
-            return _gpu_lost(f"lost, its config space reads all ones; {refused[0]}", [refused[0], space.control])
         # NVML counts GPUs that this user may not open, too (nvmlDeviceGetCount_v2)
         allowed = not in_container(box) and driver == "nvidia" and all_open
         return _not_opened(refused[0]) if allowed or refused[0].gap is not Gap.DENIED else unjudged(refused[0])
@@ -243,10 +252,10 @@ CHECKS = (
     Check(
         id=LOST,
         rule="Fails if a GPU stopped responding at either reading, if NVML reports it as lost in answer to queries"
-        " about pairs, or if it is bound to the NVIDIA driver, its device node can be opened and NVML does not list it."
-        " Unknown if NVML counts it but cannot open it, unless its config space reads all ones. A GPU that a container"
-        " or another driver hides is not judged.",
-        source="NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount",
+        " about pairs, if it is bound to the NVIDIA driver, its device node can be opened and NVML does not list it, or"
+        " if NVML counts it, cannot open it and its config space reads all ones. Unknown if NVML counts it but cannot"
+        " open it. A GPU that a container or another driver hides is not judged.",
+        source="NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount; config of sysfs",
         remedy="check the kernel log for Xid 79; run nvidia-bug-report.sh --safe-mode --extra-system-data, which may"
         " take long; reboot, and cold power cycle if it is still missing; if the fault persists, run the vendor's field"
         " diagnostic, then reseat the GPU (SXM: the vendor does)",

@@ -1,4 +1,4 @@
-"""Ethernet: the speed of the fastest interface, and how often each lost its carrier."""
+"""Ethernet: the speed of the fastest interface, how often each lost its carrier, and which one sent nothing."""
 
 from __future__ import annotations
 
@@ -82,13 +82,12 @@ def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) ->
 
 
 def _with_cable(box: Box) -> list[NetInterface] | Missing:
-    """Those that have a carrier, and those that lost it so often, or were to send, so that there is a cable, or was
-    one; of IP over InfiniBand only those that sent nothing."""
+    """Those that have a carrier; those that lost it so often, or were to send, that there is a cable, or was one."""
     up, limit = connected(box), box.settings.limit("network.carrier")
     if isinstance(up, Missing):
         return up
-    without = [each for each in rows(box.snapshot.network) if each not in up and isinstance(each.bdf, str)]
-    return [*up, *(each for each in without if _silent(box, each) or (_physical(box, each) and _lost(each) > limit))]
+    without = [each for each in rows(box.snapshot.network) if each not in up and _physical(box, each)]
+    return [*up, *(each for each in without if _silent(box, each) or _lost(each) > limit)]
 
 
 def _lost(interface: NetInterface) -> int:
@@ -140,7 +139,7 @@ CHECKS = (
         rule="Warns if an Ethernet interface lost its carrier more than {network.carrier} over the whole time since"
         " boot, whether it has one now or not, which RoCE and storage feel as stalls; not judged where more were lost"
         " and that time is not known. InfiniBand counts the same in link_downed. Warns also if the kernel logged that"
-        " its transmit queue timed out, that of IP over InfiniBand too.",
+        " its transmit queue timed out.",
         source="carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log"
         " (net/sched/sch_generic.c)",
         remedy=_FLAPPING,

@@ -55,8 +55,8 @@ _REASONS: Mapping[NoStart, _Reason] = {
     ),
     "interrupt": _Reason(
         Fault.GPU_REFUSED, ": it was given no interrupt",
-        "boot without pci=nomsi if /proc/cmdline has it, or the kernel before the last update if that one worked; in a"
-        " virtual machine let the host give it MSI; the board is not at fault",
+        "in the firmware setup set Plug & Play OS to no and Assign IRQ to VGA to yes, where it has them; in a virtual"
+        " machine the host has to give the GPU INTx or MSI-X",
     ),
     "needs-open": _Reason(
         Fault.GPU_REFUSED, ": it requires the open kernel modules",
@@ -276,10 +276,10 @@ CHECKS = (
     Check(
         id="kernel.gpu-start",
         rule="Fails if the driver logged, since it was last loaded, that it could not start a GPU (RmInitAdapter"
-        " failed, probe failed) or does not take it: power cables not connected, a BAR without an address, a GPU that"
-        " this release or these kernel modules do not support, missing firmware, another driver that holds it; or if"
-        " the kernel refused to load the driver's module, as by its signature or for another kernel. Warns if NVML"
-        " lists that GPU now, or if the line does not name the GPU.",
+        " failed, probe failed) or does not take it: power cables not connected, no address of a BAR, no interrupt, a"
+        " GPU that this release or these kernel modules do not support, missing firmware, another driver that holds"
+        " it; or if the kernel refused to load the driver's module, as by its signature or for another kernel. Warns"
+        " if NVML lists that GPU now, or if the line does not name the GPU.",
         source="NVRM lines of NVIDIA's open-gpu-kernel-modules: kernel-open/nvidia/nv.c, nv-pci.c,"
         " src/nvidia/arch/nvalloc/unix/src/osapi.c, osinit.c; Linux kernel/module",
         remedy="reboot, then cold power cycle; if it comes back, check the GPU's power cables and seating and that this"

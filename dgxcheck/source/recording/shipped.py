@@ -40,15 +40,20 @@ def shipped() -> list[tuple[str, str]]:
     return found
 
 
-@cache
 def head_of(path: str) -> dict[str, Json]:
-    """The members of a shipped file beside its facts; an overlay is applied to nothing for them."""
+    """The members of a shipped file beside its facts; for those of an overlay its facts are not laid over the base."""
+    return {**_head(path)}
+
+
+@cache
+def _head(path: str) -> dict[str, Json]:
     document = load_shipped(path)
     if document["schema"] != OVERLAY:
         return head(document)
     from dgxcheck.source.recording.overlay import head_onto
 
-    return head_onto(head_of(_shipped_file(str(document["base"])) or ""), document)
+    name = str(document["base"])
+    return head_onto(_head(_shipped_file(name) or name), document)
 
 
 def _load(path: str, depth: int) -> Recording:
