@@ -13,6 +13,7 @@ from sample import BY_NAME
 from dgxcheck.assessment import Request, assess
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.profiles import library
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.keys import GroupedFacts, nvml_key, to_json
 from dgxcheck.source.recording.load import SCHEMA
@@ -126,24 +127,23 @@ def run(capsys: pytest.CaptureFixture[str], *argv: str) -> Run:
 
 
 _JUDGED: dict[str, object] = {}
-"""The last few that ship, by source and request."""
+"""The last few of what ships, by source and request."""
 _MOST_JUDGED = 8
 
 
 def judge_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on in this test ``health`` judges a recording once, however many formats it is shown in; one that ships
-    is not judged again in the next test either."""
-    judged: dict[str, object] = {}
+    """From now on in this test ``health`` judges what ships once, in however many tests and formats it is shown; what a
+    file has a part in, which a test may write again, is judged anew."""
 
     def once(source: Source, request: Request, **more: Any) -> object:
-        if not isinstance(source, RecordedSource):
+        ships = isinstance(source, RecordedSource) and source.origin.name in BY_NAME
+        reads = request.baseline or request.kernel_log or request.profile not in ("auto", "none", *library.names())
+        if reads or not ships:
             return assess(source, request, **more)
-        files = [each for each in (request.baseline, request.kernel_log, request.profile) if each and "/" in each]
-        kept = _JUDGED if source.origin.name in BY_NAME and not files else judged
         asked = repr((source.origin, request))
-        found = kept[asked] = kept.pop(asked, None) or assess(source, request, **more)
-        if len(kept) > _MOST_JUDGED:
-            del kept[next(iter(kept))]
+        found = _JUDGED[asked] = _JUDGED.pop(asked, None) or assess(source, request, **more)
+        if len(_JUDGED) > _MOST_JUDGED:
+            del _JUDGED[next(iter(_JUDGED))]
         return found
 
     monkeypatch.setattr("dgxcheck.cli.commands.health.assess", once)
