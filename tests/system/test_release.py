@@ -95,7 +95,7 @@ sys.path.insert(0, sys.argv[1])
 from dgxcheck.cli import main
 from dgxcheck.cuda import device
 for words in ("recordings", "schema topo", "xid 79"):
-    main(words.split())
+    assert main(words.split()) == 0, words
     print("\\0")
 print(device.read(device.KERNELS).count(b".entry"))
 """
