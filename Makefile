@@ -7,7 +7,7 @@ SEED ?= 1
 TARGETS ?= recording bug_report text kernel_log configuration profile config_space shown \
 	results node_names counters watch_state watch_records rank history fabric
 
-.PHONY: help demo test test-all new-check ptxas chaos mutants fuzz lock lowest dist golden clean
+.PHONY: help demo test test-ci test-all new-check ptxas chaos mutants fuzz lock lowest dist golden clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -17,11 +17,13 @@ demo: $(VENV)/.installed  ## install into .venv and show the wiring of a DGX-1
 
 test: MORE := -m "not exhaustive and not in_ci"
 test:  ## install the dev group, then check style, types, imports and behaviour
+test-ci: MORE := -m "not exhaustive"
+test-ci:  ## the same with all shipped faults, the packages and other programs: what CI runs
 test-all: MORE := -m "" --hypothesis-profile=long
 test-all:  ## the same with all faults at every place, pairs of faults, and long fuzzing
 # the tests start hundreds of interpreters, which must not compile every module again
-test test-all: export PYTHONDONTWRITEBYTECODE =
-test test-all: $(VENV)/.developed
+test test-ci test-all: export PYTHONDONTWRITEBYTECODE =
+test test-ci test-all: $(VENV)/.developed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports

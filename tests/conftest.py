@@ -62,7 +62,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """First every shipped fault is judged, once for all tests; those of one fault run one after the other, so that its
-    document is read once; last come tests that read all of them, which CI runs, as it runs other people's servers."""
+    document is read once; last come tests that read all of them."""
 
     def turn(item: pytest.Item) -> tuple[int, str]:
         given = getattr(item, "callspec", None)
@@ -72,10 +72,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             return 0, fault
         return (2 if item.get_closest_marker("of_all_faults") else 1), fault
 
+    mark_what_is_left_to_ci(items)
+    items.sort(key=turn)
+
+
+def mark_what_is_left_to_ci(items: list[pytest.Item]) -> None:
+    """Tests that read all shipped faults, and those of ``tests/system``; ``tryfirst``, before ``-m`` deselects."""
     for item in items:
         if item.path.parent.name == "system" or item.get_closest_marker("of_all_faults"):
             item.add_marker("in_ci")
-    items.sort(key=turn)
 
 
 @pytest.hookimpl(optionalhook=True)

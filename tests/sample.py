@@ -43,7 +43,7 @@ def swept(
     """All of these for ``make test-all``; ``make test`` takes few: those named, or each ``few``-th from ``first`` on.
 
     Sweeps over boxes begin at different ones, so that together they run on all. A case that is a tuple is one of
-    several arguments.
+    several arguments. ``others`` marks those that ``make test`` leaves out: ``in_ci`` where CI is to run them, too.
     """
     found = [
         pytest.param(
