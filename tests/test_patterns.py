@@ -38,7 +38,7 @@ SHORT = 24, 48
 """Texts that are tried first: what is exponential takes too long with these, and would not end with more."""
 SECONDS = 0.1
 """What is quadratic takes twice that on 16 KiB where it steps fastest, what is linear a hundredth."""
-SAMPLE, SAMPLE_SECONDS = SIZE // 8, SECONDS / 8**2
+EIGHTH, EIGHTH_SECONDS = SIZE // 8, SECONDS / 8**2
 """What is quadratic takes longer on an eighth of the text, too; what does not is not tried with the whole."""
 TAILS = ("", "\0", "!", " !", "a", "<", ")")
 
@@ -208,13 +208,13 @@ def slowest(pattern: re.Pattern[str], anywhere: bool) -> tuple[float, str]:
     worst = (0.0, "")
     units = {*pumps(parser.parse(pattern.pattern, pattern.flags)), ("", " ")}
     for (before, unit), tail in product(units, TAILS):
-        for size in (*SHORT, SAMPLE, SIZE):
+        for size in (*SHORT, EIGHTH, SIZE):
             text = f"{before}{unit * (size // max(1, len(unit)))}{tail}"
             seconds = taken(pattern, text, anywhere)
             worst = max(worst, (seconds, f"{before!r} + {unit!r} * n + {tail!r}"))
             if worst[0] > SECONDS:
                 return worst
-            if size == SAMPLE and seconds <= SAMPLE_SECONDS:
+            if size == EIGHTH and seconds <= EIGHTH_SECONDS:
                 break
     return worst
 

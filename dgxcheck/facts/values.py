@@ -83,7 +83,8 @@ def _of_record(record: Record, name: str, above: Rows, picked: Picked, gaps: boo
 
 @lru_cache(maxsize=4096)
 def _rows(kind: type[Record], name: str, above: Rows, picked: Picked) -> tuple[tuple[str, str, Rows, bool], ...]:
-    """The fields that are picked: name, name of the value, its rows, and whether it may be something else."""
+    """The fields that are picked: name, name of the value, its rows, and whether it may be something else than a
+    record."""
     return tuple(
         (field, f"{name}.{field}", (*above, row), "|" in kind.__annotations__[field])
         for field, row in rows_of(kind).items()

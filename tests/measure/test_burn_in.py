@@ -23,7 +23,7 @@ GPU0, GPU1 = "0000:06:00.0", "0000:07:00.0"
 BURN = ("health", "--profile", "none", "--only", "measure.burn-in", "--format", "json", "-t", "10")
 LONG = ("--duration", "2m")
 PACE = "pace 50\n"
-"""The load leaves the machine's cores to others: what it does between is the same."""
+"""Milliseconds that the stand-in sleeps at each wait for a GPU, so that other tests have the cores meanwhile."""
 
 
 class Burning(NamedTuple):
