@@ -73,7 +73,8 @@ def test_a_healthy_box_passes_and_its_figures_are_recorded(
 def test_a_fault_is_one_finding(served: Served, given: Callable[..., dict[str, str]], fault: str, check: str) -> None:
     box = served("dgx-1-v100", GPUS)
     bdfs = gpu_bdfs(box.lines)
-    ran = box.live(given(fault), *SOON, seconds=90)
+    memory_mib = ENOUGH_MIB if fault.startswith("wrong-memory") else MEMORY_MIB
+    ran = box.live(given(fault, memory_mib=memory_mib), *SOON, seconds=90)
     ends = [bdfs[int(word)] for word in fault.split()[1:] if int(word) < GPUS]
     assert (ran.code, ran.err) == (2, "")
     assert [*found(ran)] == ["/".join((check, *sorted(ends)))]
