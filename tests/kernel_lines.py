@@ -221,9 +221,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("Aborting journal on device dm-0-8.",), "kernel.file-system", Fault.FILE_SYSTEM),
     (("XFS (dm-0): Metadata corruption detected at xfs_dir3_block_read_verify+0x5e/0x110 [xfs], xfs_dir3_block",),
      "kernel.file-system", Fault.FILE_SYSTEM),
-    *(((f"XFS (dm-0): {words} detected at xfs_trans_read_buf_map+0x9c/0x2d0 [xfs] (fs/xfs/xfs_buf.c:420).",),
-       "kernel.file-system", Fault.FILE_SYSTEM) for words in ("Metadata I/O Error (0x1)", "Log I/O Error (0x2)",
-       "Corruption of on-disk metadata (0x8)", "Block device removal (0x20)")),
+    *(((f"XFS (dm-0): {words} detected at xfs_trans_read_buf_map+0x9c/0x2d0",), "kernel.file-system", Fault.FILE_SYSTEM)
+      for words in ("Metadata I/O Error (0x1)", "Corruption of on-disk metadata (0x8)", "Block device removal (0x20)")),
     (("BTRFS error (device sda1 state EA): parent transid verify failed",), "kernel.file-system", Fault.FILE_SYSTEM),
     (("nfs: server 10.1.2.3 not responding, still trying",), "kernel.file-system", Fault.FILE_SERVER),
     (("Lustre: scratch-OST0003-osc-ffff9a1: Connection to scratch-OST0003 (at 10.0.0.1@o2ib) was lost; in progress"

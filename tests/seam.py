@@ -132,8 +132,8 @@ _MOST_JUDGED = 8
 
 
 def judge_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on in this test ``health`` judges what ships once, in however many tests and formats it is shown; what a
-    file has a part in, which a test may write again, is judged anew."""
+    """From now on in this test ``health`` judges a box or fault that ships once, for all tests and formats. Where a
+    file is read, it judges anew each time, for a test may have written it again."""
 
     def once(source: Source, request: Request, **more: Any) -> object:
         ships = isinstance(source, RecordedSource) and source.origin.name in BY_NAME

@@ -136,7 +136,7 @@ def test_one_function_or_one_gpu_is_silent(name: str, gap: str) -> None:
 @given(st.data())
 def test_any_answers_are_silent(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([*BOXES, *FAULTS]))
-    every = keys(name)
+    every = [key for key in keys(name) if (name, key[0].split()[1]) not in AMBIGUOUS]
     share = data.draw(st.sampled_from([0.01, 0.1, 0.5, 1.0]))
     dice = Random(data.draw(st.integers(0, 1 << 32)))
     taken = {key: GAPS[dice.choice([*GAPS])] for key in every if dice.random() < share}

@@ -56,8 +56,7 @@ def _fabric(box: Box) -> Judged:
         state, evidence = failed[0].measured, tuple(fact for judgement in failed for fact in judgement.evidence)
         shown = STATUSES.get(state, f"NVML error {state}") if isinstance(state, int) else state
         message = f"no GPU is registered with the NVSwitch fabric (first GPU: {shown})"
-        fault = Fault.FABRIC_MANAGER_DOWN
-        yield HOST, Judgement(Status.FAIL, message, state, "completed", evidence=evidence, fault=fault)
+        yield HOST, judged(Fault.FABRIC_MANAGER_DOWN, message, state, "completed", evidence=evidence, fails=True)
         return
     yield from ((box.subject(gpu), judgement) for gpu, judgement in registrations)
     yield from ((box.subject(gpu), alone) for gpu in box.gpus if (alone := _left_out(box, gpu)) is not None)
@@ -209,7 +208,7 @@ def _health(mask: int, summary: int, evidence: Evidence) -> Judgement | None:
 
 def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Judgement:
     """Cluster and clique against those of the other registered GPUs: one alone is in the wrong one."""
-    if not _is_registered(fabric):
+    if _registered(box, gpu) is None:
         return skip("dependency-failed", "its registration ended with an error (driver.fabric)")
     others = [each for other in box.topology.gpus if other is not gpu and (each := _registered(box, other)) is not None]
     for name, own, theirs in (
@@ -224,9 +223,7 @@ def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Ju
     if not fabric.domain and isinstance(fabric.cluster_uuid, str) and _ends_in_another_machine(box, gpu):
         message = "registered, and in no NVLink domain of the rack: its cluster is all zeros"
         remedy = f"see in which partition NMX-C has this GPU; {_LOG}"
-        return Judgement(
-            Status.WARN, message, evidence=(evidence,), fault=Fault.FABRIC_MISCONFIGURED, remedy=remedy
-        )  # fmt: skip
+        return Judgement(Status.WARN, message, evidence=(evidence,), fault=Fault.FABRIC_MISCONFIGURED, remedy=remedy)
     if not any(isinstance(each, int) and each for each in (fabric.health_mask, fabric.health_summary)):
         return skip("not-supported", "the driver reports no health of the fabric", evidence)
     return Judgement(Status.PASS, "the driver reports no fabric fault", evidence=(evidence,))
@@ -239,14 +236,12 @@ def _ends_in_another_machine(box: Box, gpu: Device) -> bool:
 
 
 def _registered(box: Box, gpu: Device) -> Fabric | None:
+    """What it reports, unless the registration ended with an error, as with ``Status: Insufficient Resources``."""
     modes = box.gpu(gpu).modes
     fabric = modes.fabric if isinstance(modes, GpuModes) else None
-    return fabric if isinstance(fabric, Fabric) and _is_registered(fabric) else None
-
-
-def _is_registered(fabric: Fabric) -> bool:
-    """Completed, and not with an error: ``Status: Insufficient Resources`` leaves a GPU outside of the fabric."""
-    return fabric.state == REGISTERED and not (isinstance(fabric.status, int) and fabric.status)
+    if not isinstance(fabric, Fabric) or fabric.state != REGISTERED:
+        return None
+    return fabric if isinstance(fabric.status, Missing) or not fabric.status else None
 
 
 def _imex(box: Box) -> Judgement:
