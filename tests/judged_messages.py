@@ -27,9 +27,15 @@ Place = tuple[str, int]
 
 @cache
 def _calls(file: str) -> tuple[ast.Call, ...]:
-    """The calls of ``Judgement`` and ``skip`` in a file below ``dgxcheck/checks``."""
+    """The calls of ``Judgement`` and ``skip`` within functions of a file below ``dgxcheck/checks``.
+
+    A judgement that is a constant of the module is made at its import, whoever uses it.
+    """
     tree = ast.parse((CHECKS / file).read_text(encoding="utf-8"))
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda))
+    inner = {node for function in functions for node in ast.walk(function)}
+    calls = (node for node in ast.walk(tree)
+             if node in inner and isinstance(node, ast.Call) and isinstance(node.func, ast.Name))  # fmt: skip
     return tuple(call for call in calls if call.func.id in ("Judgement", "skip"))  # type: ignore[attr-defined]
 
 
