@@ -67,6 +67,7 @@ READING = "width 0000:06:00.0"
 LIVE = RESULT | {"source": {"kind": "live"}}
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize(
     ("name", "whole"), [("counters", COUNTERS), ("watch_state", WATCH), ("results", RESULT), ("history", LIVE)]
 )
@@ -84,6 +85,7 @@ def box() -> tuple[RecordedSource, Snapshot, Box]:
     return source, facts, Box(snapshot=facts, topology=topology, gpus=topology.gpus, present=counts(facts, topology))
 
 
+@pytest.mark.in_ci
 @given(data=st.data())
 def test_health_goes_on_from_any_state(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     source, facts, machine = box()

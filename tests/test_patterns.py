@@ -267,6 +267,7 @@ def lazy() -> dict[str, LazyPattern]:
     return {name: each for name, each in patterns().items() if isinstance(each, LazyPattern)}
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("part", swept(range(4), 4))
 def test_linear(part: int) -> None:
     def linear(name: str) -> None:
@@ -276,6 +277,7 @@ def test_linear(part: int) -> None:
     holds_for_each(sorted(patterns())[part::4], linear)
 
 
+@pytest.mark.in_ci
 def test_linear_where_it_stands() -> None:
     used_directly = {place: (use, each) for place, use, each in literals() if use != "compile"}
 
@@ -293,6 +295,7 @@ def test_no_expression_is_overlooked() -> None:
     assert [place for place, use, each in literals() if use == "compile" and each.pattern not in found] == []
 
 
+@pytest.mark.in_ci
 def test_a_quadratic_expression_is_seen() -> None:
     for text, anywhere in ((r"a*a*b", False), (r"\s+$", True), (r"[a-z]*[a-z0-9]*=", False)):
         assert slowest(re.compile(text), anywhere)[0] > SECONDS

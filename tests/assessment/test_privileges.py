@@ -35,6 +35,7 @@ def test_checks_are_found_by_leaving_facts_out() -> None:
     assert not any(each.missing for each in found.values())
 
 
+@pytest.mark.in_ci
 def test_the_option_prints_a_paragraph_for_each(capsys: pytest.CaptureFixture[str]) -> None:
     done = run(capsys, "health", "--explain", "privileges", "--from", "dgx-1-v100")
     assert (done.code, done.err) == (0, "")

@@ -221,6 +221,7 @@ def recorded_headers() -> list[bytes]:
     return found
 
 
+@pytest.mark.in_ci
 @pytest.mark.skipif(not RECORDINGS.exists(), reason="no recordings beside the repository")
 def test_of_the_recorded_machines_nobody_can_tell(tmp_path: Path) -> None:
     """Their trees hold 64 bytes of each function: neither lspci nor dgxcheck may say that there is no ACS."""

@@ -61,6 +61,7 @@ FEW = {"geforce-x4": 200, "gh200": 80, "vgpu-l40s": 25}
 """Facts that are judged on boxes with little in them."""
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("name", swept(BOXES, QUICK))
 def test_any_one_fact(name: str) -> None:
     box = Changeable(name)

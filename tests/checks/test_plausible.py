@@ -16,6 +16,7 @@ GUESTS = ("vgpu-l40s", "vm-h100-x8")
 """What a virtual machine is given may be other hardware in its next run: inventory and versions are not held to it."""
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize(
     "name", swept([name for name in BOXES if name not in GUESTS], QUICK)
 )

@@ -133,6 +133,7 @@ def test_one_function_or_one_gpu_is_silent(name: str, gap: str) -> None:
             not_better(name, dict.fromkeys(taken, GAPS[gap]))
 
 
+@pytest.mark.in_ci
 @given(st.data())
 def test_any_answers_are_silent(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([*BOXES, *FAULTS]))

@@ -107,6 +107,7 @@ def test_nvlink_errors_of_most_gpus_are_the_fabric_s(tmp_path: Path) -> None:
     assert causes(tmp_path, "dgx-a100", *alike).keys() == {f"nvswitch/{SWITCH}"}
 
 
+@pytest.mark.in_ci
 @given(order=st.permutations((0, 1, 2, 3)), offset=st.floats(-9.9, 9.9))
 def test_no_order_of_the_lines_makes_another_cause(
     order: list[int], offset: float, tmp_path_factory: pytest.TempPathFactory

@@ -119,6 +119,7 @@ def config(base: str, bdf: str, at: int, mask: int) -> dict[str, Json]:
     return {f"data {folder}/config": to_rows(bytes(raw))}
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("base", [V100, "dgx-a100", "dgx-h100"])
 @pytest.mark.parametrize(
     ("at", "mask", "due"),

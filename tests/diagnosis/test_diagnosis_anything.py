@@ -177,12 +177,14 @@ def harmless(box: Box, found: Diagnosis, findings: Sequence[Finding]) -> None:
 FEW = settings(suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.in_ci
 @FEW
 @given(mishaps())
 def test_faults_together_are_all_told_and_nothing_harmful_is(box: Box) -> None:
     answers(box)
 
 
+@pytest.mark.in_ci
 @FEW
 @given(measured())
 def test_figures_of_any_kind_are_all_told_and_nothing_harmful_is(box: Box) -> None:

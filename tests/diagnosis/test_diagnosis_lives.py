@@ -215,6 +215,7 @@ def test_a_device_node_is_made_by_its_minor() -> None:
     assert cause["action"]["commands"] == [["nvidia-modprobe", "-c", "2"]]
 
 
+@pytest.mark.in_ci
 def test_ten_faults_at_once(tmp_path: Path) -> None:
     names = ("switch-x8", "nvlink-down", "xid-48", "one-hot", "port-symbol-errors", "dimm-missing", "persistence-off",
              "disk-missing", "ethernet-1g", "acs-redirect")  # fmt: skip

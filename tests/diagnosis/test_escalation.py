@@ -104,6 +104,7 @@ def test_what_is_dead_or_absent_is_not_reset(key: tuple[Kind, str]) -> None:
             assert "reset-gpu" not in of(key[0], key[1], dead, other)
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("part", swept(range(5), 5))
 def test_the_order_of_faults_does_not_matter(part: int) -> None:
     for one, other in [*combinations(EVERY_FAULT, 2)][part::5]:

@@ -58,6 +58,7 @@ def calls(count: int, faulty: int) -> int:
     return sum(entry.callcount for entry in profile.getstats())
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize(
     ("small", "large", "most"), swept([((128, 32), (128, 64), 1.6), ((64, 64), (128, 128), 2.3)], 2, first=1)
 )
@@ -77,6 +78,7 @@ def judged(gpus: int, each: int) -> tuple[int, str]:
         each.judgement.message for each in report.findings if each.key.startswith("report.complete"))
 
 
+@pytest.mark.in_ci
 def test_a_log_of_more_gpus_than_a_machine_has_is_not_judged_whole() -> None:
     (small, _), (large, cut) = judged(300, 12), judged(1200, 12)
     assert large < 4 * small

@@ -76,6 +76,7 @@ def outcome(source: RecordedSource, name: str, checks: Sequence[Check]) -> dict[
     }
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("name", swept(BY_NAME, few=(*BOXES[::5], *[*FOUND_BY.values()][::16])))
 def test_noise_in_place_of_every_message_changes_nothing(name: str) -> None:
     source = recorded(name)

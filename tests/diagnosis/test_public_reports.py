@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from judging import judged
 
 from dgxcheck.facts.missing import Json
@@ -138,6 +139,7 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.in_ci
 def test_what_public_reports_tell_has_its_cause_and_nothing_harmful(tmp_path: Path) -> None:
     for number, (base, facts, log, component, first, harmful) in enumerate(REPORTS):
         lines = {

@@ -74,6 +74,7 @@ def together(one: Case, other: Case) -> Pair | None:
     return ((a, move), (b, way)), both, f"{a} to {there}, {b} to {elsewhere}"
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("number", swept(range(PAIRS), range(QUICK)))
 def test_each_of_two_faults_has_its_cause(number: int, tmp_path: Path) -> None:
     faults, both, named = chosen()[number]

@@ -56,11 +56,13 @@ def changed(tmp_path: Path) -> object:
     return make
 
 
+@pytest.mark.in_ci
 @given(names)
 def test_a_box_is_what_it_is(name: str) -> None:
     assert compare(side(name), side(name)) == Compared(differences=(), notes=())
 
 
+@pytest.mark.in_ci
 @given(either, either)
 @example("dgx-2", "k80-x8").via("an HCA where the other box has a GPU")
 @example("dgx-1-p100", "dgx-b200").via("an HCA where the other box has a bridge to NVSwitches")

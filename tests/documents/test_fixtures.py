@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from itertools import combinations, pairwise
 
+import pytest
 from checkout import ROOT
 from together import for_each
 from topology_boxes import PUBLISHED
@@ -90,6 +91,7 @@ def cpus(cpulist: str) -> set[int]:
     return {cpu for each in ends for cpu in range(each[0], each[-1] + 1)}
 
 
+@pytest.mark.in_ci
 @every_box
 def test_the_committed_file_is_what_the_generator_writes(box: Box) -> None:
     assert (FOLDER / f"{box.name}.json").read_text(encoding="utf-8") == reconstruction(box)

@@ -52,6 +52,7 @@ def new_check(checkout: Path, name: str, *more: str) -> subprocess.CompletedProc
 more = pytest.mark.exhaustive
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize(
     ("name", "check", "test", "golden"),
     swept([

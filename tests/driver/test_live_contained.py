@@ -29,6 +29,7 @@ def statuses(ran: Ran) -> dict[str, str]:
     return {each["key"]: each["status"] for each in listed}
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("fault", ["", "error 15 * {gpu}"])
 def test_the_host_is_judged_as_from_outside(fault: str, served: Served, standin: Path) -> None:
     box = served("dgx-1-v100")
@@ -65,6 +66,7 @@ def test_what_the_container_lacks_is_no_fault_of_the_host(lacks: str, served: Se
     assert found["summary"]["pass"] > 50
 
 
+@pytest.mark.in_ci
 def test_devices_that_the_container_may_not_open_are_not_judged(served: Served, standin: Path, tmp_path: Path) -> None:
     box = serve(shipped("dgx-1-v100"), tmp_path)
     node = box.tree / "dev/nvidia-uvm"

@@ -64,6 +64,7 @@ def test_a_healthy_box_passes_and_its_figures_are_recorded(
     assert judged == {each["key"]: each["measured"] for each in document["findings"] if each["id"][:8] == "measure."}
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize(("fault", "check"), swept([
     ("drop 0 1", "measure.p2p-integrity"),
     ("oom 0 9", "measure.host-bandwidth"),
@@ -80,6 +81,7 @@ def test_a_fault_is_one_finding(served: Served, given: Callable[..., dict[str, s
     assert [*found(ran)] == ["/".join((check, *sorted(ends)))]
 
 
+@pytest.mark.in_ci
 def test_a_hang_costs_its_step(served: Served, given: Callable[..., dict[str, str]]) -> None:
     box = served("dgx-1-v100", GPUS)
     one = gpu_bdfs(box.lines)[1]

@@ -13,6 +13,7 @@ from used import used
 MOST_KIB = 40_000
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("name", ["dgx-a100", "dgx-2"])
 def test_a_default_run_stays_below_40_mb(served: Callable[[str], Box], standin: Path, name: str) -> None:
     box = served(name)

@@ -66,6 +66,7 @@ def checked(box: Box, fault: str, ran: Ran, deadline: float) -> dict[str, Json]:
     return document
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize(("gpus", "at_once"), swept([(1, 4), (3, 3), (8, 2)], [(3, 3)]))
 def test_any_one_call_hangs_for_every_gpu(served: Served, standin: Path, gpus: int, at_once: int) -> None:
     box = served("dgx-1-v100", gpus)
@@ -89,6 +90,7 @@ def test_any_one_call_hangs_for_one_gpu(
         check_one_bad(box, document, call, bad)
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("gpus", swept([1, 3, 8], 3, first=1))
 def test_any_one_call_crashes_for_every_gpu(served: Served, standin: Path, gpus: int) -> None:
     documents = all_sick(served("dgx-1-v100", gpus), standin, [f"crash {call}" for call in CALLS], 12)
@@ -97,6 +99,7 @@ def test_any_one_call_crashes_for_every_gpu(served: Served, standin: Path, gpus:
             assert "died: SIGSEGV" in notes(document), call
 
 
+@pytest.mark.in_ci
 def test_any_one_call_crashes_for_one_gpu(served: Served, standin: Path) -> None:
     box = served("dgx-1-v100", 8)
     calls = ("nvmlDeviceGetHandleByIndex", "nvmlDeviceGetNvLinkState")
@@ -117,6 +120,7 @@ def check_one_bad(box: Box, document: dict[str, Json], call: str, bad: int) -> N
         assert call in notes(document), call
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize(("gpus", "call"), [(1, "nvmlDeviceGetNvLinkState"), *((3, call) for call in OF_ONE_GPU)])
 def test_what_one_gpu_did_not_answer_is_told(served: Served, standin: Path, gpus: int, call: str) -> None:
     box = served("dgx-1-v100", gpus)

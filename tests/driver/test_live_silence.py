@@ -57,6 +57,7 @@ def test_a_gpu_does_not_answer_what_its_model_does(served: Served, standin: Path
     assert (ran.code, bad(ran).get(f"driver.answers/{gpu_bdfs(box.lines)[1]}")) == (3, "unknown")
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize(
     ("fault", "due"),
     [

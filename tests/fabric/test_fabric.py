@@ -29,6 +29,7 @@ def named(findings: Sequence[FabricFinding], planted: Planted) -> bool:
 SMALL = (("fat", 40, 1), ("rails", 20, 1), ("planes", 24, 1))
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize(
     ("kind", "systems", "places"),
     swept([*SMALL, *((kind, 124, 10) for kind in KINDS)], SMALL),
@@ -52,6 +53,7 @@ def test_every_fault_is_named_wherever_it_is(kind: Kind, systems: int, places: i
     assert wrong == []
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("kind", swept(KINDS, ("fat",)))
 def test_ten_at_once_are_named(kind: Kind) -> None:
     """Two pairs of uplinks may be exchanged either way."""

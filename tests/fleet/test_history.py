@@ -131,6 +131,7 @@ def test_a_part_shows_what_the_count_of_its_node_does_not() -> None:
     assert found.total() - sum(found[f"dgx{number}"] for number in range(3)) <= 3
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("fleets", swept((75, 300), 2))
 def test_of_a_fleet_without_lemons_one_in_twenty_gets_one(fleets: int) -> None:
     alarms = sum(bool(lemons(sisters(100, seed, rate / 365))) for seed in range(fleets) for rate in (1, 6))

@@ -98,6 +98,7 @@ def started(argv: list[str], folder: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("number", swept([signal.SIGINT, signal.SIGTERM], 2, first=1))
 def test_a_group_of_200_nodes_is_interrupted(number: int, program: str, tmp_path: Path) -> None:
     pytest.importorskip("ClusterShell")

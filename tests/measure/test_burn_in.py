@@ -99,6 +99,7 @@ def test_a_healthy_box_passes_and_everything_is_given_back(tmp_path: Path, stand
     assert [event["text"] for event in made.happened("started")] == ["GPUs under load: 2"]
 
 
+@pytest.mark.in_ci
 def test_the_usual_report_goes_to_its_file_beside_the_lines(tmp_path: Path, standin: Path, cuda_library: Path) -> None:
     made = burning(tmp_path, standin, cuda_library, "wrong-memory 1 1000000")
     ran = made.run("--duration", "2s", "-o", str(tmp_path / "report"))
@@ -108,6 +109,7 @@ def test_the_usual_report_goes_to_its_file_beside_the_lines(tmp_path: Path, stan
     assert made.happened("wrong-words")[0]["gpu"] == GPU1
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize(
     ("fault", "bad", "said"),
     swept([
@@ -128,6 +130,7 @@ def test_a_fault_is_told_of_its_gpu(
     assert all(said in found[bdf]["message"] for bdf in bad)
 
 
+@pytest.mark.in_ci
 def test_a_gpu_that_hangs_stops_no_other(tmp_path: Path, standin: Path, cuda_library: Path) -> None:
     made = burning(tmp_path, standin, cuda_library, "hang cuMemcpyHtoDAsync 1")
     ran = made.run("--duration", "2s", "-t", "4")
@@ -160,6 +163,7 @@ def test_a_gpu_with_a_job_is_left_alone(tmp_path: Path, standin: Path, cuda_libr
     assert "1 compute process" in found[GPU1]["message"]
 
 
+@pytest.mark.in_ci
 def test_an_xid_ends_the_load(tmp_path: Path, standin: Path, cuda_library: Path) -> None:
     made = burning(tmp_path, standin, cuda_library)
     running = made.box.start(made.environment, *BURN, "--only", "kernel", "-l", str(made.log), *LONG)
@@ -177,6 +181,7 @@ def test_an_xid_ends_the_load(tmp_path: Path, standin: Path, cuda_library: Path)
     assert xid["status"] == "fail"
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("number", swept([signal.SIGINT, signal.SIGTERM], 2, first=1))
 def test_what_was_seen_is_told_when_it_is_interrupted(
     number: signal.Signals, tmp_path: Path, standin: Path, cuda_library: Path
@@ -197,6 +202,7 @@ def test_what_was_seen_is_told_when_it_is_interrupted(
     assert not any(Path(f"/proc/{child}").exists() for child in children)
 
 
+@pytest.mark.in_ci
 def test_an_error_of_an_interrupted_run_is_still_a_fail(tmp_path: Path, standin: Path, cuda_library: Path) -> None:
     made = burning(tmp_path, standin, cuda_library, "wrong-memory 0 1000000")
     running = made.box.start(made.environment, *BURN, "-l", str(made.log), *LONG)
@@ -215,6 +221,7 @@ def test_without_cuda_nothing_is_loaded(tmp_path: Path, standin: Path) -> None:
     assert findings(ran)[GPU0]["reason"] == "not-supported"
 
 
+@pytest.mark.in_ci
 def test_errors_that_a_port_counts_are_told_at_once_and_judged_at_the_end(
     tmp_path: Path, standin: Path, cuda_library: Path
 ) -> None:

@@ -93,6 +93,7 @@ def test_flags_are_read_and_written_past_the_caches() -> None:
     assert "st.volatile.global.u32 [%peer_flag]" in TEXT
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("release", sorted(EXPECTED))
 def test_an_assembler_takes_the_module_for_every_gpu_that_it_knows(release: str, tmp_path: Path) -> None:
     ptxas = assembler(release)

@@ -305,6 +305,7 @@ def obeyed(argv: tuple[str, ...], out: str) -> list[str]:
     return found
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize(("name", "share"), [("dgx-1-v100-gpu-x8", 0.2), ("dgx-a100", 0.01)])
 def test_no_format_obeys_what_stands_in_any_text(
     name: str, share: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -320,6 +321,7 @@ def test_no_format_obeys_what_stands_in_any_text(
         assert not HIDDEN.findall(done.err)
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("daemon", ["slurmd", "pbs", "kubelet"])
 def test_a_host_name_is_quoted_in_every_command(
     daemon: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -88,6 +88,7 @@ def ports(source: DirectorySource) -> dict[str, IbPort]:
     }
 
 
+@pytest.mark.in_ci
 def test_every_probe_gets_through_every_tree(trees: dict[str, DirectorySource]) -> None:
     assert len(trees) == len(TREES)
     for source in trees.values():

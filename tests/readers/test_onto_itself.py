@@ -52,6 +52,7 @@ def facts_of_base() -> Mapping[str, Json]:
 G, PORT = "0000:0b:00.0", "/sys/class/infiniband/mlx5_1/ports/1"
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("box", swept(("dgx-1-v100", "dgx-a100", "k80-x8"), 3))
 def test_its_bug_report(box: str) -> None:
     """Thousands of facts in the words and units of seven tools."""

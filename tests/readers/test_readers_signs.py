@@ -36,6 +36,7 @@ def within(value: object) -> Iterator[str]:
             yield from within(each)
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("part", swept(range(8), 8))
 def test_nothing_without_a_sign(part: int) -> None:
     wrong: list[str] = []

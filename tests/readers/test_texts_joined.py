@@ -60,6 +60,7 @@ def xid(number: int, seconds: float, text: str = "pid=1, name=a") -> str:
     return f"[{seconds:.6f}] NVRM: Xid (PCI:0000:44:00): {number}, {text}\n"
 
 
+@pytest.mark.in_ci
 def test_a_flood_is_counted_whole(tmp_path: Path) -> None:
     path = tmp_path / "dmesg.txt"
     aer = "[{0}] pcieport 0000:40:01.1: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)\n"

@@ -15,6 +15,7 @@ from difflib import unified_diff
 from itertools import groupby
 from pathlib import Path
 
+import pytest
 from golden_text import FOLDER, UPDATE
 
 from dgxcheck.readers.any_text import outputs
@@ -95,6 +96,7 @@ def whole() -> Iterator[str]:
                 yield f"  reversed: {short(read(lines[::-1]))}"
 
 
+@pytest.mark.in_ci
 def test_whole_outputs() -> None:
     rows = [*whole()]
     if os.environ.get(UPDATE):

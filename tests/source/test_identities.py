@@ -186,6 +186,7 @@ ODD: dict[str, Json] = {
 }  # fmt: skip
 
 
+@pytest.mark.in_ci
 def test_an_identity_planted_in_any_fact_leaves() -> None:
     """Alone and behind what a fact of each kind holds, in its members, its names and the details of gaps."""
     kinds: dict[tuple[str, bool], tuple[str, Json]] = {}

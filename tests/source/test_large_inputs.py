@@ -19,6 +19,7 @@ def check(loader: str, content: str, folder: Path, size: int = 0) -> None:
     assert took.err.strip() or took.printed or (took.code == 0 and loader == "watch state")
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("loader", swept(LOADERS, 3))
 def test_what_is_too_large_is_refused(loader: str, tmp_path: Path) -> None:
     check(loader, "nothing", tmp_path, size=BYTES)

@@ -45,6 +45,7 @@ INPUTS: dict[str, tuple[tuple[str, ...], str, Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("name", swept(INPUTS, 4))
 def test_a_loader_stays_within_its_memory(name: str, tmp_path: Path) -> None:
     words, file, content, refusal = INPUTS[name]
@@ -68,6 +69,7 @@ def test_ten_thousand_hosts_in_one_log_share_what_was_read() -> None:
     assert {id(each.understood) for each in found} == {id(found[0].understood)}
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("row", ["mlx5_{0} port 1 ==> ib{0} (Up)", "{1:04x}:{2:02x}:00.0 0302: 10de:20b0"])
 def test_a_machine_of_ten_thousand_devices_is_none(row: str, tmp_path: Path) -> None:
     """Half a megabyte of text took minutes and gigabytes: each pair of devices is joined."""

@@ -180,6 +180,7 @@ def lines_of(facts: dict[str, Json]) -> GroupedFacts:
     return lines
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("seed", swept(range(4), 4))
 def test_no_identity_is_left_in_a_recording(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     some = Identities(seed)

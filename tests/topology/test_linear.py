@@ -52,6 +52,7 @@ def calls(path: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[st
     return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("shape", swept(["one switch", "root ports"], 3))
 @pytest.mark.parametrize("command", [("health",), ("topo", "--tree"), ("list",)])
 def test_calls_grow_with_the_functions(

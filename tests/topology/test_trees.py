@@ -197,6 +197,7 @@ def test_the_lists_of_exceptions_name_trees_that_are_there() -> None:
     assert {*WITHOUT_LSPCI, *WITHOUT_LSTOPO, *CPU_STUB, *CLASSES} <= {*ARCHIVES}
 
 
+@pytest.mark.in_ci
 @some_trees
 def test_every_command_takes_every_tree_and_its_recording_says_the_same(
     tree: str, unpacked: Unpack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -217,6 +218,7 @@ def test_every_command_takes_every_tree_and_its_recording_says_the_same(
     assert run(capsys, "record", again, "--from", box).code == 0
 
 
+@pytest.mark.in_ci
 @every_tree
 def test_health_finds_no_fault_in_any_tree(tree: str, unpacked: Unpack, capsys: pytest.CaptureFixture[str]) -> None:
     """They are files alone: what only the driver can tell is skipped for a reason, and nothing passes for it."""

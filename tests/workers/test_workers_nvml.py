@@ -207,6 +207,7 @@ def test_one_that_cannot_be_killed_is_not_waited_for_and_the_next_run_starts_non
     assert answers(third)["nvmlInit"] is True
 
 
+@pytest.mark.in_ci
 def test_eight_gpus_that_hang_and_cannot_be_killed_end_in_time(
     served: Callable[..., Box], standin: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,6 +281,7 @@ for fault in json.load(sys.stdin):
 """Many walks in one process; the stand-in takes up its faults with every nvmlInit."""
 
 
+@pytest.mark.in_ci
 @pytest.mark.parametrize("part", swept(range(3), 3))
 def test_every_error_code_in_every_call_is_a_gap_of_that_call_alone(part: int, standin: Path, tmp_path: Path) -> None:
     write_answers(full_box(), tmp_path / "table")
