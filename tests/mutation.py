@@ -2,7 +2,8 @@
 
 ``make mutants MUTANTS=100 SEED=1``. A mutant lives in the memory of a process that runs the tests of its subject: no
 file changes, and what a test does in a process of its own is not mutated. The tests are those that name one of its
-checks, or share the most of its rarest words, or import it, directly or through few others.
+checks, or share the most of its rarest words, or import it, directly or through few others, and what is printed of
+shipped faults that its checks find.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import NamedTuple
 
 import pytest
 from checkout import ROOT
+from sample import FAULTS, expected
 
 ROOMS = ("checks", "diagnosis", "readers")
 SECONDS = 200
@@ -34,6 +36,7 @@ else is taken for that."""
 LONGEST = 1200
 """Seconds of one that waits for ever."""
 MOST_FILES = 8
+MOST_FAULTS = 16
 WHOLE = {
     "readers": "tests/readers/test_whole_outputs.py",
     "checks": "tests/test_golden.py::test_every_finding_is_golden",
@@ -195,7 +198,15 @@ def tests_of(file: str, by_module: Mapping[str, set[Path]]) -> list[str]:
         room = Path(file).parts[1]
         near += sorted((path for path in edge if path in tests), key=lambda path: (room not in path.parts, path))
     found = [path.relative_to(ROOT).as_posix() for path in dict.fromkeys(near)][:MOST_FILES]
-    return [*dict.fromkeys([*found, *filter(None, [WHOLE.get(Path(file).parts[1])])])]
+    return [*dict.fromkeys([*found, *faults_of(file, ids), *filter(None, [WHOLE.get(Path(file).parts[1])])])]
+
+
+def faults_of(file: str, ids: set[str]) -> list[str]:
+    """The tests of what is printed of shipped faults: those that a module's checks find; some of all for diagnosis."""
+    names = [name for name in FAULTS if ids & {finding["id"] for finding in expected(name)["findings"]}]
+    if Path(file).parts[1] == "diagnosis":
+        names = [*FAULTS]
+    return [f"tests/test_golden.py::test_a_fault_is_golden[{name}]" for name in names[:: len(names) // MOST_FAULTS + 1]]
 
 
 class _First:

@@ -217,7 +217,7 @@ def test_ecc_off_on_all(ships: int, due: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("left", "slowdown", "due"),
-    [(3, -2, "pass"), (2, -2, "warn"), (54, -2, "pass"), (54, UNSUPPORTED, "skip not-supported")],
+    [(3, -2, "pass"), (2, -2, "warn"), (-2, -2, "warn"), (54, -2, "pass"), (54, UNSUPPORTED, "skip not-supported")],
 )
 def test_margin(left: int, slowdown: Json, due: str, tmp_path: Path) -> None:
     gpu = "0000:0f:00.0"

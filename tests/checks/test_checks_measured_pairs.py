@@ -6,7 +6,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, said, words
+from measured_box import GPUS, P100_EDGES, dgx1_p100, fact, found, imported, measured, said, words
 from test_checks_measured_gpus import GAPS
 
 from dgxcheck.facts.missing import Json
@@ -91,6 +91,13 @@ def test_p2p_slower_than_staged_is_told_once() -> None:
     assert said(imported(near), BANDWIDTH) == {}
     barred = slow | {f"access {a} {b}": fact(False, "") for a, b in permutations(range(6), 2)}
     assert said(imported(barred), BANDWIDTH) == {}
+
+
+def test_pairs_that_the_reference_calls_slow_are_told_one_by_one(tmp_path: Path) -> None:
+    facts = {key: fact(4.0) if key.startswith("p2p ") else each for key, each in dgx1_p100().items()}
+    told = said(measured(tmp_path, facts), BANDWIDTH)
+    assert "host" not in told
+    assert [*told.values()].count("fail") == len(P100_EDGES)
 
 
 @pytest.mark.parametrize(("value", "due"), [(24.0, {}), (23.6, {"GPU0 GPU1": "warn"})])

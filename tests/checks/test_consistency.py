@@ -30,6 +30,7 @@ def test_the_readings_of_a_box_agree(name: str) -> None:
     [
         {f"{NVML}CurrPcieLinkGeneration {GPU2}": 4},
         {f"{NVML}CurrPcieLinkWidth {GPU2}": 0},
+        {f"{NVML}CurrPcieLinkWidth {GPU2}": 8},
         {f"{NVML}MemoryInfo {GPU2}": {"total": 16 * GIB, "free": 0, "used": 17 * GIB}},
         {f"{NVML}MemoryInfo {GPU2}": {"total": 16 * GIB, "free": 9 * GIB, "used": 9 * GIB}},
         {f"{NVML}MemoryInfo {GPU2}": {"total": 0, "free": 0, "used": 0}},
@@ -54,6 +55,14 @@ def test_the_readings_of_a_box_agree(name: str) -> None:
 )  # fmt: skip
 def test_readings_that_exclude_each_other(facts: dict[str, Json], tmp_path: Path) -> None:
     assert findings(tmp_path, facts, only=ALONE) == {READINGS: "unknown"}
+
+
+def test_a_hypervisor_makes_up_the_links_that_its_guest_reads(tmp_path: Path) -> None:
+    facts: dict[str, Json] = {
+        f"{NVML}CurrPcieLinkWidth {GPU2}": 8, "text /sys/class/dmi/id/sys_vendor": "QEMU\n",
+        "text /proc/cpuinfo": "processor\t: 0\nflags\t\t: fpu hypervisor\n",
+    }  # fmt: skip
+    assert findings(tmp_path, facts, only=ALONE) == {}
 
 
 def test_a_gpu_at_work_with_its_clocks_up_contradicts_nothing(tmp_path: Path) -> None:

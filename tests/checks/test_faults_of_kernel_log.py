@@ -146,6 +146,13 @@ def test_programs_that_fail_on_one_gpu_alone(
     assert bad.judgement.fault is fault
 
 
+@pytest.mark.parametrize(("apart_s", "due"), [(3600.0, [Fault.XID_PROGRAMS]), (50_000.0, [])])
+def test_programs_count_that_fail_within_a_day(apart_s: float, due: list[FaultKind], tmp_path: Path) -> None:
+    here = [(apart_s * n, line) for n, (_, line) in enumerate(application_xids(GPU, *"abcde"), 1)]
+    found = bad_findings(box(logged(tmp_path, *here)), "kernel.xid")
+    assert [bad.judgement.fault for bad in found] == due
+
+
 @pytest.mark.parametrize(
     ("numbers", "fault"),
     [((48, 94), Fault.XID_CONTAINED), ((171, 94), Fault.XID_CONTAINED), ((48,), Fault.XID), ((48, 94, 95), Fault.XID)],

@@ -36,6 +36,8 @@ NO_CUDA: Json = {"skipped": "not-supported", "detail": "no CUDA driver"}
         ("nvlink.state", A100,
          every("nvmlDeviceGetNvLinkState ", UNSUPPORTED, A100) | {"nvml nvmlDeviceGetMigMode 0000:07:00.0": [1, 1]},
          "skip not-supported: no NVLink: MIG mode is on"),
+        ("driver.library", V100, {"nvml nvmlInit": {"missing": "unrecorded"}},
+         "unknown: NVML was not asked about 8 GPUs bound to nvidia: not recorded"),
         ("network.dma-functions", GB300, CONTAINER,
          "skip not-visible: a guest or container sees only the functions assigned to it"),
     ],

@@ -17,6 +17,7 @@ from dgxcheck.source.recording.keys import from_rows, to_rows
 LOST: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost"}
 V100 = "dgx-1-v100"
 GPUS = wired(V100).gpus
+A100_GPUS = wired("dgx-a100").gpus
 SUPPLY = "host/host/power supply"
 
 
@@ -73,6 +74,23 @@ def test_several_nvswitches_at_once_are_the_fabric(tmp_path: Path) -> None:
     assert causes(tmp_path, log, {}, "dgx-a100") == {"host/host/NVSwitches": 3}
     apart = [sxid("0000:c4:00.0", 3600), sxid("0000:c6:00.0", 7200)]
     assert causes(tmp_path, apart, {}, "dgx-a100") == {"nvswitch/0000:c4:00.0": 1, "nvswitch/0000:c6:00.0": 1}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "due"),
+    [
+        ((3600, 3600, 3600.5, 3601), {"host/host/NVSwitches"}),
+        ((3600, 3600, 7200, 10800), {f"gpu/{bdf}/NVLink" for bdf in A100_GPUS[:4]}),
+    ],
+    ids=["half of the GPUs", "two at once"],
+)  # fmt: skip
+def test_nvlink_errors_of_half_of_the_gpus_at_once_are_the_fabric(
+    seconds: Sequence[float], due: set[str], tmp_path: Path
+) -> None:
+    """Of links that lead to different NVSwitches."""
+    text = "74, pid='<unknown>', NVLink: fatal error detected on link {}(0x0, 0x0, 0x10000, 0x0, 0x0, 0x0)"
+    log = [f"{at};NVRM: Xid (PCI:{A100_GPUS[gpu][:-2]}): {text.format(3 * gpu)}" for gpu, at in enumerate(seconds)]
+    assert causes(tmp_path, log, {}, "dgx-a100").keys() == due
 
 
 def hot(*gpus: str) -> dict[str, Json]:

@@ -8,7 +8,7 @@ from sample import BOXES
 
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_nvlinks
-from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence
+from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence, together
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.output.health.instructions import preserve_text
@@ -70,3 +70,8 @@ def test_output_goes_to_a_file() -> None:
     assert preserve_text(Preserve(("dmesg",), "dmesg.txt")) == "dmesg > dmesg.txt"
     assert preserve_text(Preserve(("ethtool", "a b"), "x y.txt")) == "ethtool 'a b' > 'x y.txt'"
     assert preserve_text(Preserve(PLAIN)) == "nvidia-bug-report.sh"
+
+
+def test_of_one_program_the_command_that_asks_for_more_is_run() -> None:
+    plain, safe, log = Preserve(PLAIN), Preserve(SAFE), Preserve(("dmesg",), "dmesg.txt")
+    assert together([log, plain, safe, log]) == [log, safe]

@@ -256,6 +256,14 @@ def _json() -> str:
 JSON = _json()
 
 
+def test_an_error_that_ends_the_run_is_of_the_last_test() -> None:
+    tests = [{"name": "host_to_device_memcpy_ce", "status": "Passed", "bandwidth_matrix": [["26", "26"]]},
+             {"name": "device_to_device_memcpy_read_ce"}]  # fmt: skip
+    body = {"CUDA Runtime Version": 12040, "testcases": tests, "error": "CUDA_ERROR_ILLEGAL_ADDRESS", "version": "v0.8"}
+    found = values(one(nvbandwidth.read_json, json.dumps({"nvbandwidth": body}, indent=3)))
+    assert found == {"host-to-device 0": 26, "host-to-device 1": 26, "p2p all": "ERROR"}
+
+
 def test_json_says_the_same() -> None:
     found = one(nvbandwidth.read_json, "some log line\n" + JSON + "\nanother\n")
     assert found.tool == "nvbandwidth v0.8"
