@@ -24,10 +24,13 @@ ShowProgress = Callable[[int, int], None]
 """Called with the number of nodes that are done, and of all."""
 _LAST_WORDS = 200
 _ENDED_WITH_US = (
-    "exec 3<&0; {} </dev/null 3<&- & p=$!; (read -r x; kill $p) <&3 >/dev/null 2>&1 & exec 3<&-;"
+    "s=$(command -v setsid); exec 3<&0; $s sh -c {} </dev/null 3<&- & p=$!;"
+    " $s sh -c 'read -r x; kill -s TERM -- -$0 || kill $0' $p <&3 >/dev/null 2>&1 & exec 3<&-;"
     " wait $p; r=$?; kill $! 2>/dev/null; exit $r"
 )
-"""On the node: without a terminal, sshd leaves a command running when its client is gone; its standard input ends."""
+"""On the node: without a terminal, sshd leaves a command running when its client is gone; its standard input ends.
+With setsid(1) what the command started ends with it.
+"""
 
 
 class RemoteRun(Record, kw_only=False):
@@ -48,7 +51,8 @@ class RemoteRun(Record, kw_only=False):
     def command(self) -> str:
         """For the shell of a node."""
         words = shlex.join((*self.options, "--format", "jsonl", "--fail-on", "never"))
-        return f"sh -c {shlex.quote(_ENDED_WITH_US.format(f'{self.program} health {words}'))}"
+        command = shlex.quote(f"{self.program} health {words}")
+        return f"sh -c {shlex.quote(_ENDED_WITH_US.format(command))}"
 
 
 def node_set(text: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ SCRIPT = """#!/bin/sh
 case $1 in
 n3) echo 'ssh: connect to host n3 port 22: Connection refused' >&2; exit 255;;
 n4) exec sleep 60;;
+n10) sleep 60 & echo $! > FOLDER/child; wait;;
 n5) echo '{"schema": "dgxcheck/topo/1"}';;
 n6) echo Welcome to n6; cat FOLDER/sick.json;;
 n7) sed 's/"generated_at": "..../"generated_at": "2999/' FOLDER/well.json;;
@@ -115,6 +116,30 @@ def test_a_group_of_200_nodes_is_interrupted(number: int, program: str, tmp_path
     assert len(document["nodes"]) + len(document["silent"]) == 200
     assert {"n3", "n4"} <= set(document["silent"])
     assert {"where": "n4", "why": "no answer when interrupted"} in document["unread"]
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGINT], ids=["too late", "SIGTERM", "SIGINT"])
+def test_what_a_node_started_ends_too(number: int | None, program: str, tmp_path: Path) -> None:
+    pytest.importorskip("ClusterShell")
+    limit = () if number else ("--timeout", "1")
+    running = started(["-w", "n10", "--program", program, *limit, "--", "--quick"], tmp_path)
+    child, end = tmp_path / "child", time.monotonic() + 60
+    while not (child.is_file() and child.read_text()) and time.monotonic() < end:
+        time.sleep(0.1)
+    if number is not None:
+        running.send_signal(number)
+    running.communicate(timeout=50)
+    pid = int(child.read_text())
+    while not has_ended(pid) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert has_ended(pid)
 
 
 def test_what_is_no_set_of_nodes_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
