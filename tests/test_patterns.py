@@ -204,18 +204,21 @@ def searched(name: str) -> bool:
 
 @cache
 def slowest(pattern: re.Pattern[str], anywhere: bool) -> tuple[float, str]:
-    """Seconds and text of the slowest pumped text."""
+    """Seconds and text of the slowest pumped text; all short ones first, as a long one may take for ever."""
     worst = (0.0, "")
     units = {*pumps(parser.parse(pattern.pattern, pattern.flags)), ("", " ")}
-    for (before, unit), tail in product(units, TAILS):
-        for size in (*SHORT, EIGHTH, SIZE):
+    pumped = [*product(sorted(units), TAILS)]
+    for size in (*SHORT, EIGHTH, SIZE):
+        slow = []
+        for (before, unit), tail in pumped:
             text = f"{before}{unit * (size // max(1, len(unit)))}{tail}"
             seconds = taken(pattern, text, anywhere)
             worst = max(worst, (seconds, f"{before!r} + {unit!r} * n + {tail!r}"))
             if worst[0] > SECONDS:
                 return worst
-            if size == EIGHTH and seconds <= EIGHTH_SECONDS:
-                break
+            if size != EIGHTH or seconds > EIGHTH_SECONDS:
+                slow.append(((before, unit), tail))
+        pumped = slow
     return worst
 
 
