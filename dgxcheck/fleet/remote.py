@@ -24,7 +24,8 @@ ShowProgress = Callable[[int, int], None]
 """Called with the number of nodes that are done, and of all."""
 _LAST_WORDS = 200
 _ENDED_WITH_US = (
-    "s=$(command -v setsid); exec 3<&0; $s sh -c {} </dev/null 3<&- & p=$!;"
+    "exec 3<&0; if s=$(command -v setsid); then $s sh -c {quoted} </dev/null 3<&- & else {plain} </dev/null 3<&- & fi;"
+    " p=$!;"
     " $s sh -c 'read -r x; kill -s TERM -- -$0 || kill $0' $p <&3 >/dev/null 2>&1 & exec 3<&-;"
     " wait $p; r=$?; kill $! 2>/dev/null; exit $r"
 )
@@ -51,8 +52,8 @@ class RemoteRun(Record, kw_only=False):
     def command(self) -> str:
         """For the shell of a node."""
         words = shlex.join((*self.options, "--format", "jsonl", "--fail-on", "never"))
-        command = shlex.quote(f"{self.program} health {words}")
-        return f"sh -c {shlex.quote(_ENDED_WITH_US.format(command))}"
+        plain = f"{self.program} health {words}"
+        return f"sh -c {shlex.quote(_ENDED_WITH_US.format(plain=plain, quoted=shlex.quote(plain)))}"
 
 
 def node_set(text: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from live_box import Ran
+from processes import is_there
 
 from chaos.cases import Case
 
@@ -61,8 +62,7 @@ def processes_of(answers: Path) -> list[int]:
     mark, found = f"NVML_STANDIN={answers}".encode(), []
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
-            state = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[0]
-            if state not in "ZX" and mark in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
+            if is_there(int(name)) and mark in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
                 found.append(int(name))
         except OSError:
             continue

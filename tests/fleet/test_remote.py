@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from many import node_program
+from processes import end_within
 from sample import swept
 
 from dgxcheck.cli import main
@@ -20,8 +21,8 @@ SCRIPT = """#!/bin/sh
 : > FOLDER/ran-$1
 case $1 in
 n3) echo 'ssh: connect to host n3 port 22: Connection refused' >&2; exit 255;;
-n4) exec sleep 60;;
-n10) sleep 60 & echo $! > FOLDER/child; wait;;
+n4) echo $$ > FOLDER/pid; exec sleep 60;;
+n10) sleep 60 & echo $! > FOLDER/pid; wait;;
 n5) echo '{"schema": "dgxcheck/topo/1"}';;
 n6) echo Welcome to n6; cat FOLDER/sick.json;;
 n7) sed 's/"generated_at": "..../"generated_at": "2999/' FOLDER/well.json;;
@@ -87,12 +88,12 @@ def test_what_names_no_node_is_refused(argv: list[str], said: str, capsys: pytes
     assert said in capsys.readouterr().err
 
 
-def started(argv: list[str], folder: Path) -> subprocess.Popen[str]:
+def started(argv: list[str], folder: Path, **environment: str) -> subprocess.Popen[str]:
     """The command in a process of its own, with a group of nodes of the site."""
     (folder / "groups.conf").write_text("[Main]\ndefault: site\n[site]\nmap: echo n[11-208]\nlist: echo rack\n")
     return subprocess.Popen(
         [sys.executable, "-m", "dgxcheck", "fleet", "--worker", "exec", "--format", "json", *argv],
-        env={**os.environ, "CLUSTERSHELL_CFGDIR": str(folder)},
+        env={**os.environ, "CLUSTERSHELL_CFGDIR": str(folder), **environment},
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -118,28 +119,32 @@ def test_a_group_of_200_nodes_is_interrupted(number: int, program: str, tmp_path
     assert {"where": "n4", "why": "no answer when interrupted"} in document["unread"]
 
 
-def has_ended(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
+def ended(node: str, number: int | None, program: str, folder: Path, **environment: str) -> bool:
+    """Does the process whose id a node writes end, when the time limit is over or the command gets a signal?"""
+    limit = () if number else ("--timeout", "1")
+    running = started(["-w", node, "--program", program, *limit, "--", "--quick"], folder, **environment)
+    file, end = folder / "pid", time.monotonic() + 60
+    while not (file.is_file() and file.read_text()) and time.monotonic() < end:
+        time.sleep(0.1)
+    if number is not None:
+        running.send_signal(number)
+    running.communicate(timeout=50)
+    return end_within(20, [int(file.read_text())])
 
 
 @pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGINT], ids=["too late", "SIGTERM", "SIGINT"])
 def test_what_a_node_started_ends_too(number: int | None, program: str, tmp_path: Path) -> None:
     pytest.importorskip("ClusterShell")
-    limit = () if number else ("--timeout", "1")
-    running = started(["-w", "n10", "--program", program, *limit, "--", "--quick"], tmp_path)
-    child, end = tmp_path / "child", time.monotonic() + 60
-    while not (child.is_file() and child.read_text()) and time.monotonic() < end:
-        time.sleep(0.1)
-    if number is not None:
-        running.send_signal(number)
-    running.communicate(timeout=50)
-    pid = int(child.read_text())
-    while not has_ended(pid) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert has_ended(pid)
+    assert ended("n10", number, program, tmp_path)
+
+
+def test_the_command_itself_ends_without_setsid(program: str, tmp_path: Path) -> None:
+    pytest.importorskip("ClusterShell")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("sh", "sleep"):
+        (folder / name).symlink_to(f"/bin/{name}")
+    assert ended("n4", None, program, tmp_path, PATH=str(folder))
 
 
 def test_what_is_no_set_of_nodes_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

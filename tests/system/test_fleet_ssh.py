@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 from many import node_program
+from processes import end_within
 from programs import program as installed
 from sample import swept
 
@@ -26,7 +27,7 @@ case $NODE in
 n03) echo 'Welcome! {"not": "a result'; echo; cat FOLDER/well.json;;
 n04) exit 127;;
 n05) cat FOLDER/sick.json; : > FOLDER/said-$NODE;;
-n06) [ -e FOLDER/long ] && { echo $$ > FOLDER/pid; exec sleep 300; }; cat FOLDER/well.json;;
+n06) [ -e FOLDER/long ] && { sleep 300 & echo $! > FOLDER/pid; wait; }; cat FOLDER/well.json;;
 *) cat FOLDER/well.json; : > FOLDER/said-$NODE;;
 esac
 """
@@ -127,13 +128,4 @@ def test_sigterm_prints_what_has_answered_and_ends_what_runs_on_the_nodes(ssh_pa
     document = json.loads(running.communicate(timeout=30)[0])
     assert [node["name"] for node in document["nodes"]] == ["n05", "n07"]
     assert document["unread"] == [{"where": "n06", "why": "no answer when interrupted"}]
-    while _runs(pid) and time.monotonic() < end + 10:
-        time.sleep(0.1)
-    assert not _runs(pid)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
+    assert end_within(10, [pid])
