@@ -33,10 +33,11 @@ def _calls(file: str) -> tuple[ast.Call, ...]:
     """
     tree = ast.parse((CHECKS / file).read_text(encoding="utf-8"))
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda))
-    inner = {node for function in functions for node in ast.walk(function)}
-    calls = (node for node in ast.walk(tree)
-             if node in inner and isinstance(node, ast.Call) and isinstance(node.func, ast.Name))  # fmt: skip
-    return tuple(call for call in calls if call.func.id in ("Judgement", "skip"))  # type: ignore[attr-defined]
+    within = dict.fromkeys(node for function in functions for node in ast.walk(function))
+    return tuple(
+        node for node in within
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Judgement", "skip")
+    )  # fmt: skip
 
 
 def places() -> dict[Place, str]:

@@ -14,7 +14,6 @@ from dgxcheck.assessment import assess
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.network.companions import FOUND
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import Modules
 from dgxcheck.facts.inventory import Count
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
@@ -44,24 +43,6 @@ NO_CUDA: Json = {"skipped": "not-supported", "detail": "no CUDA driver"}
 )  # fmt: skip
 def test_what_is_hidden(check: str, base: str, facts: dict[str, Json], message: str, tmp_path: Path) -> None:
     assert message in messages(changed(tmp_path, facts, base=base), check)
-
-
-@pytest.mark.parametrize(
-    ("check", "base", "message"),
-    [
-        ("gdr.iommu-groups", "gb300-nvl72-iommu-groups", "skip not-configured: GPU1 and 0009:03:00.0 are in different"),
-        ("gdr.iommu-groups", "gb200-nvl72-ats", "skip not-configured: ATS is on at 0000:01:00.0, "),
-        ("gdr.acs", "dgx-b300-acs-gpu-port", "skip not-configured: ACS control 0011101, not xx000x0; "),
-    ],
-)
-def test_what_blocks_rdma_of_newer_machines_where_rdma_is_not_configured(
-    check: str, base: str, message: str, tmp_path: Path
-) -> None:
-    modules = of_box(open_source(base)).snapshot.modules
-    assert isinstance(modules, Modules)
-    loaded = [each.name for each in modules.modules if each.loaded is True and "peer" not in each.name]
-    found = messages(changed(tmp_path, {"names /sys/module": [*loaded]}, base=base), check)
-    assert any(each.startswith(message) for each in found), found
 
 
 def test_no_driver_of_any_device_is_shown(tmp_path: Path) -> None:

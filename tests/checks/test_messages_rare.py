@@ -207,6 +207,9 @@ def facts_of(fault: str) -> dict[str, Json]:
     [
         ("gdr.memlock", "dgx-1-v100-memlock", "skip not-configured: "),
         ("gdr.iommu", "dgx-1-v100-iommu-dma", "skip not-configured: an IOMMU translates addresses"),
+        ("gdr.iommu-groups", "gb300-nvl72-iommu-groups", "skip not-configured: GPU1 and 0009:03:00.0 are in different"),
+        ("gdr.iommu-groups", "gb200-nvl72-ats", "skip not-configured: ATS is on at 0000:01:00.0, "),
+        ("gdr.acs", "dgx-b300-acs-gpu-port", "skip not-configured: ACS control 0011101, not xx000x0; "),
     ],
 )
 def test_what_blocks_rdma_is_no_fault_where_rdma_is_not_configured(
