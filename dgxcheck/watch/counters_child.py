@@ -16,5 +16,5 @@ from dgxcheck.workers.answers import at_intervals, first_line
 
 def main() -> None:
     plan = json.loads(first_line())
-    source = DirectorySource(plan["root"])
-    at_intervals("reading", plan["every_s"], lambda: readings(survey(source, PROBES)))
+    # a new source each time: one remembers what it has listed, and reads a limited number of bytes
+    at_intervals("reading", plan["every_s"], lambda: readings(survey(DirectorySource(plan["root"]), PROBES)))

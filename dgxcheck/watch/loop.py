@@ -21,7 +21,7 @@ from dgxcheck.watch.judging import Judging
 from dgxcheck.watch.log_events import xid_event
 from dgxcheck.watch.log_follower import LogFollower, open_kmsg
 from dgxcheck.watch.plan import LONGEST_S, Plan
-from dgxcheck.watch.readings import changes, merged, watched
+from dgxcheck.watch.readings import changes, gone, merged, watched, without
 
 _KMSG, _BOOT_ID = "/dev/kmsg", "/proc/sys/kernel/random/boot_id"
 
@@ -137,12 +137,18 @@ class Watch:
         self._dispatcher.note("kernel log", f"kernel log not readable: {why}; Xids come from NVML", Status.UNKNOWN)
 
     def _see_devices(self) -> None:
-        devices = watched(self._dispatcher.memory.readings)
-        if self._dispatcher.tell([hot_plug(change, devices) for change in self._plug.changes()]) is not Status.PASS:
-            self._judging.soon()
+        self._report_devices(self._plug.changes())
         if self._plug.trouble and self._plug.lost:
             trouble, self._plug = self._plug.trouble, HotPlug(SUBSYSTEMS, "kernel")
             self._dispatcher.note("hot-plug", f"{trouble}; started again, some may be missing", Status.UNKNOWN)
+
+    def _report_devices(self, found: Sequence[Change]) -> None:
+        memory = self._dispatcher.memory
+        devices = watched(memory.readings)
+        if self._dispatcher.tell([hot_plug(change, devices) for change in found]) is not Status.PASS:
+            self._judging.soon()
+        removed = {change.name for change in found if (change.action, change.subsystem) == ("remove", "pci")}
+        memory.readings = without(memory.readings, removed)
 
     def _start_workers(self) -> None:
         if self._plan.counters_s:
@@ -155,6 +161,9 @@ class Watch:
     def _take(self, answer: Answer) -> None:
         memory = self._dispatcher.memory
         if answer.module == children.COUNTERS:
+            # no event comes where netlink is closed to a container, or where its queue overran
+            removed = sorted(gone(memory.readings, answer.value))
+            self._report_devices([Change("remove", "pci", bdf, bdf) for bdf in removed])
             events = changes(memory.readings, answer.value, self._logged)
             memory.readings = merged(memory.readings, answer.value)
             self._logged.clear()

@@ -24,14 +24,15 @@ _AER = ("correctable", "nonfatal", "fatal")
 _LOGGED = {"correctable": "corrected", "nonfatal": "nonfatal", "fatal": "fatal"}
 """How the kernel log calls them."""
 Readings = dict[str, int]
-"""``aer fatal 0000:06:00.0``, ``width 0000:06:00.0``, ``port state mlx5_0/1 0000:05:00.0``,
-``port symbol_error mlx5_0/1 0000:05:00.0``, ``edac corrected mc0``. What could not be read is not in it."""
+"""``function 0000:06:00.0`` (1: the kernel lists it), ``aer fatal 0000:06:00.0``, ``width 0000:06:00.0``,
+``port state mlx5_0/1 0000:05:00.0``, ``port symbol_error mlx5_0/1 0000:05:00.0``, ``edac corrected mc0``.
+What could not be read is not in it."""
 
 
 def is_reading(name: str, value: int) -> bool:
     """Can it be one? A name that never comes again would be kept for good."""
     match name.split(" "):
-        case ["width", bdf]:
+        case ["function" | "width", bdf]:
             return is_bdf(bdf) and value <= _WIDEST
         case ["aer", severity, bdf]:
             return is_bdf(bdf) and severity in _AER
@@ -46,7 +47,8 @@ def is_reading(name: str, value: int) -> bool:
 
 def readings(facts: Snapshot) -> Readings:
     """All numbers of a survey."""
-    found = dict([*_links(facts), *_aer(facts.aer), *_ports(facts), *_memory(facts)][:MOST])
+    listed = ((f"function {row.bdf}", 1) for row in rows(facts.pci))
+    found = dict([*_links(facts), *listed, *_aer(facts.aer), *_ports(facts), *_memory(facts)][:MOST])
     return {name: value for name, value in found.items() if isinstance(value, int)}
 
 
@@ -89,9 +91,20 @@ def _memory(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
         yield f"edac uncorrected {controller.name}", controller.uncorrected
 
 
+def gone(old: Mapping[str, int], new: Mapping[str, int]) -> set[str]:
+    """Bus ids of GPUs, NVSwitches and adapters that the kernel no longer lists, whether it sent an event or not."""
+    listed = {name.partition(" ")[2] for name in new if name.startswith("function ")}
+    return watched(old) - listed if listed else set()
+
+
 def merged(old: Mapping[str, int], new: Mapping[str, int]) -> Readings:
     """The new ones, and the old ones of what could not be read now."""
     return dict([*({**new} | {name: value for name, value in old.items() if name not in new}).items()][:MOST])
+
+
+def without(found: Mapping[str, int], bdfs: Collection[str]) -> Readings:
+    """The readings of all other devices."""
+    return {name: value for name, value in found.items() if name.rpartition(" ")[2] not in bdfs}
 
 
 def changes(old: Mapping[str, int], new: Mapping[str, int], logged: Collection[tuple[str, str]] = ()) -> list[Event]:

@@ -72,6 +72,7 @@ def tree(tmp_path: Path) -> Path:
     links = root / "sys/bus/pci/devices"
     links.mkdir(parents=True)
     (links / GPU).symlink_to(f"../../../devices/pci0000:00/0000:00:02.0/{GPU}")
+    (links / "0000:00:02.0").symlink_to("../../../devices/pci0000:00/0000:00:02.0")
     boot_id = root / "proc/sys/kernel/random/boot_id"
     boot_id.parent.mkdir(parents=True)
     boot_id.write_text("c89fb41b-0c56-4c08-acc6-707e816867ce\n")
@@ -108,21 +109,28 @@ def test_each_thing_is_told_once_over_a_restart(tree: Path, log: int, tmp_path: 
         time.sleep(1.5)  # the counters have been read
         (tree / "sys/bus/pci/devices" / GPU / "aer_dev_fatal").write_text("DLP 2\nTOTAL_ERR_FATAL 2\n")
         assert first.until(lambda event: event["event"] == "counter")["count"] == 2
+        (tree / "sys/bus/pci/devices" / GPU / "current_link_width").write_text("8\n")
+        assert first.until(lambda event: event["event"] == "link")["text"] == "PCIe link x8, was x16"
         assert first.resident() < MOST_KIB
         assert first.end() == 0
         assert [(event["event"], event.get("code")) for event in first.seen if event["event"] != "note"] == [
-            ("xid", "79"), ("xid", "31"), ("counter", "aer fatal"),
+            ("xid", "79"), ("xid", "31"), ("counter", "aer fatal"), ("link", "width"),
         ]  # fmt: skip
         second = Running(tree, environment, *argv)
         while manager.recv(99) != b"READY=1":
             pass
         write(log, record(1, XID_79), record(20, XID_79.replace(": 79", ": 48")))
         assert second.until(lambda event: event.get("code") == "48")
+        (tree / "sys/bus/pci/devices" / GPU).unlink()  # of which the kernel here sends no event
+        removed = second.until(lambda event: event["event"] == "hot-plug")
+        assert (removed["status"], removed["bdf"], removed["text"]) == ("warn", GPU, f"PCI function {GPU} removed")
+        time.sleep(1.5)  # the counters have been read again
         assert second.end() == 0
         assert [(event["event"], event["count"]) for event in second.seen if event["event"] != "note"] == [
-            ("lost", 11), ("xid", 1),
+            ("lost", 11), ("xid", 1), ("hot-plug", 1),
         ]  # fmt: skip
-        assert b"STOPPING=1" in [manager.recv(99) for _ in range(3)]
+        while manager.recv(99) != b"STOPPING=1":
+            pass
 
 
 def test_health_and_xids_from_nvml_where_the_log_is_closed(

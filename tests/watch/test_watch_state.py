@@ -18,7 +18,7 @@ from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.event import Event
 from dgxcheck.watch.loop import hot_plug
 from dgxcheck.watch.memory import BadFinding, LastJudgement, Memory, compared, load, save
-from dgxcheck.watch.readings import PROBES, Readings, changes, merged, readings, watched
+from dgxcheck.watch.readings import PROBES, Readings, changes, gone, merged, readings, watched, without
 
 GPU = "0000:06:00.0"
 PORT = "mlx5_0/1 0000:05:00.0"
@@ -80,6 +80,16 @@ def test_what_is_no_news() -> None:
 def test_a_counter_that_could_not_be_read_once_grows_all_the_same() -> None:
     known = merged({f"aer fatal {GPU}": 1}, {})
     assert [event.count for event in changes(known, {f"aer fatal {GPU}": 3})] == [2]
+
+
+def test_a_device_is_gone_when_the_kernel_lists_others_without_it() -> None:
+    others = {"function 0000:00:02.0": 1}
+    known = {f"function {GPU}": 1, f"width {GPU}": 16, f"aer fatal {GPU}": 1} | others
+    assert gone(known, others) == {GPU}
+    assert gone(known, {f"function {GPU}": 1} | others) == set()  # whose link could not be read
+    assert gone(known, {}) == set()  # nothing could be read
+    assert gone(known, {f"function {GPU}": 1}) == set()  # no GPU, no NVSwitch, no adapter
+    assert without(known, {GPU}) == others
 
 
 @pytest.mark.parametrize(
