@@ -20,7 +20,7 @@ from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import formats
 from dgxcheck.readers.model import Imported, Reports
-from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
+from dgxcheck.readers.nvidia_smi.answers import NOWHERE, GpuDump, imported
 from dgxcheck.readers.nvidia_smi.fields import RECOVERY_ACTIONS
 from dgxcheck.readers.values import gpu as number_of
 from dgxcheck.readers.values import numbered
@@ -121,11 +121,11 @@ def value_of(text: str) -> float | None:
     return value if math.isfinite(value) and 0 <= value < _BLANK else None
 
 
-def section(gpu: Gpu) -> Section:
+def section(gpu: Gpu) -> GpuDump:
     """The GPU as in a dump of nvidia-smi."""
     fields = {path: word for path, value in gpu.values.items() if (word := _word(path, value)) is not None}
     fields |= {name: text for name, text in (("product name", gpu.model), ("gpu uuid", gpu.uuid)) if text}
-    return Section(as_bdf(gpu.bdf or "") or NOWHERE, {**fields, "": ""}, gpu.index)
+    return GpuDump(as_bdf(gpu.bdf or "") or NOWHERE, {**fields, "": ""}, gpu.index)
 
 
 def report(reports: Reports, gpu: Gpu) -> None:

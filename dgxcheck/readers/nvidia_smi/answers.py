@@ -64,7 +64,7 @@ _LICENCE = LazyPattern("(?:vgpu software|grid) licensed product/license status",
 _VIRTUAL = LazyPattern("(?:gpu virtualization mode/)?virtualization mode", "virtualization mode")
 
 
-class Section(Record, kw_only=False):
+class GpuDump(Record, kw_only=False):
     """One GPU of a dump."""
 
     bdf: str
@@ -74,7 +74,7 @@ class Section(Record, kw_only=False):
 
 
 def imported(
-    tool: str, gpus: Sequence[Section], system: Mapping[str, str], understood: frozenset[int], headed: bool = True,
+    tool: str, gpus: Sequence[GpuDump], system: Mapping[str, str], understood: frozenset[int], headed: bool = True,
     reports: Reports | None = None, host: str = "",
 ) -> Imported:
     """The answers of NVML about the GPUs of one dump, and ``reports``; ``system`` has its first lines.
@@ -107,9 +107,9 @@ def imported(
     return Imported(tool=tool, facts=facts | reports.facts(), understood=understood, host=host)
 
 
-def _merged(gpus: Sequence[Section]) -> list[Section]:
+def _merged(gpus: Sequence[GpuDump]) -> list[GpuDump]:
     """Every GPU once, with its printed number; GPUs with neither bus id nor number stay separate."""
-    found: dict[str, Section] = {}
+    found: dict[str, GpuDump] = {}
     unnamed = 0
     for gpu in gpus:
         bdf = gpu.bdf
@@ -117,11 +117,12 @@ def _merged(gpus: Sequence[Section]) -> list[Section]:
             bdf = nameless(unnamed) if gpu.index is None else unplaced(gpu.index)
             unnamed += gpu.index is None
         earlier = found.get(bdf)
-        found[bdf] = Section(bdf, gpu.fields, earlier.index if earlier is not None and gpu.index is None else gpu.index)
+        index = earlier.index if earlier is not None and gpu.index is None else gpu.index
+        found[bdf] = GpuDump(bdf, gpu.fields, index)
     return [*found.values()]
 
 
-def _numbered(gpus: Sequence[Section]) -> list[Section]:
+def _numbered(gpus: Sequence[GpuDump]) -> list[GpuDump]:
     """The GPUs; one with a bus id and without a number gets that of its position."""
     taken = {gpu.index for gpu in gpus}
     free = (number for number in range(2 * MOST_GPUS) if number not in taken)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, Reports
-from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
+from dgxcheck.readers.nvidia_smi.answers import NOWHERE, GpuDump, imported
 from dgxcheck.readers.values import bounded, gpu, number
 
 DMON_TOOL = "nvidia-smi dmon"
@@ -59,7 +59,7 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             columns = ()
     if not hottest:
         return ()
-    gpus = [Section(NOWHERE, {**_fields(values), "": ""}, index) for index, values in sorted(hottest.items())]
+    gpus = [GpuDump(NOWHERE, {**_fields(values), "": ""}, index) for index, values in sorted(hottest.items())]
     return (imported(DMON_TOOL, gpus, {}, frozenset(understood), reports=reports),)
 
 

@@ -13,7 +13,7 @@ from dgxcheck.facts.ids import MOST_GPUS
 from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.answers import MOST_FIELDS, NOWHERE, Fields, Section, answers, imported, is_unlicensed
+from dgxcheck.readers.nvidia_smi.answers import MOST_FIELDS, NOWHERE, Fields, GpuDump, answers, imported, is_unlicensed
 from dgxcheck.readers.nvidia_smi.topo import plain
 from dgxcheck.readers.values import bounded
 
@@ -57,7 +57,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.outputs: list[Imported] = []
-        self._gpus: list[Section] = []
+        self._gpus: list[GpuDump] = []
         self._system: dict[str, str] = {}
         self._understood: set[int] = set()
         self._headed = False
@@ -68,7 +68,7 @@ class _Reader:
         """Lines of the GPU that is open."""
         self._asked: int | None = None
         """The GPU that the command above asks for."""
-        self._open: Section | None = None
+        self._open: GpuDump | None = None
         self._base = 0
         self._above: list[tuple[int, str, int]] = []
         """Depth, label and line of the groups that are open."""
@@ -119,7 +119,7 @@ class _Reader:
         self._close()
         if self._gpus:
             if len(self._gpus) == 1 and self._asked is not None:
-                self._gpus = [Section(self._gpus[0].bdf, self._gpus[0].fields, self._asked)]
+                self._gpus = [GpuDump(self._gpus[0].bdf, self._gpus[0].fields, self._asked)]
             self.outputs.append(
                 imported(TEXT_TOOL, self._gpus, self._system, frozenset(self._understood), self._headed)
             )
@@ -136,7 +136,7 @@ class _Reader:
             system = self._system
             self.end()
             self._system = system
-        self._open, self._base, self._above = Section(bdf, {}), depth, []
+        self._open, self._base, self._above = GpuDump(bdf, {}), depth, []
         self._pending = {number} if bdf != NOWHERE else set()
 
     def _field(self, number: int, depth: int, label: str, colon: str, value: str) -> None:
@@ -188,7 +188,7 @@ def read_xml(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
-    gpus: list[Section] = []
+    gpus: list[GpuDump] = []
     system: dict[str, str] = {}
     understood: set[int] = set()
     stack: list[str] = []
@@ -216,7 +216,7 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
                 if tag == "gpu":
                     stack = []
                     match = _ID.search(part["more"])
-                    gpus.append(Section((as_bdf(match[1]) if match else None) or NOWHERE, {}))
+                    gpus.append(GpuDump((as_bdf(match[1]) if match else None) or NOWHERE, {}))
                 elif tag != "nvidia_smi_log" and len(stack) < 4 * XML_DEEPEST:
                     stack.append(tag)
             elif tag == "nvidia_smi_log":
@@ -235,7 +235,7 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
         yield imported(XML_TOOL, gpus, system, frozenset(understood), headed)
 
 
-def _xml_keep(gpus: list[Section], system: dict[str, str], stack: list[str], value: str) -> None:
+def _xml_keep(gpus: list[GpuDump], system: dict[str, str], stack: list[str], value: str) -> None:
     """A value that stood between two tags of one name."""
     text = _ENTITY.sub(lambda match: _ENTITIES[match[1]], value)
     if not gpus:
@@ -261,7 +261,7 @@ def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     lines = bounded(lines)
     if not any(_BEGIN.search(line) for line in lines):
         return ()
-    gpus: list[Section] = []
+    gpus: list[GpuDump] = []
     system: dict[str, str] = {}
     understood: set[int] = set()
     path: list[str] = []
@@ -289,10 +289,10 @@ def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (imported(JSON_TOOL, gpus, system, frozenset(understood)),) if gpus else ()
 
 
-def _json_keep(gpus: list[Section], system: dict[str, str], path: list[str], value: str) -> None:
+def _json_keep(gpus: list[GpuDump], system: dict[str, str], path: list[str], value: str) -> None:
     names = [name for name in path if name]
     if names[-1:] == ["id"] and names[-2:-1] == ["gpu"] and (bdf := as_bdf(value)) is not None:
-        gpus.append(Section(bdf, {}))
+        gpus.append(GpuDump(bdf, {}))
     elif names[-1:] and names[-1] in _JSON_SYSTEM and "gpu" not in names:
         system.setdefault(_JSON_SYSTEM[names[-1]], value)
     elif gpus and "gpu" in names and len(names) < JSON_DEEPEST and len(gpus[-1].fields) < MOST_FIELDS:

@@ -15,7 +15,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported, ToolPart
-from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
+from dgxcheck.readers.nvidia_smi.answers import NOWHERE, GpuDump, imported
 from dgxcheck.readers.values import gpu, numbered
 from dgxcheck.readers.values import number as decimal
 
@@ -134,7 +134,7 @@ class _Table(Record, kw_only=False):
     certain: bool
     """Is it nvidia-smi's by its columns alone? Otherwise a row has to name a GPU's model."""
     lines: set[int]
-    gpus: list[Section]
+    gpus: list[GpuDump]
     system: dict[str, str]
     worst: dict[str, tuple[bool, float]]
     """Of the sample of each GPU that counts: does it tell of trouble, and its temperature; by number or bus id."""
@@ -208,7 +208,7 @@ def _row(table: _Table, number: int, cells: Sequence[str]) -> bool:
     table.lines.add(number)
     fields = {path: value for name, value in row.items() if (path := field(name)) is not None}
     place = len(table.gpus)
-    section = Section(bdf, {**fields, "": ""}, index if index is not None or bdf != NOWHERE else place)
+    section = GpuDump(bdf, {**fields, "": ""}, index if index is not None or bdf != NOWHERE else place)
     name, rank = f"{index} {bdf}", _rank(row)
     if index is None and bdf == NOWHERE:
         table.gpus.append(section)

@@ -18,7 +18,7 @@ from dgxcheck.facts.tool_outputs import ON_WINDOWS
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE, WITHOUT_NUMBER
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.nvidia_smi.answers import NO_ANSWER, NOWHERE, Section, imported
+from dgxcheck.readers.nvidia_smi.answers import NO_ANSWER, NOWHERE, GpuDump, imported
 from dgxcheck.readers.nvidia_smi.topo import bare, plain
 from dgxcheck.readers.values import bounded, gpu
 
@@ -144,7 +144,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.tables: list[Imported] = []
-        self._gpus: list[Section] = []
+        self._gpus: list[GpuDump] = []
         self._system: dict[str, str] = {}
         self._understood: set[int] = set()
         self._above: set[int] = set()
@@ -212,7 +212,7 @@ def _windows() -> dict[str, Json]:
     return reports.facts()
 
 
-def _first(cells: Sequence[str], cut: bool) -> Section | None:
+def _first(cells: Sequence[str], cut: bool) -> GpuDump | None:
     """Number, name, bus id and ECC: the first row of a GPU."""
     gpu_cell = _GPU.fullmatch(cells[0].strip()) if len(cells) > 1 else None
     place = _PLACE.fullmatch(cells[1].strip()) if len(cells) > 2 or (len(cells) == 2 and not cut) else None
@@ -231,7 +231,7 @@ def _first(cells: Sequence[str], cut: bool) -> Section | None:
         fields["ecc errors/volatile/double bit/total"] = ecc
     elif ecc == "Off":
         fields["ecc errors/volatile/double bit/total"] = "N/A"
-    return Section(as_bdf(place["bdf"]) or NOWHERE, fields, number)
+    return GpuDump(as_bdf(place["bdf"]) or NOWHERE, fields, number)
 
 
 def _next(cells: Sequence[str], row: int) -> Iterator[tuple[str, str]]:
