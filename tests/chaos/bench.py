@@ -24,6 +24,7 @@ from standin import nvml
 from chaos.cases import COMMAND, GPUS, Case
 from chaos.invariants import SLACK_S, broken, processes_of
 from chaos.warm import Warm
+from dgxcheck.facts.missing import Json
 from dgxcheck.facts.nvml.quantities import GROUPS
 from dgxcheck.workers.nvml.plan import COUNTERS
 
@@ -36,7 +37,7 @@ BEHIND = {
     "no processes": "prlimit --nproc=1 setpriv --reuid=63217 --regid=63217 --clear-groups",
 }
 """The user who may start nothing is another one: processes of one user are counted together."""
-_BY_DRIVER = ("error", "again", "pair", "symbol", "hang", "crash", "slow", "future")
+_BY_DRIVER = ("error", "again", "pair", "symbol", "hang", "crash", "slow", "future", "garbage")
 """Rows in which the library alone is sick, whose runs may be forked from a warm interpreter."""
 
 Undo = Callable[[], object]
@@ -139,7 +140,7 @@ class Bench:
             undo.append(_replaced(Path(f"{self._box.tree}{self._path(case)}"), case.content))
         if case.row == "list":
             undo += self._lists(case.what)
-        if case.row == "future":
+        if case.row in ("future", "garbage"):
             undo.append(self._answered(*case.what.split()))
         if case.row == "system" and case.what.startswith("no /"):
             undo.append(_replaced(self._box.tree / case.what[4:], "absent"))
@@ -185,13 +186,21 @@ class Bench:
         return [lambda: nvml.write_answers(self._box.lines, self._box.answers)]
 
     def _answered(self, function: str, value: str) -> Undo:
-        """Every answer of a function that is there is another number, in each place of one with several."""
+        """Every answer of a function that is there is another number, in each place of one with several; no text."""
+        number = int(value)
+
+        def changed(answer: Json) -> Json:
+            match answer:
+                case list():
+                    return [changed(each) for each in answer]
+                case dict():
+                    return {name: number if isinstance(each, int) else each for name, each in answer.items()}
+            return number if isinstance(answer, int) else answer
+
         lines = {line: dict(group) for line, group in self._box.lines.items()}
         for line, group in lines.items():
             if line.split(" ")[:2] == ["nvml", function]:
-                for key, answer in group.items():
-                    if not isinstance(answer, dict):
-                        group[key] = [int(value)] * len(answer) if isinstance(answer, list) else int(value)
+                group.update({key: changed(answer) for key, answer in group.items()})
         nvml.write_answers(lines, self._box.answers)
         return lambda: nvml.write_answers(self._box.lines, self._box.answers)
 

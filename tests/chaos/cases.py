@@ -83,6 +83,8 @@ FUTURE = (
 )  # fmt: skip
 """What answers with an enum, a mask or a version: newer drivers know more of them."""
 NEW_VALUES = (77, 255, 2**31 - 1)
+GARBAGE = (0, 2**31 - 1, 2**32 - 1, 2**64 - 1)
+"""What a call that says that it succeeded may leave behind, in every number of its answer."""
 SIZES = ("1 of dgx-1-v100", "8 of dgx-1-v100", "16 of dgx-2", "10000 functions")
 """GPUs of a box, and PCI functions; 0 GPUs, and others than the driver counts, are in the row ``list``."""
 
@@ -124,6 +126,10 @@ def every(full: bool = False) -> Iterator[Case]:
     yield from (Case("system", name) for name in SYSTEMS)
     yield from (Case("clock", f"{step:+} s after {after}") for step, after in CLOCK_STEPS)
     yield from (Case("future", f"{function} {value}") for function in FUTURE for value in NEW_VALUES)
+    values = cycle(GARBAGE)
+    for function in _functions()[1:]:
+        for value in GARBAGE if full else [next(values)]:
+            yield Case("garbage", f"{function} {value}")
     yield from (Case("size", name, seconds=20) for name in SIZES)
 
 

@@ -29,6 +29,7 @@ def test_the_readings_of_a_box_agree(name: str) -> None:
     "facts",
     [
         {f"{NVML}CurrPcieLinkGeneration {GPU2}": 4},
+        {f"{NVML}CurrPcieLinkGeneration {GPU2}": 1, f"{NVML}PerformanceState {GPU2}": 0},
         {f"{NVML}CurrPcieLinkWidth {GPU2}": 0},
         {f"{NVML}CurrPcieLinkWidth {GPU2}": 8},
         {f"{NVML}MemoryInfo {GPU2}": {"total": 16 * GIB, "free": 0, "used": 17 * GIB}},
@@ -72,6 +73,14 @@ def test_a_gpu_at_work_with_its_clocks_up_contradicts_nothing(tmp_path: Path) ->
         f"{NVML}PowerUsage {GPU2}": 299000,
     }  # fmt: skip
     assert findings(tmp_path, facts) == {}
+
+
+@pytest.mark.parametrize("facts", [
+    {f"{NVML}CurrPcieLinkGeneration {GPU2}": 1, f"{NVML}PerformanceState {GPU2}": 8},
+    {f"{NVML}CurrPcieLinkGeneration {GPU2}": 3, f"{PCI}/{GPU2}/current_link_speed": "2.5 GT/s PCIe\n"},
+])
+def test_a_gpu_is_faster_awake_than_asleep(facts: dict[str, Json], tmp_path: Path) -> None:
+    assert findings(tmp_path, facts, only=ALONE) == {}
 
 
 def test_retired_pages_do_not_come_back(tmp_path: Path) -> None:

@@ -13,11 +13,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from fabrics import Fabric
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from seam import run, save
 
+from dgxcheck.cli.commands.fabric import RENDERERS as FABRIC
 from dgxcheck.cli.commands.fleet import HISTORY
 from dgxcheck.cli.commands.fleet import RENDERERS as FLEET
 from dgxcheck.cli.health import RENDERERS as HEALTH
@@ -166,6 +168,23 @@ def test_no_text_makes_a_line_of_its_own(
         run(capsys, *argv, "--from", box(tmp_path, text, everywhere)).out.count("\n") for text in ("a\nb\nc", "a b c")
     )
     assert evil == good
+
+
+@pytest.mark.parametrize("color", ["never", "always"])
+@pytest.mark.parametrize("form", FABRIC)
+def test_names_of_a_fabric_are_shown_as_text(
+    form: str, color: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a switch that is blamed, of a machine that is cabled wrongly, and of the file itself."""
+    fabric = Fabric("fat", 8)
+    fabric.swap(("dgx001 mlx5_1", 1), ("dgx005 mlx5_2", 1))
+    name = "".join(char for char in EVIL if char == " " or not (char.isspace() or char == "\0"))
+    text = fabric.discovered().replace("leaf001", f"{name}leaf").replace("dgx005", f"{name}dgx")
+    path = tmp_path / f"{name.replace('/', '')[:60]}.txt"
+    path.write_text(text)
+    done = run(capsys, "fabric", "-v", "--format", form, "--color", color, str(path))
+    assert MARKUP in done.out if form in ("text", "json") else done.out or is_refusal(done.err)
+    assert not HIDDEN.findall(COLOURS.sub("", done.out) + done.err)
 
 
 def is_refusal(text: str) -> bool:

@@ -115,6 +115,12 @@ def test_a_program_named_like_the_beginning_of_a_line_is_nothing(forged: str) ->
         assert told(read(followed)) == []
 
 
+@for_each("rest", ["IN=lo OUT= MAC=00:00", "9" * 5000, ".5", "%", "-"])
+def test_a_number_of_an_xid_ends_where_the_driver_ends_it(rest: str) -> None:
+    """netfilter writes the prefix of a rule, which need not end with a blank, before its own words."""
+    assert told(read(f"4,1,1000000,-;{FIRST}\n4,2,5000000,-;NVRM: Xid (PCI:0000:06:00): 79{rest}\n")) == []
+
+
 @for_each("forged", FORGED)
 def test_only_the_kernels_facility_counts(forged: str) -> None:
     """What a program writes to /dev/kmsg has facility 1 or above."""
