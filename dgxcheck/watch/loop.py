@@ -137,7 +137,8 @@ class Watch:
         self._dispatcher.note("kernel log", f"kernel log not readable: {why}; Xids come from NVML", Status.UNKNOWN)
 
     def _see_devices(self) -> None:
-        self._report_devices(self._plug.changes())
+        if found := self._plug.changes():
+            self._report_devices(found)
         if self._plug.trouble and self._plug.lost:
             trouble, self._plug = self._plug.trouble, HotPlug(SUBSYSTEMS, "kernel")
             self._dispatcher.note("hot-plug", f"{trouble}; started again, some may be missing", Status.UNKNOWN)
@@ -162,8 +163,8 @@ class Watch:
         memory = self._dispatcher.memory
         if answer.module == children.COUNTERS:
             # no event comes where netlink is closed to a container, or where its queue overran
-            removed = sorted(gone(memory.readings, answer.value))
-            self._report_devices([Change("remove", "pci", bdf, bdf) for bdf in removed])
+            if removed := sorted(gone(memory.readings, answer.value)):
+                self._report_devices([Change("remove", "pci", bdf, bdf) for bdf in removed])
             events = changes(memory.readings, answer.value, self._logged)
             memory.readings = merged(memory.readings, answer.value)
             self._logged.clear()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import chain
 
 import pytest
+from checkout import ROOT
 
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts import host, infiniband, kernel_log, measurement, memory, nature, pci, tool_outputs
@@ -76,6 +78,20 @@ def test_what_nvml_is_asked_gives_facts_that_records_have() -> None:
             held = record.__annotations__.get(outer, "")
             assert held, (group, fact)
             assert not inner or inner in fields(RECORDS[held]), (group, fact)
+
+
+def test_a_function_of_nvml_that_a_check_or_probe_names_is_asked() -> None:
+    """A typo would be evidence that nobody can look up; a probe also names the function whose number a text lacks."""
+    asked = {quantity.function for group in quantities.GROUPS.values() for quantity in group}
+    asked |= {"nvmlInit", "nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetIndex"}
+    named = {
+        (name, str(path.relative_to(ROOT)))
+        for room in ("probes", "dgxcheck/checks", "dgxcheck/diagnosis", "dgxcheck/score", "dgxcheck/assessment")
+        for path in (ROOT / room).rglob("*.py")
+        for name in re.findall(r"[\"'](nvml(?:DeviceGet\w+|SystemGet\w+|Init\w*))[\"' ]", path.read_text())
+    }
+    assert len(named) > 50
+    assert {each for each in named if each[0] not in asked} == set()
 
 
 def test_what_knows_more_than_a_row_is_a_check() -> None:
