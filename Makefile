@@ -16,9 +16,9 @@ demo: $(VENV)/.installed  ## install into .venv and show the wiring of a DGX-1
 	@$(BIN)/dgxcheck topo -m --from dgx-1-v100
 
 test: MORE := -m "not exhaustive and not in_ci"
-test:  ## install the dev group, then check style, types, imports and behaviour
+test:  ## install the dev group, then check style, types, imports and behaviour: a third of the cases of each table
 test-ci: MORE := -m "not exhaustive"
-test-ci:  ## the same with all shipped faults, what takes seconds, and other programs: what CI runs
+test-ci:  ## the same with all cases, all shipped faults, what takes seconds, and other programs: what CI runs
 test-all: MORE := -m "" --hypothesis-profile=long
 test-all:  ## the same with all faults at every place, pairs of faults, and long fuzzing
 # the tests start hundreds of interpreters, which must not compile every module again

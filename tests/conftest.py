@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,9 @@ from standin.cuda_binding import Bench
 from wording_rules import broken_rules
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
+
+QUICK_LIVE = ("test_live_health", "test_live_watch")
+"""Runs of the command with a stand-in for the driver that ``make test`` has, too."""
 
 for profile, examples in (("quick", 15), ("long", 100)):
     settings.register_profile(
@@ -77,10 +81,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def mark_what_is_left_to_ci(items: list[pytest.Item]) -> None:
-    """Tests that read all shipped faults, and those of ``tests/system``; ``tryfirst``, before ``-m`` deselects."""
+    """Tests that read all shipped faults, those of ``tests/system``, live runs but two modules, and two cases of three
+    of a test that has four or more; ``tryfirst``, before ``-m`` deselects.
+
+    The third that stays is a diagonal, which also takes each of two or three forms that all cases are tried in.
+    """
+    number: Counter[str] = Counter()
+    cases = Counter(_test_of(item) for item in items)
     for item in items:
-        if item.path.parent.name == "system" or item.get_closest_marker("of_all_faults"):
+        test = _test_of(item)
+        at, number[test] = number[test], number[test] + 1
+        other = cases[test] >= 4 and at % 3 != at // 3 % 3
+        live = item.path.stem.startswith("test_live_") and item.path.stem not in QUICK_LIVE
+        if other or live or item.path.parent.name == "system" or item.get_closest_marker("of_all_faults"):
             item.add_marker("in_ci")
+
+
+def _test_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
