@@ -137,6 +137,16 @@ def test_state(facts: dict[str, Json], due: str, wanted: str, tmp_path: Path) ->
     assert said(replace(found, settings=WANTED), "network.port-state", "mlx5_1/1") == [wanted]
 
 
+@pytest.mark.parametrize(("state", "phys", "message"), [
+    (INIT, "5: LinkUp", "port is INIT (link up): no subnet manager configured it"),
+    (DOWN, "2: Polling", "port is DOWN (polling)"),
+    (DOWN, "3: Disabled", "port is DOWN (disabled)"),
+])  # fmt: skip
+def test_a_port_says_why_it_is_not_up(state: str, phys: str, message: str, tmp_path: Path) -> None:
+    found = findings(box(changed(tmp_path, port(1, state=state, phys_state=phys))), "network.port-state")
+    assert [each.judgement.message for each in found if each.subject.name == "mlx5_1/1"] == [message]
+
+
 def test_a_port_that_the_configuration_leaves_out_may_be_down(tmp_path: Path) -> None:
     for state, due in ((DOWN, "skip not-configured"), (INIT, "warn"), ("4: ACTIVE", "pass")):
         found = box(changed(tmp_path, port(2, state=state)), settings=WANTED)
