@@ -27,7 +27,8 @@ from dgxcheck.survey import COUNTERS, Snapshot, survey
 from dgxcheck.topology.model import Topology
 
 RENEWED_AFTER_S = 3600.0
-"""Until then the state file stays as it is, so that runs each minute see more than a minute's growth."""
+"""Readings in the state file are so far apart, and after the first hour one that is older is compared with: runs each
+minute see more than a minute's growth, and none sees a quiet minute after an hour with errors."""
 
 
 class Present(Record):
@@ -92,18 +93,35 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     reading = replace(reading, kept=values if present.counts else None, xids=xids, inventories=inventories)
     same = old is not None and old.boot_id == reading.boot_id and old.at_s < at_s
     same = same and old is not None and reading.driver in (old.driver, "")  # one that is silent has not changed
-    fresh = old is not None and (at_s - old.at_s < RENEWED_AFTER_S or not reading.driver)
-    if same and fresh and old is not None:  # its counters stay, so that growth is over a longer time
-        reading = replace(old, xids=reading.xids, inventories=reading.inventories, kept=reading.kept, damaged=0)
+    base = _compared_with(old, at_s) if same and old is not None else None
+    if base is not None and old is not None:
+        counters = _renewed(base, reading) if reading.driver else old
+        reading = replace(counters, xids=reading.xids, inventories=reading.inventories, kept=reading.kept, damaged=0)
     unwritten = "" if reading == old else _written(place, reading)
     trouble = "; ".join(filter(None, (trouble, unwritten)))
-    if not same or old is None:
+    if base is None:
         why = "no earlier run" if old is None else "no earlier run with this driver since the last boot"
         growth = skip("no-history", why if unwritten else f"{why}: the next run compares with this one")
         return LastRun(growth=growth, inventory=kept_counts, kept=before, trouble=trouble)
-    counters: Snapshot = _sensible(survey(RecordedSource(old.lines, Origin("recording")), COUNTERS))
-    growth_since = Growth(old=counters, new=new, seconds=at_s - old.at_s, how=f"since {old.date}")
+    earlier: Snapshot = _sensible(survey(RecordedSource(base.lines, Origin("recording")), COUNTERS))
+    growth_since = Growth(old=earlier, new=new, seconds=at_s - base.at_s, how=f"since {base.date}")
     return LastRun(growth=growth_since, inventory=kept_counts, kept=before, trouble=trouble)
+
+
+def _compared_with(old: state_file.Reading, at_s: float) -> state_file.Reading:
+    """The newest counters that are an hour old, else the oldest."""
+    newer = old.newer
+    if newer is None or at_s - newer.at_s < RENEWED_AFTER_S:
+        return old
+    return replace(old, lines={**old.lines, **newer.changed}, at_s=newer.at_s, date=newer.date, newer=None)
+
+
+def _renewed(base: state_file.Reading, now: state_file.Reading) -> state_file.Reading:
+    """With the counters of now beside those that they are compared with, once these are an hour old."""
+    if base.newer is not None or now.at_s - base.at_s < RENEWED_AFTER_S:
+        return base
+    changed = {line: group for line, group in now.lines.items() if base.lines.get(line) != group}
+    return replace(base, newer=state_file.Newer(changed=changed, at_s=now.at_s, date=now.date))
 
 
 def _sensible(facts: Any) -> Any:

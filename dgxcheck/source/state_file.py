@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from math import inf
 
 from dgxcheck.facts.inventory import Count, Remembered
@@ -41,6 +42,15 @@ _DAY = LazyPattern(r"\d{4}-\d\d-\d\d", flags=re.ASCII)
 _SEEN = LazyPattern(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", ", at ", flags=re.ASCII)
 
 
+class Newer(Record):
+    """A reading after another one of the same boot and driver."""
+
+    changed: GroupedFacts
+    """Lines that differ; one that it lacks is as it was."""
+    at_s: float
+    date: str
+
+
 class Reading(Record):
     """Facts that were read, or measured, once."""
 
@@ -58,6 +68,8 @@ class Reading(Record):
     """What this host consists of."""
     inventories: Mapping[str, Mapping[str, Count]] = {}
     """The most that each host had of each kind of device, by the mark of the host."""
+    newer: Newer | None = None
+    """The counters an hour or more later: they are compared with once they are an hour old themselves."""
     damaged: int = 0
     """Entries of the file that were none, and are gone."""
 
@@ -111,6 +123,7 @@ def _reading(document: dict[str, Json], path: str) -> Reading:
         lines=recording(document, path).lines, boot_id=texts["boot_id"], driver=texts["driver"], at_s=float(at_s),
         date=texts["date"], xids=tuple(valid)[:MOST_XIDS],
         inventories=_inventories(state.get("inventory")), kept=_kept(state.get("kept")),
+        newer=_newer(state.get("newer"), at_s),
     )  # fmt: skip
     return replace(reading, damaged=_lost(state, _state(reading)))
 
@@ -133,6 +146,16 @@ def _kept(member: Json) -> Remembered | None:
                 for owner, facts in owners.items() if isinstance(facts, dict)
             }  # fmt: skip
             return Remembered(mark, date, values, changed) if is_date(date) and is_date(changed or date) else None
+    return None
+
+
+def _newer(member: Json, after_s: float) -> Newer | None:
+    """None for what is no such member."""
+    match member:
+        case {"at_s": int() | float() as at_s, "date": str(date), "facts": dict(facts)}:
+            if after_s < at_s < inf and is_date(date):
+                with suppress(BadInput):
+                    return Newer(changed=recording({"facts": facts}, "").lines, at_s=float(at_s), date=date)
     return None
 
 
@@ -177,6 +200,8 @@ def _state(reading: Reading) -> dict[str, Json]:
             mark: {kind: [count.number, count.date] for kind, count in kinds.items()}
             for mark, kinds in reading.inventories.items()
         }
+    if (newer := reading.newer) is not None:
+        state["newer"] = {"at_s": newer.at_s, "date": newer.date, "facts": dict(newer.changed)}
     if reading.kept is not None:
         kept = reading.kept
         values: dict[str, Json] = {owner: {**facts} for owner, facts in kept.values.items()}

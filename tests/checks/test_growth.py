@@ -17,7 +17,7 @@ from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.engine.growth import counter_growth, duration
 from dgxcheck.cli import main
 from dgxcheck.components.gpu_view import GpuView
-from dgxcheck.facts.missing import BadInput, Gap, Missing
+from dgxcheck.facts.missing import BadInput, Gap, Json, Missing
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Source
 from dgxcheck.source.recording.shipped import open_source
@@ -85,6 +85,36 @@ def test_the_second_run_compares_with_the_first(tmp_path: Path, monkeypatch: pyt
     at(monkeypatch, 100 + RENEWED_AFTER_S)
     assert isinstance(since_last_run(*read(), str(file)), Growth)
     assert file.read_text(encoding="utf-8") != written
+
+
+@pytest.mark.parametrize(("minutes", "least", "most"), [
+    (5, 60, 120), (59, 60, 180), (61, 61, 61), (1440, 1440, 1440),
+])  # fmt: skip
+def test_after_the_first_hour_no_run_sees_less(
+    minutes: int, least: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, seen = tmp_path / "counters.json", []
+    for run in range(30):
+        at(monkeypatch, 100 + 60 * minutes * run)
+        found = since_last_run(*read(), str(file))
+        if run * minutes >= 60:
+            assert isinstance(found, Growth)
+            seen.append(found.seconds / 60)
+    assert least <= min(seen) <= max(seen) <= most
+
+
+def test_counters_are_compared_with_those_of_that_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, overlay = tmp_path / "counters.json", tmp_path / "overlay.json"
+    old = []
+    for hour in range(5):
+        facts: dict[str, Json] = {"nvml nvmlDeviceGetPcieReplayCounter 0000:06:00.0": 1000 + hour}
+        overlay.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": facts}))
+        at(monkeypatch, 100 + 3600 * hour)
+        found = since_last_run(*read(str(overlay)), str(file))
+        if isinstance(found, Growth):
+            old.append([getattr(GpuView(each, "0000:06:00.0").counters, "pcie_replays", None)
+                        for each in (found.old, found.new)])  # fmt: skip
+    assert old == [[1000, 1001], [1001, 1002], [1002, 1003], [1003, 1004]]
 
 
 @pytest.mark.parametrize(
