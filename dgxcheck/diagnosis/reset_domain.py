@@ -50,6 +50,12 @@ def is_since(name: str, box: Box, gpus: Iterable[Device]) -> bool:
     return any(number is not None and number >= NAMES[name] for number in numbers)
 
 
+def is_before(name: str, box: Box, gpus: Iterable[Device]) -> bool:
+    """Are there GPUs, and all known to be of an earlier architecture?"""
+    numbers = [architecture(box, gpu.bdf or "") for gpu in gpus]
+    return bool(numbers) and all(number is not None and number < NAMES[name] for number in numbers)
+
+
 def reset_domain(box: Box, component: Component) -> tuple[Device, ...]:
     """All GPUs that a reset for the component takes, in the order of the matrix; all of the box for what is no GPU's.
 

@@ -16,7 +16,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
 from dgxcheck.diagnosis.clients import FABRIC_UNIT, drives_a_display, minors, running_units, services
-from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere, is_k80, is_since
+from dgxcheck.diagnosis.reset_domain import gpus_of, is_before, is_before_ampere, is_k80, is_since
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.host import Host, Memlock
 from dgxcheck.facts.missing import Missing, rows
@@ -209,9 +209,10 @@ def restart(box: Box, component: Component) -> Action:
 
 def restarts_with_a_reset(box: Box, component: Component) -> bool:
     """Fabric Manager from Hopper on: CUDA jobs outlive its end, and the GPUs are reset before it is started again
-    (DU-09883, initializing NVSwitch and NVLink; https://github.com/NVIDIA/nvshmem/issues/40).
+    (DU-09883, initializing NVSwitch and NVLink; https://github.com/NVIDIA/nvshmem/issues/40). Started without a reset it
+    binds no multicast memory (https://github.com/NVIDIA/nccl/issues/976), so GPUs of an unknown architecture are reset.
     """
-    return component.kind != "subnet-manager" and is_since("hopper", box, box.topology.gpus)
+    return component.kind != "subnet-manager" and not is_before("hopper", box, box.topology.gpus)
 
 
 def restart_imex(box: Box) -> Action:
