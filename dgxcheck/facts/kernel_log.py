@@ -40,10 +40,13 @@ a RAID controller's own alarm, a sensor of the machine at its critical temperatu
 interface whose transmit queue timed out, a PCIe port whose link does not train, a BMC that does not answer."""
 
 
-NoStart = Literal["", "power", "bars", "interrupt", "firmware", "unsupported", "not-open", "needs-open", "claimed"]
+NoStart = Literal[
+    "", "power", "bars", "interrupt", "firmware", "unsupported", "not-open", "needs-open", "claimed", "unsupported-call",
+]  # fmt: skip
 """Why the driver could not start a GPU: power cables are not connected, firmware gave a BAR no or a wrong address, it
 has no interrupt, the image of the GPU's own firmware is missing, this release does not support it, the open modules do
-not, only the open ones do, another driver holds it."""
+not, only the open ones do, another driver holds it, a part of this driver answered that it does not support the call
+(NV_ERR_NOT_SUPPORTED 0x56 in nvstatuscodes.h)."""
 ModuleTrouble = Literal["kernel", "symbols", "signature"]
 """Why the kernel did not load a module: it was built for another kernel, lacks another module, is not signed."""
 

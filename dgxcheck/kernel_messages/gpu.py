@@ -56,6 +56,7 @@ _NOT_STARTED: Mapping[Form, NoStart] = {
     Form("NVRM: Can't find an IRQ for your NVIDIA card!"): "interrupt",
     Form("GPU does not have the necessary power cables connected", before=_SAYS): "power",
     Form("No firmware image found", before=_SAYS): "firmware",
+    Form("RmInitAdapter failed! (", "0x[0-9a-f]{1,8}:0x56:", before=_SAYS): "unsupported-call",
     Form("RmInitAdapter failed!", before=_SAYS): "",
     Form("rm_init_adapter", r"(?:\(\d+\))? failed", before=_SAYS): "",
     Form("Unable to recover GR falcon", before=_TEGRA): "",

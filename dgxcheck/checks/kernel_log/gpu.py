@@ -84,13 +84,18 @@ _REASONS: Mapping[NoStart, _Reason] = {
         "find that driver with lspci -k -d 10de:; if it is not meant to have the GPU (nouveau, a frame buffer), deny it"
         " in /etc/modprobe.d and rebuild the initramfs",
     ),
+    "unsupported-call": _Reason(
+        Fault.GPU_REFUSED, ": this driver does not support it, or not in its present mode (0x56)",
+        "read the NVRM lines before it; take the other kind of kernel modules (open or proprietary) or another release;"
+        " in confidential computing set persistence mode before the first use, for the GPU attaches once per reset",
+    ),
 }  # fmt: skip
 """What the driver says of the reason, the most particular first; it says nothing else of most failures."""
 _ALONE = _Reason(
     fault=Fault.GPU_NOT_STARTED, text=": it takes this one alone of its model for a GPU that it does not support",
     remedy="",
 )  # fmt: skip
-_OF_A_MODEL = frozenset({"needs-open", "not-open", "unsupported"})
+_OF_A_MODEL = frozenset({"needs-open", "not-open", "unsupported", "unsupported-call"})
 _LATE = "watch it: if it happens again, cold power cycle, then check the GPU's power cables and seating"
 _MODULES: Mapping[ModuleTrouble, tuple[str, str]] = {
     "signature": (
