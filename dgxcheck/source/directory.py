@@ -40,9 +40,15 @@ class DirectorySource:
         self._ids = PciIds(read=self._bytes) if any(map(self._is_file, PLACES)) else PciIds()
         self.origin = Origin("directory", root)
 
-    def __del__(self) -> None:
-        if (root := getattr(self, "_root", None)) is not None:
+    def close(self) -> None:
+        """Nothing can be read any more; who reads for months opens many."""
+        root, self._root = self._root, -1
+        if root >= 0:
             os.close(root)
+
+    def __del__(self) -> None:
+        if getattr(self, "_root", -1) >= 0:
+            self.close()
 
     def text(self, path: str) -> str | Missing:
         try:

@@ -48,14 +48,16 @@ class Children:
         self._workers: dict[str, Worker] = {}
         self._silence: dict[str, float] = {}
         self._not_before: dict[str, float] = {}
+        self._said: list[Trouble] = []
+        """What ``take`` has still to give."""
 
     def start(self, module: str, plan: Mapping[str, Any], silence_s: float) -> bool:
         """Start one unless one runs, failed a short while ago, or one that hung cannot be killed."""
         now = time.monotonic()
         if module in self._workers or now < self._not_before.get(module, -inf):
             return False
-        if self._supervisor.reap():
-            self._not_before[module] = now + RETRY_S
+        if module in self._supervisor.reap():
+            self._retry(module, "one that hung cannot be killed")
             return False
         self._silence[module] = silence_s
         worker = self._supervisor.start(Kind(module, lambda each: self._silence[each.module]), json.dumps(plan))
@@ -76,9 +78,12 @@ class Children:
             for module, worker in self._workers.items():
                 yield from (Answer(module, key, json.loads(text)) for key, text in worker.answers.items())
                 worker.answers.clear()
+            if ended is not None:
+                self._end(ended)
+            said, self._said = self._said, []
+            yield from said
             if ended is None:
                 return
-            yield from self._end(ended)
 
     def reap(self) -> None:
         """Reap those that ended."""
@@ -89,12 +94,14 @@ class Children:
         self._supervisor.stop()
         self._workers.clear()
 
-    def _end(self, worker: Worker) -> Iterator[Trouble]:
+    def _end(self, worker: Worker) -> None:
         del self._workers[worker.module]
         self._supervisor.end(worker)
-        if worker.ended == "done":
-            return
-        self._not_before[worker.module] = time.monotonic() + RETRY_S
-        what = NAMES[worker.module]
-        why = worker.ended or f"no answer for {self._silence[worker.module]:g} s"
-        yield Trouble(worker.module, f"{what}: {why}; next try in {RETRY_S / 60:g} min")
+        if worker.ended != "done":
+            self._retry(worker.module, worker.ended or f"no answer for {self._silence[worker.module]:g} s")
+        elif worker.module != JUDGEMENT:  # one that stays has said why it does not
+            self._not_before[worker.module] = time.monotonic() + RETRY_S
+
+    def _retry(self, module: str, why: str) -> None:
+        self._not_before[module] = time.monotonic() + RETRY_S
+        self._said.append(Trouble(module, f"{NAMES[module]}: {why}; next try in {RETRY_S / 60:g} min"))

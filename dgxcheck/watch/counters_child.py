@@ -6,15 +6,23 @@ and ends when stdin does.
 
 from __future__ import annotations
 
+import gc
 import json
+from contextlib import closing
 
 from dgxcheck.source.directory import DirectorySource
 from dgxcheck.survey import survey
-from dgxcheck.watch.readings import PROBES, readings
+from dgxcheck.watch.readings import PROBES, Readings, readings
 from dgxcheck.workers.answers import at_intervals, first_line
 
 
 def main() -> None:
+    gc.enable()
     plan = json.loads(first_line())
-    # a new source each time: one remembers what it has listed, and reads a limited number of bytes
-    at_intervals("reading", plan["every_s"], lambda: readings(survey(DirectorySource(plan["root"]), PROBES)))
+    at_intervals("reading", plan["every_s"], lambda: read_once(plan["root"]))
+
+
+def read_once(root: str) -> Readings:
+    """Through a source of its own: one remembers what it has listed, and reads a limited number of bytes."""
+    with closing(DirectorySource(root)) as source:
+        return readings(survey(source, PROBES))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 from collections.abc import Collection
 from typing import Any
 
@@ -18,6 +19,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.facts.missing import BadInput, Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import GpuModes
+from dgxcheck.source import state_file
 from dgxcheck.workers.answers import answer, ask, end, first_line
 
 JUDGEMENT = "judgement"
@@ -27,19 +29,33 @@ def main() -> None:
     gc.enable()
     plan = json.loads(first_line())
     ask(JUDGEMENT)
-    answer(JUDGEMENT, _judged(plan))
+    answer(JUDGEMENT, judged(plan))
     end()
 
 
-def _judged(plan: dict[str, Any]) -> dict[str, Json]:
-    request = Request(
-        profile=plan["profile"], config=plan["config"], state=plan["state"], deadline=plan["deadline"],
-    )  # fmt: skip
+def judged(plan: dict[str, Any]) -> dict[str, Json]:
+    """What the loop needs of a judgement, or ``error``: why there is none."""
+    state, trouble = _usable(plan["state"])
+    request = Request(profile=plan["profile"], config=plan["config"], state=state, deadline=plan["deadline"])
     try:
         assessment = assess(None, request, root=plan["root"])
     except BadInput as error:
         return {"error": str(error)}
-    return document(assessment, plan["known"])
+    return document(assessment, plan["known"]) | {"trouble": trouble}
+
+
+def _usable(path: str | None) -> tuple[str | None, str]:
+    """The state file of the watch, and what became of one that is none: it is the watch's own, and begun again."""
+    try:
+        if path is not None:
+            state_file.read(path)
+        return path, ""
+    except BadInput as error:
+        try:
+            os.replace(str(path), f"{path}.damaged")
+        except OSError as why:
+            return None, f"{error}; it cannot be moved: {why.strerror}"
+        return path, f"{error}; moved to {os.path.basename(str(path))}.damaged, and begun again"
 
 
 def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:

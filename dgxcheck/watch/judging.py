@@ -28,6 +28,8 @@ class Judging:
         self._plan, self._dispatcher, self._workers = plan, dispatcher, workers
         self._next, self._last = 0.0, -inf
         self._persistence: bool | None = None
+        self._wished = False
+        """Did something happen since the last one began?"""
 
     @property
     def due(self) -> float | None:
@@ -44,11 +46,12 @@ class Judging:
         reported = {"root": plan.root, "profile": plan.profile, "config": plan.config, "deadline": plan.deadline,
                 "state": beside, "known": [*known]}  # fmt: skip
         self._workers.start(JUDGEMENT, reported, plan.deadline + OPENING_S)
-        self._last, self._next = now, now + self._every_s()
+        self._last, self._next, self._wished = now, now + self._every_s(), False
 
     def soon(self) -> None:
         """Something happened that a judgement explains."""
         if self._every_s() <= self._plan.judge_s:
+            self._wished = True
             self._next = min(self._next, max(time.monotonic() + SOON_S, self._last + LEAST_BETWEEN_S))
 
     def take(self, document: Mapping[str, Any]) -> None:
@@ -57,9 +60,12 @@ class Judging:
         if "error" in document:
             dispatcher.note("judgement", document["error"], Status.UNKNOWN)
             return
+        if trouble := document.get("trouble"):
+            dispatcher.note("state", trouble, Status.WARN)
         dispatcher.memory.judged, events = compared(dispatcher.memory.judged, document)
         self._persistence, before = document["persistence"], self._persistence
-        self._next = self._last + self._every_s()
+        if not self._wished:
+            self._next = self._last + self._every_s()
         if self._persistence is False and before is not False and self._every_s() > self._plan.judge_s:
             every = f"one every {PERSISTENCE_OFF_S / 60:g} min"
             dispatcher.note("persistence", f"persistence mode is off: each judgement makes the driver load, so {every}")

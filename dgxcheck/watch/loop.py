@@ -21,7 +21,7 @@ from dgxcheck.watch.judging import Judging
 from dgxcheck.watch.log_events import xid_event
 from dgxcheck.watch.log_follower import LogFollower, open_kmsg
 from dgxcheck.watch.plan import LONGEST_S, Plan
-from dgxcheck.watch.readings import changes, gone, merged, watched, without
+from dgxcheck.watch.readings import changes, gone, is_blind, merged, watched, without
 
 _KMSG, _BOOT_ID = "/dev/kmsg", "/proc/sys/kernel/random/boot_id"
 
@@ -162,6 +162,8 @@ class Watch:
     def _take(self, answer: Answer) -> None:
         memory = self._dispatcher.memory
         if answer.module == children.COUNTERS:
+            if is_blind(memory.readings, answer.value):
+                self._dispatcher.note("counters", "link states and error counters cannot be read", Status.UNKNOWN)
             # no event comes where netlink is closed to a container, or where its queue overran
             if removed := sorted(gone(memory.readings, answer.value)):
                 self._report_devices([Change("remove", "pci", bdf, bdf) for bdf in removed])

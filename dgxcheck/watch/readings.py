@@ -91,9 +91,18 @@ def _memory(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
         yield f"edac uncorrected {controller.name}", controller.uncorrected
 
 
+def is_blind(old: Mapping[str, int], new: Mapping[str, int]) -> bool:
+    """Does the kernel list no PCI function, where it did?"""
+    return not _listed(new) and bool(_listed(old))
+
+
+def _listed(found: Mapping[str, int]) -> set[str]:
+    return {name.partition(" ")[2] for name in found if name.startswith("function ")}
+
+
 def gone(old: Mapping[str, int], new: Mapping[str, int]) -> set[str]:
     """Bus ids of GPUs, NVSwitches and adapters that the kernel no longer lists, whether it sent an event or not."""
-    listed = {name.partition(" ")[2] for name in new if name.startswith("function ")}
+    listed = _listed(new)
     return watched(old) - listed if listed else set()
 
 

@@ -68,10 +68,11 @@ class Supervisor:
         worker.stop(worker.ended is None if hung is None else hung)
         self._ended.append(worker)
 
-    def reap(self) -> int:
-        """Reap ended workers without waiting; how many that hung are still there. Only what runs for long needs it."""
+    def reap(self) -> set[str]:
+        """Reap ended workers without waiting; of which kinds some that hung are still there. Only what runs for long
+        needs it."""
         self._ended = [worker for worker in self._ended if not worker.reaped()]
-        return sum(worker.hung for worker in self._ended)
+        return {worker.module for worker in self._ended if worker.hung}
 
     def stop(self) -> None:
         """End all workers; nothing more is wanted of them. Those that cannot be reaped are listed for the next run."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from live_box import CHILD, Box
+from standin.nvml import read_calls
 from watched import XID_31, XID_79, record
 
 GPU = "0000:0a:00.0"
@@ -148,14 +149,22 @@ def test_health_and_xids_from_nvml_where_the_log_is_closed(
     assert told == [("note", "kernel log")]
 
 
+@pytest.mark.parametrize(("fault", "why"), [
+    ("error 15 nvmlEventSetWait", "GPU is lost"),
+    ("error 15 nvmlDeviceGetHandleByIndex 2", "of GPU 2 of 8: "),
+    ("error 9 nvmlInit", "driver"),
+])  # fmt: skip
 def test_events_that_nvml_does_not_tell_are_said_to_be_missed(
-    served: Callable[[str], Box], standin: Path, tmp_path: Path
+    fault: str, why: str, served: Callable[[str], Box], standin: Path, tmp_path: Path
 ) -> None:
+    """Once, and the driver is not opened again and again."""
     box = served("dgx-1-v100")
-    environment = box.environment(standin, "error 15 nvmlEventSetWait")
-    running = Running(box.tree, environment, "--state", str(tmp_path / "watch.json"), "--every", "1h")
+    environment = box.environment(standin, fault, NVML_STANDIN_CALLS=str(tmp_path / "calls"))
+    running = Running(box.tree, environment, "--state", str(tmp_path / "watch.json"), "--no-health")
     note = running.until(lambda event: event.get("code") == "NVML events")
     assert note["text"].startswith("Xids are not monitored: ")
+    assert why in note["text"]
     time.sleep(2.5)
     assert running.end() == 0
     assert [event.get("code") for event in running.seen].count("NVML events") == 1
+    assert [each.question for each in read_calls(tmp_path / "calls")].count("nvmlInit") == 1

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from dgxcheck.watch import children
-from dgxcheck.watch.children import COUNTERS, JUDGEMENT, Answer, Children, Trouble
+from dgxcheck.watch.children import COUNTERS, JUDGEMENT, NVML_EVENTS, Answer, Children, Trouble
+from dgxcheck.workers.supervisor import Supervisor
 
 
 def taken(workers: Children, seconds: float = 10) -> list[Answer | Trouble]:
@@ -70,4 +71,17 @@ def test_a_request_that_cannot_be_met_is_an_answer() -> None:
     (said,) = taken(workers, 60)
     assert isinstance(said, Answer)
     assert said.value["error"].startswith("/nowhere.toml: ")
+    workers.stop()
+
+
+def test_one_that_cannot_be_killed_keeps_its_own_kind_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "sys/bus/pci/devices").mkdir(parents=True)
+    monkeypatch.setattr(Supervisor, "reap", lambda _: {NVML_EVENTS})
+    workers = Children()
+    for _ in range(2):
+        assert not workers.start(NVML_EVENTS, {}, 10)  # the second time it is not due yet
+    assert [*workers.take()] == [
+        Trouble(NVML_EVENTS, "NVML events: one that hung cannot be killed; next try in 10 min")
+    ]
+    assert workers.start(COUNTERS, {"root": str(tmp_path), "every_s": 1}, 10)
     workers.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from watched import Listener
 
 from dgxcheck.watch.children import JUDGEMENT, NVML_EVENTS, Children
 from dgxcheck.watch.dispatcher import Dispatcher
+from dgxcheck.watch.judgement_child import judged
 from dgxcheck.watch.judging import LEAST_BETWEEN_S, PERSISTENCE_OFF_S, SOON_S, Judging
 from dgxcheck.watch.plan import Plan
 
@@ -92,6 +94,37 @@ def test_after_trouble_it_is_judged_soon_but_not_all_the_time(clock: Clock) -> N
         judge.soon()
         assert after(judge, clock, 5, workers) == 0
     assert after(judge, clock, LEAST_BETWEEN_S, workers) == 1
+
+
+def test_trouble_while_it_is_judged_is_judged_too(clock: Clock) -> None:
+    judge, workers, _ = judging(Plan(judge_s=3600))
+    judge.turn()
+    clock.now += 5
+    judge.soon()
+    judge.take(answer())
+    assert after(judge, clock, LEAST_BETWEEN_S, workers) == 1
+    judge.take(answer())
+    assert after(judge, clock, 3500, workers) == 0
+
+
+def test_what_became_of_its_own_state_is_said(clock: Clock) -> None:
+    judge, _, listener = judging(Plan())
+    judge.take(answer() | {"trouble": "watch-counters.json: damaged"})
+    assert [(event.code, event.status.value) for event in listener.events("note")] == [("state", "warn")]
+    assert [event.text for event in listener.events("verdict")] == ["verdict pass"]
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"schema": "dgxcheck/recording/1", "facts": {}}'])
+def test_a_damaged_state_is_begun_again(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "watch-counters.json"
+    path.write_text(text)
+    plan: dict[str, Any] = {"root": "/", "profile": "none", "config": None, "deadline": 2.0, "known": []}
+    plan["state"] = str(path)
+    trouble = [judged(plan).get("trouble") for _ in range(2)]
+    assert trouble[0] == (f"{path}: not a state file of dgxcheck health, or a damaged one; moved to"
+                          " watch-counters.json.damaged, and begun again")  # fmt: skip
+    assert trouble[1] == ""
+    assert (tmp_path / "watch-counters.json.damaged").read_text() == text
 
 
 def test_without_persistence_mode_it_is_judged_rarely_and_that_is_said_once(clock: Clock) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,11 +16,12 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.measure.burn_in.hot_plug import Change
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import survey
+from dgxcheck.watch.counters_child import read_once
 from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.event import Event
 from dgxcheck.watch.loop import hot_plug
 from dgxcheck.watch.memory import BadFinding, LastJudgement, Memory, compared, load, save
-from dgxcheck.watch.readings import PROBES, Readings, changes, gone, merged, readings, watched, without
+from dgxcheck.watch.readings import PROBES, Readings, changes, gone, is_blind, merged, readings, watched, without
 
 GPU = "0000:06:00.0"
 PORT = "mlx5_0/1 0000:05:00.0"
@@ -90,6 +93,30 @@ def test_a_device_is_gone_when_the_kernel_lists_others_without_it() -> None:
     assert gone(known, {}) == set()  # nothing could be read
     assert gone(known, {f"function {GPU}": 1}) == set()  # no GPU, no NVSwitch, no adapter
     assert without(known, {GPU}) == others
+
+
+def test_a_reading_of_nothing_is_no_news_and_is_said() -> None:
+    known = {f"function {GPU}": 1, f"width {GPU}": 16}
+    assert [is_blind(known, new) for new in ({}, {"edac corrected mc0": 1}, {f"function {GPU}": 1})] == [
+        True, True, False,
+    ]  # fmt: skip
+    assert not is_blind({}, {})
+
+
+def test_months_of_readings_leave_nothing_open(tmp_path: Path) -> None:
+    """Names of devices are looked up in a file of the tree."""
+    (tmp_path / "sys/bus/pci/devices").mkdir(parents=True)
+    (tmp_path / "usr/share/misc").mkdir(parents=True)
+    (tmp_path / "usr/share/misc/pci.ids").write_text("10de  NVIDIA Corporation\n")
+    gc.disable()
+    try:
+        opened = []
+        for _ in range(20):
+            assert read_once(str(tmp_path)) == {}
+            opened.append(len(os.listdir("/proc/self/fd")))
+    finally:
+        gc.enable()
+    assert opened[-1] == opened[0]
 
 
 @pytest.mark.parametrize(

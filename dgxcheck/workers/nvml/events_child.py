@@ -1,13 +1,13 @@
 """The worker that stays in NVML and waits for its events, where the kernel log is closed to us.
 
-It says ``open`` before and after NVML is opened (a gap where it cannot be), then ``event N`` before and after each
-wait: null where there was none, a gap where the driver could not wait, else the bus id and the Xid (48 for a double-bit
-ECC error). It ends when stdin does.
+It says ``open`` before and after NVML is opened (a gap where it cannot be, or some GPUs do not take part), then
+``event N`` before and after each wait: null where there was none, else the bus id and the Xid (48 for a double-bit ECC
+error). It ends when stdin does, and with a gap where the driver could not wait: what NVML holds is then outdated, as
+after a reload of the driver.
 """
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from dgxcheck.facts.ids import MOST_GPUS
@@ -25,31 +25,37 @@ DOUBLE_BIT_XID = 48
 def main() -> None:
     first_line()  # there is nothing to plan
     ask(OPEN)
-    opened = _open()
-    answer(OPEN, gap_to_json(opened) if isinstance(opened, Missing) else None)
+    events, gap = _open()
+    answer(OPEN, None if gap is None else gap_to_json(gap))
     number = 0
-    while not isinstance(opened, Missing) and not told_to_end():
+    while events is not None and not told_to_end():
         key = f"event {number}"
         ask(key)
-        answer(key, _next(opened))
+        found = _next(events)
+        answer(key, gap_to_json(found) if isinstance(found, Missing) else found)
         number += 1
+        if isinstance(found, Missing):
+            break
     end()
 
 
-def _open() -> Any:
-    """An event set with all GPUs that take part."""
+def _open() -> tuple[Any, Missing | None]:
+    """An event set with all GPUs that take part, None where none does, and which do not."""
     if isinstance(begun := calls.answer("nvmlInit", calls.init), Missing):
-        return begun
+        return None, begun
     held: list[Any] = []
     made = calls.answer("nvmlEventSetCreate", lambda: held.append(calls.call("nvmlEventSetCreate", (), ())))
     if isinstance(made, Missing):
-        return made
+        return None, made
     count = calls.answer("nvmlDeviceGetCount", lambda: calls.call("nvmlDeviceGetCount", (), ()))
     if not isinstance(count, int) or count > MOST_GPUS:
-        return Missing(Gap.GARBLED, "nvmlDeviceGetCount", "no number of GPUs")
-    registered = [_registered(index, held[0]) for index in range(count)]
-    refused = [gap for gap in registered if isinstance(gap, Missing)]
-    return refused[0] if refused and len(refused) == count else held[0]
+        return None, Missing(Gap.GARBLED, "nvmlDeviceGetCount", "no number of GPUs")
+    refused = {index: gap for index in range(count) if (gap := _registered(index, held[0])) is not None}
+    if not refused:
+        return held[0], None
+    gap = next(iter(refused.values()))
+    which = f"of GPU {', '.join(map(str, refused))} of {count}: {gap}"
+    return held[0] if len(refused) < count else None, Missing(gap.gap, gap.where, which)
 
 
 def _registered(index: int, events: Any) -> Missing | None:
@@ -61,8 +67,8 @@ def _registered(index: int, events: Any) -> Missing | None:
     return found if isinstance(found, Missing) else None
 
 
-def _next(events: Any) -> Json:
-    """The next event within ``WAIT_MS``; an error other than that there is none is said, and waited for, too."""
+def _next(events: Any) -> Json | Missing:
+    """The next event within ``WAIT_MS``; None for none."""
     found: list[Any] = []
 
     def wait() -> str:
@@ -70,9 +76,6 @@ def _next(events: Any) -> Json:
         return calls.bdf_of(found[0].device)
 
     if isinstance(bdf := calls.answer("nvmlEventSetWait", wait), Missing):
-        if bdf.gap is Gap.TIMEOUT:
-            return None
-        time.sleep(WAIT_MS / 1000)
-        return gap_to_json(bdf)
+        return None if bdf.gap is Gap.TIMEOUT else bdf
     kind, data = int(found[0].eventType), int(found[0].eventData)
     return {"bdf": bdf, "xid": data if kind == XID else DOUBLE_BIT_XID}
