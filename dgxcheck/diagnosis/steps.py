@@ -209,8 +209,8 @@ def restart(box: Box, component: Component) -> Action:
 
 def restarts_with_a_reset(box: Box, component: Component) -> bool:
     """Fabric Manager from Hopper on: CUDA jobs outlive its end, and the GPUs are reset before it is started again
-    (DU-09883, initializing NVSwitch and NVLink; https://github.com/NVIDIA/nvshmem/issues/40). Started without a reset it
-    binds no multicast memory (https://github.com/NVIDIA/nccl/issues/976), so GPUs of an unknown architecture are reset.
+    (DU-09883, initializing NVSwitch and NVLink; https://github.com/NVIDIA/nvshmem/issues/40). Started without a reset
+    it binds no multicast memory (https://github.com/NVIDIA/nccl/issues/976): so of an unknown architecture, too.
     """
     return component.kind != "subnet-manager" and not is_before("hopper", box, box.topology.gpus)
 

@@ -41,7 +41,8 @@ interface whose transmit queue timed out, a PCIe port whose link does not train,
 
 
 NoStart = Literal[
-    "", "power", "bars", "interrupt", "firmware", "unsupported", "not-open", "needs-open", "claimed", "unsupported-call",
+    "", "power", "bars", "interrupt", "firmware", "unsupported", "not-open", "needs-open", "claimed",
+    "unsupported-call",
 ]  # fmt: skip
 """Why the driver could not start a GPU: power cables are not connected, firmware gave a BAR no or a wrong address, it
 has no interrupt, the image of the GPU's own firmware is missing, this release does not support it, the open modules do

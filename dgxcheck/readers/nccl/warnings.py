@@ -182,8 +182,8 @@ _GPU = (
     _host(r"MNNVL .{0,80}not working|Check the IMEX (?:channel )?configuration", "imex", "fail", Fault.TOOL_ERROR,
           "NVLinks between hosts (MNNVL) cannot be used: check nvidia-imex and its channels on all hosts"),
     _host(r"transport/nvls\.cc|NVLink SHARP", "nvls", "warn", Fault.FABRIC_MANAGER_ERROR,
-          "multicast memory of NVLink SHARP cannot be bound: see whether nvidia-fabricmanager runs, or was started without"
-          " a reset of the GPUs (Fabric in nvidia-smi -q)"),
+          "multicast memory of NVLink SHARP cannot be bound: see whether nvidia-fabricmanager runs, or was started"
+          " without a reset of the GPUs (Fabric in nvidia-smi -q)"),
 )  # fmt: skip
 _ENVIRONMENT = (
     _program(r"Cuda failure (?:\d{1,4} )?'out of memory'|Failed to CUDA (?:host )?(?:m|c)?alloc", "memory-full",
