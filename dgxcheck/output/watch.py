@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from calendar import timegm
 from collections import Counter
 from collections.abc import Iterable
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.exposition import STATES, VERDICT_VALUES, Series, bus_id, classic, metric
 from dgxcheck.output.plain_text import at_most, columns, fitted, lines, visible
+from dgxcheck.source.state_file import DATE
 from dgxcheck.watch.event import ReportedEvent, as_json
 from dgxcheck.watch.fold import Tally
 from dgxcheck.watch.memory import Memory
@@ -50,7 +52,8 @@ _UNCOUNTED = ("finding", "cleared", "verdict", "note")
 
 def table(memory: Memory, date: str, width: int, height: int) -> str:
     """As many lines as the terminal has, none longer than it is wide."""
-    verdict = memory.judged.verdict or "not judged yet"
+    judged = memory.judged
+    verdict = f"{judged.verdict}, judged {judged.date[11:19]}" if judged.verdict else "not judged yet"
     lost = f"; {memory.lost} log records lost" if memory.lost else ""
     head = [f"dgxcheck watch  {date}  verdict: {verdict}{lost}", ""]
     counted = _counted(memory.ledger.tallies.values())
@@ -88,6 +91,7 @@ def metrics(memory: Memory) -> str:
         if kind not in _UNCOUNTED
     ]
     verdict: list[Series] = [({}, STATES[memory.judged.verdict])] if memory.judged.verdict else []
+    judged: list[Series] = [({}, timegm(time.strptime(memory.judged.date, DATE)))] if memory.judged.date else []
     bad = Counter({"warn": 0, "unknown": 0, "fail": 0})
     bad.update(finding.status for finding in memory.judged.findings.values())
     return classic([
@@ -95,6 +99,7 @@ def metrics(memory: Memory) -> str:
         metric("watch_events_total", "Events by device, kind and code (number of an Xid).", counted),
         metric("watch_lost_records_total", "Kernel log records overwritten unread.", [({}, memory.lost)]),
         metric("watch_verdict", f"Of the last judgement: {VERDICT_VALUES}.", verdict),
+        metric("watch_judged_timestamp_seconds", "When the machine was last judged.", judged),
         metric("watch_findings", "Bad findings of it.", [({"status": name}, n) for name, n in bad.items()]),
     ])  # fmt: skip
 

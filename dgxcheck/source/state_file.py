@@ -175,11 +175,16 @@ def _counts(kinds: dict[str, Json]) -> dict[str, Count]:
 
 
 def recent(xids: Iterable[str], date: str) -> tuple[str, ...]:
-    """Those that were seen not long before the date; ``2026-11-20T10:00:00Z`` sorts as it counts."""
+    """Those that were seen not long before the date."""
+    return tuple(xid for xid in xids if (seen := _SEEN.search(xid)) and is_recent(seen[1], date))
+
+
+def is_recent(date: str, now: str) -> bool:
+    """Is it at most so long ago as Xids of earlier boots count? ``2026-11-20T10:00:00Z`` sorts as it counts."""
     from datetime import datetime, timedelta
 
-    since = datetime.fromisoformat(date.removesuffix("Z")) - timedelta(days=EARLIER_DAYS)
-    return tuple(xid for xid in xids if (seen := _SEEN.search(xid)) and seen[1] >= f"{since.isoformat()}Z")
+    since = datetime.fromisoformat(now.removesuffix("Z")) - timedelta(days=EARLIER_DAYS)
+    return date >= f"{since.isoformat()}Z"
 
 
 def write(path: str, reading: Reading) -> None:

@@ -15,7 +15,7 @@ from dgxcheck.facts.record import replace
 from dgxcheck.watch.event import CHANGES, Event, ReportedEvent, as_json
 
 MOST_KEYS = 512
-"""Of device, kind and code; what is beyond is counted by its kind alone."""
+"""Of device, kind and code; of more the oldest are forgotten."""
 MOST_EVENTS = 1000
 REPEAT_S = 900.0
 """What repeats is reported again after this time, with the number of occurrences in between."""
@@ -89,6 +89,10 @@ class Ledger:
         return reported
 
     def _bounded(self, event: Event) -> Event:
-        if event.key in self.tallies or len(self.tallies) < MOST_KEYS:
-            return event
-        return replace(event, bdf="", code="other")
+        """The oldest of the mildest makes room: what is new is never without its device as long as that helps."""
+        if event.key not in self.tallies and len(self.tallies) >= MOST_KEYS:
+            idle = [tally for tally in self.tallies.values() if not tally.waiting]
+            if not idle:
+                return replace(event, bdf="", code="other")
+            del self.tallies[min(idle, key=lambda tally: (RANK.index(tally.worst), tally.last)).event.key]
+        return event

@@ -39,6 +39,12 @@ class Hook:
         self._waiting.append(line)
         self.turn()
 
+    def make_room(self) -> None:
+        """Wait until another line fits, as long as runs may take."""
+        while len(self._waiting) >= MOST_WAITING:
+            self.turn()
+            time.sleep(0.02)
+
     def turn(self) -> None:
         """End what runs too long, and start what waits. Never waits."""
         now = time.monotonic()

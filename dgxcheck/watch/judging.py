@@ -9,6 +9,8 @@ from math import inf
 from typing import Any
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.record import replace
+from dgxcheck.source import state_file
 from dgxcheck.watch.children import JUDGEMENT, NVML_EVENTS, OPENING_S, Children
 from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.memory import COUNTERS, compared
@@ -62,7 +64,8 @@ class Judging:
             return
         if trouble := document.get("trouble"):
             dispatcher.note("state", trouble, Status.WARN)
-        dispatcher.memory.judged, events = compared(dispatcher.memory.judged, document)
+        judged, events = compared(dispatcher.memory.judged, document)
+        dispatcher.memory.judged = replace(judged, date=state_file.now()[1])
         self._persistence, before = document["persistence"], self._persistence
         if not self._wished:
             self._next = self._last + self._every_s()

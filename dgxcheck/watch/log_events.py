@@ -49,8 +49,9 @@ def _xids(log: KernelLog, seen: Seen, past: bool) -> Iterator[Event]:
     for xid in log.xids:
         if past or not xid.past:
             number = times[xid.bdf, xid.number] = times.get((xid.bdf, xid.number), 0) + 1
-            before = seen(xid.bdf, str(xid.number))
-            yield xid_event(xid.bdf, xid.number, _more(xid), number + before, xid.seconds)
+            before = seen(xid.bdf, str(xid.number)) + xid.more
+            event = xid_event(xid.bdf, xid.number, _more(xid), number + before, xid.seconds)
+            yield replace(event, count=1 + xid.more)
     for sxid in log.sxids:
         if past or not sxid.past:
             entry = sxids().get(sxid.number)
@@ -101,7 +102,7 @@ def _pcie(log: KernelLog) -> Iterator[Event]:
         stuck = "; the kernel could not recover the device" if error.unrecovered else ""
         yield Event(
             kind="pcie-error", status=status[error.severity], bdf=error.bdf, code=error.severity,
-            text=_cut(f"{error.severity} PCIe error{bits}{stuck}"), seconds=error.seconds,
+            text=_cut(f"{error.severity} PCIe error{bits}{stuck}"), seconds=error.seconds, count=1 + error.more,
         )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import os
 import select
 import socket
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
@@ -13,6 +14,7 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.measure.burn_in.hot_plug import Change, HotPlug
 from dgxcheck.rootfs import decode, read_bytes
+from dgxcheck.source import state_file
 from dgxcheck.watch import children
 from dgxcheck.watch.children import Answer, Children
 from dgxcheck.watch.dispatcher import Dispatcher, Sink
@@ -20,8 +22,9 @@ from dgxcheck.watch.event import Event
 from dgxcheck.watch.judging import Judging
 from dgxcheck.watch.log_events import xid_event
 from dgxcheck.watch.log_follower import LogFollower, open_kmsg
+from dgxcheck.watch.memory import LastJudgement
 from dgxcheck.watch.plan import LONGEST_S, Plan
-from dgxcheck.watch.readings import changes, gone, is_blind, merged, watched, without
+from dgxcheck.watch.readings import changes, gone, is_blind, merged, unlisted, watched
 
 _KMSG, _BOOT_ID = "/dev/kmsg", "/proc/sys/kernel/random/boot_id"
 
@@ -38,8 +41,7 @@ class Watch:
         self._notifier = Notifier()
         self._log: LogFollower | None = None
         self._plug = HotPlug(SUBSYSTEMS, "kernel")
-        self._logged: set[tuple[str, str]] = set()
-        """PCIe errors by device and severity that the log reported since the counters were read."""
+        self._logged: Counter[tuple[str, str]] = Counter()
         self._stopped = False
         self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -71,6 +73,8 @@ class Watch:
         except OSError:
             boot_id = ""
         self._dispatcher.begin(boot_id)
+        if not self._plan.judge_s:
+            self._dispatcher.memory.judged = LastJudgement()  # which nothing keeps up to date
         try:
             self._log = LogFollower(open_kmsg(self._root + _KMSG), self._dispatcher.memory.sequence, self._times)
         except OSError as error:
@@ -123,7 +127,9 @@ class Watch:
             self._log = None
             self._log_closed(error)
             return
-        self._logged |= {(event.bdf, event.code) for event in events if event.kind == "pcie-error"}
+        for event in events:
+            if event.kind == "pcie-error":
+                self._logged[event.bdf, event.code] += event.count
         memory = self._dispatcher.memory
         memory.lost += sum(event.count for event in events if event.kind == "lost")
         if log.sequence != memory.sequence:
@@ -141,7 +147,8 @@ class Watch:
             self._report_devices(found)
         if self._plug.trouble and self._plug.lost:
             trouble, self._plug = self._plug.trouble, HotPlug(SUBSYSTEMS, "kernel")
-            self._dispatcher.note("hot-plug", f"{trouble}; started again, some may be missing", Status.UNKNOWN)
+            again = self._plug.trouble or "started again, some may be missing"
+            self._dispatcher.note("hot-plug", f"{trouble}; {again}", Status.UNKNOWN)
 
     def _report_devices(self, found: Sequence[Change]) -> None:
         memory = self._dispatcher.memory
@@ -149,7 +156,7 @@ class Watch:
         if self._dispatcher.tell([hot_plug(change, devices) for change in found]) is not Status.PASS:
             self._judging.soon()
         removed = {change.name for change in found if (change.action, change.subsystem) == ("remove", "pci")}
-        memory.readings = without(memory.readings, removed)
+        memory.readings = unlisted(memory.readings, removed)
 
     def _start_workers(self) -> None:
         if self._plan.counters_s:
@@ -183,9 +190,9 @@ class Watch:
             self._dispatcher.note("NVML events", f"Xids are not monitored: {why}", Status.UNKNOWN)
 
     def _times(self, bdf: str, code: str) -> int:
-        """How often an Xid of a GPU was counted before."""
+        """How often an Xid of a GPU was counted before, unless the last time is long ago."""
         tally = self._dispatcher.memory.ledger.tallies.get((bdf, "xid", code))
-        return 0 if tally is None else tally.count
+        return tally.count if tally and state_file.is_recent(tally.last, state_file.now()[1]) else 0
 
 
 class Notifier:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import BadInput, Json
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.input_file import read_input
 from dgxcheck.limits import WATCH_BYTES
 from dgxcheck.source import state_file
@@ -35,13 +35,16 @@ class LastJudgement(Record):
     """The last judgement."""
 
     verdict: str = ""
-    """Empty before the first."""
+    """Empty before the first of a boot."""
+    date: str = ""
+    """UTC."""
     findings: Mapping[str, BadFinding] = {}
     """By key, without those of the kernel log, whose records are events themselves."""
 
 
 def compared(old: LastJudgement, document: Mapping[str, Any]) -> tuple[LastJudgement, list[Event]]:
-    """The new judgement by what the worker answered, and what is news: new or worse, right again, another verdict.
+    """The new judgement by what the worker answered, without its date, and what is news: new or worse, right again,
+    another verdict.
 
     A finding that is not judged now stays as it was; one whose device is gone is dropped without a word.
     """
@@ -99,6 +102,7 @@ class Memory:
         if boot_id == self.boot_id:
             return
         self.boot_id, self.sequence, self.readings = boot_id, -1, {}
+        self.judged = replace(self.judged, verdict="", date="")
         for tally in self.ledger.tallies.values():
             tally.began, tally.reported, tally.waiting = -inf, 0, 0
 
@@ -137,6 +141,7 @@ def _document(memory: Memory) -> dict[str, Json]:
         "schema": SCHEMA, "boot_id": memory.boot_id, "sequence": memory.sequence, "lost": memory.lost,
         "tallies": [_row(tally) for tally in memory.ledger.tallies.values()],
         "events": [*memory.ledger.recent], "readings": {**memory.readings}, "verdict": memory.judged.verdict,
+        "judged": memory.judged.date,
         "findings": {key: [bad.status, bad.bdf, bad.text] for key, bad in memory.judged.findings.items()},
     }  # fmt: skip
 
@@ -170,7 +175,8 @@ def _memory(document: Any) -> Memory:
     memory.readings = dict(_good(memory, readings[:MOST], lambda item: _reading(*item)))
     found = dict(_good(memory, findings[:MOST_FINDINGS], lambda item: (_text(item[0]), _finding(*item[1]))))
     verdict = member("verdict", lambda word: word and _status(word).value, "")
-    memory.judged = LastJudgement(verdict=verdict, findings=found)
+    date = next(_good(memory, [document.get("judged", "")], _date), "")
+    memory.judged = LastJudgement(verdict=verdict, date=date, findings=found)
     return memory
 
 

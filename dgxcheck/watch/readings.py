@@ -18,6 +18,8 @@ PROBES = ("pci", "aer", "infiniband", "ib_ports", "edac")
 """What is read: files of sysfs alone, so that no GPU is woken up."""
 MOST = 4096
 """Of a large box about 1500."""
+_MOST_FUNCTIONS = 2048
+"""Of more none is listed: one that is cut off would be one that is gone."""
 _WIDEST = 32
 """Lanes; the state of a port is a smaller number."""
 _AER = ("correctable", "nonfatal", "fatal")
@@ -27,6 +29,10 @@ Readings = dict[str, int]
 """``function 0000:06:00.0`` (1: the kernel lists it), ``aer fatal 0000:06:00.0``, ``width 0000:06:00.0``,
 ``port state mlx5_0/1 0000:05:00.0``, ``port symbol_error mlx5_0/1 0000:05:00.0``, ``edac corrected mc0``.
 What could not be read is not in it."""
+
+
+Logged = Mapping[tuple[str, str], int]
+"""By device and severity how many PCIe errors the kernel log reported since the counters were read."""
 
 
 def is_reading(name: str, value: int) -> bool:
@@ -47,8 +53,9 @@ def is_reading(name: str, value: int) -> bool:
 
 def readings(facts: Snapshot) -> Readings:
     """All numbers of a survey."""
-    listed = ((f"function {row.bdf}", 1) for row in rows(facts.pci))
-    found = dict([*_links(facts), *listed, *_aer(facts.aer), *_ports(facts), *_memory(facts)][:MOST])
+    functions = rows(facts.pci)
+    listed = ((f"function {row.bdf}", 1) for row in functions if len(functions) <= _MOST_FUNCTIONS)
+    found = dict([*_links(facts), *_memory(facts), *listed, *_aer(facts.aer), *_ports(facts)][:MOST])
     return {name: value for name, value in found.items() if isinstance(value, int)}
 
 
@@ -103,7 +110,7 @@ def _listed(found: Mapping[str, int]) -> set[str]:
 def gone(old: Mapping[str, int], new: Mapping[str, int]) -> set[str]:
     """Bus ids of GPUs, NVSwitches and adapters that the kernel no longer lists, whether it sent an event or not."""
     listed = _listed(new)
-    return watched(old) - listed if listed else set()
+    return (watched(old) & _listed(old)) - listed if listed else set()
 
 
 def merged(old: Mapping[str, int], new: Mapping[str, int]) -> Readings:
@@ -111,22 +118,24 @@ def merged(old: Mapping[str, int], new: Mapping[str, int]) -> Readings:
     return dict([*({**new} | {name: value for name, value in old.items() if name not in new}).items()][:MOST])
 
 
-def without(found: Mapping[str, int], bdfs: Collection[str]) -> Readings:
-    """The readings of all other devices."""
-    return {name: value for name, value in found.items() if name.rpartition(" ")[2] not in bdfs}
+def unlisted(found: Mapping[str, int], bdfs: Collection[str]) -> Readings:
+    """Once these devices are known to be gone; how wide their links were is compared with if they come back."""
+    removed = {f"function {bdf}" for bdf in bdfs}
+    return {name: value for name, value in found.items() if name not in removed}
 
 
-def changes(old: Mapping[str, int], new: Mapping[str, int], logged: Collection[tuple[str, str]] = ()) -> list[Event]:
-    """What grew or changed; ``logged`` are devices and severities of PCIe errors that the kernel log reported already.
+def changes(old: Mapping[str, int], new: Mapping[str, int], logged: Logged | None = None) -> list[Event]:
+    """What grew or changed, without growth by no more than what was ``logged``.
 
     A counter that fell was reset, and one that was not read before has no growth. Whether growth is a fault is
     judged by ``health``: here it is news.
     """
-    found = (_change(name, old[name], value, logged) for name, value in new.items() if old.get(name, value) != value)
+    differing = ((name, value) for name, value in new.items() if old.get(name, value) != value)
+    found = (_change(name, old[name], value, logged or {}) for name, value in differing)
     return [event for event in found if event is not None]
 
 
-def _change(name: str, old: int, new: int, logged: Collection[tuple[str, str]]) -> Event | None:
+def _change(name: str, old: int, new: int, logged: Logged) -> Event | None:
     group, what, *where = name.split(" ")
     if group == "width":
         status = Status.WARN if new < old else Status.PASS
@@ -138,7 +147,7 @@ def _change(name: str, old: int, new: int, logged: Collection[tuple[str, str]]) 
     more = new - old
     bdf = where[-1] if ":" in where[-1] else ""
     if group == "aer":
-        if (bdf, _LOGGED[what]) in logged:
+        if more <= logged.get((bdf, _LOGGED[what]), 0):  # of a flood the kernel logs a few
             return None
         text = f"{counted(more, f'new {what} PCIe error')}, {new} in all"
         status = {"fatal": Status.FAIL, "nonfatal": Status.WARN}.get(what, Status.PASS)

@@ -58,6 +58,16 @@ def test_a_program_is_given_its_events(log: str, tmp_path: Path, capsys: pytest.
     assert sorted((tmp_path / "got").read_text().splitlines()) == sorted(done.out.splitlines())
 
 
+def test_a_program_is_given_all_events_of_a_long_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (f"[{number}.000000] NVRM: Xid (PCI:0000:06:00): {number}, pid=1, name=x, y" for number in range(1, 200))
+    (tmp_path / "log").write_text("\n".join(rows))
+    program = tmp_path / "hook"
+    program.write_text(f"#!/bin/sh\ncat > {tmp_path}/got.$$\n")
+    program.chmod(0o755)
+    done = run(capsys, "watch", "--kernel-log", str(tmp_path / "log"), "--exec", str(program))
+    assert len([*tmp_path.glob("got.*")]) == done.out.count("\n") == 199
+
+
 @pytest.mark.parametrize(
     "argv",
     [("--exec", "/nowhere/hook"), ("--every", "1x"), ("--counters", "0"), ("--kernel-log", "/nowhere"),

@@ -66,9 +66,26 @@ def test_keys_and_events_are_bounded() -> None:
     for number in range(3 * MOST_EVENTS):
         reported += len([*ledger.take([event(str(number))], number * REPEAT_S, DATE)])
     assert reported == 3 * MOST_EVENTS
-    assert len(ledger.tallies) == MOST_KEYS + 1
-    assert ledger.tallies["", "xid", "other"].count == 3 * MOST_EVENTS - MOST_KEYS
+    assert len(ledger.tallies) == MOST_KEYS
     assert len(ledger.recent) == MOST_EVENTS
+
+
+def test_what_comes_after_many_keeps_its_device_and_the_worst_is_kept() -> None:
+    ledger = Ledger()
+    [*ledger.take([event("79", Status.FAIL)], 0.0, DATE)]
+    [*ledger.take([event(str(number)) for number in range(100, 100 + 2 * MOST_KEYS)], 1.0, DATE)]
+    (reported,) = ledger.take([event("48", Status.FAIL)], 2.0, DATE)
+    assert (reported.event.bdf, reported.event.code) == (event().bdf, "48")
+    assert {event("79").key, event("48").key} <= ledger.tallies.keys()
+
+
+def test_what_waits_to_be_told_is_not_forgotten() -> None:
+    ledger = Ledger()
+    waiting = [event(str(number)) for number in range(MOST_KEYS)]
+    [*ledger.take([*waiting, *waiting], 0.0, DATE)]
+    [*ledger.take([event("new")], 1.0, DATE)]
+    assert {each.key for each in waiting} <= ledger.tallies.keys()
+    assert ledger.tallies["", "xid", "other"].count == 1
 
 
 def resident() -> int:

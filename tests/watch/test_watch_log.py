@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from watched import XID_31, XID_79, Log, kmsg, record
@@ -11,7 +12,7 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import Event
-from dgxcheck.watch.log_events import log_events
+from dgxcheck.watch.log_events import log_events, replayed
 from dgxcheck.watch.log_follower import GATHER_S, LogFollower
 
 AER = "pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: 0000:06:00.0"
@@ -153,3 +154,10 @@ def test_an_xid_that_fails_when_repeated_does_so_over_restarts() -> None:
     assert isinstance(facts, KernelLog)
     assert [event.status for event in log_events(facts, lambda bdf, code: 0)] == [Status.WARN]
     assert [event.status for event in log_events(facts, lambda bdf, code: 1)] == [Status.FAIL]
+
+
+def test_a_flood_of_which_few_lines_are_kept_is_counted_whole(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("\n".join(f"[{number}.000000] {XID_31.format(pid=number)}" for number in range(1, 3001)))
+    *_, last = replayed(str(path))
+    assert last.total == 3000

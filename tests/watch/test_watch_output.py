@@ -28,7 +28,8 @@ TOLD = ReportedEvent(EVENT, DATE, 1)
 def known(*events: Event) -> Memory:
     memory = Memory()
     assert [*memory.ledger.take(events or (EVENT,), 1.0, DATE)]
-    memory.judged = LastJudgement(verdict="fail", findings={"pcie.width/x": BadFinding("fail", "x", "x8 of x16")})
+    bad = {"pcie.width/x": BadFinding("fail", "x", "x8 of x16")}
+    memory.judged = LastJudgement(verdict="fail", date=DATE, findings=bad)
     return memory
 
 
@@ -66,6 +67,7 @@ def test_metrics_are_read_by_prometheus() -> None:
     }
     assert found["dgxcheck_watch_events_total", "00000000:0A:00.0", "xid", "79"] == 2
     assert found["dgxcheck_watch_verdict",] == 2
+    assert found["dgxcheck_watch_judged_timestamp_seconds",] == 1795341600
     assert found["dgxcheck_watch_findings", "fail"] == 1
 
 

@@ -21,7 +21,7 @@ from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.event import Event
 from dgxcheck.watch.loop import hot_plug
 from dgxcheck.watch.memory import BadFinding, LastJudgement, Memory, compared, load, save
-from dgxcheck.watch.readings import PROBES, Readings, changes, gone, is_blind, merged, readings, watched, without
+from dgxcheck.watch.readings import PROBES, Readings, changes, gone, is_blind, merged, readings, unlisted, watched
 
 GPU = "0000:06:00.0"
 PORT = "mlx5_0/1 0000:05:00.0"
@@ -76,8 +76,9 @@ def test_what_is_no_news() -> None:
     assert changes({}, {f"aer fatal {GPU}": 7}) == []  # not read before
     assert changes({f"aer fatal {GPU}": 7}, {}) == []  # not read now
     grown = ({f"aer fatal {GPU}": 1}, {f"aer fatal {GPU}": 2})
-    assert changes(*grown, logged={(GPU, "fatal")}) == []
-    assert len(changes(*grown, logged={(GPU, "corrected"), ("0000:07:00.0", "fatal")})) == 1
+    assert changes(*grown, logged={(GPU, "fatal"): 1}) == []
+    assert len(changes(*grown, logged={(GPU, "corrected"): 1, ("0000:07:00.0", "fatal"): 1})) == 1
+    assert len(changes({f"aer fatal {GPU}": 1}, {f"aer fatal {GPU}": 3}, logged={(GPU, "fatal"): 1})) == 1
 
 
 def test_a_counter_that_could_not_be_read_once_grows_all_the_same() -> None:
@@ -92,7 +93,10 @@ def test_a_device_is_gone_when_the_kernel_lists_others_without_it() -> None:
     assert gone(known, {f"function {GPU}": 1} | others) == set()  # whose link could not be read
     assert gone(known, {}) == set()  # nothing could be read
     assert gone(known, {f"function {GPU}": 1}) == set()  # no GPU, no NVSwitch, no adapter
-    assert without(known, {GPU}) == others
+    left = unlisted(known, {GPU})
+    assert gone(left, others) == set()  # told once
+    back = {f"function {GPU}": 1, f"width {GPU}": 8} | others
+    assert [event.text for event in changes(left, back)] == ["PCIe link x8, was x16"]
 
 
 def test_a_reading_of_nothing_is_no_news_and_is_said() -> None:
@@ -165,7 +169,8 @@ def filled() -> Memory:
     memory = Memory()
     memory.of_boot("b1")
     memory.sequence, memory.lost, memory.readings = 42, 3, {f"aer fatal {GPU}": 1}
-    memory.judged = LastJudgement(verdict="warn", findings={"a.b": BadFinding("warn", GPU, "text")})
+    bad = {"a.b": BadFinding("warn", GPU, "text")}
+    memory.judged = LastJudgement(verdict="warn", date="2026-11-22T10:00:00Z", findings=bad)
     event = Event(kind="xid", status=Status.FAIL, bdf=GPU, code="79", text="gone")
     assert len([*memory.ledger.take([event], 5.0, "2026-11-22T10:00:00Z")]) == 1
     return memory
@@ -188,6 +193,7 @@ def test_another_boot_begins_anew_but_keeps_counts(tmp_path: Path) -> None:
     memory = filled()
     memory.of_boot("b2")
     assert (memory.sequence, memory.readings, memory.lost) == (-1, {}, 3)
+    assert (memory.judged.verdict, memory.judged.date) == ("", "")
     event = Event(kind="xid", status=Status.FAIL, bdf=GPU, code="79", text="gone")
     assert [reported.total for reported in memory.ledger.take([event], 6.0, "")] == [2]
 

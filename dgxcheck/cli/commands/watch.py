@@ -104,6 +104,7 @@ def _replay(path: str, form: str, hook: list[watch_sinks.ProgramSink]) -> int:
     for reported in replayed(path):
         lines.tell(reported)
         for sink in hook:
+            sink.hook.make_room()
             sink.tell(reported)
     for sink in hook:
         sink.hook.finish()
