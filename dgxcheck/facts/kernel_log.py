@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 
 MARK = "dgxcheck: log begins"
 NO_TIMES = "dgxcheck: log begins, its lines have no times"
@@ -244,6 +244,22 @@ class KernelLog(Record, nature="event"):
     """Of a saved log: why not all of it was read."""
     forgeable: bool = False
     """Rows of syslog, to which any user can write as ``kernel``, and not those of the kernel itself."""
+
+
+_EVENTS = ("xids", "sxids", "off_bus", "pcie", "not_started", "refused", "modules", "hcas", "host", "iommu")
+_MOST_EVENTS = 4096
+"""Of a kind, that are kept of earlier readings."""
+
+
+def with_overwritten(old: KernelLog | Missing, new: KernelLog) -> KernelLog:
+    """With the events of an earlier reading that come before the first line of this one: the kernel overwrites."""
+    if isinstance(old, Missing) or isinstance(old.begins, Missing) or isinstance(new.begins, Missing):
+        return new
+    if new.begins <= old.begins:
+        return new
+    first = new.begins
+    lost = {name: [each for each in getattr(old, name) if each.seconds < first][-_MOST_EVENTS:] for name in _EVENTS}
+    return replace(new, begins=old.begins, **{name: (*lost[name], *getattr(new, name)) for name in _EVENTS})
 
 
 NO_LOG = KernelLog(where="", begins=Missing(Gap.UNASKED, ""), xids=(), sxids=(), off_bus=(), pcie=())

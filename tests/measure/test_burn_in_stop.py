@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 
 from dgxcheck.cli import main
 from dgxcheck.cli.options import parsed
-from dgxcheck.facts.kernel_log import KernelLog, OffBus, Xid
+from dgxcheck.facts.kernel_log import KernelLog, OffBus, Xid, with_overwritten
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.measure.burn_in.events import MOST, Event, Events, Listener
+from dgxcheck.measure.burn_in.polling import Poll
 from dgxcheck.measure.burn_in.result import BurnInResult, drift
 from dgxcheck.measure.burn_in.stop_rules import Sample, SlowdownThresholds, Stop, grown, stop_for_log, stop_for_samples
 from dgxcheck.output.progress import clock
@@ -21,6 +25,22 @@ GPU, OTHER = "0000:06:00.0", "0000:07:00.0"
 KNOWN = SlowdownThresholds(degrees={GPU: 87, OTHER: 87}, margins={})
 BY_MARGIN = SlowdownThresholds(degrees={}, margins={GPU: -2})
 BRAKE, THERMAL, SLOWDOWN, SOFTWARE, CAP = 0x80, 0x40, 0x8, 0x20, 0x4
+
+
+class Silent(Listener):
+    """Listens to nothing."""
+
+    def sample(self, at: float, sample: Mapping[str, Any]) -> None:
+        return
+
+    def event(self, at: float, event: Event) -> None:
+        return
+
+    def progress(self, elapsed: float, step: str) -> None:
+        return
+
+    def new_findings(self, poll: Poll) -> Sequence[Event]:
+        return ()
 
 
 def sample(at: float = 0.0, **row: Any) -> Sample:
@@ -49,6 +69,39 @@ def test_one_sample_ends_the_load(row: dict[str, Any], reason: str | None) -> No
     found = stop(sample(1.0, **row))
     assert (found.reason if found else None) == reason
     assert found is None or found.gpu == GPU
+
+
+@pytest.mark.parametrize(("seconds", "first", "due"), [
+    (29, {}, None), (31, {}, ("unwatched", GPU)), (31, {"temperature": None}, None),
+    (31, {"temperature": None, "margin": 40}, ("unwatched", GPU)),
+])  # fmt: skip
+def test_a_gpu_that_tells_no_temperature_any_more_is_not_loaded_unseen(
+    seconds: int, first: dict[str, Any], due: tuple[str, str] | None
+) -> None:
+    samples = [sample(float(at), temperature=60 if at == 0 else None) for at in range(seconds + 1)]
+    found = stop(*samples[1:], first=sample(**first))
+    assert (None if found is None else (found.reason, found.gpu)) == due
+    assert stop(*samples, sample(seconds + 1.0), first=sample(**first)) is None
+
+
+def test_events_of_pcie_errors_leave_room_for_others() -> None:
+    events = Events(Silent())
+    for _ in range(1000):
+        events.note("aer", GPU, "1 new correctable PCIe error")
+    events.note("stopped", GPU, "gone", "fail")
+    found = [(each["event"], each["text"]) for each in events.all() if isinstance(each, dict)]
+    assert len(found) == MOST // 2 + 2
+    assert found[-2:] == [("stopped", "gone"), ("note", f"{1000 - MOST // 2} more events, not recorded")]
+
+
+def test_what_the_kernel_overwrote_is_kept() -> None:
+    old = replace(log(xid(74, seconds=10.0), xid(31, seconds=50.0)), begins=1.0)
+    new = replace(log(xid(31, seconds=50.0), xid(13, seconds=90.0)), begins=40.0)
+    both = with_overwritten(old, new)
+    assert ([each.number for each in both.xids], both.begins) == ([74, 31, 13], 1.0)
+    assert with_overwritten(both, new) == both
+    for other in (Missing(Gap.DENIED, "/dev/kmsg"), replace(log(), begins=40.0)):
+        assert with_overwritten(other, new) == new
 
 
 def test_errors_from_before_the_load_end_nothing() -> None:

@@ -31,13 +31,14 @@ class Listener(Protocol):
 
 
 class Events:
-    """Passes events on to the listener and records the first ``MOST``."""
+    """Passes events on to the listener and records the first ``MOST``, of PCIe errors half as many."""
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self.load_start: float | None = None
         """Since when all GPUs are under load (monotonic)."""
         self.recorded: list[Event] = []
+        self._left_out = 0
 
     def since(self, now: float | None = None) -> float:
         """Seconds under load; 0 before it began."""
@@ -50,6 +51,14 @@ class Events:
 
     def record(self, event: Event) -> None:
         at = round(self.since(), 1)
-        if len(self.recorded) < MOST:
+        if len(self.recorded) < (MOST // 2 if event["event"] == "aer" else MOST):
             self.recorded.append({"at_s": at, **event})
+        else:
+            self._left_out += 1
         self.listener.event(at, event)
+
+    def all(self) -> list[Json]:
+        """Those that are recorded, and how many are not."""
+        text = f"{self._left_out} more events, not recorded"
+        more: list[Json] = [{"at_s": round(self.since(), 1), "event": "note", "gpu": None, "text": text}]
+        return [*self.recorded, *(more if self._left_out else [])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.kernel_log import KernelLog, with_overwritten
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.measure.burn_in.events import Events, Listener
 from dgxcheck.measure.burn_in.hot_plug import HotPlug
@@ -49,7 +49,7 @@ class BurnIn:
         self.last: Poll | None = None
         """The last poll with counters."""
         self.log = log_before
-        """The kernel log as last read."""
+        """The kernel log as last read, with what it has lost since the beginning."""
 
     def interrupt(self) -> None:
         """End the load soon; ``run`` returns the results so far."""
@@ -106,6 +106,9 @@ class BurnIn:
             self._events.note("hot-plug", change.name, f"PCI function {change.name}: {change.action}", "warn")
             if change.action == "remove" and change.name in self._loads.results:
                 self._end_for(Stop("vanished", change.name, "its PCI function was removed"))
+        if self._hot_plug.lost:
+            self._events.note("note", "", self._hot_plug.trouble)
+            self._hot_plug = HotPlug()
         if not self._loads.workers:
             self._end_for(Stop("no-load", "", "no GPU is under load"))
         self._events.listener.progress(self._events.since(), self._loads.current_turn)
@@ -135,7 +138,7 @@ class BurnIn:
         if isinstance(poll.counters, Snapshot):
             self.last = poll
         if not isinstance(poll.log, Missing):
-            self.log = poll.log
+            self.log = with_overwritten(self.log, poll.log)
         self._end_for(stop_for_log(self._log, poll.log, self._loads.results))
         for event in self._events.listener.new_findings(poll):
             self._events.record(event)
@@ -172,7 +175,7 @@ class BurnIn:
             "stopped": stop.reason if stop is not None else None,
             "gpu": (stop.gpu or None) if stop is not None else None,
             "detail": stop.text if stop is not None else "",
-            "events": [*self._events.recorded],
+            "events": self._events.all(),
         }
         own = {f"measure burn-in {bdf}": result.fact(self._seconds, self._limits) for bdf, result in results.items()}
         return {**own, "measure burn-in all": whole}

@@ -19,6 +19,8 @@ NEAR_C = 3
 """°C below the slowdown temperature at which the load ends."""
 HELD_S = 10.0
 """Seconds of hardware slowdown after which the load ends."""
+UNWATCHED_S = 30.0
+"""Seconds without a sample, or without a GPU's temperature, after which the load ends: it would overheat unnoticed."""
 FATAL_XIDS = (48, 79)
 """A double-bit ECC error; the GPU has fallen off the bus."""
 BITS = {
@@ -63,7 +65,11 @@ def stop_for_samples(
 ) -> Stop | None:
     """Why the last of the ``recent`` samples ends the load; ``first`` was taken before the load."""
     for bdf, now in recent[-1]["gpus"].items() if recent else ():
-        stop = _stop_for_gpu(bdf, first["gpus"].get(bdf, {}), now, thresholds) or _lasting_slowdown(bdf, recent, held_s)
+        before = first["gpus"].get(bdf, {})
+        stop = (
+            _stop_for_gpu(bdf, before, now, thresholds) or _lasting_slowdown(bdf, recent, held_s)
+            or (_unwatched(bdf, recent) if has_temperature(before) else None)
+        )  # fmt: skip
         if stop is not None:
             return stop
     return None
@@ -99,6 +105,21 @@ def _stop_for_gpu(
     margin, least = now.get("margin"), thresholds.margins.get(bdf)
     if margin is not None and least is not None and margin - least <= NEAR_C:
         return Stop("near-slowdown", bdf, f"margin {margin:g} °C, slowdown at a margin of {least} °C")
+    return None
+
+
+def has_temperature(row: Mapping[str, Any]) -> bool:
+    """Does a sample of a GPU tell how far from its slowdown it is?"""
+    return any(row.get(name) is not None for name in ("temperature", "margin"))
+
+
+def _unwatched(bdf: str, recent: Sequence[Sample]) -> Stop | None:
+    """Has the GPU told no temperature for ``UNWATCHED_S``?"""
+    for sample in reversed(recent):
+        if has_temperature(sample["gpus"].get(bdf, {})):
+            return None
+        if recent[-1]["at"] - sample["at"] >= UNWATCHED_S:
+            return Stop("unwatched", bdf, f"no temperature for {UNWATCHED_S:g} s")
     return None
 
 

@@ -9,15 +9,22 @@ from typing import Any
 
 from dgxcheck.measure.burn_in.events import Events
 from dgxcheck.measure.burn_in.result import BurnInResult
-from dgxcheck.measure.burn_in.stop_rules import HELD_S, Sample, SlowdownThresholds, Stop, grown, stop_for_samples
+from dgxcheck.measure.burn_in.stop_rules import (
+    HELD_S,
+    UNWATCHED_S,
+    Sample,
+    SlowdownThresholds,
+    Stop,
+    grown,
+    has_temperature,
+    stop_for_samples,
+)
 from dgxcheck.workers.stream import Worker
 from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor
 
 MODULE = "dgxcheck.workers.cuda.sampler_child"
 IDLE = "idle"
 EVERY_S = 1.0
-UNWATCHED_S = 30.0
-"""Seconds without a sample after which the load ends: an overheating GPU would go unnoticed."""
 
 
 class Watch:
@@ -49,7 +56,9 @@ class Watch:
                 self.busy = json.loads(text)
                 continue
             sample = json.loads(text)
-            self.first = self.first or sample
+            if self.first is None:
+                self.first = sample
+                self._note_blind(sample)
             self._recent.append(sample)
             self._take_aer(sample["aer"])
             at = self._events.since(sample["at"])
@@ -59,6 +68,11 @@ class Watch:
             self._events.listener.sample(at, sample)
         self.worker.answers.clear()
         return stop
+
+    def _note_blind(self, sample: Sample) -> None:
+        for bdf, row in sample["gpus"].items():
+            if not has_temperature(row):
+                self._events.note("note", bdf, "no temperature: the load would not end before a slowdown")
 
     def _silence(self, worker: Worker) -> float:
         return UNWATCHED_S if self.first is not None else LEAST_START_S
