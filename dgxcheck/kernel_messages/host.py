@@ -42,12 +42,16 @@ _STALLED = (
     Form("INFO: rcu", r"\w{0,20} (?:self-)?detected (?:expedited )?stall", before="(?:rcu: )?"),
     Form("BUG: soft lockup - CPU#", r"\d{1,5} stuck for \d{1,8}s! \[(?P<task>.{1,16}):\d{1,10}\]"),
 )
+_BLOCKED = Form("task:", r"(?P<task>.{1,16}?) {1,16}state:D {1,4}stack:")
+"""Of a dump of tasks, as ``echo w > /proc/sysrq-trigger`` makes one; also the line after ``INFO: task ..``."""
 _FRAME = Form(
     " [nvidia", r"\w{0,20}\]",
-    before=r"(?:RIP: [0-9a-f]{4}:| {0,8}\??  ?)?[\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}",
+    before=r"(?:RIP: [0-9a-f]{4}:)? {0,8}(?:\[<[0-9a-f]{8,16}>\] {1,2}){0,2}(?:\? {1,2})?"
+    r"[\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}",
     forgeable=True,
 )  # fmt: skip
-"""A function of the NVIDIA driver on a stack; the name of a process can begin so too."""
+"""A function of the NVIDIA driver on a stack, with its address before Linux 4.10 (commit bb5e5ce545f2); the name of
+a process can begin so too."""
 _PANIC = Form("Kernel panic - not syncing: ", r"(?P<why>.{0,200})")
 _BY_HARDWARE = LazyPattern(
     r"(?:Fatal|Uncorrect\w{0,5}|Machine|Timeout).{0,40}(?:machine check|hardware error)|"
@@ -168,7 +172,8 @@ def _stuck(lines: Lines) -> Iterator[HostEvent]:
     """
     heading: HostEvent | None = None
     for seconds, message in lines:
-        if match := first_match(_STUCK, message):
+        dumped = _BLOCKED.match(message) if heading is None or seconds - heading.seconds > FRAMES_S else None
+        if match := first_match(_STUCK, message) or dumped:
             heading = host_event("stuck", match.groupdict().get("task", ""), seconds, message)
         elif heading is not None and seconds - heading.seconds <= FRAMES_S and _FRAME.match(message):
             yield heading

@@ -92,6 +92,8 @@ def test_errors_of_memory_and_cpus(lines: tuple[tuple[float, str], ...], expecte
 
 
 FRAME = " os_acquire_rwlock_write+0x30/0x40 [nvidia]"
+OLD_FRAME = " [<ffffffffa09c376e>] uvm_gpu_retain_by_uuid+0x1e/0x40 [nvidia_uvm]"
+DUMPED = "task:python3.11      state:D stack:    0 pid:15277 ppid: 15257 flags:0x00000002"
 HUNG = "INFO: task python3:4711 blocked for more than 120 seconds."
 SPINNING = "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [nv_queue:812]"
 DOWN, CARD_GONE = ("pcieport 0000:3a:00.0: pciehp: Slot(5): Link Down",
@@ -108,6 +110,11 @@ BACK = "pcieport 0000:3a:00.0: pciehp: Slot(5): Card present"
          [("throttled", "CPU 12", 812, False)]),
         (["CPU3: Core temperature/speed normal"], []),
         ([HUNG, "Call Trace:", FRAME], [("stuck", "python3", 1, False)]),
+        ([HUNG, DUMPED, "Call Trace:", OLD_FRAME], [("stuck", "python3", 1, False)]),
+        ([DUMPED, "Call Trace:", OLD_FRAME, FRAME], [("stuck", "python3.11", 1, False)]),
+        ([DUMPED, " nfs_wait_bit_killable+0x1/0x2 [nfs]"], []),
+        ([SPINNING, "RIP: 0010:[<ffffffffa09c376e>]  [<ffffffffa09c376e>] _nv012345rm+0x1c/0x60 [nvidia]"],
+         [("stuck", "nv_queue", 1, False)]),
         ([SPINNING, "RIP: 0010:_nv012345rm+0x1c/0x60 [nvidia]"], [("stuck", "nv_queue", 1, False)]),
         ([HUNG, " nfs_wait_bit_killable+0x1/0x2 [nfs]"], []),
         (["INFO: task nvidia-smi:12 blocked for more than 120 seconds."], []),
