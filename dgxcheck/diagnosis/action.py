@@ -25,6 +25,7 @@ Code = Literal[
     "reload-driver",
     # settings
     "command", "if-unintended", "take-back-or-reset", "default-power-limit", "lower-limit", "persistence", "large-bars",
+    "large-bars-in-guest",
     "pcie-setting", "nccl-settings", "nvlink-setting", "memory-channels", "driver-library",
     "enable-port",
     "disable-acs", "socket-links", "peer-traffic", "peer-through-root",
@@ -153,6 +154,8 @@ SOURCES: Mapping[Code, str] = {
     **dict.fromkeys(("default-power-limit", "lower-limit"), f"{_SMI}, --power-limit"),
     "persistence": "NVIDIA driver persistence, https://docs.nvidia.com/deploy/driver-persistence/index.html",
     "large-bars": "NVIDIA driver README: Above 4G Decoding; Linux PCI resource assignment",
+    "large-bars-in-guest": "QEMU: pci-hole64-size; edk2 OvmfPkg PlatformInitLib: opt/ovmf/X-PciMmio64Mb; VMware KB"
+    " 2142307: pciPassthru.64bitMMIOSizeGB",
     "pcie-setting": f"{_MANUAL}: PCIe slot configuration",
     "nccl-settings": "NVIDIA NCCL user guide: environment variables",
     "nvlink-setting": "NVIDIA driver README: NVreg_NvLinkDisable, /proc/driver/nvidia/params",

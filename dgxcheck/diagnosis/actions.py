@@ -42,7 +42,7 @@ _ANY_TIME: tuple[Step, ...] = (
 _BEFORE_A_RESTART: tuple[Code, ...] = ("finding-remedy", "nvlink-setting")
 """Changes by hand, of the boot loader or a module's options."""
 _IN_FIRMWARE: tuple[Code, ...] = (
-    "large-bars", "pcie-setting", "memory-channels", "socket-links", "peer-through-root",
+    "large-bars", "large-bars-in-guest", "pcie-setting", "memory-channels", "socket-links", "peer-through-root",
 )  # fmt: skip
 """Settings of the system firmware, whose setup is a restart away."""
 _BY_FIRMWARE = frozenset({Fault.LINK_SLOW, Fault.NUMA_UNKNOWN, Fault.NUMA_TABLES, Fault.NUMA_MODE})
@@ -215,7 +215,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         change = setting(box, component, explained)
         if change is not None:
             in_firmware: Scope = "host" if change[1].code in _IN_FIRMWARE else "none"
-            if in_firmware == "host" and guest(box) is not None:
+            if in_firmware == "host" and guest(box) is not None and change[1].code != "large-bars-in-guest":
                 return _CONTACT_HOST
             return Action(step=step, commands=change[0], instruction=change[1], scope=in_firmware)
         if source.judgement.fault in _BY_FIRMWARE and guest(box) is not None:

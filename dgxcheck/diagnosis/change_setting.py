@@ -55,8 +55,19 @@ def setting(box: Box, component: Component, explained: Collection[Finding]) -> S
     if component.kind == "path" and Fault.SLOW in faults and nvlinks_of_path(box, component) == 0:
         return (), Instruction(code="peer-traffic", values={"guest": guest(box) or ""})
     if component.part in _BY_HAND:
-        return (), Instruction(code=_BY_HAND[component.part])
+        return (), _by_hand(box, _BY_HAND[component.part])
     return _of_gpus(box, component)
+
+
+def _by_hand(box: Box, code: Code) -> Instruction:
+    """A guest's window for BARs is its hypervisor's; where nothing says whether this is one, both are named."""
+    if code != "large-bars":
+        return Instruction(code=code)
+    if guest(box) is not None:
+        return Instruction(code="large-bars-in-guest")
+    host = box.snapshot.host
+    known = not isinstance(host, Missing) and not isinstance(host.vm, Missing)
+    return Instruction(code=code, values={} if known else {"or_guest": 1})
 
 
 def changed_by(box: Box, component: Component) -> tuple[bool, bool]:

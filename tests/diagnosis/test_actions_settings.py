@@ -16,7 +16,7 @@ from dgxcheck.components.locate import all_gpus, device_part, switch_setting
 from dgxcheck.diagnosis.action import PREPARATORY, first_remedy
 from dgxcheck.diagnosis.actions import actions
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import rows
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.instructions import action_text
 
@@ -80,6 +80,15 @@ def test_one_gpu_without_its_bar1_is_no_matter_of_the_firmware_setup() -> None:
     assert steps(acts) == ["inspect", "drain", "reboot", "power-cycle", "contact-vendor"]
     equal = box_of("dgx-1-v100")
     assert first_remedy(planned(equal, gpu_part(equal, 0, "BAR1"), Fault.BAR1_SMALL)).instruction.code == "large-bars"
+
+
+def test_where_bars_get_room_depends_on_who_gives_it() -> None:
+    part = Component(kind="host", name="host", bdf=None, part="large BARs")
+    bare, guest = (box_of(name) for name in ("dgx-1-v100", "vm-h100-x8"))
+    unknown = replace(bare, snapshot=replace(bare.snapshot, host=Missing(Gap.UNRECORDED, "host")))
+    said = [action_text(first_remedy(planned(box, part, Fault.BAR1_SMALL)), {}) for box in (bare, guest, unknown)]
+    assert ["system firmware" in text for text in said] == [True, False, True]
+    assert ["pciPassthru.64bitMMIOSizeGB" in text for text in said] == [False, True, True]
 
 
 def test_jobs_end_before_a_setting_that_makes_data_wrong_is_changed() -> None:

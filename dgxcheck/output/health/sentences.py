@@ -13,6 +13,10 @@ _THEN = "if it is refused as in use, nvidia-smi{chosen} -pm 0, reset, nvidia-smi
     " the stopped services"
 _AT_BOOT = "systemctl enable --no-reload nvidia-fabricmanager makes it run after a reboot too"
 _BY_LOAD = "for it loads every GPU: DCGM has no hardware test for this board; then the diagnostic of its maker"
+_WINDOW = (
+    "a larger window for 64-bit MMIO (QEMU: pci-hole64-size; OVMF: opt/ovmf/X-PciMmio64Mb; VMware:"
+    " pciPassthru.use64bitMMIO and pciPassthru.64bitMMIOSizeGB)"
+)
 SENTENCES: Mapping[Code, str] = {
     "finding-remedy": "{remedy}",
     "drain-host": "take the host out of the scheduler so that no new jobs start, until dgxcheck health passes again",
@@ -53,7 +57,8 @@ SENTENCES: Mapping[Code, str] = {
     " (nvidia-smi -pl)",
     "lower-limit": "unless a lower limit was set for power or cooling of the rack; holds until the driver unloads",
     "persistence": "then systemctl enable --no-reload nvidia-persistenced, so that it holds after a reboot",
-    "large-bars": "enable Above 4G Decoding with the largest MMIO range in the system firmware",
+    "large-bars": "enable Above 4G Decoding with the largest MMIO range in the system firmware{or_guest}",
+    "large-bars-in-guest": f"have who runs its host give the virtual machine {_WINDOW}",
     "pcie-setting": "set the slot to auto in the firmware: link speed and width",
     "nccl-settings": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in the"
     " job's environment, /etc/nccl.conf and ~/.nccl.conf",
@@ -186,6 +191,7 @@ def instruction_text(instruction: Instruction, of: Finding | None = None) -> str
     place = values.get("name") or values.get("position")
     words["at"] = f" at {place}" if place else _NO_LABEL if "position" in values else ""
     words["guest"] = _THROUGH if values.get("guest") else ""
+    words["or_guest"] = f"; in a virtual machine give it {_WINDOW}" if values.get("or_guest") else ""
     words["disk"] = f"the disk at {place}"
     words["device"] = shlex.quote(f"/dev/{values.get('array', place)}")
     if "members" in values:  # of an array whose errors name no member, how to find it
