@@ -9,7 +9,7 @@ from readers_text import one, unread
 
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.profiles.model import BOX_KEYS
-from dgxcheck.readers.host import health_checks, services
+from dgxcheck.readers.host import health_checks, imex, services
 from dgxcheck.readers.layout.undo import undone
 from dgxcheck.settings import THRESHOLDS
 
@@ -238,7 +238,7 @@ Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-
 )  # fmt: skip
 def test_imex_is_no_fabric_manager(text: str, fault: str) -> None:
     lines = tuple(text.splitlines())
-    found = one(services.read_imex, text)
+    found = one(imex.read_imex, text)
     assert unread([found], text.replace("Nodes:", "")) == []
     (fact,) = found.facts.values()
     assert isinstance(fact, dict)

@@ -229,6 +229,19 @@ def test_a_service_that_did_not_start_is_missed_where_it_found_nvswitches(lines:
     assert found["fabric-manager-down"] == outcome
 
 
+@pytest.mark.parametrize(("line", "outcome", "fault"), [
+    ("fabric manager NVIDIA GPU driver interface version 590.48.01 don't match with driver version 580.126.09.",
+     "fail", "fabric-manager-down"),  # NVIDIA/gpu-driver-container issue 735
+    ("fabric manager NVIDIA GPU driver interface version 590.48.01 don’t match with driver version 580.126.09.",
+     "fail", "fabric-manager-down"),
+    ("[ERROR] failed to configure all the available GPUs or NVSwitches", "warn", "fabric-manager-error"),
+    ("10.0.0.101: nvlsm: ibwarn: [15] umad_init: can't read ABI version: is ib_umad module loaded?",
+     "fail", "fabric-manager-error"),  # siderolabs/docs issue 581
+])  # fmt: skip
+def test_what_fabric_manager_says_on_a_terminal(line: str, outcome: str, fault: str) -> None:
+    assert results(one(services.read_fabric_manager, line)) == [("host", outcome, fault)]
+
+
 def test_what_starts_fabric_manager_in_a_container() -> None:
     quiet = "2026/01/02 03:04:05 nvidia-fabricmanager-wrapper: found NVSwitch LPF: device=mlx5_8\nnvlsm: OpenSM 2025"
     assert results(one(services.read_fabric_manager, quiet)) == [("host", "pass", "")]

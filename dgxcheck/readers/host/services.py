@@ -1,4 +1,4 @@
-"""NVIDIA's services: the log of the Fabric Manager, that of IMEX and its domain, and NVSM of DGX.
+"""NVIDIA's services: the log of the Fabric Manager, and NVSM of DGX.
 
 ``fabricmanager.log``, and the same lines in the journal: errors of NVSwitches and of the service itself.
 
@@ -26,7 +26,7 @@ from dgxcheck.readers.values import bounded, numbered
 from dgxcheck.xid.table import sxids
 
 FABRIC_MANAGER_TOOL = "fabric manager"
-_LINE = LazyPattern(
+LOG_LINE = LazyPattern(
     r"\[[A-Z][a-z]{2} [ \d]\d \d{4} \d\d:\d\d:\d\d\] \[(?P<level>INFO|NOTICE|WARNING|ERROR|CRITICAL|FATAL|DEBUG)\]"
     r" \[tid \d{1,10}\] ?(?P<text>.{0,1000})",
     "tid",
@@ -35,9 +35,17 @@ _JOURNAL = LazyPattern(
     r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?)\[\d{1,9}\]: ?(?P<text>.{1,1000})",
     "nvidia-fabricmanager", "nv-fabricmanager",
 )
-_ITEM = LazyPattern(r"(?:[\w.-]{1,64}: )?(?P<text>fabric manager config file item.{1,960})", "config file item")
+_ITEM = LazyPattern(
+    r"(?:[\w.-]{1,64}: )?(?:\[ERROR\] )?(?P<text>(?:fabric manager (?:config file item|NVIDIA GPU driver interface"
+    r" version|error handler is called)|not all local fabric manager instances|failed to configure all the available"
+    r" GPU).{0,960})",
+    "config file item", "driver interface version", "error handler is called", "local fabric manager ins",
+    "all the available GPU",
+)  # fmt: skip
+"""Of its first messages, which also go to the terminal, without a date."""
 _HELPER = LazyPattern(
-    r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d )?(?:nvidia-fabricmanager-wrapper|nvlsm):(?: (?P<text>.{0,1000}))?"
+    r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d |[\w.-]{1,64}: )?(?:nvidia-fabricmanager-wrapper|nvlsm):"
+    r"(?: (?P<text>.{0,1000}))?"
     r"|Fabric Manager Log initializing at: .{1,60}",
     "Fabric Manager Log", "nvidia-fabricmanager-wra", "nvlsm:",
 )  # fmt: skip
@@ -52,7 +60,7 @@ _SHOWN = LazyPattern(r"(?:[^\w\s] |x )?nvidia-fabricmanager\.service - .{1,80}",
 ACTIVE = LazyPattern(r"Active: (?P<state>failed|inactive|active) \((?P<why>[^()]{1,60})\).{0,120}", "Active: ")
 ASIDE = LazyPattern(r"(?:Loaded|Drop-In|Docs|Process|Main PID|Tasks|Memory|CPU|CGroup|Status|Duration|Active): .*")
 """``systemctl status``: the unit, its state, and what stands around it."""
-_STOPPED = LazyPattern(r"Failed with |status=(?!0/)|Start request repeated too quickly", flags=IGNORECASE)
+UNIT_STOPPED = LazyPattern(r"Failed with |status=(?!0/)|Start request repeated too quickly", flags=IGNORECASE)
 """Of the unit: how systemd says that the service ended, or did not begin."""
 _PAYLOAD = LazyPattern(r"Message (?:payload|header) details:.{0,2000}", "details")
 NONE = "no-nvswitch"
@@ -61,6 +69,8 @@ _NOTHING_TO_DO = (
     " one with them (lspci -d 10de::0680) check the kernel log for why the driver does not bind them"
 )
 _NON_FATAL = "nvswitch-error"
+_UMAD = "ib_umad"
+_LOAD_UMAD = "the NVLink subnet manager finds no management datagrams: modprobe ib_umad, then start it again"
 _SXID = LazyPattern(r"error (?P<number>\d{5})\b", "error ")
 _NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')}-")
 _CONFIGURED = LazyPattern(r"Successfully configured all the available", "Successfully")
@@ -72,12 +82,15 @@ _FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
     (LazyPattern(r"NVSwitch non-?fatal error", flags=IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
     (LazyPattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", flags=IGNORECASE),
      "nvlink", "fail", Fault.NVLINK_DOWN),
-    (LazyPattern(r"version.{0,80}(?:mismatch|(?:don't|does not|do not) match)", flags=IGNORECASE), "version", "fail",
+    (LazyPattern(r"is ib_umad module loaded", "ib_umad"), _UMAD, "fail", Fault.FABRIC_MANAGER_ERROR),
+    (LazyPattern(r"version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)", flags=IGNORECASE), "version", "fail",
      Fault.FABRIC_MANAGER_DOWN),
     (LazyPattern(r"fail|error|abort|not supported|invalid", flags=IGNORECASE), "error", "warn",
      Fault.FABRIC_MANAGER_ERROR),
 )  # fmt: skip
-_ERROR = LazyPattern(r"\bfail|\berror\b|\babort|invalid|mismatch|(?:don't|does not|do not) match", flags=IGNORECASE)
+ERROR_WORDS = LazyPattern(
+    r"\bfail|\berror\b|\babort|invalid|mismatch|(?:don['’]t|does not|do not) match|is ib_umad module", flags=IGNORECASE
+)
 _FABRIC_MANAGER_BDF = LazyPattern(
     r"(?:pci bus id:? ?|PCI:?)(?P<bdf>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", flags=IGNORECASE
 )
@@ -85,18 +98,18 @@ _FABRIC_MANAGER_BDF = LazyPattern(
 
 def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Errors by what they name; a log of notices alone is a result without a fault. IMEX writes lines of this form."""
-    if _is_of_imex(lines):
+    if is_of_imex(lines):
         return ()
     part = ToolPart(FABRIC_MANAGER_TOOL)
     unit: list[str] = []
     entries: list[tuple[str, str]] = []
     shown = False
     for number, text in numbered(lines):
-        if match := _LINE.fullmatch(text):
+        if match := LOG_LINE.fullmatch(text):
             entries.append((match["level"], match["text"]))
         elif match := _JOURNAL.fullmatch(text) or _ITEM.fullmatch(text) or _HELPER.fullmatch(text):
             message = match["text"] or ""
-            entries.append(("ERROR" if _ERROR.search(message) else "INFO", message))
+            entries.append(("ERROR" if ERROR_WORDS.search(message) else "INFO", message))
         elif match := _UNIT.fullmatch(text):
             unit.append(match["text"] or match["verb"] or match["job"])
         elif _SHOWN.fullmatch(text):
@@ -113,7 +126,7 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for level, text in entries:
         _take(part, level, text)
     down = Fault.FABRIC_MANAGER_DOWN
-    bad = [text for text in unit if text.lower() == "fail" or _STOPPED.search(text)]
+    bad = [text for text in unit if text.lower() == "fail" or UNIT_STOPPED.search(text)]
     if bad and not part.has_fault(down):
         text = next((each for each in bad if each.lower() != "fail"), "")
         part.add(HOST, "service", "fail", down, f"the service failed: {text}".rstrip(": "))
@@ -137,7 +150,8 @@ def _take(reports: Reports, level: str, text: str) -> None:
                 outcome, fault = _of_sxid(text)
             named = _FABRIC_MANAGER_BDF.search(text)
             bdf = as_bdf(named["bdf"]) if named and fault is Fault.NVLINK_DOWN else None
-            reports.add(bdf or HOST, topic, outcome, fault, text if outcome != "pass" else "")
+            told = _LOAD_UMAD if topic == _UMAD else text
+            reports.add(bdf or HOST, topic, outcome, fault, told if outcome != "pass" else "")
             return
 
 
@@ -152,63 +166,8 @@ def _of_sxid(text: str) -> tuple[Outcome, FaultKind | None]:
 
 
 _NAMES_IMEX = LazyPattern(r"\bIMEX\b|/imexd?/|compute-domain-daemon", "IMEX", "/imex", "compute-domain-daemon")
-_OF_IMEX = LazyPattern(
-    r"(?:.{0,120} )?(?:nv|nvidia)-imex\[\d{1,9}\]: ?(?P<text>.{1,1000})"
-    r"|(?:.{0,120} )?systemd\[1\]: (?:nvidia-imex\.service: (?P<unit>.{1,300})|(?P<verb>Start|Stopp|Fail)\w* .{0,120}"
-    r"(?:nvidia-imex\.service|NVIDIA IMEX service).{0,80})",
-    "-imex",
-    "IMEX service",
-)
-_OF_ITS_START = LazyPattern(r"IMEX Log init|INFO: using stderr for IMEX|WARNING: failed to \w{1,8} IMEX|Connectivity T")
-_NODE = LazyPattern(
-    r"Node #\d{1,5} {1,8}[*-] (?P<node>\S{1,80}) [ *-]{1,60}(?P<state>[A-Z_]{3,30})(?: {0,40}- Version: .{1,60})?",
-    "Node #",
-)
-_DOMAIN = LazyPattern(r"Domain State: (?P<state>[A-Z_]{2,20})", "Domain State: ")
-_ROW = LazyPattern(r"\d{1,5} {2,12}(?:(?:[INRDAC]|![VM]!|\d{1,5}|\.{3}) {0,8}){1,600}|[\d/]{8,10} [\d:.]{8,12}")
-_LEGEND = LazyPattern(r"(?:[INRDAC]|![VM]!) - [A-Z].{4,120}|Nodes From.{1,4000}")
-_MISMATCH = {"!V!": "versions", "!M!": "lists"}
-_APART = Fault.IMEX_NODES
-
-
-def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Its log and unit, and ``nvidia-imex-ctl -N``: nodes that are not ready, and what keeps two apart.
-
-    https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/cmdservice.html
-    """
-    part, own = ToolPart("imex"), _is_of_imex(lines)
-    away, ended, errors = list[str](), list[str](), list[str]()
-    domain = "UP"
-    for number, text in numbered(lines):
-        if match := _OF_IMEX.fullmatch(text):
-            message = match["text"] or match["unit"] or match["verb"]
-            if _ERROR.search(message) or _STOPPED.search(message):
-                (errors if match["text"] else ended).append(message)
-        elif _OF_ITS_START.match(text) or (part.lines and _LEGEND.fullmatch(text)):
-            pass
-        elif own and (match := _LINE.fullmatch(text)):
-            errors += [match["text"]] if match["level"] in ("ERROR", "CRITICAL", "FATAL") else []
-        elif match := _NODE.fullmatch(text):
-            away += [match["node"]] if match["state"] != "READY" else []
-        elif part.lines and _ROW.fullmatch(text):
-            for sign, what in _MISMATCH.items():
-                if sign in text:
-                    part.add(HOST, what, "warn", _APART, f"{what} of nodes differ")
-        elif match := _DOMAIN.fullmatch(text):
-            domain = match["state"]
-        else:
-            continue
-        part.lines.add(number)
-    for text in errors or ended[:1]:
-        part.add(HOST, "log", "warn", Fault.IMEX_DOWN if ended else _APART, text)
-    if away:
-        part.add(HOST, "nodes", "warn", _APART, f"nodes not ready: {len(away)} ({', '.join(away[:4])})")
-    if domain != "UP" and not part:
-        part.add(HOST, "domain", "warn", _APART, f"domain state: {domain}")
-    return part.imported(sound="log")
-
-
-def _is_of_imex(lines: tuple[str, ...]) -> bool:
+def is_of_imex(lines: tuple[str, ...]) -> bool:
+    """Is it the log of IMEX, which has the form of that of Fabric Manager?"""
     return any("[tid " in line and _NAMES_IMEX.search(line) for line in lines)
 
 
