@@ -39,7 +39,7 @@ _ASK_NVSWITCHES = (
     "see whether the machine has NVSwitches (lspci -d 10de::0680): without them disable nvidia-fabricmanager; with them"
     " read why it does not run (journalctl -u nvidia-fabricmanager)"
 )
-_NO_NVLINKS = "NVLinks reported as down of a GPU that has none: DCGM before 2.4.7 did so"
+_NO_NVLINKS = "NVLinks reported as down of a GPU that has none, as DCGM does"
 _OF_CHASSIS = ("cooling", "power supply")
 """Parts that both GPUs and the host have."""
 _OF_PORTS = (Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fault.PORT_MODULE)

@@ -109,6 +109,7 @@ _REFUSED = Form(
 )
 _MODULES = r"(?P<module>nvidia(?:_uvm|_modeset|_drm|_peermem)?|nv_peer_mem): "
 _MODULE_REFUSED: Mapping[Form, ModuleTrouble] = {
+    Form("Unknown symbol ib_", r"(?:un)?register_peer_memory_client \(err -?\d", before=_MODULES): "kernel",
     Form("version magic ", "'[^']{1,160}' should be '", before=_MODULES): "kernel",
     Form(".gnu.linkonce.this_module section size must match", before=f"module {_MODULES}"): "kernel",
     Form("disagrees about version of symbol ", r"\w", before=_MODULES): "kernel",

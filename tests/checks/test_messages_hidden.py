@@ -88,7 +88,7 @@ def test_nvlinks_reported_of_a_gpu_without_any() -> None:
     )
     box = replace(box, snapshot=replace(box.snapshot, tool_reports=(of_dcgm,)))
     assert messages(box, "tools.reports") == {
-        "skip not-supported: NVLinks reported as down of a GPU that has none: DCGM before 2.4.7 did so"
+        "skip not-supported: NVLinks reported as down of a GPU that has none, as DCGM does"
     }
 
 

@@ -133,6 +133,8 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
       "interface/0000:02:00.0", {"inspect"}, {"reset-gpu"}),
     ("hgx-h100", {}, ["XFS (md1): I/O Error Detected. Shutting down filesystem",  # node-problem-detector request 845
       "XFS (md1): xfs_log_force: error -5 returned."], "disk/md1", {"inspect"}, {"reset-gpu", *REPLACING}),
+    ("dgx-1-v100", {}, ["nv_peer_mem: Unknown symbol ib_register_peer_memory_client (err 0)"],
+      "host/host/peer memory module", {"load-module"}, {"reboot"}),  # Mellanox/nv_peer_memory issue 84
     ("vm-h100-x8", unlisted("75", "86", "97", "a8", "b9", "ca"), ["NVRM: Can't find an IRQ for your NVIDIA card!",
       "nvidia: probe of 0000:75:00.0 failed with error -1"],  # kata-containers/kata-containers issue 1142
       "driver/NVIDIA driver", {"change-setting"}, {"reset-gpu", *REPLACING}),
@@ -157,3 +159,14 @@ def test_what_public_reports_tell_has_its_cause_and_nothing_harmful(tmp_path: Pa
             due = cause["action"]["action"]
             assert due in first, (component, steps)
             assert harmful.isdisjoint(steps[: steps.index(due) + 1]), (component, steps)
+
+
+@pytest.mark.parametrize("buses", [("05",), ("05", "06")])
+def test_a_driver_that_does_not_support_a_gpu_is_no_defect_of_the_board(buses: tuple[str, ...], tmp_path: Path) -> None:
+    """NVIDIA/open-gpu-kernel-modules issue 116, NVIDIA/nvtrust issue 128: NV_ERR_NOT_SUPPORTED."""
+    path = tmp_path / "log.txt"
+    rows = (f"[   79.{bus}0000] NVRM: GPU 0000:{bus}:00.0: RmInitAdapter failed! (0x63:0x56:1689)" for bus in buses)
+    path.write_text("\n".join(rows))
+    (cause,) = judged(str(path))[1]["causes"]
+    steps = [action["action"] for action in cause["actions"]]
+    assert steps == ["drain", "change-setting", "reboot"]

@@ -32,7 +32,8 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
     "not started": _Meaning(
         Status.FAIL, Fault.HCA_NOT_STARTED, "mlx5_core could not start it",
         "bind this adapter alone to its driver again (echo {bdf} > /sys/bus/pci/drivers/mlx5_core/bind), read the"
-        " kernel log; if the fault persists, burn its firmware again after the power cycle",
+        " kernel log; if the fault persists, look whether driver and firmware fit each other (error -22: they do not),"
+        " and burn its firmware again after the power cycle",
     ),
     "off bus": _Meaning(
         Status.FAIL, Fault.HCA_UNRESPONSIVE, "no response on PCIe",

@@ -50,7 +50,7 @@ class Links:
     NVLINK_DOWN = FaultKind("nvlink-down", "NVLinks are down", "hardware", about=("gpu", "NVLink"))
     NVLINK_REPORTED = FaultKind("nvlink-reported", "another tool reports NVLinks as down, which nothing else confirms",
         "hardware", about=("gpu", "NVLink"), steps=("inspect", "reset-gpu", "reboot", *RMA_STEPS), alone=True,
-        remedy="confirm it with nvidia-smi nvlink -s: DCGM before 2.4.7 also reports boards without NVLinks",
+        remedy="confirm it with nvidia-smi nvlink -s: DCGM also reports boards that have none or lack a bridge",
         source=OWN)
     NVLINK_UNDETECTED = FaultKind("nvlink-undetected",
         "the driver could not detect which NVLinks of a GPU are connected", "hardware",

@@ -244,12 +244,14 @@ def _named(name: str, bdf: str | None = None, beside: str = "", kind: str = "gpu
 def _action(cause: Cause) -> Action:
     """What to do first; of a Fabric Manager that failed, which everybody looks at before it is restarted, the restart.
 
-    After a warning programs may run over the fabric, which a restart can abort: there the look comes first.
+    After a warning programs may run over the fabric, which a restart can abort, and what a tool's text alone tells may
+    be of no restart's making, as a version that does not match: there the look comes first.
     """
     action = first_remedy(cause.actions)
     restart = next((each for each in cause.actions if each.step == "restart-service" and each.commands), None)
+    seen = any(not key.startswith("tools.reports") for key in cause.explains)
     looks = action.step == "inspect" and cause.component == FABRIC_MANAGER and cause.severity is Status.FAIL
-    return restart if looks and restart is not None else action
+    return restart if looks and seen and restart is not None else action
 
 
 def _texts(action: Action, text: str, every_gpu: bool) -> Iterator[str]:
