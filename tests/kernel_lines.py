@@ -233,7 +233,7 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      Fault.RAID_ALARM),
     (("VFS: file-max limit 65536 reached",), "kernel.out-of-memory", Fault.OUT_OF_FILES),
     # the host
-    ((_HUNG, "task:python3 state:D stack:0", _FRAME), "kernel.driver-stuck", Fault.DRIVER_STUCK),
+    ((_HUNG, "Call Trace:", _FRAME), "kernel.driver-stuck", Fault.DRIVER_STUCK),
     (("watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [nv_queue:812]",
       "RIP: 0010:_nv012345rm+0x1c/0x60 [nvidia]"), "kernel.driver-stuck", Fault.DRIVER_STUCK),
     (("nvidia-modeset: ERROR: GPU:1: Error while waiting for GPU progress: 0x0000cb7d:0 2:0:4048:4040",),

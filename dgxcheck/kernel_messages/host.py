@@ -42,8 +42,6 @@ _STALLED = (
     Form("INFO: rcu", r"\w{0,20} (?:self-)?detected (?:expedited )?stall", before="(?:rcu: )?"),
     Form("BUG: soft lockup - CPU#", r"\d{1,5} stuck for \d{1,8}s! \[(?P<task>.{1,16}):\d{1,10}\]"),
 )
-_BLOCKED = Form("task:", r"(?P<task>.{1,16}?) {1,16}state:D {1,4}stack:")
-"""Of a dump of tasks, as ``echo w > /proc/sysrq-trigger`` makes one; also the line after ``INFO: task ..``."""
 _FRAME = Form(
     " [nvidia", r"\w{0,20}\]",
     before=r"(?:RIP: [0-9a-f]{4}:)? {0,8}(?:\[<[0-9a-f]{8,16}>\] {1,2}){0,2}(?:\? {1,2})?"
@@ -172,8 +170,7 @@ def _stuck(lines: Lines) -> Iterator[HostEvent]:
     """
     heading: HostEvent | None = None
     for seconds, message in lines:
-        dumped = _BLOCKED.match(message) if heading is None or seconds - heading.seconds > FRAMES_S else None
-        if match := first_match(_STUCK, message) or dumped:
+        if match := first_match(_STUCK, message):
             heading = host_event("stuck", match.groupdict().get("task", ""), seconds, message)
         elif heading is not None and seconds - heading.seconds <= FRAMES_S and _FRAME.match(message):
             yield heading

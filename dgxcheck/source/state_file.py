@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from math import inf
 
 from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.kernel_log import EARLIER_DAYS
@@ -31,6 +30,8 @@ DATE = "%Y-%m-%dT%H:%M:%SZ"
 MOST_XIDS = 256
 MOST_HOSTS = 256
 """A home directory may serve a whole cluster."""
+_MOST_S = 1e12
+"""Since boot."""
 _DATE = LazyPattern(
     r"(?:[1-9]\d{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)"
     r"|02-(?:0[1-9]|1\d|2[0-8]))|[1-9]\d(?:0[48]|[2468][048]|[13579][26])-02-29|(?:[2468][048]|[13579][26])00-02-29)"
@@ -40,6 +41,10 @@ _DATE = LazyPattern(
 """``time.strptime`` takes ten times as long."""
 _DAY = LazyPattern(r"\d{4}-\d\d-\d\d", flags=re.ASCII)
 _SEEN = LazyPattern(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", ", at ", flags=re.ASCII)
+
+
+class Damaged(BadInput):
+    """A file that could be read, and is no state file."""
 
 
 class Newer(Record):
@@ -95,14 +100,14 @@ def is_date(text: str) -> bool:
 
 
 def read(path: str) -> Reading | None:
-    """What an earlier run wrote; None where none did. BadInput for a file that is something else."""
+    """What an earlier run wrote; None where none did. Damaged for a file that is something else."""
     if not os.path.lexists(path):
         return None
     raw = read_input(path, RECORDING_BYTES)
     try:
         return _reading(parsed(raw, path), path)
     except BadInput:
-        raise BadInput(f"{path}: not a state file of dgxcheck health, or a damaged one") from None
+        raise Damaged(f"{path}: not a state file of dgxcheck health, or a damaged one") from None
 
 
 def _reading(document: dict[str, Json], path: str) -> Reading:
@@ -111,7 +116,7 @@ def _reading(document: dict[str, Json], path: str) -> Reading:
         raise BadInput(path)
     texts = {key: value for key, value in state.items() if isinstance(value, str)}
     match state.get("at_s"):
-        case int() | float() as at_s if not isinstance(at_s, bool) and 0 <= at_s < inf:
+        case int() | float() as at_s if not isinstance(at_s, bool) and 0 <= at_s < _MOST_S:
             pass
         case _:
             raise BadInput(path)
@@ -153,7 +158,7 @@ def _newer(member: Json, after_s: float) -> Newer | None:
     """None for what is no such member."""
     match member:
         case {"at_s": int() | float() as at_s, "date": str(date), "facts": dict(facts)}:
-            if after_s < at_s < inf and is_date(date):
+            if after_s < at_s < _MOST_S and not isinstance(at_s, bool) and is_date(date):
                 with suppress(BadInput):
                     return Newer(changed=recording({"facts": facts}, "").lines, at_s=float(at_s), date=date)
     return None

@@ -47,7 +47,9 @@ class Judging:
         beside = os.path.join(os.path.dirname(plan.state), COUNTERS) if plan.state is not None else None
         reported = {"root": plan.root, "profile": plan.profile, "config": plan.config, "deadline": plan.deadline,
                 "state": beside, "known": [*known]}  # fmt: skip
-        self._workers.start(JUDGEMENT, reported, plan.deadline + OPENING_S)
+        if not self._workers.start(JUDGEMENT, reported, plan.deadline + OPENING_S):
+            self._next = now + LEAST_BETWEEN_S
+            return
         self._last, self._next, self._wished = now, now + self._every_s(), False
 
     def soon(self) -> None:
@@ -59,11 +61,11 @@ class Judging:
     def take(self, document: Mapping[str, Any]) -> None:
         """The answer of the worker."""
         dispatcher = self._dispatcher
+        if trouble := document.get("trouble"):
+            dispatcher.note("state", trouble, Status.WARN)
         if "error" in document:
             dispatcher.note("judgement", document["error"], Status.UNKNOWN)
             return
-        if trouble := document.get("trouble"):
-            dispatcher.note("state", trouble, Status.WARN)
         judged, events = compared(dispatcher.memory.judged, document)
         dispatcher.memory.judged = replace(judged, date=state_file.now()[1])
         self._persistence, before = document["persistence"], self._persistence

@@ -48,8 +48,8 @@ def _xids(log: KernelLog, seen: Seen, past: bool) -> Iterator[Event]:
     times: dict[tuple[str, int], int] = {}
     for xid in log.xids:
         if past or not xid.past:
-            number = times[xid.bdf, xid.number] = times.get((xid.bdf, xid.number), 0) + 1
-            before = seen(xid.bdf, str(xid.number)) + xid.more
+            number = times[xid.bdf, xid.number] = times.get((xid.bdf, xid.number), 0) + 1 + xid.more
+            before = seen(xid.bdf, str(xid.number))
             event = xid_event(xid.bdf, xid.number, _more(xid), number + before, xid.seconds)
             yield replace(event, count=1 + xid.more)
     for sxid in log.sxids:

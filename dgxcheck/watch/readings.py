@@ -99,8 +99,8 @@ def _memory(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
 
 
 def is_blind(old: Mapping[str, int], new: Mapping[str, int]) -> bool:
-    """Does the kernel list no PCI function, where it did?"""
-    return not _listed(new) and bool(_listed(old))
+    """Is nothing read, where something was?"""
+    return bool(old) and not new
 
 
 def _listed(found: Mapping[str, int]) -> set[str]:
