@@ -185,7 +185,7 @@ def recent(xids: Iterable[str], date: str) -> tuple[str, ...]:
 
 
 def is_recent(date: str, now: str) -> bool:
-    """Is it at most so long ago as Xids of earlier boots count? ``2026-11-20T10:00:00Z`` sorts as it counts."""
+    """Is the date within the last days of which Xids of earlier boots count? Dates of this form sort as text."""
     from datetime import datetime, timedelta
 
     since = datetime.fromisoformat(now.removesuffix("Z")) - timedelta(days=EARLIER_DAYS)
