@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -21,7 +22,7 @@ from dgxcheck.workers.cuda.supervisor import CudaStage
 KINDS = {
     "host-to-device": "host_to_device_memcpy_ce",
     "device-to-host": "device_to_host_memcpy_ce",
-    "device-copy-sm": "device_local_copy",
+    "device-copy": "device_local_copy",
 }
 """dgxcheck's kind, nvbandwidth's test. The last counts each byte once there and twice here."""
 RESAMPLED = 2000
@@ -40,11 +41,11 @@ def ours(bdf: str, between_ms: float = 0.0) -> Round:
 def theirs(program: str, bdf: str) -> Round:
     """The same by nvbandwidth, with only this GPU visible."""
     chosen = [word for test in KINDS.values() for word in ("-t", test)]
-    given = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": bdf}
+    given = os.environ | {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": bdf}
     done = subprocess.run([program, "-j", *chosen], capture_output=True, text=True, check=True, env=given)
     cases = json.loads(done.stdout[done.stdout.index("{") :])["nvbandwidth"]["testcases"]
     rates = {case["name"]: float(case["bandwidth_matrix"][0][0]) for case in cases}
-    return {kind: rates[test] * (2 if kind == "device-copy-sm" else 1) for kind, test in KINDS.items()}
+    return {kind: rates[test] * (2 if kind == "device-copy" else 1) for kind, test in KINDS.items()}
 
 
 def interval(a: list[float], b: list[float]) -> tuple[float, float, float]:
